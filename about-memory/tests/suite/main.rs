@@ -15,6 +15,8 @@ mod hostile;
 mod html;
 #[cfg(target_os = "linux")]
 mod live;
+#[cfg(target_os = "linux")]
+mod merged;
 mod numbers;
 mod program;
 mod reach;

@@ -340,6 +340,11 @@ fn threads_of_a_running_process_hold_blocks() {
     for (of, root) in [("Item", "EAGER"), ("Other", "LAZY")] {
         assert_eq!(holder(&format!("[{module}::{of}]")), format!("thread-local {module}::{root}"));
     }
+    // The threads that answer have closures without a type here, and names like those of the program's.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
+    command.args(["types", &pid, "--json"]).env("XDG_RUNTIME_DIR", folder.path());
+    let json: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    assert_eq!(json["wrongSizes"], 0, "{json:#}");
     wait_for_no_children(victim.id());
     drop(victim.stdin.take());
     assert!(victim.wait().unwrap().success());

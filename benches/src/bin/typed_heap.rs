@@ -3,7 +3,8 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a bench")]
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -82,6 +83,9 @@ fn measure(mut dump: Dump, memory_of: impl FnOnce(&Dump) -> Box<dyn Memory + '_>
     println!("{} blocks contradict the type of their stack", census.misfits);
     let with_path = census.edges - census.edges_without_path;
     println!("{:.2} % of {} pointers have a path", percent(with_path, census.edges), census.edges);
+    for (name, pointers) in without_path(&heap).into_iter().take(5) {
+        println!("    {pointers} of {name} have none");
+    }
     let (_, held) = heap.held_by_roots();
     println!("{:.2} % of bytes are held by statics, thread-locals and stacks", percent(held, census.bytes));
     let agreement = heap.agreement();
@@ -90,8 +94,26 @@ fn measure(mut dump: Dump, memory_of: impl FnOnce(&Dump) -> Box<dyn Memory + '_>
     for (by_stack, by_owner, count) in agreement.disagreements().take(10) {
         println!("    {count} times {by_owner}, where the stack says {by_stack}");
     }
+    println!("{} pointers more are of merged functions", agreement.same_layout);
+    for (by_stack, by_owner, count) in agreement.merged().take(10) {
+        println!("    {count} times {by_owner}, where the stack says {by_stack}");
+    }
     let (words, others) = words(&heap, &*memory);
     println!("{words} words lead into a block; {others} typed pointers are not among them");
+}
+
+/// The types whose blocks have pointers without a path, with the number of these, the largest first.
+fn without_path(heap: &TypedHeap<'_>) -> Vec<(String, usize)> {
+    let mut all = BTreeMap::new();
+    for block in 0..heap.blocks().len() {
+        let pointers = heap.edges(block).filter(|(_, path)| path.is_none()).count();
+        if pointers > 0 {
+            *all.entry(heap.type_name(block)).or_default() += pointers;
+        }
+    }
+    let mut all: Vec<_> = all.into_iter().collect();
+    all.sort_by_key(|(_, pointers)| Reverse(*pointers));
+    all
 }
 
 /// The number of words that lead into a block, and of pairs of blocks with a typed pointer and without such a word.

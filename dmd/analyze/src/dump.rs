@@ -158,9 +158,16 @@ impl Dump {
 
     /// The stacks of the dump, each with its frames, innermost first.
     pub fn stacks(&self) -> impl ExactSizeIterator<Item = impl ExactSizeIterator<Item = Frame<'_>>> {
-        self.traces.iter().map(|range| {
-            self.calls[range.start as usize..range.end as usize].iter().map(|frame| self.frames.get(*frame))
-        })
+        (0..self.traces.len()).map(|index| self.stack(index))
+    }
+
+    /// The frames of the stack with this index in [`stacks`](Self::stacks), innermost first; none if there is no such stack.
+    pub fn stack(&self, index: usize) -> impl ExactSizeIterator<Item = Frame<'_>> {
+        let calls = match self.traces.get(index) {
+            Some(range) => &self.calls[range.start as usize..range.end as usize],
+            None => &[],
+        };
+        calls.iter().map(|frame| self.frames.get(*frame))
     }
 
     pub(crate) fn trace(&self, trace: TraceId) -> &[FrameId] {

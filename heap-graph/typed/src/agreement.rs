@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::debug_info::TypeId;
-
 /// The maximum number of different disagreements that are kept.
 const MOST: usize = 1000;
 
@@ -17,9 +15,9 @@ pub struct Agreement {
     pub views: u64,
     /// The stack and the pointer name different types. The pointer is right.
     pub disagree: u64,
-    /// The stack names a type or another one of the same layout, as the compiler has merged functions, and the pointer says
-    /// which other one. The function's name may say that it has other instances; otherwise pointers to the blocks of one
-    /// type of stacks name at least two other types of its size.
+    /// The stack names a type of the same layout as the pointer's, and its own outer functions prove that the pointer is right: they
+    /// are instances for the pointer's type, and the compiler merged the function for it that they call with the one that
+    /// the stack names.
     pub same_layout: u64,
     /// The stack names no type that has a layout.
     pub owner_only: u64,
@@ -27,34 +25,38 @@ pub struct Agreement {
     pub owners_disagree: u64,
     /// Blocks without a layout, whose words count as pointers if they lead to the start of a block.
     pub without_layout: u64,
-    disagreements: BTreeMap<(String, String), u64>,
-    /// For each type of stacks: the types of the same size that pointers name instead.
-    opposed: BTreeMap<TypeId, BTreeMap<TypeId, u64>>,
+    disagreements: Pairs,
+    merged: Pairs,
 }
 
+/// The type that the stacks name, the type that pointers name, and the number of these pointers.
+type Pairs = BTreeMap<(String, String), u64>;
+
 impl Agreement {
-    pub(crate) fn note(&mut self, types: (String, String)) {
-        if self.disagreements.len() < MOST || self.disagreements.contains_key(&types) {
-            *self.disagreements.entry(types).or_default() += 1;
+    /// Counts a pointer that names another type than the stack.
+    pub(crate) fn contradict(&mut self, by_stack: String, by_owner: String, merged: bool) {
+        let (count, pairs) = match merged {
+            true => (&mut self.same_layout, &mut self.merged),
+            false => (&mut self.disagree, &mut self.disagreements),
+        };
+        *count += 1;
+        let types = (by_stack, by_owner);
+        if pairs.len() < MOST || pairs.contains_key(&types) {
+            *pairs.entry(types).or_default() += 1;
         }
     }
 
-    /// Notes a pointer that names another type of the same size as the stack.
-    pub(crate) fn oppose(&mut self, by_stack: TypeId, by_owner: TypeId) {
-        *self.opposed.entry(by_stack).or_default().entry(by_owner).or_default() += 1;
-    }
-
-    /// Counts what pointers say of merged functions, once all are compared.
-    pub(crate) fn finish(&mut self) {
-        for owners in core::mem::take(&mut self.opposed).into_values().filter(|owners| owners.len() > 1) {
-            let pointers: u64 = owners.values().sum();
-            self.disagree -= pointers;
-            self.same_layout += pointers;
-        }
-    }
-
-    /// The types that stacks name, those that pointers name instead, and the number of pointers, also for merged functions.
+    /// The types that stacks name, those that pointers name instead, and the number of pointers.
     pub fn disagreements(&self) -> impl Iterator<Item = (&str, &str, u64)> {
-        self.disagreements.iter().map(|((stack, owner), count)| (&**stack, &**owner, *count))
+        texts(&self.disagreements)
     }
+
+    /// The same for the pointers that [`same_layout`](Self::same_layout) counts.
+    pub fn merged(&self) -> impl Iterator<Item = (&str, &str, u64)> {
+        texts(&self.merged)
+    }
+}
+
+fn texts(pairs: &Pairs) -> impl Iterator<Item = (&str, &str, u64)> {
+    pairs.iter().map(|((stack, owner), count)| (&**stack, &**owner, *count))
 }

@@ -1,6 +1,6 @@
 //! The live blocks of a scan dump, and what their allocation stacks say of their types.
 
-use dmd_analyze::{Certainty, Dump, Frame, FunctionName, Shape, TypeNames, Verdict, short_type_name};
+use dmd_analyze::{Dump, Shape, TypeNames, Verdict};
 
 use crate::debug_info::DebugInfo;
 use crate::error::TypedError;
@@ -126,36 +126,31 @@ pub(crate) struct StackTypes {
     types: TypeNames,
     /// For each verdict, by its number: what a block may hold.
     candidates: Vec<Vec<Contents>>,
-    /// For each stack, whether its type may be another one of the same layout.
-    merged: Vec<bool>,
+    /// Whether the names of these are the verdict's own. Otherwise they are like it, and perhaps none is the type.
+    exact: Vec<bool>,
 }
 
 impl StackTypes {
     pub(crate) fn new(dump: &Dump, info: &DebugInfo, has_tail: impl Fn(Contents) -> bool) -> Self {
         let types = dump.types();
-        let mut candidates = Vec::new();
-        let merged =
-            dump.stacks().enumerate().map(|(stack, frames)| is_merged(types.get(stack), frames)).collect();
+        let (mut candidates, mut exact) = (Vec::new(), Vec::new());
         for stack in 0..dump.stacks().len() {
             let (Some(number), Some(verdict)) = (types.number(stack), types.get(stack)) else { continue };
             if candidates.len() <= number {
                 candidates.resize_with(number + 1, || None);
+                exact.resize(number + 1, false);
             }
             if candidates[number].is_none() {
                 candidates[number] = Some(contents(verdict, info, &has_tail));
+                exact[number] = is_exact(verdict, info);
             }
         }
-        Self { types, candidates: candidates.into_iter().map(Option::unwrap_or_default).collect(), merged }
+        Self { types, candidates: candidates.into_iter().map(Option::unwrap_or_default).collect(), exact }
     }
 
     /// The verdict about a stack.
     pub(crate) fn verdict(&self, stack: Option<usize>) -> Option<&Verdict> {
         self.types.get(stack?)
-    }
-
-    /// Whether the stack of a block names its type or another one of the same layout.
-    pub(crate) fn is_merged(&self, block: &Block) -> bool {
-        block.stack.and_then(|stack| self.merged.get(stack)).is_some_and(|merged| *merged)
     }
 
     /// The number of the verdict about a stack. Equal verdicts have equal numbers.
@@ -174,37 +169,32 @@ impl StackTypes {
 
     /// Whether the stack names a type with a layout, but no such type fits the block.
     pub(crate) fn misfits(&self, block: &Block, info: &DebugInfo) -> bool {
-        let number = block.stack.and_then(|stack| self.types.number(stack));
+        let number =
+            block.stack.and_then(|stack| self.types.number(stack)).filter(|number| self.exact[*number]);
         let all = number.and_then(|number| self.candidates.get(number)).map_or(&[][..], Vec::as_slice);
         !all.is_empty() && !all.iter().any(|contents| fits(info, *contents, block.requested))
     }
 }
 
-/// Whether the type of a verdict may be another one of the same layout: the function that allocated is an instance for a
-/// part of the type, and the compiler may have merged it with the instance for another type.
-fn is_merged<'f>(verdict: Option<&Verdict>, frames: impl IntoIterator<Item = Frame<'f>>) -> bool {
-    let Some(Verdict::Typed { name, certainty, .. }) = verdict else { return false };
-    if *certainty == Certainty::SameLayout {
-        return true;
+/// Whether the types of a verdict have its name, and are not only closures of a similar one.
+fn is_exact(verdict: &Verdict, info: &DebugInfo) -> bool {
+    let Verdict::Typed { name, .. } = verdict else { return false };
+    !name.contains('{') || info.has_short_name(name) || info.has_short_name(element(name))
+}
+
+/// The type of an element, if a name is that of a slice.
+fn element(name: &str) -> &str {
+    match name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some(element) => element,
+        None if name == "str" => "u8",
+        None => name,
     }
-    let whole = frames.into_iter().filter(|frame| !frame.inlined);
-    let generic = whole.filter_map(|frame| {
-        FunctionName::parse(frame.name()).filter(|function| !function.arguments.is_empty())
-    });
-    // The innermost one may be generic over an allocator only.
-    generic
-        .take(2)
-        .any(|function| function.arguments.iter().any(|argument| name.contains(&short_type_name(argument))))
 }
 
 /// What a verdict means in terms of the program's types.
 fn contents(verdict: &Verdict, info: &DebugInfo, has_tail: impl Fn(Contents) -> bool) -> Vec<Contents> {
     let Verdict::Typed { shape, name, .. } = verdict else { return Vec::new() };
-    let element = match name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        Some(element) => element,
-        None if name == "str" => "u8",
-        None => name,
-    };
+    let element = element(name);
     // Newer versions of `Box::new` make a place first, whose type has no layout of its own.
     let place = name.strip_prefix("MaybeUninit<").and_then(|rest| rest.strip_suffix('>'));
     let name = place.filter(|_| info.with_short_name(name).is_empty()).unwrap_or(name);

@@ -206,10 +206,33 @@ impl DebugInfo {
         }
     }
 
+    /// Whether the allocator sees no difference between two types: their sizes and their alignments are equal.
+    pub(crate) fn same_layout(&self, one: TypeId, other: TypeId) -> bool {
+        let layout = |id| (self.size(id), self.align(id, DEEPEST_ARRAY));
+        layout(one) == layout(other)
+    }
+
+    /// Numbers and pointers have no alignment in debug information: it is their size.
+    fn align(&self, id: TypeId, depth: u32) -> u64 {
+        let of = &self.types[id.index()];
+        match of.kind {
+            Kind::Array(element, _) if depth > 0 => {
+                self.type_at(element).map_or(0, |element| self.align(element, depth - 1))
+            }
+            Kind::Scalar | Kind::Pointer(_) if of.align == 0 => of.size,
+            _ => of.align.into(),
+        }
+    }
+
     /// The types with this short name, each once. The path to a closure or to an `async` function may be that of a symbol.
     pub fn with_short_name(&self, name: &str) -> &[TypeId] {
         let by_loose_name = || self.by_loose_name.get(&loose(name)?);
         self.by_short_name.get(name).or_else(by_loose_name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a type has exactly this short name.
+    pub(crate) fn has_short_name(&self, name: &str) -> bool {
+        self.by_short_name.contains_key(name)
     }
 
     /// The type with this full name.

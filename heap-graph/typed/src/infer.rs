@@ -14,6 +14,7 @@ use crate::blocks::{self, Block, Index, StackTypes, fits};
 use crate::debug_info::{DebugInfo, TypeId};
 use crate::error::TypedError;
 use crate::memory::{Memory, Reader};
+use crate::merged::MergedFunctions;
 use crate::path::PathId;
 use crate::plan::Wanted;
 use crate::threads::ThreadWords;
@@ -64,9 +65,10 @@ pub struct TypedHeap<'i> {
 }
 
 /// The work of inference.
-struct Inference<'i, 'm> {
+struct Inference<'i, 'm, 'd> {
     heap: TypedHeap<'i>,
     reader: Reader<'m>,
+    merged: MergedFunctions<'d>,
     threads: Vec<u64>,
     queue: VecDeque<u32>,
     /// The element types that `InternalNode`s have in place of `LeafNode`s.
@@ -117,7 +119,8 @@ impl<'i> TypedHeap<'i> {
             (0..heap.blocks.len() as u32).filter(|block| heap.contents[*block as usize].is_some()).collect();
         let (reader, all_threads) = (Reader::new(memory), memory.threads());
         let threads = all_threads.iter().filter_map(|thread| thread.thread_pointer).collect();
-        let mut work = Inference { heap, reader, threads, queue, inner_nodes: HashMap::new() };
+        let merged = MergedFunctions::new(dump);
+        let mut work = Inference { heap, reader, merged, threads, queue, inner_nodes: HashMap::new() };
         work.statics(Pass::Sure);
         work.spread();
         // A static that is initialized late may not be. What it says fits the blocks that are known by now.
@@ -184,7 +187,7 @@ impl<'i> TypedHeap<'i> {
     }
 }
 
-impl Inference<'_, '_> {
+impl Inference<'_, '_, '_> {
     /// Reads what a block holds, and finds its pointers. Gives whether there was anything to read.
     fn pointers(&mut self, block: usize) -> bool {
         let Some(contents) = self.heap.contents[block] else { return false };
@@ -205,7 +208,7 @@ impl Inference<'_, '_> {
                 continue;
             }
             for address in info.places(one, self.heap.walk.bias, &self.threads) {
-                self.heap.walk.block(self.reader.read(address, size), Contents::One(of));
+                self.heap.walk.part(self.reader.read(address, size), of);
                 let found = core::mem::take(&mut self.heap.walk.found);
                 for pointer in &found {
                     match pass {
@@ -334,7 +337,6 @@ impl Inference<'_, '_> {
             }
         }
         self.heap.firsts.push(self.heap.edges.len());
-        self.heap.agreement.finish();
     }
 
     /// Whether the stack names a block of characters or numbers: nobody reads these.
@@ -408,20 +410,11 @@ impl Inference<'_, '_> {
             None => agreement.owner_only += 1,
             Some(by_stack) if same(info, by_stack, said) => agreement.agree += 1,
             Some(by_stack) if is_view(info, by_stack, said) => agreement.views += 1,
-            Some(by_stack)
-                if self.heap.stacks.is_merged(&block)
-                    && info.size(by_stack.element()) == info.size(said.element()) =>
-            {
-                agreement.same_layout += 1;
-            }
             Some(by_stack) => {
-                agreement.disagree += 1;
-                let [named, owned] = [by_stack, said].map(|contents| info.same_as(contents.element()));
-                if info.size(named) == info.size(owned) {
-                    agreement.oppose(named, owned);
-                }
-                let texts = (by_stack.text(info), said.text(info));
-                agreement.note(texts);
+                let [named, owned] = [by_stack, said].map(Contents::element);
+                let merged = by_stack.is_like(said)
+                    && block.stack.is_some_and(|stack| self.merged.explain(stack, named, owned, info));
+                agreement.contradict(by_stack.text(info), said.text(info), merged);
             }
         }
     }
@@ -447,7 +440,7 @@ fn more(known: Contents, said: Contents) -> Option<Contents> {
 }
 
 /// Whether a pointer may look at the same memory in another way: at its bytes, at its first member, at an array in place
-/// of a slice, or at text in place of bytes.
+/// of a slice, at a slice in place of an array, or at text in place of bytes.
 fn is_view(info: &DebugInfo, known: Contents, said: Contents) -> bool {
     if let Contents::Headed { header, .. } = known
         && info.same_as(header) == info.same_as(said.element())
@@ -461,4 +454,15 @@ fn is_view(info: &DebugInfo, known: Contents, said: Contents) -> bool {
         || info.starts_with(known, said)
         || info.starts_with(said, known)
         || as_text(known) == as_text(said)
+        || is_unsized(info.name(known), info.name(said))
+}
+
+/// Whether a value of the first type may be one of the second, behind a pointer with a length: `Mutex<[u8; 4]>` is a
+/// `Mutex<[u8]>`.
+fn is_unsized(known: &str, said: &str) -> bool {
+    known.match_indices("; ").any(|(at, separator)| {
+        let rest = &known[at + separator.len()..];
+        let rest = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
+        rest.starts_with(']') && said.strip_prefix(&known[..at]).is_some_and(|said| said == rest)
+    })
 }

@@ -35,6 +35,7 @@
 //! blocks       the blocks of a dump, and what their stacks say
 //! type_name    types as programmers write them
 //! agreement, infer   stacks and owners to the types of all blocks
+//! merged       stacks that have the names of merged functions
 //! unwind, threads    frames of threads, and what their stacks hold
 //! graph, census      the heap as a graph, and as rows by type
 //! waste, variants, why   what containers and enums do not use, and who holds each block
@@ -64,6 +65,7 @@ mod error;
 mod graph;
 mod infer;
 mod memory;
+mod merged;
 mod path;
 mod plan;
 mod tasks;

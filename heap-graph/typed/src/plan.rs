@@ -11,6 +11,7 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 
 use crate::debug_info::{DebugInfo, Kind, NameId, TypeId};
+use crate::path::Segment;
 
 /// A number inside of a value: its offset and its size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +39,8 @@ pub(crate) enum Leads {
     Opaque,
     /// The buffer of a vector or deque, or a slice.
     Slice { element: TypeId, first: Option<Scalar>, len: Option<Scalar>, capacity: Option<Scalar> },
-    /// A value with a tail of this length: `ArcInner<[T]>`.
-    Tail { of: TypeId, len: Scalar },
+    /// A value with a tail, of this length if the pointer has it: `ArcInner<[T]>`.
+    Tail { of: TypeId, len: Option<Scalar> },
     /// A value behind a vtable, perhaps within a type such as `ArcInner`.
     Dyn { vtable: Scalar, within: Option<TypeId> },
     /// The control bytes of a hash table.
@@ -55,18 +56,19 @@ pub(crate) enum Step {
         at: u64,
         leads: Leads,
     },
-    /// A value inside of this one. Its name is `None` if it says nothing.
+    /// A value inside of this one. Its name is `None` if it says nothing. The last part may have the tail of the whole.
     Part {
         at: u64,
         of: TypeId,
         name: Option<NameId>,
+        has_tail: bool,
     },
     Repeat {
         at: u64,
         stride: u64,
         count: Count,
         of: TypeId,
-        name: Option<&'static str>,
+        name: Option<Segment>,
     },
     /// The steps of one of the variants; those without a number are for all other numbers.
     Switch {
@@ -101,11 +103,23 @@ pub(crate) enum Wanted {
 /// The last part of a type, which is as long as its block.
 #[derive(Clone, Copy, Debug)]
 struct Tail {
-    at: u64,
-    element: TypeId,
-    /// Perhaps not all elements that there is room for are there.
-    is_open: bool,
+    /// The index of the member.
+    member: usize,
+    kind: TailKind,
 }
+
+#[derive(Clone, Copy, Debug)]
+enum TailKind {
+    /// Elements, as many as the pointer to the value says.
+    Slice(TypeId),
+    /// Perhaps not all elements that there is room for are there.
+    Open(TypeId),
+    /// A value that has a tail.
+    Part,
+}
+
+/// The maximum depth of values with tails in each other.
+const DEEPEST_TAIL: u32 = 16;
 
 /// The plans of types, each compiled when it is first needed.
 #[derive(Debug)]
@@ -132,24 +146,33 @@ impl<'i> Plans<'i> {
 
     /// The last member of an unsized type, such as that of `ArcInner<[T]>`: debug information gives it the type of an
     /// element, which exceeds the size of the whole. As in C, an array without elements at the end of a type stands for as
-    /// many as the block has.
+    /// many as the block has. The member may be a value that ends so itself, as in `ArcInner<Mutex<[T]>>`.
     fn tail(&self, id: TypeId) -> Option<Tail> {
+        self.tail_within(id, DEEPEST_TAIL)
+    }
+
+    fn tail_within(&self, id: TypeId, depth: u32) -> Option<Tail> {
         let of = self.info.get(id);
-        if of.size == 0 || of.kind != Kind::Struct {
+        if of.kind != Kind::Struct || of.variants.is_some() || depth == 0 {
             return None;
         }
-        let last = of.members.iter().max_by_key(|member| member.offset)?;
-        let last_type = self.info.type_at(last.of)?;
-        let is_open = last.offset == of.size;
-        match self.info.get(last_type).kind {
-            Kind::Array(element, Some(0)) if is_open => {
-                Some(Tail { at: last.offset, element: self.info.type_at(element)?, is_open })
-            }
-            _ => {
-                let exceeds = last.offset.saturating_add(self.info.size(last_type)) > of.size;
-                exceeds.then_some(Tail { at: last.offset, element: last_type, is_open: false })
-            }
-        }
+        let start = of.members.iter().map(|member| member.offset).max()?;
+        // A marker without a size may be at the same place.
+        let mut last = of.members.iter().enumerate().filter(|(_, member)| member.offset == start);
+        last.find_map(|(member, last)| {
+            let last_type = self.info.type_at(last.of)?;
+            let end = start.saturating_add(self.info.size(last_type));
+            let kind = match self.info.get(last_type).kind {
+                // A type of nothing else is a marker, too, and no header of elements.
+                Kind::Array(element, Some(0)) if start == of.size && of.size > 0 => {
+                    TailKind::Open(self.info.type_at(element)?)
+                }
+                _ if end > of.size => TailKind::Slice(last_type),
+                _ if end == of.size && self.tail_within(last_type, depth - 1).is_some() => TailKind::Part,
+                _ => return None,
+            };
+            Some(Tail { member, kind })
+        })
     }
 
     /// Where the header of a vector has its number of elements.

@@ -56,6 +56,11 @@ impl Contents {
         of
     }
 
+    /// Whether both have the same form, whatever their types are.
+    pub(crate) fn is_like(self, other: Self) -> bool {
+        core::mem::discriminant(&self) == core::mem::discriminant(&other)
+    }
+
     /// The contents as a programmer writes them.
     pub(crate) fn text(self, info: &DebugInfo) -> String {
         let name = short_type_name(info.name(self.element()));
@@ -130,6 +135,8 @@ pub(crate) struct Walk<'i> {
     pub(crate) variants: Vec<FoundVariant>,
     /// How many steps are left for the value.
     left: u64,
+    /// The type of the whole, and where it starts, if it is one value.
+    whole: Option<(TypeId, u64)>,
 }
 
 /// A value: its bytes, and what the pointer to it says about its tail.
@@ -140,6 +147,11 @@ struct Value<'b> {
 }
 
 impl Value<'_> {
+    /// For a part behind which others follow.
+    fn without_tail(self) -> Self {
+        Self { tail: Some(0), ..self }
+    }
+
     fn read(&self, at: u64, size: u64) -> Option<u64> {
         let at = usize::try_from(at).ok()?;
         // Of a number of 16 bytes, the lower half.
@@ -158,7 +170,15 @@ impl Value<'_> {
 impl<'i> Walk<'i> {
     pub(crate) fn new(info: &'i DebugInfo, bias: u64, wanted: Wanted) -> Self {
         let plans = Plans::new(info, wanted);
-        Self { plans, paths: Paths::default(), bias, found: Vec::new(), variants: Vec::new(), left: 0 }
+        Self {
+            plans,
+            paths: Paths::default(),
+            bias,
+            found: Vec::new(),
+            variants: Vec::new(),
+            left: 0,
+            whole: None,
+        }
     }
 
     pub(crate) fn info(&self) -> &'i DebugInfo {
@@ -174,6 +194,7 @@ impl<'i> Walk<'i> {
         self.found.clear();
         self.variants.clear();
         self.left = 64 + 16 * bytes.len() as u64;
+        self.whole = None;
     }
 
     /// Finds what is wanted in a value.
@@ -185,6 +206,9 @@ impl<'i> Walk<'i> {
     /// Finds what is wanted in a block's contents.
     pub(crate) fn block(&mut self, bytes: &[u8], contents: Contents) {
         self.start(bytes);
+        if let Contents::One(of) | Contents::Tail { of, .. } = contents {
+            self.whole = Some((of, 0));
+        }
         match contents {
             Contents::One(of) => self.value(Value { bytes, tail: None }, of, 0, Paths::EMPTY, true, 0),
             Contents::Tail { of, len } => {
@@ -200,14 +224,8 @@ impl<'i> Walk<'i> {
                 for number in 0..len.unwrap_or(places).min(places) {
                     let place = first.wrapping_add(number) % places;
                     // What follows an element is the next one.
-                    self.value(
-                        Value { bytes, tail: Some(0) },
-                        element,
-                        place * stride,
-                        path,
-                        len.is_some(),
-                        0,
-                    );
+                    let value = Value { bytes, tail: Some(0) };
+                    self.value(value, element, place * stride, path, len.is_some(), 0);
                 }
             }
             Contents::Table { entry } => self.table(bytes, entry),
@@ -224,6 +242,7 @@ impl<'i> Walk<'i> {
             }
             Contents::Chunk { footer } => {
                 let at = (bytes.len() as u64).saturating_sub(self.info().size(footer));
+                self.whole = Some((footer, at));
                 self.value(Value { bytes, tail: None }, footer, at, Paths::EMPTY, true, 0);
             }
         }
@@ -262,11 +281,13 @@ impl<'i> Walk<'i> {
                         continue;
                     };
                     if let Some(target) = self.target(value, at, *leads) {
+                        let path = if path == Paths::EMPTY { self.member(word) } else { path };
                         self.found.push(Found { value: address, path, target, sure, weak: false });
                     }
                 }
-                Step::Part { at: offset, of, name } => {
+                Step::Part { at: offset, of, name, has_tail } => {
                     let path = name.map_or(path, |name| self.paths.add(path, Segment::Name(name)));
+                    let value = if *has_tail { value } else { value.without_tail() };
                     self.value(value, *of, at.saturating_add(*offset), path, sure, depth + 1);
                 }
                 Step::Repeat { at: offset, stride, count, of, name } => {
@@ -280,8 +301,9 @@ impl<'i> Walk<'i> {
                         }
                         Count::Tail => value.tail.unwrap_or(after),
                     };
-                    let path = name.map_or(path, |name| self.paths.add(path, Segment::Word(name)));
+                    let path = name.map_or(path, |name| self.paths.add(path, name));
                     let path = self.paths.add(path, Segment::Element);
+                    let value = value.without_tail();
                     for number in 0..count.min(after) {
                         self.value(value, *of, start + number * stride, path, sure, depth + 1);
                     }
@@ -319,13 +341,28 @@ impl<'i> Walk<'i> {
         }
     }
 
+    /// The path of a pointer without one: the member of the whole in which it is. Its name says little, but something.
+    fn member(&mut self, at: u64) -> PathId {
+        let Some((of, start)) = self.whole else { return Paths::EMPTY };
+        let info = self.info();
+        let before = info.get(of).members.iter().filter(|member| {
+            start.saturating_add(member.offset) <= at
+                && info.type_at(member.of).is_some_and(|of| info.size(of) > 0)
+        });
+        match before.max_by_key(|member| member.offset) {
+            Some(member) if !info.text(member.name).is_empty() => {
+                self.paths.add(Paths::EMPTY, Segment::Name(member.name))
+            }
+            _ => Paths::EMPTY,
+        }
+    }
+
     /// What a pointer leads to; `None` if it leads nowhere, as that of an empty vector.
     fn target(&self, value: Value<'_>, at: u64, leads: Leads) -> Option<Target> {
         let start = |contents, bytes| Some(Target::Start { contents, bytes, certain: true });
         let info = self.info();
         match leads {
             Leads::Opaque => Some(Target::Opaque),
-            Leads::One(of) if self.plans.has_tail(of) => start(Contents::Tail { of, len: None }, None),
             Leads::One(of) => start(Contents::One(of), Some(info.size(of))),
             Leads::Slice { element, first, len, capacity } => {
                 let read = |scalar: Option<Scalar>| scalar.and_then(|scalar| value.scalar(at, scalar));
@@ -339,7 +376,10 @@ impl<'i> Walk<'i> {
                 let count = capacity.or_else(|| read(len).filter(|_| is_borrow));
                 start(contents, count.map(|count| count.saturating_mul(size)))
             }
-            Leads::Tail { of, len } => start(Contents::Tail { of, len: value.scalar(at, len) }, None),
+            Leads::Tail { of, len } => {
+                let len = len.and_then(|len| value.scalar(at, len));
+                start(Contents::Tail { of, len }, None)
+            }
             Leads::Dyn { vtable, within } => {
                 let vtable = value.scalar(at, vtable)?;
                 let Some((of, certain)) = info.behind_vtable(vtable.wrapping_sub(self.bias)) else {

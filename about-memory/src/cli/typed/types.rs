@@ -120,17 +120,13 @@ impl Types {
             "\nOf {compared} pointers {} say the same type as the stack that allocated their block.\n",
             agreement.agree
         );
+        text += &pairs(agreement.disagreements());
         if agreement.same_layout > 0 {
             text += &format!(
-                "{} more say which of several types of the same layout it is, whose functions the compiler merged.\n",
+                "{} more contradict their stacks as the compiler merged functions: the callers are for the pointers' types.\n",
                 agreement.same_layout
             );
-        }
-        let mut others: Vec<_> = agreement.disagreements().collect();
-        others.sort_by_key(|(stack, owner, pointers)| (Reverse(*pointers), *stack, *owner));
-        for (stack, owner, pointers) in others.into_iter().take(DISAGREEMENTS) {
-            let (stack, owner) = (about_memory::escape(stack), about_memory::escape(owner));
-            text += &format!("  {pointers} say {owner}, and the stack says {stack}\n");
+            text += &pairs(agreement.merged());
         }
         text
     }
@@ -140,10 +136,9 @@ impl Types {
         let agreement = heap.agreement();
         let row = |row: &typed_heap::TypeRow| json!({"type": row.name, "blocks": row.blocks, "bytes": row.bytes, "byOwner": row.by_owner});
         let rows: Vec<_> = census.rows.iter().take(self.heap.rows()).map(row).collect();
-        let disagreements: Vec<_> = agreement
-            .disagreements()
-            .map(|(stack, owner, pointers)| json!({"stack": stack, "owner": owner, "pointers": pointers}))
-            .collect();
+        let pair = |(stack, owner, pointers)| json!({"stack": stack, "owner": owner, "pointers": pointers});
+        let disagreements: Vec<_> = agreement.disagreements().map(pair).collect();
+        let merged: Vec<_> = agreement.merged().map(pair).collect();
         let all = json!({
             "blocks": census.blocks,
             "bytes": census.bytes,
@@ -151,11 +146,24 @@ impl Types {
             "typedBytes": census.typed_bytes,
             "wrongSizes": census.misfits,
             "agree": agreement.agree,
-            "sameLayout": agreement.same_layout,
             "disagree": agreement.disagree,
             "disagreements": disagreements,
+            "sameLayout": agreement.same_layout,
+            "merged": merged,
             "types": rows,
         });
         format!("{all:#}\n")
     }
+}
+
+/// The most frequent pairs of types that a stack and a pointer name.
+fn pairs<'a>(all: impl Iterator<Item = (&'a str, &'a str, u64)>) -> String {
+    let mut all: Vec<_> = all.collect();
+    all.sort_by_key(|(stack, owner, pointers)| (Reverse(*pointers), *stack, *owner));
+    let mut text = String::new();
+    for (stack, owner, pointers) in all.into_iter().take(DISAGREEMENTS) {
+        let (stack, owner) = (about_memory::escape(stack), about_memory::escape(owner));
+        text += &format!("  {pointers} say {owner}, and the stack says {stack}\n");
+    }
+    text
 }

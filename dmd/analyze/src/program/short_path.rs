@@ -20,13 +20,17 @@ impl Workspace {
     /// The innermost folder that contains the packages of all of the program's own files.
     pub fn of<'t>(frames: impl Iterator<Item = Frame<'t>>) -> Self {
         let mut root: Option<&str> = None;
-        let (mut has_own, mut packages) = (false, BTreeSet::new());
+        let mut has_own = false;
+        // With the file of a program's `main`, and with other functions of that name.
+        let (mut packages, mut others) = (BTreeSet::new(), BTreeSet::new());
         for frame in frames {
             let Some(file) = frame.file else { continue };
             if !is_own(file) {
-                let is_main = frame.function.is_some_and(|name| name.rsplit("::").next() == Some("main"));
-                packages
-                    .extend(package_folder(file).filter(|_| is_main).and_then(|path| path.split('/').next()));
+                let below = package_folder(file).filter(|_| frame.function.is_some_and(is_main));
+                if let Some((package, below)) = below.and_then(|path| path.split_once('/')) {
+                    let is_program = below == "src/main.rs" || below.starts_with("src/bin/");
+                    if is_program { &mut packages } else { &mut others }.insert(package);
+                }
                 continue;
             }
             has_own = true;
@@ -45,6 +49,7 @@ impl Workspace {
             });
         }
         let root = root.filter(|root| !root.is_empty()).map(|root| format!("{root}/"));
+        let mut packages = if packages.is_empty() { others } else { packages };
         let package = packages.pop_first().filter(|_| !has_own && packages.is_empty());
         Self { root, package: package.map(str::to_owned) }
     }
@@ -80,6 +85,11 @@ impl Workspace {
             _ => file.into(),
         }
     }
+}
+
+/// Whether a function is at the root of its crate and has the name of a program's first function.
+fn is_main(name: &str) -> bool {
+    name.split_once("::").is_some_and(|(_, function)| function == "main")
 }
 
 /// The innermost folder around two paths.
@@ -120,6 +130,15 @@ mod tests {
         let other = function("rayon::join", "/home/me/.cargo/registry/src/index-1/rayon-1.0.0/src/join.rs");
         let installed = Workspace::of([tool, main, other].into_iter());
         assert_eq!([tool, main, other].map(|frame| installed.owns(&frame)), [true, true, false]);
+        // Libraries have functions of this name, too.
+        let nested =
+            function("rayon::test::main", "/home/me/.cargo/registry/src/index-1/rayon-1.0.0/src/test.rs");
+        let library = function("wild::main", "/home/me/.cargo/registry/src/index-1/wild-1.0.0/src/lib.rs");
+        let installed = Workspace::of([nested, library, tool, main].into_iter());
+        assert_eq!(
+            [tool, main, nested, library].map(|frame| installed.owns(&frame)),
+            [true, true, false, false]
+        );
         let built = Workspace::of([tool, main, other, file("/home/me/ws/app/src/main.rs")].into_iter());
         assert!(!built.owns(&main));
         let one = Workspace::of(core::iter::once(file("/home/me/app/src/main.rs")));

@@ -66,6 +66,8 @@ pub(crate) struct Type {
     pub(crate) kind: Kind,
     /// In bytes.
     pub(crate) size: u64,
+    /// In bytes; 0 if the entry does not say it.
+    pub(crate) align: u32,
     /// The entry says that the type exists, and not what it is.
     pub(crate) declared_only: bool,
     pub(crate) members: Vec<Member>,

@@ -33,6 +33,7 @@ struct Entry<'s> {
     of: TypeRef,
     containing: TypeRef,
     size: Option<u64>,
+    align: u32,
     offset: u64,
     count: Option<u64>,
     upper: Option<u64>,
@@ -127,6 +128,9 @@ impl<'r, 's> Unit<'r, 's> {
                 dw::DW_AT_type => entry.of = self.reference(&value),
                 dw::DW_AT_containing_type => entry.containing = self.reference(&value),
                 dw::DW_AT_byte_size => entry.size = value.udata_value(),
+                dw::DW_AT_alignment => {
+                    entry.align = value.udata_value().and_then(|align| align.try_into().ok()).unwrap_or(0);
+                }
                 dw::DW_AT_data_member_location => entry.offset = value.udata_value().unwrap_or(0),
                 dw::DW_AT_count => entry.count = value.udata_value(),
                 dw::DW_AT_upper_bound => entry.upper = value.udata_value(),
@@ -208,6 +212,7 @@ impl<'r, 's> Unit<'r, 's> {
             name,
             kind,
             size,
+            align: entry.align,
             declared_only: entry.declaration,
             members: Vec::new(),
             variants: None,

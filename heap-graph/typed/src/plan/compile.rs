@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use super::{Count, Leads, Plans, Scalar, Step, Wanted};
+use super::{Count, Leads, Plans, Scalar, Step, TailKind, Wanted};
 use crate::debug_info::{Kind, Member, NameId, TypeId, TypeRef, Variant};
+use crate::path::Segment;
 
 /// The maximum depth of values in values. Deeper values have nothing here.
 pub(super) const DEEPEST: u32 = 128;
@@ -75,7 +76,12 @@ impl Plans<'_> {
     /// What a pointer without length or vtable leads to.
     fn thin(&self, target: TypeRef) -> Leads {
         match self.info.type_at(target) {
-            Some(target) if self.info.size(target) > 0 && !self.is_byte(target) => Leads::One(target),
+            Some(target) if self.info.size(target) > 0 && !self.is_byte(target) => {
+                match self.has_tail(target) {
+                    true => Leads::Tail { of: target, len: None },
+                    false => Leads::One(target),
+                }
+            }
             _ => Leads::Opaque,
         }
     }
@@ -88,7 +94,7 @@ impl Plans<'_> {
         let mut steps = Vec::new();
         for member in &one.members {
             // The name of a variant says something in libraries, too: `Some`.
-            self.part(member, Some(member.name), depth, &mut steps);
+            self.part(member, Some(member.name), false, depth, &mut steps);
         }
         (one.discriminant, steps)
     }
@@ -100,29 +106,41 @@ impl Plans<'_> {
         let alone = members.len() == 1;
         let tail = self.tail(id);
         let mut steps = Vec::new();
-        for member in members {
-            if let Some(tail) = tail.filter(|tail| tail.at == member.offset) {
-                let elements = self.repeat(tail.at, tail.element, Count::Tail, None, depth);
-                let elements = elements.into_iter();
-                match tail.is_open {
-                    true => steps.extend(elements.map(|elements| Step::Maybe(vec![elements]))),
-                    false => steps.extend(elements),
-                }
-                continue;
-            }
+        for (index, member) in members.iter().enumerate() {
             let text = info.text(member.name);
             // The fields of tuples and tuple structs are `__0`, `__1`.
             let is_number = text.starts_with("__");
             let shown = !(of_library || text.is_empty() || (is_number && alone));
-            self.part(member, shown.then_some(member.name), depth, &mut steps);
+            let name = shown.then_some(member.name);
+            let tail = tail.filter(|tail| tail.member == index).map(|tail| tail.kind);
+            if let Some(TailKind::Slice(element) | TailKind::Open(element)) = tail {
+                let elements =
+                    self.repeat(member.offset, element, Count::Tail, name.map(Segment::Name), depth);
+                let elements = elements.into_iter();
+                match tail {
+                    Some(TailKind::Open(_)) => {
+                        steps.extend(elements.map(|elements| Step::Maybe(vec![elements])));
+                    }
+                    _ => steps.extend(elements),
+                }
+                continue;
+            }
+            self.part(member, name, tail.is_some(), depth, &mut steps);
         }
         steps
     }
 
-    fn part(&mut self, member: &Member, name: Option<NameId>, depth: u32, steps: &mut Vec<Step>) {
+    fn part(
+        &mut self,
+        member: &Member,
+        name: Option<NameId>,
+        has_tail: bool,
+        depth: u32,
+        steps: &mut Vec<Step>,
+    ) {
         let Some(of) = self.info.type_at(member.of) else { return };
         if !self.within(of, depth + 1).is_empty() {
-            steps.push(Step::Part { at: member.offset, of, name });
+            steps.push(Step::Part { at: member.offset, of, name, has_tail });
         }
     }
 
@@ -132,7 +150,7 @@ impl Plans<'_> {
         at: u64,
         element: TypeId,
         count: Count,
-        name: Option<&'static str>,
+        name: Option<Segment>,
         depth: u32,
     ) -> Option<Step> {
         let stride = self.info.size(element);

@@ -5,6 +5,7 @@
 use super::compile::DEEPEST;
 use super::{Count, Leads, Plans, Scalar, Step};
 use crate::debug_info::{Kind, Member, TypeId};
+use crate::path::Segment;
 
 impl Plans<'_> {
     /// The steps of a container; `None` if the type is none, or has another form.
@@ -89,7 +90,13 @@ impl Plans<'_> {
             let (slot, most) = self.array(&member)?;
             let element = self.initialized(slot);
             let count = Count::Read(len, 0, most);
-            steps.extend(self.repeat(at.saturating_add(member.offset), element, count, Some(name), depth));
+            steps.extend(self.repeat(
+                at.saturating_add(member.offset),
+                element,
+                count,
+                Some(Segment::Word(name)),
+                depth,
+            ));
         }
         Some(steps)
     }
@@ -104,7 +111,13 @@ impl Plans<'_> {
         let edges = info.member(id, "edges")?;
         let (slot, most) = self.array(&edges)?;
         let element = self.initialized(slot);
-        steps.extend(self.repeat(edges.offset, element, Count::Read(len, 1, most), Some("nodes"), depth));
+        steps.extend(self.repeat(
+            edges.offset,
+            element,
+            Count::Read(len, 1, most),
+            Some(Segment::Word("nodes")),
+            depth,
+        ));
         Some(steps)
     }
 
@@ -238,7 +251,7 @@ impl Plans<'_> {
             let len = self.scalar(&length);
             let target = target(&pointer)?;
             let leads = match self.has_tail(target) {
-                true => Leads::Tail { of: target, len },
+                true => Leads::Tail { of: target, len: Some(len) },
                 false => Leads::Slice { element: target, first: None, len: Some(len), capacity: None },
             };
             return Some(self.pointer(pointer.offset, leads));

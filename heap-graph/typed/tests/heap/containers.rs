@@ -42,7 +42,7 @@ fn containers_hold_what_their_source_says() {
         (item(3), vec![("Store .wide[]", 3)]),
         (item(4), vec![("ThinVec<[Box<Item<4>>]> []", 3)]),
         ("ThinVec<[Box<Item<4>>]>".to_owned(), vec![("Store .thin", 1)]),
-        (item(5), vec![("linked_list::Node<Box<Item<5>>> ", 3)]),
+        (item(5), vec![("linked_list::Node<Box<Item<5>>> .element", 3)]),
         (item(6), vec![("[Box<Item<6>>] []", 4)]),
         // Channels of the standard library, without and with a bound, and of tokio.
         (item(7), vec![("list::Block<Box<Item<7>>> []", 3)]),
@@ -52,12 +52,19 @@ fn containers_hold_what_their_source_says() {
         // What is behind a vtable, also inside of another type.
         ("ArcInner<Mutex<Job>>".to_owned(), vec![("Store .job", 1)]),
         ("RcInner<Both<Job>>".to_owned(), vec![("Store .within", 1)]),
-        ("[Item<11>]".to_owned(), vec![("ArcInner<Mutex<Job>> ", 1), ("RcInner<Both<Job>> .value", 1)]),
+        ("[Item<11>]".to_owned(), vec![("ArcInner<Mutex<Job>> .data", 1), ("RcInner<Both<Job>> .value", 1)]),
         // A weak reference holds the place of a value that is gone, and nothing else.
         ("RcInner<Item<12>>".to_owned(), vec![("Store .watched", 1)]),
         ("RcInner<Gone>".to_owned(), vec![("Store .gone", 1)]),
         ("[Item<13>]".to_owned(), vec![("Store .instead", 1)]),
         ("ArcInner<str>".to_owned(), vec![("Store .shared", 1)]),
+        // A tail within the last field: of unknown length, of a length that the pointer has, and of an array.
+        (item(14), vec![("Counted<Listed<Option<Box<Item<14>>>>> .value.items[].Some", 3)]),
+        ("Counted<Listed<Option<Box<Item<14>>>>>".to_owned(), vec![("Store .open", 1)]),
+        (item(15), vec![("Both<Both<[Box<Item<15>>]>> .value.value[]", 5)]),
+        ("Both<Both<[Box<Item<15>>]>>".to_owned(), vec![("Store .sliced", 1)]),
+        (item(16), vec![("ArcInner<Mutex<[Box<Item<16>>; 2]>> []", 2)]),
+        ("ArcInner<Mutex<[Box<Item<16>>; 2]>>".to_owned(), vec![("Store .locked", 1)]),
     ] {
         let name = name.as_str();
         assert_eq!(of(name), expected, "{name}");

@@ -3,9 +3,10 @@
 
 #![allow(clippy::print_stdout, reason = "the test reads it")]
 
-use std::alloc::System;
+use std::alloc::{Layout, System, alloc};
 use std::collections::{BinaryHeap, LinkedList};
 use std::io::Read as _;
+use std::ptr::NonNull;
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -36,10 +37,72 @@ impl Run for Job {
 /// Its numbers are gone, and a later block has their place.
 struct Gone(Vec<u64>);
 
+#[repr(C)]
 struct Both<T: ?Sized> {
-    #[expect(dead_code, reason = "it takes room")]
+    #[allow(dead_code, reason = "it takes room")]
     number: u64,
     value: T,
+}
+
+/// A header, and behind it elements of whose number no type knows.
+#[repr(C)]
+struct Listed<T> {
+    len: usize,
+    items: [T; 0],
+}
+
+#[repr(C)]
+struct Counted<T> {
+    count: usize,
+    value: T,
+}
+
+/// Memory of its own for a value of this layout, which is never freed. Its stack names no type.
+#[inline(never)]
+fn place(bytes: usize) -> *mut u8 {
+    let layout = Layout::from_size_align(bytes, 8).expect("a layout");
+    // SAFETY: no caller asks for 0 bytes.
+    let place = unsafe { alloc(layout) };
+    assert!(!place.is_null());
+    place
+}
+
+/// A list with three elements and room for four.
+fn listed<T>(items: impl Iterator<Item = T>) -> NonNull<Counted<Listed<T>>> {
+    let place = place(size_of::<Counted<Listed<T>>>() + 4 * size_of::<T>());
+    let list: *mut Counted<Listed<T>> = place.cast();
+    let header = Counted { count: 1, value: Listed { len: 3, items: [] } };
+    // SAFETY: the place is new, and has room for the header.
+    unsafe { list.write(header) };
+    for (number, item) in items.take(3).enumerate() {
+        let behind = size_of::<Counted<Listed<T>>>() + number * size_of::<T>();
+        // SAFETY: the place has room for four elements behind the header.
+        let at = unsafe { place.add(behind) }.cast::<T>();
+        // SAFETY: nobody has written this element.
+        unsafe { at.write(item) };
+    }
+    NonNull::new(list).expect("a place")
+}
+
+/// A value with a slice at the end of its last field.
+fn sliced<T>(items: impl Iterator<Item = T>) -> Box<Both<Both<[T]>>> {
+    let items: Vec<T> = items.collect();
+    let place = place(16 + items.len() * size_of::<T>());
+    let whole = std::ptr::slice_from_raw_parts_mut(place, items.len()) as *mut Both<Both<[T]>>;
+    for (number, item) in items.into_iter().enumerate() {
+        // SAFETY: the place has room for both numbers, and this element behind them.
+        let at = unsafe { place.add(16 + number * size_of::<T>()) }.cast::<T>();
+        // SAFETY: nobody has written this element.
+        unsafe { at.write(item) };
+    }
+    for number in 0..2_u64 {
+        // SAFETY: both numbers are before the elements.
+        let at = unsafe { place.add(8 * number as usize) };
+        // SAFETY: nobody has written this number.
+        unsafe { at.cast::<u64>().write(number) };
+    }
+    // SAFETY: the value is whole, and has the size and the alignment of the place.
+    unsafe { Box::from_raw(whole) }
 }
 
 struct Store {
@@ -69,6 +132,10 @@ struct Store {
     text: CompactString,
     short: CompactString,
     shared: Arc<str>,
+    open: NonNull<Counted<Listed<Option<Box<Item<14>>>>>>,
+    sliced: Box<Both<Both<[Box<Item<15>>]>>>,
+    /// Of an array.
+    locked: Arc<Mutex<[Box<Item<16>>]>>,
 }
 
 fn items<const CONTAINER: usize>(count: u64) -> impl Iterator<Item = Box<Item<CONTAINER>>> {
@@ -119,6 +186,9 @@ fn store() -> Store {
         text: "forty characters are too long for inline".into(),
         short: "short".into(),
         shared: "a text of 30 characters or so.".into(),
+        open: listed(items(3).map(Some)),
+        sliced: sliced(items(5)),
+        locked: Arc::new(Mutex::new([1, 2].map(|number| Box::new(Item(number))))),
     }
 }
 
@@ -131,7 +201,20 @@ impl Store {
         let gone = self.gone.upgrade().map_or(0, |gone| gone.0.len());
         let watched = self.watches.upgrade().map_or(0, |item| item.0 + self.watched.0) as usize;
         let queued = self.queue.1.try_iter().count() + self.bounded.1.try_iter().count();
-        counted + texts + shared + jobs + gone + watched + queued + self.list.len() + self.largest.len()
+        // SAFETY: the list is never freed.
+        let listed = unsafe { self.open.as_ref() };
+        let open = listed.count + listed.value.len + listed.value.items.len();
+        let behind = self.sliced.value.value.len() + self.locked.lock().map_or(0, |items| items.len());
+        open + behind
+            + counted
+            + texts
+            + shared
+            + jobs
+            + gone
+            + watched
+            + queued
+            + self.list.len()
+            + self.largest.len()
     }
 }
 

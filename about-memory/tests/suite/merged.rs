@@ -1,0 +1,62 @@
+//! Stacks with the names of merged functions, and stacks that contradict an owner in truth.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::recordings::stdout;
+use crate::run::run;
+
+#[test]
+fn a_merged_function_is_no_contradiction_and_needs_proof() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../heap-graph/typed/tests/victims/merged.rs");
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut compile = Command::new(rustc);
+    compile.args(["--edition=2024", "-Copt-level=3", "-Ccodegen-units=1", "-Cdebuginfo=2"]).arg(source);
+    assert!(compile.current_dir(folder.path()).status().unwrap().success());
+    let dump = folder.path().join("scan.json");
+    let dump = dump.to_str().unwrap();
+    let output = run(folder.path(), &["--mode", "scan", "-o", dump, "--", "./merged"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    let found: Value = serde_json::from_str(&stdout(&["types", dump, "--json"])).unwrap();
+    let blocks = |name: &str| {
+        let rows = found["types"].as_array().unwrap();
+        rows.iter().find(|row| row["type"] == name).map(|row| row["blocks"].as_u64().unwrap())
+    };
+    // Whatever a stack says, the owner is right.
+    for (name, expected) in [
+        ("merged::Metre", 30),
+        ("merged::Foot", 40),
+        ("merged::Red", 1),
+        ("merged::Blue", 1),
+        ("[merged::Pair]", 1),
+        ("[merged::Quad]", 1),
+        ("[merged::Coin]", 1),
+    ] {
+        assert_eq!(blocks(name), Some(expected), "{name}: {found:#}");
+    }
+    let pair = |stack: &str, owner: &str, pointers: u64| json!({"stack": stack, "owner": owner, "pointers": pointers});
+    // One function is left for both units, and its callers are of the unit that the owner names.
+    let (metre, foot) = ("merged::Metre", "merged::Foot");
+    let either = [json!([pair(metre, foot, 40)]), json!([pair(foot, metre, 30)])];
+    assert!(either.contains(&found["merged"]), "{found:#}");
+    assert_eq!(found["sameLayout"], found["merged"][0]["pointers"]);
+    // Another alignment, another form, and callers that name no type.
+    let mut disagreements = found["disagreements"].as_array().unwrap().clone();
+    disagreements.sort_by_key(|one| one["owner"].as_str().unwrap().to_owned());
+    let (red, blue) = ("merged::Red", "merged::Blue");
+    assert_eq!(
+        disagreements[..2],
+        [pair("merged::Pair", "[merged::Coin]", 1), pair("[merged::Pair]", "[merged::Quad]", 1)]
+    );
+    assert!([pair(red, blue, 1), pair(blue, red, 1)].contains(&disagreements[2]), "{found:#}");
+    assert_eq!((disagreements.len(), &found["disagree"]), (3, &json!(3)));
+
+    let text = stdout(&["types", dump]);
+    let count = &found["sameLayout"];
+    let line = format!("{count} more contradict their stacks as the compiler merged functions");
+    assert!(text.contains(&line), "{text}");
+}

@@ -1,0 +1,96 @@
+//! Types of one layout, for which the compiler keeps one function, and blocks that are of another type than their
+//! stacks say. A test compiles it with optimization, as no other victim is.
+
+#![allow(dead_code, reason = "only the types and the blocks count")]
+
+use std::hint::black_box;
+use std::mem::ManuallyDrop;
+use std::process::exit;
+
+struct Metre([u64; 3]);
+struct Foot([u64; 3]);
+
+/// What keeps the functions of the two apart that are not to be merged.
+trait Unit: Sized {
+    const LENGTH: u64;
+    fn of(lengths: [u64; 3]) -> Self;
+}
+
+impl Unit for Metre {
+    const LENGTH: u64 = 10_000;
+    fn of(lengths: [u64; 3]) -> Self {
+        Self(lengths)
+    }
+}
+
+impl Unit for Foot {
+    const LENGTH: u64 = 3_048;
+    fn of(lengths: [u64; 3]) -> Self {
+        Self(lengths)
+    }
+}
+
+/// Equal for both units.
+#[inline(never)]
+fn boxed<T>(value: T) -> Box<T> {
+    Box::new(value)
+}
+
+/// Not equal: the numbers differ.
+#[inline(never)]
+fn lengths<T: Unit>(count: u64) -> Vec<Box<T>> {
+    (0..count).map(|number| boxed(T::of([number * T::LENGTH; 3]))).collect()
+}
+
+struct Red([u64; 5]);
+struct Blue([u64; 5]);
+
+/// 16 bytes, aligned to 8, to 4 and to 8.
+struct Pair(u64, u64);
+struct Quad([u32; 4]);
+struct Coin(u64, u64);
+
+#[inline(never)]
+fn room<T>() -> Vec<T> {
+    Vec::with_capacity(black_box(7))
+}
+
+/// A vector of the wrong type.
+#[inline(never)]
+fn taken<T>() -> ManuallyDrop<Vec<T>> {
+    let mut room = ManuallyDrop::new(room::<Pair>());
+    // SAFETY: the elements have the size of the other ones, none is there, and nobody frees the buffer.
+    ManuallyDrop::new(unsafe { Vec::from_raw_parts(room.as_mut_ptr().cast(), 0, room.capacity()) })
+}
+
+/// A vector for whose place a box was made.
+#[inline(never)]
+fn of_box<T>() -> ManuallyDrop<Vec<T>> {
+    let place = Box::into_raw(boxed(Pair(1, 2))).cast();
+    // SAFETY: there is room for one element of that size, none is there, and nobody frees it.
+    ManuallyDrop::new(unsafe { Vec::from_raw_parts(place, 0, 1) })
+}
+
+struct Store {
+    metres: Vec<Box<Metre>>,
+    feet: Vec<Box<Foot>>,
+    red: Box<Red>,
+    blue: Box<Blue>,
+    pairs: Vec<Pair>,
+    quads: ManuallyDrop<Vec<Quad>>,
+    coins: ManuallyDrop<Vec<Coin>>,
+}
+
+fn main() {
+    let store = Box::new(Store {
+        metres: lengths(30),
+        feet: lengths(40),
+        red: boxed(Red([1; 5])),
+        blue: boxed(Blue([2; 5])),
+        pairs: room(),
+        quads: taken(),
+        coins: of_box(),
+    });
+    black_box(&store);
+    exit(black_box(&store).metres.len() as i32 - 30);
+}
