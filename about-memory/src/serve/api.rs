@@ -97,7 +97,8 @@ impl Api {
                 stacks::suggestions(number(id)?, &self.stacks, &self.downloads, &self.session, stream)
             }
             (Method::Post, ["stacks", "compare"]) => {
-                body::<stacks::Compare>(request, stream)?.run(&self.stacks)
+                let compare = body::<stacks::Compare>(request, stream)?;
+                compare.run(&self.stacks, &self.downloads, stream)
             }
             (Method::Post, ["stacks", id, "ticket"]) => {
                 let id = number(id)?;
@@ -150,6 +151,7 @@ impl Api {
                 std::io::copy(&mut from, &mut std::fs::File::create(&path).map_err(cannot)?)
                     .map_err(cannot)?;
                 drop(from);
+                let _one = self.downloads.one()?;
                 let id = self.stacks.add(Stacks::of_file(&title, &path, folder, &self.opening)?);
                 Ok(Response::json(&json!({ "stacks": id, "title": title })))
             }
@@ -197,7 +199,10 @@ fn body<T: DeserializeOwned>(request: &Request, stream: &mut TcpStream) -> Resul
 fn state(api: &Api) -> Response {
     let Api { session, types, .. } = api;
     let reports = api.reports.list().into_iter().map(|(id, report)| {
-        json!({ "id": id, "title": report.title, "pids": report.pids, "given": report.is_given })
+        json!({
+            "id": id, "title": report.title, "pids": report.pids, "given": report.is_given,
+            "anonymized": report.is_anonymized,
+        })
     });
     let stacks = api
         .stacks

@@ -34,6 +34,8 @@ export interface Report {
   pids: number[];
   /** Whether the server was started with it. It then stays as it is. */
   given: boolean;
+  /** Whether it was measured without private names. */
+  anonymized: boolean;
 }
 
 /** A way to group or to name nodes, as Firefox's settings have them. */

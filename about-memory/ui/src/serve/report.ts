@@ -50,6 +50,8 @@ class ReportPage implements Page {
   private readonly pids: number[];
   /** Whether the report stays as it is. */
   private readonly isGiven: boolean;
+  /** Whether the report has no private names; what follows it has none either. */
+  private readonly isAnonymized: boolean;
   private timer = 0;
   private live: boolean;
   private model!: Model;
@@ -66,6 +68,7 @@ class ReportPage implements Page {
     const own = state.reports.find(({ id }) => id === this.id);
     this.pids = own?.pids ?? [];
     this.isGiven = own?.given ?? true;
+    this.isAnonymized = own?.anonymized ?? false;
     this.live = route.query.get("live") === "1" && !this.isGiven && this.pids.length > 0;
   }
 
@@ -88,7 +91,7 @@ class ReportPage implements Page {
 
   /** Measures the same processes; `renew` replaces this report. */
   private async measure(renew: boolean): Promise<number> {
-    const body = { pids: this.pids, ...(renew ? { renew: this.id } : {}) };
+    const body = { pids: this.pids, anonymize: this.isAnonymized, ...(renew ? { renew: this.id } : {}) };
     return (await this.api.post<{ report: number }>("measure", body)).report;
   }
 
