@@ -15,7 +15,7 @@ use super::guard::Guard;
 use super::opening::Opening;
 use super::processes::{self, Buttons, Measure, Taken};
 use super::recordings::Recordings;
-use super::reports::{self, Reports};
+use super::reports::{self, Look, Reports};
 use super::request::{Method, Request};
 use super::response::{Refusal, Response};
 use super::series::Over;
@@ -71,14 +71,8 @@ impl Api {
             (Method::Get, ["state"]) => Ok(state(self)),
             (Method::Get, ["processes"]) => processes::list(&self.reports, &self.recordings),
             (Method::Get, ["reports", id]) => {
-                let report = self.report(number(id)?)?;
-                match request.parameter("against") {
-                    None => Ok(Response::bytes(crate::html::payload(&report.set))),
-                    Some(mark) => {
-                        let mark = self.report(number(mark)?)?;
-                        Ok(Response::bytes(crate::html::payload(&crate::diff(&mark.set, &report.set))))
-                    }
-                }
+                let against = request.parameter("against").map(number).transpose()?;
+                Look { against, shape: String::new() }.at(number(id)?, &self.reports)
             }
             (Method::Get, ["reports", id, "file"]) => {
                 let id = number(id)?;
@@ -116,7 +110,7 @@ impl Api {
                 if measure.changes() {
                     self.guard.change()?;
                 }
-                Ok(Response::json(&measure.run(&self.reports)?))
+                measure.run(&self.reports)
             }
             (Method::Post, ["series"]) => body::<Over>(request, stream)?.run(&self.reports),
             (Method::Post, ["compare"]) => {

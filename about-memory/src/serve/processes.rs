@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use memory_reporter::live::Hello;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::opening::Opening;
 use super::recordings::Recordings;
-use super::reports::Reports;
+use super::reports::{Look, Reports};
 use super::response::{Refusal, Response};
 use super::stacks::{AllStacks, Stacks};
 use super::types::AllTypes;
@@ -84,6 +84,9 @@ pub(super) struct Measure {
     /// The number of an earlier measurement of the same processes that this one replaces.
     #[serde(default)]
     renew: Option<u32>,
+    /// With it, the answer is the data of the measurement.
+    #[serde(default)]
+    look: Option<Look>,
 }
 
 impl Measure {
@@ -92,7 +95,7 @@ impl Measure {
         self.minimize
     }
 
-    pub(super) fn run(&self, reports: &Reports) -> Result<Value, Refusal> {
+    pub(super) fn run(&self, reports: &Reports) -> Result<Response, Refusal> {
         if self.pids.is_empty() || self.pids.len() > MOST {
             return Err(Refusal::new(400, format!("a measurement is of 1 to {MOST} processes")));
         }
@@ -111,7 +114,10 @@ impl Measure {
             Some(id) if reports.renew(id, set, &self.pids) => id,
             Some(_) => return Err(missing()),
         };
-        Ok(json!({ "report": report, "title": title }))
+        match &self.look {
+            Some(look) => look.at(report, reports),
+            None => Ok(Response::json(&json!({ "report": report, "title": title }))),
+        }
     }
 }
 

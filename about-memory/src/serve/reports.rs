@@ -7,6 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use memory_export::open_metrics::{self, Form};
 use memory_report::ReportSet;
 use memory_report::tree::Forest;
+use serde::Deserialize;
 
 use super::response::{Refusal, Response};
 
@@ -46,6 +47,28 @@ impl Report {
 
 fn now() -> Duration {
     UNIX_EPOCH.elapsed().unwrap_or_default()
+}
+
+/// How a page looks at a report.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Look {
+    /// The number of an earlier report; the page shows what has changed since then.
+    pub(super) against: Option<u32>,
+    /// The shape that the page knows; then the answer has the amounts only, unless the shape is another.
+    #[serde(default)]
+    pub(super) shape: String,
+}
+
+impl Look {
+    pub(super) fn at(&self, id: u32, reports: &Reports) -> Result<Response, Refusal> {
+        let get = |id| reports.get(id).ok_or(Refusal::new(404, "there is no such report"));
+        let mut set = get(id)?.set;
+        if let Some(mark) = self.against {
+            set = Arc::new(crate::diff(&get(mark)?.set, &set));
+        }
+        Ok(Response::bytes(crate::html::followed(&set, &self.shape)))
+    }
 }
 
 #[derive(Debug, Default)]

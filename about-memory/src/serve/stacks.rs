@@ -2,7 +2,6 @@
 
 use core::fmt;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,7 +33,7 @@ pub(super) struct Stacks {
     /// Whether the server was started with it.
     is_given: bool,
     /// The folder of the file that `write` and `read` open. It goes with the last clone.
-    folder: Option<Arc<TempDir>>,
+    _folder: Option<Arc<TempDir>>,
 }
 
 impl fmt::Debug for Stacks {
@@ -48,7 +47,7 @@ impl Stacks {
     pub(super) fn new(title: &str, opened: OpenedStacks, is_given: bool) -> Self {
         let data = Arc::new(crate::html::stacks_payload(&opened.options));
         let (title, write, read) = (title.to_owned(), opened.write, opened.read);
-        Self { title, data, write, read, is_given, folder: None }
+        Self { title, data, write, read, is_given, _folder: None }
     }
 
     /// The stacks of a file that a page sent or asked a process for. The file goes with its folder when they go.
@@ -59,7 +58,7 @@ impl Stacks {
         opening: &Opening,
     ) -> Result<Self, Refusal> {
         let opened = opening.open(path).map_err(|error| Refusal::new(409, of_title(title, path, &error)))?;
-        Ok(Self { folder: Some(folder.into()), ..Self::new(title, opened, false) })
+        Ok(Self { _folder: Some(folder.into()), ..Self::new(title, opened, false) })
     }
 
     /// Whether a page can compare them, and ask what to report.

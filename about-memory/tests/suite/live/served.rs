@@ -108,6 +108,22 @@ fn a_page_follows_a_process_in_one_report() {
         }
     }
     assert_ne!(data("/api/reports/2?against=1"), same);
+    // A page that knows the shape of the reports gets their amounts, and one that does not, all.
+    let header = |payload: &[u8]| -> Value {
+        let end = 4 + u32::from_le_bytes(payload[..4].try_into().unwrap()) as usize;
+        serde_json::from_slice(&payload[4..end]).unwrap()
+    };
+    let shape = header(&data("/api/reports/2"))["shape"].clone();
+    let look = |shape: &Value, against: Option<u32>| {
+        let look = json!({ "shape": shape, "against": against });
+        let (status, payload) =
+            ask(&url, "POST", "/api/measure", &json!({ "pids": [pid], "renew": 2, "look": look }));
+        assert_eq!(status, 200);
+        (header(&payload)["columns"].as_array().unwrap().len(), payload.len())
+    };
+    let ((all, long), (amounts, short)) = (look(&json!(""), None), look(&shape, None));
+    assert!((all, amounts) == (10, 2) && short < long / 4, "{all} {amounts} {long} {short}");
+    assert_eq!(look(&shape, Some(1)).0, 10, "a difference has another shape");
     let state: Value = serde_json::from_slice(&data("/api/state")).unwrap();
     assert_eq!(state["reports"].as_array().unwrap().len(), 2);
     assert_eq!((&state["reports"][0]["given"], &state["reports"][1]["given"]), (&json!(true), &json!(false)));

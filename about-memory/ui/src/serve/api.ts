@@ -102,6 +102,10 @@ export class Api {
     return (await this.json(path, body, signal)).json() as Promise<T>;
   }
 
+  async postForBytes(path: string, body: unknown): Promise<Uint8Array<ArrayBuffer>> {
+    return new Uint8Array(await (await this.json(path, body)).arrayBuffer());
+  }
+
   async remove(path: string): Promise<void> {
     await this.fetch(path, { method: "DELETE" });
   }
