@@ -130,10 +130,10 @@ pub fn html(set: &ReportSet, options: &HtmlOptions) -> String {
     page
 }
 
-/// The data of the page, for a page that is served.
+/// The data of the page, for a page that is served. Of reports with the shape that the page knows, it has the amounts only.
 #[cfg(feature = "serve")]
-pub(crate) fn payload(set: &ReportSet) -> Vec<u8> {
-    payload::payload(set, None, None)
+pub(crate) fn followed(set: &ReportSet, known: &str) -> Vec<u8> {
+    payload::followed(set, known)
 }
 
 /// The data of the page for stacks, which is served.

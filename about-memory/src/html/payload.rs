@@ -5,6 +5,7 @@
 //! ties when the page sorts. `heap-unclassified` depends on the filter, so the page computes it.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use dmd_analyze::FlameGraph;
 use memory_report::diff::Presence;
@@ -27,6 +28,9 @@ const HEAP_SHIFT: u8 = 3;
 const MERGED_BIT: u8 = 1 << 5;
 const PRESENCE_SHIFT: u8 = 6;
 
+/// The columns that change when the same reports are measured again.
+const AMOUNTS: [&str; 2] = ["amounts", "heaps"];
+
 /// The page's floats hold all sums exactly if the sum of all magnitudes is below this.
 const EXACT: u128 = 1 << 52;
 
@@ -45,6 +49,18 @@ struct Header<'a> {
     flame: Option<FlameHeader>,
     #[serde(skip_serializing_if = "Option::is_none")]
     heap: Option<HeapHeader<'a>>,
+    /// What a reader says who has all but the amounts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shape: Option<String>,
+    columns: Vec<(&'static str, usize)>,
+}
+
+/// The header of a later measurement of the same reports, whose reader has all but the amounts.
+#[derive(Serialize)]
+struct LaterHeader {
+    version: u32,
+    /// The `resident` of each process.
+    residents: Vec<String>,
     columns: Vec<(&'static str, usize)>,
 }
 
@@ -57,7 +73,7 @@ struct ProcessHeader<'a> {
     lines: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Hash, Serialize)]
 struct WarningHeader<'a> {
     subject: &'a str,
     message: &'a str,
@@ -72,6 +88,64 @@ impl<'a> From<&'a Warning> for WarningHeader<'a> {
 /// The length of the header (32 bits, little-endian), the header in JSON, then the columns.
 pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>, heap: Option<&Heap>) -> Vec<u8> {
     let forest = Forest::new(set);
+    let (header, columns) = parts(&forest, set, flame, heap);
+    written(&header, &columns)
+}
+
+/// The same with its shape, for a reader who follows the reports. Of reports with the shape that the reader knows, it has
+/// the amounts only.
+pub(super) fn followed(set: &ReportSet, known: &str) -> Vec<u8> {
+    let forest = Forest::new(set);
+    let (mut header, mut columns) = parts(&forest, set, None, None);
+    let shape = header.shape(&columns);
+    if shape != known {
+        header.shape = Some(shape);
+        return written(&header, &columns);
+    }
+    columns.retain(|(name, _)| AMOUNTS.contains(name));
+    let residents = header.processes.into_iter().map(|process| process.resident).collect();
+    written(&LaterHeader { version: VERSION, residents, columns: lengths(&columns) }, &columns)
+}
+
+type Columns = Vec<(&'static str, Vec<u8>)>;
+
+fn lengths(columns: &Columns) -> Vec<(&'static str, usize)> {
+    columns.iter().map(|(name, bytes)| (*name, bytes.len())).collect()
+}
+
+fn written(header: &impl Serialize, columns: &Columns) -> Vec<u8> {
+    let header = serde_json::to_vec(header).expect("texts and numbers are JSON");
+    let length = u32::try_from(header.len()).expect("a header is shorter than 4 GiB");
+    let mut payload = length.to_le_bytes().to_vec();
+    payload.extend(header);
+    for (_, bytes) in columns {
+        payload.extend(bytes);
+    }
+    payload
+}
+
+impl Header<'_> {
+    /// Equal for reports that differ in amounts only.
+    fn shape(&self, columns: &Columns) -> String {
+        let mut hasher = DefaultHasher::new();
+        (self.is_diff, self.usable_size_known, self.exact, self.nodes).hash(&mut hasher);
+        for ProcessHeader { name, trees, lines, .. } in &self.processes {
+            (name, trees, lines).hash(&mut hasher);
+        }
+        (&self.set_warnings, &self.tree_warnings).hash(&mut hasher);
+        for column in columns.iter().filter(|(name, _)| !AMOUNTS.contains(name)) {
+            column.hash(&mut hasher);
+        }
+        format!("{:016x}", hasher.finish())
+    }
+}
+
+fn parts<'a>(
+    forest: &'a Forest<'a>,
+    set: &'a ReportSet,
+    flame: Option<&FlameGraph>,
+    heap: Option<&'a Heap>,
+) -> (Header<'a>, Columns) {
     let mut processes: Vec<_> = forest.processes().iter().collect();
     processes.sort_by(|a, b| compare(a, b));
     let mut nodes = Nodes::new(set, &processes);
@@ -113,16 +187,10 @@ pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>, heap: Option<
         tree_warnings: forest.warnings().iter().map(Into::into).collect(),
         flame,
         heap,
-        columns: columns.iter().map(|(name, bytes)| (*name, bytes.len())).collect(),
+        shape: None,
+        columns: lengths(&columns),
     };
-    let header = serde_json::to_vec(&header).expect("texts and numbers are JSON");
-    let length = u32::try_from(header.len()).expect("a header is shorter than 4 GiB");
-    let mut payload = length.to_le_bytes().to_vec();
-    payload.extend(header);
-    for (_, bytes) in columns {
-        payload.extend(bytes);
-    }
-    payload
+    (header, columns)
 }
 
 struct Nodes<'a> {

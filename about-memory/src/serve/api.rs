@@ -15,7 +15,7 @@ use super::guard::Guard;
 use super::opening::Opening;
 use super::processes::{self, Buttons, Measure, Taken};
 use super::recordings::Recordings;
-use super::reports::{self, Reports};
+use super::reports::{self, Look, Reports};
 use super::request::{Method, Request};
 use super::response::{Refusal, Response};
 use super::series::Over;
@@ -71,14 +71,8 @@ impl Api {
             (Method::Get, ["state"]) => Ok(state(self)),
             (Method::Get, ["processes"]) => processes::list(&self.reports, &self.recordings),
             (Method::Get, ["reports", id]) => {
-                let report = self.report(number(id)?)?;
-                match request.parameter("against") {
-                    None => Ok(Response::bytes(crate::html::payload(&report.set))),
-                    Some(mark) => {
-                        let mark = self.report(number(mark)?)?;
-                        Ok(Response::bytes(crate::html::payload(&crate::diff(&mark.set, &report.set))))
-                    }
-                }
+                let against = request.parameter("against").map(number).transpose()?;
+                Look { against, shape: String::new() }.at(number(id)?, &self.reports)
             }
             (Method::Get, ["reports", id, "file"]) => {
                 let id = number(id)?;
@@ -97,7 +91,8 @@ impl Api {
                 stacks::suggestions(number(id)?, &self.stacks, &self.downloads, &self.session, stream)
             }
             (Method::Post, ["stacks", "compare"]) => {
-                body::<stacks::Compare>(request, stream)?.run(&self.stacks)
+                let compare = body::<stacks::Compare>(request, stream)?;
+                compare.run(&self.stacks, &self.downloads, stream)
             }
             (Method::Post, ["stacks", id, "ticket"]) => {
                 let id = number(id)?;
@@ -115,7 +110,7 @@ impl Api {
                 if measure.changes() {
                     self.guard.change()?;
                 }
-                Ok(Response::json(&measure.run(&self.reports)?))
+                measure.run(&self.reports)
             }
             (Method::Post, ["series"]) => body::<Over>(request, stream)?.run(&self.reports),
             (Method::Post, ["compare"]) => {
@@ -150,6 +145,7 @@ impl Api {
                 std::io::copy(&mut from, &mut std::fs::File::create(&path).map_err(cannot)?)
                     .map_err(cannot)?;
                 drop(from);
+                let _one = self.downloads.one()?;
                 let id = self.stacks.add(Stacks::of_file(&title, &path, folder, &self.opening)?);
                 Ok(Response::json(&json!({ "stacks": id, "title": title })))
             }
@@ -197,7 +193,10 @@ fn body<T: DeserializeOwned>(request: &Request, stream: &mut TcpStream) -> Resul
 fn state(api: &Api) -> Response {
     let Api { session, types, .. } = api;
     let reports = api.reports.list().into_iter().map(|(id, report)| {
-        json!({ "id": id, "title": report.title, "pids": report.pids, "given": report.is_given })
+        json!({
+            "id": id, "title": report.title, "pids": report.pids, "given": report.is_given,
+            "anonymized": report.is_anonymized,
+        })
     });
     let stacks = api
         .stacks

@@ -1,10 +1,11 @@
-//! Files that take a lot of memory to write. The server writes one of them at a time, and the whole file before it
-//! answers, so that a failure is an answer in words and not half a file.
+//! Work that takes a lot of memory: files that the server writes, and dumps and recordings that it reads to compare them or
+//! to show those that a page sends. The server does one of them at a time. It writes the whole file before it answers, so
+//! that a failure is an answer in words and not half a file.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _, Write};
 use std::net::TcpStream;
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use super::answers::has_gone;
 use super::response::{Refusal, Response};
@@ -12,10 +13,22 @@ use crate::session::Session;
 
 #[derive(Debug, Default)]
 pub(super) struct Downloads {
-    writing: Mutex<()>,
+    working: Mutex<()>,
 }
 
 impl Downloads {
+    /// The permission to do such work, which ends with the guard.
+    pub(super) fn one(&self) -> Result<MutexGuard<'_, ()>, Refusal> {
+        match self.working.try_lock() {
+            Ok(one) => Ok(one),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                let reason = "another file is being written or read; try again when it is done";
+                Err(Refusal::new(429, reason))
+            }
+        }
+    }
+
     /// Answers with the file that `write` writes. The reader of the page sees its error.
     pub(super) fn answer(
         &self,
@@ -24,13 +37,7 @@ impl Downloads {
         client: &TcpStream,
         write: impl FnOnce(&mut dyn Write) -> Result<(), String>,
     ) -> Result<Response, Refusal> {
-        let _one = match self.writing.try_lock() {
-            Ok(one) => one,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                return Err(Refusal::new(429, "another file is being written; try again when it is done"));
-            }
-        };
+        let _one = self.one()?;
         let cannot = |error: io::Error| Refusal::new(503, error.to_string());
         let folder = session.folder().map_err(cannot)?;
         let file = tempfile::tempfile_in(folder.path()).map_err(cannot)?;

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use memory_reporter::live::Hello;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::opening::Opening;
 use super::recordings::Recordings;
-use super::reports::Reports;
+use super::reports::{Look, Reports};
 use super::response::{Refusal, Response};
 use super::stacks::{AllStacks, Stacks};
 use super::types::AllTypes;
@@ -46,13 +47,16 @@ impl Taken {
 
 pub(super) fn list(reports: &Reports, recordings: &Recordings) -> Result<Response, Refusal> {
     let listeners = live::list(TIME_FOR_NAMES).map_err(failed)?;
+    let ended = recordings.ended(&listeners).into_iter().map(|(pid, name)| {
+        json!({ "pid": pid, "name": name, "error": "the process has ended", "ended": true, "recording": true })
+    });
     let rows = listeners.iter().map(|listener| match &listener.hello {
         Ok(hello) => {
             let amounts = live::amounts(listener.pid, TIME_FOR_NAMES).ok();
             let unclassified = reports.unclassified(listener.pid);
             json!({
                 "pid": listener.pid, "name": hello.name, "started": hello.started, "requests": hello.requests,
-                "exe": hello.exe, "recording": recordings.has(listener.pid),
+                "exe": hello.exe, "recording": recordings.has(listener.pid, Some(hello)),
                 "unclassified": unclassified.map(|[part, whole]| {
                     [super::answers::number(part), super::answers::number(whole)]
                 }),
@@ -60,9 +64,12 @@ pub(super) fn list(reports: &Reports, recordings: &Recordings) -> Result<Respons
                 "heap": amounts.as_ref().and_then(|amounts| amounts.heap_allocated),
             })
         }
-        Err(error) => json!({ "pid": listener.pid, "error": error.to_string() }),
+        Err(error) => {
+            let recording = recordings.has(listener.pid, None);
+            json!({ "pid": listener.pid, "error": error.to_string(), "recording": recording })
+        }
     });
-    Ok(Response::json(&json!({ "processes": rows.collect::<Vec<_>>() })))
+    Ok(Response::json(&json!({ "processes": rows.chain(ended).collect::<Vec<_>>() })))
 }
 
 /// A measurement.
@@ -77,6 +84,9 @@ pub(super) struct Measure {
     /// The number of an earlier measurement of the same processes that this one replaces.
     #[serde(default)]
     renew: Option<u32>,
+    /// With it, the answer is the data of the measurement.
+    #[serde(default)]
+    look: Option<Look>,
 }
 
 impl Measure {
@@ -85,11 +95,14 @@ impl Measure {
         self.minimize
     }
 
-    pub(super) fn run(&self, reports: &Reports) -> Result<Value, Refusal> {
+    pub(super) fn run(&self, reports: &Reports) -> Result<Response, Refusal> {
         if self.pids.is_empty() || self.pids.len() > MOST {
             return Err(Refusal::new(400, format!("a measurement is of 1 to {MOST} processes")));
         }
-        let options = AskOptions::new().minimize(self.minimize).anonymize(self.anonymize);
+        let missing = || Refusal::new(404, "there is no such measurement of these processes");
+        let renewed = self.renew.map(|id| reports.get(id).ok_or_else(missing)).transpose()?;
+        let is_anonymized = self.anonymize || renewed.is_some_and(|report| report.is_anonymized);
+        let options = AskOptions::new().minimize(self.minimize).anonymize(is_anonymized);
         let set = live::collect(&self.pids, &options).map_err(failed)?;
         let pids: Vec<_> = self.pids.iter().map(u32::to_string).collect();
         let title = match self.pids.as_slice() {
@@ -97,21 +110,27 @@ impl Measure {
             _ => format!("live measurement of processes {}", pids.join(", ")),
         };
         let report = match self.renew {
-            None => reports.add(title.clone(), set, self.pids.clone()),
+            None => reports.measured(title.clone(), set, self.pids.clone(), is_anonymized),
             Some(id) if reports.renew(id, set, &self.pids) => id,
-            Some(_) => return Err(Refusal::new(404, "there is no such measurement of these processes")),
+            Some(_) => return Err(missing()),
         };
-        Ok(json!({ "report": report, "title": title }))
+        match &self.look {
+            Some(look) => look.at(report, reports),
+            None => Ok(Response::json(&json!({ "report": report, "title": title }))),
+        }
     }
+}
+
+/// What a process says about itself.
+fn hello_of(pid: u32) -> Option<Hello> {
+    let listeners = live::list(TIME_FOR_NAMES).ok()?;
+    listeners.into_iter().find(|listener| listener.pid == pid)?.hello.ok()
 }
 
 /// The name of a process and its number.
 fn name_of(pid: u32) -> String {
-    let name = live::list(TIME_FOR_NAMES).ok().and_then(|listeners| {
-        let of = listeners.into_iter().find(|listener| listener.pid == pid)?;
-        of.hello.ok().map(|hello| hello.name)
-    });
-    format!("{} (pid {pid})", name.as_deref().unwrap_or("process"))
+    let hello = hello_of(pid);
+    format!("{} (pid {pid})", hello.as_ref().map_or("process", |hello| hello.name.as_str()))
 }
 
 /// What the buttons of a process work with.
@@ -167,7 +186,7 @@ pub(super) fn action(buttons: &Buttons<'_>, pid: u32, action: &str) -> Result<Re
             let id = stacks.add(Stacks::of_file(&title, &path, folder, opening)?);
             Ok(Response::json(&json!({ "stacks": id, "title": title })))
         }
-        "record" => recordings.start(pid, session, TIME_FOR_FILES),
+        "record" => recordings.start(pid, hello_of(pid), session, TIME_FOR_FILES),
         "stop" => recordings.stop(pid, opening, stacks),
         _ => Err(Refusal::new(404, "there is no such action")),
     }

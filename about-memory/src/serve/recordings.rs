@@ -1,10 +1,14 @@
 //! Processes that record their call stacks since a page asked for it.
+//!
+//! A recording stays here until it is open, also when its process has ended or its file cannot be opened at first. Nobody
+//! holds the lock while a process answers or a file is read.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use memory_reporter::live::Hello;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -16,56 +20,162 @@ use crate::session::Session;
 
 /// The name of a recording in its folder.
 const FILE: &str = "recording.dmdrec";
-/// The most processes that record at the same time.
+/// The most recordings at the same time.
 const MOST: usize = 8;
 
 #[derive(Debug)]
 struct Recording {
-    tracking: Tracking,
+    /// The process; `None` if it did not say who it is.
+    hello: Option<Hello>,
+    /// `None` once the process was asked to end the recording.
+    tracking: Option<Tracking>,
+    /// Why the end of the recording may be missing.
+    failure: Option<String>,
     path: PathBuf,
-    folder: TempDir,
+    folder: Arc<TempDir>,
 }
 
-/// The recordings that run, by process.
+impl Recording {
+    /// Whether it is of this process, and not of an earlier one with the same number.
+    fn is_of(&self, hello: Option<&Hello>) -> bool {
+        let (Some(own), Some(other)) = (&self.hello, hello) else { return true };
+        own.started == other.started
+    }
+}
+
+#[derive(Debug)]
+enum Slot {
+    Starting,
+    Stopping,
+    Held(Box<Recording>),
+}
+
+/// The recordings, by process.
 #[derive(Debug, Default)]
-pub(super) struct Recordings(Mutex<BTreeMap<u32, Recording>>);
+pub(super) struct Recordings(Mutex<BTreeMap<u32, Slot>>);
+
+/// The slot of a process while its recording starts or stops. When this is dropped, also by a panic, the slot has the
+/// recording, or is free if there is none.
+struct Turn<'a> {
+    of: &'a Recordings,
+    pid: u32,
+    recording: Option<Box<Recording>>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut all = self.of.all();
+        match self.recording.take() {
+            Some(recording) => drop(all.insert(self.pid, Slot::Held(recording))),
+            None => drop(all.remove(&self.pid)),
+        }
+    }
+}
 
 impl Recordings {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<u32, Recording>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<u32, Slot>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn has(&self, pid: u32) -> bool {
-        self.all().contains_key(&pid)
+    /// Whether there is a recording of a process, which says who it is if it answers.
+    pub(super) fn has(&self, pid: u32, hello: Option<&Hello>) -> bool {
+        match self.all().get(&pid) {
+            None | Some(Slot::Starting) => false,
+            Some(Slot::Stopping) => true,
+            Some(Slot::Held(recording)) => recording.is_of(hello),
+        }
+    }
+
+    /// The number and the name of the processes that have recordings and are none of `listeners`.
+    pub(super) fn ended(&self, listeners: &[live::Listener]) -> Vec<(u32, Option<String>)> {
+        let all = self.all();
+        let held = all.iter().filter_map(|(pid, slot)| match slot {
+            Slot::Held(recording) => Some((*pid, recording)),
+            Slot::Starting | Slot::Stopping => None,
+        });
+        let is_there = |pid: u32, recording: &Recording| {
+            let mut of = listeners.iter().filter(|listener| listener.pid == pid);
+            of.any(|listener| recording.is_of(listener.hello.as_ref().ok()))
+        };
+        let ended = held.filter(|(pid, recording)| !is_there(*pid, recording));
+        ended
+            .map(|(pid, recording)| (pid, recording.hello.as_ref().map(|hello| hello.name.clone())))
+            .collect()
     }
 
     /// Lets a process record each allocation from now on.
-    pub(super) fn start(&self, pid: u32, session: &Session, timeout: Duration) -> Result<Response, Refusal> {
-        let mut all = self.all();
-        if all.contains_key(&pid) {
-            return Err(Refusal::new(409, format!("process {pid} records already")));
-        }
-        if all.len() >= MOST {
-            return Err(Refusal::new(429, format!("{MOST} processes record already; stop one")));
-        }
+    pub(super) fn start(
+        &self,
+        pid: u32,
+        hello: Option<Hello>,
+        session: &Session,
+        timeout: Duration,
+    ) -> Result<Response, Refusal> {
+        let mut turn = self.begin(pid, hello.as_ref())?;
         let folder = session.folder().map_err(|error| Refusal::new(503, error.to_string()))?;
         let path = folder.path().join(FILE);
         let tracking =
             live::record(pid, &path, timeout).map_err(|error| Refusal::new(409, error.to_string()))?;
-        all.insert(pid, Recording { tracking, path, folder });
+        let folder = Arc::new(folder);
+        let recording = Recording { hello, tracking: Some(tracking), failure: None, path, folder };
+        turn.recording = Some(Box::new(recording));
         Ok(Response::json(&json!({})))
     }
 
-    /// Ends the recording of a process, and opens it.
+    fn begin(&self, pid: u32, hello: Option<&Hello>) -> Result<Turn<'_>, Refusal> {
+        let mut all = self.all();
+        match all.get(&pid) {
+            None if all.len() >= MOST => {
+                let reason = format!("there are {MOST} recordings already; stop one");
+                return Err(Refusal::new(429, reason));
+            }
+            None => {}
+            Some(Slot::Held(recording)) if !recording.is_of(hello) => {
+                let reason = format!("an earlier process {pid} has a recording; stop it first");
+                return Err(Refusal::new(409, reason));
+            }
+            Some(_) => return Err(Refusal::new(409, format!("process {pid} records already"))),
+        }
+        all.insert(pid, Slot::Starting);
+        Ok(Turn { of: self, pid, recording: None })
+    }
+
+    /// Ends the recording of a process, and opens it. If it cannot be opened, it stays, and a page can try again.
     pub(super) fn stop(&self, pid: u32, opening: &Opening, stacks: &AllStacks) -> Result<Response, Refusal> {
-        let recording = self.all().remove(&pid);
-        let Some(Recording { tracking, path, folder }) = recording else {
-            return Err(Refusal::new(409, format!("process {pid} does not record")));
+        let mut turn = self.end(pid)?;
+        let recording = turn.recording.as_mut().expect("a turn that stops a recording has it");
+        if let Some(tracking) = recording.tracking.take() {
+            // The file of a process that has ended has all until then.
+            recording.failure = tracking.finish().err().map(|error| error.to_string());
+        }
+        let title = match &recording.failure {
+            None => format!("recording of process {pid}"),
+            Some(failure) => format!("recording of process {pid} (its end may be missing: {failure})"),
         };
-        // The file of a process that has ended has all until then.
-        let _ = tracking.finish();
-        let title = format!("recording of process {pid}");
-        let id = stacks.add(Stacks::of_file(&title, &path, folder, opening)?);
+        let folder = Arc::clone(&recording.folder);
+        let opened = Stacks::of_file(&title, &recording.path, folder, opening);
+        let opened = opened.map_err(|refusal| match &recording.failure {
+            None => refusal,
+            Some(failure) => Refusal::new(refusal.status, format!("{}; {failure}", refusal.message)),
+        })?;
+        let id = stacks.add(opened);
+        turn.recording = None;
         Ok(Response::json(&json!({ "stacks": id, "title": title })))
+    }
+
+    fn end(&self, pid: u32) -> Result<Turn<'_>, Refusal> {
+        let mut all = self.all();
+        match all.remove(&pid) {
+            None => Err(Refusal::new(409, format!("process {pid} does not record"))),
+            Some(Slot::Held(recording)) => {
+                all.insert(pid, Slot::Stopping);
+                Ok(Turn { of: self, pid, recording: Some(recording) })
+            }
+            Some(busy) => {
+                all.insert(pid, busy);
+                let reason = format!("the recording of process {pid} is starting or stopping; try again");
+                Err(Refusal::new(409, reason))
+            }
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! The reports that the page shows, by number.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use memory_export::open_metrics::{self, Form};
 use memory_report::ReportSet;
 use memory_report::tree::Forest;
+use serde::Deserialize;
 
 use super::response::{Refusal, Response};
 
@@ -22,18 +23,52 @@ pub(super) struct Report {
     pub(super) pids: Vec<u32>,
     /// Whether the server was started with it.
     pub(super) is_given: bool,
+    /// Whether it was measured without private names. A later measurement in its place has none either.
+    pub(super) is_anonymized: bool,
     /// When the server got it, since 1970.
     pub(super) time: Duration,
+    /// The `heap-unclassified` and the `explicit` of the set, once somebody has asked for them.
+    unclassified: Arc<OnceLock<Option<[i128; 2]>>>,
 }
 
 impl Report {
     fn new(title: String, set: ReportSet, pids: Vec<u32>, is_given: bool) -> Self {
-        Self { title, set: Arc::new(set), pids, is_given, time: now() }
+        Self {
+            title,
+            set: Arc::new(set),
+            pids,
+            is_given,
+            is_anonymized: false,
+            time: now(),
+            unclassified: Arc::default(),
+        }
     }
 }
 
 fn now() -> Duration {
     UNIX_EPOCH.elapsed().unwrap_or_default()
+}
+
+/// How a page looks at a report.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Look {
+    /// The number of an earlier report; the page shows what has changed since then.
+    pub(super) against: Option<u32>,
+    /// The shape that the page knows; then the answer has the amounts only, unless the shape is another.
+    #[serde(default)]
+    pub(super) shape: String,
+}
+
+impl Look {
+    pub(super) fn at(&self, id: u32, reports: &Reports) -> Result<Response, Refusal> {
+        let get = |id| reports.get(id).ok_or(Refusal::new(404, "there is no such report"));
+        let mut set = get(id)?.set;
+        if let Some(mark) = self.against {
+            set = Arc::new(crate::diff(&get(mark)?.set, &set));
+        }
+        Ok(Response::bytes(crate::html::followed(&set, &self.shape)))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -60,6 +95,11 @@ impl Reports {
         self.insert(Report::new(title, set, pids, false))
     }
 
+    /// Adds a measurement of processes that a page asked for.
+    pub(super) fn measured(&self, title: String, set: ReportSet, pids: Vec<u32>, is_anonymized: bool) -> u32 {
+        self.insert(Report { is_anonymized, ..Report::new(title, set, pids, false) })
+    }
+
     fn insert(&self, report: Report) -> u32 {
         let mut all = self.all();
         all.last += 1;
@@ -81,6 +121,7 @@ impl Reports {
         match all.by_id.get_mut(&id) {
             Some(report) if !report.is_given && report.pids == pids => {
                 (report.set, report.time) = (Arc::new(set), now());
+                report.unclassified = Arc::default();
                 true
             }
             _ => false,
@@ -92,8 +133,11 @@ impl Reports {
         let of_process = |report: &&Report| report.pids == [pid] && !report.set.is_diff();
         let latest =
             self.all().by_id.values().filter(of_process).max_by_key(|report| report.time).cloned()?;
-        let forest = Forest::new(&latest.set);
-        Some([forest.amount("explicit/heap-unclassified")?, forest.amount("explicit")?])
+        // Pages ask every few seconds, and the tree of a report is large.
+        *latest.unclassified.get_or_init(|| {
+            let forest = Forest::new(&latest.set);
+            Some([forest.amount("explicit/heap-unclassified")?, forest.amount("explicit")?])
+        })
     }
 
     pub(super) fn get(&self, id: u32) -> Option<Report> {

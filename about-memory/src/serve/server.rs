@@ -327,9 +327,15 @@ fn answer<'a>(
     if let Some(asset) = assets::asset(&request.path) {
         return Ok(Some(asset));
     }
-    if let Some((id, export)) = api.tickets.take(&request.path) {
+    if let Some(ticket) = api.tickets.take(&request.path) {
         *asking = Some(Asking::new(state));
-        return export.run(id, &api.stacks, &api.downloads, &api.session, stream).map(Some);
+        let (id, export) = ticket.resource.clone();
+        let answer = export.run(id, &api.stacks, &api.downloads, &api.session, stream);
+        // The client is asked to try again, and has no other address for that.
+        if answer.as_ref().is_err_and(|refusal| refusal.status == 429) {
+            api.tickets.put_back(ticket);
+        }
+        return answer.map(Some);
     }
     if !request.path.starts_with("/api/") {
         return Err(Refusal::new(404, "there is nothing here"));

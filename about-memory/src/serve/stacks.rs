@@ -2,7 +2,6 @@
 
 use core::fmt;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::answers::has_gone;
 use super::downloads::Downloads;
 use super::opening::{OpenedStacks, Opening, ReadBlocks, WriteStacks, write_suggestions};
 use super::response::{Refusal, Response};
@@ -32,6 +32,8 @@ pub(super) struct Stacks {
     read: Option<Arc<ReadBlocks>>,
     /// Whether the server was started with it.
     is_given: bool,
+    /// The folder of the file that `write` and `read` open. It goes with the last clone.
+    _folder: Option<Arc<TempDir>>,
 }
 
 impl fmt::Debug for Stacks {
@@ -44,25 +46,19 @@ impl Stacks {
     /// Stacks that the server is started with, or that a page asked for.
     pub(super) fn new(title: &str, opened: OpenedStacks, is_given: bool) -> Self {
         let data = Arc::new(crate::html::stacks_payload(&opened.options));
-        Self { title: title.to_owned(), data, write: opened.write, read: opened.read, is_given }
+        let (title, write, read) = (title.to_owned(), opened.write, opened.read);
+        Self { title, data, write, read, is_given, _folder: None }
     }
 
     /// The stacks of a file that a page sent or asked a process for. The file goes with its folder when they go.
     pub(super) fn of_file(
         title: &str,
         path: &Path,
-        folder: TempDir,
+        folder: impl Into<Arc<TempDir>>,
         opening: &Opening,
     ) -> Result<Self, Refusal> {
-        let opened = opening.open(path).map_err(|error| Refusal::new(409, error))?;
-        let mut stacks = Self::new(title, opened, false);
-        if let Some(write) = stacks.write.take() {
-            stacks.write = Some(Arc::new(move |format, window, out: &mut dyn Write| {
-                let _folder = &folder;
-                write(format, window, out)
-            }));
-        }
-        Ok(stacks)
+        let opened = opening.open(path).map_err(|error| Refusal::new(409, of_title(title, path, &error)))?;
+        Ok(Self { _folder: Some(folder.into()), ..Self::new(title, opened, false) })
     }
 
     /// Whether a page can compare them, and ask what to report.
@@ -74,6 +70,14 @@ impl Stacks {
     pub(super) fn has_files(&self) -> bool {
         self.write.is_some()
     }
+}
+
+/// An error of a file with its title in place of its path, which says nothing to the reader of the page.
+fn of_title(title: &str, path: &Path, error: &str) -> String {
+    let name = path.file_name().map(|name| name.display());
+    let of_path = error.strip_prefix(&path.display().to_string());
+    let rest = of_path.or_else(|| error.strip_prefix(&name?.to_string()));
+    rest.map_or_else(|| error.to_owned(), |rest| format!("{title}{rest}"))
 }
 
 #[derive(Debug, Default)]
@@ -129,7 +133,8 @@ impl Export {
         session: &Session,
         stream: &TcpStream,
     ) -> Result<Response, Refusal> {
-        let write = stacks.get(id)?.write.ok_or(Refusal::new(409, "these stacks have no files"))?;
+        let stacks = stacks.get(id)?;
+        let write = stacks.write.as_ref().ok_or(Refusal::new(409, "these stacks have no files"))?;
         if self.from.is_some() && self.to.is_none() {
             return Err(Refusal::new(400, "a part of a recording has an end"));
         }
@@ -148,7 +153,8 @@ pub(super) fn suggestions(
     session: &Session,
     stream: &TcpStream,
 ) -> Result<Response, Refusal> {
-    let read = stacks.get(id)?.read.ok_or(Refusal::new(409, "these stacks have no suggestions"))?;
+    let stacks = stacks.get(id)?;
+    let read = stacks.read.as_ref().ok_or(Refusal::new(409, "these stacks have no suggestions"))?;
     let name = format!("suggestions-{id}.json");
     downloads.answer(name, session, stream, |out| write_suggestions(read()?, out))
 }
@@ -163,14 +169,24 @@ pub(super) struct Compare {
 
 impl Compare {
     /// Adds what changed, which the page shows as other stacks.
-    pub(super) fn run(&self, stacks: &AllStacks) -> Result<Response, Refusal> {
+    pub(super) fn run(
+        &self,
+        stacks: &AllStacks,
+        downloads: &Downloads,
+        stream: &TcpStream,
+    ) -> Result<Response, Refusal> {
         let (before, after) = (stacks.get(self.before)?, stacks.get(self.after)?);
+        let _one = downloads.one()?;
         let blocks = |of: &Stacks| {
             let read =
-                of.read.clone().ok_or(Refusal::new(409, format!("{} cannot be compared", of.title)))?;
+                of.read.as_ref().ok_or(Refusal::new(409, format!("{} cannot be compared", of.title)))?;
             read().map_err(|error| Refusal::new(409, error))
         };
-        let change = HeapChange::new(blocks(&before)?, blocks(&after)?, &ProgramOptions::new())
+        let first = blocks(&before)?;
+        if has_gone(stream) {
+            return Err(Refusal::gone());
+        }
+        let change = HeapChange::new(first, blocks(&after)?, &ProgramOptions::new())
             .map_err(|error| Refusal::new(409, error.to_string()))?;
         let title = format!("{} since {}", after.title, before.title);
         let options = HtmlOptions::new().heap_change(change, [before.title, after.title]);

@@ -1,7 +1,7 @@
 //! Tickets: addresses without the token, for programs that cannot send a header, such as `go tool pprof`. Each is good for
 //! one file, once, within a minute.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::stacks;
@@ -14,29 +14,47 @@ const MOST: usize = 16;
 /// A file: of these stacks.
 pub(super) type Resource = (u32, stacks::Export);
 
+/// The permission to get a file.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    token: Token,
+    end: Instant,
+    pub(super) resource: Resource,
+}
+
 #[derive(Debug, Default)]
-pub(super) struct Tickets(Mutex<Vec<(Token, Instant, Resource)>>);
+pub(super) struct Tickets(Mutex<Vec<Ticket>>);
 
 impl Tickets {
     /// The path at which a file is now.
     pub(super) fn issue(&self, resource: Resource) -> std::io::Result<String> {
         let token = Token::new()?;
         let path = format!("/ticket/{}", token.as_str());
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|(_, end, _)| *end > Instant::now());
-        if all.len() >= MOST {
-            all.remove(0);
-        }
-        all.push((token, Instant::now() + TIME, resource));
+        self.put_back(Ticket { token, end: Instant::now() + TIME, resource });
         Ok(path)
     }
 
-    /// Takes the ticket of a path, which is not good any more then.
-    pub(super) fn take(&self, path: &str) -> Option<Resource> {
-        let name = path.strip_prefix("/ticket/")?.as_bytes();
+    /// A ticket for which there was no file yet is good again until its end.
+    pub(super) fn put_back(&self, ticket: Ticket) {
+        let mut all = self.all();
+        if all.len() >= MOST {
+            all.remove(0);
+        }
+        all.push(ticket);
+    }
+
+    /// The tickets that are good.
+    fn all(&self) -> MutexGuard<'_, Vec<Ticket>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|(_, end, _)| *end > Instant::now());
-        let place = all.iter().position(|(token, _, _)| token.is(name))?;
-        Some(all.remove(place).2)
+        all.retain(|ticket| ticket.end > Instant::now());
+        all
+    }
+
+    /// Takes the ticket of a path, which is not good any more then.
+    pub(super) fn take(&self, path: &str) -> Option<Ticket> {
+        let name = path.strip_prefix("/ticket/")?.as_bytes();
+        let mut all = self.all();
+        let place = all.iter().position(|ticket| ticket.token.is(name))?;
+        Some(all.remove(place))
     }
 }

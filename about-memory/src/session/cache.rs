@@ -170,6 +170,11 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
         slots.bytes -= freed;
     }
 
+    /// The most bytes of all results, apart from the newest.
+    pub(super) fn budget(&self) -> usize {
+        self.budget
+    }
+
     /// Bytes of all results.
     pub(super) fn bytes(&self) -> usize {
         self.slots().bytes

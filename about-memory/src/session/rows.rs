@@ -247,7 +247,7 @@ fn class_rows(classes: &[Class], options: &RowsOptions) -> Rows {
         has_nodes: false,
     });
     let sum = |of: fn(&Class) -> i128| classes.iter().map(of).sum();
-    // Classes may retain the same bytes, so all of them are no whole.
+    // Classes may retain the same bytes, so their sum is not the whole.
     let shallow = sum(|class| signed(class.shallow));
     let whole = vec![shallow, shallow, sum(|class| class.count.into())];
     Rows { columns: CLASSES.to_vec(), whole, total, found: total, rows: rows.collect() }

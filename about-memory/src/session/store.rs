@@ -19,10 +19,15 @@ use super::error::SessionError;
 use super::event::Events;
 use super::id::{JobId, SnapshotId};
 use super::jobs::{Job, Jobs};
-use super::pending::Pending;
+use super::pending::{Pending, PendingState};
 use super::query::Query;
 use super::snapshots::{SnapshotInfo, Snapshots, Source};
 use super::state::SnapshotState;
+
+/// What a dominator tree takes of the cache for each node, at least.
+const TREE_BYTES: usize = 16;
+/// What the walk that all paths follow takes of the cache for each node.
+const WALK_BYTES: usize = 8;
 
 /// Bounds of a session.
 #[derive(Clone, Debug)]
@@ -317,8 +322,18 @@ impl Session {
         let is_of_nodes = query.is_of_nodes();
         let pending = self.engine.ask(Key::Query(query))?;
         if is_of_nodes {
-            // The front end asks for the paths to one of the nodes next.
-            snapshots.into_iter().for_each(|snapshot| self.engine.prepare(&Key::Walk(snapshot)));
+            // The front end asks for the paths to one of the nodes next. A walk that does not fit into the cache beside the
+            // answer would push it out, and the answer to the next window the walk.
+            for snapshot in snapshots {
+                let nodes = self.graph(snapshot)?.node_count();
+                let answer = match &pending.state {
+                    PendingState::Done(answer) => answer.memory(),
+                    PendingState::Running(..) => nodes * TREE_BYTES,
+                };
+                if answer + nodes * WALK_BYTES <= self.engine.cache.budget() {
+                    self.engine.prepare(&Key::Walk(snapshot));
+                }
+            }
         }
         Ok(pending)
     }

@@ -1,4 +1,5 @@
-// The reports in the page, decoded once and never changed. html/payload.rs writes them.
+// The reports in the page, decoded once and never changed; a later measurement shares what has not changed with the one
+// before. html/payload.rs writes them.
 
 import type { Units } from "./amount";
 import { Numbers, Texts } from "./columns";
@@ -44,6 +45,14 @@ interface Header {
   tree_warnings: Warning[];
   flame?: FlameHeader;
   heap?: HeapHeader;
+  shape?: string;
+  columns: [string, number][];
+}
+
+/** The header of a later measurement of the same reports: amounts only. */
+interface LaterHeader {
+  version: number;
+  residents: string[];
   columns: [string, number][];
 }
 
@@ -55,6 +64,10 @@ export interface Data {
   treeWarnings: Warning[];
   /** The number of nodes; parents come before their children. */
   count: number;
+  /** Equal for data that differ in amounts only. Empty for data that nobody follows. */
+  shape: string;
+  /** The nodes with amounts, in order. */
+  leaves: Int32Array;
   /** -1 for roots and lines. */
   parent: Int32Array;
   firstChild: Int32Array;
@@ -122,15 +135,36 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-export function decode(bytes: Uint8Array): Data {
+/** Decodes data. `before` is what the page has already: an answer with its shape has amounts only. */
+export function decode(bytes: Uint8Array, before?: Data): Data {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-  const header: Header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  const header: Header | LaterHeader = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
   if (header.version !== VERSION) throw new Error(`data of version ${header.version}`);
   const columns = new Map<string, Uint8Array>();
   let at = 4 + length;
   for (const [name, size] of header.columns) columns.set(name, bytes.subarray(at, (at += size)));
   const column = (name: string) => columns.get(name)!;
+  if ("residents" in header) return later(header.residents, column, before!);
+  return whole(header, column);
+}
 
+/** The same reports with other amounts. */
+function later(residents: string[], column: (name: string) => Uint8Array, before: Data): Data {
+  const amount = new Float64Array(before.amount.length);
+  const big = before.big && before.big.map(() => 0n);
+  const heap = new Map<number, number | bigint>();
+  const amounts = new Numbers(column("amounts"));
+  const heaps = new Numbers(column("heaps"));
+  for (const leaf of before.leaves) {
+    if (big) big[leaf] = amounts.nextBig();
+    else amount[leaf] = amounts.nextSigned();
+    if (heapPart(before, leaf) === 2) heap.set(leaf, big ? heaps.nextBig() : heaps.nextSigned());
+  }
+  const processes = before.processes.map((process, at) => ({ ...process, resident: residents[at] }));
+  return { ...before, amount, big, heap, processes };
+}
+
+function whole(header: Header, column: (name: string) => Uint8Array): Data {
   const stored = header.nodes;
   // Each process may get one more node, for the memory that no reporter claims.
   const room = stored + header.processes.length;
@@ -162,6 +196,7 @@ export function decode(bytes: Uint8Array): Data {
   // Inner nodes with children still to come, and how many.
   const open: number[] = [];
   const left: number[] = [];
+  const leaves: number[] = [];
   for (let node = 0; node < stored; node++) {
     const children = childCounts.next();
     while (left.length > 0 && left[left.length - 1] === 0) {
@@ -178,6 +213,7 @@ export function decode(bytes: Uint8Array): Data {
       left.push(children);
       continue;
     }
+    leaves.push(node);
     if (big) big[node] = amounts.nextBig();
     else amount[node] = amounts.nextSigned();
     if (((flags[node] >> 3) & 3) === 2) heap.set(node, big ? heaps.nextBig() : heaps.nextSigned());
@@ -214,6 +250,8 @@ export function decode(bytes: Uint8Array): Data {
     setWarnings: header.set_warnings,
     treeWarnings: header.tree_warnings,
     count,
+    shape: header.shape ?? "",
+    leaves: Int32Array.from(leaves),
     parent,
     firstChild,
     nextSibling,

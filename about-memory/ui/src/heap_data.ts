@@ -55,6 +55,8 @@ export function dataOf(stacks: Stacks, amounts: Amounts): Data {
     setWarnings: [],
     treeWarnings: [],
     count,
+    shape: "",
+    leaves: new Int32Array(),
     parent: Int32Array.from(parent),
     firstChild: Int32Array.from(firstChild),
     nextSibling: Int32Array.from(nextSibling),

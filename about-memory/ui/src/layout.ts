@@ -10,7 +10,10 @@ const THRESHOLD = 1;
 const collator = new Intl.Collator("en-US");
 export const compareNames = (a: string, b: string) => collator.compare(a, b);
 
-/** The entries below a node. An entry is a chain of nodes, given by its first (`tops`) and last (`nodes`). */
+/**
+ * The entries below a node. An entry is a chain of nodes, given by its first (`tops`) and last (`nodes`). Those in `(N tiny)`
+ * are in the order of display only if `withTiny` gave the level.
+ */
 export interface Level {
   tops: Int32Array;
   nodes: Int32Array;
@@ -24,6 +27,8 @@ export interface Level {
 
 export class Layout {
   private readonly levels = new Map<number, Level>();
+  /** The nodes whose tiny entries have no order yet. */
+  private readonly unsorted = new Set<number>();
 
   constructor(
     readonly forest: Forest,
@@ -33,6 +38,17 @@ export class Layout {
   level(node: number, root: number): Level {
     let level = this.levels.get(node);
     if (!level) this.levels.set(node, (level = this.arrange(node, root)));
+    return level;
+  }
+
+  /** A level with its tiny entries in order, too. They are most entries, and mostly nobody looks at them. */
+  withTiny(node: number, root: number): Level {
+    const level = this.level(node, root);
+    if (!this.unsorted.delete(node)) return level;
+    const { tops, nodes, cut } = level;
+    const order = this.sorted(tops, nodes, cut);
+    tops.set(order.map((i) => tops[i]), cut);
+    nodes.set(order.map((i) => nodes[i]), cut);
     return level;
   }
 
@@ -56,7 +72,7 @@ export class Layout {
   /** Whether a value in `(N tiny)` below a node is invalid. */
   tinyHidesInvalid(node: number, root: number): boolean {
     if (!this.forest.invalidBelow) return false;
-    const { nodes, cut } = this.level(node, root);
+    const { nodes, cut } = this.withTiny(node, root);
     for (let i = cut; i < nodes.length; i++) {
       if (this.forest.isInvalid(nodes[i], root) || this.hidesInvalid(nodes[i], root)) return true;
     }
@@ -90,12 +106,7 @@ export class Layout {
   private arrange(node: number, root: number): Level {
     const { forest } = this;
     const { tops, nodes } = forest.children(node);
-    const compare = (a: number, b: number) => {
-      const [left, right] = [forest.weight(nodes[a]), forest.weight(nodes[b])];
-      if (left !== right) return left < right ? 1 : -1;
-      return compareNames(forest.name(tops[a], nodes[a]), forest.name(tops[b], nodes[b]));
-    };
-    const order = nodes.map((_, i) => i).sort(compare);
+    const order = this.order(node, root, tops, nodes);
     const level: Level = {
       tops: Int32Array.from(order, (i) => tops[i]),
       nodes: Int32Array.from(order, (i) => nodes[i]),
@@ -106,6 +117,33 @@ export class Layout {
     };
     this.group(level, root);
     return level;
+  }
+
+  /** The places of all entries in order of display; tiny ones come last, without an order if there will be a `(N tiny)`. */
+  private order(node: number, root: number, tops: number[], nodes: number[]): number[] {
+    const total = this.total(root);
+    const isTiny = (i: number) => this.isTiny(this.forest.weight(nodes[i]), total);
+    const all = nodes.map((_, i) => i);
+    // Below a root that is not positive, a smaller entry may be tiny and a larger one not.
+    const tiny = total > 0 ? all.filter(isTiny) : [];
+    if (tiny.length < 2 || tiny.length === all.length) return this.sorted(tops, nodes);
+    this.unsorted.add(node);
+    const large = all.filter((i) => !isTiny(i));
+    return [...large.sort(this.compare(tops, nodes)), ...tiny];
+  }
+
+  /** The places of the entries from `from` on, in order of display. */
+  private sorted(tops: ArrayLike<number>, nodes: ArrayLike<number>, from = 0): number[] {
+    return Array.from({ length: nodes.length - from }, (_, i) => from + i).sort(this.compare(tops, nodes));
+  }
+
+  private compare(tops: ArrayLike<number>, nodes: ArrayLike<number>) {
+    const { forest } = this;
+    return (a: number, b: number) => {
+      const [left, right] = [forest.weight(nodes[a]), forest.weight(nodes[b])];
+      if (left !== right) return left < right ? 1 : -1;
+      return compareNames(forest.name(tops[a], nodes[a]), forest.name(tops[b], nodes[b]));
+    };
   }
 
   private group(level: Level, root: number) {

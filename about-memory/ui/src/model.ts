@@ -22,13 +22,14 @@ function namesOf(data: Data, node: number): string[] {
     names.unshift(rawName(data, at));
     root = at;
   }
-  return [data.processes.find(({ trees }) => trees.includes(root))?.name ?? "", ...names];
+  return [data.processes.find(({ trees, lines }) => trees.includes(root) || lines.includes(root))?.name ?? "", ...names];
 }
 
 /** The node of these names; -1 if there is none. */
 function find(to: Data, [process, first, ...rest]: string[]): number {
   const same = to.processes.find(({ name }) => name === process);
-  let at = same?.trees.find((tree) => rawName(to, tree) === first) ?? -1;
+  const isFirst = (root: number) => rawName(to, root) === first;
+  let at = same?.trees.find(isFirst) ?? (rest.length === 0 ? same?.lines.find(isFirst) : undefined) ?? -1;
   for (const name of rest) {
     if (at < 0) break;
     at = to.firstChild[at];
@@ -43,6 +44,8 @@ export class Model {
   filterError = "";
   forest: Forest;
   layout: Layout;
+  /** The entry that keys act on, if it is no plain text. */
+  focus: { isTiny: boolean; node: number } | null = null;
   private lines: Rows | null = null;
   private readonly opened: Opened = { nodes: new Map(), tiny: new Map(), all: null };
 
@@ -75,10 +78,14 @@ export class Model {
     this.lines = null;
   }
 
-  /** Shows a later measurement: what was open, by its path, stays open. */
+  /** Shows a later measurement: what was open, by its path, stays open, and the focus stays where it was. */
   renew(data: Data) {
     const { nodes, tiny } = this.opened;
     const before = this.data;
+    // The same reports have the same nodes.
+    if (data.parent === before.parent) return this.replace(data);
+    const focus = this.focus && find(data, namesOf(before, this.focus.node));
+    this.focus = focus === null || focus < 0 ? null : { isTiny: this.focus!.isTiny, node: focus };
     for (const opened of [nodes, tiny]) {
       const moved = new Map<number, boolean>();
       for (const [node, open] of opened) {
@@ -107,6 +114,17 @@ export class Model {
   /** The lines of the text, made on demand. */
   get rows(): Rows {
     return (this.lines ??= arrange(this.layout, this.opened, this.asked.verbose));
+  }
+
+  /** The row of the entry with the focus; `otherwise` if it is not shown. */
+  focused(otherwise: number): number {
+    const { focus, rows } = this;
+    if (!focus) return otherwise;
+    const isFocused = (row: number) =>
+      rows.node(row) === focus.node && rows.kind(row) !== Kind.Text && (rows.kind(row) === Kind.Tiny) === focus.isTiny;
+    if (isFocused(otherwise)) return otherwise;
+    for (let row = 0; row < rows.length; row++) if (isFocused(row)) return row;
+    return otherwise;
   }
 
   /** Opens or closes the entry of a row. */

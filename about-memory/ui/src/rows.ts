@@ -94,7 +94,7 @@ export class Rows {
         const open = this.opened.tiny.get(node) ?? this.opened.all ?? layout.tinyHidesInvalid(node, root);
         this.add(kind, node, root, parent, bits | TOGGLES | (open ? OPEN : 0));
         if (open) {
-          const { tops, nodes, cut } = layout.level(node, root);
+          const { tops, nodes, cut } = layout.withTiny(node, root);
           for (let i = nodes.length - 1; i >= cut; i--) {
             left.push(Kind.Node, nodes[i], tops[i], row, i === nodes.length - 1 ? LAST : 0);
           }
@@ -321,7 +321,7 @@ export function invalidPaths(layout: Layout, root: number): string[] {
   ];
   for (let entry = left.pop(); entry; entry = left.pop()) {
     const { tiny, top, node, above } = entry;
-    const level = () => layout.level(node, root);
+    const level = () => layout.withTiny(node, root);
     let path: string;
     if (tiny) {
       const { nodes, tops, cut, tinyInvalid } = level();

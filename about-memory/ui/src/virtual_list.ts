@@ -22,12 +22,28 @@ export class VirtualList {
   private lastScroll = 0;
   private settle = 0;
 
-  constructor(private readonly render: (row: number) => HTMLElement) {
+  /** The height in sight; 0 until it is known. A read of it from the element would cost a layout after each change. */
+  private view = 0;
+  /** The elements in sight, from the top. */
+  private drawn: HTMLElement[] = [];
+
+  /**
+   * `render` gives the element of a row. It may give `old`, the element that is in this place, after it has changed what
+   * differs: then a browser styles, lays out and paints no more than that, and selected text stays selected.
+   */
+  constructor(private readonly render: (row: number, old?: HTMLElement) => HTMLElement) {
     this.element.tabIndex = 0;
     this.window.append(this.clip);
     this.element.append(this.window, this.spacer);
     this.element.addEventListener("scroll", () => this.scrolled(), { passive: true });
-    new ResizeObserver(() => this.draw()).observe(this.element);
+    new ResizeObserver(() => {
+      this.view = this.element.clientHeight;
+      this.draw();
+    }).observe(this.element);
+  }
+
+  private get height() {
+    return (this.view ||= this.element.clientHeight);
   }
 
   /** The first row in sight. */
@@ -37,14 +53,20 @@ export class VirtualList {
 
   /** The number of rows in sight. */
   get page(): number {
-    return Math.max(1, Math.floor(this.element.clientHeight / ROW_HEIGHT) - 1);
+    return Math.max(1, Math.floor(this.height / ROW_HEIGHT) - 1);
   }
 
   /** Shows a list of `count` rows at the same position. */
   update(count: number) {
-    this.count = count;
-    this.spacer.style.height = `${this.height()}px`;
-    this.moveTo(this.top);
+    // An element that was away for a while has lost its place. Before the change this read costs no layout.
+    const scroll = this.element.scrollTop;
+    if (count !== this.count) {
+      this.count = count;
+      this.spacer.style.height = `${this.scrolledHeight()}px`;
+    }
+    const { list, bar } = this.reach();
+    if (list === bar && this.top <= list && scroll === this.lastScroll && Math.abs(scroll - this.top) < 1) this.draw();
+    else this.moveTo(this.top);
   }
 
   /** Moves a row to the top. */
@@ -55,34 +77,37 @@ export class VirtualList {
   /** Moves by the least distance that brings a row into sight. */
   reveal(row: number) {
     const place = row * ROW_HEIGHT;
-    const view = this.element.clientHeight;
+    const view = this.height;
     if (place < this.top) this.moveTo(place);
     else if (place + 2 * ROW_HEIGHT > this.top + view) this.moveTo(place + 2 * ROW_HEIGHT - view);
   }
 
   /** Draws the rows in sight. */
   draw() {
-    const view = this.element.clientHeight;
+    const view = this.height;
     if (view === 0) return;
     const first = this.first;
     const last = Math.min(this.count, Math.ceil((this.top + view) / ROW_HEIGHT));
     const rows: HTMLElement[] = [];
-    for (let row = first; row < last; row++) rows.push(this.render(row));
-    this.clip.style.height = `${view}px`;
-    this.clip.replaceChildren(...rows);
-    if (rows.length > 0) rows[0].style.marginTop = `${first * ROW_HEIGHT - this.top}px`;
+    for (let row = first; row < last; row++) rows.push(this.render(row, this.drawn[row - first]));
+    const height = `${view}px`;
+    if (this.clip.style.height !== height) this.clip.style.height = height;
+    if (rows.length !== this.drawn.length || rows.some((row, at) => row !== this.drawn[at])) this.clip.replaceChildren(...rows);
+    this.drawn = rows;
+    const margin = `${first * ROW_HEIGHT - this.top}px`;
+    if (rows.length > 0 && rows[0].style.marginTop !== margin) rows[0].style.marginTop = margin;
   }
 
-  private height() {
+  private scrolledHeight() {
     return Math.min(this.count * ROW_HEIGHT, MAX_HEIGHT);
   }
 
   /** The largest positions of the list and of the scrolled element. */
   private reach(): { list: number; bar: number } {
-    const view = this.element.clientHeight;
+    const view = this.height;
     return {
       list: Math.max(0, this.count * ROW_HEIGHT - view),
-      bar: Math.max(0, this.height() - view),
+      bar: Math.max(0, this.scrolledHeight() - view),
     };
   }
 
@@ -94,7 +119,7 @@ export class VirtualList {
     this.lastScroll = scroll;
     if (list === bar) {
       this.top = scroll;
-    } else if (Math.abs(step) <= 2 * this.element.clientHeight && scroll > 0 && scroll < bar) {
+    } else if (Math.abs(step) <= 2 * this.height && scroll > 0 && scroll < bar) {
       this.top = Math.min(list, Math.max(0, this.top + step));
       clearTimeout(this.settle);
       this.settle = window.setTimeout(() => this.moveTo(this.top), SETTLED);

@@ -182,15 +182,17 @@ inBoth("every action of Firefox's panel", [heap("small-a.fxsnapshot"), heap("sma
   assert.equal(await active(), 1);
   did("focus-diffing-census-node");
   for (let step = 0; step < 9 && !(await b.run("return document.querySelector('.row.active .behind')")); step++) await b.key("ArrowDown");
+  const [wide, at] = [await total(), await active()];
   await b.key("i");
   await b.until("location.hash.startsWith('#/memory/2/individuals?') && location.hash.includes('of=1.2')");
   await b.press("in snapshot 1", "#main");
   await b.until("location.hash.startsWith('#/memory/1/individuals?')");
   await b.press("← Back to the aggregate", "#main");
-  await b.until("location.hash.startsWith('#/diff/1/2') && document.querySelector('.table .row .name') && Number(document.documentElement.dataset.rows) === arguments[0]", same);
+  // The view is as it was: its groups, what is open, and the row that has the focus.
+  await b.until("location.hash.startsWith('#/diff/1/2?by=type') && document.querySelector('.table .row.active .name') && Number(document.documentElement.dataset.rows) === arguments[0]", wide);
+  assert.equal(await active(), at);
   await b.focus(".table .list");
-  await b.key("ArrowRight");
-  await b.until("Number(document.documentElement.dataset.rows) > arguments[0]", same);
+  await b.key("Home");
   await b.key("ArrowLeft");
   await b.until("Number(document.documentElement.dataset.rows) === arguments[0]", same);
   did("collapse-diffing-census-node");
@@ -250,7 +252,7 @@ inBoth("every action of Firefox's panel", [heap("small-a.fxsnapshot"), heap("sma
   await b.until("document.querySelector('.paths').dataset.node !== arguments[0]", first);
   did("focus-individual");
   await b.press("← Back to the aggregate", "#main");
-  await b.until("location.hash.startsWith('#/memory/1/census?by=objectClass')");
+  await b.until("location.hash.startsWith('#/memory/1/census?by=objectClass') && location.hash.includes('sort=count')");
   did("pop-view");
   await b.go(`#/memory/1/individuals?by=${FAILS}&group=1`);
   await b.until("document.getElementById('status').className === 'error'");

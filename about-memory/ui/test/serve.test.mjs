@@ -458,7 +458,9 @@ test("reports, dumps and recordings are loaded, and two are compared", async () 
   await page.locator("#side input[type=file]").nth(0).setInputFiles(golden("heap/before.dmdrec"));
   await page.waitForFunction(() => location.hash.startsWith("#/stacks/4") && document.querySelector(".time svg"));
   await page.locator("#side input[type=file]").nth(0).setInputFiles({ name: "bad.json", mimeType: "application/json", buffer: Buffer.from("no report") });
-  await page.waitForFunction(() => /^bad\.json: /.test(document.getElementById("status").textContent));
+  // The page says what is wrong with each of both kinds of file.
+  const wrong = /^Not a report: bad\.json: .+\. Not a dump or a recording of DMD: bad\.json: .+\.$/;
+  await page.waitForFunction((wrong) => new RegExp(wrong).test(document.getElementById("status").textContent), wrong.source).catch(async () => assert.match(await page.textContent("#status"), wrong));
   // The refused files are the only ones of which the browser tells.
   assert.deepEqual(faults.filter((fault) => !/status of 409/.test(fault)), []);
   await close();

@@ -2,7 +2,9 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::process::Child;
+use std::sync::mpsc::{self, Sender};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -106,11 +108,138 @@ fn a_page_follows_a_process_in_one_report() {
         }
     }
     assert_ne!(data("/api/reports/2?against=1"), same);
+    // A page that knows the shape of the reports gets their amounts, and one that does not, all.
+    let header = |payload: &[u8]| -> Value {
+        let end = 4 + u32::from_le_bytes(payload[..4].try_into().unwrap()) as usize;
+        serde_json::from_slice(&payload[4..end]).unwrap()
+    };
+    let shape = header(&data("/api/reports/2"))["shape"].clone();
+    let look = |shape: &Value, against: Option<u32>| {
+        let look = json!({ "shape": shape, "against": against });
+        let (status, payload) =
+            ask(&url, "POST", "/api/measure", &json!({ "pids": [pid], "renew": 2, "look": look }));
+        assert_eq!(status, 200);
+        (header(&payload)["columns"].as_array().unwrap().len(), payload.len())
+    };
+    let ((all, long), (amounts, short)) = (look(&json!(""), None), look(&shape, None));
+    assert!((all, amounts) == (10, 2) && short < long / 4, "{all} {amounts} {long} {short}");
+    assert_eq!(look(&shape, Some(1)).0, 10, "a difference has another shape");
     let state: Value = serde_json::from_slice(&data("/api/state")).unwrap();
     assert_eq!(state["reports"].as_array().unwrap().len(), 2);
     assert_eq!((&state["reports"][0]["given"], &state["reports"][1]["given"]), (&json!(true), &json!(false)));
     assert_eq!(state["reports"][1]["pids"], json!([pid]));
     assert_eq!(post("/api/measure", &json!({ "pids": [pid], "renew": 9 })).0, 404);
+    kill_process(Pid::from_raw(server.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
+    assert!(server.wait().unwrap().success());
+}
+
+/// What follows an anonymized measurement has no private names either, also if a page does not say so.
+#[test]
+fn an_anonymized_report_stays_anonymized() {
+    let mut herd = Herd::new();
+    let pid = herd.start("one");
+    let (mut server, url) = serve(&herd, pid);
+    let measure = |more: Value| {
+        let mut body = json!({ "pids": [pid] });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (status, body) = ask(&url, "POST", "/api/measure", &body);
+        assert_eq!(status, 200);
+        serde_json::from_slice::<Value>(&body).unwrap()["report"].as_u64().unwrap()
+    };
+    let is_private = |report: u64| {
+        let path = format!("/api/reports/{report}/file?format=text");
+        let text = String::from_utf8(ask(&url, "GET", &path, &Value::Null).1).unwrap();
+        assert_ne!(text.contains("<anonymized>"), text.contains("secret"), "{text}");
+        text.contains("<anonymized>")
+    };
+    let (clear, anonymized) = (measure(json!({})), measure(json!({ "anonymize": true })));
+    for _ in 0..2 {
+        assert_eq!((is_private(clear), is_private(anonymized)), (false, true));
+        assert_eq!(measure(json!({ "renew": clear })), clear);
+        assert_eq!(measure(json!({ "renew": anonymized })), anonymized);
+    }
+    let state: Value = serde_json::from_slice(&ask(&url, "GET", "/api/state", &Value::Null).1).unwrap();
+    let reports = state["reports"].as_array().unwrap();
+    let flags: Vec<_> = reports.iter().map(|report| report["anonymized"].as_bool().unwrap()).collect();
+    assert_eq!(flags, [false, false, true]);
+    kill_process(Pid::from_raw(server.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
+    assert!(server.wait().unwrap().success());
+}
+
+/// Answers as a process in which DMD waits, which records something into the file. It has started at this time, and ends
+/// without the end of its recording.
+fn recording(mut stream: UnixStream, pid: u32, started: u64, paths: &Sender<String>) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    let request: Value = serde_json::from_str(&line).unwrap();
+    let Some(path) = request["record"].as_str() else {
+        let hello = json!({ "version": 1, "pid": pid, "name": "worker", "started": started, "requests": ["dmd-track"] });
+        // The server may have closed the connection.
+        let _ = writeln!(stream, "{hello}");
+        return;
+    };
+    std::fs::write(path, "no recording").unwrap();
+    paths.send(path.to_owned()).unwrap();
+    writeln!(stream, "{}", json!({ "version": 1, "sample_bytes": 0, "recording": true })).unwrap();
+    let _ = lines.read_line(&mut line);
+}
+
+#[test]
+fn a_recording_outlives_its_process_until_it_is_open() {
+    let mut herd = Herd::new();
+    let victim = herd.start("one");
+    let (mut server, url) = serve(&herd, victim);
+    let pid = 4_200_010;
+    let (sender, paths) = mpsc::channel();
+    let pretend = |started| {
+        let sender = sender.clone();
+        herd.pretend(pid, move |stream| {
+            let sender = sender.clone();
+            std::thread::spawn(move || recording(stream, pid, started, &sender));
+        })
+    };
+    let rows = || -> Vec<Value> {
+        let all = ask(&url, "GET", "/api/processes", &Value::Null).1;
+        let all: Value = serde_json::from_slice(&all).unwrap();
+        all["processes"].as_array().unwrap().iter().filter(|row| row["pid"] == pid).cloned().collect()
+    };
+    let act = |action: &str| {
+        let (status, body) = ask(&url, "POST", &format!("/api/processes/{pid}/{action}"), &json!({}));
+        (status, serde_json::from_slice::<Value>(&body).unwrap())
+    };
+    let socket = pretend(1);
+    assert_eq!(rows()[0]["recording"], false);
+    assert_eq!(act("record"), (200, json!({})));
+    assert_eq!(rows()[0]["recording"], true);
+    assert_eq!(act("record").0, 409, "it records already");
+
+    std::fs::remove_file(&socket).unwrap();
+    let ended = json!({
+        "pid": pid, "name": "worker", "error": "the process has ended", "ended": true, "recording": true,
+    });
+    assert_eq!(rows(), [ended.clone()]);
+    // Another process gets its number.
+    let socket = pretend(2);
+    assert_eq!(rows().len(), 2);
+    assert_eq!((&rows()[0]["recording"], &rows()[1]), (&json!(false), &ended));
+    let (status, refused) = act("record");
+    assert_eq!((status, refused["error"].as_str().unwrap().contains("an earlier process")), (409, true));
+
+    // A file that cannot be opened stays.
+    for _ in 0..2 {
+        assert_eq!(act("stop").0, 409);
+        assert_eq!(rows()[1], ended);
+    }
+    let dump = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/dmd/dark-matter-mixed.json");
+    std::fs::copy(dump, paths.recv().unwrap()).unwrap();
+    let (status, opened) = act("stop");
+    assert_eq!((status, &opened["stacks"]), (200, &json!(1)), "{opened}");
+    let title = opened["title"].as_str().unwrap();
+    assert!(title.contains("its end may be missing"), "{title}");
+    assert_eq!(rows().len(), 1);
+    assert_eq!(act("stop").0, 409);
+    std::fs::remove_file(socket).unwrap();
     kill_process(Pid::from_raw(server.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
     assert!(server.wait().unwrap().success());
 }

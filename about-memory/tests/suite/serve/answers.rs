@@ -357,15 +357,26 @@ fn stacks_are_exported_one_at_a_time() {
     assert_eq!(export(2, &json!({ "format": "pdf" })).status, 400);
     assert_eq!(export(2, &json!({ "format": "folded", "from": 5_000 })).status, 400);
     let nodes = json!({ "format": "stacks", "of": "folded", "snapshot": 1 });
+    let path = client.post("/api/stacks/2/ticket", &json!({ "format": "folded" })).json()["path"].clone();
+    let host = client.server.address();
+    let ticket = format!("GET {} HTTP/1.1\r\nHost: {host}\r\n\r\n", path.as_str().unwrap());
     std::thread::scope(|scope| {
         let first = scope.spawn(|| export(2, &json!({ "format": "pprof" })).status);
         began.recv().unwrap();
         assert_eq!(export(2, &json!({ "format": "folded" })).status, 429);
         // The nodes of a snapshot are such a file, too.
         assert_eq!(client.post("/api/export", &nodes).status, 429);
+        // Reading dumps takes as much memory.
+        let both = json!({ "before": 2, "after": 2 });
+        assert_eq!(client.post("/api/stacks/compare", &both).status, 429);
+        assert_eq!(client.send("PUT", "/api/stacks", "application/octet-stream", b"{}").status, 429);
+        // A ticket is good until it gives a file.
+        assert_eq!(client.raw(ticket.as_bytes()).status, 429);
         end.send(()).unwrap();
         assert_eq!(first.join().unwrap(), 200);
     });
+    assert_eq!(client.raw(ticket.as_bytes()).status, 200);
+    assert_eq!(client.raw(ticket.as_bytes()).status, 404, "once");
     let nodes = client.post("/api/export", &nodes);
     let (text, name) = file(&nodes);
     assert_eq!(name, "heap-1.folded");

@@ -56,6 +56,23 @@ fn results_stay_under_the_budget() {
     assert_eq!(large.memory(), 0, "results go with their snapshot");
 }
 
+/// The walk is for paths that nobody has asked for yet, so it pushes no answer out.
+#[test]
+fn a_walk_is_prepared_only_beside_its_tree() {
+    let tree = |snapshot| Query::Dominators { snapshot, filter: String::new() };
+    let small = Session::new(SessionOptions::new().budget(20 * 1000));
+    let id = small.insert("chain", chain(1000)).unwrap();
+    let first = ask(&small, tree(id));
+    for _ in 0..3 {
+        assert!(std::sync::Arc::ptr_eq(&ask(&small, tree(id)), &first), "the tree stays in the cache");
+    }
+    assert!(names(&small, "walk").is_empty());
+    let large = Session::new(SessionOptions::new());
+    let id = large.insert("chain", chain(1000)).unwrap();
+    ask(&large, tree(id));
+    assert!(!names(&large, "walk").is_empty());
+}
+
 /// How fast a computation is, is not up to the test: it may end before anybody cancels it. Then the test asks another.
 #[test]
 fn a_computation_that_nobody_waits_for_is_cancelled() {

@@ -34,6 +34,8 @@ export interface Report {
   pids: number[];
   /** Whether the server was started with it. It then stays as it is. */
   given: boolean;
+  /** Whether it was measured without private names. */
+  anonymized: boolean;
 }
 
 /** A way to group or to name nodes, as Firefox's settings have them. */
@@ -98,6 +100,10 @@ export class Api {
 
   async post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
     return (await this.json(path, body, signal)).json() as Promise<T>;
+  }
+
+  async postForBytes(path: string, body: unknown): Promise<Uint8Array<ArrayBuffer>> {
+    return new Uint8Array(await (await this.json(path, body)).arrayBuffer());
   }
 
   async remove(path: string): Promise<void> {

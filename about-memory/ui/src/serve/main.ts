@@ -45,13 +45,18 @@ function ownSnapshots() {
   return needed.map((id) => state.snapshots.find((snapshot) => String(snapshot.id) === id));
 }
 
+/** Whether the page knows the reports and stacks of the address. */
+function isKnown() {
+  const { parts, query } = readRoute();
+  const list = parts[0] === "report" ? state.reports : parts[0] === "stacks" ? state.stacks : null;
+  const needed = [parts[1], query.get("against")].filter(Boolean);
+  return !list || needed.every((needed) => list.some(({ id }) => String(id) === needed));
+}
+
 /** What decides what the page shows. */
 function key() {
-  const { parts } = readRoute();
-  const list = parts[0] === "report" ? state.reports : parts[0] === "stacks" ? state.stacks : null;
-  const isKnown = list?.some(({ id }) => String(id) === parts[1]) ?? true;
   const own = ownSnapshots().map((snapshot) => snapshot?.state ?? "none");
-  return JSON.stringify([location.hash, own, isKnown, state.readOnly]);
+  return JSON.stringify([location.hash, own, isKnown(), state.readOnly]);
 }
 
 /** The title of an address, as about:memory has it. */
@@ -185,8 +190,8 @@ addEventListener("address-replaced", () => (shown = key()));
 addEventListener("hashchange", () => {
   if (takeToken() !== token) location.reload();
   side.draw(state);
-  show();
-  // A measurement has added a report, or a dump stacks.
-  if (["report", "stacks"].includes(readRoute().parts[0])) void refresh().catch(() => {});
+  // A measurement has added a report, or a dump stacks. The page waits for their titles.
+  if (isKnown()) show();
+  if (["report", "stacks"].includes(readRoute().parts[0])) void refresh().catch(show);
 });
 void follow();

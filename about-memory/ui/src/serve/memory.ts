@@ -183,7 +183,8 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
           // Of several sides the last comes first.
           onBehind: (row) => {
             const of = sides.length > 1 ? { of: sides.join(".") } : {};
-            const group = { by, invert: invert ? "1" : "0", group: String(row.id), name: row.name.join(" › ") };
+            const from = changed(readRoute(), opened.address).slice(2);
+            const group = { by, invert: invert ? "1" : "0", group: String(row.id), name: row.name.join(" › "), from };
             location.hash = link(["memory", sides[sides.length - 1], "individuals"], { ...group, ...of });
           },
         }
@@ -214,16 +215,17 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
   };
 }
 
-/** What the nodes of a group belong to: the way back, and the other sides of a difference. */
+/** What the nodes of a group belong to: the view that the reader comes from, and the other sides of a difference. */
 function ofGroup({ query }: Route, snapshot: number): HTMLElement[] {
-  const { by, invert, group, name, of } = Object.fromEntries(query) as Record<string, string | undefined>;
+  const { by, invert, group, name, of, from } = Object.fromEntries(query) as Record<string, string | undefined>;
   const sides = (of ?? "").split(".").filter(Boolean);
   const back = create("a", "", "← Back to the aggregate");
   const kept = { by: by ?? "type", invert: invert ?? "" };
-  back.href = sides.length === 0 ? link(["memory", snapshot, "census"], kept) : link([sides.length === 2 ? "diff" : "generations", ...sides], kept);
+  // An address without `from` is of a group, too; then the aggregate has that group.
+  back.href = from ? `#/${from}` : link(["memory", snapshot, "census"], kept);
   const links = sides.map((side) => {
     const to = create("a", "", `in snapshot ${side}`);
-    to.href = link(["memory", side, "individuals"], { ...kept, group: group ?? "", name: name ?? "", of: of ?? "" });
+    to.href = link(["memory", side, "individuals"], { ...kept, group: group ?? "", name: name ?? "", of: of ?? "", from: from ?? "" });
     if (Number(side) === snapshot) to.setAttribute("aria-current", "page");
     return to;
   });

@@ -14,6 +14,8 @@ interface Process {
   name?: string;
   exe?: string;
   error?: string;
+  /** Whether it has ended; only its recording is left. */
+  ended?: boolean;
   /** In seconds since 1970. */
   started?: number;
   requests?: string[];
@@ -248,14 +250,19 @@ class ProcessesPage implements Page {
     const before = latest.get(pid) ?? [];
     latest.set(pid, before);
     const line = new Sparkline(before, bytes);
-    this.cells.set(pid, { age: of, resident, heap, unclassified, line });
+    // A process that has ended may have a successor of the same number, whose cells stay its own.
+    if (!process.ended) this.cells.set(pid, { age: of, resident, heap, unclassified, line });
     const box = check("", chosen.has(pid), (on) => (on ? chosen.add(pid) : chosen.delete(pid)));
     box.querySelector("input")!.setAttribute("aria-label", `Choose ${process.name ?? "process"} ${pid}`);
     const [choose, lately, last] = [create("td"), create("td"), create("td")];
-    choose.append(box);
+    if (!process.ended) choose.append(box);
     lately.append(line.element);
-    if (process.error) last.append(create("span", "error", process.error));
-    else last.append(...this.actions(process));
+    if (!process.error) last.append(...this.actions(process));
+    else {
+      last.append(create("span", "error", process.error));
+      const post = (action: string) => () => this.api.post<{ stacks: number }>(`processes/${pid}/${action}`, {});
+      if (process.recording && !this.state.readOnly) last.append(this.recording(process, post));
+    }
     const name = create("td", "", process.name ?? "?");
     name.title = process.exe ?? "";
     row.append(choose, name, create("td", "number", String(pid)), of, resident, lately, heap, unclassified, last);

@@ -18,6 +18,8 @@ import { changed, link, readRoute, replaceAddress, type Route } from "./route";
 const TYPING = 300;
 /** A report that is followed is measured again this many milliseconds after the last answer. */
 const OFTEN = 1_000;
+/** Made once: to make one takes longer than to use it. */
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 /** The address has at most this many rows that were opened or closed. */
 const MOST_TOGGLED = 40;
 
@@ -50,6 +52,8 @@ class ReportPage implements Page {
   private readonly pids: number[];
   /** Whether the report stays as it is. */
   private readonly isGiven: boolean;
+  /** Whether the report has no private names; what follows it has none either. */
+  private readonly isAnonymized: boolean;
   private timer = 0;
   private live: boolean;
   private model!: Model;
@@ -66,6 +70,7 @@ class ReportPage implements Page {
     const own = state.reports.find(({ id }) => id === this.id);
     this.pids = own?.pids ?? [];
     this.isGiven = own?.given ?? true;
+    this.isAnonymized = own?.anonymized ?? false;
     this.live = route.query.get("live") === "1" && !this.isGiven && this.pids.length > 0;
   }
 
@@ -81,15 +86,29 @@ class ReportPage implements Page {
     if (this.live) this.later();
   }
 
-  private async load() {
+  /** The report since which the page shows changes. */
+  private get against(): number | null {
     const against = this.route.query.get("against");
-    return decode(await this.api.bytes(`reports/${this.id}${against ? `?against=${Number(against)}` : ""}`));
+    return against ? Number(against) : null;
   }
 
-  /** Measures the same processes; `renew` replaces this report. */
-  private async measure(renew: boolean): Promise<number> {
-    const body = { pids: this.pids, ...(renew ? { renew: this.id } : {}) };
+  private async load() {
+    const { against } = this;
+    return decode(await this.api.bytes(`reports/${this.id}${against === null ? "" : `?against=${against}`}`));
+  }
+
+  /** Measures the same processes anew. */
+  private async measure(): Promise<number> {
+    const body = { pids: this.pids, anonymize: this.isAnonymized };
     return (await this.api.post<{ report: number }>("measure", body)).report;
+  }
+
+  /** Measures the same processes in place of this report. While only amounts change, the server sends no more. */
+  private async look() {
+    const before = this.model.data;
+    const look = { against: this.against, shape: before.shape };
+    const body = { pids: this.pids, anonymize: this.isAnonymized, renew: this.id, look };
+    return decode(await this.api.postForBytes("measure", body), before);
   }
 
   private later() {
@@ -98,12 +117,11 @@ class ReportPage implements Page {
 
   private async again() {
     try {
-      await this.measure(true);
-      const data = await this.load();
+      const data = await this.look();
       if (this.isClosed || !this.live) return;
       this.model.renew(data);
       this.shown.update();
-      this.tell(`Measured at ${new Date().toLocaleTimeString()}`, false);
+      this.tell(`Measured at ${clock.format()}`, false);
       this.main.dataset.looks = String(Number(this.main.dataset.looks ?? 0) + 1);
     } catch (error) {
       if (!this.isClosed) this.tell((error as Error).message, true);
@@ -208,14 +226,14 @@ class ReportPage implements Page {
     mark.type = "button";
     mark.title = "Measure now, and show what changes from now on";
     mark.addEventListener("click", () =>
-      this.run(async () => this.follow({ against: String(await this.measure(false)) })),
+      this.run(async () => this.follow({ against: String(await this.measure()) })),
     );
     return [label, mark];
   }
 
   /** Follows the processes in this report, or in a new one if this one stays as it is. */
   private async follow(changes: Record<string, string>) {
-    const id = this.isGiven ? await this.measure(false) : this.id;
+    const id = this.isGiven ? await this.measure() : this.id;
     const { query } = this.route;
     location.hash = link(["report", id], { ...Object.fromEntries(query), ...changes, live: "1" });
   }

@@ -137,15 +137,18 @@ export class Side {
     this.tell("", false);
   }
 
-  /** A report, or a dump of DMD, which has the same extension. */
+  /** A report, or a dump of DMD, which has the same extension. If it is neither, the reader sees what is wrong with each. */
   private async report(file: File) {
-    try {
-      location.hash = link(["report", (await this.api.upload("reports", file)).report!]);
-    } catch (error) {
-      const opened = await this.api.upload("stacks", file).catch(() => null);
-      if (!opened) throw error;
-      location.hash = link(["stacks", opened.stacks!]);
+    const asReport = await this.api.upload("reports", file).catch((error: Error) => error);
+    if (!(asReport instanceof Error)) {
+      location.hash = link(["report", asReport.report!]);
+      return;
     }
+    const asStacks = await this.api.upload("stacks", file).catch((error: Error) => error);
+    if (asStacks instanceof Error) {
+      throw new Error(`Not a report: ${asReport.message}. Not a dump or a recording of DMD: ${asStacks.message}.`);
+    }
+    location.hash = link(["stacks", asStacks.stacks!]);
   }
 
   private first: number | null = null;

@@ -16,7 +16,7 @@ export class TreeView implements View {
   readonly id = "tree";
   readonly title = "Tree";
   readonly element: HTMLElement;
-  private readonly list = new VirtualList((row) => this.render(row));
+  private readonly list = new VirtualList((row, old) => this.render(row, old));
   private active = 0;
 
   constructor(private readonly model: Model) {
@@ -28,7 +28,8 @@ export class TreeView implements View {
   }
 
   update() {
-    this.active = Math.min(this.active, this.model.rows.length - 1);
+    this.active = this.model.focused(Math.min(this.active, this.model.rows.length - 1));
+    this.keep();
     this.list.update(this.model.rows.length);
   }
 
@@ -40,7 +41,15 @@ export class TreeView implements View {
   /** Moves to a row. */
   goTo(row: number) {
     this.active = row;
+    this.keep();
     this.list.goTo(row);
+  }
+
+  /** The focus stays with its entry when rows before it come or go. */
+  private keep() {
+    const { rows } = this.model;
+    const kind = this.active < 0 ? Kind.Text : rows.kind(this.active);
+    this.model.focus = kind === Kind.Text ? null : { isTiny: kind === Kind.Tiny, node: rows.node(this.active) };
   }
 
   private clicked(event: MouseEvent) {
@@ -49,6 +58,7 @@ export class TreeView implements View {
     const element = (event.target as Element).closest<HTMLElement>(".row");
     if (!element) return;
     this.active = Number(element.dataset.row);
+    this.keep();
     this.model.toggle(this.active);
     this.update();
   }
@@ -84,37 +94,36 @@ export class TreeView implements View {
 
   private moveTo(row: number) {
     this.active = Math.min(Math.max(row, 0), this.model.rows.length - 1);
+    this.keep();
     this.list.reveal(this.active);
     this.list.draw();
   }
 
-  private render(row: number): HTMLElement {
+  /** The element of a row: `old` with what differs, or a new one. */
+  private render(row: number, old?: HTMLElement): HTMLElement {
     const { rows } = this.model;
     const parts = rows.parts(row);
     const kind = rows.kind(row);
-    const element = create("div", "row");
-    element.dataset.row = String(row);
-    element.id = `row-${row}`;
-    if (row === this.active) {
-      element.classList.add("active");
-      this.element.setAttribute("aria-activedescendant", element.id);
-    }
-    if (kind === Kind.Text) {
-      if (parts.style) element.classList.add(parts.style);
-      element.textContent = cut(parts.name);
+    const isText = kind === Kind.Text;
+    const isInTree = !isText && kind !== Kind.Line;
+    const toggles = isInTree && rows.toggles(row);
+    const isActive = row === this.active;
+    if (isInTree) parts.branch = rows.branch(row, parts.value);
+    const element = old ?? create("div");
+    const id = `row-${row}`;
+    const classes = ["row", isActive && "active", parts.style, toggles && "toggle", parts.invalid && "invalid"];
+    set(element, "class", classes.filter(Boolean).join(" "));
+    set(element, "data-row", String(row));
+    set(element, "id", id);
+    set(element, "role", isText ? null : "treeitem");
+    set(element, "aria-level", isInTree ? String(rows.depth(row) + 1) : null);
+    set(element, "aria-expanded", toggles ? String(rows.isOpen(row)) : null);
+    set(element, "title", isText ? null : this.describe(row, parts));
+    if (isActive) set(this.element, "aria-activedescendant", id);
+    if (isText) {
+      if (element.firstElementChild || element.textContent !== parts.name) element.textContent = cut(parts.name);
       return element;
     }
-    element.setAttribute("role", "treeitem");
-    if (kind !== Kind.Line) {
-      parts.branch = rows.branch(row, parts.value);
-      element.setAttribute("aria-level", String(rows.depth(row) + 1));
-      if (rows.toggles(row)) {
-        element.classList.add("toggle");
-        element.setAttribute("aria-expanded", String(rows.isOpen(row)));
-      }
-    }
-    if (parts.invalid) element.classList.add("invalid");
-    element.title = this.describe(row, parts);
     const spans: [string, string][] = [
       ["branch", parts.branch],
       ["value", parts.value],
@@ -123,7 +132,7 @@ export class TreeView implements View {
       ["name", parts.name],
       ["note", parts.notes],
     ];
-    for (const [name, text] of spans) if (text) element.append(create("span", name, cut(text)));
+    fill(element, spans.filter(([, text]) => text));
     return element;
   }
 
@@ -149,6 +158,24 @@ export class TreeView implements View {
     if (parts.notes.endsWith("[!]")) notes.push("[!]: a leaf in one of the reports, a tree in the other.");
     return cut(`${exact}\n${notes.filter(Boolean).join("\n")}`);
   }
+}
+
+/** Sets an attribute, or removes it, if that changes it. */
+function set(element: HTMLElement, name: string, value: string | null) {
+  if (element.getAttribute(name) === value) return;
+  if (value === null) element.removeAttribute(name);
+  else element.setAttribute(name, value);
+}
+
+/** Gives an element these spans. Those that are there already get their texts only. */
+function fill(element: HTMLElement, spans: [string, string][]) {
+  const { childNodes } = element;
+  const fits = childNodes.length === spans.length && spans.every(([name], at) => (childNodes[at] as Element).className === name);
+  if (!fits) return element.replaceChildren(...spans.map(([name, text]) => create("span", name, cut(text))));
+  spans.forEach(([, text], at) => {
+    const shown = childNodes[at].firstChild as Text;
+    if (shown.data !== cut(text)) shown.data = cut(text);
+  });
 }
 
 function cut(text: string): string {
