@@ -30,7 +30,7 @@ impl<W: Write> Json<W> {
 
     fn line(&mut self) -> io::Result<()> {
         if !self.first {
-            self.out.put(b",")?;
+            self.out.store(b",")?;
         }
         self.first = false;
         self.new_line()
@@ -104,45 +104,40 @@ impl<W: Write> Json<W> {
     }
 
     /// `key` has no character that needs an escape.
-    #[inline(always)]
     fn inline_key(&mut self, key: &str) -> io::Result<()> {
         if !self.first_inline {
-            self.out.put(b", ")?;
+            self.out.store(b", ")?;
         }
         self.first_inline = false;
-        self.out.put(b"\"")?;
+        self.out.store(b"\"")?;
         self.out.put(key.as_bytes())?;
-        self.out.put(b"\": ")
+        self.out.store(b"\": ")
     }
 
-    #[inline(always)]
     pub(super) fn inline_number(&mut self, key: &str, value: u64) -> io::Result<()> {
         self.inline_key(key)?;
         self.decimal(value)
     }
 
     /// Writes the key of a trace or of a frame as a value.
-    #[inline(always)]
     pub(super) fn inline_base32(&mut self, key: &str, number: u32) -> io::Result<()> {
         self.inline_key(key)?;
         self.base32(number)
     }
 
-    #[inline(always)]
     pub(super) fn inline_base32_item(&mut self, number: u32) -> io::Result<()> {
         self.separator()?;
         self.base32(number)
     }
 
-    #[inline(always)]
     fn base32(&mut self, number: u32) -> io::Result<()> {
-        self.out.put(b"\"")?;
+        self.out.store(b"\"")?;
         let key = base32(number);
         let room = self.out.room(key.as_bytes().len())?;
         for (place, digit) in room.iter_mut().zip(key.as_bytes()) {
             *place = *digit;
         }
-        self.out.put(b"\"")
+        self.out.store(b"\"")
     }
 
     pub(super) fn inline_true(&mut self, key: &str) -> io::Result<()> {
@@ -188,7 +183,7 @@ impl<W: Write> Json<W> {
 
     /// Writes a bracket.
     fn byte(&mut self, bracket: char) -> io::Result<()> {
-        self.out.put(&[bracket as u8])
+        self.out.store(&[bracket as u8])
     }
 
     fn new_line(&mut self) -> io::Result<()> {
@@ -197,7 +192,6 @@ impl<W: Write> Json<W> {
     }
 
     /// Writes a number. A dump may have millions, for which the library's formatter takes longer.
-    #[inline(always)]
     fn decimal(&mut self, mut value: u64) -> io::Result<()> {
         let digits = value.checked_ilog10().unwrap_or(0) as usize + 1;
         for digit in self.out.room(digits)?.iter_mut().rev() {
@@ -273,13 +267,20 @@ impl<W: Write> Buffered<W> {
         Ok(&mut self.bytes[start..self.used])
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() > Self::LENGTH {
             self.write_out()?;
             return self.out.write_all(bytes);
         }
         self.room(bytes.len())?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// [`put`](Self::put) for a piece of known length that each block has, which becomes a few stores.
+    #[inline(always)]
+    fn store<const LENGTH: usize>(&mut self, bytes: &[u8; LENGTH]) -> io::Result<()> {
+        self.room(LENGTH)?.copy_from_slice(bytes);
         Ok(())
     }
 
