@@ -289,6 +289,7 @@ impl Inference<'_, '_, '_> {
                 Some(next) => next,
                 None => return,
             },
+            Some(known) if pointer.sure && is_text_of(info, known, said) => said,
             Some(known) => {
                 let by_stack = self.heap.origins[index] == Origin::Stack;
                 if !pointer.sure || !pointer.certain() || !by_stack || is_view(info, known, said) {
@@ -455,6 +456,12 @@ fn is_view(info: &DebugInfo, known: Contents, said: Contents) -> bool {
         || info.starts_with(said, known)
         || as_text(known) == as_text(said)
         || is_unsized(info.name(known), info.name(said))
+}
+
+/// Whether the bytes of a value are text for a pointer: an `ArcInner<[u8]>` is an `ArcInner<str>`.
+fn is_text_of(info: &DebugInfo, known: Contents, said: Contents) -> bool {
+    let [known_name, said_name] = [known, said].map(|contents| info.name(contents.element()));
+    known.is_like(said) && known_name != said_name && known_name.replace("[u8]", "str") == said_name
 }
 
 /// Whether a value of the first type may be one of the second, behind a pointer with a length: `Mutex<[u8; 4]>` is a

@@ -57,7 +57,7 @@ fn containers_hold_what_their_source_says() {
         ("RcInner<Item<12>>".to_owned(), vec![("Store .watched", 1)]),
         ("RcInner<Gone>".to_owned(), vec![("Store .gone", 1)]),
         ("[Item<13>]".to_owned(), vec![("Store .instead", 1)]),
-        ("ArcInner<str>".to_owned(), vec![("Store .shared", 1)]),
+        ("ArcInner<str>".to_owned(), vec![("Store .shared", 1), ("Store .text_of_bytes", 1)]),
         // A tail within the last field: of unknown length, of a length that the pointer has, and of an array.
         (item(14), vec![("Counted<Listed<Option<Box<Item<14>>>>> .value.items[].Some", 3)]),
         ("Counted<Listed<Option<Box<Item<14>>>>>".to_owned(), vec![("Store .open", 1)]),

@@ -132,6 +132,8 @@ struct Store {
     text: CompactString,
     short: CompactString,
     shared: Arc<str>,
+    /// Allocated as bytes.
+    text_of_bytes: Arc<str>,
     open: NonNull<Counted<Listed<Option<Box<Item<14>>>>>>,
     sliced: Box<Both<Both<[Box<Item<15>>]>>>,
     /// Of an array.
@@ -186,6 +188,10 @@ fn store() -> Store {
         text: "forty characters are too long for inline".into(),
         short: "short".into(),
         shared: "a text of 30 characters or so.".into(),
+        // SAFETY: the bytes are text, and text has the layout of its bytes.
+        text_of_bytes: unsafe {
+            Arc::from_raw(Arc::into_raw(Arc::<[u8]>::from(b"other text".to_vec())) as *const str)
+        },
         open: listed(items(3).map(Some)),
         sliced: sliced(items(5)),
         locked: Arc::new(Mutex::new([1, 2].map(|number| Box::new(Item(number))))),
@@ -195,7 +201,11 @@ fn store() -> Store {
 impl Store {
     fn sum(&self) -> usize {
         let counted = self.inline.len() + self.spilled.len() + self.wide.len() + self.thin.len();
-        let texts = self.text.len() + self.short.len() + self.shared.len() + self.buffer.len();
+        let texts = self.text.len()
+            + self.short.len()
+            + self.shared.len()
+            + self.text_of_bytes.len()
+            + self.buffer.len();
         let shared = self.whole.len() + self.part.len() + self.slice.len();
         let jobs = self.job.lock().map_or(0, |job| job.run()) + self.within.value.run();
         let gone = self.gone.upgrade().map_or(0, |gone| gone.0.len());
