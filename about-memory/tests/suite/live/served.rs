@@ -218,7 +218,7 @@ fn a_recording_outlives_its_process_until_it_is_open() {
     let ended = json!({
         "pid": pid, "name": "worker", "error": "the process has ended", "ended": true, "recording": true,
     });
-    assert_eq!(rows(), [ended.clone()]);
+    assert_eq!(rows(), std::slice::from_ref(&ended));
     // Another process gets its number.
     let socket = pretend(2);
     assert_eq!(rows().len(), 2);
