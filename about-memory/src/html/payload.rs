@@ -94,6 +94,7 @@ pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>, heap: Option<
 
 /// The same with its shape, for a reader who follows the reports. Of reports with the shape that the reader knows, it has
 /// the amounts only.
+#[cfg_attr(not(feature = "serve"), allow(dead_code, reason = "only the page that is served follows reports"))]
 pub(super) fn followed(set: &ReportSet, known: &str) -> Vec<u8> {
     let forest = Forest::new(set);
     let (mut header, mut columns) = parts(&forest, set, None, None);

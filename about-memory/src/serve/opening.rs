@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dmd_analyze::Dump;
 use dmd_analyze::Suggestions;
-use dmd_analyze::program::{HeapBlocks, ProgramOptions};
+use dmd_analyze::program::{HeapBlocks, ProgramOptions, Workspace};
 use dmd_analyze::symbolize::SymbolOptions;
 use memory_export::pprof;
 use serde_json::json;
@@ -111,11 +111,13 @@ fn dump(path: &Path) -> Result<OpenedStacks, String> {
 /// Writes what to report of a dump's unreported memory, as JSON for the page: for each type and function their bytes, and
 /// the derive and the reporter that would report them.
 pub(super) fn write_suggestions(dump: Dump, out: &mut dyn Write) -> Result<(), String> {
+    let workspace = Workspace::of(dump.stacks().flatten());
     let all = Suggestions::new(dump, MOST).map_err(|error| error.to_string())?;
     let list = all.suggestions.iter().map(|suggestion| {
         json!({
             "bytes": super::answers::number(suggestion.sums.usable()), "blocks": super::answers::number(suggestion.sums.num),
-            "type": suggestion.type_name, "function": suggestion.function, "place": suggestion.place,
+            "type": suggestion.type_name, "function": suggestion.function,
+            "place": workspace.short(&suggestion.place),
             "crate": suggestion.module, "advice": suggestion.advice(),
         })
     });

@@ -371,7 +371,7 @@ test("a row of a report leads to the stacks of its blocks", { skip: noExample },
   await page.selectOption("#to-stacks", { index: 1 });
   await page.waitForFunction(() => location.hash.startsWith("#/stacks/1"));
   const chosen = () => page.$eval("#kind", (kind) => kind.selectedOptions[0].textContent);
-  await page.waitForFunction(() => document.querySelector("#kind")?.value !== "0");
+  await page.waitForFunction(() => document.querySelector("#kind") && document.querySelector("#kind").value !== "0");
   assert.match(await chosen(), /^reported by explicit\/search\/interner$/);
   assert.match(await page.textContent(".sum"), / MB in [\d,]+ blocks$/);
   // The address keeps it. What no reporter reports is unreported.

@@ -192,6 +192,12 @@ addEventListener("hashchange", () => {
   side.draw(state);
   // A measurement has added a report, or a dump stacks. The page waits for their titles.
   if (isKnown()) show();
+  else {
+    page?.close();
+    page = null;
+    shown = "";
+    main.replaceChildren(create("p", "empty", "Loading …"));
+  }
   if (["report", "stacks"].includes(readRoute().parts[0])) void refresh().catch(show);
 });
 void follow();

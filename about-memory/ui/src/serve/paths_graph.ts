@@ -4,10 +4,10 @@ import { create } from "../elements";
 import type { Step } from "./paths";
 
 const SVG = "http://www.w3.org/2000/svg";
-const [WIDE, HIGH] = [230, 48];
+const [WIDE, HIGH] = [290, 48];
 const [BOX, TALL] = [170, 26];
-/** Longer names are cut. */
-const LONGEST = 26;
+/** Longer names of nodes and of edges are cut to what fits; their tooltips have all. */
+const [LONGEST, LONGEST_EDGE] = [20, 18];
 
 interface Node {
   id: number;
@@ -16,7 +16,13 @@ interface Node {
   row: number;
 }
 
-const cut = (text: string) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text);
+const cut = (text: string, longest: number) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text);
+
+const tooltip = (text: string) => {
+  const title = element("title", {});
+  title.textContent = text;
+  return title;
+};
 
 export function graphOf(paths: Step[][], address: (node: number) => string): HTMLElement {
   const nodes = new Map<number, Node>();
@@ -50,7 +56,7 @@ export function graphOf(paths: Step[][], address: (node: number) => string): HTM
     const bend = Math.max(20, (u - x) / 2);
     svg.append(element("path", { class: "line", d: `M${x},${y}C${x + bend},${y} ${u - bend},${v} ${u},${v}` }));
     const text = element("text", { class: "edge", x: (x + u) / 2, y: (y + v) / 2 - 4, "text-anchor": "middle" });
-    text.textContent = cut(names.join(", "));
+    text.append(cut(names.join(", "), LONGEST_EDGE), tooltip(names.join(", ")));
     svg.append(text);
   }
   const last = paths[0][paths[0].length - 1].node;
@@ -58,10 +64,8 @@ export function graphOf(paths: Step[][], address: (node: number) => string): HTM
     const { x, y } = place(id);
     const to = element("a", { href: address(id), "aria-label": `${name} @ 0x${id.toString(16)}` });
     const text = element("text", { x: x + 6, y: y + 17 });
-    text.textContent = cut(name);
-    const title = element("title", {});
-    title.textContent = `${name} @ 0x${id.toString(16)}`;
-    to.append(title, element("rect", { x, y, width: BOX, height: TALL, rx: 4, class: id === last ? "target" : "node" }), text);
+    text.textContent = cut(name, LONGEST);
+    to.append(tooltip(`${name} @ 0x${id.toString(16)}`), element("rect", { x, y, width: BOX, height: TALL, rx: 4, class: id === last ? "target" : "node" }), text);
     svg.append(to);
   }
   return movable(svg, width, height);

@@ -254,7 +254,7 @@ class ProcessesPage implements Page {
     if (!process.ended) this.cells.set(pid, { age: of, resident, heap, unclassified, line });
     const box = check("", chosen.has(pid), (on) => (on ? chosen.add(pid) : chosen.delete(pid)));
     box.querySelector("input")!.setAttribute("aria-label", `Choose ${process.name ?? "process"} ${pid}`);
-    const [choose, lately, last] = [create("td"), create("td"), create("td")];
+    const [choose, lately, last] = [create("td"), create("td"), create("td", "actions")];
     if (!process.ended) choose.append(box);
     lately.append(line.element);
     if (!process.error) last.append(...this.actions(process));
