@@ -6,7 +6,7 @@ const require = createRequire(new URL("../../about-memory/ui/package.json", impo
 const { chromium } = require("playwright-core");
 const [url, folder] = process.argv.slice(2);
 
-const [WIDTH, HEIGHT] = [880, 340];
+const [WIDTH, HEIGHT] = [1000, 380];
 /** The name, the address, what the view has when it is ready, and the height and the width if it needs others. */
 const VIEWS = [
   ["serve-processes", "#/", ".sparkline[data-amounts='4']", 340, 1330],
