@@ -86,7 +86,12 @@ impl Recordings {
         }
     }
 
-    /// The number and the name of the processes that have recordings and are none of `listeners`.
+    /// Whether a process records now: a server that nobody asks ends its recordings when it ends.
+    pub(super) fn is_running(&self) -> bool {
+        self.all().values().any(|slot| !matches!(slot, Slot::Held(held) if held.tracking.is_none()))
+    }
+
+    /// The number and the name of the processes that have recordings and are not among `listeners`.
     pub(super) fn ended(&self, listeners: &[live::Listener]) -> Vec<(u32, Option<String>)> {
         let all = self.all();
         let held = all.iter().filter_map(|(pid, slot)| match slot {

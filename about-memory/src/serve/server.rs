@@ -41,7 +41,8 @@ const TIME_TO_TAKE: Duration = Duration::from_secs(30);
 pub struct ServeOptions {
     /// The port. Default: 0, one that is free.
     pub port: u16,
-    /// Whether the page can change nothing, neither in processes nor in the session. Default: no.
+    /// Whether the page only measures and compares: it changes nothing in processes, imports nothing and removes nothing.
+    /// Default: no.
     pub read_only: bool,
     /// The longest snapshot that a page may send, in bytes. Default: 4 GiB.
     pub max_upload: u64,
@@ -235,11 +236,13 @@ impl Server {
         self.state.api.types.save_by(Arc::new(save));
     }
 
-    /// The time since the end of the latest request for data, or since the start; zero while the server answers one. A page
+    /// The time since the end of the latest request for data, or since the start; zero while the server answers one, or a
+    /// process records for it. A page
     /// that reads events asks all the time. Requests without the token do not count, nor do those for the page itself.
     pub fn idle_for(&self) -> Duration {
         let now = self.state.use_();
-        if now.asking > 0 { Duration::ZERO } else { now.last.elapsed() }
+        let is_used = now.asking > 0 || self.state.api.recordings.is_running();
+        if is_used { Duration::ZERO } else { now.last.elapsed() }
     }
 }
 

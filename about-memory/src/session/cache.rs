@@ -4,6 +4,7 @@
 //! nobody joins a computation while it is being cancelled.
 
 use core::hash::Hash;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -65,7 +66,7 @@ struct Slots<K, V> {
 #[derive(Debug)]
 pub(super) struct TaskCache<K, V> {
     slots: Mutex<Slots<K, V>>,
-    budget: usize,
+    budget: AtomicUsize,
 }
 
 /// What the cache has for a key.
@@ -81,7 +82,10 @@ pub(super) enum Found<V> {
 
 impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
     pub(super) fn new(budget: usize) -> Self {
-        Self { slots: Mutex::new(Slots { by_key: HashMap::new(), bytes: 0, clock: 0 }), budget }
+        Self {
+            slots: Mutex::new(Slots { by_key: HashMap::new(), bytes: 0, clock: 0 }),
+            budget: AtomicUsize::new(budget),
+        }
     }
 
     fn slots(&self) -> MutexGuard<'_, Slots<K, V>> {
@@ -145,7 +149,7 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
                 slots
                     .by_key
                     .insert(key.clone(), Slot::Done { value: Arc::clone(value), bytes: *bytes, used });
-                slots.evict(self.budget);
+                slots.evict(self.budget());
             }
         }
         drop(slots);
@@ -172,7 +176,12 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
 
     /// The most bytes of all results, apart from the newest.
     pub(super) fn budget(&self) -> usize {
-        self.budget
+        self.budget.load(Ordering::Relaxed)
+    }
+
+    /// Lets the budget be no less than this.
+    pub(super) fn raise_budget(&self, bytes: usize) {
+        self.budget.fetch_max(bytes, Ordering::Relaxed);
     }
 
     /// Bytes of all results.

@@ -28,14 +28,18 @@ use super::state::SnapshotState;
 const TREE_BYTES: usize = 16;
 /// What the walk that all paths follow takes of the cache for each node.
 const WALK_BYTES: usize = 8;
+/// What a budget of its own allows for each node: the tree, the walk, and rows beside them.
+const BUDGET_BYTES: usize = 32;
+const LEAST_BUDGET: usize = 64 << 20;
 
 /// Bounds of a session.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionOptions {
-    /// Bytes of results to keep, about, without the graphs. Default: 64 MiB. The latest result stays even if it
-    /// alone is larger.
-    pub budget: usize,
+    /// Bytes of results to keep, about, without the graphs. The latest result stays even if it alone is larger. Default:
+    /// 64 MiB, or 32 bytes for each node of the largest snapshot if that is more, so that the dominator tree and the walk
+    /// for paths both fit.
+    pub budget: Option<usize>,
     /// Snapshots at most. Default: 100.
     pub max_snapshots: usize,
     /// Computations at the same time, at most. Default: 32.
@@ -49,7 +53,7 @@ pub struct SessionOptions {
 impl Default for SessionOptions {
     fn default() -> Self {
         Self {
-            budget: 64 << 20,
+            budget: None,
             max_snapshots: 100,
             max_jobs: 32,
             max_events: 10_000,
@@ -67,7 +71,7 @@ impl SessionOptions {
     /// Sets [`budget`](Self::budget).
     #[must_use]
     pub fn budget(self, bytes: usize) -> Self {
-        Self { budget: bytes, ..self }
+        Self { budget: Some(bytes), ..self }
     }
 
     /// Sets [`max_snapshots`](Self::max_snapshots).
@@ -105,14 +109,17 @@ impl SessionOptions {
 pub struct Session {
     pub(super) engine: Arc<Engine>,
     read: ReadOptions,
+    /// The budget follows the size of the snapshots.
+    budget_grows: bool,
 }
 
 impl Session {
     /// A session without snapshots.
     pub fn new(options: SessionOptions) -> Self {
         let events = Events::new(options.max_events);
-        let engine = Engine::new(options.max_snapshots, options.max_jobs, options.budget, events);
-        Self { engine: Arc::new(engine), read: options.read }
+        let budget = options.budget.unwrap_or(LEAST_BUDGET);
+        let engine = Engine::new(options.max_snapshots, options.max_jobs, budget, events);
+        Self { engine: Arc::new(engine), read: options.read, budget_grows: options.budget.is_none() }
     }
 
     fn snapshots_(&self) -> &Snapshots {
@@ -203,8 +210,15 @@ impl Session {
     pub fn insert(&self, title: &str, graph: Graph) -> Result<SnapshotId, SessionError> {
         let state = SnapshotState::Reading;
         let id = self.snapshots_().add(title, state, Source::None, &Progress::new())?;
-        self.snapshots_().fill(id, Arc::new(graph));
+        self.fill(id, Arc::new(graph));
         Ok(id)
+    }
+
+    fn fill(&self, id: SnapshotId, graph: Arc<Graph>) {
+        if self.budget_grows {
+            self.engine.cache.raise_budget(graph.node_count().saturating_mul(BUDGET_BYTES));
+        }
+        self.snapshots_().fill(id, graph);
     }
 
     /// Does `work` for a snapshot, which fails if the work panics.
@@ -250,7 +264,7 @@ impl Session {
         let graph = read.and_then(|_| worker.graph(&path));
         drop(running);
         match graph {
-            Ok(graph) => self.snapshots_().fill(id, graph),
+            Ok(graph) => self.fill(id, graph),
             Err(error) => {
                 let reason = match error {
                     WorkerError::Cancelled => "cancelled".to_owned(),
