@@ -142,6 +142,11 @@ impl Reading {
 /// The debug information of a program, which must be of the build that ran.
 fn types_of(program: &Path, recorded: &str) -> Result<DebugInfo, Failure> {
     let failure = |error: anyhow::Error| Failure::File(program.display().to_string(), error);
+    // A device or a pipe that a dump names has no end.
+    let about = std::fs::metadata(program).map_err(|error| failure(TypedError::from(error).into()))?;
+    if !about.is_file() {
+        return Err(failure(TypedError::NotAProgram("not a regular file".to_owned()).into()));
+    }
     let file = std::fs::read(program).map_err(|error| failure(TypedError::from(error).into()))?;
     if let Some(own) = build_id(&file).filter(|own| !recorded.is_empty() && own != recorded) {
         return Err(failure(anyhow::anyhow!(

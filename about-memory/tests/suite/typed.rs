@@ -257,6 +257,18 @@ fn what_has_no_types_says_why() {
     fails(&["why", &scan, "0xuser"], 2);
     let message = fails(&["types", &scan, "--program", "/dev/null"], 1);
     assert!(message.contains("/dev/null: not a program"), "{message}");
+    // What a dump names may be no file with an end.
+    if cfg!(target_os = "linux") {
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for endless in ["/dev/zero", pipe.to_str().unwrap()] {
+            let named = fs::read_to_string(&scan).unwrap().replace(victim().to_str().unwrap(), endless);
+            let other = folder.path().join("other.json");
+            fs::write(&other, named).unwrap();
+            let message = fails(&["types", other.to_str().unwrap()], 1);
+            assert!(message.contains(&format!("{endless}: not a program: not a regular file")), "{message}");
+        }
+    }
     let message = fails(&["types", &scan, "--program", env!("CARGO_BIN_EXE_about-memory")], 1);
     assert!(message.contains("is another build than the one that ran"), "{message}");
     let message = fails(&["types", env!("CARGO_BIN_EXE_about-memory")], 1);
@@ -300,12 +312,30 @@ fn a_running_process_is_read_without_a_file() {
     assert!(text.contains("  50 blocks  typed_heap_victim::Node\n"), "{text}");
     let text = run(&["why", &pid, "typed_heap_victim::Copies"]);
     assert!(text.contains("  static typed_heap_victim::STORE.jobs\n"), "{text}");
+    let mut written = run(&["types", &pid]) + &text;
     let text = run(&["waste", &pid, "--duplicates"]);
     assert!(text.starts_with("60 B in 3 blocks are copies of the contents of another block\n"), "{text}");
+    written += &text;
     let snapshot = folder.path().join("typed.fxsnapshot");
     run(&["snapshot", "save", "--typed", &pid, snapshot.to_str().unwrap(), "--timeout", "30"]);
     let tree = run(&["snapshot", "tree", snapshot.to_str().unwrap(), "--breakdown", "type"]);
     assert!(tree.contains(" typed_heap_victim::Node\n"), "{tree}");
+
+    // Names are written, and no contents of a string, in either encoding.
+    let mut saved = fs::read(&snapshot).unwrap();
+    if saved.starts_with(b"\x1f\x8b") {
+        let mut unpacked = Vec::new();
+        flate2::read::MultiGzDecoder::new(&saved[..]).read_to_end(&mut unpacked).unwrap();
+        saved = unpacked;
+    }
+    let has = |text: &str| {
+        let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        [text.as_bytes(), &wide].iter().any(|text| saved.windows(text.len()).any(|part| part == *text))
+    };
+    assert!(has("typed_heap_victim::Node") && written.contains("typed_heap_victim::Node"));
+    for contents in ["somebody@", "example.org", "user 0", "user 1", "user 2", "user 3"] {
+        assert!(!has(contents) && !written.contains(contents), "{contents}: {written}");
+    }
 
     wait_for_no_children(victim.id());
     drop(victim.stdin.take());

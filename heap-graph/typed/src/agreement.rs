@@ -15,9 +15,8 @@ pub struct Agreement {
     pub views: u64,
     /// The stack and the pointer name different types. The pointer is right.
     pub disagree: u64,
-    /// The stack names a type of the same layout as the pointer's, and its own outer functions prove that the pointer is right: they
-    /// are instances for the pointer's type, and the compiler merged the function for it that they call with the one that
-    /// the stack names.
+    /// The stack names a type of the same layout as the pointer's because the compiler merged functions; the calling functions
+    /// on the stack prove the pointer's type: they are instances for it.
     pub same_layout: u64,
     /// The stack names no type that has a layout.
     pub owner_only: u64,

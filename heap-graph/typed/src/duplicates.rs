@@ -47,7 +47,7 @@ type Key = (u64, u64, u64);
 
 impl TypedHeap<'_> {
     /// Strings and slices of bytes that are equal, empty ones apart. `memory` is that of [`TypedHeap::new`]. This is the only
-    /// function that reads such contents; it keeps hashes of them while it runs, and the result has none of them.
+    /// function that looks at such contents; it keeps hashes of them while it runs, and the result has none of them.
     ///
     /// A scan dump has whole words only: the end of a string whose block has 20 bytes is known to a core file or a
     /// process, with which [`Layered`](crate::Layered) combines it.

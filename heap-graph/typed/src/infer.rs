@@ -88,7 +88,8 @@ enum Pass {
 impl<'i> TypedHeap<'i> {
     /// Gives types to the blocks of a dump of scan mode, whose frames were looked up ([`Dump::symbolize`]). Contents
     /// come from `memory`, of the same moment; `bias` is the difference between the addresses in memory and in the
-    /// file from which `info` is. Blocks without pointers, such as strings, are never read.
+    /// file from which `info` is. No contents of blocks without pointers, such as strings, are looked at; reading
+    /// ahead may copy them for a moment.
     ///
     /// # Errors
     ///

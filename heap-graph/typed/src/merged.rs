@@ -47,9 +47,11 @@ impl<'d> Function<'d> {
         Self { name, parts: FunctionName::parse(name).unwrap_or_default(), inlined: frame.inlined }
     }
 
-    /// Whether it is an instance for a type, for a part of it, or for a type that contains it.
+    /// Whether it is an instance for a type, for a part of it, or for a type that contains it. Numbers and the standard
+    /// allocator are parts of many types, and prove nothing.
     fn is_for(&self, of: &str) -> bool {
-        has_word(self.name, of) || self.parts.arguments.iter().any(|argument| has_word(of, argument))
+        let is_own = |part: &str| part.contains("::") && part != "alloc::alloc::Global";
+        has_word(self.name, of) || self.parts.arguments.iter().any(|part| is_own(part) && has_word(of, part))
     }
 
     /// The path of the function that has it, if it is a closure. The name of a closure has no types.
@@ -82,6 +84,9 @@ fn callers_name(functions: &[Function<'_>], named: &str, owned: &str) -> bool {
 
 /// Whether a text has a word, such as a type's name in the name of another type.
 fn has_word(text: &str, word: &str) -> bool {
+    if word.is_empty() {
+        return false;
+    }
     let in_word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     text.match_indices(word).any(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + word.len()..]);

@@ -118,8 +118,8 @@ enum TailKind {
     Part,
 }
 
-/// The maximum depth of values with tails in each other.
-const DEEPEST_TAIL: u32 = 16;
+/// The maximum number of types that are looked at for the tail of one.
+const MOST_TAILS: u32 = 64;
 
 /// The plans of types, each compiled when it is first needed.
 #[derive(Debug)]
@@ -144,16 +144,35 @@ impl<'i> Plans<'i> {
         self.tail(id).is_some()
     }
 
+    /// Whether a type has no size of its own: a pointer to it has the length of its last part. A type that ends in an
+    /// array without elements has a size.
+    fn is_unsized(&self, mut id: TypeId) -> bool {
+        for _ in 0..MOST_TAILS {
+            let Some(Tail { member, kind }) = self.tail(id) else { return false };
+            match kind {
+                TailKind::Slice(_) => return true,
+                TailKind::Open(_) => return false,
+                TailKind::Part => match self.info.type_at(self.info.get(id).members[member].of) {
+                    Some(part) => id = part,
+                    None => return false,
+                },
+            }
+        }
+        false
+    }
+
     /// The last member of an unsized type, such as that of `ArcInner<[T]>`: debug information gives it the type of an
     /// element, which exceeds the size of the whole. As in C, an array without elements at the end of a type stands for as
     /// many as the block has. The member may be a value that ends so itself, as in `ArcInner<Mutex<[T]>>`.
     fn tail(&self, id: TypeId) -> Option<Tail> {
-        self.tail_within(id, DEEPEST_TAIL)
+        self.tail_within(id, &mut { MOST_TAILS })
     }
 
-    fn tail_within(&self, id: TypeId, depth: u32) -> Option<Tail> {
+    /// Many members may be at one place, each with a tail to look for, so all look-ups together have a limit.
+    fn tail_within(&self, id: TypeId, left: &mut u32) -> Option<Tail> {
+        *left = left.checked_sub(1)?;
         let of = self.info.get(id);
-        if of.kind != Kind::Struct || of.variants.is_some() || depth == 0 {
+        if of.kind != Kind::Struct || of.variants.is_some() {
             return None;
         }
         let start = of.members.iter().map(|member| member.offset).max()?;
@@ -168,7 +187,7 @@ impl<'i> Plans<'i> {
                     TailKind::Open(self.info.type_at(element)?)
                 }
                 _ if end > of.size => TailKind::Slice(last_type),
-                _ if end == of.size && self.tail_within(last_type, depth - 1).is_some() => TailKind::Part,
+                _ if end == of.size && self.tail_within(last_type, left).is_some() => TailKind::Part,
                 _ => return None,
             };
             Some(Tail { member, kind })

@@ -16,6 +16,9 @@ use crate::unwind::{StackFrame, Unwinder};
 /// The most bytes of a stack that are read.
 const MOST: u64 = 64 << 20;
 
+/// The most bytes of all stacks that are read: threads of a damaged core file may all have the same one.
+const MOST_OF_ALL: u64 = 4 * MOST;
+
 /// Bytes before the thread pointer that have libraries' thread-locals, and behind it what the C library knows of the
 /// thread.
 const BEFORE: u64 = 4096;
@@ -50,6 +53,7 @@ impl ThreadWords {
         threads.sort_by_key(|thread| thread.number.unwrap_or(u64::MAX));
         let unwinder = Unwinder::new(dump.modules());
         let mut words = Self::default();
+        let mut left = MOST_OF_ALL;
         for (number, thread) in threads.iter().enumerate() {
             let place = |code| Place { thread: number as u32, code };
             let mut note = |word: u64, place: Place| {
@@ -60,7 +64,8 @@ impl ThreadWords {
             let own =
                 thread.thread_pointer.map(|own| (own.saturating_sub(BEFORE), own.saturating_add(BEHIND)));
             let (start, end) = thread.stack_pointer.map_or((0, 0), |start| {
-                let end = memory.end_of(start).unwrap_or(start).min(start.saturating_add(MOST));
+                let most = start.saturating_add(MOST.min(left));
+                let end = memory.end_of(start).unwrap_or(start).min(most);
                 // A thread's stack ends in its thread-locals.
                 (start, own.map_or(end, |own| if own.1 > start { end.min(own.1) } else { end }))
             });
@@ -70,6 +75,7 @@ impl ThreadWords {
                 }
             }
             let stack: Vec<u64> = words_of(reader.read(start, end.saturating_sub(start))).collect();
+            left = left.saturating_sub(8 * stack.len() as u64);
             let read = |address: u64| {
                 let at = address.checked_sub(start).filter(|at| at % 8 == 0)?;
                 stack.get(usize::try_from(at / 8).ok()?).copied()

@@ -12,6 +12,9 @@ const LOWEST: u64 = 4096;
 /// The maximum depth of values in values.
 const DEEPEST: u32 = 128;
 
+/// The most members that are looked at for the name of a pointer without a path.
+const MOST_MEMBERS: usize = 4096;
+
 /// What a chunk is called.
 const CHUNK: &str = "chunk of a bump arena";
 
@@ -345,7 +348,7 @@ impl<'i> Walk<'i> {
     fn member(&mut self, at: u64) -> PathId {
         let Some((of, start)) = self.whole else { return Paths::EMPTY };
         let info = self.info();
-        let before = info.get(of).members.iter().filter(|member| {
+        let before = info.get(of).members.iter().take(MOST_MEMBERS).filter(|member| {
             start.saturating_add(member.offset) <= at
                 && info.type_at(member.of).is_some_and(|of| info.size(of) > 0)
         });

@@ -98,13 +98,25 @@ fn save(
 
         let percent = 100.0 * census.typed_bytes as f64 / census.bytes.max(1) as f64;
         let agreement = heap.agreement();
-        let summary = format!(
+        let mut summary = format!(
             "{} in {}; {percent:.2}% has a type. Of {} pointers {} say the same type as the stack that allocated their block.",
             size(census.bytes),
             counted(census.blocks),
             agreement.agree + agreement.disagree,
             agreement.agree
         );
+        for (count, text) in [
+            (agreement.disagree, "name another type"),
+            (agreement.same_layout, "more do because the compiler merged functions"),
+            (agreement.owners_disagree, "name another type than other pointers to the same block"),
+        ] {
+            if count > 0 {
+                summary += &format!(" {count} {text}.");
+            }
+        }
+        if agreement.without_layout > 0 {
+            summary += &format!(" {} without a layout.", counted(agreement.without_layout));
+        }
         let mut all = vec![by_type, by_field, unused];
         if !by_await.rows.is_empty() {
             all.push(by_await);

@@ -112,8 +112,14 @@ impl Types {
             left_out(census.rows.len(), limit)
         );
         let agreement = heap.agreement();
+        if agreement.without_layout > 0 {
+            text += &format!(
+                "\nWithout a layout: {}; their words count as pointers if they lead to the start of a block.\n",
+                counted(agreement.without_layout)
+            );
+        }
         let compared = agreement.agree + agreement.disagree;
-        if compared == 0 {
+        if compared + agreement.same_layout == 0 {
             return text;
         }
         text += &format!(
@@ -123,7 +129,7 @@ impl Types {
         text += &pairs(agreement.disagreements());
         if agreement.same_layout > 0 {
             text += &format!(
-                "{} more contradict their stacks as the compiler merged functions: the callers are for the pointers' types.\n",
+                "{} more contradict their stacks because the compiler merged functions; the calling functions prove the pointers' types.\n",
                 agreement.same_layout
             );
             text += &pairs(agreement.merged());
@@ -150,6 +156,10 @@ impl Types {
             "disagreements": disagreements,
             "sameLayout": agreement.same_layout,
             "merged": merged,
+            "views": agreement.views,
+            "ownerOnly": agreement.owner_only,
+            "ownersDisagree": agreement.owners_disagree,
+            "withoutLayout": agreement.without_layout,
             "types": rows,
         });
         format!("{all:#}\n")
@@ -161,9 +171,13 @@ fn pairs<'a>(all: impl Iterator<Item = (&'a str, &'a str, u64)>) -> String {
     let mut all: Vec<_> = all.collect();
     all.sort_by_key(|(stack, owner, pointers)| (Reverse(*pointers), *stack, *owner));
     let mut text = String::new();
+    let more = all.len().saturating_sub(DISAGREEMENTS);
     for (stack, owner, pointers) in all.into_iter().take(DISAGREEMENTS) {
         let (stack, owner) = (about_memory::escape(stack), about_memory::escape(owner));
         text += &format!("  {pointers} say {owner}, and the stack says {stack}\n");
+    }
+    if more > 0 {
+        text += &format!("  ... and {more} more; see --json\n");
     }
     text
 }

@@ -1,5 +1,7 @@
 //! Where the threads of a process were when it was copied.
 
+use std::collections::HashMap;
+
 use memory_report::dmd::tables::{RECORDED, THREAD, THREAD_NAME};
 
 use super::Thread;
@@ -36,6 +38,12 @@ pub(super) fn all(memory: &Memory<'_>, header: &Header) -> Result<Vec<Thread>, A
         }
     };
     let mut threads: Vec<Thread> = rows[..listed].chunks_exact(THREAD).map(of_system).collect();
+    let mut by_number = HashMap::new();
+    for (index, thread) in threads.iter().enumerate() {
+        if let Some(number) = thread.number {
+            by_number.entry(number).or_insert(index);
+        }
+    }
     let mut recorded = rows[listed..].chunks_exact(RECORDED).map(|row| [0, 8, 16].map(|at| u64_at(row, at)));
     while let Some([pointer, count, _]) = recorded.next() {
         let frames: Vec<[u64; 3]> = recorded.by_ref().take(usize::try_from(count).unwrap_or(0)).collect();
@@ -44,10 +52,9 @@ pub(super) fn all(memory: &Memory<'_>, header: &Header) -> Result<Vec<Thread>, A
             let filled = memory.read(pointer.wrapping_add(*at), &mut word).unwrap_or(0);
             (filled == word.len()).then_some(u64::from(u32::from_le_bytes(word)))
         };
-        let numbers: Vec<u64> = NUMBERS.iter().filter_map(number).collect();
-        let is_it = |thread: &Thread| thread.number.is_some_and(|number| numbers.contains(&number));
-        let thread = match threads.iter().position(is_it) {
-            Some(thread) => &mut threads[thread],
+        let known = NUMBERS.iter().filter_map(number).filter_map(|number| by_number.get(&number)).min();
+        let thread = match known {
+            Some(thread) => &mut threads[*thread],
             None => {
                 threads.push(Thread::default());
                 let last = threads.len() - 1;

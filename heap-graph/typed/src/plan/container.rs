@@ -250,7 +250,7 @@ impl Plans<'_> {
         if let (Some(pointer), Some(length)) = (info.member(id, "data_ptr"), info.member(id, "length")) {
             let len = self.scalar(&length);
             let target = target(&pointer)?;
-            let leads = match self.has_tail(target) {
+            let leads = match self.is_unsized(target) {
                 true => Leads::Tail { of: target, len: Some(len) },
                 false => Leads::Slice { element: target, first: None, len: Some(len), capacity: None },
             };

@@ -5,6 +5,7 @@
 mod branches;
 mod containers;
 mod core_of;
+mod damaged;
 mod tasks;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod threads;

@@ -71,6 +71,22 @@ fn of_box<T>() -> ManuallyDrop<Vec<T>> {
     ManuallyDrop::new(unsafe { Vec::from_raw_parts(place, 0, 1) })
 }
 
+/// A place for another type that is made while a vector grows. That the vector and the type have an allocator in common
+/// proves nothing.
+#[inline(never)]
+fn of_vector() -> ManuallyDrop<Box<Vec<u8>>> {
+    let mut place = None;
+    let mut coins = Vec::new();
+    coins.resize_with(black_box(1), || {
+        place = Some(boxed(Metre([1; 3])));
+        Coin(1, 2)
+    });
+    black_box(&coins);
+    let place = Box::into_raw(place.expect("one coin")).cast::<Vec<u8>>();
+    // SAFETY: there is room for one vector, whose words are none that it forbids; nobody reads or frees it.
+    ManuallyDrop::new(unsafe { Box::from_raw(place) })
+}
+
 struct Store {
     metres: Vec<Box<Metre>>,
     feet: Vec<Box<Foot>>,
@@ -79,6 +95,7 @@ struct Store {
     pairs: Vec<Pair>,
     quads: ManuallyDrop<Vec<Quad>>,
     coins: ManuallyDrop<Vec<Coin>>,
+    bytes: ManuallyDrop<Box<Vec<u8>>>,
 }
 
 fn main() {
@@ -90,6 +107,7 @@ fn main() {
         pairs: room(),
         quads: taken(),
         coins: of_box(),
+        bytes: of_vector(),
     });
     black_box(&store);
     exit(black_box(&store).metres.len() as i32 - 30);
