@@ -41,7 +41,7 @@ export class Layout {
     return level;
   }
 
-  /** A level with its tiny entries in order, too. They are most entries, and mostly nobody looks at them. */
+  /** A level with its tiny entries in order, too. Most entries are tiny, and few readers open them. */
   withTiny(node: number, root: number): Level {
     const level = this.level(node, root);
     if (!this.unsorted.delete(node)) return level;

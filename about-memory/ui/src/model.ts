@@ -44,7 +44,7 @@ export class Model {
   filterError = "";
   forest: Forest;
   layout: Layout;
-  /** The entry that keys act on, if it is no plain text. */
+  /** The entry that keys act on, unless it is plain text. */
   focus: { isTiny: boolean; node: number } | null = null;
   private lines: Rows | null = null;
   private readonly opened: Opened = { nodes: new Map(), tiny: new Map(), all: null };

@@ -344,6 +344,21 @@ test("a process is followed, with a mark and a line of its memory", { skip: noEx
   await page.check("#live");
   await page.waitForFunction(() => Number(document.getElementById("main").dataset.looks) > 1);
   assert.match(page.url(), /live=1/);
+  // Off and on during a look: it goes on, one look at a time.
+  let [now, most, looks] = [0, 0, 0];
+  await page.route("**/api/measure", async (route) => {
+    most = Math.max(most, ++now);
+    looks++;
+    await new Promise((later) => setTimeout(later, 300));
+    now--;
+    await route.continue();
+  });
+  await page.waitForRequest("**/api/measure");
+  await page.uncheck("#live");
+  await page.check("#live");
+  await page.waitForFunction((n) => Number(document.getElementById("main").dataset.looks) > n, 2 + (await page.evaluate(() => Number(document.getElementById("main").dataset.looks))));
+  assert.equal(most, 1, `${looks} looks`);
+  await page.unroute("**/api/measure");
   const reports = () => page.$$eval("#side a[href*='#/report/']", (all) => all.length);
   assert.equal(await reports(), 1);
   await page.click("text=Mark");

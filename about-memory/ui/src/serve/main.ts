@@ -34,6 +34,8 @@ let shown = "";
 function tell(text: string, isError: boolean) {
   const status = byId("status");
   status.textContent = text;
+  // The line has room for the beginning of a long text.
+  status.title = text;
   status.className = isError ? "error" : "";
 }
 
@@ -95,6 +97,7 @@ function show() {
   const waiting = own.find((snapshot) => snapshot?.state !== "read");
   if (own.includes(undefined)) main.replaceChildren(create("p", "empty", "This snapshot is gone. Choose another one."));
   else if (waiting) main.replaceChildren(create("p", "empty", waiting.error ?? "Reading the snapshot …"));
+  else if (!isKnown()) main.replaceChildren(create("p", "empty", "This is gone. Choose another one on the left."));
   else if (kind === "memory" || kind === "diff" || kind === "generations") page = memoryPage(main, api, state, route, tell);
   else if (kind === "report") page = reportPage(main, api, state, route, tell);
   else if (kind === "stacks") page = stacksPage(main, api, state, route, tell);
@@ -137,8 +140,15 @@ function showJobs(jobs: Job[]) {
   byId("jobs").replaceChildren(...parts);
 }
 
+let [asked, taken] = [0, 0];
+
+/** Takes the server's state. Of two questions at once, the answer to the later one counts. */
 async function refresh() {
-  state = await api.get<State>("state");
+  const turn = ++asked;
+  const next = await api.get<State>("state");
+  if (turn < taken) return;
+  taken = turn;
+  state = next;
   side.draw(state);
   show();
   document.documentElement.dataset.state = "ready";
@@ -175,12 +185,16 @@ const NO_TOKEN = "This page needs the whole address that `about-memory serve` pr
 addEventListener("keydown", (event) => {
   const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
   if (!step || !(event.ctrlKey || event.metaKey)) return;
+  const route = readRoute();
+  // The number in the address of a report is no snapshot's.
+  if (!["memory", "diff", "generations"].includes(route.parts[0])) return;
   const read = state.snapshots.filter((snapshot) => snapshot.state === "read");
   if (read.length === 0) return;
   event.preventDefault();
-  const route = readRoute();
   const at = read.findIndex((snapshot) => String(snapshot.id) === route.parts[1]);
   const next = read[Math.max(0, Math.min(read.length - 1, at + step))];
+  // At the last snapshot, the filter and the open rows stay.
+  if (route.parts[0] === "memory" && next === read[at]) return;
   const view = route.parts[0] === "memory" ? (route.parts[2] ?? "census") : "census";
   // The same groups of another snapshot; its nodes are others.
   const isOfGroups = ["census", "treemap", "classes"].includes(view);

@@ -154,7 +154,7 @@ class ProcessesPage implements Page {
   /** The check box that starts and ends a recording. */
   private recording(process: Process, post: (action: string) => () => Promise<{ stacks: number }>): HTMLElement {
     const label = check("Record call stacks", process.recording ?? false, (on) => {
-      // Nobody clicks twice.
+      // A second click would be refused.
       label.querySelector("input")!.disabled = true;
       const start = () => post("record")();
       const stop = async () => (location.hash = link(["stacks", (await post("stop")()).stacks]));
@@ -201,8 +201,8 @@ class ProcessesPage implements Page {
       this.known = now;
       this.drawRows(processes);
     }
-    for (const { pid, resident, heap, started, unclassified } of processes) {
-      const cells = this.cells.get(pid);
+    for (const { pid, ended, resident, heap, started, unclassified } of processes) {
+      const cells = ended ? undefined : this.cells.get(pid);
       if (!cells) continue;
       cells.age.textContent = started ? age(started) : "";
       cells.resident.textContent = resident == null ? "" : bytes(resident);

@@ -55,6 +55,7 @@ class ReportPage implements Page {
   /** Whether the report has no private names; what follows it has none either. */
   private readonly isAnonymized: boolean;
   private timer = 0;
+  private isLooking = false;
   private live: boolean;
   private model!: Model;
   private shown!: View;
@@ -115,7 +116,10 @@ class ReportPage implements Page {
     this.timer = window.setTimeout(() => void this.again(), OFTEN);
   }
 
+  /** One look at a time: "live" may go off and on while one is under way. */
   private async again() {
+    if (this.isLooking) return;
+    this.isLooking = true;
     try {
       const data = await this.look();
       if (this.isClosed || !this.live) return;
@@ -125,6 +129,8 @@ class ReportPage implements Page {
       this.main.dataset.looks = String(Number(this.main.dataset.looks ?? 0) + 1);
     } catch (error) {
       if (!this.isClosed) this.tell((error as Error).message, true);
+    } finally {
+      this.isLooking = false;
     }
     if (!this.isClosed && this.live) this.later();
   }

@@ -29,6 +29,11 @@ function listOf(title: string, kind: string, all: { id: number; title: string }[
   return [create("h2", "", title), list];
 }
 
+/** What tells one control of the list from the others; a control made anew has the same. */
+function keyOf(element: Element): string {
+  return element.getAttribute("aria-label") ?? element.getAttribute("href") ?? element.textContent!;
+}
+
 export class Side {
   /** The snapshot that a difference begins with. */
   private baseline = 0;
@@ -40,6 +45,7 @@ export class Side {
   ) {}
 
   draw(state: State) {
+    if (!state.snapshots.some(({ id }) => id === this.baseline)) this.baseline = 0;
     const parts: HTMLElement[] = [create("h2", "", "Heap snapshots")];
     const list = create("ul");
     list.append(...state.snapshots.map((snapshot) => this.snapshot(snapshot, state)));
@@ -63,7 +69,12 @@ export class Side {
       parts.push(over);
     }
     if (state.stacks.length > 0) parts.push(...listOf("Stacks", "stacks", state.stacks));
+    const { activeElement } = document;
+    const focused = activeElement && this.element.contains(activeElement) ? keyOf(activeElement) : null;
     this.element.replaceChildren(...parts);
+    if (focused === null) return;
+    const same = [...this.element.querySelectorAll<HTMLElement>("a, button")].find((element) => keyOf(element) === focused);
+    same?.focus({ preventScroll: true });
   }
 
   private run(what: Promise<unknown>) {
@@ -89,7 +100,7 @@ export class Side {
     }
     const add = (text: string, title: string, act: () => void) => {
       const element = button(text, act, title);
-      element.setAttribute("aria-label", `${title}: ${snapshot.title}`);
+      element.setAttribute("aria-label", `${title}: ${id}. ${snapshot.title}`);
       item.append(element, " ");
     };
     if (isRead) {
@@ -103,6 +114,8 @@ export class Side {
           if (this.baseline !== 0 && !begins) location.hash = link(["diff", this.baseline, id]);
           this.baseline = this.baseline === 0 ? id : 0;
           this.draw(state);
+          if (this.baseline !== 0) this.tell("Select the snapshot to compare to the baseline.", false);
+          else if (begins) this.tell("", false);
         });
       }
     }

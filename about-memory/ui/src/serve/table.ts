@@ -115,6 +115,12 @@ export class Table {
   private async load(start: number) {
     if (this.asked.has(start)) return;
     const { turn } = this;
+    // The reader has scrolled past them.
+    for (const [other, old] of this.asked) {
+      if (Math.abs(other - start) <= 2 * WINDOW) continue;
+      old.abort();
+      this.asked.delete(other);
+    }
     const request = new AbortController();
     this.asked.set(start, request);
     try {
@@ -125,9 +131,9 @@ export class Table {
       if (turn !== this.turn) return;
       this.take(start, answer);
     } catch (error) {
-      if (turn === this.turn) this.fail(error as Error);
+      if (turn === this.turn && !request.signal.aborted) this.fail(error as Error);
     } finally {
-      if (turn === this.turn) this.asked.delete(start);
+      if (this.asked.get(start) === request) this.asked.delete(start);
     }
   }
 
@@ -205,6 +211,7 @@ export class Table {
       return element;
     }
     element.id = `row-${at}`;
+    if (at === this.active) this.list.element.setAttribute("aria-activedescendant", element.id);
     element.setAttribute("aria-level", String(row.level + 1));
     if (row.children) element.setAttribute("aria-expanded", String(row.open));
     row.numbers.forEach((number, place) => {
