@@ -212,6 +212,6 @@ addEventListener("hashchange", () => {
     shown = "";
     main.replaceChildren(create("p", "empty", "Loading …"));
   }
-  if (["report", "stacks"].includes(readRoute().parts[0])) void refresh().catch(show);
+  if (["report", "stacks"].includes(readRoute().parts[0])) void refresh().catch((error: Error) => tell(error.message, true));
 });
 void follow();
