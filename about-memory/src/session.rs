@@ -30,6 +30,7 @@ mod group_id;
 mod id;
 mod jobs;
 mod nodes;
+mod orders;
 mod pending;
 mod query;
 mod rows;

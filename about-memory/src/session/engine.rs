@@ -13,6 +13,7 @@ use super::event::{Events, Subject};
 use super::files::Files;
 use super::id::JobId;
 use super::jobs::Jobs;
+use super::orders::Orders;
 use super::pending::{Pending, PendingState};
 use super::query::Query;
 use super::snapshots::Snapshots;
@@ -93,6 +94,7 @@ pub(super) struct Engine {
     pub(super) jobs: Jobs,
     pub(super) events: Arc<Events>,
     pub(super) max_jobs: usize,
+    pub(super) orders: Orders,
     stages: Mutex<HashMap<Key, Held>>,
     /// The last field: the files of snapshots go before their folder.
     pub(super) files: Files,
@@ -107,6 +109,7 @@ impl Engine {
             jobs: Jobs::default(),
             events,
             max_jobs,
+            orders: Orders::default(),
             stages: Mutex::default(),
             files: Files::default(),
         }

@@ -18,6 +18,11 @@ pub(super) trait Forest {
     fn number(&self, node: Self::Node, column: Column) -> i128;
     fn name(&self, node: Self::Node) -> String;
 
+    /// The roots in this order, if they are kept: there may be millions, and each window asks for them.
+    fn sorted_roots(&self, _sort: Sort) -> Option<Vec<Self::Node>> {
+        None
+    }
+
     /// Whether all rows are open that nobody has closed.
     fn is_open(&self) -> bool {
         false
@@ -40,31 +45,37 @@ struct Level<N> {
     all: bool,
 }
 
+/// Puts nodes of one level in order.
+pub(super) fn sort_nodes<F: Forest>(forest: &F, nodes: &mut [F::Node], sort: Sort) {
+    match sort {
+        Sort { column: Column::Name, ascending } => {
+            nodes.sort_by_cached_key(|node| forest.name(*node));
+            if !ascending {
+                nodes.reverse();
+            }
+        }
+        Sort { column, ascending: true } => nodes.sort_by_cached_key(|node| forest.number(*node, column)),
+        Sort { column, ascending: false } => {
+            nodes.sort_by_cached_key(|node| Reverse(forest.number(*node, column)));
+        }
+    }
+}
+
 /// The rows in sight, and the number of all.
 pub(super) fn flatten<F: Forest>(forest: &F, options: &RowsOptions) -> (Vec<Place<F::Node>>, usize) {
     let sorted = |mut nodes: Vec<F::Node>| {
-        match options.sort {
-            None => {}
-            Some(Sort { column: Column::Name, ascending }) => {
-                nodes.sort_by_cached_key(|node| forest.name(*node));
-                if !ascending {
-                    nodes.reverse();
-                }
-            }
-            Some(Sort { column, ascending: true }) => {
-                nodes.sort_by_cached_key(|node| forest.number(*node, column));
-            }
-            Some(Sort { column, ascending: false }) => {
-                nodes.sort_by_cached_key(|node| Reverse(forest.number(*node, column)));
-            }
+        if let Some(sort) = options.sort {
+            sort_nodes(forest, &mut nodes, sort);
         }
         nodes.into_iter()
     };
+    let kept = options.sort.and_then(|sort| forest.sorted_roots(sort));
+    let roots = kept.map_or_else(|| sorted(forest.roots()), Vec::into_iter);
     let range = options.start..options.start.saturating_add(options.count);
     let has = |ids: &HashSet<u64>, id| !ids.is_empty() && ids.contains(&id);
     let is_closed = options.open.is_empty() && options.open_below.is_empty() && !forest.is_open();
     let (mut rows, mut total, mut opened) = (Vec::new(), 0, 0);
-    let mut stack = vec![Level { nodes: sorted(forest.roots()), parent: 0, all: forest.is_open() }];
+    let mut stack = vec![Level { nodes: roots, parent: 0, all: forest.is_open() }];
     while let Some((level, here)) = stack.len().checked_sub(1).zip(stack.last_mut()) {
         let Some(node) = here.nodes.next() else {
             stack.pop();

@@ -10,10 +10,10 @@ use heap_graph::dominators::FetchOptions;
 use heap_graph::{CensusTree, DominatorTree, NodeIndex};
 
 use super::answer::{Answer, Class};
-use super::column::Column;
+use super::column::{Column, Sort};
 use super::compute::Key;
 use super::error::SessionError;
-use super::forest::{Forest, Place, flatten};
+use super::forest::{Forest, Place, flatten, sort_nodes};
 use super::generations::{Generations, census_name};
 use super::group_id::group_id;
 use super::query::Query;
@@ -91,23 +91,45 @@ impl Session {
             Answer::Dominators(shared) => {
                 let key = Key::Query(query.clone());
                 self.engine.begin_rows(&key);
-                let rows = node_rows(&shared.tree(), Shown::All, options);
+                let rows = self.node_rows(&key, &shared.tree(), Shown::All, options);
                 self.engine.end_rows(&key);
                 rows
             }
             Answer::Part { tree, kept, found } => {
-                let mut rows = node_rows(&tree.tree(), Shown::Part(kept), options)?;
+                let key = Key::Query(query.clone());
+                let mut rows = self.node_rows(&key, &tree.tree(), Shown::Part(kept), options)?;
                 rows.found = *found;
                 Ok(rows)
             }
             Answer::Nodes { tree, nodes, found } => {
-                let mut rows = node_rows(&tree.tree(), Shown::List(nodes), options)?;
+                let key = Key::Query(query.clone());
+                let mut rows = self.node_rows(&key, &tree.tree(), Shown::List(nodes), options)?;
                 rows.found = *found;
                 Ok(rows)
             }
             Answer::Classes(classes) => Ok(class_rows(classes, options)),
             _ => Err(SessionError::Failed(format!("{} has no rows", query.kind()))),
         }
+    }
+
+    /// Rows of nodes, which are the answer to `key`.
+    fn node_rows(
+        &self,
+        key: &Key,
+        tree: &DominatorTree<'_>,
+        shown: Shown<'_>,
+        options: &RowsOptions,
+    ) -> Result<Rows, SessionError> {
+        let mut forest = Nodes { tree, shown, sorted: None };
+        if let Some(sort) = options.sort {
+            let sorted = self.engine.orders.get(key, sort, || {
+                let mut roots = forest.roots();
+                sort_nodes(&forest, &mut roots, sort);
+                roots
+            });
+            forest.sorted = Some(sorted);
+        }
+        node_rows(&forest, options)
     }
 }
 
@@ -267,6 +289,8 @@ enum Shown<'a> {
 struct Nodes<'a> {
     tree: &'a DominatorTree<'a>,
     shown: Shown<'a>,
+    /// The roots in the order that the front end asks for.
+    sorted: Option<Arc<Vec<NodeIndex>>>,
 }
 
 impl Forest for Nodes<'_> {
@@ -304,6 +328,10 @@ impl Forest for Nodes<'_> {
         self.tree.graph().node(node).title().to_string()
     }
 
+    fn sorted_roots(&self, _: Sort) -> Option<Vec<NodeIndex>> {
+        self.sorted.as_deref().cloned()
+    }
+
     fn is_open(&self) -> bool {
         matches!(self.shown, Shown::Part(_))
     }
@@ -313,13 +341,9 @@ fn signed(size: u128) -> i128 {
     i128::try_from(size).unwrap_or(i128::MAX)
 }
 
-fn node_rows(
-    tree: &DominatorTree<'_>,
-    shown: Shown<'_>,
-    options: &RowsOptions,
-) -> Result<Rows, SessionError> {
-    let forest = Nodes { tree, shown };
-    let (places, total) = flatten(&forest, options);
+fn node_rows(forest: &Nodes<'_>, options: &RowsOptions) -> Result<Rows, SessionError> {
+    let Nodes { tree, shown, .. } = *forest;
+    let (places, total) = flatten(forest, options);
     let mut fetch = FetchOptions::new().depth(1).siblings(0);
     if let Some(label) = &options.label {
         fetch = fetch.label(label.breakdown());

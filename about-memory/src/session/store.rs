@@ -298,6 +298,7 @@ impl Session {
     pub fn remove(&self, id: SnapshotId) -> bool {
         let had = self.snapshots_().remove(id);
         self.engine.cache.forget(|key| key.is_about(id));
+        self.engine.orders.forget(id);
         had
     }
 

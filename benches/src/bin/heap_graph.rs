@@ -5,14 +5,17 @@
 //!
 //! With `growth` in place of a file: prints the cost of a census and of dominators for 10,000,000 nodes, as a multiple
 //! of the cost for 1,000,000 nodes of the same shape; `growth firefox`, `tangled` or `list` measures one shape. With
+//! `windows`: prints how long windows of rows of the dominator tree of 10,000,000 nodes take. With
 //! `save FILE`: writes the graph that is like a heap of Firefox.
 
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 
+use std::error::Error;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use about_memory::session::{Column, Query, RowsOptions, Session, SessionOptions};
 use heap_graph::graph::{CoarseType, GraphError};
 use heap_graph::live::LiveOptions;
 use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from, write};
@@ -249,6 +252,43 @@ fn growth(shape: Option<&str>) -> Result<(), GraphError> {
     Ok(())
 }
 
+/// Measures windows of the rows of a dominator tree of the large graph, as a page asks for them while it scrolls.
+fn windows() -> Result<(), Box<dyn Error>> {
+    let mut random = Random::new(7);
+    let session = Session::new(SessionOptions::new());
+    let snapshot = session.insert("large", heap(&like_firefox(LARGE, &mut random), &mut random)?)?;
+    let query = Query::Dominators { snapshot, filter: String::new() };
+    let start = Instant::now();
+    let answer = session.ask(query.clone())?.wait(Duration::from_secs(600)).ok_or("no answer")??;
+    println!("dominators: {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
+    let total = session.rows(&query, &answer, &RowsOptions::first(0))?.total;
+    println!("{total} rows without an open one; milliseconds of a window of 100 rows, medians");
+    let orders = [
+        ("as the tree", None),
+        ("by shallow size", Some((Column::Shallow, false))),
+        ("by name", Some((Column::Name, true))),
+    ];
+    for (what, order) in orders {
+        for (at, from) in [("first", 0), ("middle", total / 2), ("last", total.saturating_sub(100))] {
+            let options = RowsOptions::first(100).start(from);
+            let options = match order {
+                Some((column, ascending)) => options.sort(column, ascending),
+                None => options,
+            };
+            let mut times = Vec::new();
+            for _ in 0..ROUNDS {
+                let start = Instant::now();
+                black_box(session.rows(&query, &answer, &options)?);
+                times.push(start.elapsed().as_secs_f64() * 1e3);
+            }
+            times.sort_by(f64::total_cmp);
+            println!("{what:>16}, {at}: {:.1}", times[ROUNDS / 2]);
+        }
+    }
+    println!("{:.0} MB of results", session.memory() as f64 / 1e6);
+    Ok(())
+}
+
 fn ask(graph: &Graph) {
     let nodes = graph.node_count();
     println!("{nodes} nodes, {} edges", graph.edge_count());
@@ -319,9 +359,10 @@ fn live() {
     println!("{:.2} million nodes a second walked and written", nodes as f64 / seconds / 1e6);
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
     match std::env::args_os().nth(1) {
         Some(word) if word == "growth" => growth(std::env::args().nth(2).as_deref())?,
+        Some(word) if word == "windows" => windows()?,
         Some(word) if word == "save" => {
             let mut random = Random::new(7);
             let graph = heap(&like_firefox(NODES, &mut random), &mut random)?;

@@ -95,6 +95,27 @@ fn rows_have_any_order() {
     }
     let rows = all(&session, &query, &RowsOptions::first(0).sort(Column::Name, true));
     assert!(rows.iter().map(|row| &row.name).is_sorted());
+
+    // The order of nodes is kept from one window to the next, and belongs to its query and column.
+    let sorted = |query: &Query, column, ascending| {
+        all(&session, query, &RowsOptions::first(0).sort(column, ascending))
+    };
+    let ids = |rows: &[Row]| rows.iter().map(|row| row.id).collect::<BTreeSet<_>>();
+    let groups = all(&session, &query, &RowsOptions::first(0));
+    let group = groups.iter().find(|row| row.name == ["Function"]).unwrap().id;
+    let (every, some) = (dominators(id), individuals(id, "objectClass", group));
+    for _ in 0..2 {
+        for (column, place) in [(Column::Retained, 0), (Column::Shallow, 1)] {
+            for query in [&every, &some] {
+                let (up, down) = (sorted(query, column, true), sorted(query, column, false));
+                assert!(up.iter().map(|row| row.numbers[place]).is_sorted());
+                assert!(down.iter().rev().map(|row| row.numbers[place]).is_sorted());
+                assert_eq!(ids(&up), ids(&all(&session, query, &RowsOptions::first(0))));
+                assert_eq!(ids(&up), ids(&down));
+            }
+        }
+        assert_ne!(ids(&sorted(&every, Column::Name, true)), ids(&sorted(&some, Column::Name, true)));
+    }
 }
 
 #[test]

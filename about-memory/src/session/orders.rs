@@ -1,0 +1,49 @@
+//! The order of the rows that a front end looks at: it asks for window after window, and sorting millions of nodes takes
+//! seconds. There is one at a time.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use heap_graph::NodeIndex;
+
+use super::column::Sort;
+use super::compute::Key;
+use super::id::SnapshotId;
+
+#[derive(Debug)]
+struct Order {
+    of: Key,
+    sort: Sort,
+    nodes: Arc<Vec<NodeIndex>>,
+}
+
+/// The latest order.
+#[derive(Debug, Default)]
+pub(super) struct Orders(Mutex<Option<Order>>);
+
+impl Orders {
+    fn latest(&self) -> MutexGuard<'_, Option<Order>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The nodes of an answer in this order, which `make` gives if they are not the latest.
+    pub(super) fn get(
+        &self,
+        of: &Key,
+        sort: Sort,
+        make: impl FnOnce() -> Vec<NodeIndex>,
+    ) -> Arc<Vec<NodeIndex>> {
+        if let Some(order) = &*self.latest()
+            && (&order.of, order.sort) == (of, sort)
+        {
+            return Arc::clone(&order.nodes);
+        }
+        let nodes = Arc::new(make());
+        *self.latest() = Some(Order { of: of.clone(), sort, nodes: Arc::clone(&nodes) });
+        nodes
+    }
+
+    /// Forgets what is about a snapshot.
+    pub(super) fn forget(&self, snapshot: SnapshotId) {
+        self.latest().take_if(|order| order.of.is_about(snapshot));
+    }
+}
