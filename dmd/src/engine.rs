@@ -126,7 +126,7 @@ impl Usable {
     fn of(self, address: usize) -> usize {
         match self.by {
             None => self.bytes,
-            // SAFETY: whoever records the block passes the function of the allocator that has just made it.
+            // SAFETY: the caller of `record` passes the function of the allocator that has just made this block.
             Some(size_of) => unsafe { size_of(core::ptr::with_exposed_provenance_mut(address)) },
         }
     }

@@ -55,7 +55,7 @@ enum Slot {
 pub(super) struct Recordings(Mutex<BTreeMap<u32, Slot>>);
 
 /// The slot of a process while its recording starts or stops. When this is dropped, also by a panic, the slot has the
-/// recording, or is free if there is none.
+/// recording, or is free.
 struct Turn<'a> {
     of: &'a Recordings,
     pid: u32,

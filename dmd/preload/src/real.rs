@@ -145,7 +145,7 @@ impl Real {
     }
 }
 
-/// The function that gives the usable bytes of a live block that `giver` made; `None` if there is none. The functions are
+/// The function that gives the usable bytes of a live block that `giver` made; `None` if no library has one. The functions are
 /// [`known`].
 #[inline(always)]
 pub(crate) fn size_of(giver: Giver) -> Option<unsafe extern "C" fn(*mut c_void) -> usize> {

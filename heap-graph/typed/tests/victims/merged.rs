@@ -83,7 +83,7 @@ fn of_vector() -> ManuallyDrop<Box<Vec<u8>>> {
     });
     black_box(&coins);
     let place = Box::into_raw(place.expect("one coin")).cast::<Vec<u8>>();
-    // SAFETY: there is room for one vector, whose words are none that it forbids; nobody reads or frees it.
+    // SAFETY: there is room for one vector, and its type allows these words; nobody reads or frees it.
     ManuallyDrop::new(unsafe { Box::from_raw(place) })
 }
 
