@@ -215,7 +215,7 @@ impl Engine {
         keeping_errno(|| {
             self.set(setup);
             clock::start();
-            thread::start(|pending| ENGINE.peak().add(ENGINE.tree(), pending.net(), pending.settled()));
+            thread::start(|pending| ENGINE.peak().add(ENGINE.tree(), pending.net(), pending.events()));
             self.peak().start();
             observers::register(Place::Logs, &LOGS);
             internal_alloc::reserve();

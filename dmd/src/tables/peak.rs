@@ -29,6 +29,9 @@ const OCTAVE_BITS: u32 = 10;
 const PENDING: i64 = 16 << 10;
 const PENDING_SHIFT: u32 = 9;
 
+/// Entries whose memory a thread fetches at a time: all waits for it overlap, since most of it is not in a cache.
+const BATCH: usize = 32;
+
 const SEGMENT: usize = 1 << 14;
 const SEGMENTS: usize = (TraceId::MAX as usize + 1) / SEGMENT;
 
@@ -188,26 +191,36 @@ impl Peak {
 
     /// Adds what began and ended of several stacks, and `bytes`, the sum of it. They are one step: a peak has all of
     /// them, or none.
-    pub(crate) fn add(
-        &self,
-        tree: &TraceTree,
-        bytes: i64,
-        entries: impl Iterator<Item = (TraceId, Amount)> + Clone,
-    ) {
+    pub(crate) fn add(&self, tree: &TraceTree, bytes: i64, entries: impl Iterator<Item = (TraceId, Amount)>) {
         let Some(level) = self.add_to_sum(bytes) else { return };
-        let changed = entries.filter(|(_, amount)| *amount != Amount::default());
-        // Most of this memory is not in a cache: all waits for it overlap.
-        for (trace, _) in changed.clone() {
-            tree.prefetch(trace);
-        }
-        for (trace, _) in changed.clone() {
-            if let Some(change) = self.numbered(tree.change(trace)) {
-                memory::prefetch(change);
+        let mut changed = entries.filter(|(_, amount)| *amount != Amount::default());
+        let mut batch = [(TraceId::NONE, Amount::default()); BATCH];
+        loop {
+            let mut length = 0;
+            for (place, entry) in batch.iter_mut().zip(&mut changed) {
+                *place = entry;
+                length += 1;
+                tree.prefetch(entry.0);
+            }
+            self.add_batch(tree, level, &batch[..length]);
+            if length < BATCH {
+                return;
             }
         }
-        for (trace, amount) in changed {
-            match self.change(tree, trace) {
-                Some(change) => change.add(level, amount),
+    }
+
+    /// Adds to the changes of stacks whose nodes are in the caches, or on their way.
+    fn add_batch(&self, tree: &TraceTree, level: Level, batch: &[(TraceId, Amount)]) {
+        let mut changes = [None; BATCH];
+        for (place, (trace, _)) in changes.iter_mut().zip(batch) {
+            *place = self.change(tree, *trace);
+            if let Some(change) = place {
+                memory::prefetch(*change);
+            }
+        }
+        for (change, (_, amount)) in changes.into_iter().zip(batch) {
+            match change {
+                Some(change) => change.add(level, *amount),
                 None => _ = self.lost.fetch_add(1, Ordering::Relaxed),
             }
         }

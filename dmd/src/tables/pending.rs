@@ -4,7 +4,8 @@
 //! word in a short list, so that `free` does not wait for the block's word in the table, which is rarely in a cache.
 //! The thread settles the list when it is full, or when the sum of all pending events reaches the thread's share: when
 //! another thread finds a peak, few bytes of this thread are missing. Settled events of one stack are one entry: most
-//! blocks that end soon thus leave nothing to count.
+//! blocks that end soon thus leave nothing to count. Where nearly every event has another stack, the thread hands the
+//! list over as it is for a while.
 
 use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
@@ -29,8 +30,11 @@ const _: () = assert!(MOST + RECENT < SLOTS);
 /// Events come and go between two peaks: their bytes without signs may be this many times the share of their sum.
 const GROSS_SHARES: usize = 4;
 
-/// Most lists that the thread settles between two peaks, so that a number of blocks fits its entry.
-const MOST_LISTS: u32 = 4096;
+/// Most events that the thread settles before it hands them over, so that a number of blocks fits its entry.
+const MOST_EVENTS: usize = 1 << 18;
+
+/// Lists that a thread hands over as they are, before it looks again whether events have stacks in common.
+const UNMERGED_LISTS: u32 = 7;
 
 /// In an event: the block ended, and that was by a move.
 const ENDED: u64 = Word::SPARE_BITS[0];
@@ -83,7 +87,10 @@ pub(crate) struct Pending {
     entries: AtomicUsize,
     /// Bytes of all settled events, without their signs.
     gross: AtomicUsize,
-    lists: AtomicU32,
+    /// The number of settled events.
+    events: AtomicUsize,
+    /// Lists that the thread hands over as they are from here on.
+    unmerged: AtomicU32,
     counts: Counts,
 }
 
@@ -209,6 +216,30 @@ impl Pending {
     /// other thread reads the events meanwhile.
     pub(crate) fn settle(&self, share: usize) -> bool {
         self.share.store(share, Ordering::Relaxed);
+        let unmerged = self.unmerged.load(Ordering::Relaxed);
+        if unmerged > 0 {
+            self.unmerged.store(unmerged - 1, Ordering::Relaxed);
+            return true;
+        }
+        let begun_and_ended = self.merge();
+        self.empty_list(begun_and_ended);
+        let gross = self.gross.load(Ordering::Relaxed);
+        let events = self.events.load(Ordering::Relaxed);
+        let full = self.net().unsigned_abs() as usize >= share
+            || gross / GROSS_SHARES >= share
+            || self.entries.load(Ordering::Relaxed) >= MOST
+            || events >= MOST_EVENTS;
+        if full && events >= RECENT {
+            let left = self.settled().filter(|(_, amount)| *amount != Amount::default()).count();
+            if left > events / 4 * 3 {
+                self.unmerged.store(UNMERGED_LISTS, Ordering::Relaxed);
+            }
+        }
+        full
+    }
+
+    /// Adds the events of the list to the entries of their stacks. Returns how many blocks began, and how many ended.
+    fn merge(&self) -> (u64, u64) {
         let (mut gross, mut begun, mut ended) = (self.gross.load(Ordering::Relaxed), 0, 0);
         let mut without_stack = Amount::default();
         for event in self.recent() {
@@ -222,23 +253,24 @@ impl Pending {
                 self.add(trace, amount);
             }
         }
-        if begun + ended > 0 {
+        if without_stack != Amount::default() {
             self.add(TraceId::NONE, without_stack);
         }
-        self.empty_list();
-        self.counts.add(begun, ended);
         self.gross.store(gross, Ordering::Relaxed);
-        let lists = self.lists.load(Ordering::Relaxed) + 1;
-        self.lists.store(lists, Ordering::Relaxed);
-        self.net().unsigned_abs() as usize >= share
-            || gross / GROSS_SHARES >= share
-            || self.entries.load(Ordering::Relaxed) >= MOST
-            || lists >= MOST_LISTS
+        self.events.store(self.events.load(Ordering::Relaxed) + (begun + ended) as usize, Ordering::Relaxed);
+        (begun, ended)
     }
 
-    fn empty_list(&self) {
+    fn empty_list(&self, (begun, ended): (u64, u64)) {
+        self.counts.add(begun, ended);
         self.length.store(0, Ordering::Relaxed);
         self.handed.store(0, Ordering::Relaxed);
+    }
+
+    /// How many blocks began in the list, and how many ended.
+    fn listed(&self) -> (u64, u64) {
+        let ended = self.recent().filter(|event| event & ENDED != 0).count();
+        ((self.recent().count() - ended) as u64, ended as u64)
     }
 
     /// Begins or ends to keep addresses and ticks. The caller holds the lock of the lease.
@@ -302,8 +334,8 @@ impl Pending {
     /// Adds how often blocks of this thread ever began and ended.
     pub(crate) fn add_to(&self, statistics: &mut Statistics) {
         statistics.add(&self.counts);
-        let ended = self.recent().filter(|event| event & ENDED != 0).count();
-        statistics.add_events((self.recent().count() - ended) as u64, ended as u64);
+        let (begun, ended) = self.listed();
+        statistics.add_events(begun, ended);
     }
 
     /// Forgets the events.
@@ -315,8 +347,8 @@ impl Pending {
             entry.set(Amount::default());
         }
         self.entries.store(0, Ordering::Relaxed);
-        self.empty_list();
-        self.lists.store(0, Ordering::Relaxed);
+        self.empty_list(self.listed());
+        self.events.store(0, Ordering::Relaxed);
         self.net.store(0, Ordering::Relaxed);
         self.gross.store(0, Ordering::Relaxed);
     }
@@ -324,6 +356,7 @@ impl Pending {
     /// For tests: forgets all that there ever was.
     pub(crate) fn clear(&self) {
         self.forget();
+        self.unmerged.store(0, Ordering::Relaxed);
         self.counts.clear();
     }
 }
