@@ -71,7 +71,8 @@ fn bytes_of_size(dump: &Value, size: i64) -> i64 {
         .sum()
 }
 
-const STORIES: [&str; 6] = ["at-end", "grow-shrink-grow", "half-freed", "moves", "threads", "fork"];
+const STORIES: [&str; 7] =
+    ["at-end", "grow-shrink-grow", "half-freed", "many-stacks", "moves", "threads", "fork"];
 
 #[test]
 fn by_the_wrapper() {

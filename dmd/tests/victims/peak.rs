@@ -75,6 +75,21 @@ fn moved(bytes: usize) -> Vec<u8> {
     black_box(buffer)
 }
 
+/// A small block, from another stack for each `path` of 12 bits.
+#[inline(never)]
+fn by_path(path: usize, depth: usize) -> Box<[u8]> {
+    let next =
+        if depth == 0 { vec![1u8; 100].into_boxed_slice() } else { TURNS[path & 1](path >> 1, depth - 1) };
+    black_box(next)
+}
+
+#[inline(never)]
+fn by_other_path(path: usize, depth: usize) -> Box<[u8]> {
+    black_box(by_path(black_box(path), depth))
+}
+
+static TURNS: [fn(usize, usize) -> Box<[u8]>; 2] = [by_path, by_other_path];
+
 /// Blocks of each function at the peak: `small`, `large`.
 fn tell(small: usize, large: usize) {
     println!("small {} {small}", small * 100);
@@ -109,6 +124,21 @@ fn main() {
             }
             kept.push(blocks);
             tell(50_000, 40);
+        }
+        "many-stacks" => {
+            let pick = |n: usize| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+            let mut blocks: Blocks = (0..50_000).map(|n| by_path(pick(n), 12)).collect();
+            for n in 0..30_000 {
+                blocks.swap_remove(pick(n) % blocks.len());
+            }
+            // Churn below the peak.
+            for n in 0..100_000 {
+                let at = pick(n) % blocks.len();
+                blocks.swap_remove(at);
+                blocks.push(by_path(pick(n), 12));
+            }
+            kept.push(blocks);
+            tell(50_000, 0);
         }
         "moves" => {
             let buffer = moved(9_000_000);
