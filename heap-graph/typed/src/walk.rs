@@ -334,6 +334,12 @@ impl<'i> Walk<'i> {
                     let steps = if number <= *most { then } else { otherwise };
                     self.steps(value, steps, at, path, sure, depth + 1);
                 }
+                Step::Full { number, mask, stride, steps } => {
+                    let Some(number) = value.scalar(at, *number) else { continue };
+                    if (number ^ (at / stride)) & mask == 1 {
+                        self.steps(value, steps, at, path, sure, depth + 1);
+                    }
+                }
                 Step::Maybe(steps) => self.steps(value, steps, at, path, false, depth + 1),
                 Step::Weak(steps) => {
                     let before = self.found.len();

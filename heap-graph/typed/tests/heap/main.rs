@@ -6,6 +6,8 @@ mod branches;
 mod containers;
 mod core_of;
 mod damaged;
+mod queues;
+mod several_threads;
 mod tasks;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod threads;
