@@ -423,7 +423,7 @@ test("a process without a derive shows its types, fields and waste", { skip: noE
   };
   const waste = await choose("waste");
   // Room for 10 users of 48 bytes, 4 of them used.
-  assert.ok(waste.includes("288 B 1 [typed_heap_victim::User]: capacity beyond length of 480 B"), waste.join("\n"));
+  assert.ok(waste.includes("288 B 1 [typed_heap_victim::User]: capacity beyond length of 480 B, 40% full"), waste.join("\n"));
   const fields = await choose("field");
   assert.ok(fields.some((line) => line.endsWith(" 49 typed_heap_victim::Node.next.Some")), fields.join("\n"));
   // A reload keeps the table; from a type one gets to its blocks.
