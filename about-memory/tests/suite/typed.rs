@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 mod cores;
+#[cfg(target_os = "linux")]
+mod small;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
