@@ -48,4 +48,4 @@ pub use displays::Displays;
 pub use opening::OpenedStacks;
 pub use redirect::redirect_file;
 pub use server::{ServeOptions, Server};
-pub use types::{TypeRow, TypeTable, TypeTables};
+pub use types::{Counts, TypeRow, TypeTable, TypeTables};

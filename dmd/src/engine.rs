@@ -9,9 +9,9 @@
 //! before a step that must not stay half done. The engine counts what is lost.
 
 mod sampling;
+mod usable;
 
 use core::cell::UnsafeCell;
-use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use memory_report::dmd::tables::RECORDS_ALL;
@@ -39,6 +39,7 @@ use crate::tables::statistics::{Counts, End, Statistics};
 use crate::tables::trace_id::TraceId;
 use crate::tables::trace_tree::TraceTree;
 use crate::tables::{observers, seen_modules, stack, thread};
+pub(crate) use usable::{SizeOf, Usable};
 
 pub(crate) static ENGINE: Engine = Engine::new();
 
@@ -109,28 +110,6 @@ pub(crate) struct Setup {
 // SAFETY: `start` writes `setup` before the phase says that the engine is on, and tests write it when no other
 // thread looks. All other fields are atomic or locked.
 unsafe impl Sync for Engine {}
-
-/// The usable bytes of a new block.
-#[derive(Clone, Copy)]
-pub(crate) struct Usable {
-    /// Their number, unless `by` gives it.
-    pub(crate) bytes: usize,
-    pub(crate) by: Option<SizeOf>,
-}
-
-/// A function of the program's allocator. Callers of [`Engine::record`] pass one that takes the block that they pass.
-pub(crate) type SizeOf = unsafe extern "C" fn(*mut c_void) -> usize;
-
-impl Usable {
-    #[inline(always)]
-    fn of(self, address: usize) -> usize {
-        match self.by {
-            None => self.bytes,
-            // SAFETY: the caller of `record` passes the function of the allocator that has just made this block.
-            Some(size_of) => unsafe { size_of(core::ptr::with_exposed_provenance_mut(address)) },
-        }
-    }
-}
 
 /// A block on its way from one address to another, with its reports. A hook begins the move before the allocator
 /// moves the block, and then commits it or rolls it back.

@@ -1,7 +1,7 @@
 //! Options of the commands that symbolize a dump.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use dmd::analyze::{Dump, ReadOptions};
@@ -24,6 +24,12 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
+    /// With one more folder of debug files.
+    pub(super) fn with_folder(mut self, folder: &Path) -> Self {
+        self.symbols.push(folder.to_owned());
+        self
+    }
+
     /// Symbolizes the frames of a dump, and prints notes about files without symbols. `limits` are those of
     /// reading the dump.
     pub(super) fn fix(&self, dump: &mut Dump, limits: &ReadOptions) {
@@ -58,7 +64,8 @@ impl Symbols {
         (!self.no_fix_stacks).then(|| self.all_options(limits))
     }
 
-    fn all_options(&self, limits: &ReadOptions) -> SymbolOptions {
+    /// Where debug files may be, also if frames are not looked up.
+    pub(super) fn all_options(&self, limits: &ReadOptions) -> SymbolOptions {
         let mut options = SymbolOptions::new().max_bytes(limits.max_bytes);
         options.folders = self.symbols.iter().cloned().chain(usual_folders()).collect();
         options

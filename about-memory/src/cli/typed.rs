@@ -15,6 +15,7 @@ use std::time::Duration;
 use clap::Args;
 use dmd::analyze::Dump;
 use dmd::analyze::program::bytes;
+use dmd::analyze::symbolize::debug_file;
 use object::Object as _;
 use typed_heap::{DebugInfo, Memory, TypedError, TypedHeap};
 
@@ -117,7 +118,12 @@ impl Reading {
         let limits = self.limits.options();
         let timeout = timeout.unwrap_or(source::TIMEOUT);
         let mut opened = Source::open(source, self.core.as_ref(), timeout, &limits)?;
-        self.symbols.fix(&mut opened.dump, &limits);
+        let symbols = match self.program.as_deref().and_then(Path::parent) {
+            // The file that the user chose has the names of functions, too.
+            Some(folder) => self.symbols.clone().with_folder(folder),
+            None => self.symbols.clone(),
+        };
+        symbols.fix(&mut opened.dump, &limits);
         let module = opened.dump.modules().first();
         let bias = module.and_then(|module| module.bias).unwrap_or(0);
         let program = match (&self.program, module) {
@@ -128,7 +134,11 @@ impl Reading {
                 return Err(Failure::File(source.name(), reason));
             }
         };
-        let info = types_of(&program, module.map_or("", |module| &module.build_id))?;
+        let build_id = module.map_or("", |module| &module.build_id);
+        // A file that the user chose is the one to read or to complain about.
+        let expected = if self.program.is_some() { "" } else { build_id };
+        let found = debug_file(&program, expected, &symbols.all_options(&limits));
+        let info = types_of(&found.unwrap_or(program), build_id)?;
         let of_dump = |error: TypedError| Failure::File(source.name(), error.into());
         let shown = opened.with(|dump, memory| {
             let heap = TypedHeap::new(dump, &info, bias, memory)?;
@@ -139,7 +149,7 @@ impl Reading {
     }
 }
 
-/// The debug information of a program, which must be of the build that ran.
+/// The debug information of a program or of its debug file, which must be of the build that ran.
 fn types_of(program: &Path, recorded: &str) -> Result<DebugInfo, Failure> {
     let failure = |error: anyhow::Error| Failure::File(program.display().to_string(), error);
     // A device or a pipe that a dump names has no end.

@@ -29,6 +29,18 @@ impl TypeTables {
     }
 }
 
+/// What the rows of a table count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Counts {
+    /// Blocks, and their bytes.
+    #[default]
+    Blocks,
+    /// Pointers, which have no bytes.
+    Pointers,
+}
+
 /// One of the tables.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
@@ -37,6 +49,8 @@ pub struct TypeTable {
     pub name: String,
     /// Its title.
     pub title: String,
+    /// What the rows count.
+    pub counts: Counts,
     /// The bytes of the whole, to which percents refer.
     pub whole: u64,
     /// The rows, in order.
@@ -50,7 +64,13 @@ impl TypeTable {
     pub fn new(name: &str, title: &str, whole: u64, mut rows: Vec<TypeRow>, most: usize) -> Self {
         let left_out = rows.len().saturating_sub(most);
         rows.truncate(most);
-        Self { name: name.to_owned(), title: title.to_owned(), whole, rows, left_out }
+        let (name, title) = (name.to_owned(), title.to_owned());
+        Self { name, title, counts: Counts::Blocks, whole, rows, left_out }
+    }
+
+    /// The first `most` of rows whose `blocks` are numbers of pointers.
+    pub fn of_pointers(name: &str, title: &str, rows: Vec<TypeRow>, most: usize) -> Self {
+        Self { counts: Counts::Pointers, ..Self::new(name, title, 0, rows, most) }
     }
 }
 
@@ -60,7 +80,7 @@ impl TypeTable {
 pub struct TypeRow {
     /// Their bytes, or those that they keep alive, or do not use.
     pub bytes: u64,
-    /// Their number.
+    /// Their number, or that of the pointers.
     pub blocks: u64,
     /// What they are.
     pub text: String,

@@ -1,7 +1,11 @@
 //! Stacks with the names of merged functions, and stacks that contradict an owner in truth.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -69,4 +73,54 @@ fn a_merged_function_is_no_contradiction_and_needs_proof() {
     let count = &found["sameLayout"];
     let line = format!("{count} more contradict their stacks because the compiler merged functions");
     assert!(text.contains(&line), "{text}");
+
+    // The page has a table of them: each pair, with its pointers and a way to the blocks.
+    let table = served(dump).into_iter().find(|table| table["name"] == "disagreement").unwrap();
+    assert_eq!((&table["title"], &table["counts"]), (&json!("Disagreements"), &json!("pointers")));
+    let row = |pair: &Value, why: &str| {
+        let (stack, owner) = (pair["stack"].as_str().unwrap(), pair["owner"].as_str().unwrap());
+        let text = format!("{owner}, and the stack says {stack}{why}");
+        json!({"bytes": 0, "blocks": pair["pointers"], "text": text, "of_type": owner})
+    };
+    let mut expected: Vec<_> =
+        found["disagreements"].as_array().unwrap().iter().map(|pair| row(pair, "")).collect();
+    expected.push(row(&found["merged"][0], ": the compiler merged functions"));
+    let mut rows = table["rows"].as_array().unwrap().clone();
+    [&mut rows, &mut expected].iter_mut().for_each(|rows| rows.sort_by_key(Value::to_string));
+    assert_eq!(rows, expected);
+}
+
+/// The tables of a dump that a page shows.
+fn served(dump: &str) -> Vec<Value> {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_about-memory"))
+        .args(["serve", dump, "--no-open", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(program.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let line: Value = serde_json::from_str(&line).unwrap();
+    let (origin, token) = line["url"].as_str().unwrap().split_once("/#token=").unwrap();
+    let host = origin.strip_prefix("http://").unwrap();
+    let get = || {
+        let mut stream = TcpStream::connect(host).unwrap();
+        let head =
+            format!("GET /api/types/1 HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.starts_with("HTTP/1.1 200").then_some(answer)
+    };
+    // The server reads the dump on another thread.
+    let answer = (0..1000).find_map(|_| {
+        sleep(Duration::from_millis(20));
+        get()
+    });
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let answer = answer.expect("the dump is read");
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let start = body.find('{').unwrap();
+    let tables: Value = serde_json::from_str(&body[start..=body.rfind('}').unwrap()]).unwrap();
+    tables["tables"].as_array().unwrap().clone()
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// `libdmd.so`, built as users build it.
-fn libdmd() -> &'static Path {
+pub(crate) fn libdmd() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let program = Path::new(env!("CARGO_BIN_EXE_about-memory"));

@@ -1,5 +1,10 @@
 //! `about-memory types`, `waste`, `why` and `tasks` of a program whose source says what it has.
 
+#[cfg(target_os = "linux")]
+mod cores;
+#[cfg(target_os = "linux")]
+mod small;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -118,10 +123,14 @@ fn a_dump_has_types_waste_and_holders() {
     assert!(by_stack.contains("typed_heap_victim::main;"), "{by_stack}");
 
     let text = stdout(&["waste", &dump]);
-    assert!(text.contains("  1 block  [u16]: capacity beyond length of 128 B\n"), "{text}");
+    assert!(text.contains("  1 block  [u16]: capacity beyond length of 128 B, 4% full\n"), "{text}");
     let json: Value = serde_json::from_str(&stdout(&["waste", &dump, "--json"])).unwrap();
     let row = |name| json["types"].as_array().unwrap().iter().find(|row| row["type"] == name).unwrap();
-    assert_eq!(row("table (u32, u64)")["unusedBytes"], 448);
+    let table = row("table (u32, u64)");
+    assert_eq!(
+        (&table["unusedBytes"], &table["places"], &table["fullPlaces"]),
+        (&448.into(), &128.into(), &100.into())
+    );
     let shapes = row("typed_heap_victim::Shape");
     assert_eq!((&shapes["values"], &shapes["unusedBytes"]), (&12.into(), &520.into()));
     let line = "typed_heap_victim::Shape: variants smaller than the largest, 12 values of 864 B\n";
@@ -380,25 +389,81 @@ fn threads_of_a_running_process_hold_blocks() {
     assert!(victim.wait().unwrap().success());
 }
 
-/// Copies of a process whose threads never pause have whole tables, and do not disturb it.
+/// Layouts come from the file to which debug information was moved, by its build id, its name or a link.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_separate_debug_file_gives_types() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::copy(victim(), path("victim")).unwrap();
+    let scan = dump_of(Path::new(&path("victim")), folder.path(), "scan");
+    let objcopy = |arguments: &[&str]| {
+        let status = Command::new("objcopy").args(arguments).current_dir(folder.path()).status().unwrap();
+        assert!(status.success(), "{arguments:?}");
+    };
+    let kept = path("kept");
+    fs::create_dir(&kept).unwrap();
+    objcopy(&["--only-keep-debug", "victim", "kept/victim.debug"]);
+    let whole = stdout(&["types", &scan, "--json"]);
+    let fields = |arguments: &[&str]| {
+        let output = about_memory(&[&["why", &scan, "typed_heap_victim::Copies"], arguments].concat());
+        String::from_utf8(output.stdout).unwrap().contains("[Box<dyn typed_heap_victim::Run>; 2]\n")
+    };
+    objcopy(&["--strip-all", "victim"]);
+    assert!(!fields(&[]));
+    assert!(fields(&["--symbols", &kept]));
+    assert!(fields(&["--program", &path("kept/victim.debug")]));
+    assert_eq!(stdout(&["types", &scan, "--json", "--symbols", &kept]), whole);
+    // A link to a file beside the program.
+    fs::copy(path("kept/victim.debug"), path("linked.debug")).unwrap();
+    objcopy(&["--add-gnu-debuglink=linked.debug", "victim"]);
+    assert!(fields(&[]));
+    // The program is gone.
+    fs::remove_file(path("victim")).unwrap();
+    assert!(!fields(&[]) && fields(&["--symbols", &kept]));
+    let message = fails(&["types", &scan], 1);
+    assert!(message.contains(&format!("{}: No such file", path("victim"))), "{message}");
+}
+
+/// The bytes that a process and its children that have ended have written, to files, pipes and sockets.
+#[cfg(target_os = "linux")]
+fn written(of_process: &str) -> u64 {
+    let line = of_process.lines().find_map(|line| line.strip_prefix("wchar: "));
+    line.unwrap_or_else(|| panic!("{of_process}")).parse().unwrap()
+}
+
+/// The bytes that a look at a process may write beside its result: what it asks for, and the answer.
+#[cfg(target_os = "linux")]
+const ASKED: u64 = 4096;
+
+/// Copies of a process whose threads never pause have whole tables, and do not disturb it. Neither side writes contents.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_busy_process_is_copied_many_times() {
     let folder = tempfile::tempdir().unwrap();
-    let mut victim = listening(&program("typed_heap_churn"), &[], folder.path());
+    let (sockets, work) = (folder.path().join("run"), folder.path().join("work"));
+    [&sockets, &work].iter().for_each(|folder| fs::create_dir(folder).unwrap());
+    let mut victim = listening(&program("typed_heap_churn"), &[], &sockets);
     let pid = victim.id().to_string();
     let rounds = if std::env::var_os("THOROUGH").is_some() { 1000 } else { 5 };
-    for _ in 0..rounds {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
-        command.args(["types", &pid, "--json", "--no-fix-stacks"]).env("XDG_RUNTIME_DIR", folder.path());
-        let output = command.output().unwrap();
+    let by_victim = || written(&fs::read_to_string(format!("/proc/{pid}/io")).unwrap());
+    let before = by_victim();
+    for round in 1..=rounds {
+        // The shell gets what its child has written when the child ends.
+        let mut command = Command::new("sh");
+        command.args(["-c", "\"$@\" && cat /proc/$$/io >&2", "sh", env!("CARGO_BIN_EXE_about-memory")]);
+        command.args(["types", &pid, "--json", "--no-fix-stacks"]).current_dir(&work);
+        let output = command.env("XDG_RUNTIME_DIR", &sockets).env("TMPDIR", &work).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         let json: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert!(json["blocks"].as_u64() > Some(1000), "{json}");
+        let result = output.stdout.len() as u64;
+        assert!(written(&String::from_utf8(output.stderr).unwrap()) <= result + ASKED, "{round}");
+        assert!(by_victim() - before <= round * ASKED && json["bytes"].as_u64() > Some(20 * ASKED), "{json}");
+        assert_eq!(fs::read_dir(&work).unwrap().count(), 0);
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_about-memory"));
-    let output =
-        command.args(["types", &pid, "--json"]).env("XDG_RUNTIME_DIR", folder.path()).output().unwrap();
+    let output = command.args(["types", &pid, "--json"]).env("XDG_RUNTIME_DIR", &sockets).output().unwrap();
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     let [agree, disagree] = ["agree", "disagree"].map(|key| json[key].as_u64().unwrap());
     assert!(agree > 1000 && disagree * 200 <= agree, "{json:#}");

@@ -423,7 +423,7 @@ test("a process without a derive shows its types, fields and waste", { skip: noE
   };
   const waste = await choose("waste");
   // Room for 10 users of 48 bytes, 4 of them used.
-  assert.ok(waste.includes("288 B 1 [typed_heap_victim::User]: capacity beyond length of 480 B"), waste.join("\n"));
+  assert.ok(waste.includes("288 B 1 [typed_heap_victim::User]: capacity beyond length of 480 B, 40% full"), waste.join("\n"));
   const fields = await choose("field");
   assert.ok(fields.some((line) => line.endsWith(" 49 typed_heap_victim::Node.next.Some")), fields.join("\n"));
   // A reload keeps the table; from a type one gets to its blocks.
@@ -434,6 +434,19 @@ test("a process without a derive shows its types, fields and waste", { skip: noE
   await page.click(".types a:text-is('typed_heap_victim::Copies')");
   await page.waitForSelector(".table .row");
   assert.match(await page.textContent(".table .row"), /24 B.*typed_heap_victim::Copies/);
+  // A table of pointers has no bytes, and leads to the blocks of the type that the pointers say.
+  await page.route("**/api/types/1", async (route) => {
+    const answer = await (await route.fetch()).json();
+    const row = { bytes: 0, blocks: 1234, text: "A, and the stack says B", of_type: "A" };
+    answer.tables.push({ name: "disagreement", title: "Disagreements", counts: "pointers", whole: 0, rows: [row], left_out: 0 });
+    await route.fulfill({ json: answer });
+  });
+  await go("#/memory/1/types?by=disagreement");
+  await page.waitForSelector(".types a:text-is('A, and the stack says B')");
+  assert.deepEqual(await lines(), [["Pointers", "What"], ["1,234", "A, and the stack says B"]]);
+  await page.click(".types a");
+  await page.waitForFunction(() => location.hash.includes("filter=A"));
+  await page.unroute("**/api/types/1");
   assert.deepEqual(faults, []);
   await close();
 });

@@ -1,5 +1,6 @@
 //! The types of a heap: `typed_heap PID|DUMP` of a process that DMD records and that listens, or of a dump of scan mode.
-//! Time and memory of each step, and how far the types can be trusted.
+//! Time and memory of each step, and how far the types can be trusted. `typed_heap layouts PROGRAM THREADS`: the
+//! time and the memory that a program's debug information takes on this many threads.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a bench")]
 
@@ -42,7 +43,13 @@ fn timed<T>(what: &str, run: impl FnOnce() -> T) -> T {
 }
 
 fn main() {
-    let source = std::env::args().nth(1).expect("a process or a dump");
+    let words: Vec<_> = std::env::args().skip(1).collect();
+    if let [layouts_of, program, threads] = &words[..]
+        && layouts_of == "layouts"
+    {
+        return layouts(program, threads.parse().expect("a number of threads"));
+    }
+    let source = words.into_iter().next().expect("a process or a dump");
     let Ok(pid) = source.parse() else {
         let options = ReadOptions::new().contents(true).max_entries(MOST_ENTRIES);
         let dump = timed("read the dump", || read_with(&source, &options).unwrap());
@@ -58,6 +65,14 @@ fn main() {
         (dump, memory.with_threads(threads))
     });
     measure(dump, |_| Box::new(memory));
+}
+
+fn layouts(program: &str, threads: usize) {
+    let file = fs::read(program).unwrap();
+    for _ in 0..5 {
+        let info = timed(&format!("{threads} threads"), || DebugInfo::read_on(&file, threads).unwrap());
+        println!("    {} types of a file of {} MB", info.type_count(), file.len() >> 20);
+    }
 }
 
 fn measure(mut dump: Dump, memory_of: impl FnOnce(&Dump) -> Box<dyn Memory + '_>) {

@@ -20,7 +20,7 @@ mod split;
 
 use core::fmt;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use binary::Binary;
 use debug_file::Call;
@@ -89,6 +89,13 @@ impl SymbolOptions {
         self.system_names = keep;
         self
     }
+}
+
+/// The file with the debug information of a program or library: itself, or the file that its build id or its link
+/// (`.gnu_debuglink`) leads to, in the same places as the look-up of frames. `build_id` is that of the build that ran, or empty. `None`
+/// if no file of that build is there.
+pub fn debug_file(program: &Path, build_id: &str, options: &SymbolOptions) -> Option<PathBuf> {
+    Binary::debug_of(program, build_id, options)
 }
 
 /// Why frames of a file have no symbols, or why their symbols may be wrong.

@@ -12,6 +12,7 @@ use engine::__private::confined;
 /// # Safety
 ///
 /// As for the system call itself.
+// Unwinders need to know that the function has no frame: threads wait in it.
 #[unsafe(naked)]
 unsafe extern "C" fn raw(
     number: c_long,
@@ -24,6 +25,7 @@ unsafe extern "C" fn raw(
 ) -> c_long {
     #[cfg(target_arch = "x86_64")]
     core::arch::naked_asm!(
+        ".cfi_startproc",
         "mov rax, rdi",
         "mov rdi, rsi",
         "mov rsi, rdx",
@@ -38,10 +40,12 @@ unsafe extern "C" fn raw(
         "2:",
         "mov rdi, rax",
         "jmp {}",
+        ".cfi_endproc",
         sym failed,
     );
     #[cfg(target_arch = "aarch64")]
     core::arch::naked_asm!(
+        ".cfi_startproc",
         "mov x8, x0",
         "mov x0, x1",
         "mov x1, x2",
@@ -55,6 +59,7 @@ unsafe extern "C" fn raw(
         "ret",
         "2:",
         "b {}",
+        ".cfi_endproc",
         sym failed,
     );
 }

@@ -118,12 +118,20 @@ with_caller!(
 
 with_caller!(
     /// Records a block, of which `size_of` gives the usable bytes; without it, they are `usable`.
-    record_with(address: *mut c_void, requested: usize, usable: usize, size_of: Option<SizeOf>)
+    ///
+    /// # Safety
+    ///
+    /// `size_of` takes this block.
+    [unsafe] record_with(address: *mut c_void, requested: usize, usable: usize, size_of: Option<SizeOf>)
         => record_for, "r8", "x4"
 );
 
 /// One function for all hooks, since each further frame would be a step of the walk.
-extern "C" fn record_for(
+///
+/// # Safety
+///
+/// `size_of` takes this block.
+unsafe extern "C" fn record_for(
     address: *mut c_void,
     requested: usize,
     usable: usize,
@@ -132,7 +140,9 @@ extern "C" fn record_for(
 ) {
     // The function of the program's allocator takes no other pointer than this.
     let address = address.expose_provenance();
-    ENGINE.record(address, requested, Usable { bytes: usable, by: size_of }, caller);
+    // SAFETY: the caller promised that the function takes this block, which the engine gets with it.
+    let usable = unsafe { Usable::by(size_of, usable) };
+    ENGINE.record(address, requested, usable, caller);
 }
 
 extern "C" fn forget(address: *mut c_void) {

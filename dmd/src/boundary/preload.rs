@@ -119,7 +119,8 @@ pub unsafe fn record(block: *mut c_void, requested: usize, size_of: Option<SizeO
         let usable = size_of.map_or(requested, |size_of| unsafe { size_of(block) });
         ENGINE.record_early(block.addr(), requested, usable);
     } else {
-        engine_abi::record_with(block, requested, requested, size_of);
+        // SAFETY: `size_of` takes this block, as the caller promised.
+        unsafe { engine_abi::record_with(block, requested, requested, size_of) };
     }
 }
 

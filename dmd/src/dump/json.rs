@@ -97,7 +97,7 @@ impl<W: Write> Json<W> {
 
     fn separator(&mut self) -> io::Result<()> {
         if !self.first_inline {
-            self.out.put(b", ")?;
+            self.out.store(b", ")?;
         }
         self.first_inline = false;
         Ok(())
@@ -105,10 +105,7 @@ impl<W: Write> Json<W> {
 
     /// `key` has no character that needs an escape.
     fn inline_key(&mut self, key: &str) -> io::Result<()> {
-        if !self.first_inline {
-            self.out.store(b", ")?;
-        }
-        self.first_inline = false;
+        self.separator()?;
         self.out.store(b"\"")?;
         self.out.put(key.as_bytes())?;
         self.out.store(b"\": ")

@@ -6,12 +6,15 @@
 mod loose_name;
 mod names;
 mod read;
+mod side_by_side;
 mod thread_memory;
 mod types;
 mod unit;
 mod units;
 
 use std::borrow::Cow;
+use std::num::NonZero;
+use std::thread;
 
 use dmd_analyze::short_type_name;
 use gimli::{Dwarf, DwarfSections, EndianSlice, LittleEndian};
@@ -22,11 +25,18 @@ use crate::error::{Bound, TypedError};
 use loose_name::loose;
 use names::Names;
 use read::Reading;
+use side_by_side::side_by_side;
 pub use types::TypeId;
 pub(crate) use types::{Kind, Member, NameId, Static, Type, TypeRef, Variant};
 
 /// The maximum of bytes of all compressed sections when unpacked.
 const MOST_UNPACKED: u64 = 1 << 30;
+
+/// The maximum number of threads that read: each repeats some names of the others.
+const MOST_THREADS: usize = 16;
+
+/// The number of names that are worth a thread.
+const WORTH_A_THREAD: usize = 1 << 10;
 
 /// The maximum depth of arrays in arrays whose size is computed.
 const DEEPEST_ARRAY: u32 = 16;
@@ -57,12 +67,22 @@ pub struct DebugInfo {
 }
 
 impl DebugInfo {
-    /// Reads the debug information of a program's file. A file without any gives no types.
+    /// Reads the debug information of a program's file, on as many threads as the system has processors for. A file without
+    /// any gives no types.
     ///
     /// # Errors
     ///
     /// [`TypedError::NotAProgram`], [`TypedError::DebugInfo`] or [`TypedError::Bounded`].
     pub fn read(file: &[u8]) -> Result<Self, TypedError> {
+        Self::read_on(file, thread::available_parallelism().map_or(1, NonZero::get))
+    }
+
+    /// As [`read`](Self::read), on at most this many threads, and at most 16. The result is the same for any number.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn read_on(file: &[u8], threads: usize) -> Result<Self, TypedError> {
         let not_a_program = |error: object::Error| TypedError::NotAProgram(error.to_string());
         let object = object::File::parse(file).map_err(not_a_program)?;
         if !object.is_little_endian() || !object.is_64() {
@@ -82,7 +102,7 @@ impl DebugInfo {
             data.decompress().map_err(not_a_program)
         })?;
         let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
-        let mut info = Self::of(&dwarf)?;
+        let mut info = Self::of(&dwarf, threads.clamp(1, MOST_THREADS))?;
         info.thread_memory = thread_memory::offset(file, object.architecture());
         info.group = match object.architecture() {
             Architecture::X86_64 | Architecture::LoongArch64 => 16,
@@ -91,10 +111,8 @@ impl DebugInfo {
         Ok(info)
     }
 
-    fn of(dwarf: &Dwarf<EndianSlice<'_, LittleEndian>>) -> Result<Self, TypedError> {
-        let mut reading = Reading::new(dwarf);
-        units::read_all(&mut reading)?;
-        let Reading { names, types, offsets, statics, vtables, .. } = reading;
+    fn of(dwarf: &Dwarf<EndianSlice<'_, LittleEndian>>, threads: usize) -> Result<Self, TypedError> {
+        let Reading { names, types, offsets, statics, vtables, .. } = units::read_all(dwarf, threads)?;
         let mut info = Self {
             names,
             types,
@@ -110,7 +128,7 @@ impl DebugInfo {
             group: 16,
         };
         info.name_arrays();
-        info.index();
+        info.index(threads);
         for vtable in vtables {
             if let Some(owner) = info.type_at(vtable.of).and_then(|id| info.type_at(info.get(id).containing))
             {
@@ -156,8 +174,9 @@ impl DebugInfo {
         }
     }
 
-    fn index(&mut self) {
+    fn index(&mut self, threads: usize) {
         let mut first: HashMap<(NameId, u64), TypeId> = HashMap::new();
+        let mut shown = Vec::new();
         for index in 0..self.types.len() {
             let id = TypeId(index as u32);
             let Type { name, declared_only, .. } = self.types[index];
@@ -166,13 +185,27 @@ impl DebugInfo {
             self.same_as.push(same);
             if same == id && !declared_only && !self.names.get(name).is_empty() {
                 self.by_name.entry(name).or_insert(id);
-                let short = short_type_name(self.names.get(name));
-                if let Some(loose) = loose(&short) {
-                    self.by_loose_name.entry(loose).or_default().push(id);
-                }
-                self.by_short_name.entry(short).or_default().push(id);
+                shown.push(id);
             }
         }
+        let short = |id: &TypeId| {
+            let short = short_type_name(self.name(*id));
+            (*id, loose(&short), short)
+        };
+        // Shortening names takes about as long as reading them.
+        let parts: Vec<_> = shown.chunks(shown.len().div_ceil(threads).max(WORTH_A_THREAD)).collect();
+        let all = side_by_side(&parts, |part| part.iter().map(short).collect::<Vec<_>>());
+        for (id, loose, short) in all.into_iter().flatten() {
+            if let Some(loose) = loose {
+                self.by_loose_name.entry(loose).or_default().push(id);
+            }
+            self.by_short_name.entry(short).or_default().push(id);
+        }
+    }
+
+    /// All types, in the order of the file.
+    pub fn types(&self) -> impl Iterator<Item = TypeId> {
+        (0..self.types.len() as u32).map(TypeId)
     }
 
     /// The number of types.

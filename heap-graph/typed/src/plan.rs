@@ -84,6 +84,14 @@ pub(crate) enum Step {
         then: Vec<Step>,
         otherwise: Vec<Step>,
     },
+    /// The steps of a place if it has a value: if the bits of the mask are 1 in a number, after those bits were flipped that
+    /// are set in the place's index. The index follows from the offset and the distance of places.
+    Full {
+        number: Scalar,
+        mask: u64,
+        stride: u64,
+        steps: Vec<Step>,
+    },
     /// Steps of a union: its bytes may be something else.
     Maybe(Vec<Step>),
     /// A pointer that does not keep its target alive.

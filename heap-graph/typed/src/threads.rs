@@ -161,6 +161,5 @@ impl ThreadWords {
 }
 
 fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
-    let word = |word: &[u8]| word.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-    bytes.chunks_exact(8).map(word)
+    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word))
 }

@@ -1,8 +1,9 @@
 //! Follows a plan through the bytes of a value, and gives its pointers, or the variants of its enums.
 
 use dmd_analyze::short_type_name;
+use hashbrown::HashMap;
 
-use crate::debug_info::{DebugInfo, TypeId};
+use crate::debug_info::{DebugInfo, Member, NameId, TypeId};
 use crate::path::{PathId, Paths, Segment};
 use crate::plan::{Count, Leads, Plans, Scalar, Step, Wanted};
 
@@ -11,9 +12,6 @@ const LOWEST: u64 = 4096;
 
 /// The maximum depth of values in values.
 const DEEPEST: u32 = 128;
-
-/// The most members that are looked at for the name of a pointer without a path.
-const MOST_MEMBERS: usize = 4096;
 
 /// What a chunk is called.
 const CHUNK: &str = "chunk of a bump arena";
@@ -140,6 +138,8 @@ pub(crate) struct Walk<'i> {
     left: u64,
     /// The type of the whole, and where it starts, if it is one value.
     whole: Option<(TypeId, u64)>,
+    /// The offsets and the names of the members of such types, ascending.
+    members: HashMap<TypeId, Vec<(u64, NameId)>>,
 }
 
 /// A value: its bytes, and what the pointer to it says about its tail.
@@ -181,6 +181,7 @@ impl<'i> Walk<'i> {
             variants: Vec::new(),
             left: 0,
             whole: None,
+            members: HashMap::new(),
         }
     }
 
@@ -334,6 +335,12 @@ impl<'i> Walk<'i> {
                     let steps = if number <= *most { then } else { otherwise };
                     self.steps(value, steps, at, path, sure, depth + 1);
                 }
+                Step::Full { number, mask, stride, steps } => {
+                    let Some(number) = value.scalar(at, *number) else { continue };
+                    if (number ^ (at / stride)) & mask == 1 {
+                        self.steps(value, steps, at, path, sure, depth + 1);
+                    }
+                }
                 Step::Maybe(steps) => self.steps(value, steps, at, path, false, depth + 1),
                 Step::Weak(steps) => {
                     let before = self.found.len();
@@ -348,14 +355,16 @@ impl<'i> Walk<'i> {
     fn member(&mut self, at: u64) -> PathId {
         let Some((of, start)) = self.whole else { return Paths::EMPTY };
         let info = self.info();
-        let before = info.get(of).members.iter().take(MOST_MEMBERS).filter(|member| {
-            start.saturating_add(member.offset) <= at
-                && info.type_at(member.of).is_some_and(|of| info.size(of) > 0)
+        let members = self.members.entry(of).or_insert_with(|| {
+            let has_size = |member: &&Member| info.type_at(member.of).is_some_and(|of| info.size(of) > 0);
+            let named = info.get(of).members.iter().filter(has_size);
+            let mut members: Vec<_> = named.map(|member| (member.offset, member.name)).collect();
+            members.sort_by_key(|(offset, _)| *offset);
+            members
         });
-        match before.max_by_key(|member| member.offset) {
-            Some(member) if !info.text(member.name).is_empty() => {
-                self.paths.add(Paths::EMPTY, Segment::Name(member.name))
-            }
+        let before = members.partition_point(|(offset, _)| start.saturating_add(*offset) <= at);
+        match before.checked_sub(1).map(|last| members[last].1) {
+            Some(name) if !info.text(name).is_empty() => self.paths.add(Paths::EMPTY, Segment::Name(name)),
             _ => Paths::EMPTY,
         }
     }

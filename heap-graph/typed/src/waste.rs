@@ -57,6 +57,36 @@ pub struct WasteRow {
     pub bytes: u64,
     /// How many of these bytes are not used.
     pub unused_bytes: u64,
+    /// How many elements, entries or keys the blocks have room for; 0 for [`Unused::Variants`].
+    pub places: u64,
+    /// How many of these places are full.
+    pub full_places: u64,
+}
+
+impl WasteRow {
+    /// The percentage of places that are full, rounded down; `None` without places.
+    pub fn percent_full(&self) -> Option<u64> {
+        u64::try_from(100 * u128::from(self.full_places) / u128::from(self.places).max(1))
+            .ok()
+            .filter(|_| self.places > 0)
+    }
+}
+
+/// How full a block is.
+#[derive(Clone, Copy)]
+struct Fill {
+    unused: Unused,
+    unused_bytes: u64,
+    places: u64,
+    full: u64,
+}
+
+impl Fill {
+    /// A block with places of one size.
+    fn of(unused: Unused, each: u64, places: u64, full: u64) -> Self {
+        let full = full.min(places);
+        Self { unused, unused_bytes: (places - full).saturating_mul(each), places, full }
+    }
 }
 
 /// The unused memory of a heap.
@@ -82,14 +112,18 @@ struct Sum {
     blocks: u64,
     bytes: u64,
     unused_bytes: u64,
+    places: u64,
+    full: u64,
 }
 
 impl Sum {
-    fn add(&mut self, values: u64, blocks: u64, bytes: u64, unused_bytes: u64) {
-        self.values += values;
-        self.blocks += blocks;
-        self.bytes += bytes;
-        self.unused_bytes += unused_bytes;
+    fn add(&mut self, fill: Fill, requested: u64) {
+        self.values += 1;
+        self.blocks += 1;
+        self.bytes += requested;
+        self.unused_bytes += fill.unused_bytes.min(requested);
+        self.places = self.places.saturating_add(fill.places);
+        self.full = self.full.saturating_add(fill.full);
     }
 }
 
@@ -102,9 +136,9 @@ impl TypedHeap<'_> {
         for (index, block) in self.blocks().iter().enumerate() {
             waste.slop += block.usable.saturating_sub(block.requested);
             match self.unused(index, memory) {
-                Some(Some((unused, bytes))) => {
-                    let row = rows.entry((self.type_name(index), unused)).or_default();
-                    row.add(1, 1, block.requested, bytes.min(block.requested));
+                Some(Some(fill)) => {
+                    let row = rows.entry((self.type_name(index), fill.unused)).or_default();
+                    row.add(fill, block.requested);
                 }
                 Some(None) => {
                     waste.unknown_blocks += 1;
@@ -116,17 +150,15 @@ impl TypedHeap<'_> {
         for (of, sum) in variants::values(self, memory) {
             let name = short_type_name(self.walk.info().name(of));
             let row = rows.entry((name, Unused::Variants)).or_default();
-            row.add(sum.values, sum.blocks, sum.bytes, sum.unused_bytes);
+            row.values += sum.values;
+            row.blocks += sum.blocks;
+            row.bytes += sum.bytes;
+            row.unused_bytes += sum.unused_bytes;
         }
         let rows = rows.into_iter().filter(|(_, row)| row.unused_bytes > 0);
-        waste.rows = rows
-            .map(|((name, unused), Sum { values, blocks, bytes, unused_bytes })| WasteRow {
-                name,
-                unused,
-                values,
-                blocks,
-                bytes,
-                unused_bytes,
+        waste.rows =
+            rows.map(|((name, unused), Sum { values, blocks, bytes, unused_bytes, places, full })| {
+                WasteRow { name, unused, values, blocks, bytes, unused_bytes, places, full_places: full }
             })
             .collect();
         waste.rows.sort_by(|one, other| {
@@ -137,30 +169,31 @@ impl TypedHeap<'_> {
     }
 
     /// What a block does not use; `None` if it is not a container's, `Some(None)` if its length is unknown.
-    fn unused(&self, index: usize, memory: &dyn Memory) -> Option<Option<(Unused, u64)>> {
+    fn unused(&self, index: usize, memory: &dyn Memory) -> Option<Option<Fill>> {
         let info = self.walk.info();
         let block = &self.blocks()[index];
         match self.contents[index]? {
             Contents::Slice { len: None, .. } => Some(None),
             Contents::Slice { element, len: Some(len), .. } => {
-                let used = len.saturating_mul(info.size(element));
-                Some(Some((Unused::Capacity, block.requested.saturating_sub(used))))
+                let each = info.size(element);
+                let places = block.requested.checked_div(each)?;
+                Some(Some(Fill::of(Unused::Capacity, each, places, len)))
             }
             Contents::Table { entry } => {
                 let (count, control) = info.buckets(block.requested, entry)?;
                 let full = full(memory, block.address.saturating_add(control), count)?;
-                let empty = count.saturating_sub(full);
-                Some(Some((Unused::Buckets, empty.saturating_mul(info.size(entry)))))
+                Some(Some(Fill::of(Unused::Buckets, info.size(entry), count, full)))
             }
             Contents::One(of) => {
                 let node = Node::of(info, of)?;
-                Some(node.unused(block, memory).map(|bytes| (Unused::Nodes, bytes)))
+                Some(node.fill(block, memory))
             }
             Contents::Headed { header, element } => {
                 let len = self.walk.plans.header_len(header).filter(|len| len.size <= 8)?;
                 let len = number(memory, block.address.checked_add(len.at)?, len.size)?;
-                let used = len.saturating_mul(info.size(element)).saturating_add(info.size(header));
-                Some(Some((Unused::Capacity, block.requested.saturating_sub(used))))
+                let each = info.size(element);
+                let places = block.requested.saturating_sub(info.size(header)).checked_div(each)?;
+                Some(Some(Fill::of(Unused::Capacity, each, places, len)))
             }
             Contents::Tail { .. } | Contents::Chunk { .. } => None,
         }
@@ -212,9 +245,9 @@ impl Node {
         Some(Self { len: (at.saturating_add(len.offset), size), most, each })
     }
 
-    fn unused(&self, block: &Block, memory: &dyn Memory) -> Option<u64> {
+    fn fill(&self, block: &Block, memory: &dyn Memory) -> Option<Fill> {
         let len = number(memory, block.address.checked_add(self.len.0)?, self.len.1)?;
-        Some(self.most.saturating_sub(len).saturating_mul(self.each))
+        Some(Fill::of(Unused::Nodes, self.each, self.most, len))
     }
 }
 

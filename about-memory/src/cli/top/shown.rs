@@ -284,6 +284,12 @@ fn types_have_tables_and_lead_to_blocks() {
     let tables = vec![
         TypeTable::new("type", "By type", 4 << 20, rows, 10),
         TypeTable::new("field", "By field", 4 << 20, vec![row(4 << 20, "App.cache", None)], 10),
+        TypeTable::of_pointers(
+            "disagreement",
+            "Disagreements",
+            vec![row(0, "A, and the stack says B", None)],
+            10,
+        ),
     ];
     let tables = TypeTables::new("4.00 MB in 2468 blocks.", tables);
     let save = move |path: &Path| {
@@ -299,6 +305,8 @@ fn types_have_tables_and_lead_to_blocks() {
     assert_eq!(shown.lines()[3], "     4.00 MB  100.0%      1,234 App.cache");
     shown.press(KeyCode::Enter);
     assert_eq!(shown.lines()[23], "choose a row of a type");
+    shown.press(KeyCode::Tab);
+    assert_eq!(shown.lines()[2..4], ["  POINTERS WHAT", "     1,234 A, and the stack says B"]);
     shown.press(KeyCode::Tab);
     // From a type to its blocks: those of the snapshot.
     shown.press(KeyCode::Enter);

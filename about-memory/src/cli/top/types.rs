@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use about_memory::serve::{TypeRow, TypeTable, TypeTables};
+use about_memory::serve::{Counts, TypeRow, TypeTable, TypeTables};
 use about_memory::session::{Session, SnapshotId, SnapshotInfo, State as _};
 use dmd::analyze::program::bytes;
 use ratatui::Frame;
@@ -126,7 +126,11 @@ impl Types {
         };
         let table = &tables.tables[self.table];
         frame.render_widget(head(format!("{title}: {}", table.title)), titles);
-        frame.render_widget(head(format!("{:>12} {:>7} {:>10} WHAT", "BYTES", "", "BLOCKS")), heads);
+        let titles = match table.counts {
+            Counts::Pointers => format!("{:>10} WHAT", "POINTERS"),
+            _ => format!("{:>12} {:>7} {:>10} WHAT", "BYTES", "", "BLOCKS"),
+        };
+        frame.render_widget(head(titles), heads);
         let window = self.cursor.window(rows.height, table.rows.len());
         let lines: Vec<_> = table.rows[window].iter().map(|row| line(row, table)).collect();
         self.cursor.draw(frame, rows, lines);
@@ -137,6 +141,9 @@ impl Types {
 
 fn line(row: &TypeRow, table: &TypeTable) -> Line<'static> {
     let (amount, part) = (bytes(row.bytes.into()), share(row.bytes.into(), table.whole.into()));
-    let blocks = count(row.blocks.into());
-    Line::from(format!("{amount:>12} {part:>7} {blocks:>10} {}", about_memory::escape(&row.text)))
+    let (blocks, text) = (count(row.blocks.into()), about_memory::escape(&row.text));
+    Line::from(match table.counts {
+        Counts::Pointers => format!("{blocks:>10} {text}"),
+        _ => format!("{amount:>12} {part:>7} {blocks:>10} {text}"),
+    })
 }

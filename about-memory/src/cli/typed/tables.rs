@@ -117,10 +117,20 @@ fn save(
         if agreement.without_layout > 0 {
             summary += &format!(" {} without a layout.", counted(agreement.without_layout));
         }
+        let said = |why: &'static str| {
+            move |(stack, owner, pointers): (&str, &str, u64)| TypeRow {
+                bytes: 0,
+                blocks: pointers,
+                text: format!("{owner}, and the stack says {stack}{why}"),
+                of_type: Some(owner.to_owned()),
+            }
+        };
+        let rows = types::sorted(agreement.disagreements()).into_iter().map(said(""));
+        let merged = types::sorted(agreement.merged()).into_iter().map(said(": the compiler merged functions"));
+        let rows = rows.chain(merged).collect();
+        let disagreements = TypeTable::of_pointers("disagreement", "Disagreements", rows, ROWS);
         let mut all = vec![by_type, by_field, unused];
-        if !by_await.rows.is_empty() {
-            all.push(by_await);
-        }
+        all.extend([by_await, disagreements].into_iter().filter(|table| !table.rows.is_empty()));
         tables = TypeTables::new(summary, all);
         Ok(())
     })?;

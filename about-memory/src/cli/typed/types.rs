@@ -166,10 +166,16 @@ impl Types {
     }
 }
 
-/// The most frequent pairs of types that a stack and a pointer name.
-fn pairs<'a>(all: impl Iterator<Item = (&'a str, &'a str, u64)>) -> String {
+/// The pairs of types that a stack and a pointer name, with the number of pointers; the most frequent ones first.
+pub(super) fn sorted<'a>(all: impl Iterator<Item = (&'a str, &'a str, u64)>) -> Vec<(&'a str, &'a str, u64)> {
     let mut all: Vec<_> = all.collect();
     all.sort_by_key(|(stack, owner, pointers)| (Reverse(*pointers), *stack, *owner));
+    all
+}
+
+/// The most frequent pairs.
+fn pairs<'a>(all: impl Iterator<Item = (&'a str, &'a str, u64)>) -> String {
+    let all = sorted(all);
     let mut text = String::new();
     let more = all.len().saturating_sub(DISAGREEMENTS);
     for (stack, owner, pointers) in all.into_iter().take(DISAGREEMENTS) {

@@ -123,6 +123,8 @@ impl Waste {
                 "blocks": row.blocks,
                 "bytes": row.bytes,
                 "unusedBytes": row.unused_bytes,
+                "places": row.places,
+                "fullPlaces": row.full_places,
             })
         };
         let rows: Vec<_> = waste.rows.iter().take(self.heap.rows()).map(row).collect();
@@ -138,12 +140,13 @@ impl Waste {
     }
 }
 
-/// What a row's blocks or values do not use, and of how much.
+/// What a row's blocks or values do not use, of how much, and how full they are.
 pub(super) fn unused(row: &WasteRow) -> String {
     let WasteRow { name, unused, values, .. } = row;
     let values = match unused {
         Unused::Variants => format!(", {values} {}", if *values == 1 { "value" } else { "values" }),
         _ => String::new(),
     };
-    format!("{name}: {}{values} of {}", unused.text(), size(row.bytes))
+    let full = row.percent_full().map(|percent| format!(", {percent}% full")).unwrap_or_default();
+    format!("{name}: {}{values} of {}{full}", unused.text(), size(row.bytes))
 }

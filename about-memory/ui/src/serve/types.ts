@@ -13,9 +13,18 @@ interface Row {
   of_type: string | null;
 }
 
+interface Table {
+  name: string;
+  title: string;
+  counts: "blocks" | "pointers";
+  whole: number;
+  rows: Row[];
+  left_out: number;
+}
+
 interface Tables {
   summary: string;
-  tables: { name: string; title: string; whole: number; rows: Row[]; left_out: number }[];
+  tables: Table[];
 }
 
 /** The tables of a snapshot. `by` names the one to show first. */
@@ -53,15 +62,16 @@ export class TypesView {
     });
     const table = create("table", "processes");
     const head = create("tr");
-    head.append(...["Bytes", "", "Blocks", "What"].map((title) => create("th", "", title)));
-    table.append(head, ...shown.rows.map((row) => this.row(row, shown.whole)));
+    const titles = shown.counts === "pointers" ? ["Pointers", "What"] : ["Bytes", "", "Blocks", "What"];
+    head.append(...titles.map((title) => create("th", "", title)));
+    table.append(head, ...shown.rows.map((row) => this.row(row, shown)));
     const rest = shown.left_out > 0 ? [create("p", "none", `… and ${count(shown.left_out)} more rows`)] : [];
     this.element.replaceChildren(create("p", "summary", all.summary), menu, table, ...rest);
     this.tell(`${count(shown.rows.length)} rows`, false);
     document.documentElement.dataset.rows = String(shown.rows.length);
   }
 
-  private row(row: Row, whole: number): HTMLElement {
+  private row(row: Row, { counts, whole }: Table): HTMLElement {
     const element = create("tr");
     const amount = create("td", "number", bytes(row.bytes));
     amount.title = `${count(row.bytes)} B`;
@@ -73,7 +83,8 @@ export class TypesView {
       to.title = "The blocks of this type: who holds them, and which stacks allocated them";
       what.append(to);
     }
-    element.append(amount, create("td", "number", percent(row.bytes, whole)), create("td", "number", count(row.blocks)), what);
+    const part = create("td", "number", percent(row.bytes, whole));
+    element.append(...(counts === "pointers" ? [] : [amount, part]), create("td", "number", count(row.blocks)), what);
     return element;
   }
 }

@@ -117,6 +117,16 @@ impl Binary {
         binary.with_split(path, options)
     }
 
+    /// The file with the debug information of a program, of the build with this id if it is not empty.
+    pub(super) fn debug_of(path: &Path, build_id: &str, options: &SymbolOptions) -> Option<PathBuf> {
+        let same = |known: &Known| build_id.is_empty() || known.build_id.as_deref() == Some(build_id);
+        match look(path).ok().filter(same) {
+            Some(known) => Some(Self::with_debug(path, known, options).debug),
+            None if build_id.is_empty() => None,
+            None => Self::elsewhere(path, build_id, options).map(|found| found.debug),
+        }
+    }
+
     fn with_split(mut self, path: &Path, options: &SymbolOptions) -> Self {
         let mut files = vec![path.to_owned(), self.debug.clone()];
         files.extend(self.symbols.clone());

@@ -9,17 +9,30 @@ use super::types::NameId;
 pub(super) const LONGEST: usize = 1 << 16;
 
 /// The maximum of bytes of all names together.
-const MOST_BYTES: usize = 256 << 20;
+pub(super) const MOST_BYTES: usize = 256 << 20;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Names {
     text: String,
     ends: Vec<u32>,
     ids: HashTable<u32>,
     hasher: RandomState,
+    /// The maximum of bytes of these names, at most `MOST_BYTES`.
+    most: usize,
 }
 
 impl Names {
+    pub(super) fn new(most: usize) -> Self {
+        let (ids, hasher) = (HashTable::new(), RandomState::new());
+        Self { text: String::new(), ends: Vec::new(), ids, hasher, most: most.min(MOST_BYTES) }
+    }
+
+    /// Adds the names of another part of a file, in their order, and with them its share of the limit. Gives the new ids.
+    pub(super) fn append(&mut self, other: &Self) -> Option<Vec<NameId>> {
+        self.most = self.most.saturating_add(other.most).min(MOST_BYTES);
+        (0..other.ends.len() as u32).map(|id| self.intern(other.get(NameId(id)))).collect()
+    }
+
     pub(super) fn get(&self, id: NameId) -> &str {
         let index = id.0 as usize;
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
@@ -38,13 +51,13 @@ impl Names {
         if let Some(id) = self.find(name) {
             return Some(id);
         }
-        if self.text.len() + name.len() > MOST_BYTES {
+        if self.text.len() + name.len() > self.most {
             return None;
         }
         let id = self.ends.len() as u32;
         self.text.push_str(name);
         self.ends.push(self.text.len() as u32);
-        let Self { ids, text, ends, hasher } = self;
+        let Self { ids, text, ends, hasher, .. } = self;
         ids.insert_unique(hash, id, |id| {
             let index = *id as usize;
             let start = index.checked_sub(1).map_or(0, |before| ends[before] as usize);

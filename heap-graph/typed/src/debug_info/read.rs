@@ -9,8 +9,8 @@ use std::sync::Arc;
 use gimli::{Abbreviations, DebugAbbrev, Dwarf, EndianSlice, LittleEndian, Reader as _, Section as _};
 use hashbrown::HashMap;
 
-use super::names::Names;
-use super::types::{Static, Type};
+use super::names::{MOST_BYTES, Names};
+use super::types::{NameId, Static, Type};
 use crate::error::Bound;
 
 /// Attributes that are allowed regardless of the size, and for each byte.
@@ -46,21 +46,34 @@ pub(super) struct Reading<'s> {
 }
 
 impl<'s> Reading<'s> {
-    pub(super) fn new(dwarf: &'s Dwarf<Slice<'s>>) -> Self {
+    /// A reader of one of `parts` parts of a file, which has its share of the limits.
+    pub(super) fn of_part(dwarf: &'s Dwarf<Slice<'s>>, parts: usize) -> Self {
         let size = dwarf.debug_info.reader().len()
             + dwarf.debug_abbrev.reader().len()
             + dwarf.debug_str.reader().len()
             + dwarf.debug_line.reader().len();
         Self {
             dwarf,
-            names: Names::default(),
+            names: Names::new(MOST_BYTES / parts),
             types: Vec::new(),
             offsets: Vec::new(),
             statics: Vec::new(),
             vtables: Vec::new(),
             abbreviations: HashMap::new(),
-            left: WORK + WORK_A_BYTE * size as u64,
+            left: (WORK + WORK_A_BYTE * size as u64) / parts as u64,
         }
+    }
+
+    /// Adds what another reader has found in the units behind these.
+    pub(super) fn append(&mut self, other: Self) -> Option<()> {
+        let names = self.names.append(&other.names)?;
+        let renamed = |name: NameId| names[name.number()];
+        self.types.extend(other.types.into_iter().map(|of| of.renamed(renamed)));
+        self.offsets.extend(other.offsets);
+        let of = |one: Static| Static { name: renamed(one.name), ..one };
+        self.statics.extend(other.statics.into_iter().map(of));
+        self.vtables.extend(other.vtables.into_iter().map(of));
+        Some(())
     }
 
     /// Counts work.

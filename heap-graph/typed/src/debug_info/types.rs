@@ -77,6 +77,24 @@ pub(crate) struct Type {
     pub(crate) containing: TypeRef,
 }
 
+impl Type {
+    /// The type with other ids of its names.
+    pub(super) fn renamed(mut self, to: impl Fn(NameId) -> NameId) -> Self {
+        let member = |member: &mut Member| member.name = to(member.name);
+        self.name = to(self.name);
+        self.members.iter_mut().for_each(member);
+        self.parameters.iter_mut().for_each(|(name, _)| *name = to(*name));
+        if let Some(variants) = self.variants.as_deref_mut() {
+            variants.discriminant.iter_mut().for_each(member);
+            for variant in &mut variants.all {
+                variant.members.iter_mut().for_each(member);
+                variant.place.iter_mut().for_each(|(path, _)| *path = to(*path));
+            }
+        }
+        self
+    }
+}
+
 /// A static at its address in the file, or a thread-local at its offset in the memory that each thread has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Static {

@@ -1,24 +1,71 @@
-//! Reads all units of a file.
+//! Reads all units of a file, on several threads.
+//!
+//! Each thread reads units that follow each other, and their results come together in the order of the units, which gives what one
+//! thread gives. What is damaged or exceeds a limit is read again by one thread, so that an error does not depend
+//! on the number of threads.
 
-use super::read::{Fault, Reading};
+use gimli::{Dwarf, Section as _, UnitHeader};
+
+use super::read::{Fault, Reading, Slice};
+use super::side_by_side::side_by_side;
 use super::unit::Unit;
 use crate::error::TypedError;
 
-/// Reads all units.
-pub(super) fn read_all(reading: &mut Reading<'_>) -> Result<(), TypedError> {
-    let mut units = reading.dwarf.units();
+/// The bytes of units that are worth a thread.
+const WORTH_A_THREAD: usize = 1 << 18;
+
+/// Reads all units on at most this many threads.
+pub(super) fn read_all<'s>(dwarf: &'s Dwarf<Slice<'s>>, threads: usize) -> Result<Reading<'s>, TypedError> {
+    let bytes = dwarf.debug_info.reader().len();
+    let parts = threads.min(bytes / WORTH_A_THREAD);
+    match (parts > 1).then(|| read_together(dwarf, parts)).flatten() {
+        Some(read) => Ok(read),
+        None => read_alone(dwarf),
+    }
+}
+
+/// Reads all units in their order.
+fn read_alone<'s>(dwarf: &'s Dwarf<Slice<'s>>) -> Result<Reading<'s>, TypedError> {
+    let mut reading = Reading::of_part(dwarf, 1);
+    let mut units = dwarf.units();
     let mut last = 0;
     loop {
         let header = units.next().map_err(|error| TypedError::DebugInfo(last, error))?;
-        let Some(header) = header else { return Ok(()) };
-        let base = header.debug_info_offset().map_or(0, |offset| offset.0 as u64);
-        last = base;
-        let result = reading
-            .abbreviations(header.debug_abbrev_offset().0)
-            .and_then(|abbreviations| Unit::new(reading, header, base).read(&abbreviations));
-        result.map_err(|fault| match fault {
-            Fault::Gimli(error) => TypedError::DebugInfo(base, error),
-            Fault::Bound(bound) => TypedError::Bounded(base, bound),
+        let Some(header) = header else { return Ok(reading) };
+        last = start(&header);
+        read(&mut reading, header).map_err(|fault| match fault {
+            Fault::Gimli(error) => TypedError::DebugInfo(last, error),
+            Fault::Bound(bound) => TypedError::Bounded(last, bound),
         })?;
     }
+}
+
+/// Reads the units in parts of about the same number of bytes, side by side. The limits of the parts are together those of
+/// one thread, so what is read within them is also read by one thread; otherwise `None`.
+fn read_together<'s>(dwarf: &'s Dwarf<Slice<'s>>, parts: usize) -> Option<Reading<'s>> {
+    let mut all: Vec<Vec<UnitHeader<Slice<'s>>>> = (0..parts).map(|_| Vec::new()).collect();
+    let each = dwarf.debug_info.reader().len() as u64 / parts as u64 + 1;
+    let mut units = dwarf.units();
+    while let Some(header) = units.next().ok()? {
+        all[(start(&header) / each) as usize].push(header);
+    }
+    let read_part = |headers: &Vec<UnitHeader<Slice<'s>>>| {
+        let mut reading = Reading::of_part(dwarf, parts);
+        headers.iter().try_for_each(|header| read(&mut reading, *header)).ok().map(|()| reading)
+    };
+    let read = side_by_side(&all, read_part);
+    let mut parts = read.into_iter().collect::<Option<Vec<_>>>()?.into_iter();
+    let mut whole = parts.next()?;
+    parts.try_for_each(|part| whole.append(part))?;
+    Some(whole)
+}
+
+/// The offset of a unit.
+fn start(header: &UnitHeader<Slice<'_>>) -> u64 {
+    header.debug_info_offset().map_or(0, |offset| offset.0 as u64)
+}
+
+fn read<'s>(reading: &mut Reading<'s>, header: UnitHeader<Slice<'s>>) -> Result<(), Fault> {
+    let abbreviations = reading.abbreviations(header.debug_abbrev_offset().0)?;
+    Unit::new(reading, header, start(&header)).read(&abbreviations)
 }

@@ -101,8 +101,7 @@ impl Plans<'_> {
 
     pub(super) fn members(&mut self, id: TypeId, members: &[Member], depth: u32) -> Vec<Step> {
         let info = self.info;
-        let name = info.name(id);
-        let of_library = LIBRARIES.iter().any(|library| name.starts_with(library));
+        let of_library = !self.shows_members(id);
         let alone = members.len() == 1;
         let tail = self.tail(id);
         let mut steps = Vec::new();
@@ -128,6 +127,11 @@ impl Plans<'_> {
             self.part(member, name, tail.is_some(), depth, &mut steps);
         }
         steps
+    }
+
+    /// Whether the members of a type say something to the author of a program.
+    pub(super) fn shows_members(&self, id: TypeId) -> bool {
+        !LIBRARIES.iter().any(|library| self.info.name(id).starts_with(library))
     }
 
     fn part(

@@ -7,6 +7,18 @@ use super::{Count, Leads, Plans, Scalar, Step};
 use crate::debug_info::{Kind, Member, TypeId};
 use crate::path::Segment;
 
+/// The slots of channels.
+const CHANNELS: &[&str] = &[
+    "std::sync::mpmc::array::Slot",
+    "std::sync::mpmc::list::Slot",
+    "crossbeam_channel::flavors::array::Slot",
+    "crossbeam_channel::flavors::list::Slot",
+];
+
+/// The bits of a slot's state: its value was written, and read.
+const WRITTEN: u64 = 1;
+const READ: u64 = 2;
+
 impl Plans<'_> {
     /// The steps of a container; `None` if the type is none, or has another form.
     pub(super) fn container(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
@@ -38,6 +50,9 @@ impl Plans<'_> {
         }
         if is("alloc::sync::Weak") || is("alloc::rc::Weak") {
             return self.weak(id, depth);
+        }
+        if CHANNELS.iter().any(|path| is(path)) {
+            return self.channel_slot(id, depth);
         }
         if name == "compact_str::repr::Repr" {
             return self.compact_string(id);
@@ -154,6 +169,26 @@ impl Plans<'_> {
         Some(vec![Step::AtMost { number: strong, most: 0, then: Vec::new(), otherwise }])
     }
 
+    /// `Slot { stamp, msg }` of a ring, or `Slot { msg, state }` of a list: a value that was read leaves its word behind.
+    /// The stamp of a place is its index plus an even number while it is empty, and one more while it has a value.
+    fn channel_slot(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
+        let info = self.info;
+        let value = info.member(id, "msg")?;
+        let of = self.initialized(info.type_at(value.of)?);
+        let state = |name| info.member(id, name).map(|member| self.number(0, &member));
+        let (number, mask, stride) = match (state("stamp"), state("state")) {
+            (Some(stamp), None) => (stamp, 1, Some(info.size(id)).filter(|size| *size > 0)?),
+            (None, Some(state)) => (state, WRITTEN | READ, u64::MAX),
+            _ => return None,
+        };
+        if self.within(of, depth + 1).is_empty() {
+            return Some(Vec::new());
+        }
+        let name = self.shows_members(id).then_some(value.name);
+        let steps = vec![Step::Part { at: value.offset, of, name, has_tail: false }];
+        Some(vec![Step::Full { number, mask, stride, steps }])
+    }
+
     /// `Weak { ptr }`.
     fn weak(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
         self.info.member(id, "ptr")?;
@@ -224,11 +259,15 @@ impl Plans<'_> {
         Some((self.info.type_at(element)?, count))
     }
 
-    /// The type inside of `MaybeUninit` and `ManuallyDrop`, for slots that are known to be initialized.
+    /// The type inside of `MaybeUninit` and its like, for slots that are known to be initialized.
     fn initialized(&self, mut id: TypeId) -> TypeId {
         for _ in 0..DEEPEST {
             let name = self.info.name(id);
-            let wraps = ["core::mem::maybe_uninit::MaybeUninit<", "core::mem::manually_drop::ManuallyDrop<"];
+            let wraps = [
+                "core::mem::maybe_uninit::MaybeUninit<",
+                "core::mem::manually_drop::ManuallyDrop<",
+                "core::cell::UnsafeCell<",
+            ];
             if !wraps.iter().any(|wrap| name.starts_with(wrap)) {
                 break;
             }

@@ -6,6 +6,8 @@ mod branches;
 mod containers;
 mod core_of;
 mod damaged;
+mod queues;
+mod several_threads;
 mod tasks;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod threads;
@@ -142,6 +144,15 @@ fn unused_memory_is_found() {
     let waste = heap.waste(&memory);
     let shapes = waste.rows.iter().find(|row| row.name == "typed_heap_victim::Shape").unwrap();
     assert_eq!((shapes.values, shapes.blocks, shapes.bytes), (12, 1, 12 * 72));
+    assert_eq!(shapes.percent_full(), None);
+    let row = |name: &str| waste.rows.iter().find(|row| row.name.starts_with(name)).unwrap();
+    let table = row("table (u32, u64)");
+    assert_eq!((table.places, table.full_places, table.percent_full()), (128, 100, Some(78)));
+    let queue = row("[u16]");
+    assert_eq!((queue.places, queue.full_places, queue.percent_full()), (64, 3, Some(4)));
+    let nodes = ["LeafNode<u64,", "InternalNode<u64,"].map(row);
+    assert_eq!(nodes.map(|row| row.full_places).iter().sum::<u64>(), 30);
+    assert!(nodes.iter().all(|row| row.places == 11 * row.blocks), "{nodes:?}");
     // Each node has room for 11 keys with their values and, if it has nodes below it, for a pointer with each.
     let nodes = |prefix: &str, each: u64| {
         let unused: u64 = rows.iter().filter(|row| row.0.starts_with(prefix)).map(|row| row.2).sum();

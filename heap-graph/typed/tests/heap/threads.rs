@@ -98,6 +98,22 @@ fn stacks_hold_blocks() {
     assert!(by_roots > by_statics, "{by_roots} {by_statics}");
 }
 
+/// A channel without room has no value of its own: the thread that waits has it, and the channel knows the thread.
+#[test]
+fn a_thread_that_sends_holds_the_value() {
+    if !statics_are_readable() {
+        return;
+    }
+    let victim = Victim::of("typed_heap_queues");
+    let core = victim.core(&[(0, stack_pointer(victim.child.id(), "sender"))]);
+    let scan = ScanMemory::new(&victim.dump).unwrap();
+    let heap = victim.heap(&Layered::new(&scan, &core));
+    assert_eq!(chain_of(&heap, "typed_heap_queues::Item<4>"), ["thread 1"]);
+    let channel = "counter::Counter<zero::Channel<Box<typed_heap_queues::Item<4>>>>";
+    let waiting = chain_of(&heap, "ArcInner<context::Inner>");
+    assert_eq!(waiting[waiting.len() - 2..], [&*format!("{channel}.chan"), "[waker::Entry]"]);
+}
+
 /// A process that is stopped is read as it is, with nothing but what the kernel says of its threads.
 #[test]
 fn a_stopped_process_is_read() {

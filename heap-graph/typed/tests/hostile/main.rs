@@ -1,4 +1,9 @@
-//! Damaged programs and core files give errors, and never a panic.
+//! Damaged programs, core files and dumps give errors, and never a panic or endless work.
+
+#![allow(clippy::unwrap_used, reason = "in a test")]
+
+mod bounds;
+mod written;
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -122,6 +127,49 @@ fn damaged_core_files_give_errors_or_no_memory() {
             }
         }
     }
+}
+
+/// Lengths, counts and numbers of notes that no file has room for.
+#[test]
+fn damaged_notes_give_no_threads_and_no_mappings() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("core");
+    let whole = core();
+    let (registers, files) = (184, 184 + 356);
+    let patch =
+        |file: &mut Vec<u8>, at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
+    let open = |file: &[u8]| {
+        fs::write(&path, file).unwrap();
+        CoreFile::open(&path).unwrap()
+    };
+    // The lengths of a note's name and contents: nothing behind such a note is known.
+    for (at, threads) in [(registers, 0), (registers + 4, 0), (files, 1), (files + 4, 1)] {
+        for length in [u32::MAX, u32::MAX - 3, 0x7fff_ffff, 1 << 20] {
+            let mut file = whole.clone();
+            patch(&mut file, at, &length.to_le_bytes());
+            let memory = open(&file);
+            assert_eq!((memory.threads().len(), memory.mappings().len()), (threads, 0), "{at} {length:x}");
+        }
+    }
+    // The number of files, and the size of a page.
+    for number in [u64::MAX, 1 << 61, 1 << 40, 2, 0] {
+        let mut file = whole.clone();
+        patch(&mut file, files + 20, &number.to_le_bytes());
+        assert_eq!(open(&file).mappings(), [], "{number:x}");
+    }
+    let mut file = whole.clone();
+    patch(&mut file, files + 28, &u64::MAX.to_le_bytes());
+    assert!(open(&file).mappings().len() <= 1);
+    // A segment of notes that is longer than the file, and one in many places.
+    let mut file = whole.clone();
+    patch(&mut file, 64 + 56 + 32, &u64::MAX.to_le_bytes());
+    assert_eq!((open(&file).threads().len(), open(&file).mappings().len()), (1, 1));
+    // More threads than a system has.
+    let mut file = whole[..184].to_vec();
+    let note = &whole[184..184 + 356];
+    (0..70_000).for_each(|_| file.extend(note));
+    patch(&mut file, 64 + 56 + 32, &(70_000 * note.len() as u64).to_le_bytes());
+    assert_eq!(open(&file).threads().len(), 1 << 16);
 }
 
 #[test]
