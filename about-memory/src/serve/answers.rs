@@ -67,7 +67,7 @@ pub(super) fn number(number: i128) -> Value {
 pub(super) fn rows(rows: &Rows, start: usize) -> Value {
     let list = rows.rows.iter().map(|row| {
         json!({
-            "id": row.id, "level": row.level, "name": row.name, "children": row.children, "open": row.is_open,
+            "id": row.id, "level": row.level, "parent": row.parent, "name": row.name, "children": row.children, "open": row.is_open,
             "numbers": row.numbers.iter().map(|value| number(*value)).collect::<Vec<_>>(), "behind": row.has_nodes,
         })
     });

@@ -44,6 +44,8 @@ pub(super) struct Api {
     pub(super) downloads: Downloads,
     pub(super) guard: Guard,
     pub(super) max_upload: u64,
+    /// Whether all measurements are without private names.
+    pub(super) anonymize: bool,
 }
 
 /// Two reports, of which the second is the later.
@@ -69,7 +71,7 @@ impl Api {
         let parts: Vec<&str> = request.path.split('/').skip(2).collect();
         match (request.method, parts.as_slice()) {
             (Method::Get, ["state"]) => Ok(state(self)),
-            (Method::Get, ["processes"]) => processes::list(&self.reports, &self.recordings),
+            (Method::Get, ["processes"]) => processes::list(&self.reports, &self.recordings, self.anonymize),
             (Method::Get, ["reports", id]) => {
                 let against = request.parameter("against").map(number).transpose()?;
                 Look { against, shape: String::new() }.at(number(id)?, &self.reports)
@@ -110,7 +112,7 @@ impl Api {
                 if measure.changes() {
                     self.guard.change()?;
                 }
-                measure.run(&self.reports)
+                measure.run(&self.reports, self.anonymize)
             }
             (Method::Post, ["series"]) => body::<Over>(request, stream)?.run(&self.reports),
             (Method::Post, ["compare"]) => {
@@ -122,6 +124,7 @@ impl Api {
                     &json!({ "report": self.reports.add(title.clone(), set, Vec::new()), "title": title }),
                 ))
             }
+            (Method::Get, ["processes", pid, "recording"]) => self.recordings.file(number(pid)?),
             (Method::Post, ["processes", pid, action]) => {
                 self.guard.change()?;
                 processes::action(&self.buttons(), number(pid)?, action)
@@ -192,6 +195,8 @@ fn body<T: DeserializeOwned>(request: &Request, stream: &mut TcpStream) -> Resul
 /// What the page shows first, and after a gap in the events.
 fn state(api: &Api) -> Response {
     let Api { session, types, .. } = api;
+    // The number comes first: what changes meanwhile makes an event that the page gets, too.
+    let seq = session.events().last();
     let reports = api.reports.list().into_iter().map(|(id, report)| {
         json!({
             "id": id, "title": report.title, "pids": report.pids, "given": report.is_given,
@@ -203,11 +208,9 @@ fn state(api: &Api) -> Response {
         .list()
         .into_iter()
         .map(|(id, stacks)| json!({ "id": id, "title": stacks.title, "files": stacks.has_files(), "blocks": stacks.has_blocks() }));
-    // The number comes first: what changes meanwhile makes an event that the page gets, too.
-    let seq = session.events().last();
     let snapshot = |info: &SnapshotInfo| answers::snapshot(info, api.taken.process_of(info.id));
     Response::json(&json!({
-        "seq": seq, "readOnly": api.guard.read_only,
+        "seq": seq, "server": std::process::id(), "readOnly": api.guard.read_only, "anonymize": api.anonymize,
         "snapshots": session.snapshots().iter().map(snapshot).collect::<Vec<_>>(),
         "reports": reports.collect::<Vec<_>>(),
         "stacks": stacks.collect::<Vec<_>>(),

@@ -1,6 +1,7 @@
 //! The reports that the page shows, by number.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -10,10 +11,11 @@ use memory_report::tree::Forest;
 use serde::Deserialize;
 
 use super::response::{Refusal, Response};
+use crate::session::Session;
 
 /// The reports that pages made and that the server keeps. A new one pushes out the oldest of them. The reports that the
 /// server was started with stay.
-const MOST: usize = 50;
+const MOST: NonZeroUsize = NonZeroUsize::new(50).expect("50 is not 0");
 
 #[derive(Clone, Debug)]
 pub(super) struct Report {
@@ -77,12 +79,22 @@ struct All {
     by_id: BTreeMap<u32, Report>,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Reports(Mutex<All>);
+#[derive(Debug)]
+pub(super) struct Reports {
+    all: Mutex<All>,
+    /// The pages learn from its events that there is another report.
+    session: Session,
+    most: usize,
+}
 
 impl Reports {
+    /// No reports yet, later `most` that pages made.
+    pub(super) fn new(session: Session, most: Option<NonZeroUsize>) -> Self {
+        Self { all: Mutex::default(), session, most: most.unwrap_or(MOST).get() }
+    }
+
     fn all(&self) -> MutexGuard<'_, All> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a report that the server is started with.
@@ -107,11 +119,13 @@ impl Reports {
         all.by_id.insert(id, report);
         let mut made = all.by_id.iter().filter(|(_, report)| !report.is_given).map(|(id, _)| *id);
         let oldest = made.next();
-        if made.count() >= MOST
+        if made.count() >= self.most
             && let Some(oldest) = oldest
         {
             all.by_id.remove(&oldest);
         }
+        drop(all);
+        self.session.list_changed("reports");
         id
     }
 

@@ -3,6 +3,7 @@
 use core::fmt;
 use std::collections::BTreeMap;
 use std::net::TcpStream;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::export::{StacksFormat, Window};
 use crate::session::Session;
 
 /// The dumps that pages made and that the server keeps. A new one pushes out the oldest of them.
-const MOST: usize = 20;
+const MOST: NonZeroUsize = NonZeroUsize::new(20).expect("20 is not 0");
 
 #[derive(Clone)]
 pub(super) struct Stacks {
@@ -80,12 +81,23 @@ fn of_title(title: &str, path: &Path, error: &str) -> String {
     rest.map_or_else(|| error.to_owned(), |rest| format!("{title}{rest}"))
 }
 
-#[derive(Debug, Default)]
-pub(super) struct AllStacks(Mutex<(u32, BTreeMap<u32, Stacks>)>);
+#[derive(Debug)]
+pub(super) struct AllStacks {
+    /// The last number, and the stacks by number.
+    all: Mutex<(u32, BTreeMap<u32, Stacks>)>,
+    /// The pages learn from its events that there are other stacks.
+    session: Session,
+    most: usize,
+}
 
 impl AllStacks {
+    /// No stacks yet, later `most` that pages made.
+    pub(super) fn new(session: Session, most: Option<NonZeroUsize>) -> Self {
+        Self { all: Mutex::default(), session, most: most.unwrap_or(MOST).get() }
+    }
+
     fn all(&self) -> MutexGuard<'_, (u32, BTreeMap<u32, Stacks>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn add(&self, stacks: Stacks) -> u32 {
@@ -95,11 +107,13 @@ impl AllStacks {
         all.1.insert(id, stacks);
         let mut made = all.1.iter().filter(|(_, stacks)| !stacks.is_given).map(|(id, _)| *id);
         let oldest = made.next();
-        if made.count() >= MOST
+        if made.count() >= self.most
             && let Some(oldest) = oldest
         {
             all.1.remove(&oldest);
         }
+        drop(all);
+        self.session.list_changed("stacks");
         id
     }
 

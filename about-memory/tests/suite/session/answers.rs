@@ -349,6 +349,26 @@ fn a_difference_can_be_swapped() {
     assert_eq!((diff(first, second), diff(second, first)), (15, -15));
 }
 
+/// A front end has a part of the rows; it goes to the row around one without the rows between.
+#[test]
+fn each_row_knows_the_place_of_the_row_around_it() {
+    let (session, snapshot) = with_small();
+    for query in [census(snapshot, "type"), dominators(snapshot)] {
+        let answer = ask(&session, query.clone());
+        let roots = session.rows(&query, &answer, &RowsOptions::first(50)).unwrap().rows;
+        let options = roots.iter().fold(RowsOptions::first(500), |options, row| options.open_below(row.id));
+        let all = session.rows(&query, &answer, &options).unwrap().rows;
+        assert!(all.iter().any(|row| row.level > 1));
+        for (place, row) in all.iter().enumerate() {
+            let around = (0..place).rev().find(|before| all[*before].level < row.level);
+            assert_eq!(row.parent, around, "{row:?}");
+        }
+        // A window has the same places.
+        let part = session.rows(&query, &answer, &options.clone().start(3)).unwrap().rows;
+        assert_eq!(part[0], all[3]);
+    }
+}
+
 #[test]
 fn a_deep_tree_and_wrong_requests_for_rows_are_no_danger() {
     let session = Session::new(SessionOptions::new());

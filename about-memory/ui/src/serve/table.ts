@@ -9,6 +9,8 @@ import { Opened } from "./opened";
 export interface Row {
   id: number;
   level: number;
+  /** The place of the row around it; it may be in no window that the page has. */
+  parent: number | null;
   name: string[];
   numbers: number[];
   children: number;
@@ -282,15 +284,6 @@ export class Table {
     if (row) this.options.onFocus?.(row);
   }
 
-  private parent(of: Row): number {
-    for (let at = this.active - 1; at >= 0; at--) {
-      const row = this.row(at);
-      if (!row) break;
-      if (row.level < of.level) return at;
-    }
-    return this.active;
-  }
-
   private pressed(event: KeyboardEvent) {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     const row = this.row(this.active);
@@ -302,7 +295,7 @@ export class Table {
       Home: () => this.go(0),
       End: () => this.go(this.total - 1),
       ArrowRight: () => (row?.children && !row.open ? this.toggle(row, true) : this.go(this.active + 1)),
-      ArrowLeft: () => row && (row.open ? this.toggle(row, false) : this.go(this.parent(row))),
+      ArrowLeft: () => row && (row.open ? this.toggle(row, false) : this.go(row.parent ?? this.active)),
       Enter: () => row && this.toggle(row, !row.open),
       " ": () => row && this.toggle(row, !row.open),
       "*": () => row?.children && this.change(() => this.options.opened.below(row.id)),
