@@ -81,6 +81,7 @@ pub(super) fn rows(rows: &Rows, start: usize) -> Value {
 pub(super) fn tree_map(of: &TreeMapBox) -> Value {
     json!({
         "name": of.name, "bytes": number(of.bytes), "count": number(of.count), "leftOut": of.left_out,
+        "leftOutBytes": number(of.left_out_bytes),
         "inside": of.inside.iter().map(tree_map).collect::<Vec<_>>(),
     })
 }

@@ -18,7 +18,7 @@ use super::recordings::Recordings;
 use super::reports::{self, Look, Reports};
 use super::request::{Method, Request};
 use super::response::{Refusal, Response};
-use super::series::Over;
+use super::series::{Over, Sources};
 use super::snapshots::{Export, Question};
 use super::stacks::{self, AllStacks, Stacks};
 use super::tickets::Tickets;
@@ -114,7 +114,10 @@ impl Api {
                 }
                 measure.run(&self.reports, self.anonymize)
             }
-            (Method::Post, ["series"]) => body::<Over>(request, stream)?.run(&self.reports),
+            (Method::Post, ["series"]) => {
+                let Self { reports, stacks, taken, session, .. } = self;
+                body::<Over>(request, stream)?.run(&Sources { reports, stacks, taken, session })
+            }
             (Method::Post, ["compare"]) => {
                 let Compare { baseline, comparison } = body(request, stream)?;
                 let (first, second) = (self.report(baseline)?, self.report(comparison)?);
@@ -200,7 +203,7 @@ fn state(api: &Api) -> Response {
     let reports = api.reports.list().into_iter().map(|(id, report)| {
         json!({
             "id": id, "title": report.title, "pids": report.pids, "given": report.is_given,
-            "anonymized": report.is_anonymized,
+            "anonymized": report.is_anonymized, "mark": report.is_mark,
         })
     });
     let stacks = api

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::opening::Opening;
 use super::recordings::Recordings;
-use super::reports::{Look, Reports};
+use super::reports::{Look, Measured, Reports};
 use super::response::{Refusal, Response};
 use super::stacks::{AllStacks, Stacks};
 use super::types::AllTypes;
@@ -83,6 +83,9 @@ pub(super) struct Measure {
     minimize: bool,
     #[serde(default)]
     anonymize: bool,
+    /// Whether the page shows from now on what changes since this measurement.
+    #[serde(default)]
+    mark: bool,
     /// The number of an earlier measurement of the same processes that this one replaces.
     #[serde(default)]
     renew: Option<u32>,
@@ -107,12 +110,14 @@ impl Measure {
         let options = AskOptions::new().minimize(self.minimize).anonymize(is_anonymized);
         let set = live::collect(&self.pids, &options).map_err(failed)?;
         let pids: Vec<_> = self.pids.iter().map(u32::to_string).collect();
+        let what = if self.mark { "mark" } else { "live measurement" };
         let title = match self.pids.as_slice() {
-            [pid] => format!("live measurement of process {pid}"),
-            _ => format!("live measurement of processes {}", pids.join(", ")),
+            [pid] => format!("{what} of process {pid}"),
+            _ => format!("{what} of processes {}", pids.join(", ")),
         };
+        let made = Measured { pids: self.pids.clone(), is_anonymized, is_mark: self.mark };
         let report = match self.renew {
-            None => reports.measured(title.clone(), set, self.pids.clone(), is_anonymized),
+            None => reports.measured(title.clone(), set, made),
             Some(id) if reports.renew(id, set, &self.pids) => id,
             Some(_) => return Err(missing()),
         };

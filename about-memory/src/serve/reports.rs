@@ -27,6 +27,8 @@ pub(super) struct Report {
     pub(super) is_given: bool,
     /// Whether it was measured without private names. A later measurement in its place has none either.
     pub(super) is_anonymized: bool,
+    /// Whether a page shows what has changed since then.
+    pub(super) is_mark: bool,
     /// When the server got it, since 1970.
     pub(super) time: Duration,
     /// The `heap-unclassified` and the `explicit` of the set, once somebody has asked for them.
@@ -41,13 +43,22 @@ impl Report {
             pids,
             is_given,
             is_anonymized: false,
+            is_mark: false,
             time: now(),
             unclassified: Arc::default(),
         }
     }
 }
 
-fn now() -> Duration {
+impl Report {
+    /// When it was measured. The server reads all files that it is started with within milliseconds, which says nothing.
+    pub(super) fn measured_at(&self) -> Option<Duration> {
+        (!self.is_given || !self.pids.is_empty()).then_some(self.time)
+    }
+}
+
+/// The time since 1970.
+pub(super) fn now() -> Duration {
     UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
@@ -71,6 +82,14 @@ impl Look {
         }
         Ok(Response::bytes(crate::html::followed(&set, &self.shape)))
     }
+}
+
+/// What a page has measured.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) pids: Vec<u32>,
+    pub(super) is_anonymized: bool,
+    pub(super) is_mark: bool,
 }
 
 #[derive(Debug, Default)]
@@ -108,8 +127,9 @@ impl Reports {
     }
 
     /// Adds a measurement of processes that a page asked for.
-    pub(super) fn measured(&self, title: String, set: ReportSet, pids: Vec<u32>, is_anonymized: bool) -> u32 {
-        self.insert(Report { is_anonymized, ..Report::new(title, set, pids, false) })
+    pub(super) fn measured(&self, title: String, set: ReportSet, made: Measured) -> u32 {
+        let Measured { pids, is_anonymized, is_mark } = made;
+        self.insert(Report { is_anonymized, is_mark, ..Report::new(title, set, pids, false) })
     }
 
     fn insert(&self, report: Report) -> u32 {
@@ -163,7 +183,7 @@ impl Reports {
     }
 }
 
-/// A report or a difference as a file: as Firefox writes it (`json`), as the text of about:memory (`text`), or as metrics
+/// A report or a difference as a file: as Firefox writes it (`json`), as the text of about:memory (`text`, `verbose`), or as metrics
 /// (`openmetrics`, `prometheus`).
 pub(super) fn file(id: u32, set: &Arc<ReportSet>, format: &str) -> Result<Response, Refusal> {
     let metrics = |form| {
@@ -182,10 +202,12 @@ pub(super) fn file(id: u32, set: &Arc<ReportSet>, format: &str) -> Result<Respon
                 memory_report::file::write_compressed(out, &set, 6)
             }));
         }
-        "text" => ("txt", crate::text(set).to_string().into_bytes()),
+        "text" | "verbose" => ("txt", crate::text(set).verbose(format == "verbose").to_string().into_bytes()),
         "openmetrics" => ("om", metrics(Form::OpenMetrics)?),
         "prometheus" => ("prom", metrics(Form::Prometheus)?),
-        _ => return Err(Refusal::new(400, "the formats are json, text, openmetrics and prometheus")),
+        _ => {
+            return Err(Refusal::new(400, "the formats are json, text, verbose, openmetrics and prometheus"));
+        }
     };
     Ok(Response::download(format!("memory-report-{id}.{end}"), move |out| out.write_all(&text)))
 }

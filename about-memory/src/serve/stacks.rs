@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use super::answers::has_gone;
 use super::downloads::Downloads;
 use super::opening::{OpenedStacks, Opening, ReadBlocks, WriteStacks, write_suggestions};
+use super::reports::now;
 use super::response::{Refusal, Response};
 use crate::HtmlOptions;
 use crate::export::{StacksFormat, Window};
@@ -33,6 +34,8 @@ pub(super) struct Stacks {
     read: Option<Arc<ReadBlocks>>,
     /// Whether the server was started with it.
     is_given: bool,
+    /// When the server got it, since 1970.
+    time: Duration,
     /// The folder of the file that `write` and `read` open. It goes with the last clone.
     _folder: Option<Arc<TempDir>>,
 }
@@ -48,7 +51,7 @@ impl Stacks {
     pub(super) fn new(title: &str, opened: OpenedStacks, is_given: bool) -> Self {
         let data = Arc::new(crate::html::stacks_payload(&opened.options));
         let (title, write, read) = (title.to_owned(), opened.write, opened.read);
-        Self { title, data, write, read, is_given, _folder: None }
+        Self { title, data, write, read, is_given, time: now(), _folder: None }
     }
 
     /// The stacks of a file that a page sent or asked a process for. The file goes with its folder when they go.
@@ -60,6 +63,11 @@ impl Stacks {
     ) -> Result<Self, Refusal> {
         let opened = opening.open(path).map_err(|error| Refusal::new(409, of_title(title, path, &error)))?;
         Ok(Self { _folder: Some(folder.into()), ..Self::new(title, opened, false) })
+    }
+
+    /// When a page asked for them.
+    pub(super) fn made_at(&self) -> Option<Duration> {
+        (!self.is_given).then_some(self.time)
     }
 
     /// Whether a page can compare them, and ask what to report.

@@ -1,58 +1,18 @@
 // Every action of Firefox's Memory panel, with Firefox's answers, and hostile files, by the page; in Chromium and in Firefox.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
-import { after, before, test } from "node:test";
-import { InChromium, InFirefox, Firefox, hasFirefox } from "./both.mjs";
 import { program } from "./browser.mjs";
-import { end, serve, servers } from "./server.mjs";
+import { inBoth, start } from "./in_both.mjs";
 
 const heap = (name) => fileURLToPath(new URL(`../../../heap-graph/tests/golden/${name}`, import.meta.url));
 const examples = process.env.EXAMPLES ?? join(dirname(program ?? ""), "examples");
 const [codeSearch, onRequest] = ["code_search", "on_request"].map((name) => join(examples, name));
 const missing = [codeSearch, onRequest].filter((example) => !existsSync(example));
 const noExample = missing.length === 0 ? false : `missing: ${missing.join(", ")}`;
-
-let firefox;
-before(async () => {
-  if (hasFirefox) firefox = await Firefox.start();
-});
-after(async () => {
-  await firefox?.close();
-  end();
-});
-
-/** Starts a program and waits until it has said something. */
-async function start(program, args, env = {}) {
-  const child = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, ...env } });
-  servers.push(child);
-  await new Promise((ready) => child.stdout.on("data", (part) => /process/i.test(String(part)) && ready()));
-  return child;
-}
-
-/** Runs steps on a server of its own in each browser. */
-function inBoth(title, args, steps, options = {}) {
-  for (const name of ["Chromium", "Firefox"]) {
-    const skip = options.skip || (name === "Firefox" && !hasFirefox ? "no Firefox" : false);
-    test(`${title} (${name})`, { skip }, async () => {
-      const { page, faults, close, origin, token, server } = await serve(...args);
-      const browser = name === "Chromium" ? new InChromium(page) : new InFirefox(firefox);
-      if (name === "Firefox") {
-        await firefox.go(`${origin}/#token=${token}`);
-        await browser.until("document.documentElement.dataset.state === 'ready'");
-      }
-      await browser.keepFiles();
-      await steps(browser, server);
-      if (name === "Firefox") assert.deepEqual(await firefox.errors(origin), []);
-      else assert.deepEqual(faults.filter((fault) => !options.mayFail?.test(fault)), []);
-      await close();
-    });
-  }
-}
 
 /** Waits until the list has as many snapshots that are read. */
 const read = (browser, count) => browser.until("document.querySelectorAll(`#side li a[href*='#/memory/']`).length === arguments[0]", count);

@@ -3,6 +3,7 @@
 import { create } from "../elements";
 import { VirtualList } from "../virtual_list";
 import type { Api } from "./api";
+import { retry } from "./controls";
 import { bytes, count, percent } from "./format";
 import { Opened } from "./opened";
 
@@ -168,14 +169,11 @@ export class Table {
   private fail(error: Error) {
     this.options.onState(error.message, true);
     if (this.total > 0) return;
-    const again = create("button", "retry", "Retry");
-    again.type = "button";
-    again.addEventListener("click", () => {
-      again.remove();
+    this.element.querySelector(".retry")?.remove();
+    const again = retry(() => {
       this.options.onState(this.options.busy, false);
       void this.load(0);
     });
-    this.element.querySelector(".retry")?.remove();
     this.element.prepend(again);
   }
 
