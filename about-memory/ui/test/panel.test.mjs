@@ -169,6 +169,12 @@ inBoth("every action of Firefox's panel", [heap("small-a.fxsnapshot"), heap("sma
   did("compute-dominator-tree-start", "compute-dominator-tree-end", "fetch-dominator-tree-start", "fetch-dominator-tree-end");
   await b.until("document.querySelector('.paths').dataset.node");
   await b.focus(".table .list");
+  // The first levels are open.
+  const open3 = await total();
+  await b.until("document.querySelector('.table .row[aria-level=\"3\"]')");
+  await b.key("Home");
+  await b.key("ArrowLeft");
+  await b.until("Number(document.documentElement.dataset.rows) < arguments[0]", open3);
   const roots = await total();
   await b.key("ArrowRight");
   await b.until("Number(document.documentElement.dataset.rows) > arguments[0]", roots);
@@ -318,7 +324,19 @@ inBoth("Firefox's answers are on the page", ["small-a", "small-b", "medium"].map
     }
     // Dominators: retained and shallow size, label and address of those below the root.
     await b.rows(`#/memory/${at + 1}/dominators`);
+    await b.focus(".table .list");
+    await b.key("Home");
+    // The first fifteen are open.
+    for (let row = 0; row < 15; row++) {
+      const open = await b.run("return [document.querySelector('.row.active').getAttribute('aria-expanded'), document.documentElement.dataset.rows]");
+      if (open[0] === "true") {
+        await b.key("ArrowLeft");
+        await b.until("document.documentElement.dataset.rows !== arguments[0]", open[1]);
+      }
+      await b.key("ArrowDown");
+    }
     const rows = await rowsInSight(b);
+    assert.ok(rows.every(([level]) => level === 0));
     const expected = dominators.children.map(({ nodeId, label, shallowSize, retainedSize }) => [label.join(" › "), retainedSize, shallowSize, `@ 0x${nodeId.toString(16)}`]);
     // Firefox has no fixed order for equal sizes.
     const last = Math.min(rows.length, expected.length) - 1;

@@ -39,6 +39,8 @@ const VIEWS: [string, string][] = [
 ];
 /** The view of a snapshot with typed blocks. */
 const TYPES: [string, string] = ["types", "Types"];
+/** The levels of dominators that are open at first: as in Firefox three, of which the root is the first. */
+const DEPTH = 2;
 /** What the page says while it waits for a view. */
 const BUSY: Record<string, string> = {
   census: "Generating aggregate report…",
@@ -72,7 +74,9 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
   const invert = (query.get("invert") ?? (by === "type" ? "1" : "0")) === "1";
   const filter = query.get("filter") ?? "";
   const names = query.get("label") ?? "";
-  const opened = new Opened(query);
+  // Those that a filter keeps are open, and so are the first levels of dominators.
+  const depth = view === "dominators" ? DEPTH : 0;
+  const opened = new Opened(query, filter !== "" || depth > 0);
   const go = (changes: Record<string, string>) => location.replace(changed(readRoute(), { ...opened.address, ...changes }));
   /** The same rows of other snapshots stay open. */
   const kept = () => ({ ...Object.fromEntries(readRoute().query), ...opened.address });
@@ -181,6 +185,7 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
     heads: Object.fromEntries(generations.map((id, place) => [`in-${place}`, `Snapshot ${id}`])),
     label: isOfNodes ? "Nodes" : "Groups",
     names,
+    depth,
     sort: column ? { column, ascending } : null,
     onSort: (next) => go({ sort: next, asc: next === column && !ascending ? "1" : "", at: "" }),
     ...(paths ? { onFocus: (row) => paths.show(row.id) } : {}),

@@ -39,6 +39,8 @@ export interface TableOptions {
   label: string;
   /** The breakdown that names nodes. */
   names: string;
+  /** The levels that open by themselves. */
+  depth: number;
   sort: { column: string; ascending: boolean } | null;
   onSort: (column: string) => void;
   onFocus?: (row: Row) => void;
@@ -127,8 +129,8 @@ export class Table {
     const request = new AbortController();
     this.asked.set(start, request);
     try {
-      const { query, sort, names, opened } = this.options;
-      const rows = { start, count: WINDOW, ...opened.rows, ...(sort ? { sort } : {}), ...(names ? { label: names } : {}) };
+      const { query, sort, names, opened, depth } = this.options;
+      const rows = { start, count: WINDOW, depth, ...opened.rows, ...(sort ? { sort } : {}), ...(names ? { label: names } : {}) };
       if (this.total > 0) this.options.onState("Fetching more…", false);
       const answer = await this.api.post<Window>("query", { query, rows }, request.signal);
       if (turn !== this.turn) return;
