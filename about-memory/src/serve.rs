@@ -1,6 +1,6 @@
 //! A page in the browser for running processes, reports and heap snapshots, over HTTP on this machine.
 //!
-//! [`Server::start`] serves a [`Session`](crate::session::Session) at `127.0.0.1`. The server holds all state and the page
+//! [`Server::start`] serves a [`Session`](crate::session::Session) at `127.0.0.1`, or where [`Listen`] says. The server holds all state and the page
 //! shows it, so a reload or a second page loses nothing.
 //!
 //! # Security
@@ -10,6 +10,10 @@
 //!
 //! - The server binds 127.0.0.1 only, and accepts the names `127.0.0.1`, `localhost` and `[::1]` with its port in the
 //!   header `Host`, exactly once. A page that rebinds its own name to 127.0.0.1 has another host.
+//! - [`Listen::Unix`] binds a socket with the mode 0600, to which no other user can connect; there `Host` may have any port,
+//!   since ssh forwards one.
+//! - [`Listen::Remote`] binds an address that other machines reach. `Host` must then be one of its names, and the server is
+//!   read-only and measures without private names. It needs the token all the same.
 //! - A request of another origin has a foreign `Origin` or `Sec-Fetch-Site`, and is refused.
 //! - Each request to `/api` needs the token, 32 random bytes, as `Authorization: Bearer`. The page gets it in the fragment
 //!   of its address, which a browser never sends. There are no cookies, since cookies ignore ports.
@@ -28,6 +32,7 @@ mod assets;
 mod displays;
 mod downloads;
 mod guard;
+mod listening;
 mod opening;
 mod processes;
 mod recordings;
@@ -45,6 +50,7 @@ mod token;
 mod types;
 
 pub use displays::Displays;
+pub use listening::Listen;
 pub use opening::OpenedStacks;
 pub use redirect::redirect_file;
 pub use server::{ServeOptions, Server};

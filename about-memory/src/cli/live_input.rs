@@ -147,10 +147,18 @@ pub(crate) fn read(pid: u32, options: ReadOptions) -> Result<ReportSet, Failure>
     live::collect(&[pid], &AskOptions::new().read(options)).map_err(|error| failure(&[pid], error))
 }
 
-/// Parses a number of seconds, which may have a fraction.
+/// Parses a number of seconds, which may have a fraction, or a number with a unit: `500ms`, `30s`, `30m`, `2h`.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    let time = Duration::try_from_secs_f64(seconds).map_err(|_| "not a number of seconds".to_owned())?;
+    let wrong = || "neither a number of seconds nor one with ms, s, m or h, such as 30m".to_owned();
+    let (number, unit) = match text.find(|c: char| c.is_ascii_alphabetic()).map(|at| text.split_at(at)) {
+        None | Some((_, "s")) => (text.trim_end_matches('s'), 1.0),
+        Some((number, "ms")) => (number, 0.001),
+        Some((number, "m")) => (number, 60.0),
+        Some((number, "h")) => (number, 3600.0),
+        Some(_) => return Err(wrong()),
+    };
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let time = Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())?;
     if time < Duration::from_millis(1) || time > Duration::from_secs(86_400) {
         return Err("not between a millisecond and a day".to_owned());
     }

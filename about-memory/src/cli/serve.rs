@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use std::time::Duration;
 use about_memory::HtmlOptions;
 use about_memory::export::{StacksFormat, StacksOptions, Window};
 use about_memory::live::{self, AskOptions};
-use about_memory::serve::{Displays, OpenedStacks, ServeOptions, Server, redirect_file};
+use about_memory::serve::{Displays, Listen, OpenedStacks, ServeOptions, Server, redirect_file};
 use about_memory::session::{Session, SessionOptions};
 use clap::Args;
 use dmd::analyze::program::{HeapBlocks, ProgramOptions};
@@ -36,10 +38,14 @@ Examples:
   about-memory serve dmd.json.gz history.dmdrec
   about-memory serve core.1234                   # types, fields and who holds them, of a program with debug = 2
   about-memory serve before.fxsnapshot after.fxsnapshot --port 8123 --no-open
-  about-memory serve heap.fxsnapshot --read-only --idle 1800
+  about-memory serve heap.fxsnapshot --read-only --idle 30m
+  about-memory serve heap.fxsnapshot --unix /tmp/am      # elsewhere: ssh -L 8123:/tmp/am host
+  about-memory serve 1234 --allow-remote 192.0.2.7 --host-name build.example --port 8123
 
 The page is for this user on this machine only: the server listens on 127.0.0.1, and each request needs a secret that
-`serve` makes. To look from another machine, forward the port: ssh -L 8123:127.0.0.1:8123 host.
+`serve` makes. To look from another machine, forward the port: ssh -L 8123:127.0.0.1:8123 host; or the socket of --unix,
+which other users of this machine cannot connect to. --allow-remote lets other machines in without ssh; who has the address with its
+secret reads all that is shown, and so does who reads the network.
 
 The server ends with Ctrl-C.";
 
@@ -52,17 +58,33 @@ pub(crate) struct Serve {
     /// ids or names to measure.
     #[arg(value_name = "FILE|PID")]
     inputs: Vec<Input>,
-    /// The port. [default: a free one]
+    /// The port; with --unix, the one that ssh forwards. [default: a free one, or 8123]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     port: u16,
+    /// Listen at a Unix socket that only this user can connect to, for ssh -L PORT:PATH.
+    #[arg(long, value_name = "PATH", conflicts_with = "allow_remote")]
+    unix: Option<PathBuf>,
+    /// Listen at an address that other machines reach: 192.0.2.7, or 0.0.0.0 for all. The page is then as with --read-only and
+    /// --anonymize. Nothing is encrypted; ssh -L is safer.
+    #[arg(long, value_name = "ADDRESS", requires = "host_names")]
+    allow_remote: Option<IpAddr>,
+    /// A name or an address under which browsers reach this machine. Requests with another one are refused.
+    #[arg(long = "host-name", value_name = "NAME", requires = "allow_remote")]
+    host_names: Vec<String>,
     /// Do not open the browser.
     #[arg(long)]
     no_open: bool,
     /// The page can change nothing: no buttons for processes, no import, no removal.
     #[arg(long)]
     read_only: bool,
-    /// End when no page has been open and no request has run for this time.
-    #[arg(long, value_name = "SECONDS", value_parser = live_input::seconds)]
+    /// Measure processes without private names, whatever the page asks for.
+    #[arg(long)]
+    anonymize: bool,
+    /// Keep the last N reports and the last N stacks that pages made. [default: 50 reports, 20 stacks]
+    #[arg(long, value_name = "N")]
+    keep: Option<NonZeroUsize>,
+    /// End when no page has been open and no request has run for this time: seconds, or 30m.
+    #[arg(long, value_name = "TIME", value_parser = live_input::seconds)]
     idle: Option<Duration>,
     /// Groups and labels of your own for heap snapshots: JSON with `census`, `label` and `tree-map`, each with displays as
     /// Firefox has them in devtools.memory.custom-census-displays.
@@ -85,9 +107,8 @@ impl Serve {
         let cannot = |error: io::Error| Failure::File("cannot serve".to_owned(), error.into());
         live::note_ending(&is_over).map_err(cannot)?;
         let session = Session::new(SessionOptions::new());
-        let options = ServeOptions::new().port(self.port).read_only(self.read_only);
-        let server = Server::start(session.clone(), &options)
-            .map_err(|error| Failure::File(format!("127.0.0.1:{}", self.port), error.into()))?;
+        let server = Server::start(session.clone(), &self.options())
+            .map_err(|error| Failure::File(self.place(), error.into()))?;
         let reading = self.typed();
         server.types_of_processes(move |pid, path| {
             typed::saver(reading.clone(), Input::from(OsString::from(pid.to_string())))(path)
@@ -103,9 +124,22 @@ impl Serve {
         for input in &self.inputs {
             self.add(input, &session, &server)?;
         }
-        let file = redirect_file(&std::env::temp_dir(), &server.url()).map_err(cannot)?;
-        self.tell(&server, &file).map_err(Failure::Output)?;
-        if !self.no_open && !open(&file) {
+        // The address of a socket is for the browser of another machine.
+        let file = match self.unix {
+            None => Some(redirect_file(&std::env::temp_dir(), &server.url()).map_err(cannot)?),
+            Some(_) => None,
+        };
+        self.tell(&server, file.as_deref()).map_err(Failure::Output)?;
+        if let Some(address) = self.allow_remote {
+            say(&format!(
+                "warning: other machines reach this page at {address}. Nothing is encrypted: who reads the network, or has the \
+                 address with its token, sees all of the page; ssh -L avoids both"
+            ));
+        }
+        if let Some(file) = &file
+            && !self.no_open
+            && !open(file)
+        {
             say("no browser can be started; open the address above in one");
         }
         while !is_over.load(Ordering::Relaxed) && self.idle.is_none_or(|idle| server.idle_for() < idle) {
@@ -117,9 +151,29 @@ impl Serve {
         Ok(())
     }
 
+    fn options(&self) -> ServeOptions {
+        let listen = match (&self.unix, self.allow_remote) {
+            (Some(path), _) => Listen::Unix(path.clone()),
+            (None, Some(address)) => Listen::Remote { address, host_names: self.host_names.clone() },
+            (None, None) => Listen::Loopback,
+        };
+        let options = ServeOptions::new().listen(listen).port(self.port);
+        let options = options.read_only(self.read_only).anonymize(self.anonymize);
+        self.keep.map_or(options.clone(), |most| options.keep(most))
+    }
+
+    /// Where the server listens, for a message.
+    fn place(&self) -> String {
+        let address = self.allow_remote.unwrap_or(Ipv4Addr::LOCALHOST.into());
+        self.unix
+            .as_ref()
+            .map_or_else(|| format!("{address}:{}", self.port), |path| path.display().to_string())
+    }
+
     fn add(&self, input: &Input, session: &Session, server: &Server) -> Result<(), Failure> {
         if let Some(pid) = input.process()? {
-            let set = live::collect(&[pid], &AskOptions::new())
+            let anonymize = self.anonymize || self.allow_remote.is_some();
+            let set = live::collect(&[pid], &AskOptions::new().anonymize(anonymize))
                 .map_err(|error| live_input::failure(&[pid], error))?;
             server.add_measurement(format!("live measurement of process {pid}"), set, &[pid]);
             return Ok(());
@@ -171,14 +225,29 @@ impl Serve {
         typed::Reading::new(self.symbols.clone(), limits)
     }
 
-    fn tell(&self, server: &Server, file: &Path) -> io::Result<()> {
+    fn tell(&self, server: &Server, file: Option<&Path>) -> io::Result<()> {
         let mut out = io::stdout().lock();
+        let url = server.url();
         if self.json {
-            let (url, file) = (server.url(), file.display().to_string());
-            writeln!(out, "{}", serde_json::json!({ "url": url, "file": file, "pid": std::process::id() }))?;
+            let of = |path: Option<&Path>| path.map(|path| path.display().to_string());
+            let (file, socket) = (of(file), of(self.unix.as_deref()));
+            let line =
+                serde_json::json!({ "url": url, "file": file, "socket": socket, "pid": std::process::id() });
+            writeln!(out, "{line}")?;
+        } else if let Some(path) = &self.unix {
+            let port = server.address().port();
+            writeln!(
+                out,
+                "about:memory is at the socket {}. On the machine of your browser:",
+                path.display()
+            )?;
+            writeln!(out, "  ssh -L {port}:{} THIS_HOST", std::path::absolute(path)?.display())?;
+            writeln!(out, "Then open {url} there. Ctrl-C ends.")?;
         } else {
-            writeln!(out, "about:memory is at {}", server.url())?;
-            writeln!(out, "The file {} leads there; only you can read it. Ctrl-C ends.", file.display())?;
+            writeln!(out, "about:memory is at {url}")?;
+            if let Some(file) = file {
+                writeln!(out, "The file {} leads there; only you can read it. Ctrl-C ends.", file.display())?;
+            }
         }
         out.flush()
     }

@@ -1,5 +1,7 @@
 //! Linux: Unix sockets and `/proc`.
 
+#[cfg(feature = "serve")]
+mod private_socket;
 #[cfg(feature = "program")]
 mod program;
 
@@ -15,6 +17,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::{ConnectError, Found};
 
+#[cfg(feature = "serve")]
+pub(crate) use private_socket::PrivateSocket;
 #[cfg(feature = "program")]
 pub(crate) use program::{
     before_ending, end_like, ending_signal, is_executable, is_privileged, note_ending, run_to_end,

@@ -78,3 +78,23 @@ pub(crate) fn ending_signal(_: ExitStatus) -> Option<i32> {
 pub(crate) fn end_like(status: ExitStatus) -> ExitCode {
     ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
+
+/// A Unix socket, which does not exist here.
+#[cfg(feature = "serve")]
+#[derive(Debug)]
+pub(crate) enum PrivateSocket {}
+
+#[cfg(feature = "serve")]
+impl PrivateSocket {
+    pub(crate) fn bind(_: &Path) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn accept(&self) -> io::Result<std::net::TcpStream> {
+        match *self {}
+    }
+
+    pub(crate) fn wake(&self) {
+        match *self {}
+    }
+}

@@ -67,7 +67,7 @@ pub(super) fn number(number: i128) -> Value {
 pub(super) fn rows(rows: &Rows, start: usize) -> Value {
     let list = rows.rows.iter().map(|row| {
         json!({
-            "id": row.id, "level": row.level, "name": row.name, "children": row.children, "open": row.is_open,
+            "id": row.id, "level": row.level, "parent": row.parent, "name": row.name, "children": row.children, "open": row.is_open,
             "numbers": row.numbers.iter().map(|value| number(*value)).collect::<Vec<_>>(), "behind": row.has_nodes,
         })
     });
@@ -81,6 +81,7 @@ pub(super) fn rows(rows: &Rows, start: usize) -> Value {
 pub(super) fn tree_map(of: &TreeMapBox) -> Value {
     json!({
         "name": of.name, "bytes": number(of.bytes), "count": number(of.count), "leftOut": of.left_out,
+        "leftOutBytes": number(of.left_out_bytes),
         "inside": of.inside.iter().map(tree_map).collect::<Vec<_>>(),
     })
 }

@@ -18,7 +18,7 @@ use super::recordings::Recordings;
 use super::reports::{self, Look, Reports};
 use super::request::{Method, Request};
 use super::response::{Refusal, Response};
-use super::series::Over;
+use super::series::{Over, Sources};
 use super::snapshots::{Export, Question};
 use super::stacks::{self, AllStacks, Stacks};
 use super::tickets::Tickets;
@@ -44,6 +44,8 @@ pub(super) struct Api {
     pub(super) downloads: Downloads,
     pub(super) guard: Guard,
     pub(super) max_upload: u64,
+    /// Whether all measurements are without private names.
+    pub(super) anonymize: bool,
 }
 
 /// Two reports, of which the second is the later.
@@ -69,7 +71,7 @@ impl Api {
         let parts: Vec<&str> = request.path.split('/').skip(2).collect();
         match (request.method, parts.as_slice()) {
             (Method::Get, ["state"]) => Ok(state(self)),
-            (Method::Get, ["processes"]) => processes::list(&self.reports, &self.recordings),
+            (Method::Get, ["processes"]) => processes::list(&self.reports, &self.recordings, self.anonymize),
             (Method::Get, ["reports", id]) => {
                 let against = request.parameter("against").map(number).transpose()?;
                 Look { against, shape: String::new() }.at(number(id)?, &self.reports)
@@ -110,9 +112,12 @@ impl Api {
                 if measure.changes() {
                     self.guard.change()?;
                 }
-                measure.run(&self.reports)
+                measure.run(&self.reports, self.anonymize)
             }
-            (Method::Post, ["series"]) => body::<Over>(request, stream)?.run(&self.reports),
+            (Method::Post, ["series"]) => {
+                let Self { reports, stacks, taken, session, .. } = self;
+                body::<Over>(request, stream)?.run(&Sources { reports, stacks, taken, session })
+            }
             (Method::Post, ["compare"]) => {
                 let Compare { baseline, comparison } = body(request, stream)?;
                 let (first, second) = (self.report(baseline)?, self.report(comparison)?);
@@ -122,6 +127,7 @@ impl Api {
                     &json!({ "report": self.reports.add(title.clone(), set, Vec::new()), "title": title }),
                 ))
             }
+            (Method::Get, ["processes", pid, "recording"]) => self.recordings.file(number(pid)?),
             (Method::Post, ["processes", pid, action]) => {
                 self.guard.change()?;
                 processes::action(&self.buttons(), number(pid)?, action)
@@ -192,10 +198,12 @@ fn body<T: DeserializeOwned>(request: &Request, stream: &mut TcpStream) -> Resul
 /// What the page shows first, and after a gap in the events.
 fn state(api: &Api) -> Response {
     let Api { session, types, .. } = api;
+    // The number comes first: what changes meanwhile makes an event that the page gets, too.
+    let seq = session.events().last();
     let reports = api.reports.list().into_iter().map(|(id, report)| {
         json!({
             "id": id, "title": report.title, "pids": report.pids, "given": report.is_given,
-            "anonymized": report.is_anonymized,
+            "anonymized": report.is_anonymized, "mark": report.is_mark,
         })
     });
     let stacks = api
@@ -203,11 +211,9 @@ fn state(api: &Api) -> Response {
         .list()
         .into_iter()
         .map(|(id, stacks)| json!({ "id": id, "title": stacks.title, "files": stacks.has_files(), "blocks": stacks.has_blocks() }));
-    // The number comes first: what changes meanwhile makes an event that the page gets, too.
-    let seq = session.events().last();
     let snapshot = |info: &SnapshotInfo| answers::snapshot(info, api.taken.process_of(info.id));
     Response::json(&json!({
-        "seq": seq, "readOnly": api.guard.read_only,
+        "seq": seq, "server": std::process::id(), "readOnly": api.guard.read_only, "anonymize": api.anonymize,
         "snapshots": session.snapshots().iter().map(snapshot).collect::<Vec<_>>(),
         "reports": reports.collect::<Vec<_>>(),
         "stacks": stacks.collect::<Vec<_>>(),

@@ -1,40 +1,27 @@
 //! Who may ask. The order of checks is that of the documentation of [`serve`](super).
 
+use super::listening::Names;
 use super::request::{Method, Request};
 use super::response::Refusal;
 use super::token::Token;
 
-/// The names under which a browser on this machine reaches the server.
-const HOSTS: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
-/// The usual port of HTTP.
-const HTTP: u16 = 80;
-
 #[derive(Debug)]
 pub(super) struct Guard {
-    pub(super) port: u16,
+    pub(super) names: Names,
     pub(super) token: Token,
     pub(super) read_only: bool,
 }
 
 impl Guard {
-    /// Whether a header's value is one of the server's own names.
-    fn is_own(&self, host: &[u8]) -> bool {
-        HOSTS.iter().any(|own| {
-            // Browsers leave the usual port of HTTP out.
-            (self.port == HTTP && host.eq_ignore_ascii_case(own.as_bytes()))
-                || host.eq_ignore_ascii_case(format!("{own}:{}", self.port).as_bytes())
-        })
-    }
-
     /// Checks a request that has passed the checks of size and method.
     pub(super) fn check(&self, request: &Request) -> Result<(), Refusal> {
-        match request.header("host")? {
-            Some(host) if self.is_own(host) => {}
+        let host = match request.header("host")? {
+            Some(host) if self.names.has(host) => host,
             _ => return Err(Refusal::new(403, "the host is not this server")),
-        }
+        };
         if let Some(origin) = request.header("origin")? {
-            let host = origin.strip_prefix(b"http://".as_slice());
-            if !host.is_some_and(|host| self.is_own(host)) {
+            let own = origin.strip_prefix(b"http://".as_slice());
+            if !own.is_some_and(|own| own.eq_ignore_ascii_case(host)) {
                 return Err(Refusal::new(403, "the request is of another origin"));
             }
         }

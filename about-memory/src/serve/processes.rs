@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::opening::Opening;
 use super::recordings::Recordings;
-use super::reports::{Look, Reports};
+use super::reports::{Look, Measured, Reports};
 use super::response::{Refusal, Response};
 use super::stacks::{AllStacks, Stacks};
 use super::types::AllTypes;
@@ -45,10 +45,11 @@ impl Taken {
     }
 }
 
-pub(super) fn list(reports: &Reports, recordings: &Recordings) -> Result<Response, Refusal> {
+/// The processes that listen or have a recording; a path may name a person.
+pub(super) fn list(reports: &Reports, recordings: &Recordings, anonymize: bool) -> Result<Response, Refusal> {
     let listeners = live::list(TIME_FOR_NAMES).map_err(failed)?;
     let ended = recordings.ended(&listeners).into_iter().map(|(pid, name)| {
-        json!({ "pid": pid, "name": name, "error": "the process has ended", "ended": true, "recording": true })
+        json!({ "pid": pid, "name": name, "error": "the process has ended", "ended": true, "recording": true, "unopened": recordings.refusal(pid, None) })
     });
     let rows = listeners.iter().map(|listener| match &listener.hello {
         Ok(hello) => {
@@ -56,7 +57,8 @@ pub(super) fn list(reports: &Reports, recordings: &Recordings) -> Result<Respons
             let unclassified = reports.unclassified(listener.pid);
             json!({
                 "pid": listener.pid, "name": hello.name, "started": hello.started, "requests": hello.requests,
-                "exe": hello.exe, "recording": recordings.has(listener.pid, Some(hello)),
+                "exe": (!anonymize).then_some(&hello.exe), "recording": recordings.has(listener.pid, Some(hello)),
+                "unopened": recordings.refusal(listener.pid, Some(hello)),
                 "unclassified": unclassified.map(|[part, whole]| {
                     [super::answers::number(part), super::answers::number(whole)]
                 }),
@@ -66,7 +68,7 @@ pub(super) fn list(reports: &Reports, recordings: &Recordings) -> Result<Respons
         }
         Err(error) => {
             let recording = recordings.has(listener.pid, None);
-            json!({ "pid": listener.pid, "error": error.to_string(), "recording": recording })
+            json!({ "pid": listener.pid, "error": error.to_string(), "recording": recording, "unopened": recordings.refusal(listener.pid, None) })
         }
     });
     Ok(Response::json(&json!({ "processes": rows.chain(ended).collect::<Vec<_>>() })))
@@ -81,6 +83,9 @@ pub(super) struct Measure {
     minimize: bool,
     #[serde(default)]
     anonymize: bool,
+    /// Whether the page shows from now on what changes since this measurement.
+    #[serde(default)]
+    mark: bool,
     /// The number of an earlier measurement of the same processes that this one replaces.
     #[serde(default)]
     renew: Option<u32>,
@@ -95,22 +100,24 @@ impl Measure {
         self.minimize
     }
 
-    pub(super) fn run(&self, reports: &Reports) -> Result<Response, Refusal> {
+    pub(super) fn run(&self, reports: &Reports, anonymize: bool) -> Result<Response, Refusal> {
         if self.pids.is_empty() || self.pids.len() > MOST {
             return Err(Refusal::new(400, format!("a measurement is of 1 to {MOST} processes")));
         }
         let missing = || Refusal::new(404, "there is no such measurement of these processes");
         let renewed = self.renew.map(|id| reports.get(id).ok_or_else(missing)).transpose()?;
-        let is_anonymized = self.anonymize || renewed.is_some_and(|report| report.is_anonymized);
+        let is_anonymized = anonymize || self.anonymize || renewed.is_some_and(|report| report.is_anonymized);
         let options = AskOptions::new().minimize(self.minimize).anonymize(is_anonymized);
         let set = live::collect(&self.pids, &options).map_err(failed)?;
         let pids: Vec<_> = self.pids.iter().map(u32::to_string).collect();
+        let what = if self.mark { "mark" } else { "live measurement" };
         let title = match self.pids.as_slice() {
-            [pid] => format!("live measurement of process {pid}"),
-            _ => format!("live measurement of processes {}", pids.join(", ")),
+            [pid] => format!("{what} of process {pid}"),
+            _ => format!("{what} of processes {}", pids.join(", ")),
         };
+        let made = Measured { pids: self.pids.clone(), is_anonymized, is_mark: self.mark };
         let report = match self.renew {
-            None => reports.measured(title.clone(), set, self.pids.clone(), is_anonymized),
+            None => reports.measured(title.clone(), set, made),
             Some(id) if reports.renew(id, set, &self.pids) => id,
             Some(_) => return Err(missing()),
         };
@@ -187,6 +194,7 @@ pub(super) fn action(buttons: &Buttons<'_>, pid: u32, action: &str) -> Result<Re
             Ok(Response::json(&json!({ "stacks": id, "title": title })))
         }
         "record" => recordings.start(pid, hello_of(pid), session, TIME_FOR_FILES),
+        "discard" => recordings.discard(pid),
         "stop" => recordings.stop(pid, opening, stacks),
         _ => Err(Refusal::new(404, "there is no such action")),
     }

@@ -1,7 +1,7 @@
 //! Processes that record their call stacks since a page asked for it.
 //!
-//! A recording stays here until it is open, also when its process has ended or its file cannot be opened at first. Nobody
-//! holds the lock while a process answers or a file is read.
+//! A recording stays here until it is open, also when its process has ended or its file cannot be opened at first. One
+//! that can never be opened can be saved and discarded. Nobody holds the lock while a process answers or a file is read.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,6 +31,8 @@ struct Recording {
     tracking: Option<Tracking>,
     /// Why the end of the recording may be missing.
     failure: Option<String>,
+    /// Why it could not be opened.
+    refusal: Option<String>,
     path: PathBuf,
     folder: Arc<TempDir>,
 }
@@ -70,6 +72,12 @@ impl Drop for Turn<'_> {
             None => drop(all.remove(&self.pid)),
         }
     }
+}
+
+/// The recording of a turn, if its process no longer writes it.
+fn ended<'a>(turn: &'a Turn<'_>) -> Result<&'a Recording, Refusal> {
+    let recording = turn.recording.as_deref().filter(|recording| recording.tracking.is_none());
+    recording.ok_or_else(|| Refusal::new(409, format!("process {} records still; stop it first", turn.pid)))
 }
 
 impl Recordings {
@@ -122,7 +130,8 @@ impl Recordings {
         let tracking =
             live::record(pid, &path, timeout).map_err(|error| Refusal::new(409, error.to_string()))?;
         let folder = Arc::new(folder);
-        let recording = Recording { hello, tracking: Some(tracking), failure: None, path, folder };
+        let recording =
+            Recording { hello, tracking: Some(tracking), failure: None, refusal: None, path, folder };
         turn.recording = Some(Box::new(recording));
         Ok(Response::json(&json!({})))
     }
@@ -162,10 +171,39 @@ impl Recordings {
         let opened = opened.map_err(|refusal| match &recording.failure {
             None => refusal,
             Some(failure) => Refusal::new(refusal.status, format!("{}; {failure}", refusal.message)),
-        })?;
-        let id = stacks.add(opened);
+        });
+        recording.refusal = opened.as_ref().err().map(|refusal| refusal.message.clone());
+        let id = stacks.add(opened?);
         turn.recording = None;
         Ok(Response::json(&json!({ "stacks": id, "title": title })))
+    }
+
+    /// Why the recording of a process could not be opened.
+    pub(super) fn refusal(&self, pid: u32, hello: Option<&Hello>) -> Option<String> {
+        match self.all().get(&pid)? {
+            Slot::Held(recording) if recording.is_of(hello) => recording.refusal.clone(),
+            _ => None,
+        }
+    }
+
+    /// The file of a recording that has ended.
+    pub(super) fn file(&self, pid: u32) -> Result<Response, Refusal> {
+        let turn = self.end(pid)?;
+        let recording = ended(&turn)?;
+        let file = std::fs::File::open(&recording.path);
+        let mut file =
+            file.map_err(|error| Refusal::new(409, format!("the recording of process {pid}: {error}")))?;
+        Ok(Response::download(format!("recording-{pid}.dmdrec"), move |out| {
+            std::io::copy(&mut file, out).map(drop)
+        }))
+    }
+
+    /// Removes a recording that has ended, with its file.
+    pub(super) fn discard(&self, pid: u32) -> Result<Response, Refusal> {
+        let mut turn = self.end(pid)?;
+        ended(&turn)?;
+        turn.recording = None;
+        Ok(Response::json(&json!({})))
     }
 
     fn end(&self, pid: u32) -> Result<Turn<'_>, Refusal> {

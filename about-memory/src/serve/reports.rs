@@ -1,6 +1,7 @@
 //! The reports that the page shows, by number.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -10,10 +11,11 @@ use memory_report::tree::Forest;
 use serde::Deserialize;
 
 use super::response::{Refusal, Response};
+use crate::session::Session;
 
 /// The reports that pages made and that the server keeps. A new one pushes out the oldest of them. The reports that the
 /// server was started with stay.
-const MOST: usize = 50;
+const MOST: NonZeroUsize = NonZeroUsize::new(50).expect("50 is not 0");
 
 #[derive(Clone, Debug)]
 pub(super) struct Report {
@@ -25,6 +27,8 @@ pub(super) struct Report {
     pub(super) is_given: bool,
     /// Whether it was measured without private names. A later measurement in its place has none either.
     pub(super) is_anonymized: bool,
+    /// Whether a page shows what has changed since then.
+    pub(super) is_mark: bool,
     /// When the server got it, since 1970.
     pub(super) time: Duration,
     /// The `heap-unclassified` and the `explicit` of the set, once somebody has asked for them.
@@ -39,13 +43,22 @@ impl Report {
             pids,
             is_given,
             is_anonymized: false,
+            is_mark: false,
             time: now(),
             unclassified: Arc::default(),
         }
     }
 }
 
-fn now() -> Duration {
+impl Report {
+    /// When it was measured. The server reads all files that it is started with within milliseconds, which says nothing.
+    pub(super) fn measured_at(&self) -> Option<Duration> {
+        (!self.is_given || !self.pids.is_empty()).then_some(self.time)
+    }
+}
+
+/// The time since 1970.
+pub(super) fn now() -> Duration {
     UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
@@ -71,18 +84,36 @@ impl Look {
     }
 }
 
+/// What a page has measured.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) pids: Vec<u32>,
+    pub(super) is_anonymized: bool,
+    pub(super) is_mark: bool,
+}
+
 #[derive(Debug, Default)]
 struct All {
     last: u32,
     by_id: BTreeMap<u32, Report>,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Reports(Mutex<All>);
+#[derive(Debug)]
+pub(super) struct Reports {
+    all: Mutex<All>,
+    /// The pages learn from its events that there is another report.
+    session: Session,
+    most: usize,
+}
 
 impl Reports {
+    /// No reports yet, later `most` that pages made.
+    pub(super) fn new(session: Session, most: Option<NonZeroUsize>) -> Self {
+        Self { all: Mutex::default(), session, most: most.unwrap_or(MOST).get() }
+    }
+
     fn all(&self) -> MutexGuard<'_, All> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a report that the server is started with.
@@ -96,8 +127,9 @@ impl Reports {
     }
 
     /// Adds a measurement of processes that a page asked for.
-    pub(super) fn measured(&self, title: String, set: ReportSet, pids: Vec<u32>, is_anonymized: bool) -> u32 {
-        self.insert(Report { is_anonymized, ..Report::new(title, set, pids, false) })
+    pub(super) fn measured(&self, title: String, set: ReportSet, made: Measured) -> u32 {
+        let Measured { pids, is_anonymized, is_mark } = made;
+        self.insert(Report { is_anonymized, is_mark, ..Report::new(title, set, pids, false) })
     }
 
     fn insert(&self, report: Report) -> u32 {
@@ -107,11 +139,13 @@ impl Reports {
         all.by_id.insert(id, report);
         let mut made = all.by_id.iter().filter(|(_, report)| !report.is_given).map(|(id, _)| *id);
         let oldest = made.next();
-        if made.count() >= MOST
+        if made.count() >= self.most
             && let Some(oldest) = oldest
         {
             all.by_id.remove(&oldest);
         }
+        drop(all);
+        self.session.list_changed("reports");
         id
     }
 
@@ -149,7 +183,7 @@ impl Reports {
     }
 }
 
-/// A report or a difference as a file: as Firefox writes it (`json`), as the text of about:memory (`text`), or as metrics
+/// A report or a difference as a file: as Firefox writes it (`json`), as the text of about:memory (`text`, `verbose`), or as metrics
 /// (`openmetrics`, `prometheus`).
 pub(super) fn file(id: u32, set: &Arc<ReportSet>, format: &str) -> Result<Response, Refusal> {
     let metrics = |form| {
@@ -168,10 +202,12 @@ pub(super) fn file(id: u32, set: &Arc<ReportSet>, format: &str) -> Result<Respon
                 memory_report::file::write_compressed(out, &set, 6)
             }));
         }
-        "text" => ("txt", crate::text(set).to_string().into_bytes()),
+        "text" | "verbose" => ("txt", crate::text(set).verbose(format == "verbose").to_string().into_bytes()),
         "openmetrics" => ("om", metrics(Form::OpenMetrics)?),
         "prometheus" => ("prom", metrics(Form::Prometheus)?),
-        _ => return Err(Refusal::new(400, "the formats are json, text, openmetrics and prometheus")),
+        _ => {
+            return Err(Refusal::new(400, "the formats are json, text, verbose, openmetrics and prometheus"));
+        }
     };
     Ok(Response::download(format!("memory-report-{id}.{end}"), move |out| out.write_all(&text)))
 }

@@ -1,14 +1,17 @@
-//! Amounts over all reports, in the order in which the server got them.
+//! Amounts over all reports, in the order of their times.
 
 use std::time::Duration;
 
 use memory_export::chrome_trace;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::processes::Taken;
 use super::reports::Reports;
 use super::response::{Refusal, Response};
+use super::stacks::AllStacks;
 use crate::export::{counters, point_times};
+use crate::session::Session;
 use crate::{Series, SeriesOptions};
 
 /// The longest path, in bytes.
@@ -40,8 +43,16 @@ enum SeriesFormat {
     Tsv,
 }
 
+/// What has amounts, and what else pages took of processes.
+pub(super) struct Sources<'a> {
+    pub(super) reports: &'a Reports,
+    pub(super) stacks: &'a AllStacks,
+    pub(super) taken: &'a Taken,
+    pub(super) session: &'a Session,
+}
+
 impl Over {
-    pub(super) fn run(self, reports: &Reports) -> Result<Response, Refusal> {
+    pub(super) fn run(self, of: &Sources<'_>) -> Result<Response, Refusal> {
         if self.path.len() > MAX_PATH || self.depth > MAX_DEPTH {
             let reason = format!("a path has at most {MAX_PATH} bytes, and {MAX_DEPTH} levels are below it");
             return Err(Refusal::new(400, reason));
@@ -55,13 +66,19 @@ impl Over {
         let mut series = Series::new(options);
         let mut list = Vec::new();
         let (mut titles, mut times) = (Vec::new(), Vec::new());
+        let mut reports = of.reports.list();
         // A difference is not an amount at a time.
-        for (id, report) in reports.list().into_iter().filter(|(_, report)| !report.set.is_diff()) {
+        reports.retain(|(_, report)| !report.set.is_diff());
+        // A page may have measured an old one again.
+        reports.sort_by_key(|(_, report)| report.time);
+        for (id, report) in reports {
             series.add(report.title.clone(), &report.set);
-            list.push(json!({ "id": id, "title": report.title }));
+            let time = report.measured_at();
+            list.push(json!({
+                "id": id, "title": report.title, "time": time.map(milliseconds), "mark": report.is_mark,
+            }));
             titles.push(report.title);
-            // The server read all files that it was started with within milliseconds.
-            times.push((!report.is_given).then_some(report.time));
+            times.push(time);
         }
         match self.format {
             None => {}
@@ -78,10 +95,29 @@ impl Over {
             json!({ "path": row.path, "units": row.units.to_string(), "amounts": amounts })
         });
         Ok(Response::json(&json!({
-            "reports": list, "rows": shown.collect::<Vec<_>>(),
+            "reports": list, "rows": shown.collect::<Vec<_>>(), "taken": taken(of),
             "leftOut": series.tiny() + rows.len().saturating_sub(MAX_ROWS),
         })))
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What pages took of processes beside reports, with its time: stacks and heap snapshots.
+fn taken(of: &Sources<'_>) -> Vec<Value> {
+    let stacks = of.stacks.list().into_iter().filter_map(|(id, stacks)| {
+        let time = milliseconds(stacks.made_at()?);
+        Some(json!({ "kind": "stacks", "id": id, "title": stacks.title, "time": time }))
+    });
+    let snapshots = of.session.snapshots();
+    let snapshots = snapshots.iter().filter_map(|info| {
+        of.taken.process_of(info.id)?;
+        let time = info.creation_time? / 1000;
+        Some(json!({ "kind": "snapshot", "id": info.id.0, "title": info.title, "time": time }))
+    });
+    stacks.chain(snapshots).collect()
 }
 
 /// A line for each row, with a column for each report.

@@ -1,7 +1,8 @@
 //! The server: its thread, its connections and its end.
 
 use std::io::{self, Read as _};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,6 +16,7 @@ use super::assets;
 use super::displays::Displays;
 use super::downloads::Downloads;
 use super::guard::Guard;
+use super::listening::{Listen, Listener};
 use super::opening::{OpenedStacks, Opening};
 use super::processes::Taken;
 use super::recordings::Recordings;
@@ -39,18 +41,31 @@ const TIME_TO_TAKE: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServeOptions {
-    /// The port. Default: 0, one that is free.
+    /// Where the server listens. Default: at 127.0.0.1.
+    pub listen: Listen,
+    /// The port. Default: 0, one that is free; with a Unix socket the port that ssh forwards, 8123 by default.
     pub port: u16,
     /// Whether the page only measures and compares: it changes nothing in processes, imports nothing and removes nothing.
     /// Default: no.
     pub read_only: bool,
+    /// Whether processes are measured without private names, whatever a page asks for. Default: no.
+    pub anonymize: bool,
+    /// The reports and the stacks that pages made and that the server keeps. Default: 50 reports and 20 stacks.
+    pub keep: Option<NonZeroUsize>,
     /// The longest snapshot that a page may send, in bytes. Default: 4 GiB.
     pub max_upload: u64,
 }
 
 impl Default for ServeOptions {
     fn default() -> Self {
-        Self { port: 0, read_only: false, max_upload: 4 << 30 }
+        Self {
+            listen: Listen::Loopback,
+            port: 0,
+            read_only: false,
+            anonymize: false,
+            keep: None,
+            max_upload: 4 << 30,
+        }
     }
 }
 
@@ -58,6 +73,24 @@ impl ServeOptions {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Sets [`listen`](Self::listen).
+    #[must_use]
+    pub fn listen(self, listen: Listen) -> Self {
+        Self { listen, ..self }
+    }
+
+    /// Sets [`anonymize`](Self::anonymize).
+    #[must_use]
+    pub fn anonymize(self, anonymize: bool) -> Self {
+        Self { anonymize, ..self }
+    }
+
+    /// Sets [`keep`](Self::keep).
+    #[must_use]
+    pub fn keep(self, most: NonZeroUsize) -> Self {
+        Self { keep: Some(most), ..self }
     }
 
     /// Sets [`port`](Self::port).
@@ -133,24 +166,32 @@ impl Drop for Asking<'_> {
 #[derive(Debug)]
 pub struct Server {
     state: Arc<State>,
+    listener: Arc<Listener>,
     address: SocketAddr,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Starts a server at 127.0.0.1.
+    /// Starts a server.
     ///
     /// # Errors
     ///
-    /// If the port is in use, or the system gives no random bytes or no thread.
+    /// If the port or the path is in use, a name of a host is none, or the system gives no random bytes or no thread.
     pub fn start(session: Session, options: &ServeOptions) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
-        let address = listener.local_addr()?;
-        let guard = Guard { port: address.port(), token: Token::new()?, read_only: options.read_only };
+        let listener = Arc::new(options.listen.open(options.port)?);
+        let address = listener.address(options.port)?;
+        let is_remote = options.listen.is_remote();
+        let guard = Guard {
+            names: options.listen.names(address),
+            token: Token::new()?,
+            // Who reads from another machine only looks, and learns no private names.
+            read_only: options.read_only || is_remote,
+        };
         let api = Api {
+            reports: Reports::new(session.clone(), options.keep),
+            stacks: AllStacks::new(session.clone(), options.keep),
             session,
-            reports: Reports::default(),
-            stacks: AllStacks::default(),
+            anonymize: options.anonymize || is_remote,
             types: AllTypes::default(),
             opening: Opening::default(),
             recordings: Recordings::default(),
@@ -167,20 +208,21 @@ impl Server {
             connections: AtomicUsize::new(0),
             use_: Mutex::new(Use { asking: 0, last: Instant::now() }),
         });
-        let there = Arc::clone(&state);
-        let accept = move || accept(&listener, &there);
+        let (there, on) = (Arc::clone(&state), Arc::clone(&listener));
+        let accept = move || accept(&on, &there);
         let thread = thread::Builder::new().name("serve".to_owned()).spawn(accept)?;
-        Ok(Self { state, address, thread: Some(thread) })
+        Ok(Self { state, listener, address, thread: Some(thread) })
     }
 
-    /// The address that it listens on.
+    /// The address that it listens on; with a Unix socket, that from which ssh forwards.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// The address of the page, with the token. Whoever knows it may ask anything.
     pub fn url(&self) -> String {
-        format!("http://{}/#token={}", self.address, self.state.api.guard.token.as_str())
+        let Guard { names, token, .. } = &self.state.api.guard;
+        format!("http://{}:{}/#token={}", names.first(), self.address.port(), token.as_str())
     }
 
     /// Adds reports that the page shows.
@@ -251,15 +293,16 @@ impl Drop for Server {
         self.state.is_over.store(true, Ordering::SeqCst);
         self.state.api.session.close();
         // The thread waits for a connection.
-        let _ = TcpStream::connect(self.address);
+        self.listener.wake();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-fn accept(listener: &TcpListener, state: &Arc<State>) {
-    for stream in listener.incoming() {
+fn accept(listener: &Listener, state: &Arc<State>) {
+    loop {
+        let stream = listener.accept();
         if state.is_over.load(Ordering::SeqCst) {
             return;
         }

@@ -3,6 +3,7 @@
 use core::fmt;
 use std::collections::BTreeMap;
 use std::net::TcpStream;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,13 +17,14 @@ use tempfile::TempDir;
 use super::answers::has_gone;
 use super::downloads::Downloads;
 use super::opening::{OpenedStacks, Opening, ReadBlocks, WriteStacks, write_suggestions};
+use super::reports::now;
 use super::response::{Refusal, Response};
 use crate::HtmlOptions;
 use crate::export::{StacksFormat, Window};
 use crate::session::Session;
 
 /// The dumps that pages made and that the server keeps. A new one pushes out the oldest of them.
-const MOST: usize = 20;
+const MOST: NonZeroUsize = NonZeroUsize::new(20).expect("20 is not 0");
 
 #[derive(Clone)]
 pub(super) struct Stacks {
@@ -32,6 +34,8 @@ pub(super) struct Stacks {
     read: Option<Arc<ReadBlocks>>,
     /// Whether the server was started with it.
     is_given: bool,
+    /// When the server got it, since 1970.
+    time: Duration,
     /// The folder of the file that `write` and `read` open. It goes with the last clone.
     _folder: Option<Arc<TempDir>>,
 }
@@ -47,7 +51,7 @@ impl Stacks {
     pub(super) fn new(title: &str, opened: OpenedStacks, is_given: bool) -> Self {
         let data = Arc::new(crate::html::stacks_payload(&opened.options));
         let (title, write, read) = (title.to_owned(), opened.write, opened.read);
-        Self { title, data, write, read, is_given, _folder: None }
+        Self { title, data, write, read, is_given, time: now(), _folder: None }
     }
 
     /// The stacks of a file that a page sent or asked a process for. The file goes with its folder when they go.
@@ -59,6 +63,11 @@ impl Stacks {
     ) -> Result<Self, Refusal> {
         let opened = opening.open(path).map_err(|error| Refusal::new(409, of_title(title, path, &error)))?;
         Ok(Self { _folder: Some(folder.into()), ..Self::new(title, opened, false) })
+    }
+
+    /// When a page asked for them.
+    pub(super) fn made_at(&self) -> Option<Duration> {
+        (!self.is_given).then_some(self.time)
     }
 
     /// Whether a page can compare them, and ask what to report.
@@ -80,12 +89,23 @@ fn of_title(title: &str, path: &Path, error: &str) -> String {
     rest.map_or_else(|| error.to_owned(), |rest| format!("{title}{rest}"))
 }
 
-#[derive(Debug, Default)]
-pub(super) struct AllStacks(Mutex<(u32, BTreeMap<u32, Stacks>)>);
+#[derive(Debug)]
+pub(super) struct AllStacks {
+    /// The last number, and the stacks by number.
+    all: Mutex<(u32, BTreeMap<u32, Stacks>)>,
+    /// The pages learn from its events that there are other stacks.
+    session: Session,
+    most: usize,
+}
 
 impl AllStacks {
+    /// No stacks yet, later `most` that pages made.
+    pub(super) fn new(session: Session, most: Option<NonZeroUsize>) -> Self {
+        Self { all: Mutex::default(), session, most: most.unwrap_or(MOST).get() }
+    }
+
     fn all(&self) -> MutexGuard<'_, (u32, BTreeMap<u32, Stacks>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn add(&self, stacks: Stacks) -> u32 {
@@ -95,11 +115,13 @@ impl AllStacks {
         all.1.insert(id, stacks);
         let mut made = all.1.iter().filter(|(_, stacks)| !stacks.is_given).map(|(id, _)| *id);
         let oldest = made.next();
-        if made.count() >= MOST
+        if made.count() >= self.most
             && let Some(oldest) = oldest
         {
             all.1.remove(&oldest);
         }
+        drop(all);
+        self.session.list_changed("stacks");
         id
     }
 

@@ -64,6 +64,7 @@ fn data(event: &Event) -> serde_json::Value {
     let (subject, id) = match event.subject {
         Subject::Snapshot(id) => ("snapshot", u64::from(id.0)),
         Subject::Job(id) => ("job", id.0),
+        Subject::List => ("list", 0),
     };
     json!({
         "seq": event.seq, "subject": subject, "id": id, "kind": event.kind, "state": event.state,

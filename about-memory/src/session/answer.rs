@@ -75,6 +75,8 @@ pub struct TreeMapBox {
     pub inside: Vec<TreeMapBox>,
     /// The number of smaller groups inside that have no box.
     pub left_out: usize,
+    /// The bytes of their nodes.
+    pub left_out_bytes: i128,
 }
 
 /// A node of a path.

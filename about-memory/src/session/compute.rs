@@ -172,11 +172,13 @@ fn tree_map_box(tree: &CensusTree, node: &CensusTreeNode, levels: usize) -> Tree
     let below = if levels == 0 { 0 } else { MAX_BOXES };
     let inside = tree.children(node).take(below).map(|child| tree_map_box(tree, child, levels - 1));
     let inside: Vec<_> = inside.collect();
+    let rest = tree.children(node).skip(inside.len());
     TreeMapBox {
         name: census_name(node.name.as_ref()),
         bytes: node.total_bytes,
         count: node.total_count,
         left_out: tree.child_count(node) - inside.len(),
+        left_out_bytes: rest.map(|child| child.total_bytes).sum(),
         inside,
     }
 }

@@ -14,6 +14,8 @@ pub enum Subject {
     Snapshot(SnapshotId),
     /// A computation.
     Job(JobId),
+    /// A list that a front end keeps beside the session; the kind of the event is its name.
+    List,
 }
 
 /// A change of a state.

@@ -8,6 +8,9 @@ use super::rows_options::RowsOptions;
 
 /// The most rows that open without being named.
 const MOST_OPEN: usize = 10_000;
+/// The rows of a level that open by their depth, as Firefox fetches so many, and the most levels of them.
+const FIRST: usize = 15;
+const MAX_DEPTH: usize = 3;
 
 /// Something with rows below rows.
 pub(super) trait Forest {
@@ -33,6 +36,8 @@ pub(super) trait Forest {
 pub(super) struct Place<N> {
     pub(super) node: N,
     pub(super) level: usize,
+    /// The place of the row around it, from 0.
+    pub(super) parent: Option<usize>,
     pub(super) id: u64,
     pub(super) is_open: bool,
 }
@@ -40,7 +45,11 @@ pub(super) struct Place<N> {
 /// Rows of one level that are still to come.
 struct Level<N> {
     nodes: std::vec::IntoIter<N>,
+    /// How many of them have come.
+    come: usize,
     parent: u64,
+    /// The place of their parent.
+    place: Option<usize>,
     /// Whether they open by themselves.
     all: bool,
 }
@@ -75,28 +84,31 @@ pub(super) fn flatten<F: Forest>(forest: &F, options: &RowsOptions) -> (Vec<Plac
     let has = |ids: &HashSet<u64>, id| !ids.is_empty() && ids.contains(&id);
     let is_closed = options.open.is_empty() && options.open_below.is_empty() && !forest.is_open();
     let (mut rows, mut total, mut opened) = (Vec::new(), 0, 0);
-    let mut stack = vec![Level { nodes: roots, parent: 0, all: forest.is_open() }];
+    let mut stack = vec![Level { nodes: roots, come: 0, parent: 0, place: None, all: forest.is_open() }];
     while let Some((level, here)) = stack.len().checked_sub(1).zip(stack.last_mut()) {
         let Some(node) = here.nodes.next() else {
             stack.pop();
             continue;
         };
-        let is_shown = range.contains(&total);
+        let place = total;
+        let is_shown = range.contains(&place);
         total += 1;
-        if is_closed && !is_shown {
+        here.come += 1;
+        let by_depth = level < options.depth.min(MAX_DEPTH) && here.come <= FIRST;
+        if is_closed && !is_shown && !by_depth {
             continue;
         }
         let id = forest.id(node, here.parent);
         let all = here.all || has(&options.open_below, id);
-        let by_itself = all && opened < MOST_OPEN && !has(&options.closed, id);
+        let by_itself = (by_depth || all && opened < MOST_OPEN) && !has(&options.closed, id);
         let is_open = has(&options.open, id) || by_itself;
         if is_shown {
-            rows.push(Place { node, level, id, is_open });
+            rows.push(Place { node, level, parent: here.place, id, is_open });
         }
         if is_open {
             let below = forest.below(node);
             opened += usize::from(!below.is_empty());
-            stack.push(Level { nodes: sorted(below), parent: id, all });
+            stack.push(Level { nodes: sorted(below), come: 0, parent: id, place: Some(place), all });
         }
     }
     (rows, total)

@@ -38,6 +38,8 @@ pub struct Row {
     pub id: u64,
     /// The depth, from 0.
     pub level: usize,
+    /// The place of the row around it among all rows, from 0; `None` at the top.
+    pub parent: Option<usize>,
     /// The parts of its name.
     pub name: Vec<String>,
     /// The numbers, one for each column.
@@ -164,9 +166,10 @@ impl<'a> Forest for &'a CensusTree {
 
 fn census_rows(tree: &CensusTree, options: &RowsOptions) -> Rows {
     let (places, total) = flatten(&tree, options);
-    let rows = places.into_iter().map(|Place { node, level, id, is_open }| Row {
+    let rows = places.into_iter().map(|Place { node, level, parent, id, is_open }| Row {
         id,
         level,
+        parent,
         name: vec![census_name(node.name.as_ref())],
         numbers: CENSUS.iter().map(|column| (&tree).number(node, *column)).collect(),
         children: tree.child_count(node),
@@ -211,9 +214,10 @@ fn generation_rows(all: &Generations, options: &RowsOptions) -> Rows {
     let columns: Vec<Column> =
         iter::once(Column::Growth).chain((0..all.count() as u8).map(Column::In)).collect();
     let numbers = |node| columns.iter().map(|column| all.number(node, *column)).collect::<Vec<_>>();
-    let rows = places.into_iter().map(|Place { node, level, id, is_open }| Row {
+    let rows = places.into_iter().map(|Place { node, level, parent, id, is_open }| Row {
         id,
         level,
+        parent,
         name: vec![all.name(node)],
         numbers: numbers(node),
         children: all.groups_below(node).len(),
@@ -259,9 +263,10 @@ impl Forest for &[Class] {
 fn class_rows(classes: &[Class], options: &RowsOptions) -> Rows {
     let (places, total) = flatten(&classes, options);
     let numbers = |node| CLASSES.iter().map(|column| (&classes).number(node, *column)).collect();
-    let rows = places.into_iter().map(|Place { node, level, id, .. }| Row {
+    let rows = places.into_iter().map(|Place { node, level, parent, id, .. }| Row {
         id,
         level,
+        parent,
         name: vec![classes[node].name.clone()],
         numbers: numbers(node),
         children: 0,
@@ -348,11 +353,12 @@ fn node_rows(forest: &Nodes<'_>, options: &RowsOptions) -> Result<Rows, SessionE
     if let Some(label) = &options.label {
         fetch = fetch.label(label.breakdown());
     }
-    let rows = places.into_iter().map(|Place { node, level, id, is_open }| {
+    let rows = places.into_iter().map(|Place { node, level, parent, id, is_open }| {
         let named = tree.partial(node, &fetch)?;
         Ok(Row {
             id,
             level,
+            parent,
             name: named.label.iter().map(ToString::to_string).collect(),
             numbers: NODES.iter().map(|column| forest.number(node, *column)).collect(),
             children: match shown {

@@ -22,6 +22,8 @@ pub struct RowsOptions {
     pub open_below: HashSet<u64>,
     /// The rows that are closed although one above them is open with all below, or although a filter opens them.
     pub closed: HashSet<u64>,
+    /// The levels that open by themselves, of the first 15 rows of each; at most 3.
+    pub depth: usize,
     /// The order. By default the rows have the order of the tree: most bytes first.
     pub sort: Option<Sort>,
     /// The breakdown that names nodes; the preset `label` by default.
@@ -52,6 +54,12 @@ impl RowsOptions {
     pub fn open_below(mut self, id: u64) -> Self {
         self.open_below.insert(id);
         self
+    }
+
+    /// Sets [`depth`](Self::depth).
+    #[must_use]
+    pub fn depth(self, levels: usize) -> Self {
+        Self { depth: levels, ..self }
     }
 
     /// Closes a row that opens by itself.

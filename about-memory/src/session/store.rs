@@ -17,6 +17,8 @@ use super::compute::Key;
 use super::engine::Engine;
 use super::error::SessionError;
 use super::event::Events;
+#[cfg(feature = "serve")]
+use super::event::Subject;
 use super::id::{JobId, SnapshotId};
 use super::jobs::{Job, Jobs};
 use super::pending::{Pending, PendingState};
@@ -182,7 +184,8 @@ impl Session {
         let progress = Progress::new();
         let id = self.snapshots_().add(title, SnapshotState::Importing, Source::None, &progress)?;
         let copied = self.temporary().and_then(|path| {
-            io::copy(from, &mut std::fs::File::create(&path)?)?;
+            // What nobody wants any more is not copied to its end.
+            io::copy(&mut Wanted { from, progress: &progress }, &mut std::fs::File::create(&path)?)?;
             Ok(path)
         });
         match copied {
@@ -368,6 +371,12 @@ impl Session {
         &self.engine.events
     }
 
+    /// A list that the front end keeps beside the session has changed.
+    #[cfg(feature = "serve")]
+    pub(crate) fn list_changed(&self, list: &'static str) {
+        self.engine.events.add(Subject::List, list, "changed", "");
+    }
+
     /// Bytes of memory that the results in the cache take, about.
     pub fn memory(&self) -> usize {
         self.engine.cache.bytes()
@@ -384,6 +393,21 @@ impl Session {
     pub fn end(&self) {
         self.close();
         self.engine.files.end();
+    }
+}
+
+/// A snapshot that a front end sends, until the snapshot is removed.
+struct Wanted<'a> {
+    from: &'a mut dyn Read,
+    progress: &'a Progress,
+}
+
+impl Read for Wanted<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self.progress.is_cancelled() {
+            true => Err(io::Error::other("it was removed")),
+            false => self.from.read(into),
+        }
     }
 }
 

@@ -4,6 +4,8 @@ mod answers;
 #[cfg(target_os = "linux")]
 mod ending;
 mod files;
+#[cfg(target_os = "linux")]
+mod places;
 mod security;
 
 use std::io::{Read as _, Write as _};

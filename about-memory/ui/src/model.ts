@@ -98,6 +98,11 @@ export class Model {
     this.replace(data);
   }
 
+  /** Whether all is open, or closed, but for what the reader has toggled since; `null` for the default. */
+  get all(): boolean | null {
+    return this.opened.all;
+  }
+
   /** What the reader has opened and closed, by process and path. */
   get toggled(): [boolean, ...string[]][] {
     return [...this.opened.nodes].map(([node, open]) => [open, ...namesOf(this.data, node)]);

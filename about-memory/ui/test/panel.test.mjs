@@ -1,58 +1,18 @@
 // Every action of Firefox's Memory panel, with Firefox's answers, and hostile files, by the page; in Chromium and in Firefox.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
-import { after, before, test } from "node:test";
-import { InChromium, InFirefox, Firefox, hasFirefox } from "./both.mjs";
 import { program } from "./browser.mjs";
-import { end, serve, servers } from "./server.mjs";
+import { inBoth, start } from "./in_both.mjs";
 
 const heap = (name) => fileURLToPath(new URL(`../../../heap-graph/tests/golden/${name}`, import.meta.url));
 const examples = process.env.EXAMPLES ?? join(dirname(program ?? ""), "examples");
 const [codeSearch, onRequest] = ["code_search", "on_request"].map((name) => join(examples, name));
 const missing = [codeSearch, onRequest].filter((example) => !existsSync(example));
 const noExample = missing.length === 0 ? false : `missing: ${missing.join(", ")}`;
-
-let firefox;
-before(async () => {
-  if (hasFirefox) firefox = await Firefox.start();
-});
-after(async () => {
-  await firefox?.close();
-  end();
-});
-
-/** Starts a program and waits until it has said something. */
-async function start(program, args, env = {}) {
-  const child = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, ...env } });
-  servers.push(child);
-  await new Promise((ready) => child.stdout.on("data", (part) => /process/i.test(String(part)) && ready()));
-  return child;
-}
-
-/** Runs steps on a server of its own in each browser. */
-function inBoth(title, args, steps, options = {}) {
-  for (const name of ["Chromium", "Firefox"]) {
-    const skip = options.skip || (name === "Firefox" && !hasFirefox ? "no Firefox" : false);
-    test(`${title} (${name})`, { skip }, async () => {
-      const { page, faults, close, origin, token, server } = await serve(...args);
-      const browser = name === "Chromium" ? new InChromium(page) : new InFirefox(firefox);
-      if (name === "Firefox") {
-        await firefox.go(`${origin}/#token=${token}`);
-        await browser.until("document.documentElement.dataset.state === 'ready'");
-      }
-      await browser.keepFiles();
-      await steps(browser, server);
-      if (name === "Firefox") assert.deepEqual(await firefox.errors(origin), []);
-      else assert.deepEqual(faults.filter((fault) => !options.mayFail?.test(fault)), []);
-      await close();
-    });
-  }
-}
 
 /** Waits until the list has as many snapshots that are read. */
 const read = (browser, count) => browser.until("document.querySelectorAll(`#side li a[href*='#/memory/']`).length === arguments[0]", count);
@@ -209,6 +169,12 @@ inBoth("every action of Firefox's panel", [heap("small-a.fxsnapshot"), heap("sma
   did("compute-dominator-tree-start", "compute-dominator-tree-end", "fetch-dominator-tree-start", "fetch-dominator-tree-end");
   await b.until("document.querySelector('.paths').dataset.node");
   await b.focus(".table .list");
+  // The first levels are open.
+  const open3 = await total();
+  await b.until("document.querySelector('.table .row[aria-level=\"3\"]')");
+  await b.key("Home");
+  await b.key("ArrowLeft");
+  await b.until("Number(document.documentElement.dataset.rows) < arguments[0]", open3);
   const roots = await total();
   await b.key("ArrowRight");
   await b.until("Number(document.documentElement.dataset.rows) > arguments[0]", roots);
@@ -358,7 +324,19 @@ inBoth("Firefox's answers are on the page", ["small-a", "small-b", "medium"].map
     }
     // Dominators: retained and shallow size, label and address of those below the root.
     await b.rows(`#/memory/${at + 1}/dominators`);
+    await b.focus(".table .list");
+    await b.key("Home");
+    // The first fifteen are open.
+    for (let row = 0; row < 15; row++) {
+      const open = await b.run("return [document.querySelector('.row.active').getAttribute('aria-expanded'), document.documentElement.dataset.rows]");
+      if (open[0] === "true") {
+        await b.key("ArrowLeft");
+        await b.until("document.documentElement.dataset.rows !== arguments[0]", open[1]);
+      }
+      await b.key("ArrowDown");
+    }
     const rows = await rowsInSight(b);
+    assert.ok(rows.every(([level]) => level === 0));
     const expected = dominators.children.map(({ nodeId, label, shallowSize, retainedSize }) => [label.join(" › "), retainedSize, shallowSize, `@ 0x${nodeId.toString(16)}`]);
     // Firefox has no fixed order for equal sizes.
     const last = Math.min(rows.length, expected.length) - 1;

@@ -180,7 +180,7 @@ test("reports, their difference and their series are exported", async () => {
   assert.match(String((await exported("OpenMetrics (.om)"))[1]), /# EOF\n$/);
   assert.match(String((await exported("metrics for Prometheus (.prom)"))[1]), /memory_report_bytes\{/);
   await page.selectOption("#against", "1");
-  await page.waitForFunction(() => document.querySelector("select.export")?.options.length === 3);
+  await page.waitForFunction(() => document.querySelector("select.export")?.options.length === 4);
   assert.match(String((await exported("the text of about:memory (.txt)"))[1]), /-7\.00 MB .*shrinks/);
   await go("#/series?path=explicit&depth=1");
   assert.match(String((await exported("all rows as a table (.tsv)"))[1]), /^explicit\/shrinks\tBYTES\t\d+\t\d+$/m);

@@ -10,9 +10,10 @@ export const servers = [];
 /** Ends what the tests have started, at the end of them. */
 export const end = () => servers.forEach((server) => server.kill("SIGTERM"));
 
-/** Starts a server and opens its page. */
+/** Starts a server and opens its page. The last of the arguments may have variables of its environment. */
 export async function serve(...args) {
-  const server = spawn(program, ["serve", "--no-open", "--json", ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  const own = typeof args.at(-1) === "object" ? args.pop() : {};
+  const server = spawn(program, ["serve", "--no-open", "--json", ...args], { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, ...own } });
   servers.push(server);
   let line = "";
   for await (const part of server.stdout.setEncoding("utf8")) {

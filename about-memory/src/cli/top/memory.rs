@@ -245,12 +245,8 @@ impl Memory {
                     let id = row.id;
                     self.open.remove(&id);
                 }
-                Some(row) => {
-                    let (start, rows) = &self.rows;
-                    let before = &rows[..self.cursor.at - start];
-                    let above = before.iter().rposition(|other| other.level < row.level);
-                    self.cursor.at = above.map_or(self.cursor.at, |above| start + above);
-                }
+                // It may lie above the rows in sight.
+                Some(row) => self.cursor.at = row.parent.unwrap_or(self.cursor.at),
                 None => {}
             },
             _ => {}

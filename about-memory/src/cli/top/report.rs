@@ -31,6 +31,8 @@ struct Row {
 
 #[derive(Debug, Default)]
 pub(super) struct Report {
+    /// The processes that the reader wants to see: none for a difference. An answer to what was asked before does not count.
+    wanted: Option<Vec<u32>>,
     /// The processes that are measured again; empty for a file.
     pids: Vec<u32>,
     title: String,
@@ -52,14 +54,34 @@ impl Report {
     pub(super) const KEYS: &'static str =
         "←→ close, open, / filter, n N next, t sort, v bytes, Space pause, b mark, x save";
 
+    /// The reader asks for these processes, or for a difference. `None` if there will be no answer.
+    pub(super) fn want(&mut self, pids: Option<Vec<u32>>) {
+        self.wanted = pids;
+    }
+
+    fn wants(&self, pids: &[u32]) -> bool {
+        self.wanted.as_deref().is_none_or(|wanted| wanted == pids)
+    }
+
     /// Shows another report.
     pub(super) fn open(&mut self, title: String, set: ReportSet, pids: Vec<u32>) {
-        *self = Self { title, set: Some(set), pids, ..Self::default() };
+        let wanted = self.wanted.take();
+        *self = Self { wanted, title, set: Some(set), pids, ..Self::default() };
         self.arrange();
+    }
+
+    /// Takes a difference.
+    pub(super) fn told_difference(&mut self, title: String, set: ReportSet) {
+        if self.wants(&[]) {
+            self.open(title, set, Vec::new());
+        }
     }
 
     /// Takes a measurement; one of other processes is another report.
     pub(super) fn told(&mut self, pids: Vec<u32>, set: ReportSet) {
+        if !self.wants(&pids) {
+            return;
+        }
         if self.pids != pids {
             let list: Vec<_> = pids.iter().map(u32::to_string).collect();
             return self.open(format!("process {}", list.join(", ")), set, pids);

@@ -90,12 +90,17 @@ impl Screens {
         match told {
             Told::Processes(rows) => self.processes.told(rows),
             Told::Report(pids, set) => self.report.told(pids, *set),
-            Told::Difference(title, set) => self.report.open(title, *set, Vec::new()),
+            Told::Difference(title, set) => self.report.told_difference(title, *set),
             Told::Stacks(title, blocks) => {
                 self.stacks.told(title, *blocks);
                 self.message.clear();
             }
-            Told::Done(message) | Told::Failed(message) => self.message = about_memory::escape(&message),
+            Told::Done(message) => self.message = about_memory::escape(&message),
+            Told::Failed(message) => {
+                // The report in sight is followed again.
+                self.report.want(None);
+                self.message = about_memory::escape(&message);
+            }
         }
     }
 
@@ -163,7 +168,14 @@ impl Screens {
     /// Goes to the screen that shows the answer.
     fn ask(&mut self, ask: Ask) -> Next {
         match &ask {
-            Ask::Measure(_) | Ask::Diff(_) => self.screen = Screen::Report,
+            Ask::Measure(pids) => {
+                self.report.want(Some(pids.clone()));
+                self.screen = Screen::Report;
+            }
+            Ask::Diff(_) => {
+                self.report.want(Some(Vec::new()));
+                self.screen = Screen::Report;
+            }
             Ask::Stacks(pid) => {
                 self.screen = Screen::Stacks;
                 self.message = format!("asking process {pid} for its stacks …");

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use about_memory::serve::{TypeRow, TypeTable, TypeTables};
 use about_memory::session::{Session, SessionOptions};
 use dmd::analyze::program::{HeapBlocks, ProgramOptions};
+use heap_graph::{GraphBuilder, NodeId, NodeParts};
 use memory_report::{Kind, Report, ReportSet, Units};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -201,6 +202,31 @@ fn a_report_opens_filters_and_shows_changes_since_a_mark() {
     assert!(matches!(shown.press(KeyCode::Char('x')), Some(Ask::Export(set)) if set.len() == 4));
 }
 
+/// The reader asks for a process, then for a difference: the measurement comes late, and does not replace what was asked last.
+#[test]
+fn a_late_answer_replaces_no_later_one() {
+    let mut shown = without_files();
+    shown.screens.told(Told::Processes(vec![process(7, "server", 10), process(8, "worker", 5)]));
+    assert!(matches!(shown.press(KeyCode::Enter), Some(Ask::Measure(pids)) if pids == [7]));
+    shown.keys("1 j ");
+    assert!(matches!(shown.press(KeyCode::Char('D')), Some(Ask::Diff([7, 8]))));
+    shown.screens.told(Told::Difference("from 7 to 8".to_owned(), Box::new(set(4))));
+    shown.screens.told(Told::Report(vec![7], Box::new(set(5))));
+    assert_eq!(shown.lines()[1], "from 7 to 8");
+    shown.keys("1 k ");
+    assert!(matches!(shown.press(KeyCode::Enter), Some(Ask::Measure(pids)) if pids == [7]));
+    shown.screens.told(Told::Difference("late".to_owned(), Box::new(set(4))));
+    assert_eq!(shown.lines()[1], "from 7 to 8");
+    shown.screens.told(Told::Report(vec![7], Box::new(set(5))));
+    assert_eq!(shown.lines()[1], "process 7");
+    // A difference that fails leaves the report in sight, which is followed on.
+    shown.keys("1 j ");
+    assert!(matches!(shown.press(KeyCode::Char('D')), Some(Ask::Diff(_))));
+    shown.screens.told(Told::Failed("process 8 has ended".to_owned()));
+    shown.screens.told(Told::Report(vec![7], Box::new(set(9))));
+    assert!(shown.has("10.00 MB"), "the cache has 1 MB and 9");
+}
+
 fn small() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../heap-graph/tests/golden/small-a.fxsnapshot")
 }
@@ -255,6 +281,34 @@ fn a_snapshot_has_aggregate_dominators_suspects_nodes_and_paths() {
     shown.until("medium (2 of 2");
     shown.keys("[");
     shown.until("small-a (1 of 2");
+}
+
+/// The row around the chosen one may be far above what is in sight.
+#[test]
+fn left_reaches_the_row_around() {
+    let mut builder = GraphBuilder::new();
+    let names = ["Root", "Owner", "Leaf"].map(|name| builder.text(name).unwrap());
+    builder.node(NodeParts::new(NodeId(1), 8, names[0])).unwrap();
+    builder.edge(NodeId(2), None).unwrap();
+    builder.node(NodeParts::new(NodeId(2), 8, names[1])).unwrap();
+    (3..103).for_each(|id| builder.edge(NodeId(id), None).unwrap());
+    (3..103).for_each(|id| builder.node(NodeParts::new(NodeId(id), 8, names[2])).unwrap());
+    let session = Session::new(SessionOptions::new());
+    let mut shown = Shown::new(session.clone());
+    session.insert("wide", builder.finish().unwrap()).unwrap();
+    shown.screens.screen = Screen::Memory;
+    shown.press(KeyCode::Tab);
+    shown.until("Owner");
+    shown.press(KeyCode::Right);
+    shown.until("▾");
+    shown.press(KeyCode::End);
+    assert!(!shown.has("Owner"));
+    shown.press(KeyCode::Left);
+    let lines = shown.lines();
+    assert!(lines[3].contains("▾ other › Owner"), "{lines:#?}");
+    // It is chosen, so Left closes it.
+    shown.press(KeyCode::Left);
+    assert!(shown.has("▸ other › Owner") && !shown.has("Leaf"));
 }
 
 fn dark_matter() -> HeapBlocks {

@@ -215,8 +215,9 @@ fn a_recording_outlives_its_process_until_it_is_open() {
     assert_eq!(act("record").0, 409, "it records already");
 
     std::fs::remove_file(&socket).unwrap();
-    let ended = json!({
+    let mut ended = json!({
         "pid": pid, "name": "worker", "error": "the process has ended", "ended": true, "recording": true,
+        "unopened": null,
     });
     assert_eq!(rows(), std::slice::from_ref(&ended));
     // Another process gets its number.
@@ -228,8 +229,11 @@ fn a_recording_outlives_its_process_until_it_is_open() {
 
     // A file that cannot be opened stays.
     for _ in 0..2 {
-        assert_eq!(act("stop").0, 409);
+        let (status, refused) = act("stop");
+        assert_eq!(status, 409);
+        ended["unopened"] = refused["error"].clone();
         assert_eq!(rows()[1], ended);
+        assert_eq!(rows()[0]["unopened"], Value::Null, "the other process has no recording");
     }
     let dump = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/dmd/dark-matter-mixed.json");
     std::fs::copy(dump, paths.recv().unwrap()).unwrap();
@@ -242,4 +246,116 @@ fn a_recording_outlives_its_process_until_it_is_open() {
     std::fs::remove_file(socket).unwrap();
     kill_process(Pid::from_raw(server.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
     assert!(server.wait().unwrap().success());
+}
+
+/// A recording that can never be opened is saved as it is, and discarded: then the process can record again.
+#[test]
+fn a_recording_that_cannot_be_opened_is_saved_and_discarded() {
+    let mut herd = Herd::new();
+    let victim = herd.start("one");
+    let (mut server, url) = serve(&herd, victim);
+    let pid = 4_200_011;
+    let (sender, _paths) = mpsc::channel();
+    herd.pretend(pid, move |stream| {
+        let sender = sender.clone();
+        std::thread::spawn(move || recording(stream, pid, 1, &sender));
+    });
+    let act = |action: &str| ask(&url, "POST", &format!("/api/processes/{pid}/{action}"), &json!({})).0;
+    let file = || {
+        let (status, body) = ask(&url, "GET", &format!("/api/processes/{pid}/recording"), &Value::Null);
+        (status, String::from_utf8(body).unwrap())
+    };
+    let slot = || {
+        let all: Value = serde_json::from_slice(&ask(&url, "GET", "/api/processes", &Value::Null).1).unwrap();
+        let row = all["processes"].as_array().unwrap().iter().find(|row| row["pid"] == pid).unwrap().clone();
+        (row["recording"].as_bool().unwrap(), row["unopened"].is_string())
+    };
+    assert_eq!((act("discard"), file().0), (409, 409), "there is none");
+    for _ in 0..2 {
+        assert_eq!(act("record"), 200);
+        assert_eq!((act("discard"), file().0), (409, 409), "it records");
+        assert_eq!(slot(), (true, false));
+        assert_eq!(act("stop"), 409);
+        assert_eq!(slot(), (true, true));
+        let (status, raw) = file();
+        assert!(status == 200 && raw.contains("no recording"), "{raw}");
+        assert_eq!(slot(), (true, true), "a copy takes nothing away");
+        assert_eq!(act("discard"), 200);
+        assert_eq!(slot(), (false, false));
+    }
+    kill_process(Pid::from_raw(server.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
+    assert!(server.wait().unwrap().success());
+}
+
+/// While a process takes its time to begin a recording, the page shows the list, and other requests get answers.
+#[test]
+fn a_slow_process_keeps_no_other_waiting() {
+    let mut herd = Herd::new();
+    let victim = herd.start("one");
+    let (mut server, url) = serve(&herd, victim);
+    let pid = 4_200_012;
+    let (asked, is_asked) = mpsc::channel();
+    let (go, gate) = mpsc::channel::<()>();
+    let gate = std::sync::Arc::new(std::sync::Mutex::new(gate));
+    let (sender, _paths) = mpsc::channel();
+    herd.pretend(pid, move |stream| {
+        let (sender, asked, gate) = (sender.clone(), asked.clone(), gate.clone());
+        std::thread::spawn(move || {
+            let mut first = [0; 512];
+            // The request is a line, and is there at once.
+            let read = rustix::net::recv(&stream, &mut first[..], rustix::net::RecvFlags::PEEK).unwrap().1;
+            if String::from_utf8_lossy(&first[..read]).contains("record\":") {
+                asked.send(()).unwrap();
+                gate.lock().unwrap().recv().unwrap();
+            }
+            recording(stream, pid, 1, &sender);
+        });
+    });
+    let act = |action: &str| ask(&url, "POST", &format!("/api/processes/{pid}/{action}"), &json!({})).0;
+    std::thread::scope(|scope| {
+        let record = scope.spawn(|| act("record"));
+        is_asked.recv().unwrap();
+        let (status, all) = ask(&url, "GET", "/api/processes", &Value::Null);
+        let all: Value = serde_json::from_slice(&all).unwrap();
+        assert_eq!((status, all["processes"].as_array().unwrap().len()), (200, 2));
+        // Neither a second recording nor the end of one that has not begun.
+        assert_eq!((act("record"), act("stop"), act("discard")), (409, 409, 409));
+        assert!(!record.is_finished());
+        go.send(()).unwrap();
+        assert_eq!(record.join().unwrap(), 200);
+    });
+    kill_process(Pid::from_raw(server.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
+    assert!(server.wait().unwrap().success());
+}
+
+/// With `--anonymize` no page gets private names, and the list says nothing of folders.
+#[test]
+fn an_anonymizing_server_measures_without_private_names() {
+    let mut herd = Herd::new();
+    let pid = herd.start("one");
+    let text = |url: &str, report: u64| {
+        let path = format!("/api/reports/{report}/file?format=text");
+        String::from_utf8(ask(url, "GET", &path, &Value::Null).1).unwrap()
+    };
+    let remote = ["--anonymize", "--allow-remote 127.0.0.1 --host-name 127.0.0.1"];
+    for options in remote {
+        let pid_text = pid.to_string();
+        let mut arguments = vec!["serve", &pid_text, "--no-open", "--json"];
+        arguments.extend(options.split(' '));
+        let mut server = herd.running(&arguments);
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = serde_json::from_str::<Value>(&line).unwrap()["url"].as_str().unwrap().to_owned();
+        // Both what the server was started with, and what a page asks for with names.
+        let (status, _) = ask(&url, "POST", "/api/measure", &json!({ "pids": [pid], "anonymize": false }));
+        assert_eq!(status, 200);
+        for report in [1, 2] {
+            let text = text(&url, report);
+            assert!(text.contains("<anonymized>") && !text.contains("secret"), "{options}: {text}");
+        }
+        let all: Value = serde_json::from_slice(&ask(&url, "GET", "/api/processes", &Value::Null).1).unwrap();
+        assert_eq!(all["processes"][0]["exe"], Value::Null);
+        kill_process(Pid::from_raw(server.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
+        assert!(server.wait().unwrap().success());
+    }
 }

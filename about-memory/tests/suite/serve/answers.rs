@@ -8,7 +8,7 @@ use std::time::Duration;
 use about_memory::HtmlOptions;
 use about_memory::export::StacksFormat;
 use about_memory::serve::{OpenedStacks, ServeOptions, TypeRow, TypeTable, TypeTables};
-use about_memory::session::SnapshotId;
+use about_memory::session::{SnapshotId, Subject};
 use dmd_analyze::program::{HeapBlocks, ProgramOptions};
 use dmd_analyze::{Analysis, AnalyzeOptions};
 use memory_reporter::{Kind, Report, ReportSet, Units};
@@ -111,6 +111,35 @@ fn a_page_sees_all_changes_as_events() {
     late.write_all(client.head("GET /api/events?since=99", "").as_bytes()).unwrap();
     let is_reset = |line: Result<String, std::io::Error>| line.unwrap() == "event: reset";
     assert!(BufReader::new(late).lines().any(is_reset));
+}
+
+/// A second page learns of reports and stacks that the first one made; measurements in place of others change no list.
+#[test]
+fn a_page_learns_of_new_reports_and_stacks() {
+    let client = Client::new(&ServeOptions::new());
+    let changes = || -> Vec<_> {
+        let events = client.session.events().since(0).unwrap();
+        events.into_iter().filter(|event| event.subject == Subject::List).map(|event| event.kind).collect()
+    };
+    client.server.add_report("before", set(1));
+    client.server.add_report("after", set(2));
+    assert_eq!(changes(), ["reports", "reports"]);
+    assert_eq!(client.post("/api/compare", &json!({ "baseline": 1, "comparison": 2 })).status, 200);
+    client.server.add_stacks("stacks", OpenedStacks::new(HtmlOptions::new()));
+    assert_eq!(changes(), ["reports", "reports", "reports", "stacks"]);
+    let seq = client.get("/api/state").json()["seq"].as_u64().unwrap();
+    assert_eq!(seq, 4);
+    client.post("/api/series", &json!({ "path": "explicit" }));
+    assert_eq!(changes().len(), 4, "to look changes nothing");
+    let mut stream = TcpStream::connect(client.server.address()).unwrap();
+    stream.write_all(client.head("GET /api/events?since=3", "").as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    let event = lines.find_map(|line| line.strip_prefix("data: ").map(str::to_owned)).unwrap();
+    let event: Value = serde_json::from_str(&event).unwrap();
+    assert_eq!(
+        (&event["subject"], &event["kind"], &event["seq"]),
+        (&json!("list"), &json!("stacks"), &json!(4))
+    );
 }
 
 #[test]

@@ -3,8 +3,10 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 fn files(folder: &Path) -> Vec<String> {
@@ -12,18 +14,28 @@ fn files(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
 }
 
-#[test]
-fn ctrl_c_removes_all_files_though_a_page_is_open() {
-    let folder = tempfile::tempdir().unwrap();
+/// Starts a server with its files in a folder, and reads the line that it prints.
+fn start(folder: &Path, arguments: &[&str]) -> (Child, Value) {
     let mut program = Command::new(env!("CARGO_BIN_EXE_about-memory"))
         .args(["serve", "--no-open", "--json"])
-        .env("TMPDIR", folder.path())
+        .args(arguments)
+        .env("TMPDIR", folder)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut line = String::new();
     BufReader::new(program.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let line: Value = serde_json::from_str(&line).unwrap();
+    (program, serde_json::from_str(&line).unwrap())
+}
+
+fn kill(program: &Child, signal: Signal) {
+    kill_process(Pid::from_raw(program.id().try_into().unwrap()).unwrap(), signal).unwrap();
+}
+
+#[test]
+fn ctrl_c_removes_all_files_though_a_page_is_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut program, line) = start(folder.path(), &[]);
     let (origin, token) = line["url"].as_str().unwrap().split_once("/#token=").unwrap();
     let host = origin.strip_prefix("http://").unwrap();
     let send = |head: &str, body: &[u8]| {
@@ -47,8 +59,58 @@ fn ctrl_c_removes_all_files_though_a_page_is_open() {
         "the file that leads to the page, and the folder of the session"
     );
 
-    let pid = rustix::process::Pid::from_raw(program.id().try_into().unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    kill(&program, Signal::INT);
     assert!(program.wait().unwrap().success());
     assert_eq!(files(folder.path()), Vec::<String>::new());
+}
+
+/// The terminal of the program closes.
+#[test]
+fn the_server_ends_with_its_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut program, _) = start(folder.path(), &[]);
+    kill(&program, Signal::HUP);
+    assert!(program.wait().unwrap().success());
+    assert_eq!(files(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn an_idle_server_ends_and_one_with_a_page_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let begin = Instant::now();
+    let (mut program, line) = start(folder.path(), &["--idle", "500ms"]);
+    let (origin, token) = line["url"].as_str().unwrap().split_once("/#token=").unwrap();
+    let host = origin.strip_prefix("http://").unwrap();
+    let mut page = TcpStream::connect(host).unwrap();
+    let head = format!("GET /api/events HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n");
+    page.write_all(head.as_bytes()).unwrap();
+    page.read_exact(&mut [0; 12]).unwrap();
+    std::thread::sleep(Duration::from_millis(1000).saturating_sub(begin.elapsed()));
+    assert_eq!(program.try_wait().unwrap(), None, "a page is open");
+    drop(page);
+    assert!(program.wait().unwrap().success());
+    assert_eq!(files(folder.path()), Vec::<String>::new());
+}
+
+/// A time may have a unit; what is none is an error that names the option.
+#[test]
+fn times_have_units() {
+    for (time, is_good) in [
+        ("30m", true),
+        ("2h", true),
+        ("1800", true),
+        ("0.5s", true),
+        ("30x", false),
+        ("m", false),
+        ("48h", false),
+    ] {
+        // The help of an option that is wrong comes before that of a file that does not exist.
+        let output = Command::new(env!("CARGO_BIN_EXE_about-memory"))
+            .args(["serve", "--no-open", "--idle", time, "no-such-file"])
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(if is_good { 1 } else { 2 }), "{time}: {error}");
+        assert_eq!(error.contains("--idle"), !is_good, "{error}");
+    }
 }

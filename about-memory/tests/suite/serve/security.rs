@@ -308,7 +308,7 @@ fn connections_have_a_limit() {
 #[test]
 fn a_read_only_server_changes_nothing() {
     let client = Client::new(&ServeOptions::new().read_only(true));
-    for action in ["minimize", "collect", "heap-snapshot", "types", "dmd-dump", "record", "stop"] {
+    for action in ["minimize", "collect", "heap-snapshot", "types", "dmd-dump", "record", "stop", "discard"] {
         let path = format!("/api/processes/1/{action}");
         assert_eq!(client.post(&path, &json!({})).status, 403, "{action}");
     }

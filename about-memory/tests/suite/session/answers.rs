@@ -349,6 +349,54 @@ fn a_difference_can_be_swapped() {
     assert_eq!((diff(first, second), diff(second, first)), (15, -15));
 }
 
+/// As in Firefox, the first levels of a dominator tree are open, of the rows that retain most.
+#[test]
+fn the_first_levels_of_a_tree_open_by_themselves() {
+    let (session, snapshot) = with_small();
+    let query = dominators(snapshot);
+    let answer = ask(&session, query.clone());
+    let rows = |options: RowsOptions| session.rows(&query, &answer, &options).unwrap();
+    let closed = rows(RowsOptions::first(500));
+    let options = RowsOptions::first(500).depth(2);
+    let all = rows(options.clone());
+    assert!(all.total > closed.total);
+    let mut come = [0; 4];
+    for row in &all.rows {
+        come[row.level] += 1;
+        come[row.level + 1..].fill(0);
+        assert_eq!(row.is_open, row.level < 2 && come[row.level] <= 15, "{row:?}");
+    }
+    assert!(all.rows.iter().any(|row| row.level == 2));
+    // A window is the same part, and a row that the reader closes stays closed.
+    let part = rows(options.clone().start(9));
+    assert_eq!((part.total, &part.rows[0]), (all.total, &all.rows[9]));
+    let first = &all.rows[0];
+    let less = rows(options.close(first.id));
+    assert!(!less.rows[0].is_open && less.total < all.total);
+    // A hostile request opens three levels at most.
+    assert!(rows(RowsOptions::first(500).depth(usize::MAX)).rows.iter().all(|row| row.level <= 3));
+}
+
+/// A front end has a part of the rows; it goes to the row around one without the rows between.
+#[test]
+fn each_row_knows_the_place_of_the_row_around_it() {
+    let (session, snapshot) = with_small();
+    for query in [census(snapshot, "type"), dominators(snapshot)] {
+        let answer = ask(&session, query.clone());
+        let roots = session.rows(&query, &answer, &RowsOptions::first(50)).unwrap().rows;
+        let options = roots.iter().fold(RowsOptions::first(500), |options, row| options.open_below(row.id));
+        let all = session.rows(&query, &answer, &options).unwrap().rows;
+        assert!(all.iter().any(|row| row.level > 1));
+        for (place, row) in all.iter().enumerate() {
+            let around = (0..place).rev().find(|before| all[*before].level < row.level);
+            assert_eq!(row.parent, around, "{row:?}");
+        }
+        // A window has the same places.
+        let part = session.rows(&query, &answer, &options.clone().start(3)).unwrap().rows;
+        assert_eq!(part[0], all[3]);
+    }
+}
+
 #[test]
 fn a_deep_tree_and_wrong_requests_for_rows_are_no_danger() {
     let session = Session::new(SessionOptions::new());

@@ -56,6 +56,19 @@ fn results_stay_under_the_budget() {
     assert_eq!(large.memory(), 0, "results go with their snapshot");
 }
 
+/// Without a budget of its own the session keeps the tree and the walk of any snapshot: the next question for them is
+/// answered at once. This one needs more than the least budget.
+#[test]
+fn the_budget_grows_with_the_largest_snapshot() {
+    let session = Session::new(SessionOptions::new());
+    let id = session.insert("chain", chain(3_000_000)).unwrap();
+    let tree = Query::Dominators { snapshot: id, filter: String::new() };
+    let first = ask(&session, tree.clone());
+    ask(&session, Query::Paths { snapshot: id, node: 5, max: 1 });
+    assert!(session.memory() > 64 << 20, "{}", session.memory());
+    assert!(std::sync::Arc::ptr_eq(&ask(&session, tree), &first), "the tree stays in the cache");
+}
+
 /// The walk is for paths that nobody has asked for yet, so it pushes no answer out.
 #[test]
 fn a_walk_is_prepared_only_beside_its_tree() {

@@ -185,6 +185,26 @@ fn an_import_is_copied_then_read() {
     assert!(session.snapshots()[0].is_imported);
 }
 
+/// A front end that sends a large file for a snapshot which somebody removes meanwhile need not send the rest.
+#[test]
+fn an_import_ends_when_its_snapshot_is_removed() {
+    struct Endless(Session, usize);
+    impl std::io::Read for Endless {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            self.1 += 1;
+            assert!(self.1 < 10, "the copy goes on");
+            if self.1 == 3 {
+                assert!(self.0.remove(self.0.snapshots()[0].id));
+            }
+            Ok(into.len())
+        }
+    }
+    let session = Session::new(SessionOptions::new());
+    let error = session.import("sent", &mut Endless(session.clone(), 0)).unwrap_err();
+    assert!(error.to_string().contains("it was removed"), "{error}");
+    assert!(session.snapshots().is_empty());
+}
+
 #[test]
 fn a_hostile_import_fails_in_words() {
     let session = Session::new(SessionOptions::new());

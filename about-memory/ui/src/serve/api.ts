@@ -32,6 +32,8 @@ export interface Report {
   title: string;
   /** The processes that were measured; none for a file. */
   pids: number[];
+  /** Whether a page shows what has changed since then. */
+  mark: boolean;
   /** Whether the server was started with it. It then stays as it is. */
   given: boolean;
   /** Whether it was measured without private names. */
@@ -55,6 +57,10 @@ export interface State {
   version: string;
   system: string;
   readOnly: boolean;
+  /** Whether all measurements are without private names. */
+  anonymize: boolean;
+  /** The number of the server's process. */
+  server: number;
   snapshots: Snapshot[];
   reports: Report[];
   /** `files`: whether the server writes them for other tools; `blocks`: whether it compares them and says what to report. */

@@ -13,6 +13,16 @@ export function button(text: string, act: () => void, title = ""): HTMLButtonEle
   return element;
 }
 
+/** What a view shows in place of an answer that it did not get. */
+export function retry(act: () => void): HTMLButtonElement {
+  const again = button("Retry", () => {
+    again.remove();
+    act();
+  });
+  again.className = "retry";
+  return again;
+}
+
 export function check(title: string, value: boolean, set: (value: boolean) => void): HTMLLabelElement {
   const label = create("label");
   const box = create("input");
@@ -23,24 +33,32 @@ export function check(title: string, value: boolean, set: (value: boolean) => vo
   return label;
 }
 
-export function field(title: string, value: string, set: (value: string) => void): HTMLLabelElement {
+/** The field of a filter. `isNew` if what the reader types makes the view, and with it the field, anew. */
+export function field(
+  title: string,
+  value: string,
+  set: (value: string) => void,
+  { isNew = false, hint = "" } = {},
+): HTMLLabelElement {
   const label = create("label", "", `${title} `);
   const input = create("input");
   input.type = "search";
   input.id = "filter";
   input.value = value;
+  input.placeholder = hint;
   input.spellcheck = false;
   let timer = 0;
   input.addEventListener("input", () => {
     clearTimeout(timer);
     timer = window.setTimeout(() => {
-      sessionStorage.setItem("typing", "1");
+      // Meanwhile the reader may have gone to another view.
+      if (!input.isConnected) return;
+      if (isNew) sessionStorage.setItem("typing", "1");
       set(input.value);
     }, TYPING);
   });
   label.append(input);
-  // The view was made anew by what the reader types.
-  if (sessionStorage.getItem("typing")) {
+  if (isNew && sessionStorage.getItem("typing")) {
     sessionStorage.removeItem("typing");
     queueMicrotask(() => {
       input.focus();
@@ -48,6 +66,34 @@ export function field(title: string, value: string, set: (value: string) => void
     });
   }
   return label;
+}
+
+/** A value of a list, its text, and what else to say of it. */
+export type Option = [value: string, text: string, about?: string];
+
+/** A list from which a reader chooses one of several values. */
+export function choice(title: string, options: Option[], value: string, set: (value: string) => void): HTMLLabelElement {
+  const label = create("label", "", `${title} `);
+  const select = create("select");
+  fillOptions(select, options, value);
+  select.addEventListener("change", () => set(select.value));
+  label.append(select);
+  return label;
+}
+
+/** Gives a list other values. What is the same stays, and so does the focus. */
+export function fillOptions(select: HTMLSelectElement, options: Option[], value = select.value) {
+  const has = [...select.options].map((option) => [option.value, option.text, option.title]);
+  if (JSON.stringify(has) !== JSON.stringify(options.map(([value, text, about = ""]) => [value, text, about]))) {
+    const all = options.map(([value, text, about = ""]) => {
+      const option = create("option", "", text);
+      option.value = value;
+      option.title = about;
+      return option;
+    });
+    select.replaceChildren(...all);
+  }
+  select.value = value;
 }
 
 /** Asks the reader for a file. */

@@ -1,6 +1,7 @@
-// The menu of a view's files, and the lists from which a reader chooses one of several values.
+// The menu of a view's files.
 
-import { byId, create } from "../elements";
+import { byId } from "../elements";
+import { choice } from "./controls";
 import type { Tell } from "./memory";
 
 /** A file as the menu calls it, and what fetches it. */
@@ -30,18 +31,4 @@ export function exportMenu(files: File[], tell: Tell): HTMLElement {
   const select = menu.querySelector("select")!;
   select.className = "export";
   return menu;
-}
-
-export function choice(title: string, options: [string, string][], value: string, set: (value: string) => void) {
-  const label = create("label", "", `${title} `);
-  const select = create("select");
-  for (const [name, text] of options) {
-    const option = create("option", "", text);
-    option.value = name;
-    select.append(option);
-  }
-  select.value = value;
-  select.addEventListener("change", () => set(select.value));
-  label.append(select);
-  return label;
 }

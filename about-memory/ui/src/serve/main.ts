@@ -2,6 +2,7 @@
 
 import { byId, create } from "../elements";
 import { Api, type Job, type State, takeToken } from "./api";
+import { follow } from "./events";
 import { memoryPage, type Page } from "./memory";
 import { processesPage } from "./processes";
 import { reportPage } from "./report";
@@ -21,6 +22,8 @@ let state: State = {
   version: "",
   system: "",
   readOnly: true,
+  anonymize: false,
+  server: 0,
   snapshots: [],
   reports: [],
   stacks: [],
@@ -84,7 +87,7 @@ function show() {
   const [kind] = route.parts;
   const own = ownSnapshots();
   const now = key();
-  if (now === shown) return;
+  if (now === shown) return page?.renew?.(state);
   shown = now;
   page?.close();
   page = null;
@@ -101,7 +104,7 @@ function show() {
   else if (kind === "memory" || kind === "diff" || kind === "generations") page = memoryPage(main, api, state, route, tell);
   else if (kind === "report") page = reportPage(main, api, state, route, tell);
   else if (kind === "stacks") page = stacksPage(main, api, state, route, tell);
-  else if (kind === "series") page = seriesPage(main, api, route, tell);
+  else if (kind === "series") page = seriesPage(main, api, state, route, tell);
   else if (isProcesses) page = processesPage(main, api, state, tell);
   else main.replaceChildren(create("p", "empty", "There is no such page. Choose one on the left."));
 }
@@ -154,18 +157,22 @@ async function refresh() {
   document.documentElement.dataset.state = "ready";
 }
 
+/** What changes the lists of the page. */
+const CHANGES = ["snapshot", "list"];
+
 /** Follows the server's events for ever. */
-async function follow() {
+async function live() {
   for (;;) {
     try {
       await refresh();
       let changes = Promise.resolve();
-      await api.events(state.seq, (name, data) => {
+      const take = (name: string, data: unknown) => {
         if (name === "jobs") showJobs(data as Job[]);
-        else if (name === "reset" || (data as { subject: string }).subject === "snapshot") {
+        else if (name === "reset" || CHANGES.includes((data as { subject: string }).subject)) {
           changes = changes.then(refresh).catch(() => {});
         }
-      });
+      };
+      await follow(api, state.server, () => state.seq, take, refresh);
       tell("The server has ended.", true);
     } catch (error) {
       tell(token ? `The server does not answer: ${(error as Error).message}` : NO_TOKEN, true);
@@ -214,4 +221,4 @@ addEventListener("hashchange", () => {
   }
   if (["report", "stacks"].includes(readRoute().parts[0])) void refresh().catch((error: Error) => tell(error.message, true));
 });
-void follow();
+void live();

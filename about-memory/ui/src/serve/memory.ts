@@ -3,8 +3,8 @@
 
 import { create } from "../elements";
 import type { Api, Display, State } from "./api";
-import { check, field } from "./controls";
-import { choice, exportMenu, type File } from "./export_menu";
+import { button, check, choice, field, type Option } from "./controls";
+import { exportMenu, type File } from "./export_menu";
 import { MapView } from "./map";
 import { Opened } from "./opened";
 import { PathsPane } from "./paths";
@@ -12,7 +12,7 @@ import { changed, link, readRoute, type Route } from "./route";
 import { Table } from "./table";
 import { TypesView } from "./types";
 
-const GROUPS: [string, string][] = [
+const GROUPS: Option[] = [
   ["type", "Type"],
   ["stack", "Call Stack"],
   ["objectClass", "Class"],
@@ -23,7 +23,7 @@ const GROUPS: [string, string][] = [
 /** The type of a node, as the server names nodes by itself. */
 const LABEL =
   '{"by":"coarseType","objects":{"by":"objectClass","then":{"by":"count","count":true,"bytes":true},"other":{"by":"count","count":true,"bytes":true}},"strings":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"scripts":{"by":"internalType","then":{"by":"filename","then":{"by":"count","count":true,"bytes":true},"noFilename":{"by":"count","count":true,"bytes":true}}},"other":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"domNode":{"by":"descriptiveType","then":{"by":"count","count":true,"bytes":true}}}';
-const LABELS: [string, string][] = [
+const LABELS: Option[] = [
   ["", "Type"],
   [`{"by":"allocationStack","then":${LABEL},"noStack":${LABEL}}`, "Call Stack"],
 ];
@@ -39,6 +39,8 @@ const VIEWS: [string, string][] = [
 ];
 /** The view of a snapshot with typed blocks. */
 const TYPES: [string, string] = ["types", "Types"];
+/** The levels of dominators that are open at first: as in Firefox three, of which the root is the first. */
+const DEPTH = 2;
 /** What the page says while it waits for a view. */
 const BUSY: Record<string, string> = {
   census: "Generating aggregate report…",
@@ -54,6 +56,8 @@ const BUSY: Record<string, string> = {
 
 export interface Page {
   close(): void;
+  /** The server has other snapshots, reports or stacks. */
+  renew?(state: State): void;
 }
 
 export type Tell = (text: string, isError: boolean) => void;
@@ -70,33 +74,40 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
   const invert = (query.get("invert") ?? (by === "type" ? "1" : "0")) === "1";
   const filter = query.get("filter") ?? "";
   const names = query.get("label") ?? "";
-  const opened = new Opened(query);
+  // Those that a filter keeps are open, and so are the first levels of dominators.
+  const depth = view === "dominators" ? DEPTH : 0;
+  const opened = new Opened(query, filter !== "" || depth > 0);
   const go = (changes: Record<string, string>) => location.replace(changed(readRoute(), { ...opened.address, ...changes }));
   /** The same rows of other snapshots stay open. */
   const kept = () => ({ ...Object.fromEntries(readRoute().query), ...opened.address });
   const bar = create("div", "bar");
   main.replaceChildren(bar);
-  if (isDiff) {
-    bar.append(create("strong", "", `From snapshot ${first} to snapshot ${second}`));
-    const swap = create("button", "", "Swap");
-    swap.type = "button";
-    swap.addEventListener("click", () => (location.hash = link(["diff", second, first], kept())));
-    bar.append(swap);
-  } else if (generations.length) {
-    bar.append(create("strong", "", "Growth from the first snapshot to the last"));
-    const swap = create("button", "", "Swap");
-    swap.type = "button";
-    swap.addEventListener("click", () => (location.hash = link(["generations", ...[...generations].reverse()], kept())));
-    bar.append(swap, ...state.snapshots.filter(({ state }) => state === "read").map(({ id, title }) => {
+  /** The snapshots that may stand side by side. */
+  const sides = create("span", "sides");
+  const drawSides = ({ snapshots }: State) => {
+    const read = snapshots.filter(({ state }) => state === "read");
+    const boxes = new Map([...sides.querySelectorAll("label")].map((label) => [Number(label.dataset.snapshot), label]));
+    for (const [id, label] of boxes) if (!read.some((snapshot) => snapshot.id === id)) label.remove();
+    // Numbers only grow, so new ones come last.
+    sides.append(...read.filter(({ id }) => !boxes.has(id)).map(({ id, title }) => {
       const chosen = generations.includes(id);
       const label = check(`${id}. ${title}`, chosen, () => {
         const next = chosen ? generations.filter((other) => other !== id) : [...generations, id];
         location.hash = link(["generations", ...next], kept());
       });
+      label.dataset.snapshot = String(id);
       // One snapshot stays.
       label.querySelector("input")!.disabled = chosen && generations.length === 1;
       return label;
     }));
+  };
+  if (isDiff) {
+    bar.append(create("strong", "", `From snapshot ${first} to snapshot ${second}`));
+    bar.append(button("Swap", () => (location.hash = link(["diff", second, first], kept()))));
+  } else if (generations.length) {
+    bar.append(create("strong", "", "Growth from the first snapshot to the last"));
+    bar.append(button("Swap", () => (location.hash = link(["generations", ...[...generations].reverse()], kept()))), sides);
+    drawSides(state);
   } else {
     const tabs = create("span", "tabs");
     const views = state.types.includes(first) ? [TYPES, ...VIEWS] : VIEWS;
@@ -112,17 +123,17 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
   const others = { open: "", all: "", closed: "", at: "" };
   if (hasGroups) {
     const displays = view === "treemap" ? state.displays["tree-map"] : state.displays.census;
-    bar.append(...breakdown("Group by", GROUPS, displays, by, (value, inverted) => go({ by: value, invert: inverted, ...others })));
+    bar.append(...breakdown("Group by", GROUPS, displays, [by, invert], (value, inverted) => go({ by: value, invert: inverted, ...others })));
   }
   if (hasGroups && view !== "treemap") {
     bar.append(check("Invert tree", invert, (value) => go({ invert: value ? "1" : "0", ...others })));
   }
   if (view !== "suspects" && view !== "search" && view !== "types") {
-    bar.append(field("Filter", filter, (value) => go({ filter: value, at: "" })));
+    bar.append(field("Filter", filter, (value) => go({ filter: value, at: "" }), { isNew: true }));
   }
-  if (view === "search") bar.append(field("Name or id", query.get("q") ?? "", (value) => go({ q: value, at: "" })));
+  if (view === "search") bar.append(field("Name or id", query.get("q") ?? "", (value) => go({ q: value, at: "" }), { isNew: true }));
   if (["dominators", "suspects", "search", "individuals"].includes(view)) {
-    bar.append(...breakdown("Label by", LABELS, state.displays.label, names, (value) => go({ label: value })));
+    bar.append(...breakdown("Label by", LABELS, state.displays.label, [names, null], (value) => go({ label: value })));
   }
   if (view === "individuals") bar.append(...ofGroup(route, first));
 
@@ -151,11 +162,10 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
   bar.append(exports(api, question, isDiff || generations.length ? null : first, tell));
   if (view === "treemap") {
     const choose = (name: string) => (location.hash = link(["memory", first, "census"], { by, filter: name }));
-    const map = new MapView(api, question, choose, tell);
+    const map = new MapView(api, question, choose, tell, BUSY[view]);
     const fill = create("div", "fill");
     fill.append(map.element);
     main.append(fill);
-    tell(BUSY[view], false);
     return map;
   }
   if (view === "search" && !query.get("q")) {
@@ -167,7 +177,7 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
   const paths = isOfNodes ? new PathsPane(api, first) : null;
   const column = query.get("sort");
   const ascending = query.get("asc") === "1";
-  const sides = isDiff ? [first, second] : generations.length ? generations : [first];
+  const all = isDiff ? [first, second] : generations.length ? generations : [first];
   const table = new Table(api, {
     query: question,
     isOfNodes,
@@ -175,6 +185,7 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
     heads: Object.fromEntries(generations.map((id, place) => [`in-${place}`, `Snapshot ${id}`])),
     label: isOfNodes ? "Nodes" : "Groups",
     names,
+    depth,
     sort: column ? { column, ascending } : null,
     onSort: (next) => go({ sort: next, asc: next === column && !ascending ? "1" : "", at: "" }),
     ...(paths ? { onFocus: (row) => paths.show(row.id) } : {}),
@@ -182,10 +193,10 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
       ? {
           // Of several sides the last comes first.
           onBehind: (row) => {
-            const of = sides.length > 1 ? { of: sides.join(".") } : {};
+            const of = all.length > 1 ? { of: all.join(".") } : {};
             const from = changed(readRoute(), opened.address).slice(2);
             const group = { by, invert: invert ? "1" : "0", group: String(row.id), name: row.name.join(" › "), from };
-            location.hash = link(["memory", sides[sides.length - 1], "individuals"], { ...group, ...of });
+            location.hash = link(["memory", all[all.length - 1], "individuals"], { ...group, ...of });
           },
         }
       : {}),
@@ -207,6 +218,7 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
   if (paths) main.append(paths.splitter, paths.element);
   if (!bar.contains(document.activeElement)) table.focus();
   return {
+    ...(generations.length ? { renew: drawSides } : {}),
     close() {
       opened.close();
       table.close();
@@ -234,18 +246,22 @@ function ofGroup({ query }: Route, snapshot: number): HTMLElement[] {
   return [create("strong", "", `⁂ Nodes of the group ${name ?? ""}`), tabs, back];
 }
 
-/** The choice of a breakdown: one of the page's, one of the user's, or one that the reader writes. */
+/**
+ * The choice of a breakdown: one of the page's, one of the user's, or one that the reader writes. Two of the user's may have one
+ * breakdown, of which one is turned around.
+ */
 function breakdown(
   title: string,
-  known: [string, string][],
+  known: Option[],
   own: Record<string, Display>,
-  value: string,
+  [value, invert]: [string, boolean | null],
   set: (value: string, inverted: string) => void,
 ): HTMLElement[] {
-  const ofUser = Object.values(own ?? {}).map((display): [string, string] => [JSON.stringify(display.breakdown), display.displayName]);
-  const inverted = new Map(Object.values(own ?? {}).map((display) => [JSON.stringify(display.breakdown), display.inverted ? "1" : "0"]));
-  const all = [...known, ...ofUser];
-  const isWritten = !all.some(([name]) => name === value);
+  const ofUser = new Map(Object.entries(own ?? {}).map(([name, display]) => [`display:${name}`, display]));
+  const same = [...ofUser].filter(([, { breakdown }]) => JSON.stringify(breakdown) === value);
+  const chosen = same.find(([, { inverted }]) => invert === null || inverted === invert) ?? same[0];
+  const all: Option[] = [...known, ...[...ofUser].map(([name, { displayName, tooltip }]): Option => [name, displayName, tooltip])];
+  const isWritten = !chosen && !known.some(([name]) => name === value);
   const input = create("input", "breakdown");
   input.value = isWritten ? value : "";
   input.hidden = !isWritten;
@@ -253,11 +269,14 @@ function breakdown(
   input.spellcheck = false;
   input.setAttribute("aria-label", `${title}: breakdown as JSON`);
   input.addEventListener("change", () => input.value && set(input.value, "0"));
-  const menu = choice(title, [...all, [OWN, "own …"]], isWritten ? OWN : value, (next) => {
-    if (next !== OWN) return set(next, inverted.get(next) ?? "");
+  const menu = choice(title, [...all, [OWN, "own …"]], isWritten ? OWN : (chosen?.[0] ?? value), (next) => {
+    const display = ofUser.get(next);
+    if (display) return set(JSON.stringify(display.breakdown), display.inverted ? "1" : "0");
+    if (next !== OWN) return set(next, "");
     input.hidden = false;
     input.focus();
   });
+  menu.title = chosen?.[1].tooltip ?? "";
   return [menu, input];
 }
 

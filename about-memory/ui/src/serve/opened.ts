@@ -18,15 +18,17 @@ export class Opened {
   private readonly all: Set<number>;
   /** Those that are closed although they would open by themselves. */
   private readonly closed: Set<number>;
-  private readonly isFiltered: boolean;
   private row: number;
   private timer = 0;
 
-  constructor(query: URLSearchParams) {
+  /** `byThemselves`: whether rows open by themselves. */
+  constructor(
+    query: URLSearchParams,
+    private readonly byThemselves: boolean,
+  ) {
     this.open = read(query.get("open"));
     this.all = read(query.get("all"));
     this.closed = read(query.get("closed"));
-    this.isFiltered = query.get("filter") !== null;
     this.row = Math.max(0, Number(query.get("at")) || 0);
   }
 
@@ -52,7 +54,7 @@ export class Opened {
       this.open.add(id);
       this.closed.delete(id);
     } else {
-      const byItself = !this.open.delete(id) || this.all.size > 0 || this.isFiltered;
+      const byItself = !this.open.delete(id) || this.all.size > 0 || this.byThemselves;
       if (!this.all.delete(id) && byItself) this.closed.add(id);
     }
     this.later();

@@ -21,6 +21,8 @@ interface Process {
   requests?: string[];
   /** Whether it records its call stacks since a page asked for it. */
   recording?: boolean;
+  /** Why its recording could not be opened. */
+  unopened?: string | null;
   resident: number | null;
   heap: number | null;
   /** What no reporter claims, and all of explicit, as the latest measurement has them. */
@@ -81,7 +83,7 @@ class ProcessesPage implements Page {
   constructor(
     private readonly main: HTMLElement,
     private readonly api: Api,
-    private readonly state: State,
+    private state: State,
     private readonly tell: Tell,
   ) {}
 
@@ -147,7 +149,8 @@ class ProcessesPage implements Page {
       all.push(this.button("Stacks", `Took the stacks of ${name}`, stacks));
       all.push(this.button("Save DMD output", `Saved DMD's output of ${name}`, () => api.download(`${of}/dmd-dump`, {})));
     }
-    if (can("dmd-track")) all.push(this.recording(process, post));
+    if (can("dmd-track") && !process.unopened) all.push(this.recording(process, post));
+    all.push(...this.ofUnopened(process));
     return all;
   }
 
@@ -163,6 +166,38 @@ class ProcessesPage implements Page {
     });
     label.className = process.recording ? "recording on" : "recording";
     return label;
+  }
+
+  /** The check box of private names. The server may leave them out in any case. */
+  private anonymizing(): HTMLElement {
+    const always = this.state.anonymize;
+    const label = check("anonymize", anonymize || always, (on) => (anonymize = on));
+    label.querySelector("input")!.disabled = always;
+    if (always) label.title = "The server was started with --anonymize";
+    return label;
+  }
+
+  /** What is left to do with a recording that could not be opened. */
+  private ofUnopened({ pid, name, unopened }: Process): HTMLElement[] {
+    if (!unopened || this.state.readOnly) return [];
+    const of = `processes/${pid}`;
+    const stacks = async () => (location.hash = link(["stacks", (await this.api.post<{ stacks: number }>(`${of}/stop`, {})).stacks]));
+    const discard = () => this.api.post(`${of}/discard`, {}).then(() => this.again());
+    const remove = this.button("Discard recording", `Discarded the recording of process ${pid}`, discard);
+    remove.title = `Removes the file. What ${name ?? "the process"} allocated while it was recorded is lost; save the recording first if you need it`;
+    return [
+      create("span", "error", `Its recording cannot be opened: ${unopened}`),
+      this.button("Open again", `Recorded process ${pid}`, stacks),
+      this.button("Save recording", `Saved the recording of process ${pid}`, () => this.api.download(`${of}/recording`)),
+      remove,
+    ];
+  }
+
+  renew(state: State) {
+    const hasChanged = state.anonymize !== this.state.anonymize || state.readOnly !== this.state.readOnly;
+    this.state = state;
+    if (hasChanged) this.again();
+    else this.counts.textContent = this.countsText();
   }
 
   private again() {
@@ -195,7 +230,7 @@ class ProcessesPage implements Page {
 
   private draw(processes: Process[]) {
     this.shown = processes;
-    const now = JSON.stringify(processes.map(({ pid, name, error, requests, recording }) => [pid, name, error, requests, recording]));
+    const now = JSON.stringify(processes.map(({ pid, name, error, requests, recording, unopened }) => [pid, name, error, requests, recording, unopened]));
     // The same processes keep their rows, so that no button moves under the mouse.
     if (now !== this.known) {
       this.known = now;
@@ -229,7 +264,7 @@ class ProcessesPage implements Page {
     const bar = create("div", "bar");
     bar.append(
       ...this.ofChosen(),
-      check("anonymize", anonymize, (on) => (anonymize = on)),
+      this.anonymizing(),
       check("verbose", verbose, (on) => (verbose = on)),
       exportMenu([["this list as a table (.tsv)", async () => this.api.save("processes.tsv", asTable(this.shown))]], this.tell),
     );
@@ -261,12 +296,20 @@ class ProcessesPage implements Page {
     else {
       last.append(create("span", "error", process.error));
       const post = (action: string) => () => this.api.post<{ stacks: number }>(`processes/${pid}/${action}`, {});
-      if (process.recording && !this.state.readOnly) last.append(this.recording(process, post));
+      if (process.unopened) last.append(...this.ofUnopened(process));
+      else if (process.recording && !this.state.readOnly) last.append(this.recording(process, post));
     }
     const name = create("td", "", process.name ?? "?");
     name.title = process.exe ?? "";
     row.append(choose, name, create("td", "number", String(pid)), of, resident, lately, heap, unclassified, last);
     return row;
+  }
+
+  private readonly counts = create("li");
+
+  private countsText(): string {
+    const { snapshots, reports, stacks, cache } = this.state;
+    return `${snapshots.length} heap snapshots, ${reports.length} reports, ${stacks.length} stacks; ${bytes(cache)} of results in the cache`;
   }
 
   /** What one needs to know when something does not work. */
@@ -276,7 +319,6 @@ class ProcessesPage implements Page {
     const list = create("ul");
     const lines = [
       `about-memory ${state.version} on ${state.system}${state.readOnly ? ", read-only" : ""}`,
-      `${state.snapshots.length} heap snapshots, ${state.reports.length} reports, ${state.stacks.length} stacks; ${bytes(state.cache)} of results in the cache`,
       ...this.shown.map(({ pid, name, error, requests }) => `process ${pid} (${name ?? "?"}): ${error ?? `answers report, minimize, amounts${requests?.length ? `, ${requests.join(", ")}` : ""}`}`),
       "no button “Take snapshot”: the program has to call heap_graph::answer_snapshots",
       "no button “Collect garbage”: the program has to call memory_reporter::live::answer_collections",
@@ -284,7 +326,9 @@ class ProcessesPage implements Page {
       "no “Record call stacks”: DMD has to wait in the program (about-memory run --wait-for-track, dmd::Dmd::on_request)",
       "no button “Types”: the program runs under DMD and was built with debug = 2",
     ];
-    list.append(...lines.map((line) => create("li", "", line)));
+    this.counts.textContent = this.countsText();
+    const [first, ...rest] = lines.map((line) => create("li", "", line));
+    list.append(first, this.counts, ...rest);
     details.append(create("summary", "", "Troubleshooting information"), list);
     return details;
   }

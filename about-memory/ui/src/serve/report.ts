@@ -9,13 +9,14 @@ import type { View } from "../view";
 import { TreeView } from "../views/tree_view";
 import { TreemapView } from "../views/treemap_view";
 import type { Api, State } from "./api";
-import { check } from "./controls";
+import { button, check, choice, field, fillOptions, type Option } from "./controls";
 import { exportMenu, type File } from "./export_menu";
 import type { Page, Tell } from "./memory";
 import { reportFlame } from "./report_flame";
 import { changed, link, readRoute, replaceAddress, type Route } from "./route";
 
-const TYPING = 300;
+/** The address follows what the reader opens after this many milliseconds. */
+const RESTING = 300;
 /** A report that is followed is measured again this many milliseconds after the last answer. */
 const OFTEN = 1_000;
 /** Made once: to make one takes longer than to use it. */
@@ -63,7 +64,7 @@ class ReportPage implements Page {
   constructor(
     private readonly main: HTMLElement,
     private readonly api: Api,
-    private readonly state: State,
+    private state: State,
     private readonly route: Route,
     private readonly tell: Tell,
   ) {
@@ -99,8 +100,8 @@ class ReportPage implements Page {
   }
 
   /** Measures the same processes anew. */
-  private async measure(): Promise<number> {
-    const body = { pids: this.pids, anonymize: this.isAnonymized };
+  private async measure(mark = false): Promise<number> {
+    const body = { pids: this.pids, anonymize: this.isAnonymized, mark };
     return (await this.api.post<{ report: number }>("measure", body)).report;
   }
 
@@ -155,19 +156,20 @@ class ReportPage implements Page {
       if (view === this.shown) tab.setAttribute("aria-current", "page");
       tabs.append(tab);
     }
-    const filter = create("input");
-    filter.type = "search";
-    filter.id = "filter";
-    filter.placeholder = "part of a path";
-    filter.value = route.query.get("filter") ?? "";
-    filter.setAttribute("aria-label", "Filter");
-    const box = (id: string, title: string) => {
-      const label = check(title, route.query.get(id) === "1", () => update());
+    const filterLabel = field("Filter", route.query.get("filter") ?? "", () => update(), { hint: "part of a path" });
+    const filter = filterLabel.querySelector("input")!;
+    const box = (id: string, title: string, value: boolean) => {
+      const label = check(title, value, () => update());
       const input = label.querySelector("input")!;
       input.id = id;
       return { label, input };
     };
-    const [verbose, regex] = [box("verbose", "verbose"), box("regex", "regular expression")];
+    const is = (id: string) => route.query.get(id) === "1";
+    const [verbose, regex] = [box("verbose", "verbose", is("verbose")), box("regex", "regular expression", is("regex"))];
+    const tiny = box("hide-tiny", "hide tiny", route.query.get("tiny") !== "1");
+    tiny.label.title = "Group entries below 1% of their tree as (N tiny)";
+    const all = route.query.get("all");
+    if (all !== null) model.toggleAll(all === "1");
     model.toggled = opened(route);
     const index = new ProcessIndex(create("nav", "process-index"), model, (row) => {
       const tree = views[0] as TreeView;
@@ -175,23 +177,29 @@ class ReportPage implements Page {
       tree.element.focus();
     });
     const update = () => {
-      model.ask({ filter: filter.value, regex: regex.input.checked, verbose: verbose.input.checked, hideTiny: true });
+      model.ask({ filter: filter.value, regex: regex.input.checked, verbose: verbose.input.checked, hideTiny: tiny.input.checked });
       this.shown.update();
       if (model.filterError) this.tell(model.filterError, true);
       else if (byId("status").className) this.tell("", false);
       index.update();
       const on = (input: HTMLInputElement) => (input.checked ? "1" : "");
       const now = { filter: filter.value, verbose: on(verbose.input), regex: on(regex.input), live: this.live ? "1" : "" };
-      replaceAddress(changed(route, { ...now, open: written(model) }));
+      const shown = { tiny: tiny.input.checked ? "" : "1", all: model.all === null ? "" : model.all ? "1" : "0" };
+      replaceAddress(changed(route, { ...now, ...shown, open: written(model) }));
     };
+    const toggleAll = (open: boolean) => {
+      model.toggleAll(open);
+      update();
+    };
+    // The other views have nothing to open.
+    const ofTree = this.shown === views[0] ? [tiny.label, button("Expand all", () => toggleAll(true)), button("Collapse all", () => toggleAll(false))] : [];
     views[0].element.addEventListener("click", () => this.note());
     views[0].element.addEventListener("keydown", () => this.note());
-    let timer = 0;
-    filter.addEventListener("input", () => {
-      clearTimeout(timer);
-      timer = window.setTimeout(update, TYPING);
+    this.toStacks.addEventListener("change", () => {
+      location.hash = link(["stacks", this.toStacks.value], { reporter: (views[0] as TreeView).path });
     });
-    bar.append(tabs, filter, regex.label, verbose.label, ...this.ofProcess(update), ...this.comparison(), ...this.stacks(views), this.exports());
+    this.drawLists();
+    bar.append(tabs, filterLabel, regex.label, verbose.label, ...ofTree, ...this.ofProcess(update), this.since, this.toStacks, this.exports());
     const fill = create("div", "fill");
     fill.append(this.shown.element);
     const processes = model.data.processes.length > 1 && this.shown === views[0] ? [index.element] : [];
@@ -208,7 +216,7 @@ class ReportPage implements Page {
     clearTimeout(this.noting);
     this.noting = window.setTimeout(() => {
       if (!this.isClosed) replaceAddress(changed(readRoute(), { open: written(this.model) }));
-    }, TYPING);
+    }, RESTING);
   }
 
   /** What follows a process. */
@@ -228,13 +236,8 @@ class ReportPage implements Page {
     const label = create("label");
     label.title = "Measure again each second";
     label.append(live, " live");
-    const mark = create("button", "", "Mark");
-    mark.type = "button";
-    mark.title = "Measure now, and show what changes from now on";
-    mark.addEventListener("click", () =>
-      this.run(async () => this.follow({ against: String(await this.measure()) })),
-    );
-    return [label, mark];
+    const mark = () => this.run(async () => this.follow({ against: String(await this.measure(true)) }));
+    return [label, button("Mark", mark, "Measure now, and show what changes from now on")];
   }
 
   /** Follows the processes in this report, or in a new one if this one stays as it is. */
@@ -245,45 +248,31 @@ class ReportPage implements Page {
   }
 
   /** The choice of an earlier report. */
-  private comparison(): HTMLElement[] {
+  private readonly since = choice("Since", [], "", (against) => (location.hash = changed(readRoute(), { against })));
+  /** Leads from a path to the stacks of its blocks, in dumps of DMD. */
+  private readonly toStacks = create("select");
+
+  /** Other reports and stacks; what the reader has chosen stays. */
+  private drawLists() {
     const others = this.state.reports.filter(({ id }) => id !== this.id);
     const against = this.route.query.get("against") ?? "";
-    if (others.length === 0 && against === "") return [];
-    const select = create("select");
+    const select = this.since.querySelector("select")!;
     select.id = "against";
-    const add = (value: string, text: string) => {
-      const option = create("option", "", text);
-      option.value = value;
-      select.append(option);
-    };
-    add("", "nothing");
-    for (const { id, title } of others) add(String(id), `${id}. ${title}`);
-    if (against !== "" && !others.some(({ id }) => String(id) === against)) add(against, `the mark (${against})`);
-    select.value = against;
-    select.addEventListener("change", () => (location.hash = changed(this.route, { against: select.value })));
-    const label = create("label", "", "Since ");
-    label.append(select);
-    return [label];
+    const reports: Option[] = [["", "nothing"], ...others.map(({ id, title }): Option => [String(id), `${id}. ${title}`])];
+    if (against !== "" && !others.some(({ id }) => String(id) === against)) reports.push([against, `the mark (${against})`]);
+    fillOptions(select, reports, against);
+    this.since.hidden = reports.length === 1;
+    const { toStacks } = this;
+    toStacks.id = "to-stacks";
+    toStacks.setAttribute("aria-label", "Stacks of the chosen row");
+    toStacks.title = "The stacks that allocated what the chosen row reports";
+    fillOptions(toStacks, [["", "Stacks of the row …"], ...this.state.stacks.map(({ id, title }): Option => [String(id), `in ${id}. ${title}`])]);
+    toStacks.hidden = this.state.stacks.length === 0;
   }
 
-  /** Leads from a path to the stacks of its blocks, in dumps of DMD. */
-  private stacks(views: View[]): HTMLElement[] {
-    const { stacks } = this.state;
-    const tree = views.find((view) => view instanceof TreeView);
-    if (stacks.length === 0 || !tree) return [];
-    const select = create("select");
-    select.id = "to-stacks";
-    select.setAttribute("aria-label", "Stacks of the chosen row");
-    select.title = "The stacks that allocated what the chosen row reports";
-    const add = (value: string, text: string) => {
-      const option = create("option", "", text);
-      option.value = value;
-      select.append(option);
-    };
-    add("", "Stacks of the row …");
-    for (const { id, title } of stacks) add(String(id), `in ${id}. ${title}`);
-    select.addEventListener("change", () => (location.hash = link(["stacks", select.value], { reporter: tree.path })));
-    return [select];
+  renew(state: State) {
+    this.state = state;
+    this.drawLists();
   }
 
   /** What is shown, in the formats of other tools. */
@@ -296,6 +285,7 @@ class ReportPage implements Page {
     const files: File[] = [
       ["for Firefox and about-memory (.json.gz)", file("json")],
       ["the text of about:memory (.txt)", file("text")],
+      ["the text with exact bytes and all entries (.txt)", file("verbose")],
     ];
     if (!against) {
       files.push(["OpenMetrics (.om)", file("openmetrics")], ["metrics for Prometheus (.prom)", file("prometheus")]);

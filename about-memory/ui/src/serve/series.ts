@@ -1,82 +1,87 @@
 // Amounts over all reports of the list, as lines and as a table.
 
 import { create } from "../elements";
-import type { Api } from "./api";
-import { bytes, count } from "./format";
+import type { Api, State } from "./api";
+import { amountText, chart, type Line, type Report, type Taken } from "./chart";
+import { choice, field } from "./controls";
+import { count } from "./format";
 import { exportMenu, type File } from "./export_menu";
 import type { Page, Tell } from "./memory";
 import { changed, link, type Route } from "./route";
 
 interface Series {
-  reports: { id: number; title: string }[];
-  rows: { path: string; units: string; amounts: (number | null)[] }[];
+  reports: Report[];
+  rows: Line[];
+  taken: Taken[];
   leftOut: number;
 }
 
-const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 1000;
-const HEIGHT = 220;
 /** The rows that have lines: one for each class of the style. */
 const LINES = 6;
-const TYPING = 300;
 
-export function seriesPage(main: HTMLElement, api: Api, route: Route, tell: Tell): Page {
+export function seriesPage(main: HTMLElement, api: Api, state: State, route: Route, tell: Tell): Page {
   const request = new AbortController();
   const path = route.query.get("path") ?? "";
   const depth = route.query.get("depth") ?? "0";
   const bar = create("div", "bar");
   const go = (changes: Record<string, string>) => location.replace(changed(route, changes));
-  const input = create("input");
-  input.type = "search";
-  input.id = "filter";
-  input.value = path;
-  input.placeholder = "a path, such as explicit/cache";
-  let timer = 0;
-  input.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = window.setTimeout(() => go({ path: input.value }), TYPING);
-  });
-  const inLabel = create("label", "", "Path ");
-  inLabel.append(input);
-  const levels = create("select");
-  for (const level of ["0", "1", "2", "3"]) {
-    const option = create("option", "", level);
-    option.value = level;
-    levels.append(option);
-  }
-  levels.value = depth;
-  levels.addEventListener("change", () => go({ depth: levels.value }));
-  const ofLevels = create("label", "", "Levels below ");
-  ofLevels.append(levels);
   const file = (format: string) => () => api.download("series", { path, depth: Number(depth), format });
   const files: File[] = [
     ["all rows as a table (.tsv)", file("tsv")],
     ["counters for ui.perfetto.dev (.trace.json)", file("chrome-trace")],
   ];
-  bar.append(inLabel, ofLevels, exportMenu(files, tell));
+  bar.append(
+    field("Path", path, (path) => go({ path }), { isNew: true, hint: "a path, such as explicit/cache" }),
+    choice("Levels below", ["0", "1", "2", "3"].map((level) => [level, level]), depth, (depth) => go({ depth })),
+    exportMenu(files, tell),
+  );
   const body = create("div", "series");
   body.tabIndex = 0;
   body.setAttribute("role", "region");
   body.setAttribute("aria-label", "Amounts over the reports");
   main.replaceChildren(bar, body);
-  const load = async () => {
-    const series = await api.post<Series>("series", { path, depth: Number(depth) }, request.signal);
-    show(body, series, tell);
+  let series: Series | null = null;
+  let width = 0;
+  const draw = () => {
+    if (series && width > 0) show(body, series, width, tell);
   };
-  load().catch((error: Error) => !request.signal.aborted && tell(error.message, true));
-  if (path !== "") input.focus();
+  const observer = new ResizeObserver(() => {
+    // Without the padding, and without room that a scroll bar may take.
+    const now = body.clientWidth - 24;
+    if (now === width) return;
+    width = now;
+    draw();
+  });
+  observer.observe(body);
+  let turn = 0;
+  const load = async () => {
+    const own = ++turn;
+    const next = await api.post<Series>("series", { path, depth: Number(depth) }, request.signal);
+    if (own !== turn) return;
+    series = next;
+    draw();
+  };
+  const ask = () => void load().catch((error: Error) => !request.signal.aborted && tell(error.message, true));
+  ask();
+  /** What there is to show; a report that another page makes is one more column. */
+  const listed = ({ reports, stacks, snapshots }: State) => JSON.stringify([reports, stacks, snapshots].map((all) => all.map(({ id }) => id)));
+  let known = listed(state);
   return {
+    renew(state) {
+      if (listed(state) === known) return;
+      known = listed(state);
+      ask();
+    },
     close() {
-      clearTimeout(timer);
+      observer.disconnect();
       request.abort();
     },
   };
 }
 
-const text = (amount: number | null, units: string) =>
-  amount === null ? "" : units === "BYTES" ? bytes(amount) : count(amount);
+const text = (amount: number | null, units: string) => (amount === null ? "" : amountText(amount, units));
 
-function show(body: HTMLElement, { reports, rows, leftOut }: Series, tell: Tell) {
+function show(body: HTMLElement, { reports, rows, taken, leftOut }: Series, width: number, tell: Tell) {
   if (rows.length === 0) {
     body.replaceChildren(create("p", "empty", "No report has this path."));
     return tell("", false);
@@ -119,29 +124,12 @@ function show(body: HTMLElement, { reports, rows, leftOut }: Series, tell: Tell)
     line.append(create("td", `number ${growth > 0 ? "grow" : growth < 0 ? "shrink" : ""}`, sign + text(growth, row.units)));
     table.append(line);
   }
-  body.replaceChildren(chart(drawn, reports.length), table);
+  const { activeElement } = document;
+  const focused = activeElement && body.contains(activeElement) ? activeElement.getAttribute("href") : null;
+  const { scrollTop, scrollLeft } = body;
+  body.replaceChildren(chart(drawn, reports, taken, width), table);
+  body.scrollTo(scrollLeft, scrollTop);
+  if (focused !== null) [...body.querySelectorAll<HTMLElement>("a")].find((one) => one.getAttribute("href") === focused)?.focus({ preventScroll: true });
   tell(`${count(rows.length)} rows${leftOut > 0 ? `, ${count(leftOut)} small ones left out` : ""}`, false);
   document.documentElement.dataset.rows = String(rows.length);
-}
-
-function chart(rows: Series["rows"], reports: number): SVGElement {
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
-  // The drawing has the width of the page; its lines keep their own.
-  svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", `Lines of ${rows.map(({ path }) => path).join(", ")}; the table has the amounts.`);
-  const most = Math.max(1, ...rows.flatMap(({ amounts }) => amounts.map((amount) => amount ?? 0)));
-  rows.forEach(({ amounts }, at) => {
-    const line = document.createElementNS(SVG, "polyline");
-    const points = amounts.flatMap((amount, report) => {
-      if (amount === null) return [];
-      const x = reports === 1 ? WIDTH / 2 : 4 + (report * (WIDTH - 8)) / (reports - 1);
-      return [`${x.toFixed(1)},${(HEIGHT - 4 - (amount / most) * (HEIGHT - 8)).toFixed(1)}`];
-    });
-    line.setAttribute("points", points.join(" "));
-    line.setAttribute("class", `s${at}`);
-    svg.append(line);
-  });
-  return svg;
 }

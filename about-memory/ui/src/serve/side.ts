@@ -71,7 +71,9 @@ export class Side {
     if (state.stacks.length > 0) parts.push(...listOf("Stacks", "stacks", state.stacks));
     const { activeElement } = document;
     const focused = activeElement && this.element.contains(activeElement) ? keyOf(activeElement) : null;
+    const { scrollTop } = this.element;
     this.element.replaceChildren(...parts);
+    this.element.scrollTop = scrollTop;
     if (focused === null) return;
     const same = [...this.element.querySelectorAll<HTMLElement>("a, button")].find((element) => keyOf(element) === focused);
     same?.focus({ preventScroll: true });

@@ -7,13 +7,12 @@ import { Model } from "../model";
 import type { View } from "../view";
 import { FlameView } from "../views/flame_view";
 import type { Api, State } from "./api";
-import { choice, exportMenu, type File } from "./export_menu";
+import { exportMenu, type File } from "./export_menu";
 import type { Page, Tell } from "./memory";
-import { button, check } from "./controls";
+import { button, check, choice, field, fillOptions, type Option } from "./controls";
 import { changed, link, replaceAddress, type Route } from "./route";
 import { SuggestionsPane } from "./suggestions";
 
-const TYPING = 300;
 const FORMATS: [string, string][] = [
   ["pprof", "pprof (.pb.gz)"],
   ["speedscope", "speedscope (.speedscope.json)"],
@@ -22,24 +21,31 @@ const FORMATS: [string, string][] = [
   ["firefox-profiler", "the Firefox Profiler (.profile.json)"],
   ["folded", "folded stacks (.folded)"],
 ];
+const TICKET = "an address for go tool pprof, once";
 /** The formats that have what was allocated beside what lives. */
 const HISTORIES = ["pprof", "heaptrack", "dhat"];
 
 export function stacksPage(main: HTMLElement, api: Api, state: State, route: Route, tell: Tell): Page {
   let isClosed = false;
+  let renew: ((state: State) => void) | undefined;
   main.replaceChildren(create("p", "empty", "Loading …"));
   const load = async () => {
     const data = decode(await api.bytes(`stacks/${Number(route.parts[1])}`));
-    if (!isClosed) show(main, api, state, route, new Model(data), tell);
+    if (!isClosed) renew = show(main, api, state, route, new Model(data), tell);
   };
   load().catch((error: Error) => !isClosed && tell(error.message, true));
   return {
+    renew(next) {
+      state = next;
+      renew?.(next);
+    },
     close() {
       isClosed = true;
     },
   };
 }
 
+/** Shows the stacks; returns what shows other lists of the server. */
 function show(main: HTMLElement, api: Api, state: State, route: Route, model: Model, tell: Tell) {
   // The views replace the data of the model.
   const { flame, heapView } = model.data;
@@ -47,7 +53,10 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
   const heap = heapView && new HeapViews(heapView, model, () => update());
   const views: View[] = heap ? heap.views : flame ? [new FlameView(flame, model)] : [];
   let shown = views.find((view) => view.id === values.view) ?? views[0];
-  if (!shown) return tell("There are no stacks in this file.", true);
+  if (!shown) {
+    tell("There are no stacks in this file.", true);
+    return;
+  }
   let suggestions: SuggestionsPane | null = null;
   const fill = create("div", "fill");
   const tabs = create("span", "tabs");
@@ -62,12 +71,8 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
     return tab;
   });
   tabs.append(...buttons);
-  const filter = create("input");
-  filter.type = "search";
-  filter.id = "filter";
-  filter.placeholder = "part of a name";
-  filter.value = values.filter ?? "";
-  filter.setAttribute("aria-label", "Filter");
+  const filterLabel = field("Filter", values.filter ?? "", () => update(), { hint: "part of a name" });
+  const filter = filterLabel.querySelector("input")!;
   const update = () => {
     model.ask({ filter: filter.value, regex: false, verbose: false, hideTiny: true });
     views.forEach((view, at) => {
@@ -79,14 +84,10 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
     const suggest = suggestions ? "1" : "";
     replaceAddress(changed(route, { ...heap?.address, view: shown.id, filter: filter.value, suggest }));
   };
-  let timer = 0;
-  filter.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = window.setTimeout(update, TYPING);
-  });
   const bar = create("div", "bar");
-  bar.append(tabs, filter);
-  if (heap && state.types.length > 0) bar.append(objects(heap, state, tell));
+  bar.append(tabs, filterLabel);
+  const toObjects = heap && objects(heap, () => state, tell);
+  if (toObjects) bar.append(toObjects);
   const id = Number(route.parts[1]);
   if (state.stacks.find((stacks) => stacks.id === id)?.files) {
     const file = ([format, title]: [string, string]): File => [
@@ -99,7 +100,7 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
         await api.download(`stacks/${id}/export`, { format, ...heap?.window });
       },
     ];
-    bar.append(exportMenu(FORMATS.map(file), tell));
+    bar.append(exportMenu([...FORMATS.map(file), [TICKET, () => ticket(api, id, heap, tell)]], tell));
   }
   main.replaceChildren(bar, ...(heap ? [heap.above] : []), fill);
   /** Shows what to report, beside the row that the reader has chosen. */
@@ -109,21 +110,25 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
     if (suggestions) main.append(suggestions.element);
     update();
   };
-  const earlier = state.stacks.filter((other) => other.blocks && other.id !== id);
   const hasBlocks = state.stacks.find((stacks) => stacks.id === id)?.blocks ?? false;
-  if (hasBlocks && earlier.length > 0) {
-    const names = earlier.map(({ id, title }): [string, string] => [String(id), `${id}. ${title}`]);
-    const compare = async (before: string) => {
-      tell("Computing difference…", false);
-      const { stacks } = await api.post<{ stacks: number }>("stacks/compare", { before: Number(before), after: id });
-      location.hash = link(["stacks", stacks]);
-    };
-    const menu = choice("Since", [["", "nothing"], ...names], "", (before) => {
-      if (before) compare(before).catch((error: Error) => tell(error.message, true));
-    });
-    menu.querySelector("select")!.id = "since";
-    bar.append(menu);
-  }
+  const compare = async (before: string) => {
+    tell("Computing difference…", false);
+    const { stacks } = await api.post<{ stacks: number }>("stacks/compare", { before: Number(before), after: id });
+    location.hash = link(["stacks", stacks]);
+  };
+  const since = choice("Since", [], "", (before) => {
+    if (before) compare(before).catch((error: Error) => tell(error.message, true));
+  });
+  const select = since.querySelector("select")!;
+  select.id = "since";
+  bar.append(since);
+  const drawLists = () => {
+    const others = state.stacks.filter((other) => other.blocks && other.id !== id);
+    fillOptions(select, [["", "nothing"], ...others.map(({ id, title }): Option => [String(id), `${id}. ${title}`])]);
+    since.hidden = !hasBlocks || others.length === 0;
+    if (toObjects) toObjects.hidden = state.types.length === 0;
+  };
+  drawLists();
   if (heap && hasBlocks && heapView?.kinds) {
     bar.append(check("suggest reporters", values.suggest === "1", suggest));
     for (const event of ["click", "keydown"]) heap.table.element.addEventListener(event, () => suggestions?.update());
@@ -134,15 +139,28 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
   tell("", false);
   document.documentElement.dataset.stacks = route.parts[1];
   (shown.focused ?? shown.element).focus();
+  return (next: State) => {
+    state = next;
+    drawLists();
+  };
+}
+
+/** Makes an address of the stacks for a program that cannot send the token, and puts it into the clipboard. */
+async function ticket(api: Api, id: number, heap: HeapViews | null | undefined, tell: Tell) {
+  const { path } = await api.post<{ path: string }>(`stacks/${id}/ticket`, { format: "pprof", ...heap?.window });
+  const command = `go tool pprof ${location.origin}${path}`;
+  // A browser may keep the clipboard to itself; the status has the command in any case.
+  const copied = await navigator.clipboard?.writeText(command).then(() => true, () => false);
+  tell(`${copied ? "In the clipboard: " : ""}${command} (once, within a minute)`, false);
 }
 
 /** Leads from a type to its blocks in a heap snapshot with types: the newest one. */
-function objects(heap: HeapViews, state: State, tell: Tell): HTMLElement {
+function objects(heap: HeapViews, state: () => State, tell: Tell): HTMLElement {
   const title = "The blocks of the chosen type in the newest heap snapshot with types: who keeps them alive";
   const go = () => {
     const row = heap.table.row;
     if (row?.by !== "type") return tell("Choose a row of the table by type first.", true);
-    const newest = Math.max(...state.types);
+    const newest = Math.max(...state().types);
     location.hash = link(["memory", newest, "census"], { by: "type", filter: row.name });
   };
   return button("Objects", go, title);

@@ -3,12 +3,15 @@
 import { create } from "../elements";
 import { VirtualList } from "../virtual_list";
 import type { Api } from "./api";
+import { retry } from "./controls";
 import { bytes, count, percent } from "./format";
 import { Opened } from "./opened";
 
 export interface Row {
   id: number;
   level: number;
+  /** The place of the row around it; it may be in no window that the page has. */
+  parent: number | null;
   name: string[];
   numbers: number[];
   children: number;
@@ -36,6 +39,8 @@ export interface TableOptions {
   label: string;
   /** The breakdown that names nodes. */
   names: string;
+  /** The levels that open by themselves. */
+  depth: number;
   sort: { column: string; ascending: boolean } | null;
   onSort: (column: string) => void;
   onFocus?: (row: Row) => void;
@@ -124,8 +129,8 @@ export class Table {
     const request = new AbortController();
     this.asked.set(start, request);
     try {
-      const { query, sort, names, opened } = this.options;
-      const rows = { start, count: WINDOW, ...opened.rows, ...(sort ? { sort } : {}), ...(names ? { label: names } : {}) };
+      const { query, sort, names, opened, depth } = this.options;
+      const rows = { start, count: WINDOW, depth, ...opened.rows, ...(sort ? { sort } : {}), ...(names ? { label: names } : {}) };
       if (this.total > 0) this.options.onState("Fetching more…", false);
       const answer = await this.api.post<Window>("query", { query, rows }, request.signal);
       if (turn !== this.turn) return;
@@ -166,14 +171,11 @@ export class Table {
   private fail(error: Error) {
     this.options.onState(error.message, true);
     if (this.total > 0) return;
-    const again = create("button", "retry", "Retry");
-    again.type = "button";
-    again.addEventListener("click", () => {
-      again.remove();
+    this.element.querySelector(".retry")?.remove();
+    const again = retry(() => {
       this.options.onState(this.options.busy, false);
       void this.load(0);
     });
-    this.element.querySelector(".retry")?.remove();
     this.element.prepend(again);
   }
 
@@ -282,15 +284,6 @@ export class Table {
     if (row) this.options.onFocus?.(row);
   }
 
-  private parent(of: Row): number {
-    for (let at = this.active - 1; at >= 0; at--) {
-      const row = this.row(at);
-      if (!row) break;
-      if (row.level < of.level) return at;
-    }
-    return this.active;
-  }
-
   private pressed(event: KeyboardEvent) {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     const row = this.row(this.active);
@@ -302,7 +295,7 @@ export class Table {
       Home: () => this.go(0),
       End: () => this.go(this.total - 1),
       ArrowRight: () => (row?.children && !row.open ? this.toggle(row, true) : this.go(this.active + 1)),
-      ArrowLeft: () => row && (row.open ? this.toggle(row, false) : this.go(this.parent(row))),
+      ArrowLeft: () => row && (row.open ? this.toggle(row, false) : this.go(row.parent ?? this.active)),
       Enter: () => row && this.toggle(row, !row.open),
       " ": () => row && this.toggle(row, !row.open),
       "*": () => row?.children && this.change(() => this.options.opened.below(row.id)),

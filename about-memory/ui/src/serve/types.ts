@@ -2,7 +2,7 @@
 
 import { create } from "../elements";
 import type { Api } from "./api";
-import { choice } from "./export_menu";
+import { choice } from "./controls";
 import { bytes, count, percent } from "./format";
 import { link, replaceAddress } from "./route";
 

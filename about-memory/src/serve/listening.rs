@@ -1,0 +1,161 @@
+//! Where a server listens, and under which names browsers reach it.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+
+use crate::platform::PrivateSocket;
+
+/// The names under which a browser on this machine reaches the server.
+const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
+/// The usual port of HTTP.
+const HTTP: u16 = 80;
+/// The port that a browser asks for by default if ssh forwards it to a socket.
+const FORWARDED: u16 = 8123;
+
+/// Where a server listens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Listen {
+    /// At 127.0.0.1.
+    #[default]
+    Loopback,
+    /// At a Unix socket that only this user can connect to, for `ssh -L PORT:PATH HOST` on another machine. Linux only.
+    Unix(PathBuf),
+    /// At an address that other machines reach. The server is then read-only, and measures without private names. Requests
+    /// and answers are not encrypted.
+    Remote {
+        /// The address of an interface, or one that stands for all of them.
+        address: IpAddr,
+        /// The names under which browsers reach the server; a request with another name is refused.
+        host_names: Vec<String>,
+    },
+}
+
+impl Listen {
+    /// Whether other machines reach the server.
+    pub(super) fn is_remote(&self) -> bool {
+        matches!(self, Self::Remote { .. })
+    }
+
+    /// Opens the place.
+    pub(super) fn open(&self, port: u16) -> io::Result<Listener> {
+        let tcp = |address| TcpListener::bind(SocketAddr::new(address, port)).map(Listener::Tcp);
+        match self {
+            Self::Loopback => tcp(Ipv4Addr::LOCALHOST.into()),
+            Self::Unix(path) => PrivateSocket::bind(path).map(Listener::Unix),
+            Self::Remote { address, host_names } => {
+                if let Some(name) = host_names.iter().find(|name| !is_name(name)) {
+                    return Err(invalid(format!("{name:?} is no name of a host")));
+                }
+                if host_names.is_empty() {
+                    return Err(invalid("browsers need a name under which they reach the server".to_owned()));
+                }
+                tcp(*address)
+            }
+        }
+    }
+
+    /// The names under which browsers reach a server that listens here.
+    pub(super) fn names(&self, address: SocketAddr) -> Names {
+        let port = address.port();
+        match self {
+            Self::Loopback => Names { hosts: LOOPBACK.map(str::to_owned).to_vec(), port: Some(port) },
+            Self::Unix(_) => Names { hosts: LOOPBACK.map(str::to_owned).to_vec(), port: None },
+            Self::Remote { host_names, .. } => Names { hosts: host_names.clone(), port: Some(port) },
+        }
+    }
+}
+
+fn invalid(reason: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, reason)
+}
+
+/// Whether a text is a name or an address as a header has it, without a port. What stands for all addresses is no name.
+fn is_name(text: &str) -> bool {
+    let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    match inner {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok_and(|address| !address.is_unspecified()),
+        None => {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
+            !text.is_empty() && text.bytes().all(is_plain) && !text.ends_with('.') && text != "0.0.0.0"
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    Unix(PrivateSocket),
+}
+
+impl Listener {
+    pub(super) fn accept(&self) -> io::Result<TcpStream> {
+        match self {
+            Self::Tcp(listener) => listener.accept().map(|(stream, _)| stream),
+            Self::Unix(socket) => socket.accept(),
+        }
+    }
+
+    /// The address for browsers: that of the listener, or the end of a forwarding.
+    pub(super) fn address(&self, port: u16) -> io::Result<SocketAddr> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr(),
+            Self::Unix(_) => {
+                let port = if port == 0 { FORWARDED } else { port };
+                Ok((Ipv4Addr::LOCALHOST, port).into())
+            }
+        }
+    }
+
+    /// Ends one `accept`.
+    pub(super) fn wake(&self) {
+        match self {
+            Self::Tcp(listener) => {
+                // Without an address there is nothing to accept.
+                let _ = listener.local_addr().and_then(|mut address| {
+                    if address.ip().is_unspecified() {
+                        address.set_ip(Ipv4Addr::LOCALHOST.into());
+                    }
+                    TcpStream::connect(address)
+                });
+            }
+            Self::Unix(socket) => socket.wake(),
+        }
+    }
+}
+
+/// The names under which browsers reach a server.
+#[derive(Debug)]
+pub(super) struct Names {
+    hosts: Vec<String>,
+    /// `None` if a browser may have any: ssh forwards one of another machine.
+    port: Option<u16>,
+}
+
+impl Names {
+    /// Whether a header's value is one of them.
+    pub(super) fn has(&self, host: &[u8]) -> bool {
+        self.hosts.iter().any(|own| {
+            let own = own.as_bytes();
+            let Some((name, rest)) = host.split_at_checked(own.len()) else { return false };
+            name.eq_ignore_ascii_case(own)
+                && match self.port {
+                    Some(port) if rest.is_empty() => port == HTTP, // Browsers leave the usual port out.
+                    Some(port) => rest == format!(":{port}").as_bytes(),
+                    None => rest.is_empty() || is_port(rest),
+                }
+        })
+    }
+
+    /// The first of them, as an address has it.
+    pub(super) fn first(&self) -> &str {
+        &self.hosts[0]
+    }
+}
+
+/// Whether a text is a colon and the number of a port as browsers write it.
+fn is_port(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b":").and_then(|digits| core::str::from_utf8(digits).ok());
+    digits.is_some_and(|digits| digits.parse::<u16>().is_ok_and(|port| port.to_string() == digits))
+}

@@ -1,0 +1,225 @@
+//! Where a server listens, and what follows from it: a Unix socket, and an address that other machines reach.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Command, Output};
+
+use about_memory::serve::{Listen, ServeOptions, Server};
+use about_memory::session::{Session, SessionOptions};
+use memory_report::ReportSet;
+use serde_json::{Value, json};
+
+use super::Client;
+
+fn at(path: &Path) -> ServeOptions {
+    ServeOptions::new().listen(Listen::Unix(path.to_owned()))
+}
+
+fn remote(names: &[&str]) -> ServeOptions {
+    let host_names = names.iter().map(|name| (*name).to_owned()).collect();
+    ServeOptions::new().listen(Listen::Remote { address: Ipv4Addr::LOCALHOST.into(), host_names })
+}
+
+/// The status of the answer to a request for the state with some headers.
+fn status(mut stream: impl std::io::Read + std::io::Write, headers: &str) -> u16 {
+    stream.write_all(format!("GET /api/state HTTP/1.1\r\n{headers}\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    answer.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn a_unix_socket_is_for_this_user_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let session = Session::new(SessionOptions::new());
+    let server = Server::start(session.clone(), &at(&path)).unwrap();
+    let file = std::fs::symlink_metadata(&path).unwrap();
+    assert!(file.file_type().is_socket());
+    assert_eq!(file.permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+
+    // ssh forwards any port of another machine, whose browser has one of its own names.
+    let url = server.url();
+    let token = url.strip_prefix("http://127.0.0.1:8123/#token=").unwrap();
+    let ask = |headers: &str| status(UnixStream::connect(&path).unwrap(), headers);
+    let token = format!("Authorization: Bearer {token}\r\n");
+    for host in ["127.0.0.1:8123", "localhost:9", "[::1]:65535", "LOCALHOST"] {
+        assert_eq!(ask(&format!("Host: {host}\r\n{token}")), 200, "{host}");
+        assert_eq!(ask(&format!("Host: {host}\r\n")), 401, "{host} without the token");
+    }
+    for host in [
+        "evil.example:8123",
+        "localhost.:9",
+        "localhost:09",
+        "localhost:65536",
+        "localhost:",
+        "localhost:x",
+        "127.0.0.1.evil:9",
+    ] {
+        assert_eq!(ask(&format!("Host: {host}\r\n{token}")), 403, "{host}");
+    }
+    // A page of another server on the reader's machine has another port.
+    let of = |origin: &str| ask(&format!("Host: localhost:9\r\nOrigin: {origin}\r\n{token}"));
+    assert_eq!(
+        (of("http://localhost:9"), of("http://localhost:10"), of("http://127.0.0.1:9")),
+        (200, 403, 403)
+    );
+
+    // Another server does not take the place of one that listens, nor that of a file.
+    let taken = Server::start(session.clone(), &at(&path)).unwrap_err();
+    assert_eq!(taken.kind(), std::io::ErrorKind::AlreadyExists);
+    assert_eq!(ask(&format!("Host: localhost\r\n{token}")), 200);
+    drop(server);
+    assert!(!path.exists(), "the socket goes with its server");
+    std::fs::write(&path, "a file").unwrap();
+    assert!(Server::start(session.clone(), &at(&path)).is_err());
+    assert_eq!(std::fs::read(&path).unwrap(), b"a file");
+    // What a program left that has ended is in nobody's way.
+    std::fs::remove_file(&path).unwrap();
+    drop(UnixListener::bind(&path).unwrap());
+    let again = Server::start(session, &at(&path).port(9000)).unwrap();
+    assert!(again.url().starts_with("http://127.0.0.1:9000/#token="));
+}
+
+/// Questions that take long look whether their page is still there, on each kind of connection.
+#[test]
+fn a_page_at_a_socket_gets_answers_in_full() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let session = Session::new(SessionOptions::new());
+    let server = Server::start(session.clone(), &at(&path)).unwrap();
+    session.insert("chain", crate::session::chain(20_000)).unwrap();
+    let token = server.url().split_once("#token=").unwrap().1.to_owned();
+    let body = json!({ "query": { "view": "dominators", "snapshot": 1 } }).to_string();
+    let mut stream = UnixStream::connect(&path).unwrap();
+    let head = format!(
+        "POST /api/query HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert_eq!(serde_json::from_str::<Value>(body).unwrap()["rows"][0]["level"], 0);
+}
+
+/// Who reads from another machine uses a name that the user gave, changes nothing, and learns no private names.
+#[test]
+fn a_remote_server_is_read_only_and_knows_its_names() {
+    let session = Session::new(SessionOptions::new());
+    let server = Server::start(session, &remote(&["build.example", "192.0.2.7", "[2001:db8::7]"])).unwrap();
+    let (address, port) = (server.address(), server.address().port());
+    let url = server.url();
+    let token = url.strip_prefix(&format!("http://build.example:{port}/#token=")).unwrap();
+    let token = format!("Authorization: Bearer {token}\r\n");
+    let ask = |headers: &str| status(TcpStream::connect(address).unwrap(), headers);
+    for host in ["build.example", "BUILD.example", "192.0.2.7", "[2001:db8::7]"] {
+        assert_eq!(ask(&format!("Host: {host}:{port}\r\n{token}")), 200, "{host}");
+        assert_eq!(ask(&format!("Host: {host}:{port}\r\n")), 401, "{host} without the token");
+    }
+    for host in
+        ["127.0.0.1", "localhost", "[::1]", "evil.example", "build.example.evil.example", "xbuild.example"]
+    {
+        assert_eq!(ask(&format!("Host: {host}:{port}\r\n{token}")), 403, "{host}");
+    }
+    let own = format!("Host: build.example:{port}\r\n{token}");
+    assert_eq!(ask(&format!("{own}Origin: http://build.example:{port}\r\n")), 200);
+    assert_eq!(ask(&format!("{own}Origin: http://192.0.2.7:{port}\r\n")), 403);
+
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(format!("GET /api/state HTTP/1.1\r\n{own}\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let state: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+    assert_eq!((&state["readOnly"], &state["anonymize"]), (&json!(true), &json!(true)));
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(format!("DELETE /api/snapshots HTTP/1.1\r\n{own}\r\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+}
+
+#[test]
+fn a_remote_server_needs_names_that_are_names() {
+    for names in [
+        &[][..],
+        &["0.0.0.0"],
+        &["[::]"],
+        &["host:80"],
+        &["a/b"],
+        &["a b"],
+        &["host."],
+        &["*"],
+        &[""],
+        &["[x]"],
+    ] {
+        let session = Session::new(SessionOptions::new());
+        let error = Server::start(session, &remote(names)).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{names:?}");
+    }
+}
+
+fn serve(arguments: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_about-memory");
+    // Without a browser and without a terminal, it ends at once.
+    Command::new(program).args(["serve", "--no-open", "--idle", "1ms"]).args(arguments).output().unwrap()
+}
+
+#[test]
+fn the_options_of_a_place_explain_themselves() {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    // Nothing but the user's word opens the server to others.
+    let usual = serve(&[]);
+    assert!(text(&usual.stdout).starts_with("about:memory is at http://127.0.0.1:"));
+    assert_eq!(text(&usual.stderr), "");
+    let remote = serve(&["--allow-remote", "127.0.0.1", "--host-name", "build.example"]);
+    assert!(remote.status.success());
+    assert!(text(&remote.stdout).starts_with("about:memory is at http://build.example:"));
+    let warning = text(&remote.stderr);
+    assert!(
+        warning.starts_with("about-memory: warning: other machines reach this page at 127.0.0.1."),
+        "{warning}"
+    );
+    assert_eq!(warning.lines().count(), 1);
+    assert!(warning.contains("Nothing is encrypted") && warning.contains("ssh -L"));
+    for (wrong, status) in [
+        (&["--allow-remote", "127.0.0.1"][..], 2),
+        (&["--host-name", "build.example"], 2),
+        (&["--allow-remote", "build.example", "--host-name", "build.example"], 2),
+        (&["--allow-remote", "127.0.0.1", "--host-name", "a:1"], 1),
+        (&["--unix", "/tmp/x", "--allow-remote", "127.0.0.1", "--host-name", "a"], 2),
+        (&["--keep", "0"], 2),
+        (&["--unix", "/no/such/folder/socket"], 1),
+    ] {
+        assert_eq!(serve(wrong).status.code(), Some(status), "{wrong:?}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket").display().to_string();
+    let socket = serve(&["--unix", &path, "--port", "9000"]);
+    let said = text(&socket.stdout);
+    assert!(
+        said.contains(&format!("ssh -L 9000:{path} ")) && said.contains("http://127.0.0.1:9000/#token="),
+        "{said}"
+    );
+}
+
+/// Two reports of pages stay, and all that the server was started with.
+#[test]
+fn a_server_keeps_as_many_reports_as_it_is_told() {
+    let client = Client::new(&ServeOptions::new().keep(2.try_into().unwrap()));
+    for title in ["before", "after"] {
+        client.server.add_report(title, ReportSet::new());
+    }
+    for _ in 0..4 {
+        assert_eq!(client.post("/api/compare", &json!({ "baseline": 1, "comparison": 2 })).status, 200);
+    }
+    let state = client.get("/api/state").json();
+    let ids: Vec<_> =
+        state["reports"].as_array().unwrap().iter().map(|of| of["id"].as_u64().unwrap()).collect();
+    assert_eq!(ids, [1, 2, 5, 6]);
+}

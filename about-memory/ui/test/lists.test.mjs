@@ -1,0 +1,216 @@
+// What a page does when another page, or a process, changes what the server has.
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { golden, program } from "./browser.mjs";
+import { inBoth, start } from "./in_both.mjs";
+import { pretend } from "./process.mjs";
+import { end, serve } from "./server.mjs";
+
+const heap = (name) => fileURLToPath(new URL(`../../../heap-graph/tests/golden/${name}`, import.meta.url));
+const examples = process.env.EXAMPLES ?? join(dirname(program ?? ""), "examples");
+const onRequest = join(examples, "on_request");
+after(end);
+
+/** A request that some other page makes. */
+const elsewhere = (b, method, path, body, type = "application/json") =>
+  b.run(`return (async () => {
+    const headers = { Authorization: "Bearer " + sessionStorage.getItem("about-memory-token"), "Content-Type": arguments[3] };
+    return (await fetch("/api/" + arguments[1], { method: arguments[0], headers, body: arguments[2] })).json();
+  })()`.replaceAll(/arguments\[(\d)\]/g, "args[$1]").replace("return (async", "const args = arguments; return (async"), method, path, body, type);
+
+inBoth("lists follow other pages, and what the reader does stays", [golden("firefox/diff.a.json"), golden("firefox/diff.b.json"), golden("dmd/diff-live-1.json"), golden("dmd/diff-live-2.json"), "--no-fix-stacks"], async (b) => {
+  // A report, with a row open, another one chosen, a filter half typed, and the focus in it.
+  await b.go("#/report/1");
+  await b.until("document.querySelector('.row.heading')");
+  await b.focus(".list");
+  await b.key("End");
+  await b.run("document.querySelector('#filter').focus(); document.querySelector('#filter').value = 'half'; window.field = document.querySelector('#filter'); window.row = document.querySelector('.row.active'); document.querySelector('#side').scrollTop = 30");
+  const side = await b.run("return document.querySelector('#side').scrollTop");
+  const count = () => b.run("return document.querySelectorAll(\"#side a[href^='#/report/']\").length");
+  assert.equal(await count(), 2);
+  await elsewhere(b, "POST", "compare", JSON.stringify({ baseline: 1, comparison: 2 }));
+  await b.until("document.querySelectorAll(\"#side a[href^='#/report/']\").length === 3");
+  assert.deepEqual(await b.run("return [...document.querySelector('#against').options].map((one) => one.value)"), ["", "2", "3"]);
+  assert.deepEqual(await b.run("return [window.field.isConnected, window.field.value, document.activeElement === window.field, window.row.isConnected, document.querySelector('#side').scrollTop]"), [true, "half", true, true, side]);
+  // Stacks: the list of those to compare with.
+  await b.go("#/stacks/2");
+  await b.until("document.querySelector('.table .row .name') && document.querySelector('#since')");
+  const others = () => b.run("return [...document.querySelector('#since').options].map((one) => one.value)");
+  assert.deepEqual(await others(), ["", "1"]);
+  const dump = readFileSync(golden("dmd/diff-live-1.json"), "utf8");
+  await b.run("window.list = document.querySelector('.table .list'); document.querySelector('#since').focus()");
+  await elsewhere(b, "PUT", "stacks?title=third", dump, "application/octet-stream");
+  await b.until("document.querySelectorAll(\"#side a[href^='#/stacks/']\").length === 3");
+  assert.deepEqual(await others(), ["", "1", "3"]);
+  assert.deepEqual(await b.run("return [window.list.isConnected, document.activeElement.id]"), [true, "since"]);
+  // Reports over time: one more column.
+  await b.rows("#/series?path=explicit");
+  await elsewhere(b, "PUT", "reports?title=late", readFileSync(golden("firefox/diff.a.json"), "utf8"), "application/octet-stream");
+  await b.until("document.querySelectorAll('.series th').length === 5");
+});
+
+/** A browser has six connections to a server for all of its pages. */
+test("seven pages of one browser show the same, whichever of them goes", async () => {
+  const { page, faults, close, origin, token } = await serve(golden("firefox/diff.a.json"), golden("firefox/diff.b.json"));
+  const pages = [page];
+  for (let more = 0; more < 6; more++) {
+    const another = await page.context().newPage();
+    await another.goto(`${origin}/#token=${token}`);
+    await another.waitForFunction(() => document.documentElement.dataset.state === "ready");
+    pages.push(another);
+  }
+  const readers = async () => {
+    const all = await Promise.all(pages.map((one) => one.evaluate(() => document.documentElement.dataset.reads === "events")));
+    return all.flatMap((reads, place) => (reads ? [place] : []));
+  };
+  assert.deepEqual(await readers(), [0]);
+  const compare = (from) =>
+    from.evaluate(async () => {
+      const headers = { Authorization: `Bearer ${sessionStorage.getItem("about-memory-token")}`, "Content-Type": "application/json" };
+      await fetch("/api/compare", { method: "POST", headers, body: JSON.stringify({ baseline: 1, comparison: 2 }) });
+    });
+  const have = (count) => Promise.all(pages.map((one) => one.waitForFunction((n) => document.querySelectorAll("#side a[href^='#/report/']").length === n, count)));
+  await compare(pages[6]);
+  await have(3);
+  // The page that reads the events goes, and one of the others reads them from then on.
+  await pages.shift().close();
+  await Promise.all([compare(pages[3]), have(4)]);
+  assert.equal((await readers()).length, 1);
+  await compare(pages[0]);
+  await have(5);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+/** A report of this many megabytes. */
+const report = (mb) => ({ version: 1, hasMozMallocUsableSize: true, reports: [{ process: "Main Process (pid 1)", path: "explicit/cache", kind: 1, units: 0, amount: mb << 20, description: "A cache." }] });
+
+test("measurements have an axis of time, with the mark and what was taken", async () => {
+  let mb = 4;
+  const { page, faults, close, go } = await pretend("growing", () => report((mb += 4)), serve);
+  await page.locator(".processes tr", { hasText: String(process.pid) }).getByText("Measure", { exact: true }).click();
+  await page.waitForSelector("#live");
+  await page.click("text=Mark");
+  await page.waitForFunction(() => location.hash.includes("against="));
+  await page.waitForFunction(() => Number(document.getElementById("main").dataset.looks) > 1);
+  // Stacks that a page sends later.
+  const dump = readFileSync(golden("dmd/diff-live-1.json"), "utf8");
+  await page.evaluate(async (dump) => {
+    const headers = { Authorization: `Bearer ${sessionStorage.getItem("about-memory-token")}`, "Content-Type": "application/octet-stream" };
+    await fetch("/api/stacks?title=dump", { method: "PUT", headers, body: dump });
+  }, dump);
+  await page.waitForTimeout(300);
+  await page.evaluate(() => (location.hash = "#/"));
+  await page.locator(".processes tr", { hasText: String(process.pid) }).getByText("Measure", { exact: true }).click();
+  await page.waitForSelector("#live");
+  await go("#/series?path=explicit/cache");
+  const texts = await page.$$eval(".series svg > text", (all) => all.map((one) => one.firstChild.textContent));
+  assert.ok(texts.includes("0 B") && texts.filter((text) => / MB$/.test(text)).length >= 3, texts.join(", "));
+  assert.ok(texts.some((text) => /^\d?\d:\d\d:\d\d/.test(text)), texts.join(", "));
+  const marks = await page.$$eval(".series svg a", (all) => all.map((one) => [one.getAttribute("href"), one.getAttribute("aria-label"), Number(one.querySelector("line").getAttribute("x1"))]));
+  const [mark, stacks] = [marks.find(([to]) => to === "#/report/2"), marks.find(([to]) => to === "#/stacks/1")];
+  assert.match(mark[1], /^mark 2: mark of process \d+$/);
+  assert.match(stacks[1], /^stacks 1: dump at /);
+  // A mark is at its report; the dump lies behind it and before the last report.
+  const dots = await page.$$eval(".series svg circle", (all) => all.map((one) => [one.querySelector("title").textContent, Number(one.getAttribute("cx"))]));
+  assert.equal(dots.length, 3);
+  const [, at] = dots.find(([title]) => / in 2\. mark of process /.test(title));
+  assert.ok(Math.abs(at - mark[2]) < 1);
+  assert.ok(stacks[2] > mark[2] && stacks[2] < Math.max(...dots.map(([, x]) => x)), JSON.stringify([mark, stacks, dots]));
+  await page.click(".series svg a[href='#/stacks/1']");
+  await page.waitForSelector(".table .row .name");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+inBoth("own displays of one breakdown are two, and the tree tools of a report are in its address", [golden("firefox/sample.json.gz"), heap("small-a.fxsnapshot"), "--displays", displays()], async (b) => {
+  await b.until("document.querySelector(\"#side a[href^='#/memory/']\")");
+  const menu = "[...document.querySelectorAll('#main .bar select')].find((one) => one.parentElement.textContent.startsWith('Group by'))";
+  const shown = () => b.run(`const menu = ${menu}; return [menu.selectedOptions[0].textContent, menu.parentElement.title, [...menu.options].filter((one) => one.title).length]`);
+  await b.rows("#/memory/1/census");
+  for (const [name, text, about] of [["display:down", "File", "By file"], ["display:up", "File, inverted", "From the file up"], ["display:down", "File", "By file"]]) {
+    await b.run(`const menu = ${menu}; menu.value = arguments[0]; menu.dispatchEvent(new Event("change"))`, name);
+    await b.until("location.hash.includes(`invert=${arguments[0]}`)", name === "display:up" ? "1" : "0");
+    await b.until("document.querySelector('.table .row .name')");
+    assert.deepEqual(await shown(), [text, about, 2]);
+  }
+
+  // Expand and collapse all, and small entries, also after a reload.
+  const lines = () => b.run("return document.querySelector('.list .spacer').offsetHeight / 18");
+  const reload = async () => {
+    await b.run("window.isOld = true; setTimeout(() => location.reload())");
+    await b.until("!window.isOld && document.querySelector('.row.heading')");
+  };
+  await b.go("#/report/1");
+  await b.until("document.querySelector('.row.heading')");
+  const usual = await lines();
+  await b.press("Collapse all", "#main");
+  const closed = await lines();
+  assert.ok(closed < usual);
+  await reload();
+  assert.equal(await lines(), closed);
+  await b.press("Expand all", "#main");
+  const open = await lines();
+  assert.ok(open > usual);
+  assert.match(await b.run("return location.hash"), /all=1/);
+  await b.click("#hide-tiny");
+  await b.until("location.hash.includes('tiny=1')");
+  assert.equal(await b.run("return /\\(\\d+ tiny\\)/.test(document.querySelector('.list').textContent)"), false);
+  const all = await lines();
+  await reload();
+  assert.equal(await lines(), all);
+  assert.equal(await b.run("return document.querySelector('#hide-tiny').checked"), false);
+});
+
+/** A file of displays, two of which differ in their direction only. */
+function displays() {
+  const folder = mkdtempSync(join(tmpdir(), "displays-"));
+  after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "displays.json");
+  const of = (displayName, tooltip, inverted) => ({ displayName, tooltip, inverted, breakdown: { by: "filename" } });
+  writeFileSync(file, JSON.stringify({ census: { down: of("File", "By file", false), up: of("File, inverted", "From the file up", true) } }));
+  return file;
+}
+
+const recordings = mkdtempSync(join(tmpdir(), "recordings-"));
+after(() => rmSync(recordings, { recursive: true }));
+
+inBoth("a recording that cannot be opened is saved and discarded; a program gets an address without the token", [golden("dmd/dark-matter-mixed.json"), "--no-fix-stacks", { TMPDIR: recordings }], async (b) => {
+  const child = await start(onRequest, [], { ABOUT_MEMORY: "listen" });
+  const row = `[...document.querySelectorAll('.processes tr')].find((one) => one.cells[2]?.textContent === '${child.pid}')`;
+  const press = (text) => b.run(`[...${row}.querySelectorAll('button')].find((one) => one.textContent === arguments[0]).click()`, text);
+  await b.until(row);
+  await b.run(`${row}.querySelector('.recording input').click()`);
+  await b.until(`${row}?.querySelector('.recording.on input')?.disabled === false`);
+  // The file is lost meanwhile.
+  const all = readdirSync(recordings, { recursive: true }).filter((name) => name.endsWith("recording.dmdrec"));
+  assert.equal(all.length, 1);
+  const file = join(recordings, all[0]);
+  rmSync(file);
+  writeFileSync(file, "no recording");
+  await b.run(`${row}.querySelector('.recording input').click()`);
+  await b.until(`${row}?.textContent.includes("Its recording cannot be opened")`);
+  assert.equal(await b.run(`return ${row}.querySelector('.recording')`), null);
+  await press("Open again");
+  await b.until("document.getElementById('status').className === 'error'");
+  await press("Save recording");
+  assert.deepEqual(await b.kept(), { size: 12, name: `recording-${child.pid}.dmdrec` });
+  assert.match(await b.run(`return [...${row}.querySelectorAll('button')].find((one) => one.textContent === 'Discard recording').title`), /is lost/);
+  await press("Discard recording");
+  await b.until(`${row}?.querySelector('.recording:not(.on) input')`);
+  assert.equal(existsSync(file), false);
+  child.kill("SIGTERM");
+  // The address for `go tool pprof` gives the file once.
+  await b.go("#/stacks/1");
+  await b.until("document.querySelector('select.export')");
+  await b.run("const menu = document.querySelector('select.export'); menu.value = [...menu.options].find((one) => one.textContent.startsWith('an address')).value; menu.dispatchEvent(new Event('change'))");
+  await b.until("document.getElementById('status').textContent.includes('go tool pprof http')");
+  const address = /go tool pprof (http:\S+)/.exec(await b.status())[1];
+  const first = await fetch(address);
+  assert.deepEqual([first.status, Buffer.from(await first.arrayBuffer()).readUInt16BE(0)], [200, 0x1f8b]);
+  assert.equal((await fetch(address)).status, 404);
+}, { skip: existsSync(onRequest) ? false : `missing: ${onRequest}`, mayFail: /status of 409/ });
