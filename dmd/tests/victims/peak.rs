@@ -88,7 +88,9 @@ fn by_other_path(path: usize, depth: usize) -> Box<[u8]> {
     black_box(by_path(black_box(path), depth))
 }
 
-static TURNS: [fn(usize, usize) -> Box<[u8]>; 2] = [by_path, by_other_path];
+type Turn = fn(usize, usize) -> Box<[u8]>;
+
+static TURNS: [Turn; 2] = [by_path, by_other_path];
 
 /// Blocks of each function at the peak: `small`, `large`.
 fn tell(small: usize, large: usize) {
