@@ -53,7 +53,7 @@ export class TypesView {
     });
     const table = create("table", "processes");
     const head = create("tr");
-    head.append(...["Bytes", "", "Blocks", "What"].map((title) => create("th", "", title)));
+    head.append(...["Bytes", "Share", "Blocks", "What"].map((title) => create("th", "", title)));
     table.append(head, ...shown.rows.map((row) => this.row(row, shown.whole)));
     const rest = shown.left_out > 0 ? [create("p", "none", `… and ${count(shown.left_out)} more rows`)] : [];
     this.element.replaceChildren(create("p", "summary", all.summary), menu, table, ...rest);
