@@ -53,4 +53,12 @@ await page.check(".paths input");
 await page.waitForSelector(".paths .graph");
 await page.waitForTimeout(500);
 await page.screenshot({ path: join(folder, "serve-individuals.png") });
+// The types of a process.
+await page.setViewportSize({ width: WIDTH, height: HEIGHT });
+await page.evaluate(() => (location.hash = "#/"));
+await page.locator(".processes tr", { hasText: "typed_heap_victim" }).getByText("Types", { exact: true }).click();
+await page.click("#side li a[href$='/types']", { timeout: 60_000 });
+await page.waitForSelector(".types tr a");
+await page.waitForTimeout(500);
+await page.screenshot({ path: join(folder, "serve-types.png") });
 await browser.close();

@@ -23,10 +23,10 @@ pub(super) fn events(
     is_over: impl Fn() -> bool,
 ) -> io::Result<()> {
     head(stream, 200, "text/event-stream", Length::Connection, None)?;
-    let mut had_jobs = false;
+    // Whether the page shows a job. Then it learns of its end, too.
+    let mut shows_jobs = false;
     while !is_over() {
-        let jobs = session.jobs();
-        let has_jobs = !jobs.is_empty();
+        let has_jobs = !session.jobs().is_empty();
         let mut text = String::new();
         match session.events().wait(seq, if has_jobs { PROGRESS } else { BEAT }) {
             Some(events) => {
@@ -41,7 +41,7 @@ pub(super) fn events(
                 text += &format!("id: {seq}\nevent: reset\ndata: {{}}\n\n");
             }
         }
-        if has_jobs || had_jobs {
+        if has_jobs || shows_jobs {
             let jobs: Vec<_> = session
                 .jobs()
                 .iter()
@@ -49,9 +49,9 @@ pub(super) fn events(
                     |job| json!({ "id": job.id.0, "kind": job.kind, "done": job.steps.0, "of": job.steps.1 }),
                 )
                 .collect();
+            shows_jobs = !jobs.is_empty();
             text += &format!("event: jobs\ndata: {}\n\n", json!(jobs));
         }
-        had_jobs = has_jobs;
         if text.is_empty() {
             text.push_str(":\n\n");
         }

@@ -1,8 +1,10 @@
 // The rules of axe-core on every view of the live page, in both colour schemes.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { after, test } from "node:test";
 import { golden, newPage, program } from "./browser.mjs";
@@ -78,3 +80,31 @@ for (const colorScheme of ["light", "dark"]) {
     await close();
   });
 }
+
+const victim = join(process.env.EXAMPLES ?? join(dirname(program ?? ""), "examples"), "typed_heap_victim");
+
+test("processes and types keep the rules of axe", { skip: existsSync(victim) ? false : `missing: ${victim}` }, async () => {
+  const env = { ...process.env, DMD: "--stacks=full --quiet", ABOUT_MEMORY: "listen" };
+  const child = spawn(victim, ["/dev/null"], { stdio: ["pipe", "pipe", "inherit"], env });
+  processes.push(child);
+  await new Promise((ready) => child.stdout.on("data", (part) => String(part).includes("ready") && ready()));
+  const url = await serve();
+  const { page, close } = await newPage({ bypassCSP: true });
+  await page.goto(url);
+  /** What is wrong with the page in both colour schemes. */
+  const check = async () => {
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      const { violations } = await page.evaluate(() => window.axe.run());
+      assert.deepEqual(violations.map(({ id, nodes }) => `${colorScheme}: ${id}: ${nodes[0].html.slice(0, 200)}`), []);
+    }
+  };
+  await page.evaluate(axe);
+  await page.waitForSelector(".processes .actions button");
+  await check();
+  await page.locator(".processes tr", { hasText: String(child.pid) }).getByText("Types", { exact: true }).click();
+  await page.click("#side li a[href='#/memory/1/types']", { timeout: 60_000 });
+  await page.waitForSelector(".types tr a");
+  await check();
+  await close();
+});

@@ -202,6 +202,28 @@ fn a_report_opens_filters_and_shows_changes_since_a_mark() {
     assert!(matches!(shown.press(KeyCode::Char('x')), Some(Ask::Export(set)) if set.len() == 4));
 }
 
+/// The guide shows the screens of a process and of its report as they are.
+#[test]
+fn the_guide_shows_the_screens() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/serve.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let mut shown = without_files();
+    for resident in [10, 20, 40] {
+        let processes = vec![process(7, "server", resident), process(8, "worker", 5)];
+        shown.screens.told(Told::Processes(processes));
+    }
+    let mut check = |last: usize| {
+        let lines = shown.lines();
+        let picture =
+            format!("{}\n", lines[..last].iter().chain([&lines[23]]).cloned().collect::<Vec<_>>().join("\n"));
+        assert!(guide.contains(&picture), "the guide needs this picture:\n{picture}");
+        shown.press(KeyCode::Enter);
+        shown.screens.told(Told::Report(vec![7], Box::new(set(4))));
+    };
+    check(4);
+    check(8);
+}
+
 /// The reader asks for a process, then for a difference: the measurement comes late, and does not replace what was asked last.
 #[test]
 fn a_late_answer_replaces_no_later_one() {

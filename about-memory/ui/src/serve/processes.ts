@@ -259,7 +259,7 @@ class ProcessesPage implements Page {
     }
     const table = create("table", "processes");
     const head = create("tr");
-    head.append(...HEADS.map((title) => create("th", "", title)));
+    head.append(...HEADS.map((title) => create(title ? "th" : "td", "", title)));
     table.append(head, ...processes.map((process) => this.row(process)));
     const bar = create("div", "bar");
     bar.append(

@@ -62,7 +62,7 @@ export class TypesView {
     });
     const table = create("table", "processes");
     const head = create("tr");
-    const titles = shown.counts === "pointers" ? ["Pointers", "What"] : ["Bytes", "", "Blocks", "What"];
+    const titles = shown.counts === "pointers" ? ["Pointers", "What"] : ["Bytes", "Share", "Blocks", "What"];
     head.append(...titles.map((title) => create("th", "", title)));
     table.append(head, ...shown.rows.map((row) => this.row(row, shown)));
     const rest = shown.left_out > 0 ? [create("p", "none", `… and ${count(shown.left_out)} more rows`)] : [];
