@@ -8,7 +8,7 @@
 //! Other users of the machine, and pages of other sites in the same browser, can connect to a port of the loopback
 //! address. These rules keep them out:
 //!
-//! - The server binds 127.0.0.1 only, and accepts the names `127.0.0.1`, `localhost` and `[::1]` with its port in the
+//! - By default the server binds 127.0.0.1, and accepts the names `127.0.0.1`, `localhost` and `[::1]` with its port in the
 //!   header `Host`, exactly once. A page that rebinds its own name to 127.0.0.1 has another host.
 //! - [`Listen::Unix`] binds a socket with the mode 0600, to which no other user can connect; there `Host` may have any port,
 //!   since ssh forwards one.

@@ -7,6 +7,8 @@ mod program;
 
 use std::fs;
 use std::io::{self, Read, Write};
+#[cfg(feature = "serve")]
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -23,6 +25,13 @@ pub(crate) use private_socket::PrivateSocket;
 pub(crate) use program::{
     before_ending, end_like, ending_signal, is_executable, is_privileged, note_ending, run_to_end,
 };
+
+/// Ends each `accept` of a socket, whatever its address leads to by now.
+#[cfg(feature = "serve")]
+pub(crate) fn end_accept(socket: &impl AsFd) {
+    // A socket that does not listen has no `accept` to end.
+    let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
+}
 
 /// A connection whose reads and writes fail after a point in time.
 #[derive(Debug)]

@@ -79,6 +79,19 @@ pub(crate) fn end_like(status: ExitStatus) -> ExitCode {
     ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
+/// Ends one `accept` of a listener.
+#[cfg(feature = "serve")]
+pub(crate) fn end_accept(listener: &std::net::TcpListener) {
+    use std::net::{Ipv4Addr, TcpStream};
+    // Without an address there is nothing to accept.
+    let _ = listener.local_addr().and_then(|mut address| {
+        if address.ip().is_unspecified() {
+            address.set_ip(Ipv4Addr::LOCALHOST.into());
+        }
+        TcpStream::connect_timeout(&address, std::time::Duration::from_secs(1))
+    });
+}
+
 /// A Unix socket, which does not exist here.
 #[cfg(feature = "serve")]
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 
-use crate::platform::PrivateSocket;
+use crate::platform::{self, PrivateSocket};
 
 /// The names under which a browser on this machine reaches the server.
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
@@ -111,15 +111,7 @@ impl Listener {
     /// Ends one `accept`.
     pub(super) fn wake(&self) {
         match self {
-            Self::Tcp(listener) => {
-                // Without an address there is nothing to accept.
-                let _ = listener.local_addr().and_then(|mut address| {
-                    if address.ip().is_unspecified() {
-                        address.set_ip(Ipv4Addr::LOCALHOST.into());
-                    }
-                    TcpStream::connect(address)
-                });
-            }
+            Self::Tcp(listener) => platform::end_accept(listener),
             Self::Unix(socket) => socket.wake(),
         }
     }

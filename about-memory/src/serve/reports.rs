@@ -51,9 +51,9 @@ impl Report {
 }
 
 impl Report {
-    /// When it was measured. The server reads all files that it is started with within milliseconds, which says nothing.
+    /// When it was measured. Nobody knows that of a file.
     pub(super) fn measured_at(&self) -> Option<Duration> {
-        (!self.is_given || !self.pids.is_empty()).then_some(self.time)
+        (!self.pids.is_empty()).then_some(self.time)
     }
 }
 
@@ -149,11 +149,12 @@ impl Reports {
         id
     }
 
-    /// Replaces the set of a measurement by a later one of the same processes; returns whether there is such a report.
+    /// Replaces the set of a measurement by a later one of the same processes; returns whether there is such a report. A
+    /// mark stays as it is, since pages show what has changed since then.
     pub(super) fn renew(&self, id: u32, set: ReportSet, pids: &[u32]) -> bool {
         let mut all = self.all();
         match all.by_id.get_mut(&id) {
-            Some(report) if !report.is_given && report.pids == pids => {
+            Some(report) if !report.is_given && !report.is_mark && report.pids == pids => {
                 (report.set, report.time) = (Arc::new(set), now());
                 report.unclassified = Arc::default();
                 true

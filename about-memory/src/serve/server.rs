@@ -176,7 +176,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the port or the path is in use, a name of a host is none, or the system gives no random bytes or no thread.
+    /// If the port or the path is in use, a host name is not valid, or the system gives no random bytes or no thread.
     pub fn start(session: Session, options: &ServeOptions) -> io::Result<Self> {
         let listener = Arc::new(options.listen.open(options.port)?);
         let address = listener.address(options.port)?;

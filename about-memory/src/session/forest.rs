@@ -8,7 +8,7 @@ use super::rows_options::RowsOptions;
 
 /// The most rows that open without being named.
 const MOST_OPEN: usize = 10_000;
-/// The rows of a level that open by their depth, as Firefox fetches so many, and the most levels of them.
+/// The rows of a level that open by their depth, since Firefox fetches 15 rows at a time, and the most levels of them.
 const FIRST: usize = 15;
 const MAX_DEPTH: usize = 3;
 

@@ -98,7 +98,7 @@ export class Model {
     this.replace(data);
   }
 
-  /** Whether all is open, or closed, but for what the reader has toggled since; `null` for the default. */
+  /** Whether all is open, or closed, except the rows that the reader has toggled since; `null` for the default. */
   get all(): boolean | null {
     return this.opened.all;
   }

@@ -66,10 +66,29 @@ inBoth("a tree map zooms and moves, and counts what it does not show", [heap("me
   await b.key("ArrowLeft", "Shift");
   await b.key("ArrowLeft", "Shift");
   assert.notDeepEqual((await boxes(b))[0], at);
+  // Also where the box with the focus leaves the view.
+  const isThere = () => b.run("const { activeElement } = document; return activeElement.tabIndex === 0 && activeElement.matches('.map .boxes button')");
+  for (let step = 0; step < 12; step++) {
+    await b.key("ArrowRight", "Shift");
+    assert.ok(await isThere(), `${step}`);
+  }
   await b.key("-");
   await b.key("0");
   assert.equal(await scale(b), 1);
-  await b.focus(".map .boxes button[tabindex='0']");
+  assert.ok(await isThere());
+  // A drag moves the map and chooses nothing; Enter after it does.
+  for (let step = 0; step < 3; step++) await b.key("+");
+  const undragged = await boxes(b);
+  await b.run(`const box = document.activeElement;
+    box.parentElement.setPointerCapture = () => {};
+    const { left, top } = box.getBoundingClientRect();
+    const at = (by, buttons = 1) => ({ bubbles: true, buttons, detail: 1, clientX: left + 5 + by, clientY: top + 5 + by });
+    box.dispatchEvent(new PointerEvent("pointerdown", at(0)));
+    for (const by of [20, -40, -60]) box.dispatchEvent(new PointerEvent("pointermove", at(by)));
+    box.dispatchEvent(new PointerEvent("pointerup", at(-60, 0)));
+    box.dispatchEvent(new MouseEvent("click", at(-60, 0)))`);
+  assert.notDeepEqual(await boxes(b), undragged);
+  assert.match(await b.run("return location.hash"), /treemap/);
   const opened = (await active(b)).split(" · ")[0];
   await b.key("Enter");
   await b.until("location.hash.includes('/census?') && location.hash.includes(`filter=${encodeURIComponent(arguments[0]).replaceAll('%20', '+')}`)", opened);

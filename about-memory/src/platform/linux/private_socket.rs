@@ -41,8 +41,7 @@ impl PrivateSocket {
 
     /// Ends one `accept`.
     pub(crate) fn wake(&self) {
-        // Without a connection there is nothing to accept.
-        let _ = UnixStream::connect(&self.path);
+        super::end_accept(&self.listener);
     }
 }
 

@@ -74,25 +74,37 @@ fn the_server_ends_with_its_terminal() {
     assert_eq!(files(folder.path()), Vec::<String>::new());
 }
 
+/// Nothing leads to the server any more.
+#[test]
+#[cfg(target_os = "linux")]
+fn ctrl_c_ends_a_server_whose_socket_is_gone() {
+    let (folder, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let socket = place.path().join("page");
+    let (mut program, _) = start(folder.path(), &["--unix", socket.to_str().unwrap()]);
+    std::fs::remove_file(&socket).unwrap();
+    kill(&program, Signal::INT);
+    assert!(program.wait().unwrap().success());
+}
+
 #[test]
 fn an_idle_server_ends_and_one_with_a_page_does_not() {
     let folder = tempfile::tempdir().unwrap();
     let begin = Instant::now();
-    let (mut program, line) = start(folder.path(), &["--idle", "500ms"]);
+    let (mut program, line) = start(folder.path(), &["--idle", "3s"]);
     let (origin, token) = line["url"].as_str().unwrap().split_once("/#token=").unwrap();
     let host = origin.strip_prefix("http://").unwrap();
     let mut page = TcpStream::connect(host).unwrap();
     let head = format!("GET /api/events HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n");
     page.write_all(head.as_bytes()).unwrap();
     page.read_exact(&mut [0; 12]).unwrap();
-    std::thread::sleep(Duration::from_millis(1000).saturating_sub(begin.elapsed()));
+    std::thread::sleep(Duration::from_millis(3500).saturating_sub(begin.elapsed()));
     assert_eq!(program.try_wait().unwrap(), None, "a page is open");
     drop(page);
     assert!(program.wait().unwrap().success());
     assert_eq!(files(folder.path()), Vec::<String>::new());
 }
 
-/// A time may have a unit; what is none is an error that names the option.
+/// A time may have a unit. An invalid time is an error that names the option.
 #[test]
 fn times_have_units() {
     for (time, is_good) in [

@@ -210,7 +210,7 @@ fn the_options_of_a_place_explain_themselves() {
 
 /// Two reports of pages stay, and all that the server was started with.
 #[test]
-fn a_server_keeps_as_many_reports_as_it_is_told() {
+fn a_server_keeps_at_most_the_given_number_of_reports() {
     let client = Client::new(&ServeOptions::new().keep(2.try_into().unwrap()));
     for title in ["before", "after"] {
         client.server.add_report(title, ReportSet::new());

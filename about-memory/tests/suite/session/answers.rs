@@ -349,7 +349,7 @@ fn a_difference_can_be_swapped() {
     assert_eq!((diff(first, second), diff(second, first)), (15, -15));
 }
 
-/// As in Firefox, the first levels of a dominator tree are open, of the rows that retain most.
+/// As in Firefox, the first levels of a dominator tree are open: the first rows of each.
 #[test]
 fn the_first_levels_of_a_tree_open_by_themselves() {
     let (session, snapshot) = with_small();

@@ -73,7 +73,7 @@ export class MapView {
     this.element.append(bar, boxes);
     boxes.addEventListener("wheel", (event) => this.turned(event), { passive: false });
     boxes.addEventListener("keydown", (event) => this.pressed(event));
-    boxes.addEventListener("pointerdown", () => (this.hasMoved = false));
+    boxes.addEventListener("pointerdown", ({ clientX: x, clientY: y }) => [this.hasMoved, this.from] = [false, { x, y }]);
     boxes.addEventListener("pointermove", (event) => this.dragged(event));
     boxes.addEventListener("click", (event) => this.clicked(event));
     boxes.addEventListener("focusin", (event) => this.focused(event));
@@ -141,7 +141,9 @@ export class MapView {
     visit(laid);
     this.placed = inSight;
     if (!this.active || !inSight.has(this.active)) this.active = inSight.keys().next().value ?? null;
-    // Elements stay, so that the focus stays. What is inside of a box comes after it.
+    // Elements stay, so that the focus stays; that of a box which leaves the view goes to the active one. What is inside
+    // of a box comes after it.
+    const hadFocus = boxes.contains(document.activeElement);
     for (const [box, element] of this.drawn) {
       if (inSight.has(box)) continue;
       element.remove();
@@ -150,6 +152,7 @@ export class MapView {
     if (this.drawn.size === 0) boxes.replaceChildren();
     const tops = laid.children ?? [];
     for (const node of inSight.values()) this.place(node, tops);
+    if (hadFocus && !boxes.contains(document.activeElement)) this.drawn.get(this.active!)?.focus({ preventScroll: true });
     this.about.textContent = hidden.groups === 0 ? "" : `${count(hidden.groups)} group${hidden.groups === 1 ? "" : "s"} with ${bytes(hidden.bytes)} too small to show`;
     this.about.title = "Zoom in to see them, or open the aggregate, which has all";
     const { dataset } = document.documentElement;
@@ -208,7 +211,7 @@ export class MapView {
   private turned(event: WheelEvent) {
     event.preventDefault();
     const { left, top } = this.boxes.getBoundingClientRect();
-    // As in Firefox, a percent for each pixel; a wheel that tells lines has about 16 pixels in one.
+    // As in Firefox, a percent for each pixel; a wheel that reports lines has about 16 pixels in one.
     const pixels = event.deltaMode === WheelEvent.DOM_DELTA_PIXEL ? event.deltaY : 16 * event.deltaY;
     this.zoom(Math.max(0.5, Math.min(2, 1 - 0.01 * pixels)), { x: event.clientX - left, y: event.clientY - top });
   }
@@ -234,7 +237,10 @@ export class MapView {
 
   private clicked(event: MouseEvent) {
     const box = this.boxOf(event.target);
-    if (box && !this.hasMoved) this.onChoose(box.name);
+    // The end of a drag is no choice. A click by Enter follows no pointer.
+    const isDragged = this.hasMoved && event.detail > 0;
+    this.hasMoved = false;
+    if (box && !isDragged) this.onChoose(box.name);
   }
 
   private focused(event: FocusEvent) {

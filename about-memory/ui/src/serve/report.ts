@@ -52,7 +52,7 @@ class ReportPage implements Page {
   /** The processes that were measured. */
   private readonly pids: number[];
   /** Whether the report stays as it is. */
-  private readonly isGiven: boolean;
+  private readonly isKept: boolean;
   /** Whether the report has no private names; what follows it has none either. */
   private readonly isAnonymized: boolean;
   private timer = 0;
@@ -71,9 +71,9 @@ class ReportPage implements Page {
     this.id = Number(route.parts[1]);
     const own = state.reports.find(({ id }) => id === this.id);
     this.pids = own?.pids ?? [];
-    this.isGiven = own?.given ?? true;
+    this.isKept = own === undefined || own.given || own.mark;
     this.isAnonymized = own?.anonymized ?? false;
-    this.live = route.query.get("live") === "1" && !this.isGiven && this.pids.length > 0;
+    this.live = route.query.get("live") === "1" && !this.isKept && this.pids.length > 0;
   }
 
   close() {
@@ -227,7 +227,7 @@ class ReportPage implements Page {
     live.id = "live";
     live.checked = this.live;
     live.addEventListener("change", () => {
-      if (this.isGiven) return this.run(() => this.follow({}));
+      if (this.isKept) return this.run(() => this.follow({}));
       this.live = live.checked;
       clearTimeout(this.timer);
       if (this.live) void this.again();
@@ -242,7 +242,7 @@ class ReportPage implements Page {
 
   /** Follows the processes in this report, or in a new one if this one stays as it is. */
   private async follow(changes: Record<string, string>) {
-    const id = this.isGiven ? await this.measure() : this.id;
+    const id = this.isKept ? await this.measure() : this.id;
     const { query } = this.route;
     location.hash = link(["report", id], { ...Object.fromEntries(query), ...changes, live: "1" });
   }

@@ -63,8 +63,9 @@ export function seriesPage(main: HTMLElement, api: Api, state: State, route: Rou
   };
   const ask = () => void load().catch((error: Error) => !request.signal.aborted && tell(error.message, true));
   ask();
-  /** What there is to show; a report that another page makes is one more column. */
-  const listed = ({ reports, stacks, snapshots }: State) => JSON.stringify([reports, stacks, snapshots].map((all) => all.map(({ id }) => id)));
+  /** What there is to show; a report that another page makes is one more column. A snapshot has a time once it is read. */
+  const listed = ({ reports, stacks, snapshots }: State) =>
+    JSON.stringify([reports.map(({ id }) => id), stacks.map(({ id }) => id), snapshots.map(({ id, state }) => [id, state])]);
   let known = listed(state);
   return {
     renew(state) {
