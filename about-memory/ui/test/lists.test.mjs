@@ -156,6 +156,10 @@ inBoth("measurements have an axis of time, with the mark and what was taken", []
   assert.equal(dots.length, 3);
   const [, at] = dots.find(([title]) => / in 2\. mark of process /.test(title));
   assert.ok(Math.abs(at - mark[2]) < 1);
+  // Both ends of the axis have their time, and no text covers another one.
+  const places = await b.run("return [...document.querySelectorAll('.series svg > text')].filter((one) => /^\\d?\\d:\\d\\d/.test(one.firstChild.textContent)).map((one) => { const { left, right } = one.getBoundingClientRect(); return [left, right, Number(one.getAttribute('x'))]; })");
+  assert.deepEqual([places[0][2], places.at(-1)[2]], [Math.min(...dots.map(([, x]) => x)), Math.max(...dots.map(([, x]) => x))]);
+  assert.ok(places.every(([left], at) => at === 0 || left > places[at - 1][1]), JSON.stringify(places));
   assert.ok(stacks[2] > mark[2] && stacks[2] < Math.max(...dots.map(([, x]) => x)), JSON.stringify([mark, stacks, dots]));
   await b.run("document.querySelector(\".series svg a[href='#/stacks/1']\").dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, view: window }))");
   await b.until("document.querySelector('.table .row .name')");
@@ -229,6 +233,9 @@ inBoth("a recording that cannot be opened is saved and discarded; a program gets
   await b.run(`${row}.querySelector('.recording input').click()`);
   await b.until(`${row}?.textContent.includes("Its recording cannot be opened")`);
   assert.equal(await b.run(`return ${row}.querySelector('.recording')`), null);
+  // What is wrong has lines of its own: no button is beside it.
+  const beside = await b.run(`const { top, bottom } = ${row}.querySelector('.error').getBoundingClientRect(); return [...${row}.querySelectorAll('button')].filter((one) => one.getBoundingClientRect().bottom > top && one.getBoundingClientRect().top < bottom).map((one) => one.textContent)`);
+  assert.deepEqual(beside, []);
   await press("Open again");
   await b.until("document.getElementById('status').className === 'error'");
   await press("Save recording");
