@@ -101,13 +101,14 @@ pub(super) fn flatten<F: Forest>(forest: &F, options: &RowsOptions) -> (Vec<Plac
         let id = forest.id(node, here.parent);
         let all = here.all || has(&options.open_below, id);
         let by_itself = (by_depth || all && opened < MOST_OPEN) && !has(&options.closed, id);
-        let is_open = has(&options.open, id) || by_itself;
+        let below = if has(&options.open, id) || by_itself { forest.below(node) } else { Vec::new() };
+        // Nothing is below a leaf, so it is not open: Left leads from it to the row around it.
+        let is_open = !below.is_empty();
         if is_shown {
             rows.push(Place { node, level, parent: here.place, id, is_open });
         }
         if is_open {
-            let below = forest.below(node);
-            opened += usize::from(!below.is_empty());
+            opened += 1;
             stack.push(Level { nodes: sorted(below), come: 0, parent: id, place: Some(place), all });
         }
     }

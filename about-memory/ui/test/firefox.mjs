@@ -57,13 +57,18 @@ export class Firefox {
   }
 
   async ask(command, parameters) {
+    return (await this.askAll(command, parameters))?.value;
+  }
+
+  /** The whole answer: some have no `value`. */
+  async askAll(command, parameters) {
     const id = this.#next++;
     const text = JSON.stringify([0, id, command, parameters]);
     const answer = new Promise((done) => this.#answers.set(id, done));
     this.socket.write(`${Buffer.byteLength(text)}:${text}`);
     const [, , error, result] = await answer;
     if (error) throw new Error(`${command}: ${error.message}`);
-    return result?.value;
+    return result;
   }
 
   go(url) {

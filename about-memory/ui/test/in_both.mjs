@@ -27,14 +27,15 @@ export function inBoth(title, args, steps, options = {}) {
   for (const name of ["Chromium", "Firefox"]) {
     const skip = options.skip || (name === "Firefox" && !hasFirefox ? "no Firefox" : false);
     test(`${title} (${name})`, { skip }, async () => {
-      const { page, faults, close, origin, token, server } = await (options.serve ?? serve)(...args);
+      const served = await (options.serve ?? serve)(...args);
+      const { page, faults, close, origin, token } = served;
       const browser = name === "Chromium" ? new InChromium(page) : new InFirefox(firefox);
       if (name === "Firefox") {
         await firefox.go(`${origin}/#token=${token}`);
         await browser.until("document.documentElement.dataset.state === 'ready'");
       }
       await browser.keepFiles();
-      await steps(browser, server);
+      await steps(browser, served);
       if (name === "Firefox") assert.deepEqual(await firefox.errors(origin), []);
       else assert.deepEqual(faults.filter((fault) => !options.mayFail?.test(fault)), []);
       await close();

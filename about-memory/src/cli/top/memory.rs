@@ -47,6 +47,8 @@ const GROUPS: [Group; 6] = [
 /// The one that shows the blocks of a type, and the stacks that allocated them.
 const TYPE_AND_STACK: usize = GROUPS.len() - 1;
 const MOST_PATHS: usize = 10;
+/// The levels of dominators that are open at first, as on the page of `serve`.
+const DEPTH: usize = 2;
 /// The most rows that one request may ask for.
 const MOST_ROWS: u16 = 500;
 
@@ -75,6 +77,8 @@ pub(super) struct Memory {
     answer: Option<(Query, Arc<Answer>)>,
     failure: Option<(Query, String)>,
     open: HashSet<u64>,
+    /// The rows that the user has closed although they open by themselves.
+    closed: HashSet<u64>,
     /// The rows in sight, and the number of the first.
     rows: (usize, Vec<Row>),
     total: usize,
@@ -98,6 +102,7 @@ impl Memory {
             answer: None,
             failure: None,
             open: HashSet::new(),
+            closed: HashSet::new(),
             rows: (0, Vec::new()),
             total: 0,
             cursor: Cursor::default(),
@@ -175,7 +180,13 @@ impl Memory {
     fn show(&mut self, view: View) {
         self.view = view;
         self.open.clear();
+        self.closed.clear();
         self.cursor = Cursor::default();
+    }
+
+    fn close(&mut self, row: u64) {
+        self.open.remove(&row);
+        self.closed.insert(row);
     }
 
     fn follow(&mut self, view: View) {
@@ -233,17 +244,18 @@ impl Memory {
                 Some(row) if row.children > 0 && !row.is_open => {
                     let id = row.id;
                     self.open.insert(id);
+                    self.closed.remove(&id);
                 }
                 Some(row) if key == KeyCode::Enter && row.is_open => {
                     let id = row.id;
-                    self.open.remove(&id);
+                    self.close(id);
                 }
                 _ => drop(self.cursor.press(KeyCode::Down, self.total)),
             },
             KeyCode::Left => match self.row() {
                 Some(row) if row.is_open => {
                     let id = row.id;
-                    self.open.remove(&id);
+                    self.close(id);
                 }
                 // It may lie above the rows in sight.
                 Some(row) => self.cursor.at = row.parent.unwrap_or(self.cursor.at),
@@ -333,9 +345,10 @@ impl Memory {
         let height = area.height.min(MOST_ROWS);
         // The number of rows changes with what is open, so the first window may lie behind the end.
         let mut window = self.cursor.window(height, self.total.max(1));
+        let depth = if self.view == View::Dominators { DEPTH } else { 0 };
         let rows = loop {
-            let options = RowsOptions::first(usize::from(height)).start(window.start);
-            let options = self.open.iter().fold(options, |options, id| options.open(*id));
+            let mut options = RowsOptions::first(usize::from(height)).start(window.start).depth(depth);
+            (options.open, options.closed) = (self.open.clone(), self.closed.clone());
             let Ok(rows) = self.session.rows(query, answer, &options) else { return };
             let again = self.cursor.window(height, rows.total);
             self.total = rows.total;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use about_memory::serve::{TypeRow, TypeTable, TypeTables};
-use about_memory::session::{Session, SessionOptions};
+use about_memory::session::{Query, RowsOptions, Session, SessionOptions};
 use dmd::analyze::program::{HeapBlocks, ProgramOptions};
 use heap_graph::{GraphBuilder, NodeId, NodeParts};
 use memory_report::{Kind, Report, ReportSet, Units};
@@ -286,11 +286,7 @@ fn a_snapshot_has_aggregate_dominators_suspects_nodes_and_paths() {
     shown.press(KeyCode::Tab);
     let lines = shown.until(" NODE");
     assert!(lines[1].ends_with("dominators"));
-    assert!(lines[3].contains('▸'), "{lines:#?}");
-    shown.press(KeyCode::Right);
-    assert!(shown.until("▾")[4].contains("    "));
-    shown.press(KeyCode::Left);
-    assert!(!shown.has("▾"));
+    assert!(lines[3].contains('▾'), "{lines:#?}");
     shown.press(KeyCode::Tab);
     shown.until("suspects");
     shown.press(KeyCode::Tab);
@@ -303,6 +299,56 @@ fn a_snapshot_has_aggregate_dominators_suspects_nodes_and_paths() {
     shown.until("medium (2 of 2");
     shown.keys("[");
     shown.until("small-a (1 of 2");
+}
+
+/// As on the page of `serve`, two levels of dominators are open until the reader closes them.
+#[test]
+fn the_first_levels_of_dominators_are_open() {
+    // Two owners, each of two lists of a leaf, which has a part.
+    let mut builder = GraphBuilder::new();
+    let name = builder.text("Node").unwrap();
+    let below = |id| match id {
+        1 => vec![10, 20],
+        10 | 20 => vec![id + 1, id + 2],
+        11 | 12 | 21 | 22 => vec![id * 10],
+        110 | 120 | 210 | 220 => vec![id + 1],
+        _ => Vec::new(),
+    };
+    let mut queue = vec![1];
+    while let Some(id) = queue.pop() {
+        builder.node(NodeParts::new(NodeId(id), id, name)).unwrap();
+        below(id).into_iter().for_each(|to| builder.edge(NodeId(to), None).unwrap());
+        queue.extend(below(id));
+    }
+    let session = Session::new(SessionOptions::new());
+    let mut shown = Shown::new(session.clone());
+    let snapshot = session.insert("deep", builder.finish().unwrap()).unwrap();
+    let query = Query::Dominators { snapshot, filter: String::new() };
+    let answer = session.ask(query.clone()).unwrap().wait(Duration::from_secs(60)).unwrap().unwrap();
+    let expected = |options: RowsOptions| {
+        let rows = session.rows(&query, &answer, &options).unwrap().rows;
+        rows.iter().map(|row| format!("@ 0x{:x}", row.id)).collect::<Vec<_>>()
+    };
+    let addresses = |lines: Vec<String>| -> Vec<_> {
+        let rows = lines[3..23].iter();
+        rows.filter_map(|line| Some(line[line.find("@ 0x")?..].to_owned())).collect()
+    };
+    shown.screens.screen = Screen::Memory;
+    shown.press(KeyCode::Tab);
+    let seen = addresses(shown.until(" NODE"));
+    let options = RowsOptions::first(20).depth(2);
+    assert_eq!(seen, expected(options.clone()));
+    assert_eq!(seen.len(), 10, "{seen:?}");
+    let first = session.rows(&query, &answer, &RowsOptions::first(1)).unwrap().rows[0].id;
+    for (key, is_open) in [(KeyCode::Left, false), (KeyCode::Right, true), (KeyCode::Enter, false)] {
+        shown.press(key);
+        let now = if is_open { options.clone() } else { options.clone().close(first) };
+        assert_eq!(addresses(shown.lines()), expected(now), "{key:?}");
+    }
+    // What was closed is open again in a view that begins anew.
+    (0..3).for_each(|_| assert!(shown.press(KeyCode::Tab).is_none()));
+    shown.until(" NODE");
+    assert_eq!(addresses(shown.until("dominators")), seen);
 }
 
 /// The row around the chosen one may be far above what is in sight.
@@ -320,14 +366,17 @@ fn left_reaches_the_row_around() {
     session.insert("wide", builder.finish().unwrap()).unwrap();
     shown.screens.screen = Screen::Memory;
     shown.press(KeyCode::Tab);
-    shown.until("Owner");
-    shown.press(KeyCode::Right);
-    shown.until("▾");
+    shown.until("▾ other › Owner");
     shown.press(KeyCode::End);
     assert!(!shown.has("Owner"));
     shown.press(KeyCode::Left);
     let lines = shown.lines();
     assert!(lines[3].contains("▾ other › Owner"), "{lines:#?}");
+    // From a leaf that is among those which open by themselves, too.
+    shown.press(KeyCode::Down);
+    shown.lines();
+    shown.press(KeyCode::Left);
+    assert!(shown.has("▾ other › Owner"));
     // It is chosen, so Left closes it.
     shown.press(KeyCode::Left);
     assert!(shown.has("▸ other › Owner") && !shown.has("Leaf"));

@@ -154,3 +154,19 @@ fn queries_have_bounds() {
     let missing = session.ask(Query::Paths { snapshot: id, node: 99, max: 1 }).unwrap().join();
     assert_eq!(missing.unwrap_err(), SessionError::NoNode(99));
 }
+
+/// Firefox takes both censuses anew for each difference.
+#[test]
+fn a_difference_takes_no_census_anew() {
+    let (session, first) = with_small();
+    let second = session.insert("chain", chain(100)).unwrap();
+    ask(&session, census(first, "type"));
+    ask(&session, census(second, "type"));
+    for (baseline, comparison) in [(first, second), (second, first)] {
+        let (by, filter) = (by("type"), String::new());
+        ask(&session, Query::Diff { baseline, comparison, by, invert: false, filter });
+    }
+    let snapshots = vec![first, second];
+    ask(&session, Query::Generations { snapshots, by: by("type"), invert: true, filter: String::new() });
+    assert_eq!(names(&session, "report"), ["saving", "saved"].repeat(2));
+}

@@ -64,13 +64,15 @@ export function chart(lines: Line[], reports: Report[], taken: Taken[], width: n
     element(svg, "line", { class: "grid", x1: LEFT, x2: right, y1: at, y2: at });
     element(svg, "text", { x: LEFT - 8, y: at + 4, "text-anchor": "end" }, amountText(Math.round(part * most), units));
   }
+  // Both ends have a text, and between them as many as there is room for.
+  const end = reports.length - 1;
   let before = -Infinity;
   reports.forEach(({ id, time, title }, report) => {
     const at = x(report);
-    if (at - before < WIDE && !(report === 0)) return;
+    if (report > 0 && (at - before < WIDE || (report < end && x(end) - at < WIDE))) return;
     before = at;
     const text = time === null ? title : clock.format(time);
-    const anchor = report === reports.length - 1 && report > 0 ? "end" : report === 0 && reports.length > 1 ? "start" : "middle";
+    const anchor = report === end && report > 0 ? "end" : report === 0 && reports.length > 1 ? "start" : "middle";
     const label = element(svg, "text", { x: at, y: HEIGHT - 6, "text-anchor": anchor }, cut(text));
     element(label, "title", {}, `${id}. ${title}`);
   });
