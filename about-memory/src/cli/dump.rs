@@ -27,8 +27,8 @@ pub(crate) struct Dump {
     /// The file to write, as in other commands.
     #[arg(long, short, value_name = "FILE", conflicts_with = "file")]
     output: Option<PathBuf>,
-    /// The time the process has to answer.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    /// The time the process has to answer: seconds, or a number with ms, s, m or h.
+    #[arg(long, value_name = "TIME", default_value = "60", value_parser = seconds)]
     timeout: Duration,
 }
 

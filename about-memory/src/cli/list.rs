@@ -17,8 +17,8 @@ Examples:
 
 #[derive(Args)]
 pub(crate) struct List {
-    /// The time each process has to answer.
-    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    /// The time each process has to answer: seconds, or a number with ms, s, m or h.
+    #[arg(long, value_name = "TIME", default_value = "2", value_parser = seconds)]
     timeout: Duration,
 }
 

@@ -33,8 +33,8 @@ pub(crate) struct LiveOptions {
     /// Add the view that sums to resident memory: what each mapping holds besides `explicit`.
     #[arg(long)]
     resident: bool,
-    /// The time each process has to answer. [default: 10]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// The time each process has to answer: seconds, or a number with ms, s, m or h. [default: 10]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     timeout: Option<Duration>,
 }
 
@@ -147,16 +147,14 @@ pub(crate) fn read(pid: u32, options: ReadOptions) -> Result<ReportSet, Failure>
     live::collect(&[pid], &AskOptions::new().read(options)).map_err(|error| failure(&[pid], error))
 }
 
-/// Parses a number of seconds, which may have a fraction, or a number with a unit: `500ms`, `30s`, `30m`, `2h`.
+/// Units of time and their seconds. `ms` ends with `s`, and so comes before it.
+const UNITS: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+
+/// Parses a number of seconds, which may have a fraction or an exponent, or a number with a unit: `500ms`, `30s`, `30m`, `2h`.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let wrong = || "neither a number of seconds nor one with ms, s, m or h, such as 30m".to_owned();
-    let (number, unit) = match text.find(|c: char| c.is_ascii_alphabetic()).map(|at| text.split_at(at)) {
-        None | Some((_, "s")) => (text.trim_end_matches('s'), 1.0),
-        Some((number, "ms")) => (number, 0.001),
-        Some((number, "m")) => (number, 60.0),
-        Some((number, "h")) => (number, 3600.0),
-        Some(_) => return Err(wrong()),
-    };
+    let with_unit = UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
+    let (number, unit) = with_unit.unwrap_or((text, 1.0));
     let number: f64 = number.parse().map_err(|_| wrong())?;
     let time = Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())?;
     if time < Duration::from_millis(1) || time > Duration::from_secs(86_400) {

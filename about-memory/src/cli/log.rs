@@ -43,11 +43,11 @@ pub(crate) struct Log {
     /// The most allocations that the process keeps for the next line.
     #[arg(long, value_name = "ENTRIES", default_value_t = 5000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     length: u64,
-    /// How long to log. [default: until Ctrl-C, or the end of the process]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// How long to log: seconds, or a number with ms, s, m or h. [default: until Ctrl-C, or the end of the process]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     seconds: Option<Duration>,
-    /// The time the process has for its first and last answer.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    /// The time the process has for its first and last answer: seconds, or a number with ms, s, m or h.
+    #[arg(long, value_name = "TIME", default_value = "60", value_parser = seconds)]
     timeout: Duration,
     #[command(flatten)]
     symbols: Symbols,

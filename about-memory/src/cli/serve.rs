@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -39,13 +39,13 @@ Examples:
   about-memory serve core.1234                   # types, fields and who holds them, of a program with debug = 2
   about-memory serve before.fxsnapshot after.fxsnapshot --port 8123 --no-open
   about-memory serve heap.fxsnapshot --read-only --idle 30m
-  about-memory serve heap.fxsnapshot --unix /tmp/am      # elsewhere: ssh -L 8123:/tmp/am host
+  about-memory serve heap.fxsnapshot --unix $XDG_RUNTIME_DIR/am   # prints the ssh command for the other machine
   about-memory serve 1234 --allow-remote 192.0.2.7 --host-name build.example --port 8123
 
-The page is for this user on this machine only: the server listens on 127.0.0.1, and each request needs a secret that
+The page is for this user on this machine only: the server listens on 127.0.0.1, and each request needs a token that
 `serve` makes. To look from another machine, forward the port: ssh -L 8123:127.0.0.1:8123 host; or the socket of --unix,
-which other users of this machine cannot connect to. --allow-remote lets other machines in without ssh; who has the address with its
-secret reads all that is shown, and so does who reads the network.
+which other users of this machine cannot connect to. --allow-remote lets other machines in without ssh; anyone who has the address with
+its token reads all that is shown, and so does anyone who can read the network traffic.
 
 The server ends with Ctrl-C.";
 
@@ -83,7 +83,7 @@ pub(crate) struct Serve {
     /// Keep the last N reports and the last N stacks that pages made. [default: 50 reports, 20 stacks]
     #[arg(long, value_name = "N")]
     keep: Option<NonZeroUsize>,
-    /// End when no page has been open and no request has run for this time: seconds, or 30m.
+    /// End when no page has been open and no request has run for this time: seconds, or a number with ms, s, m or h.
     #[arg(long, value_name = "TIME", value_parser = live_input::seconds)]
     idle: Option<Duration>,
     /// Groups and labels of your own for heap snapshots: JSON with `census`, `label` and `tree-map`, each with displays as
@@ -132,8 +132,8 @@ impl Serve {
         self.tell(&server, file.as_deref()).map_err(Failure::Output)?;
         if let Some(address) = self.allow_remote {
             say(&format!(
-                "warning: other machines reach this page at {address}. Nothing is encrypted: who reads the network, or has the \
-                 address with its token, sees all of the page; ssh -L avoids both"
+                "warning: other machines reach this page at {address}. Nothing is encrypted: anyone who can read the \
+                 network traffic can read the page; ssh -L encrypts it. Anyone who has the address with its token can read it, too"
             ));
         }
         if let Some(file) = &file
@@ -165,9 +165,8 @@ impl Serve {
     /// Where the server listens, for a message.
     fn place(&self) -> String {
         let address = self.allow_remote.unwrap_or(Ipv4Addr::LOCALHOST.into());
-        self.unix
-            .as_ref()
-            .map_or_else(|| format!("{address}:{}", self.port), |path| path.display().to_string())
+        let address = SocketAddr::new(address, self.port);
+        self.unix.as_ref().map_or_else(|| address.to_string(), |path| path.display().to_string())
     }
 
     fn add(&self, input: &Input, session: &Session, server: &Server) -> Result<(), Failure> {

@@ -57,8 +57,8 @@ pub(crate) struct Top {
     /// reports or dumps the last is shown.
     #[arg(value_name = "FILE|PID")]
     inputs: Vec<Input>,
-    /// The time between updates.
-    #[arg(long, short, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    /// The time between updates: seconds, or a number with ms, s, m or h.
+    #[arg(long, short, value_name = "TIME", default_value = "2", value_parser = seconds)]
     interval: Duration,
     #[command(flatten)]
     when: When,
@@ -155,7 +155,7 @@ impl Top {
         let mut shown = screens.screen;
         while !is_over.load(Ordering::Relaxed) {
             for told in from.try_iter() {
-                is_asking &= !matches!(told, Told::Processes(_) | Told::Report(..) | Told::Failed(_));
+                is_asking &= !matches!(told, Told::Processes(_) | Told::Report(..) | Told::Failed(..));
                 screens.told(told);
             }
             if (next <= Instant::now() || shown != screens.screen) && !is_asking {

@@ -43,14 +43,14 @@ pub(crate) struct Track {
     /// Let the process record every allocation and end from now on into this file, instead of a dump.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["bytes", "exact", "output"])]
     record: Option<PathBuf>,
-    /// How long to record. [default: until Ctrl-C]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// How long to record: seconds, or a number with ms, s, m or h. [default: until Ctrl-C]
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     seconds: Option<Duration>,
     /// The file to write, which is compressed. [default: dmd-PID.json.gz]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The time the process has for each answer.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    /// The time the process has for each answer: seconds, or a number with ms, s, m or h.
+    #[arg(long, value_name = "TIME", default_value = "60", value_parser = seconds)]
     timeout: Duration,
 }
 

@@ -28,8 +28,8 @@ pub(crate) struct Watch {
     /// The process ids or names of running processes.
     #[arg(value_name = "PID", required_unless_present = "all", conflicts_with = "all")]
     pids: Vec<Input>,
-    /// The time between updates.
-    #[arg(long, short, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    /// The time between updates: seconds, or a number with ms, s, m or h.
+    #[arg(long, short, value_name = "TIME", default_value = "2", value_parser = seconds)]
     interval: Duration,
     /// Exit after this many updates.
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

@@ -46,7 +46,9 @@ impl Listen {
             Self::Unix(path) => PrivateSocket::bind(path).map(Listener::Unix),
             Self::Remote { address, host_names } => {
                 if let Some(name) = host_names.iter().find(|name| !is_name(name)) {
-                    return Err(invalid(format!("{name:?} is no name of a host")));
+                    return Err(invalid(format!(
+                        "{name:?} is not a host name; give it without a port, such as build.example"
+                    )));
                 }
                 if host_names.is_empty() {
                     return Err(invalid("browsers need a name under which they reach the server".to_owned()));
@@ -72,12 +74,13 @@ fn invalid(reason: String) -> io::Error {
 }
 
 /// Whether a text is a name or an address as a header has it, without a port. What stands for all addresses is no name.
+/// Containers have names with `_`.
 fn is_name(text: &str) -> bool {
     let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     match inner {
         Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok_and(|address| !address.is_unspecified()),
         None => {
-            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
             !text.is_empty() && text.bytes().all(is_plain) && !text.ends_with('.') && text != "0.0.0.0"
         }
     }

@@ -13,7 +13,7 @@ pub(crate) struct Usable {
 }
 
 impl Usable {
-    /// As many as `size_of` gives; without a function, `bytes`.
+    /// `size_of` gives the bytes; without it, `bytes` does.
     ///
     /// # Safety
     ///

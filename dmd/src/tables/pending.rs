@@ -212,8 +212,9 @@ impl Pending {
         }
     }
 
-    /// Settles the list. Sets the thread's share, in bytes, and returns whether the thread is to hand all over. No
-    /// other thread reads the events meanwhile.
+    /// Settles the list. Sets the thread's share, in bytes, and returns whether the thread is to hand all over. Then the list
+    /// may still be in place: the thread hands it over with the rest, and [`forget`](Self::forget) empties it. No other
+    /// thread reads the events meanwhile.
     pub(crate) fn settle(&self, share: usize) -> bool {
         self.share.store(share, Ordering::Relaxed);
         let unmerged = self.unmerged.load(Ordering::Relaxed);
@@ -338,7 +339,7 @@ impl Pending {
         statistics.add_events(begun, ended);
     }
 
-    /// Forgets the events.
+    /// Forgets the events, also those of the list.
     pub(crate) fn forget(&self) {
         let entries = self.entries.load(Ordering::Relaxed).min(SLOTS);
         for slot in &self.used[..entries] {

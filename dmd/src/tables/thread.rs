@@ -206,7 +206,7 @@ impl Lease {
         }
     }
 
-    /// Hands settled events over.
+    /// Hands settled events over, and those of a list that `settle` left in place.
     fn count(&self) {
         if let Some(count) = COUNT.get() {
             count(&self.pending);

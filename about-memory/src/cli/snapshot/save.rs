@@ -21,8 +21,8 @@ pub(super) struct Save {
     /// The file to write, as in other commands.
     #[arg(long, short, value_name = "FILE", conflicts_with = "file")]
     output: Option<PathBuf>,
-    /// The time the process has to answer.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = live_input::seconds)]
+    /// The time the process has to answer: seconds, or a number with ms, s, m or h.
+    #[arg(long, value_name = "TIME", default_value = "60", value_parser = live_input::seconds)]
     timeout: Duration,
     /// Save the blocks that DMD records, with their types and fields, of a program without a derive.
     #[arg(long)]

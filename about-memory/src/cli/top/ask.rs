@@ -55,21 +55,38 @@ pub(super) enum Told {
     Difference(String, Box<ReportSet>),
     Stacks(String, Box<HeapBlocks>),
     Done(String),
-    /// Why a question has no answer. A measurement that failed may be asked again.
-    Failed(String),
+    /// Why a question has no answer.
+    Failed(Asked, String),
+}
+
+/// What kind of question has failed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// A measurement of these processes, or a difference: of none.
+    Report(Vec<u32>),
+    Other,
 }
 
 impl Ask {
+    fn asked(&self) -> Asked {
+        match self {
+            Self::Measure(pids) => Asked::Report(pids.clone()),
+            Self::Diff(_) => Asked::Report(Vec::new()),
+            _ => Asked::Other,
+        }
+    }
+
     /// Asks on another thread.
     pub(super) fn start(self, to: &Sender<Told>) {
         let (to, failed) = (to.clone(), to.clone());
+        let (asked, not_asked) = (self.asked(), self.asked());
         let work = move || {
-            let told = self.answer().unwrap_or_else(Told::Failed);
+            let told = self.answer().unwrap_or_else(|reason| Told::Failed(asked, reason));
             // The screen may have gone.
             let _ = to.send(told);
         };
         if let Err(error) = thread::Builder::new().name("ask".to_owned()).spawn(work) {
-            let _ = failed.send(Told::Failed(format!("no thread can be started: {error}")));
+            let _ = failed.send(Told::Failed(not_asked, format!("no thread can be started: {error}")));
         }
     }
 

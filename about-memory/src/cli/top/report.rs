@@ -54,9 +54,17 @@ impl Report {
     pub(super) const KEYS: &'static str =
         "←→ close, open, / filter, n N next, t sort, v bytes, Space pause, b mark, x save";
 
-    /// The reader asks for these processes, or for a difference. `None` if there will be no answer.
-    pub(super) fn want(&mut self, pids: Option<Vec<u32>>) {
-        self.wanted = pids;
+    /// The reader asks for these processes, or for a difference: none.
+    pub(super) fn want(&mut self, pids: Vec<u32>) {
+        self.wanted = Some(pids);
+    }
+
+    /// There will be no answer for these processes, or no difference. If the reader waits for it, the report in sight is
+    /// followed again.
+    pub(super) fn told_failure(&mut self, pids: &[u32]) {
+        if self.wants(pids) {
+            self.wanted = None;
+        }
     }
 
     fn wants(&self, pids: &[u32]) -> bool {

@@ -12,7 +12,7 @@ use ratatui::widgets::Paragraph;
 
 use super::super::input::Input;
 use super::super::typed;
-use super::ask::{self, Ask, Told};
+use super::ask::{self, Ask, Asked, Told};
 use super::memory::Memory;
 use super::processes::Processes;
 use super::report::Report;
@@ -96,9 +96,10 @@ impl Screens {
                 self.message.clear();
             }
             Told::Done(message) => self.message = about_memory::escape(&message),
-            Told::Failed(message) => {
-                // The report in sight is followed again.
-                self.report.want(None);
+            Told::Failed(asked, message) => {
+                if let Asked::Report(pids) = asked {
+                    self.report.told_failure(&pids);
+                }
                 self.message = about_memory::escape(&message);
             }
         }
@@ -169,11 +170,11 @@ impl Screens {
     fn ask(&mut self, ask: Ask) -> Next {
         match &ask {
             Ask::Measure(pids) => {
-                self.report.want(Some(pids.clone()));
+                self.report.want(pids.clone());
                 self.screen = Screen::Report;
             }
             Ask::Diff(_) => {
-                self.report.want(Some(Vec::new()));
+                self.report.want(Vec::new());
                 self.screen = Screen::Report;
             }
             Ask::Stacks(pid) => {

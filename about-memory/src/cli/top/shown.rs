@@ -17,7 +17,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::super::dump_limits::DumpLimits;
 use super::super::symbols::Symbols;
 use super::super::typed::Reading;
-use super::ask::{Ask, Process, Told};
+use super::ask::{Ask, Asked, Process, Told};
 use super::screens::{Next, Screen, Screens};
 
 struct Shown {
@@ -244,7 +244,13 @@ fn a_late_answer_replaces_no_later_one() {
     // A difference that fails leaves the report in sight, which is followed on.
     shown.keys("1 j ");
     assert!(matches!(shown.press(KeyCode::Char('D')), Some(Ask::Diff(_))));
-    shown.screens.told(Told::Failed("process 8 has ended".to_owned()));
+    let fails = |shown: &mut Shown, asked| shown.screens.told(Told::Failed(asked, "it has ended".to_owned()));
+    // What fails besides it changes nothing: a file that is not saved, a measurement from before.
+    fails(&mut shown, Asked::Other);
+    fails(&mut shown, Asked::Report(vec![7]));
+    shown.screens.told(Told::Report(vec![7], Box::new(set(9))));
+    assert!(!shown.has("10.00 MB"), "the difference may still come");
+    fails(&mut shown, Asked::Report(Vec::new()));
     shown.screens.told(Told::Report(vec![7], Box::new(set(9))));
     assert!(shown.has("10.00 MB"), "the cache has 1 MB and 9");
 }

@@ -1,36 +1,44 @@
 //! A Unix socket that only this user can connect to, as a server of TCP has one.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io;
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+
+/// How often a server looks again whether a path is free.
+const LOOKS: usize = 8;
 
 /// A socket with the mode 0600. Its file goes when it is dropped.
 #[derive(Debug)]
 pub(crate) struct PrivateSocket {
     listener: UnixListener,
     path: PathBuf,
+    /// Which file is the socket's.
+    file: FileId,
 }
 
 impl PrivateSocket {
     /// Makes the socket at `path`, in place of one that a program left there which has ended.
     pub(crate) fn bind(path: &Path) -> io::Result<Self> {
+        // Nobody could connect to a path that an address has no room for.
+        SocketAddr::from_pathname(path).map_err(|_| long(path))?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         // A socket has its mode only after it is made. Until then it is where nobody else can come.
         let mut private = tempfile::Builder::new();
         private.prefix(".am").rand_bytes(4).permissions(Permissions::from_mode(0o700));
         let folder = private.tempdir_in(parent.unwrap_or(Path::new(".")))?;
-        let first = folder.path().join("s");
+        // The name of the folder may be too long for an address, though that of the socket is not.
+        let open = File::open(folder.path())?;
+        let inside = PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()));
+        let first = inside.join("s");
         let listener = UnixListener::bind(&first)?;
         fs::set_permissions(&first, Permissions::from_mode(0o600))?;
-        if fs::symlink_metadata(path).is_ok() && !is_left(path) {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        fs::rename(&first, path)?;
-        Ok(Self { listener, path: path.to_owned() })
+        let file = FileId::of(&fs::symlink_metadata(&first)?);
+        publish(&first, path, &inside.join("left"))?;
+        Ok(Self { listener, path: path.to_owned(), file })
     }
 
     /// The next connection. The system has the same calls for it as for one of TCP.
@@ -39,7 +47,7 @@ impl PrivateSocket {
         Ok(TcpStream::from(OwnedFd::from(stream)))
     }
 
-    /// Ends one `accept`.
+    /// Ends each `accept`, whatever is at the path by now.
     pub(crate) fn wake(&self) {
         super::end_accept(&self.listener);
     }
@@ -47,8 +55,55 @@ impl PrivateSocket {
 
 impl Drop for PrivateSocket {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if fs::symlink_metadata(&self.path).is_ok_and(|there| FileId::of(&there) == self.file) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
+}
+
+/// What tells a file from all others of the system.
+#[derive(Debug, PartialEq, Eq)]
+struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    fn of(file: &Metadata) -> Self {
+        Self { device: file.dev(), inode: file.ino() }
+    }
+}
+
+/// Gives the socket `first` the name `path`, which it never takes from a file or a server that listens. A socket that was
+/// left there goes to `aside` before anybody decides about it: of servers that start together, only one gets it.
+fn publish(first: &Path, path: &Path, aside: &Path) -> io::Result<()> {
+    for _ in 0..LOOKS {
+        // As a rename that replaces nothing, on all file systems that have sockets.
+        match fs::hard_link(first, path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            done => return done,
+        }
+        if !is_left(path) {
+            break;
+        }
+        match fs::rename(path, aside) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            moved => moved?,
+        }
+        if !is_left(aside) {
+            // Another server has begun there since.
+            fs::hard_link(aside, path)?;
+            break;
+        }
+    }
+    let reason = "a file or a running server is at this path; remove it or choose another";
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, reason))
+}
+
+fn long(path: &Path) -> io::Error {
+    let bytes = path.as_os_str().len();
+    let reason = format!("the path has {bytes} bytes, and that of a socket at most 107, none of them zero");
+    io::Error::new(io::ErrorKind::InvalidInput, reason)
 }
 
 /// Whether the path has a socket on which nobody listens any more.

@@ -72,6 +72,7 @@ fn a_unix_socket_is_for_this_user_only() {
     // Another server does not take the place of one that listens, nor that of a file.
     let taken = Server::start(session.clone(), &at(&path)).unwrap_err();
     assert_eq!(taken.kind(), std::io::ErrorKind::AlreadyExists);
+    assert_eq!(taken.to_string(), "a file or a running server is at this path; remove it or choose another");
     assert_eq!(ask(&format!("Host: localhost\r\n{token}")), 200);
     drop(server);
     assert!(!path.exists(), "the socket goes with its server");
@@ -83,6 +84,55 @@ fn a_unix_socket_is_for_this_user_only() {
     drop(UnixListener::bind(&path).unwrap());
     let again = Server::start(session, &at(&path).port(9000)).unwrap();
     assert!(again.url().starts_with("http://127.0.0.1:9000/#token="));
+}
+
+/// A server removes its own socket only, and not what is in its place since.
+#[test]
+fn a_socket_in_the_place_of_another_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let start = || Server::start(Session::new(SessionOptions::new()), &at(&path));
+    let first = start().unwrap();
+    std::fs::rename(&path, folder.path().join("moved")).unwrap();
+    let second = start().unwrap();
+    drop(first);
+    assert!(UnixStream::connect(&path).is_ok());
+    drop(second);
+    assert!(!path.exists());
+}
+
+/// Of servers that start together where a program has left its socket, one gets the path and keeps it.
+#[test]
+fn one_of_several_servers_gets_a_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    for _ in 0..20 {
+        drop(UnixListener::bind(&path).unwrap());
+        let start = || Server::start(Session::new(SessionOptions::new()), &at(&path)).ok();
+        let servers: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(start)).collect();
+            threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(servers.len(), 1);
+        assert!(UnixStream::connect(&path).is_ok());
+        drop(servers);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+    }
+}
+
+/// A path of 107 bytes is the longest that an address of a socket has room for.
+#[test]
+fn a_path_may_be_as_long_as_a_socket_allows() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |length: usize| {
+        let name = "x".repeat(length - folder.path().as_os_str().len() - 3);
+        let inside = folder.path().join(name);
+        std::fs::create_dir(&inside).unwrap();
+        Server::start(Session::new(SessionOptions::new()), &at(&inside.join("s")))
+    };
+    drop(start(107).unwrap());
+    let error = start(108).unwrap_err().to_string();
+    assert!(error.starts_with("the path has 108 bytes"), "{error}");
 }
 
 /// Questions that take long look whether their page is still there, on each kind of connection.
@@ -112,13 +162,14 @@ fn a_page_at_a_socket_gets_answers_in_full() {
 #[test]
 fn a_remote_server_is_read_only_and_knows_its_names() {
     let session = Session::new(SessionOptions::new());
-    let server = Server::start(session, &remote(&["build.example", "192.0.2.7", "[2001:db8::7]"])).unwrap();
+    let server =
+        Server::start(session, &remote(&["build.example", "192.0.2.7", "[2001:db8::7]", "my_app"])).unwrap();
     let (address, port) = (server.address(), server.address().port());
     let url = server.url();
     let token = url.strip_prefix(&format!("http://build.example:{port}/#token=")).unwrap();
     let token = format!("Authorization: Bearer {token}\r\n");
     let ask = |headers: &str| status(TcpStream::connect(address).unwrap(), headers);
-    for host in ["build.example", "BUILD.example", "192.0.2.7", "[2001:db8::7]"] {
+    for host in ["build.example", "BUILD.example", "192.0.2.7", "[2001:db8::7]", "my_app"] {
         assert_eq!(ask(&format!("Host: {host}:{port}\r\n{token}")), 200, "{host}");
         assert_eq!(ask(&format!("Host: {host}:{port}\r\n")), 401, "{host} without the token");
     }
@@ -198,6 +249,15 @@ fn the_options_of_a_place_explain_themselves() {
     ] {
         assert_eq!(serve(wrong).status.code(), Some(status), "{wrong:?}");
     }
+    let said = |arguments: &[&str]| text(&serve(arguments).stderr);
+    let named = said(&["--allow-remote", "127.0.0.1", "--host-name", "a:1"]);
+    assert!(
+        named.contains(r#""a:1" is not a host name; give it without a port, such as build.example"#),
+        "{named}"
+    );
+    // An address for documents, which no machine has.
+    let elsewhere = said(&["--allow-remote", "2001:db8::7", "--host-name", "a", "--port", "8123"]);
+    assert!(elsewhere.contains("[2001:db8::7]:8123"), "{elsewhere}");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket").display().to_string();
     let socket = serve(&["--unix", &path, "--port", "9000"]);

@@ -4,7 +4,9 @@
 //! thread gives. What is damaged or exceeds a limit is read again by one thread, so that an error does not depend
 //! on the number of threads.
 
-use gimli::{Dwarf, Section as _, UnitHeader};
+use core::ops::Range;
+
+use gimli::{DebugInfoOffset, Dwarf, Section as _, UnitHeader};
 
 use super::read::{Fault, Reading, Slice};
 use super::side_by_side::side_by_side;
@@ -43,21 +45,43 @@ fn read_alone<'s>(dwarf: &'s Dwarf<Slice<'s>>) -> Result<Reading<'s>, TypedError
 /// Reads the units in parts of about the same number of bytes, side by side. The limits of the parts are together those of
 /// one thread, so what is read within them is also read by one thread; otherwise `None`.
 fn read_together<'s>(dwarf: &'s Dwarf<Slice<'s>>, parts: usize) -> Option<Reading<'s>> {
-    let mut all: Vec<Vec<UnitHeader<Slice<'s>>>> = (0..parts).map(|_| Vec::new()).collect();
-    let each = dwarf.debug_info.reader().len() as u64 / parts as u64 + 1;
-    let mut units = dwarf.units();
-    while let Some(header) = units.next().ok()? {
-        all[(start(&header) / each) as usize].push(header);
-    }
-    let read_part = |headers: &Vec<UnitHeader<Slice<'s>>>| {
+    let read_part = |part: &Range<usize>| {
         let mut reading = Reading::of_part(dwarf, parts);
-        headers.iter().try_for_each(|header| read(&mut reading, *header)).ok().map(|()| reading)
+        read_units(&mut reading, part.clone()).ok().map(|()| reading)
     };
-    let read = side_by_side(&all, read_part);
+    let read = side_by_side(&divided(dwarf, parts)?, read_part);
     let mut parts = read.into_iter().collect::<Option<Vec<_>>>()?.into_iter();
     let mut whole = parts.next()?;
     parts.try_for_each(|part| whole.append(part))?;
     Some(whole)
+}
+
+/// Where each part begins and ends: it has the units that begin in its share of the bytes. A file may have a unit for each
+/// 11 bytes, so no more than this is kept of them.
+fn divided(dwarf: &Dwarf<Slice<'_>>, parts: usize) -> Option<Vec<Range<usize>>> {
+    let end = dwarf.debug_info.reader().len();
+    let each = end / parts + 1;
+    let mut starts = Vec::with_capacity(parts + 1);
+    let mut units = dwarf.units();
+    while let Some(header) = units.next().ok()? {
+        let at = start(&header) as usize;
+        while starts.len() < parts && at >= each * starts.len() {
+            starts.push(at);
+        }
+    }
+    starts.resize(parts + 1, end);
+    Some(starts.windows(2).map(|part| part[0]..part[1]).collect())
+}
+
+/// Reads the units of a part.
+fn read_units(reading: &mut Reading<'_>, part: Range<usize>) -> Result<(), Fault> {
+    let mut at = part.start;
+    while at < part.end {
+        let header = reading.dwarf.debug_info.header_from_offset(DebugInfoOffset(at))?;
+        at += header.length_including_self();
+        read(reading, header)?;
+    }
+    Ok(())
 }
 
 /// The offset of a unit.
@@ -66,6 +90,7 @@ fn start(header: &UnitHeader<Slice<'_>>) -> u64 {
 }
 
 fn read<'s>(reading: &mut Reading<'s>, header: UnitHeader<Slice<'s>>) -> Result<(), Fault> {
+    reading.work(1)?;
     let abbreviations = reading.abbreviations(header.debug_abbrev_offset().0)?;
     Unit::new(reading, header, start(&header)).read(&abbreviations)
 }

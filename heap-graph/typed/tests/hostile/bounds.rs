@@ -1,6 +1,7 @@
 //! Debug information, dumps and memory whose author wants endless work.
 
 use core::cell::Cell;
+use std::fs;
 use std::time::{Duration, Instant};
 
 use typed_heap::{DebugInfo, ScanMemory, TypedError, TypedHeap};
@@ -90,6 +91,28 @@ fn many_members_have_their_names_soon() {
     assert_eq!((paths.len() as u64, &*paths[5], &*paths[50_000]), (MEMBERS, ".fifth", ".later"));
     assert_eq!(&*paths[4], "");
     assert!(start.elapsed() < LONG, "{:?}", start.elapsed());
+}
+
+/// The most memory that this process has had, in kilobytes.
+fn most_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Each unit is a header of 11 bytes and a null entry. A header takes several times that once it is read.
+#[test]
+fn units_without_entries_take_no_memory() {
+    const UNITS: usize = 400_000;
+    let mut types = Types::new();
+    types.scalar("u64", 8);
+    let program = types.program(UNITS);
+    let before = most_memory();
+    for threads in [1, 2] {
+        assert_eq!(DebugInfo::read_on(&program, threads).unwrap().types().count(), 1);
+    }
+    let more = most_memory() - before;
+    assert!(more < 16 << 10, "{more} KB for {UNITS} units");
 }
 
 /// A thousand threads say that they have the same terabyte of stack.

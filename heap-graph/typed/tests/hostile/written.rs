@@ -87,10 +87,16 @@ impl Types {
     }
 
     /// A program with these types.
-    pub(crate) fn read(mut self) -> DebugInfo {
+    pub(crate) fn read(self) -> DebugInfo {
+        DebugInfo::read(&self.program(0)).unwrap()
+    }
+
+    /// The file of a program with these types, and this many units of a null entry each.
+    pub(crate) fn program(mut self, empty_units: usize) -> Vec<u8> {
         self.0.push(0);
         let length = self.0.len() as u32 - 4;
         self.0[..4].copy_from_slice(&length.to_le_bytes());
+        self.0.extend([8, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 0].repeat(empty_units));
         let names = b"\0.debug_abbrev\0.debug_info\0.shstrtab\0";
         let sections = [(1_u32, 1_u32, ABBREVIATIONS), (15, 1, &self.0), (27, 3, &names[..])];
         let mut file = b"\x7fELF\x02\x01\x01".to_vec();
@@ -106,7 +112,7 @@ impl Types {
         let at = file.len() as u64;
         file[40..48].copy_from_slice(&at.to_le_bytes());
         file.extend(headers);
-        DebugInfo::read(&file).unwrap()
+        file
     }
 }
 

@@ -6,6 +6,7 @@
 use std::alloc::System;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::Read as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -64,21 +65,35 @@ fn rendezvous() -> mpsc::Receiver<Of<4>> {
         sender.send(item).is_ok()
     };
     thread::Builder::new().name("sender".to_owned()).spawn(send).expect("a thread");
-    while !SENDS.load(Ordering::Acquire) || !is_waiting() {
-        thread::sleep(Duration::from_millis(1));
+    loop {
+        let before = waits();
+        thread::sleep(Duration::from_millis(5));
+        if SENDS.load(Ordering::Acquire) && before.is_ok_and(|before| waits().is_ok_and(|now| now == before))
+        {
+            return receiver;
+        }
     }
-    receiver
 }
 
-/// Whether all other threads of the process wait.
-fn is_waiting() -> bool {
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return true };
-    let stat = |task: std::io::Result<std::fs::DirEntry>| {
-        std::fs::read_to_string(task.ok()?.path().join("stat")).ok()
-    };
+/// How often each of the other threads has waited, if all of them wait now; empty without a `/proc` to look at. A thread may
+/// wait for a lock before it waits to send, so its number has to stay.
+fn waits() -> Result<Vec<String>, Runs> {
     let own = std::process::id().to_string();
-    let mut others = tasks.filter_map(stat).filter(|stat| !stat.starts_with(&format!("{own} ")));
-    others.all(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S')))
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return Ok(Vec::new()) };
+    let others = tasks.flatten().filter(|task| *task.file_name() != *own);
+    others.map(|task| waits_of(&task.path())).collect()
+}
+
+/// A thread runs, or has ended meanwhile.
+struct Runs;
+
+fn waits_of(task: &Path) -> Result<String, Runs> {
+    let status = std::fs::read_to_string(task.join("status")).map_err(|_| Runs)?;
+    let line = |name| status.lines().find_map(|line| line.strip_prefix(name)).ok_or(Runs);
+    match line("State:")?.trim_start().starts_with('S') {
+        true => line("voluntary_ctxt_switches:").map(str::to_owned),
+        false => Err(Runs),
+    }
 }
 
 fn store() -> Store {
