@@ -13,7 +13,8 @@
 //! - [`Listen::Unix`] binds a socket with the mode 0600, to which no other user can connect; there `Host` may have any port,
 //!   since ssh forwards one.
 //! - [`Listen::Remote`] binds an address that other machines reach. `Host` must then be one of its names, and the server is
-//!   read-only and measures without private names. It needs the token all the same.
+//!   read-only and measures without private names. It needs the token all the same. Whoever reaches the address can keep all
+//!   connections busy.
 //! - A request of another origin has a foreign `Origin` or `Sec-Fetch-Site`, and is refused.
 //! - Each request to `/api` needs the token, 32 random bytes, as `Authorization: Bearer`. The page gets it in the fragment
 //!   of its address, which a browser never sends. There are no cookies, since cookies ignore ports.
