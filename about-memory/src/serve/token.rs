@@ -1,4 +1,4 @@
-//! The secret that a page has to know.
+//! The token, a secret that each page sends.
 
 use core::fmt;
 use std::io;
