@@ -30,6 +30,8 @@ export async function pretend(name, reports, serve) {
     socket.on("error", () => {});
   });
   await new Promise((ready) => listener.listen(join(folder, "about-memory", `${process.pid}-${ticks}.sock`), ready));
+  // A test that fails does not close it, and ends all the same.
+  listener.unref();
   const runtime = process.env.XDG_RUNTIME_DIR;
   process.env.XDG_RUNTIME_DIR = folder;
   const served = await serve().finally(() => {
