@@ -11,6 +11,9 @@ import { golden } from "./browser.mjs";
 import { pretend } from "./process.mjs";
 import { end, serve } from "./server.mjs";
 
+/** Milliseconds of a loop in the page, where a look at 5,072 reports costs about 10. */
+const LOOP = 150;
+
 after(end);
 
 /** A heap snapshot: a root over many lists, each over some strings. */
@@ -145,6 +148,11 @@ test("a look at a live report of 5,000 rows costs the page little, and its proce
     costs.push(found.reduce((sum, task) => sum + task, 0) / renewed);
     longest = Math.max(longest, ...found);
   }
+  const loop = await page.evaluate(() => {
+    const from = performance.now();
+    for (let turn = 0, sum = 1; turn < 3e7; turn++) if ((sum = (sum * 31 + turn) | 0) === 7.5) throw sum;
+    return performance.now() - from;
+  });
   const renewed = (await looks()) - first;
   const measured = asked.get("report") - before.get("report");
   // What the browser does with a page that stays as it is.
@@ -152,11 +160,12 @@ test("a look at a live report of 5,000 rows costs the page little, and its proce
   await page.waitForTimeout(500);
   const still = (await tasks(page, () => page.waitForTimeout(3_000))).reduce((sum, task) => sum + task, 0) / 3;
   t.diagnostic(`a still page: ${still.toFixed(1)} ms each second`);
-  t.diagnostic(`${set.reports.length} reports: ${costs.map((cost) => cost.toFixed(1)).join(", ")} ms of the page for each look, the longest task ${longest.toFixed(1)} ms`);
+  t.diagnostic(`${set.reports.length} reports: ${costs.map((cost) => cost.toFixed(1)).join(", ")} ms of the page for each look, the longest task ${longest.toFixed(1)} ms; the loop ${loop.toFixed(1)} ms`);
   assert.ok(set.reports.length > 5_000);
-  // The figure is about 10 ms where nothing else runs; a busy or slow machine needs several times as long.
+  // The figure is about 10 ms where nothing else runs. A machine that is slower now takes as much longer for a loop.
   const least = Math.min(...costs);
-  assert.ok(least > 0 && least < 60, `${least} ms`);
+  const slower = Math.max(1, loop / LOOP);
+  assert.ok(least > 0 && least < 20 * slower, `${least} ms, the loop ${loop} ms`);
   // The process is asked for its reports, and for nothing else.
   assert.equal(asked.get("hello"), before.get("hello"));
   assert.equal(asked.get("amounts"), before.get("amounts"));

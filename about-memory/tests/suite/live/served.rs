@@ -278,7 +278,7 @@ fn a_recording_that_cannot_be_opened_is_saved_and_discarded() {
         let row = all["processes"].as_array().unwrap().iter().find(|row| row["pid"] == pid).unwrap().clone();
         (row["recording"].as_bool().unwrap(), row["unopened"].is_string())
     };
-    assert_eq!((act("discard"), file().0), (409, 409), "there is none");
+    assert_eq!((act("discard"), file().0), (409, 409), "no recording is left");
     for _ in 0..2 {
         assert_eq!(act("record"), 200);
         assert_eq!((act("discard"), file().0), (409, 409), "it records");

@@ -206,7 +206,7 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
     busy: BUSY[view],
     empty: (only) => {
       if (only) {
-        const isWithoutStacks = by === "stack" && only.name[0] === "(no stack available)";
+        const isWithoutStacks = by === "stack" && !filter && only.name[0] === "(no stack available)";
         return isWithoutStacks ? "No call stacks found. Record call stacks before taking a snapshot." : "";
       }
       if (filter) return "No matches.";
