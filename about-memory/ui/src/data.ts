@@ -135,10 +135,12 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
+const texts = new TextDecoder();
+
 /** Decodes data. `before` is what the page has already: an answer with its shape has amounts only. */
 export function decode(bytes: Uint8Array, before?: Data): Data {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-  const header: Header | LaterHeader = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  const header: Header | LaterHeader = JSON.parse(texts.decode(bytes.subarray(4, 4 + length)));
   if (header.version !== VERSION) throw new Error(`data of version ${header.version}`);
   const columns = new Map<string, Uint8Array>();
   let at = 4 + length;

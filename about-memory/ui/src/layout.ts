@@ -10,13 +10,14 @@ const THRESHOLD = 1;
 const collator = new Intl.Collator("en-US");
 export const compareNames = (a: string, b: string) => collator.compare(a, b);
 
-/**
- * The entries below a node. An entry is a chain of nodes, given by its first (`tops`) and last (`nodes`). Those in `(N tiny)`
- * are in the order of display only if `withTiny` gave the level.
- */
-export interface Level {
+/** Entries below a node. An entry is a chain of nodes, given by its first (`tops`) and last (`nodes`). */
+interface Entries {
   tops: Int32Array;
   nodes: Int32Array;
+}
+
+/** The entries below a node. Those in `(N tiny)` are in the order of display only if `withTiny` gave the level. */
+export interface Level extends Entries {
   /** The index of the first entry in `(N tiny)`; the number of entries if there is none. */
   cut: number;
   /** The number of entries before `(N tiny)`. */
@@ -29,11 +30,16 @@ export class Layout {
   private readonly levels = new Map<number, Level>();
   /** The nodes whose tiny entries have no order yet. */
   private readonly unsorted = new Set<number>();
+  private readonly before: ReadonlyMap<number, Level> | undefined;
 
+  /** `before` is the layout of an earlier measurement of the same reports, with the same settings. */
   constructor(
     readonly forest: Forest,
     private readonly hideTiny: boolean,
-  ) {}
+    before?: Layout,
+  ) {
+    this.before = before?.levels;
+  }
 
   level(node: number, root: number): Level {
     let level = this.levels.get(node);
@@ -72,7 +78,7 @@ export class Layout {
   /** Whether a value in `(N tiny)` below a node is invalid. */
   tinyHidesInvalid(node: number, root: number): boolean {
     if (!this.forest.invalidBelow) return false;
-    const { nodes, cut } = this.withTiny(node, root);
+    const { nodes, cut } = this.level(node, root);
     for (let i = cut; i < nodes.length; i++) {
       if (this.forest.isInvalid(nodes[i], root) || this.hidesInvalid(nodes[i], root)) return true;
     }
@@ -104,19 +110,37 @@ export class Layout {
   }
 
   private arrange(node: number, root: number): Level {
-    const { forest } = this;
-    const { tops, nodes } = forest.children(node);
-    const order = this.order(node, root, tops, nodes);
-    const level: Level = {
-      tops: Int32Array.from(order, (i) => tops[i]),
-      nodes: Int32Array.from(order, (i) => nodes[i]),
-      cut: order.length,
-      place: order.length,
-      tinyAmount: 0,
-      tinyInvalid: false,
-    };
+    const { tops, nodes } = this.kept(node, root) ?? this.ordered(node, root);
+    const level: Level = { tops, nodes, cut: nodes.length, place: nodes.length, tinyAmount: 0, tinyInvalid: false };
     this.group(level, root);
     return level;
+  }
+
+  /** The entries of a node in order of display. */
+  private ordered(node: number, root: number): Entries {
+    const { tops, nodes } = this.forest.children(node);
+    const order = this.order(node, root, tops, nodes);
+    return { tops: Int32Array.from(order, (i) => tops[i]), nodes: Int32Array.from(order, (i) => nodes[i]) };
+  }
+
+  /** The entries in the order of the earlier measurement, if `ordered` gives the same: most orders stay for hours. */
+  private kept(node: number, root: number): Entries | undefined {
+    const before = this.before?.get(node);
+    if (!before) return undefined;
+    const { tops, nodes } = before;
+    const total = this.total(root);
+    const isTiny = (i: number) => this.isTiny(this.forest.weight(nodes[i]), total);
+    const compare = this.compare(tops, nodes);
+    let large = 0;
+    if (total > 0) while (large < nodes.length && !isTiny(large)) large++;
+    const tiny = nodes.length - large;
+    const hasTiny = large > 0 && tiny > 1;
+    const sorted = hasTiny ? large : nodes.length;
+    for (let i = 1; i < sorted; i++) if (compare(i - 1, i) >= 0) return undefined;
+    if (!hasTiny) return before;
+    for (let i = large; i < nodes.length; i++) if (!isTiny(i)) return undefined;
+    this.unsorted.add(node);
+    return before;
   }
 
   /** The places of all entries in order of display; tiny ones come last, without an order if there will be a `(N tiny)`. */

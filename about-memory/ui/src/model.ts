@@ -70,11 +70,11 @@ export class Model {
     return true;
   }
 
-  /** Shows other data with the same settings. */
-  replace(data: Data) {
+  /** Shows other data with the same settings; `before` is the layout of data with the same nodes. */
+  replace(data: Data, before?: Layout) {
     this.data = data;
     this.forest = new Forest(data, makeFilter(this.asked.filter, this.asked.regex).filter);
-    this.layout = this.makeLayout();
+    this.layout = this.makeLayout(before);
     this.lines = null;
   }
 
@@ -83,7 +83,7 @@ export class Model {
     const { nodes, tiny } = this.opened;
     const before = this.data;
     // The same reports have the same nodes.
-    if (data.parent === before.parent) return this.replace(data);
+    if (data.parent === before.parent) return this.replace(data, this.layout);
     const focus = this.focus && find(data, namesOf(before, this.focus.node));
     this.focus = focus === null || focus < 0 ? null : { isTiny: this.focus!.isTiny, node: focus };
     for (const opened of [nodes, tiny]) {
@@ -149,7 +149,7 @@ export class Model {
     this.lines = null;
   }
 
-  private makeLayout(): Layout {
-    return new Layout(this.forest, this.asked.hideTiny && !this.asked.verbose);
+  private makeLayout(before?: Layout): Layout {
+    return new Layout(this.forest, this.asked.hideTiny && !this.asked.verbose, before);
   }
 }

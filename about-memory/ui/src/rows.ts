@@ -54,6 +54,8 @@ export class Rows {
   private tops = new Int32Array(1024);
   /** The row of the parent, or -1. */
   private parents = new Int32Array(1024);
+  /** The widths of values that have been asked for, by row: a value stands above many branches. */
+  private readonly widths = new Map<number, number>();
   private readonly texts: string[] = [];
   private readonly styles: string[] = [];
   /** The first row of each process; -1 if none of its reports passes the filter. */
@@ -276,7 +278,12 @@ export class Rows {
   }
 
   private valueWidth(row: number): number {
-    return formatAmount(this.amount(row), this.units(row), this.verbose).length;
+    let width = this.widths.get(row);
+    if (width === undefined) {
+      width = formatAmount(this.amount(row), this.units(row), this.verbose).length;
+      this.widths.set(row, width);
+    }
+    return width;
   }
 
   private widthAbove(row: number): number {
