@@ -302,7 +302,7 @@ pub fn declared() -> Option<&'static DeclaredAllocator> {
 ///
 /// The macro emits `#[global_allocator]` itself and takes its place:
 ///
-/// ```
+/// ```standalone_crate
 /// use std::alloc::System;
 ///
 /// memory_reporter::global_allocator!(System);

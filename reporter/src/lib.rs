@@ -5,7 +5,7 @@
 //! registers reporters; [`collect_reports`] runs them. If the program declares its allocator, sizes come from that;
 //! otherwise they are computed from layouts, which is sound with any allocator.
 //!
-//! ```
+//! ```standalone_crate
 //! use memory_reporter::{CollectOptions, MallocSizeOf, collect_reports};
 //! use std::sync::Mutex;
 //!
