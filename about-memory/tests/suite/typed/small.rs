@@ -13,10 +13,12 @@ fn source() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let notes = test.parent().unwrap().read_dir().unwrap().map(|entry| entry.unwrap().path());
     let notes = notes.filter(|path| {
-        path.extension() == Some("d".as_ref()) && path.file_name().unwrap().to_string_lossy().starts_with("smallvec-")
+        path.extension() == Some("d".as_ref())
+            && path.file_name().unwrap().to_string_lossy().starts_with("smallvec-")
     });
     let texts: Vec<_> = notes.map(|path| std::fs::read_to_string(path).unwrap()).collect();
-    let sources = texts.iter().flat_map(|text| text.split_whitespace()).filter(|word| word.ends_with("src/lib.rs"));
+    let sources =
+        texts.iter().flat_map(|text| text.split_whitespace()).filter(|word| word.ends_with("src/lib.rs"));
     sources.map(PathBuf::from).find(|path| path.exists()).unwrap_or_else(|| panic!("{texts:?}"))
 }
 
