@@ -103,10 +103,11 @@ fn the_code_of_the_guide_is_compiled() {
         let text = fs::read_to_string(&page).unwrap();
         let fences = text.lines().filter(|line| line.starts_with("```"));
         for opening in fences.step_by(2) {
-            let known = ["```rust", "```sh", "```toml", "```text", "```sql"].contains(&opening);
+            let known = ["```rust", "```rust,standalone_crate", "```sh", "```toml", "```text", "```sql"]
+                .contains(&opening);
             assert!(known, "{name}: {opening}: the guide has no such blocks, or rust that is not compiled");
         }
-        let has_code = text.contains("```rust\n");
+        let has_code = text.contains("```rust\n") || text.contains("```rust,standalone_crate\n");
         assert_eq!(compiled.contains(&format!("/docs/src/{name}\"")), has_code, "{name}");
     }
 }

@@ -82,7 +82,7 @@ fn who_reads_a_dump_reports_and_forks() {
 
 #[test]
 fn forks_while_threads_allocate() {
-    same("fork_threads");
+    same_with("fork_threads", &[if std::env::var_os("THOROUGH").is_some() { "100" } else { "25" }]);
 }
 
 #[test]

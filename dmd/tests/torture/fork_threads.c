@@ -1,5 +1,5 @@
 // Threads allocate and free all the time, and one removes reports. The main thread forks, and each child allocates,
-// starts threads and ends. Prints "ok" if no child hung or failed.
+// starts threads and ends. Usage: fork_threads FORKS. Prints "ok" if no child hung or failed.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -42,13 +42,14 @@ static void *short_work(void *arg) {
     return arg;
 }
 
-int main(void) {
+int main(int count, char **arguments) {
+    int rounds = count > 1 ? atoi(arguments[1]) : 1;
     pthread_atfork(prepare, after, after);
     pthread_t threads[4], clearing;
     for (size_t i = 0; i < 4; i++) pthread_create(&threads[i], NULL, work, (void *)i);
     pthread_create(&clearing, NULL, clear, NULL);
     int failed = 0;
-    for (int round = 0; round < 100; round++) {
+    for (int round = 0; round < rounds; round++) {
         pid_t child = fork();
         if (child == 0) {
             alarm(20);
