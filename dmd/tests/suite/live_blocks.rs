@@ -9,7 +9,7 @@ use dmd::symbolize::SymbolOptions;
 use serde_json::Value;
 
 use crate::support::{
-    c_program, command, compile, count, frames, number_of, preloaded, read_dump, run, succeed,
+    c_program, command, compile, count, frames, libdmd, number_of, preloaded, read_dump, run, succeed,
 };
 
 const ALL_OPTIONS: [&str; 6] = [
@@ -230,6 +230,36 @@ fn of_an_allocator_that_tells_no_sizes() {
         assert_eq!(sizes(&dumps[0], 9002..9004), expected, "{options}");
         assert_eq!(count(&dumps[0], |block| block["req"] == 9002 && block.get("slop").is_some()), 0);
     }
+}
+
+/// Sizes are those that the C library says, also if it checks each block.
+#[test]
+fn as_large_as_the_c_library_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "sizes");
+    let checks = "libc_malloc_debug.so.0";
+    for (options, behind) in [("--stacks=full", ""), ("--stacks=partial", ""), ("--stacks=full", checks)] {
+        let file = folder.path().join("dump.json");
+        let mut command = preloaded(&program, &format!("--mode=live {options} --quiet"));
+        if !behind.is_empty() {
+            command.env("LD_PRELOAD", format!("{}:{behind}", libdmd().display())).env("MALLOC_CHECK_", "3");
+        }
+        let output = succeed(command.arg(&file));
+        let told: u64 = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
+        let dump = read_dump(&file);
+        let own = |block: &&Value| block["req"].as_u64().is_some_and(is_kept_by_sizes);
+        let blocks: Vec<_> = dump["blockList"].as_array().unwrap().iter().filter(own).collect();
+        let slop = |block: &&Value| block.get("slop").and_then(Value::as_u64).unwrap_or(0) * number_of(block);
+        assert_eq!(blocks.iter().map(|block| number_of(block)).sum::<u64>(), 48, "{options} {behind}");
+        assert_eq!(blocks.iter().map(slop).sum::<u64>(), told, "{options} {behind}");
+    }
+}
+
+/// Whether the program `sizes` counts its blocks of this size.
+fn is_kept_by_sizes(requested: u64) -> bool {
+    let sizes = [1501, 1512, 1513, 1519, 1528, 1529, 2047, 2049, 16384, 70000, 200_000, 3 << 20];
+    let is_near = |least: u64| (least..least + 12).contains(&requested);
+    sizes.contains(&requested) || is_near(7000) || is_near(8000) || is_near(9000)
 }
 
 /// Several libraries have the same place, one after another: their blocks and frames outlive them.
