@@ -24,16 +24,16 @@ async function model() {
 
 let seed = 1;
 /** The next number below `end`, the same in each run. */
-const below = (end) => (seed = (seed * 1103515245 + 12345) % 2 ** 31) % end;
+const below = (end) => ((seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) >>> 16) % end;
 const one = (of) => of[below(of.length)];
 
-const KINDS = [[1, 2, 3, 1000, 2000], [0, 1, 100, 100], [-5, -1, 0, 1, 7], [0], [-3, -2], [5, 6, 7, 8, 9, 5_000_000]];
+const KINDS = [[1, 2, 3, 1000, 2000], [0, 1, 100, 100], [-5, -1, 0, 1, 7], [0], [-3, -2], [5, 6, 7, 8, 9, 5_000_000], [1, 2 ** 39, 2 ** 40, 2 ** 41]];
 let of = KINDS[0];
 const amounts = new Map();
 
 /**
- * Reports of the same paths, whose amounts are often equal, tiny, zero or negative. Several measurements have amounts of a kind,
- * and from one to the next a few change, or many.
+ * Reports of the same paths, whose amounts are often equal, tiny, zero, negative, or too large for the sums of floats. Several
+ * measurements have amounts of a kind, and from one to the next a few change, or many.
  */
 function reports() {
   if (below(8) === 0) of = one(KINDS);
@@ -60,7 +60,7 @@ test("a later measurement has the rows of a fresh load, whatever its amounts are
   const mark = await measure({ mark: true });
   const id = await measure({});
   const lengths = new Set();
-  let kept = 0;
+  let [kept, large] = [0, 0];
   for (const against of [null, mark]) {
     const query = against === null ? "" : `?against=${against}`;
     const fresh = async () => decode(await call(`reports/${id}${query}`));
@@ -77,6 +77,7 @@ test("a later measurement has the rows of a fresh load, whatever its amounts are
           const before = live.data;
           live.renew(decode(await call("measure", { pids: [process.pid], renew: id, look: { against, shape: before.shape } }), before));
           if (live.data.parent === before.parent) kept++;
+          if (live.data.big) large++;
           assert.equal(live.rows.text(), adapt(new Model(await fresh())).rows.text(), `${against} ${JSON.stringify(asked)} ${all} ${round}`);
           lengths.add(live.rows.length);
         }
@@ -86,5 +87,6 @@ test("a later measurement has the rows of a fresh load, whatever its amounts are
   assert.ok(lengths.size > 10, "rows come and go");
   // A warning of a value, which comes or goes, makes new nodes.
   assert.ok(kept > ROUNDS, "only amounts change");
+  assert.ok(large > 0, "sums are too large for floats");
   await close();
 });
