@@ -53,7 +53,7 @@ fn no_error_is_left_from_before_the_program() {
 
 #[test]
 fn handlers_free() {
-    same_with("handler_frees", &[if std::env::var_os("THOROUGH").is_some() { "5000" } else { "1000" }]);
+    same_with("handler_frees", &[if std::env::var_os("THOROUGH").is_some() { "5000" } else { "500" }]);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn who_reads_a_dump_reports_and_forks() {
 
 #[test]
 fn forks_while_threads_allocate() {
-    same_with("fork_threads", &[if std::env::var_os("THOROUGH").is_some() { "100" } else { "25" }]);
+    same_with("fork_threads", &[if std::env::var_os("THOROUGH").is_some() { "100" } else { "10" }]);
 }
 
 #[test]

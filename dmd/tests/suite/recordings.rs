@@ -248,7 +248,7 @@ fn a_file_that_cannot_be_made_is_said() {
 #[test]
 fn c_programs_keep_all_their_events() {
     let folder = tempfile::tempdir().unwrap();
-    let signals = if std::env::var_os("THOROUGH").is_some() { "5000" } else { "500" };
+    let signals = if std::env::var_os("THOROUGH").is_some() { "5000" } else { "200" };
     for (name, arguments) in [
         ("handler_counts", &[signals][..]),
         ("handler_frees", &[signals]),

@@ -17,7 +17,7 @@ use crate::support::{command, count, preloaded, read_dump, victim};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Blocks of 107 bytes that the program has after each line.
-const YOUNG: u64 = 160_000;
+const YOUNG: u64 = 40_000;
 
 /// A session of tracking.
 struct Session(BufReader<UnixStream>);

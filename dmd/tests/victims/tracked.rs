@@ -14,7 +14,7 @@ static ALLOCATOR: dmd::Dmd<System> = dmd::Dmd::on_request(System);
 
 const THREADS: usize = 8;
 /// Blocks of each thread.
-const BLOCKS: usize = 20_000;
+const BLOCKS: usize = 5_000;
 
 type Blocks = Vec<Box<[u8]>>;
 

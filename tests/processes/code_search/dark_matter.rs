@@ -15,7 +15,7 @@ fn dump(folder: &Path, arguments: &[&str]) -> Dump {
         .args(["-s", "KILL", "240"])
         .arg(super::program())
         .arg(root)
-        .args(["--max-megabytes", "2", "--dmd"])
+        .args(["--max-megabytes", "1", "--dmd"])
         .arg(&file)
         .args(arguments)
         .env("DMD", "--mode=dark-matter --stacks=full --max-frames=64 --quiet")
