@@ -11,6 +11,9 @@ import { golden } from "./browser.mjs";
 import { pretend } from "./process.mjs";
 import { end, serve } from "./server.mjs";
 
+/** `./test` has no timings. */
+const skip = process.env.THOROUGH ? false : "timings: THOROUGH=1";
+
 /** Milliseconds of a loop in the page, where a look at 5,072 reports costs about 10. */
 const LOOP = 150;
 
@@ -67,7 +70,7 @@ async function tasks(page, run) {
   return all.filter(({ pid, tid }) => `${pid} ${tid}` === busiest).map(({ tdur }) => (tdur ?? 0) / 1000);
 }
 
-test("no task of the page takes 50 ms while a large heap scrolls", async (t) => {
+test("no task of the page takes 50 ms while a large heap scrolls", { skip }, async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "speed-"));
   let file = process.env.ABOUT_MEMORY_BIG;
   if (!file) snapshot((file = join(folder, "many.fxsnapshot")), 60_000);
@@ -119,7 +122,7 @@ test("no task of the page takes 50 ms while a large heap scrolls", async (t) => 
   rmSync(folder, { recursive: true });
 });
 
-test("a look at a live report of 5,000 rows costs the page little, and its process nothing but the reports", async (t) => {
+test("a look at a live report of 5,000 rows costs the page little, and its process nothing but the reports", { skip }, async (t) => {
   // A process that answers with a real report.
   const set = JSON.parse(gunzipSync(readFileSync(golden("firefox/sample.json.gz"))));
   let grown = 0;
