@@ -194,7 +194,7 @@ impl Engine {
         keeping_errno(|| {
             self.set(setup);
             clock::start();
-            thread::start(|pending| ENGINE.peak().add(ENGINE.tree(), pending.net(), pending.events()));
+            thread::start(|pending| ENGINE.peak().add_pending(ENGINE.tree(), pending));
             self.peak().start();
             observers::register(Place::Logs, &LOGS);
             internal_alloc::reserve();
@@ -501,7 +501,7 @@ impl Engine {
     }
 
     fn count_alone(&self, block: Block, amount: Amount) {
-        self.peak().add(self.tree(), amount.bytes, core::iter::once((block.trace, amount)));
+        self.peak().add(self.tree(), block.trace, amount);
     }
 
     /// Allocations, frees and the like of all threads.

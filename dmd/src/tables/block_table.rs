@@ -194,8 +194,7 @@ impl Table {
     #[inline(always)]
     pub(crate) fn remove_word(&self, address: usize) -> Option<Word> {
         let key = key_of(address);
-        let cell = self.line(address)?.live(key)?;
-        let value = cell.load(Ordering::Relaxed);
+        let (cell, value) = self.line(address)?.live(key)?;
         if value & (WIDE | SAMPLED) != 0 {
             return None;
         }

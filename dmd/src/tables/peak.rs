@@ -9,14 +9,17 @@
 //! unless the sum reached a new level, the changes of the stacks. Events that led to a new level are part of its
 //! state, and leave no change.
 
+mod change;
+
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::system::clock;
 use crate::system::memory::{self, OwnLine};
-use crate::tables::pending::Amount;
+use crate::tables::pending::{Amount, Pending};
 use crate::tables::trace_id::TraceId;
-use crate::tables::trace_tree::TraceTree;
+use crate::tables::trace_tree::{Node, TraceTree};
+use change::{Change, Few};
 
 /// The level is in the upper 16 bits of a word, above a signed number.
 const LEVEL_SHIFT: u32 = 48;
@@ -38,12 +41,6 @@ const SEGMENTS: usize = (TraceId::MAX as usize + 1) / SEGMENT;
 /// The number of a level, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Level(u64);
-
-/// What changed since a level was reached. All zero at first.
-struct Change {
-    bytes: AtomicU64,
-    blocks: AtomicU64,
-}
 
 /// All zero at first.
 pub(crate) struct Peak {
@@ -106,53 +103,6 @@ fn unpacked(word: u64) -> (Level, i64) {
     (Level(word >> LEVEL_SHIFT), (word << (u64::BITS - LEVEL_SHIFT)) as i64 >> (u64::BITS - LEVEL_SHIFT))
 }
 
-impl Change {
-    const fn new() -> Self {
-        Self { bytes: AtomicU64::new(0), blocks: AtomicU64::new(0) }
-    }
-
-    #[inline]
-    fn add(&self, level: Level, amount: Amount) {
-        for (word, by) in [(&self.bytes, amount.bytes), (&self.blocks, amount.blocks)] {
-            if by != 0 {
-                add(word, level, by);
-            }
-        }
-    }
-
-    fn since(&self, level: Level) -> Amount {
-        let number = |word: &AtomicU64| {
-            let (of, number) = unpacked(word.load(Ordering::Relaxed));
-            if of == level { number } else { 0 }
-        };
-        Amount { blocks: number(&self.blocks), bytes: number(&self.bytes) }
-    }
-
-    fn clear(&self) {
-        self.bytes.store(0, Ordering::Relaxed);
-        self.blocks.store(0, Ordering::Relaxed);
-    }
-}
-
-/// Adds to a number since a level. If the number is of an earlier level, it is void; if it is of a later one, the
-/// events are part of that level's state.
-#[inline]
-fn add(word: &AtomicU64, level: Level, by: i64) {
-    let mut old = word.load(Ordering::Relaxed);
-    loop {
-        let (of, before) = unpacked(old);
-        if of > level {
-            return;
-        }
-        let before = if of == level { before } else { 0 };
-        let new = packed(level, before.wrapping_add(by));
-        match word.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => return,
-            Err(other) => old = other,
-        }
-    }
-}
-
 impl Peak {
     pub(crate) const fn new() -> Self {
         Self {
@@ -189,39 +139,71 @@ impl Peak {
         PENDING as usize + self.allowance.load(Ordering::Relaxed)
     }
 
-    /// Adds what began and ended of several stacks, and `bytes`, the sum of it. They are one step: a peak has all of
-    /// them, or none.
-    pub(crate) fn add(&self, tree: &TraceTree, bytes: i64, entries: impl Iterator<Item = (TraceId, Amount)>) {
-        let Some(level) = self.add_to_sum(bytes) else { return };
-        let mut changed = entries.filter(|(_, amount)| *amount != Amount::default());
-        let mut batch = [(TraceId::NONE, Amount::default()); BATCH];
-        loop {
-            let mut length = 0;
-            for (place, entry) in batch.iter_mut().zip(&mut changed) {
-                *place = entry;
-                length += 1;
-                tree.prefetch(entry.0);
-            }
-            self.add_batch(tree, level, &batch[..length]);
-            if length < BATCH {
-                return;
-            }
+    /// Adds what began and ended on a thread. It is one step: a peak has all of it, or none.
+    pub(crate) fn add_pending(&self, tree: &TraceTree, pending: &Pending) {
+        let Some(level) = self.add_to_sum(pending.net()) else { return };
+        let settled = pending.settled().filter(|(_, amount)| *amount != Amount::default());
+        self.add_few(
+            tree,
+            level,
+            settled.filter_map(|(trace, amount)| match Few::of(amount) {
+                Some(few) => Some((trace, few)),
+                None => {
+                    self.add_change(tree, level, trace, amount);
+                    None
+                }
+            }),
+        );
+        // The sizes of a block that fit a word are a few bytes.
+        self.add_few(tree, level, pending.listed().map(|(trace, amount)| (trace, Few::of_few(amount))));
+    }
+
+    /// Adds what began or ended of one stack.
+    pub(crate) fn add(&self, tree: &TraceTree, trace: TraceId, amount: Amount) {
+        if let Some(level) = self.add_to_sum(amount.bytes) {
+            self.add_change(tree, level, trace, amount);
         }
     }
 
-    /// Adds to the changes of stacks whose nodes are in the caches, or on their way.
-    fn add_batch(&self, tree: &TraceTree, level: Level, batch: &[(TraceId, Amount)]) {
-        let mut changes = [None; BATCH];
-        for (place, (trace, _)) in changes.iter_mut().zip(batch) {
-            *place = self.change(tree, *trace);
-            if let Some(change) = place {
-                memory::prefetch(*change);
-            }
+    #[cold]
+    fn add_change(&self, tree: &TraceTree, level: Level, trace: TraceId, amount: Amount) {
+        match self.change(tree.counted_node(trace)) {
+            Some(change) => change.add(level, amount),
+            None => _ = self.lost.fetch_add(1, Ordering::Relaxed),
         }
-        for (change, (_, amount)) in changes.into_iter().zip(batch) {
-            match change {
-                Some(change) => change.add(level, *amount),
-                None => _ = self.lost.fetch_add(1, Ordering::Relaxed),
+    }
+
+    /// Adds to the changes of stacks. The first loop fetches the nodes of a batch, and the second one the changes.
+    #[inline(always)]
+    fn add_few(&self, tree: &TraceTree, level: Level, entries: impl Iterator<Item = (TraceId, Few)>) {
+        let mut entries = entries.fuse();
+        loop {
+            let mut nodes = [None; BATCH];
+            let mut amounts = [Few::default(); BATCH];
+            let mut length = 0;
+            for ((node, amount), (trace, few)) in nodes.iter_mut().zip(&mut amounts).zip(&mut entries) {
+                *amount = few;
+                *node = tree.counted_node(trace);
+                if let Some(node) = *node {
+                    memory::prefetch_to_read(node);
+                }
+                length += 1;
+            }
+            let mut changes = [None; BATCH];
+            for (change, node) in changes.iter_mut().zip(&nodes[..length]) {
+                *change = self.change(*node);
+                if let Some(change) = *change {
+                    memory::prefetch(change);
+                }
+            }
+            for (change, few) in changes[..length].iter().zip(&amounts) {
+                match change {
+                    Some(change) => change.add_few(level, *few),
+                    None => _ = self.lost.fetch_add(1, Ordering::Relaxed),
+                }
+            }
+            if length < BATCH {
+                return;
             }
         }
     }
@@ -251,14 +233,12 @@ impl Peak {
         unpacked(self.sum.0.load(Ordering::Relaxed)).0
     }
 
-    /// The changes of a stack, made if it has none; `None` if memory is short.
+    /// The changes of a stack, made if it has none; `None` if memory is short. Blocks without a stack have no node.
     #[inline]
-    fn change(&self, tree: &TraceTree, trace: TraceId) -> Option<&Change> {
-        if trace == TraceId::NONE {
-            return Some(&self.no_stack.0);
-        }
-        match tree.change(trace) {
-            0 => self.numbered(tree.set_change(trace, self.make()?)?),
+    fn change(&self, node: Option<&Node>) -> Option<&Change> {
+        let Some(node) = node else { return Some(&self.no_stack.0) };
+        match node.change() {
+            0 => self.numbered(node.set_change(self.make()?)),
             number => self.numbered(number),
         }
     }

@@ -34,7 +34,7 @@ const GROSS_SHARES: usize = 4;
 const MOST_EVENTS: usize = 1 << 18;
 
 /// Lists that a thread hands over as they are, before it looks again whether events have stacks in common.
-const UNMERGED_LISTS: u32 = 15;
+const UNMERGED_LISTS: u32 = 63;
 
 /// In an event: the block ended, and that was by a move.
 const ENDED: u64 = Word::SPARE_BITS[0];
@@ -269,7 +269,7 @@ impl Pending {
     }
 
     /// How many blocks began in the list, and how many ended.
-    fn listed(&self) -> (u64, u64) {
+    fn counted(&self) -> (u64, u64) {
         let ended = self.recent().filter(|event| event & ENDED != 0).count();
         ((self.recent().count() - ended) as u64, ended as u64)
     }
@@ -312,6 +312,7 @@ impl Pending {
     }
 
     /// What began and ended of each stack, without the list.
+    #[inline]
     pub(crate) fn settled(&self) -> impl Iterator<Item = (TraceId, Amount)> + Clone {
         let entries = self.entries.load(Ordering::Relaxed).min(SLOTS);
         self.used[..entries].iter().filter_map(|slot| {
@@ -321,10 +322,15 @@ impl Pending {
         })
     }
 
+    /// What began and ended in the list. A stack may come several times.
+    #[inline]
+    pub(crate) fn listed(&self) -> impl Iterator<Item = (TraceId, Amount)> {
+        self.recent().map(|event| (Word::from_bits(event).trace(), Amount::of_event(event)))
+    }
+
     /// What began and ended. A stack may come several times.
     pub(crate) fn events(&self) -> impl Iterator<Item = (TraceId, Amount)> {
-        let recent = self.recent().map(|event| (Word::from_bits(event).trace(), Amount::of_event(event)));
-        self.settled().chain(recent)
+        self.settled().chain(self.listed())
     }
 
     /// The sum of all events, in bytes.
@@ -335,7 +341,7 @@ impl Pending {
     /// Adds how often blocks of this thread ever began and ended.
     pub(crate) fn add_to(&self, statistics: &mut Statistics) {
         statistics.add(&self.counts);
-        let (begun, ended) = self.listed();
+        let (begun, ended) = self.counted();
         statistics.add_events(begun, ended);
     }
 
@@ -348,7 +354,7 @@ impl Pending {
             entry.set(Amount::default());
         }
         self.entries.store(0, Ordering::Relaxed);
-        self.empty_list(self.listed());
+        self.empty_list(self.counted());
         self.events.store(0, Ordering::Relaxed);
         self.net.store(0, Ordering::Relaxed);
         self.gross.store(0, Ordering::Relaxed);

@@ -263,33 +263,16 @@ impl TraceTree {
         Some(fresh.slots())
     }
 
-    /// The number of the stack's change since the peak; 0 if it has none.
-    #[inline]
-    pub(crate) fn change(&self, id: TraceId) -> u32 {
-        self.node(id).map_or(0, Node::change)
-    }
-
-    /// Fetches the stack's node into the processor's caches.
-    #[inline]
-    pub(crate) fn prefetch(&self, id: TraceId) {
-        if let Some(node) = self.node(id) {
-            memory::prefetch_to_read(node);
-        }
-    }
-
-    /// Gives a stack without a change this number, and returns the number that it has: another thread may have been
-    /// faster.
-    pub(crate) fn set_change(&self, id: TraceId, number: u32) -> Option<u32> {
-        let node = self.node(id)?;
-        let set = |word| (word >> LISTED_BITS == 0).then_some(word | number << LISTED_BITS);
-        let known = node.listed_and_change.fetch_update(Ordering::Relaxed, Ordering::Relaxed, set);
-        Some(known.map_or_else(|word| word >> LISTED_BITS, |_| number))
+    /// The node of a stack; `None` for blocks without a stack.
+    #[inline(always)]
+    pub(super) fn counted_node(&self, id: TraceId) -> Option<&Node> {
+        if id == TraceId::NONE { None } else { self.node(id) }
     }
 
     /// Calls `each` for every stack that has a change since the peak, with the number of it.
     pub(crate) fn for_each_change(&self, mut each: impl FnMut(TraceId, u32)) {
         for id in (1..self.nodes() as u32).map(TraceId) {
-            match self.change(id) {
+            match self.node(id).map_or(0, Node::change) {
                 0 => {}
                 number => each(id, number),
             }
@@ -337,8 +320,18 @@ impl Node {
         self.listed_and_change.load(Ordering::Relaxed) & ((1 << LISTED_BITS) - 1)
     }
 
-    fn change(&self) -> u32 {
+    /// The number of the stack's change since the peak; 0 if it has none.
+    #[inline(always)]
+    pub(super) fn change(&self) -> u32 {
         self.listed_and_change.load(Ordering::Relaxed) >> LISTED_BITS
+    }
+
+    /// Gives a stack without a change this number, and returns the number that it has: another thread may have been
+    /// faster.
+    pub(super) fn set_change(&self, number: u32) -> u32 {
+        let set = |word| (word >> LISTED_BITS == 0).then_some(word | number << LISTED_BITS);
+        let known = self.listed_and_change.fetch_update(Ordering::Relaxed, Ordering::Relaxed, set);
+        known.map_or_else(|word| word >> LISTED_BITS, |_| number)
     }
 }
 

@@ -78,19 +78,25 @@ impl Line {
         [&self.cells[first], &self.cells[if first + 1 < CELLS { first + 1 } else { 0 }]]
     }
 
-    /// The cell of the live block with this key.
+    /// The cell of the live block with this key, and the word there.
     #[inline(always)]
-    pub(super) fn live(&self, key: u64) -> Option<&AtomicU64> {
+    pub(super) fn live(&self, key: u64) -> Option<(&AtomicU64, u64)> {
         let mut line = self;
         loop {
-            for cell in line.choices(key) {
-                let word = cell.load(Ordering::Acquire);
-                if is_live(word, key) {
-                    return Some(cell);
-                }
-                if word == 0 {
-                    return None;
-                }
+            let [first, second] = line.choices(key);
+            let word = first.load(Ordering::Acquire);
+            if is_live(word, key) {
+                return Some((first, word));
+            }
+            if word == 0 {
+                return None;
+            }
+            let word = second.load(Ordering::Acquire);
+            if is_live(word, key) {
+                return Some((second, word));
+            }
+            if word == 0 {
+                return None;
             }
             line = line.next()?;
         }

@@ -52,7 +52,7 @@ proptest! {
             *of_stack += by;
             sum += by;
             let amount = Amount { blocks: by.signum(), bytes: by };
-            peak.add(tree, by, core::iter::once((trace, amount)));
+            peak.add(tree, trace, amount);
             if Level::of(sum) > highest {
                 highest = Level::of(sum);
                 expected = now.clone();
@@ -64,14 +64,42 @@ proptest! {
     }
 }
 
+proptest! {
+    /// A change is the sum of what was added since its level, however large, and nothing of an earlier level.
+    #[test]
+    fn a_change_is_the_sum_since_its_level(
+        events in prop::collection::vec((0u32..46, any::<i64>(), 0u32..40, any::<i64>(), 0u64..40), 1..200)
+    ) {
+        let change = Change::new();
+        let (mut level, mut expected) = (Level(7), Amount::default());
+        for (bytes_bits, bytes, blocks_bits, blocks, rises) in events {
+            let cut = |number: i64, bits: u32| number >> (63 - bits);
+            let by = Amount { blocks: cut(blocks, blocks_bits.min(32)), bytes: cut(bytes, bytes_bits) };
+            if rises == 0 {
+                (level, expected) = (Level(level.0 + 1), Amount::default());
+            }
+            // What belongs to an earlier level is part of the state of this one, once the change has this level.
+            if expected != Amount::default() {
+                change.add(Level(level.0 - 1), by);
+            }
+            match Few::of(by) {
+                Some(few) => change.add_few(level, few),
+                None => change.add(level, by),
+            }
+            expected = expected.plus(by);
+            prop_assert_eq!(change.since(level), expected);
+            prop_assert_eq!(change.since(Level(level.0 + 1)), Amount::default());
+        }
+    }
+}
+
 /// Threads that share stacks lose no update: after a peak that they all know, each puts its blocks back.
 #[test]
 fn threads_lose_no_change() {
     let (peak, tree) = static_tables();
     let stacks: Vec<_> = (0..5).map(|pc| tree.child(TraceId::NONE, 0x2_0000 + pc)).collect();
     let amount = |bytes: i64| Amount { blocks: bytes.signum(), bytes };
-    let all = stacks.iter().map(|trace| (*trace, amount(1 << 30)));
-    peak.add(tree, 5 << 30, all);
+    stacks.iter().for_each(|trace| peak.add(tree, *trace, amount(1 << 30)));
     let level = peak.level();
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -79,8 +107,8 @@ fn threads_lose_no_change() {
             scope.spawn(move || {
                 for round in 0..20_000 {
                     let trace = stacks[(round + thread) % stacks.len()];
-                    peak.add(tree, -100, core::iter::once((trace, amount(-100))));
-                    peak.add(tree, 99, core::iter::once((trace, amount(99))));
+                    peak.add(tree, trace, amount(-100));
+                    peak.add(tree, trace, amount(99));
                 }
             });
         }
