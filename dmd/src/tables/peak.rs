@@ -154,7 +154,7 @@ impl Peak {
                 }
             }),
         );
-        // The sizes of a block that fit a word are a few bytes.
+        // Sizes that fit a word are few.
         self.add_few(tree, level, pending.listed().map(|(trace, amount)| (trace, Few::of_few(amount))));
     }
 
@@ -175,8 +175,7 @@ impl Peak {
 
     /// Adds to the changes of stacks. The first loop fetches the nodes of a batch, and the second one the changes.
     #[inline(always)]
-    fn add_few(&self, tree: &TraceTree, level: Level, entries: impl Iterator<Item = (TraceId, Few)>) {
-        let mut entries = entries.fuse();
+    fn add_few(&self, tree: &TraceTree, level: Level, mut entries: impl Iterator<Item = (TraceId, Few)>) {
         loop {
             let mut nodes = [None; BATCH];
             let mut amounts = [Few::default(); BATCH];

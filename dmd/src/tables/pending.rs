@@ -269,7 +269,7 @@ impl Pending {
     }
 
     /// How many blocks began in the list, and how many ended.
-    fn counted(&self) -> (u64, u64) {
+    fn begun_and_ended(&self) -> (u64, u64) {
         let ended = self.recent().filter(|event| event & ENDED != 0).count();
         ((self.recent().count() - ended) as u64, ended as u64)
     }
@@ -341,7 +341,7 @@ impl Pending {
     /// Adds how often blocks of this thread ever began and ended.
     pub(crate) fn add_to(&self, statistics: &mut Statistics) {
         statistics.add(&self.counts);
-        let (begun, ended) = self.counted();
+        let (begun, ended) = self.begun_and_ended();
         statistics.add_events(begun, ended);
     }
 
@@ -354,7 +354,7 @@ impl Pending {
             entry.set(Amount::default());
         }
         self.entries.store(0, Ordering::Relaxed);
-        self.empty_list(self.counted());
+        self.empty_list(self.begun_and_ended());
         self.events.store(0, Ordering::Relaxed);
         self.net.store(0, Ordering::Relaxed);
         self.gross.store(0, Ordering::Relaxed);

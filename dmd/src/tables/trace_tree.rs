@@ -263,7 +263,7 @@ impl TraceTree {
         Some(fresh.slots())
     }
 
-    /// The node of a stack; `None` for blocks without a stack.
+    /// The node of a stack; `None` for blocks without a stack. Whoever has another id has it from the node.
     #[inline(always)]
     pub(super) fn counted_node(&self, id: TraceId) -> Option<&Node> {
         if id == TraceId::NONE { None } else { self.node(id) }

@@ -1,10 +1,12 @@
 //! What changed of one stack since a level of the sum.
 //!
 //! A change is two words, each with the level that it belongs to: a word of an earlier level is void. The low word has
-//! blocks and bytes as far as they fit, so that one exchange counts most events. The high word has the rest, in units of
-//! what a part of the low word can tell apart.
+//! a few blocks and bytes, so that one exchange counts most events. The high word has the rest, in multiples of 2^16
+//! blocks and 2^28 bytes.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+
+use memory_report::dmd::tables::word::REQUESTED_BITS;
 
 use super::{LEVEL_SHIFT, Level};
 use crate::tables::pending::Amount;
@@ -15,8 +17,8 @@ pub(super) struct Change {
     high: AtomicU64,
 }
 
-/// How a word is divided below its level: it has the sum of signed bytes, in this many bits, and of signed blocks as
-/// multiples of what comes after these bits. So words are added as numbers.
+/// How the 48 bits below the level are divided: the word is blocks * 2^`bytes` + bytes, both signed. So adding words adds
+/// both parts.
 #[derive(Clone, Copy)]
 struct Division {
     bytes: u32,
@@ -27,29 +29,32 @@ const HIGH: Division = Division { bytes: 24 };
 
 const NUMBER: u64 = (1 << LEVEL_SHIFT) - 1;
 
-/// Blocks and bytes of which each is at most a quarter of what a low word can have: [`of_few`](Self::of_few) is as `LOW`
-/// divides a word.
+/// Blocks and bytes, each at most half of what a low word has room for, as [`LOW`] divides a word. A low word has no more.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Few(u64);
 
+/// Logarithms of the least numbers that are not few.
+const FEW_BLOCKS: u32 = LOW.blocks() - 2;
+const FEW_BYTES: u32 = LOW.bytes - 2;
+const _: () = assert!(REQUESTED_BITS <= FEW_BYTES, "the requested bytes of a word are a few");
+
 impl Few {
-    const BLOCKS: i64 = 1 << (LOW.blocks() - 2);
-    const BYTES: i64 = 1 << (LOW.bytes - 2);
-    /// If this is added to a number, each part of which is a few, these bits of the sum are 0. The parts of the sum of a
-    /// low word and a few cannot be so different that they are again.
-    const BIAS: u64 = ((Self::BLOCKS as u64) << LOW.bytes) + Self::BYTES as u64;
+    const BIAS: u64 = (1 << FEW_BLOCKS << LOW.bytes) + (1 << FEW_BYTES);
+    /// A sum is few in both parts if these bits are 0 once [`BIAS`](Self::BIAS) is added. Two numbers that are few cannot
+    /// add up to so much that a part wraps around to few.
     const MANY: u64 = 1 << (LEVEL_SHIFT - 1) | 1 << (LOW.bytes - 1);
 
     #[inline(always)]
     pub(super) fn of(amount: Amount) -> Option<Self> {
-        let is_few = |number: i64, few: i64| (-few..few).contains(&number);
-        let both = is_few(amount.blocks, Self::BLOCKS) && is_few(amount.bytes, Self::BYTES);
+        let is_few = |number: i64, bits: u32| (-(1 << bits)..1 << bits).contains(&number);
+        let both = is_few(amount.blocks, FEW_BLOCKS) && is_few(amount.bytes, FEW_BYTES);
         both.then(|| Self::of_few(amount))
     }
 
+    /// The caller knows that the amount is few.
     #[inline(always)]
     pub(super) fn of_few(amount: Amount) -> Self {
-        Self(((amount.blocks << LOW.bytes) + amount.bytes) as u64)
+        Self(LOW.number(amount))
     }
 }
 
@@ -58,38 +63,41 @@ impl Division {
         LEVEL_SHIFT - self.bytes
     }
 
-    fn packed(self, level: Level, amount: Amount) -> u64 {
-        let number = (amount.blocks << self.bytes).wrapping_add(amount.bytes);
-        level.0 << LEVEL_SHIFT | number as u64 & NUMBER
+    #[inline(always)]
+    fn number(self, amount: Amount) -> u64 {
+        (amount.blocks << self.bytes).wrapping_add(amount.bytes) as u64
     }
 
-    fn unpacked(self, word: u64) -> (Level, Amount) {
+    fn packed(self, level: Level, amount: Amount) -> u64 {
+        level.0 << LEVEL_SHIFT | self.number(amount) & NUMBER
+    }
+
+    fn amount(self, word: u64) -> Amount {
         let bytes = signed(word, self.bytes);
         let blocks = signed(word.wrapping_sub(bytes as u64) >> self.bytes, self.blocks());
-        (Level(word >> LEVEL_SHIFT), Amount { blocks, bytes })
+        Amount { blocks, bytes }
     }
 
-    /// What fits a word, and the rest, in units of what the parts can tell apart.
-    fn split(self, amount: Amount) -> (Amount, Amount) {
-        let (blocks, bytes) =
-            (signed(amount.blocks as u64, self.blocks()), signed(amount.bytes as u64, self.bytes));
-        let rest = Amount {
-            blocks: amount.blocks.wrapping_sub(blocks) >> self.blocks(),
-            bytes: amount.bytes.wrapping_sub(bytes) >> self.bytes,
-        };
-        (Amount { blocks, bytes }, rest)
+    /// What a word has since a level.
+    fn since(self, word: u64, level: Level) -> Amount {
+        if Level(word >> LEVEL_SHIFT) == level { self.amount(word) } else { Amount::default() }
     }
 
-    /// Adds to a word, and returns the rest that does not fit. If the word is of an earlier level, it is void; if it is of
-    /// a later one, the events are part of that level's state.
-    fn add(self, word: &AtomicU64, level: Level, by: Amount) -> Amount {
+    /// Adds to a word: `split` says of the sum what the word keeps, and this returns the rest. If the word is of a later
+    /// level, the events are part of that level's state.
+    fn add(
+        self,
+        word: &AtomicU64,
+        level: Level,
+        by: Amount,
+        split: impl Fn(Amount) -> [Amount; 2],
+    ) -> Amount {
         let mut old = word.load(Ordering::Relaxed);
         loop {
-            let (of, before) = self.unpacked(old);
-            if of > level {
+            if Level(old >> LEVEL_SHIFT) > level {
                 return Amount::default();
             }
-            let (kept, rest) = self.split(if of == level { before.plus(by) } else { by });
+            let [kept, rest] = split(self.since(old, level).plus(by));
             let new = self.packed(level, kept);
             match word.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return rest,
@@ -105,12 +113,36 @@ fn signed(number: u64, bits: u32) -> i64 {
     (number << (u64::BITS - bits)) as i64 >> (u64::BITS - bits)
 }
 
+/// What the low word keeps of an amount, and how many units the high word gets. What is kept is then as far from either
+/// end of what is few as possible, so that the next events carry nothing.
+fn split(amount: Amount) -> [Amount; 2] {
+    if Few::of(amount).is_some() {
+        return [amount, Amount::default()];
+    }
+    let units = |number: i64, bits: u32| number.wrapping_add(1 << (bits - 1)) >> bits;
+    let rest = Amount { blocks: units(amount.blocks, FEW_BLOCKS), bytes: units(amount.bytes, FEW_BYTES) };
+    [amount.plus(of_units(rest).negative()), rest]
+}
+
+/// The amount of what the high word has.
+fn of_units(units: Amount) -> Amount {
+    Amount { blocks: units.blocks << FEW_BLOCKS, bytes: units.bytes << FEW_BYTES }
+}
+
+/// How many calls of [`Change::add`] have begun, and how many have ended.
+static BEGUN: AtomicUsize = AtomicUsize::new(0);
+static ENDED: AtomicUsize = AtomicUsize::new(0);
+
+/// A reader looks at most this many times while others carry from low words to high ones: a thread may have jumped out of
+/// a call, which then never ends.
+const TRIES: usize = 32;
+
 impl Change {
     pub(super) const fn new() -> Self {
         Self { low: AtomicU64::new(0), high: AtomicU64::new(0) }
     }
 
-    /// [`add`](Self::add) for a few, by one exchange unless the word then has more than a few.
+    /// [`add`](Self::add) for a few: one exchange, unless the low word then has more.
     #[inline(always)]
     pub(super) fn add_few(&self, level: Level, few: Few) {
         let mut old = self.low.load(Ordering::Relaxed);
@@ -122,7 +154,7 @@ impl Change {
             let before = if of == level { old } else { 0 };
             let sum = before.wrapping_add(few.0) & NUMBER;
             if sum.wrapping_add(Few::BIAS) & Few::MANY != 0 {
-                return self.add(level, LOW.unpacked(few.0).1);
+                return self.add(level, LOW.amount(few.0));
             }
             let new = level.0 << LEVEL_SHIFT | sum;
             match self.low.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed) {
@@ -132,25 +164,33 @@ impl Change {
         }
     }
 
-    /// Adds to a change since a level.
+    /// Adds what changed since a level.
     #[cold]
     #[inline(never)]
     pub(super) fn add(&self, level: Level, amount: Amount) {
-        let rest = LOW.add(&self.low, level, amount);
+        BEGUN.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        let rest = LOW.add(&self.low, level, amount, split);
         if rest != Amount::default() {
-            HIGH.add(&self.high, level, rest);
+            HIGH.add(&self.high, level, rest, |units| [units, Amount::default()]);
         }
+        ENDED.fetch_add(1, Ordering::Release);
     }
 
+    /// What changed since a level.
     pub(super) fn since(&self, level: Level) -> Amount {
-        let number = |division: Division, word: &AtomicU64| {
-            let (of, number) = division.unpacked(word.load(Ordering::Relaxed));
-            if of == level { number } else { Amount::default() }
-        };
-        let Amount { blocks, bytes } = number(HIGH, &self.high);
-        let carried =
-            Amount { blocks: blocks.wrapping_shl(LOW.blocks()), bytes: bytes.wrapping_shl(LOW.bytes) };
-        number(LOW, &self.low).plus(carried)
+        let mut amount = Amount::default();
+        for _ in 0..TRIES {
+            let ended = ENDED.load(Ordering::Acquire);
+            let units = HIGH.since(self.high.load(Ordering::Relaxed), level);
+            amount = LOW.since(self.low.load(Ordering::Relaxed), level).plus(of_units(units));
+            fence(Ordering::Acquire);
+            // Nobody was between the two words of a change meanwhile.
+            if BEGUN.load(Ordering::Relaxed) == ended {
+                break;
+            }
+        }
+        amount
     }
 
     /// For tests: forgets all.

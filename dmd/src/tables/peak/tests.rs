@@ -68,19 +68,20 @@ proptest! {
     /// A change is the sum of what was added since its level, however large, and nothing of an earlier level.
     #[test]
     fn a_change_is_the_sum_since_its_level(
-        events in prop::collection::vec((0u32..46, any::<i64>(), 0u32..40, any::<i64>(), 0u64..40), 1..200)
+        events in prop::collection::vec((0u32..44, any::<i64>(), 0u32..31, any::<i64>(), 0u64..40), 1..200)
     ) {
         let change = Change::new();
         let (mut level, mut expected) = (Level(7), Amount::default());
         for (bytes_bits, bytes, blocks_bits, blocks, rises) in events {
             let cut = |number: i64, bits: u32| number >> (63 - bits);
-            let by = Amount { blocks: cut(blocks, blocks_bits.min(32)), bytes: cut(bytes, bytes_bits) };
+            let by = Amount { blocks: cut(blocks, blocks_bits), bytes: cut(bytes, bytes_bits) };
             if rises == 0 {
                 (level, expected) = (Level(level.0 + 1), Amount::default());
             }
             // What belongs to an earlier level is part of the state of this one, once the change has this level.
             if expected != Amount::default() {
                 change.add(Level(level.0 - 1), by);
+                Few::of(by).into_iter().for_each(|few| change.add_few(Level(level.0 - 1), few));
             }
             match Few::of(by) {
                 Some(few) => change.add_few(level, few),
@@ -91,6 +92,27 @@ proptest! {
             prop_assert_eq!(change.since(Level(level.0 + 1)), Amount::default());
         }
     }
+}
+
+/// Threads lose nothing where they carry from one word of a change to the other, in either direction.
+#[test]
+fn threads_carry_without_loss() {
+    const ROUNDS: i64 = 40_000;
+    let (change, level) = (Change::new(), Level(3));
+    std::thread::scope(|scope| {
+        for by in [Amount { blocks: 90, bytes: 9 << 20 }, Amount { blocks: -80, bytes: -(7 << 20) }] {
+            let change = &change;
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    match Few::of(by) {
+                        Some(few) if round % 7 != 0 => change.add_few(level, few),
+                        _ => change.add(level, by),
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(change.since(level), Amount { blocks: 10 * ROUNDS, bytes: (2 << 20) * ROUNDS });
 }
 
 /// Threads that share stacks lose no update: after a peak that they all know, each puts its blocks back.
