@@ -34,7 +34,7 @@ const GROSS_SHARES: usize = 4;
 const MOST_EVENTS: usize = 1 << 18;
 
 /// Lists that a thread hands over as they are, before it looks again whether events have stacks in common.
-const UNMERGED_LISTS: u32 = 63;
+const UNMERGED_LISTS: u32 = 15;
 
 /// In an event: the block ended, and that was by a move.
 const ENDED: u64 = Word::SPARE_BITS[0];
