@@ -17,7 +17,9 @@ use crate::support::{command, count, preloaded, read_dump, victim};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Blocks of 107 bytes that the program has after each line.
-const YOUNG: u64 = 40_000;
+fn young() -> u64 {
+    if std::env::var_os("THOROUGH").is_some() { 160_000 } else { 40_000 }
+}
 
 /// A session of tracking.
 struct Session(BufReader<UnixStream>);
@@ -90,7 +92,7 @@ fn check_sessions(mut waiting: Waiting) {
     assert!(busy.contains("already"), "{busy}");
     let dump = session.end();
     assert_eq!(dump["invocation"]["mode"], "live");
-    assert_eq!([of_size(&dump, 107), of_size(&dump, 200), of_size(&dump, 3000)], [YOUNG, 0, 0]);
+    assert_eq!([of_size(&dump, 107), of_size(&dump, 200), of_size(&dump, 3000)], [young(), 0, 0]);
     assert!(refused(&waiting).contains("DMD records nothing"));
 
     // The blocks of the first session end in the second one, in which they are unknown.
@@ -103,7 +105,7 @@ fn check_sessions(mut waiting: Waiting) {
         let recorded = of_size(&dump, 107) as f64;
         let estimate = recorded * weight(107, mean);
         // The deviation of a number of rare events is its root.
-        assert!((estimate / YOUNG as f64 - 1.0).abs() < 5.0 / recorded.sqrt(), "{mean}: {estimate}");
+        assert!((estimate / young() as f64 - 1.0).abs() < 5.0 / recorded.sqrt(), "{mean}: {estimate}");
         let stacks = dump["blockList"].as_array().unwrap();
         assert!(stacks.iter().all(|block| block.get("alloc").is_some()), "each sampled block has a stack");
     }
@@ -151,7 +153,10 @@ fn check_recordings(mut waiting: Waiting) {
         assert_eq!((recording.about.began_late, &recording.fault), (1, &None));
         let end = recording.end.expect("an end");
         assert_eq!((end.lost_events, end.dropped_blocks), (0, 0));
-        assert_eq!((recorded(&recording, 107), recorded(&recording, 200)), ((YOUNG, YOUNG), (0, YOUNG)));
+        assert_eq!(
+            (recorded(&recording, 107), recorded(&recording, 200)),
+            ((young(), young()), (0, young()))
+        );
         assert_eq!(recorded(&recording, 3000), (0, 0));
         std::fs::remove_file(waiting.saved(name).remove(0)).unwrap();
     }
@@ -164,10 +169,10 @@ fn check_recordings(mut waiting: Waiting) {
         assert!(start.elapsed() < PATIENCE);
         std::thread::yield_now();
     }
-    assert_eq!(recorded(&Recording::read(path("left.dmdrec")), 107), (YOUNG, YOUNG));
+    assert_eq!(recorded(&Recording::read(path("left.dmdrec")), 107), (young(), young()));
     let session = again(&waiting);
     grow(&mut waiting, "dump");
-    assert_eq!(of_size(&session.end(), 107), YOUNG);
+    assert_eq!(of_size(&session.end(), 107), young());
     for (record, why) in [
         ("relative".to_owned(), "is not an absolute path"),
         ("/nowhere/r.dmdrec".to_owned(), "/nowhere/r.dmdrec: No such file or directory"),
@@ -218,7 +223,7 @@ fn logged_of(lines: &[String], size: u64) -> u64 {
 
 /// A hundredth of all allocations is in the log. The deviation of a number of rare events is its root.
 fn assert_share(lines: &[String]) {
-    let (found, expected) = (logged_of(lines, 107) as f64, YOUNG as f64 / 100.0);
+    let (found, expected) = (logged_of(lines, 107) as f64, young() as f64 / 100.0);
     assert!((found - expected).abs() < 5.0 * expected.sqrt(), "{found}");
     let line: Value = serde_json::from_str(&lines[0]).unwrap();
     assert!(line["frame"].is_array() && line["timestamp"].is_f64() && line["size"].is_u64());
@@ -229,16 +234,16 @@ fn check_logs(mut waiting: Waiting) {
     // A short log says that it lacks entries, and a smaller share has no more than that.
     let lines = logged(&mut waiting, ",\"length\":10", "short");
     assert!(lines.iter().any(|line| line == "{\"overflowed\":true}"));
-    assert!(logged_of(&lines, 107) < YOUNG);
+    assert!(logged_of(&lines, 107) < young());
     let lines = logged(&mut waiting, ",\"length\":1000000,\"per_million\":10000", "share");
     assert_share(&lines);
     // The thread that writes the lines logs nothing of its own.
-    assert!((lines.len() as u64) < 2 * YOUNG / 50, "{}", lines.len());
+    assert!((lines.len() as u64) < 2 * young() / 50, "{}", lines.len());
     assert_eq!(logged(&mut waiting, ",\"per_million\":0", "none").len(), 0);
     // A log that is long enough has every allocation: some hundred megabytes of text.
     if std::env::var_os("THOROUGH").is_some() {
         let lines = logged(&mut waiting, ",\"length\":1000000", "all");
-        assert_eq!((logged_of(&lines, 107), logged_of(&lines, 200)), (YOUNG, YOUNG));
+        assert_eq!((logged_of(&lines, 107), logged_of(&lines, 200)), (young(), young()));
     }
     // Two peers have a log each, and DMD waits again after the last.
     let (first, _) = Session::request(&waiting, "dmd-log", "");
@@ -293,7 +298,7 @@ fn a_sample_waits_until_no_log_is_open() {
     assert!(line.contains("\"error\"") && line.contains("a log of all its allocations"), "{line}");
     let session = Session::begin(&waiting, 0);
     grow(&mut waiting, "no-log");
-    assert_eq!(of_size(&session.end(), 107), YOUNG);
+    assert_eq!(of_size(&session.end(), 107), young());
     let session = Session::begin(&waiting, 4096);
     grow(&mut waiting, "sample");
     assert!(of_size(&session.end(), 107) > 0);
@@ -337,18 +342,18 @@ fn hostile_requests_get_one_line() {
 fn a_sampled_run_estimates_its_heap() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = command(victim("tracked"));
-    command.env("DMD", "--mode=live --sample-bytes=8KiB --quiet");
+    command.env("DMD", "--mode=live --sample-bytes=2KiB --quiet");
     let mut waiting = Waiting::start(command);
     grow(&mut waiting, "grown");
     let path = folder.path().join("asked.json.gz");
     std::fs::write(&path, waiting.ask("dmd-dump")).unwrap();
     let dump = read_dump(&path);
     assert!(dump.get("statistics").is_none(), "a sample does not count allocations");
-    let estimate = |size| of_size(&dump, size) as f64 * weight(size, 8192);
-    assert!((estimate(107) / YOUNG as f64 - 1.0).abs() < 0.12, "{}", estimate(107));
+    let estimate = |size| of_size(&dump, size) as f64 * weight(size, 2048);
+    assert!((estimate(107) / young() as f64 - 1.0).abs() < 0.12, "{}", estimate(107));
     assert!((estimate(3000) / 500.0 - 1.0).abs() < 0.5, "{}", estimate(3000));
     assert_eq!(of_size(&dump, 200), 0);
     // The peak is an estimate of the same heap.
     let peak = dump["peak"]["bytes"].as_f64().unwrap();
-    assert!(peak > 0.8 * 107.0 * YOUNG as f64, "{peak}");
+    assert!(peak > 0.8 * 107.0 * young() as f64, "{peak}");
 }

@@ -13,8 +13,10 @@ use std::thread;
 static ALLOCATOR: dmd::Dmd<System> = dmd::Dmd::on_request(System);
 
 const THREADS: usize = 8;
-/// Blocks of each thread.
-const BLOCKS: usize = 5_000;
+/// Blocks of each thread; the test knows this, too.
+fn blocks_of_a_thread() -> usize {
+    if std::env::var_os("THOROUGH").is_some() { 20_000 } else { 5_000 }
+}
 
 type Blocks = Vec<Box<[u8]>>;
 
@@ -25,6 +27,7 @@ fn blocks(size: usize, count: usize) -> Blocks {
 
 /// Blocks of 107 bytes that stay, while another thread frees each block of 200 bytes.
 fn grow() -> Vec<Blocks> {
+    let count = blocks_of_a_thread();
     let (send, receive) = mpsc::sync_channel::<Blocks>(4);
     let freeing = thread::spawn(move || receive.into_iter().for_each(drop));
     let threads: Vec<_> = (0..THREADS)
@@ -33,8 +36,8 @@ fn grow() -> Vec<Blocks> {
             thread::spawn(move || {
                 let mut kept = Vec::new();
                 for _ in 0..100 {
-                    kept.extend(blocks(107, BLOCKS / 100));
-                    send.send(blocks(200, BLOCKS / 100)).expect("the other thread receives all");
+                    kept.extend(blocks(107, count / 100));
+                    send.send(blocks(200, count / 100)).expect("the other thread receives all");
                 }
                 kept
             })

@@ -11,11 +11,12 @@ use dmd::symbolize::SymbolOptions;
 fn dump(folder: &Path, arguments: &[&str]) -> Dump {
     let file = folder.join("dump.json.gz");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let megabytes = if std::env::var_os("THOROUGH").is_some() { "2" } else { "1" };
     let output = Command::new("timeout")
         .args(["-s", "KILL", "240"])
         .arg(super::program())
         .arg(root)
-        .args(["--max-megabytes", "1", "--dmd"])
+        .args(["--max-megabytes", megabytes, "--dmd"])
         .arg(&file)
         .args(arguments)
         .env("DMD", "--mode=dark-matter --stacks=full --max-frames=64 --quiet")

@@ -5,7 +5,11 @@ use std::process::Command;
 /// Runs the example and returns its about:memory text.
 fn run(arguments: &[&str]) -> String {
     // Without optimization it is slow, and less text is enough.
-    let megabytes = if cfg!(debug_assertions) { "6" } else { "60" };
+    let megabytes = match (cfg!(debug_assertions), std::env::var_os("THOROUGH").is_some()) {
+        (true, false) => "6",
+        (true, true) => "15",
+        (false, _) => "60",
+    };
     let mut command = Command::new(super::program());
     let output = command.args(["--max-megabytes", megabytes]).args(arguments).output().unwrap();
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
