@@ -1,0 +1,3 @@
+import { half } from "./half.mjs";
+
+await half(0);
