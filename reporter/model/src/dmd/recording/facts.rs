@@ -73,9 +73,10 @@ pub struct End {
     pub dropped_blocks: u64,
     /// Field 8: events that are missing in the file.
     pub lost_events: u64,
-    /// Field 9: the engine's peak of requested bytes, which may be a little below the true one.
+    /// Field 9: the engine's peak of requested bytes.
     pub peak_bytes: u64,
-    /// Field 10: how many bytes above `peak_bytes` the true peak may be.
+    /// Field 10: how many bytes the true peak may be above `peak_bytes`, or, since threads keep what they freed for a
+    /// while, below it.
     pub peak_within: u64,
 }
 
