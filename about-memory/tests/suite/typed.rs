@@ -436,7 +436,7 @@ fn written(of_process: &str) -> u64 {
 #[cfg(target_os = "linux")]
 const ASKED: u64 = 4096;
 
-/// Copies of a process whose threads never pause have whole tables, and do not disturb it. Neither side writes contents.
+/// Copies of a process whose threads change the heap meanwhile have whole tables, and do not disturb it. Neither side writes contents.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_busy_process_is_copied_many_times() {

@@ -125,9 +125,12 @@ fn nothing_happens_without_the_variable() {
 #[test]
 fn the_tool_is_tried_by_either_hook() {
     for options in ["--mode=test --quiet", "--mode=test --stacks=full --quiet", "--mode=stress --quiet"] {
-        let by_library = succeed(&mut preloaded("/bin/false", options));
-        let by_wrapper = succeed(command(victim("smoke_wrapper")).env("DMD", options));
-        for output in [by_library, by_wrapper] {
+        let mut outputs = vec![succeed(&mut preloaded("/bin/false", options))];
+        // Without optimization, the stress takes seconds.
+        if !options.contains("stress") || std::env::var_os("THOROUGH").is_some() {
+            outputs.push(succeed(command(victim("smoke_wrapper")).env("DMD", options)));
+        }
+        for output in outputs {
             let text = String::from_utf8(output.stderr).unwrap();
             if options.contains("test") {
                 assert!(text.ends_with("] test: 8 checks, all passed\n"), "{options}: {text}");

@@ -1,15 +1,15 @@
 //! Under DMD, the top unreported record has the memory that it does not report, and the twice-reported records have the
 //! memory that it reports twice.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use dmd::analyze::{Analysis, AnalyzeOptions, Dump, Suggestion, Suggestions, read};
 use dmd::symbolize::SymbolOptions;
 
-/// Runs the example with a time limit, and reads the dump that it writes.
-fn dump(folder: &Path, arguments: &[&str]) -> Dump {
-    let file = folder.join("dump.json.gz");
+/// Runs the example with a time limit, and returns the dump that it writes.
+fn run(folder: &Path, arguments: &[&str]) -> PathBuf {
+    let file = folder.join(format!("dump{}.json.gz", arguments.concat()));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let megabytes = if std::env::var_os("THOROUGH").is_some() { "2" } else { "1" };
     let output = Command::new("timeout")
@@ -24,7 +24,11 @@ fn dump(folder: &Path, arguments: &[&str]) -> Dump {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    let mut dump = read(&file).unwrap();
+    file
+}
+
+fn dump(file: &Path) -> Dump {
+    let mut dump = read(file).unwrap();
     dump.symbolize(&SymbolOptions::new());
     dump
 }
@@ -48,14 +52,21 @@ fn answers(record: &str) -> bool {
 }
 
 #[test]
-fn the_query_cache_is_the_top_unreported_record() {
+fn the_query_cache_is_unreported_and_suggested_until_it_is_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let without = text(dump(folder.path(), &[]));
+    let without = run(folder.path(), &[]);
+    let with = run(folder.path(), &["--report-cache"]);
+    the_query_cache_is_the_top_unreported_record(&without, &with);
+    suggestions_name_the_query_cache_s_types_and_file(&without, &with);
+}
+
+fn the_query_cache_is_the_top_unreported_record(without: &Path, with: &Path) {
+    let without = text(dump(without));
     let record = top(&without, "Unreported").unwrap();
     assert!(answers(&record), "{record}");
     assert!(top(&without, "Twice-reported").is_none(), "{without}");
 
-    let with = text(dump(folder.path(), &["--report-cache"]));
+    let with = text(dump(with));
     let record = top(&with, "Unreported").unwrap();
     assert!(!answers(&record), "{record}");
     let record = top(&with, "Once-reported").unwrap();
@@ -65,7 +76,7 @@ fn the_query_cache_is_the_top_unreported_record() {
 #[test]
 fn the_planted_double_report_is_twice_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let text = text(dump(folder.path(), &["--report-twice", "--report-cache"]));
+    let text = text(dump(&run(folder.path(), &["--report-twice", "--report-cache"])));
     let record = top(&text, "Twice-reported").unwrap();
     for part in [
         "code_search::sources::read",
@@ -82,10 +93,8 @@ fn the_planted_double_report_is_twice_reported() {
     }
 }
 
-#[test]
-fn suggestions_name_the_query_cache_s_types_and_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let suggestions = Suggestions::new(dump(folder.path(), &[]), 10).unwrap();
+fn suggestions_name_the_query_cache_s_types_and_file(without: &Path, with: &Path) {
+    let suggestions = Suggestions::new(dump(without), 10).unwrap();
     let text = suggestions.to_string();
     let all = &suggestions.suggestions;
     assert_eq!(all[0].module, "code_search", "{text}");
@@ -111,7 +120,7 @@ fn suggestions_name_the_query_cache_s_types_and_file() {
     assert!(table.into_iter().any(map), "{text}");
 
     // When the example reports the cache, DMD suggests nothing about it.
-    let with = Suggestions::new(dump(folder.path(), &["--report-cache"]), 10).unwrap();
+    let with = Suggestions::new(dump(with), 10).unwrap();
     let text = with.to_string();
     let of_cache = with.suggestions.iter().filter(|one| one.place.contains(file));
     let left: i128 = of_cache.map(|one| one.sums.usable()).sum();

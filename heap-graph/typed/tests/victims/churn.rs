@@ -1,5 +1,6 @@
-//! Eight threads that allocate, move and free without a pause: `DMD=1 ABOUT_MEMORY=listen typed_heap_churn`. It writes a line
-//! once they run, and ends with its standard input, after a line with the sum of all.
+//! Eight threads that allocate, move and free: `DMD=1 ABOUT_MEMORY=listen typed_heap_churn`. They pause half of the time,
+//! unless `THOROUGH` is set. The program writes a line once they run, and ends with its standard input, after a line
+//! with the sum of all.
 
 #![allow(clippy::print_stdout, reason = "the test reads it")]
 
@@ -8,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Read as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 #[global_allocator]
 static GLOBAL: dmd::Dmd<System> = dmd::Dmd::new(System);
@@ -15,6 +17,11 @@ static GLOBAL: dmd::Dmd<System> = dmd::Dmd::new(System);
 static ENDS: AtomicBool = AtomicBool::new(false);
 
 const THREADS: u64 = 8;
+
+/// Two processors are busy while all eight threads take these turns, and the program that looks has some of their time
+/// during the pauses.
+const TURNS: u64 = 500;
+const PAUSE: Duration = Duration::from_millis(20);
 
 struct Item {
     name: String,
@@ -53,10 +60,14 @@ impl Mine {
 
 fn work() -> usize {
     let mut mine = Mine::default();
+    let pauses = std::env::var_os("THOROUGH").is_none();
     let mut number = 0;
     while !ENDS.load(Ordering::Relaxed) {
         mine.turn(number);
         number += 1;
+        if pauses && number.is_multiple_of(TURNS) {
+            thread::sleep(PAUSE);
+        }
     }
     mine.blocks()
 }
