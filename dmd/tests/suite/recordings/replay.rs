@@ -96,31 +96,25 @@ impl Recording {
             Some(Reverse((event.tick, matches!(event.what, What::Begin(_)), thread)))
         };
         let mut heap: BinaryHeap<_> = next.iter().filter_map(|(thread, at)| key(*thread, *at)).collect();
-        // When each event changed the sum, at the earliest and at the latest, and by how much.
+        // Changes of the sum, each end as late as its thread can have counted it: right before its next event.
         let mut changes = Vec::with_capacity(self.number_of_events());
-        let at_start = state.bytes;
+        let at_start = state.bytes as i64;
         while let Some(Reverse((tick, _, thread))) = heap.pop() {
             let at = next.get_mut(&thread).unwrap();
-            let before = state.bytes;
+            let before = state.bytes as i64;
             state.apply(&self.events[&thread][*at]);
             *at += 1;
-            let latest = self.events[&thread].get(*at).map_or(u64::MAX, |following| following.tick);
-            changes.push((tick, latest, state.bytes as i64 - before as i64));
+            let following = self.events[&thread].get(*at).map_or(u64::MAX, |event| event.tick);
+            let change = state.bytes as i64 - before;
+            changes.push(if change > 0 { (tick, false, change) } else { (following, true, change) });
             heap.extend(key(thread, *at));
         }
-        let is_begin = |change: i64| change > 0;
-        state.peak_at_least = highest(
-            at_start,
-            changes.iter().map(|&(tick, latest, change)| {
-                (if is_begin(change) { latest } else { tick }, is_begin(change), change)
-            }),
-        );
-        state.peak_at_most = highest(
-            at_start,
-            changes.iter().map(|&(tick, latest, change)| {
-                (if is_begin(change) { tick } else { latest }, !is_begin(change), change)
-            }),
-        );
+        changes.sort_by_key(|&(latest, is_end, _)| (latest, is_end));
+        let sums = changes.iter().scan(at_start, |sum, (.., change)| {
+            *sum += change;
+            Some(*sum)
+        });
+        state.peak_at_most = sums.fold(at_start, i64::max) as u64;
         state
     }
 
@@ -159,26 +153,14 @@ impl Recording {
     }
 }
 
-/// The highest sum of changes in this order, each with the sum of all before it.
-fn highest(start: u64, changes: impl Iterator<Item = (u64, bool, i64)>) -> u64 {
-    let mut changes: Vec<_> = changes.collect();
-    changes.sort_by_key(|&(tick, is_later, _)| (tick, is_later));
-    let sums = changes.iter().scan(start as i64, |sum, (_, _, change)| {
-        *sum += change;
-        Some(*sum)
-    });
-    sums.fold(start as i64, i64::max) as u64
-}
-
 /// The heap at a moment.
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) blocks: BTreeMap<u64, Block>,
     pub(crate) bytes: u64,
     pub(crate) peak: u64,
-    /// A thread takes the tick of an event before it counts the event, and counts it before its next one. These are the
-    /// peaks if it counts each at the end of that time that makes the peak lower, and higher.
-    pub(crate) peak_at_least: u64,
+    /// A thread takes the tick of an event before it counts the event, and counts it before its next one. This is the peak
+    /// if it counts each end as late as that.
     pub(crate) peak_at_most: u64,
     pub(crate) usable: u64,
     pub(crate) usable_peak: u64,
