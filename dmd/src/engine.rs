@@ -24,7 +24,7 @@ use crate::system::fork::{self, Forking};
 use crate::system::lock::Lock;
 use crate::system::slot::{self, Inside, slot};
 use crate::system::{clock, internal_alloc, log, memory};
-use crate::tables::block_table::{Block, Found, Table, Word};
+use crate::tables::block_table::{Block, Found, Home, Table, Word};
 use crate::tables::dead_blocks::DeadBlocks;
 use crate::tables::events::{Event, Happened};
 use crate::tables::header::Header;
@@ -35,6 +35,7 @@ use crate::tables::peak::Peak;
 use crate::tables::pending::{Amount, Pending};
 use crate::tables::runs::{Reporter, Runs};
 use crate::tables::sample_filter::SampleFilter;
+use crate::tables::stack::Caller;
 use crate::tables::statistics::{Counts, End, Statistics};
 use crate::tables::trace_id::TraceId;
 use crate::tables::trace_tree::TraceTree;
@@ -298,9 +299,9 @@ impl Engine {
         self.unmarked.load(Ordering::Relaxed)
     }
 
-    /// Records a block. `caller` is a return address into the hook: frames further in belong to DMD.
+    /// Records a block. `caller` is the hook: frames further in belong to DMD.
     #[inline(always)]
-    pub(crate) fn record(&self, address: usize, requested: usize, usable: Usable, caller: usize) {
+    pub(crate) fn record(&self, address: usize, requested: usize, usable: Usable, caller: Caller) {
         if !self.records_all() {
             return self.record_sample(address, requested, usable.of(address), caller);
         }
@@ -310,27 +311,33 @@ impl Engine {
         let Some(_inside) = Inside::enter() else {
             return self.record_for_handler(address, requested, usable.of(address));
         };
-        // The line is rarely in a cache, since the table is large, and the engine walks the stack meanwhile.
-        let line = self.table().line(address);
-        if let Some(line) = line {
-            memory::prefetch(line);
-        }
+        let all = self.full.load(Ordering::Relaxed) && self.below.load(Ordering::Relaxed) == 0;
+        let Some(lease) = thread::lease().filter(|_| all) else {
+            return self.record_chosen(address, requested, usable.of(address), caller);
+        };
+        let home = self.fetch_home(address);
+        let trace = lease.with_state(|state| state.stack.trace(caller, self.tree()));
+        // The head of the block, which says how long the block is, may be in no cache either: the walk does not wait for
+        // it.
+        let slop = usable.of(address).saturating_sub(requested);
+        self.record_at(address, home, Block { requested, slop, trace, sampled: false, marked: false });
+    }
+
+    /// [`record`](Self::record) for any options, and for a thread's first block. The thread is inside.
+    #[inline(never)]
+    fn record_chosen(&self, address: usize, requested: usize, usable: usize, caller: Caller) {
+        let home = self.fetch_home(address);
         let below = self.below.load(Ordering::Relaxed);
-        let full = self.full.load(Ordering::Relaxed);
-        // The head of the block, which says how long the block is, may be in no cache either. If all blocks get a
-        // stack, the walk does not wait for it.
-        let early = below > 0 || !full;
-        let known = if early { usable.of(address) } else { 0 };
         let taken = thread::with_state(|state| {
-            let sampled = known < below;
+            let sampled = usable < below;
             if sampled {
-                state.below += known;
+                state.below += usable;
                 if state.below < below {
                     return None;
                 }
                 state.below -= below;
             }
-            let wanted = full || state.sampler.trial(known);
+            let wanted = self.full.load(Ordering::Relaxed) || state.sampler.trial(usable);
             let trace = if wanted { state.stack.trace(caller, self.tree()) } else { TraceId::NONE };
             Some((sampled, trace))
         });
@@ -339,13 +346,26 @@ impl Engine {
             Some(None) => return,
             None => (false, TraceId::NONE),
         };
-        let usable = if early { known } else { usable.of(address) };
         let slop = usable.saturating_sub(requested);
-        let block = Block { requested, slop, trace, sampled, marked: false };
-        if let Some(line) = line
+        self.record_at(address, home, Block { requested, slop, trace, sampled, marked: false });
+    }
+
+    /// Where a block is to be recorded. The line is rarely in a cache, since the table is large: it comes while the engine
+    /// walks the stack.
+    #[inline(always)]
+    fn fetch_home(&self, address: usize) -> Option<Home<'_>> {
+        let home = self.table().home(address)?;
+        memory::prefetch(home.line);
+        Some(home)
+    }
+
+    /// Records a block of a thread that is inside.
+    #[inline(always)]
+    fn record_at(&self, address: usize, home: Option<Home<'_>>, block: Block) {
+        if let Some(home) = home
             && let Some(word) = Word::of(block)
             && let Some(lease) = thread::lease()
-            && self.table().insert_word(address, line, word)
+            && home.insert_word(address, word)
         {
             if lease.pending.begin(address, word) {
                 lease.settle(self.peak().allowance());
@@ -355,7 +375,7 @@ impl Engine {
         self.record_inside(address, block);
     }
 
-    /// Records a block of a thread that is inside.
+    /// [`record_at`](Self::record_at) for any block.
     #[inline(never)]
     fn record_inside(&self, address: usize, block: Block) {
         if !self.insert(address, block) {
@@ -639,7 +659,7 @@ impl Engine {
         path: PathId,
         on_alloc: bool,
         enclosing: bool,
-        caller: usize,
+        caller: Caller,
     ) -> usize {
         if address == 0 {
             return 0;

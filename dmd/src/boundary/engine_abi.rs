@@ -21,6 +21,7 @@ use crate::system::threads::Threads;
 use crate::system::{copy, error_numbers, memory};
 use crate::tables::block_table::Found;
 use crate::tables::mark::PathId;
+use crate::tables::stack::Caller;
 use crate::tables::{runs, thread};
 
 pub(crate) static TABLE: EngineTable = EngineTable {
@@ -113,7 +114,7 @@ extern "C" fn add_program(run_reporters: RunReporters) {
 with_caller!(
     /// Records a block.
     record(address: *mut c_void, requested: usize, usable: usize), None, "xor ecx, ecx", "mov x3, xzr"
-        => record_for, "r8", "x4"
+        => record_for, ["r8", "r9"], ["x4", "x5"]
 );
 
 with_caller!(
@@ -123,10 +124,10 @@ with_caller!(
     ///
     /// `size_of` takes this block.
     [unsafe] record_with(address: *mut c_void, requested: usize, usable: usize, size_of: Option<SizeOf>)
-        => record_for, "r8", "x4"
+        => record_for, ["r8", "r9"], ["x4", "x5"]
 );
 
-/// One function for all hooks, since each further frame would be a step of the walk.
+/// One function for all hooks: where a walk steps through it, each further frame would be a step more.
 ///
 /// # Safety
 ///
@@ -136,13 +137,14 @@ unsafe extern "C" fn record_for(
     requested: usize,
     usable: usize,
     size_of: Option<SizeOf>,
-    caller: usize,
+    place: usize,
+    fp: usize,
 ) {
     // The function of the program's allocator takes no other pointer than this.
     let address = address.expose_provenance();
     // SAFETY: the caller promised that the function takes this block, which the engine gets with it.
     let usable = unsafe { Usable::by(size_of, usable) };
-    ENGINE.record(address, requested, usable, caller);
+    ENGINE.record(address, requested, usable, Caller::new(place, fp));
 }
 
 extern "C" fn forget(address: *mut c_void) {
@@ -184,12 +186,12 @@ unsafe extern "C" fn path(text: *const u8, len: usize) -> u32 {
 
 with_caller!(
     /// Marks a block, and returns its usable bytes.
-    mark(address: *const c_void, path: u32, flags: u32) -> usize => mark_for, "rcx", "x3"
+    mark(address: *const c_void, path: u32, flags: u32) -> usize => mark_for, ["rcx", "r8"], ["x3", "x4"]
 );
 
-extern "C" fn mark_for(address: *const c_void, path: u32, flags: u32, caller: usize) -> usize {
+extern "C" fn mark_for(address: *const c_void, path: u32, flags: u32, place: usize, fp: usize) -> usize {
     let (on_alloc, enclosing) = (flags & ON_ALLOC != 0, flags & ENCLOSING != 0);
-    ENGINE.report(address.addr(), PathId(path), on_alloc, enclosing, caller)
+    ENGINE.report(address.addr(), PathId(path), on_alloc, enclosing, Caller::new(place, fp))
 }
 
 extern "C" fn claim(path: u32, bytes: u64) {

@@ -10,6 +10,7 @@ use crate::options::{Mode, Run};
 use crate::system::log::say_anyway;
 use crate::system::slot::Inside;
 use crate::tables::mark::PathId;
+use crate::tables::stack::Caller;
 use crate::tables::trace_id::TraceId;
 
 /// The program's allocator, through the hook under test.
@@ -81,7 +82,8 @@ fn test(Allocator { alloc, free }: Allocator) -> bool {
     checks.check("ten blocks, one freed", blocks_of(ODD), [9, 9, 0, 0]);
 
     let path = PathId::NONE;
-    let report = |block: *mut u8, on_alloc| ENGINE.report(block.addr(), path, on_alloc, false, 0);
+    let report =
+        |block: *mut u8, on_alloc| ENGINE.report(block.addr(), path, on_alloc, false, Caller::new(0, 0));
     report(ten[0], false);
     checks.check("reported", blocks_of(ODD), [9, 9, once, 0]);
     (0..3).for_each(|_| _ = report(ten[0], false));
@@ -90,7 +92,7 @@ fn test(Allocator { alloc, free }: Allocator) -> bool {
     ENGINE.clear_reports();
     checks.check("cleared but for those on allocation", blocks_of(ODD), [9, 9, once, 0]);
     report(null_mut(), false);
-    let middle = ENGINE.report(ten[2].addr() + 100, path, false, true, 0);
+    let middle = ENGINE.report(ten[2].addr() + 100, path, false, true, Caller::new(0, 0));
     checks.check("an enclosing block", blocks_of(ODD), [9, 9, 2 * once, 0]);
     checks.check("its size", [usize::from(middle >= ODD), 0, 0, 0], [1, 0, 0, 0]);
     for (at, block) in ten.into_iter().enumerate() {
@@ -146,7 +148,7 @@ fn load(Allocator { alloc, free }: Allocator, seed: u64, live: &AtomicU64) {
         *bytes = 1 + (state >> 32) as usize % 3000;
         *block = deeper(alloc, *bytes, (state >> 20) as usize % 30);
         if state & 15 == 0 {
-            ENGINE.report(block.addr(), PathId::NONE, state & 31 == 0, false, 0);
+            ENGINE.report(block.addr(), PathId::NONE, state & 31 == 0, false, Caller::new(0, 0));
         }
     }
     for (block, bytes) in blocks {

@@ -14,6 +14,7 @@ use crate::system::slot::{self, Inside, slot};
 use crate::tables::block_table::Block;
 use crate::tables::observers;
 use crate::tables::pending::{Amount, Pending};
+use crate::tables::stack::Caller;
 use crate::tables::thread;
 use memory_report::dmd::sample;
 use memory_report::dmd::tables::RECORDS_ALL;
@@ -69,7 +70,7 @@ impl Engine {
 
     /// Records a block if it is sampled. `caller` as for [`record`](Self::record).
     #[inline(never)]
-    pub(super) fn record_sample(&self, address: usize, requested: usize, usable: usize, caller: usize) {
+    pub(super) fn record_sample(&self, address: usize, requested: usize, usable: usize, caller: Caller) {
         if self.phase() != Phase::Sampling || !slot::has_room() {
             return;
         }

@@ -70,6 +70,9 @@ const TRIES: usize = 32;
 /// Bytes of a page, as the table counts.
 const PAGE: usize = 4096;
 
+/// The bits of an address that may be set where nearly all blocks are: at multiples of 16, and in the table's range.
+const MOST_BLOCKS: usize = ((1 << ADDRESS_BITS) - 1) & !(PLANES - 1);
+
 const LEAF_LINES: usize = 1 << (LEAF_BITS - LINE_BITS);
 const LEAVES: usize = 1 << (MIDDLE_BITS - LEAF_BITS);
 const ROOTS: usize = 1 << (ADDRESS_BITS - MIDDLE_BITS);
@@ -89,6 +92,13 @@ pub(super) struct Middle {
 }
 
 pub(super) type Root = [AtomicPtr<Middle>; ROOTS];
+
+/// Where a block is recorded: the first line for its stretch of heap, and the slots of the larger stretch around that.
+#[derive(Clone, Copy)]
+pub(crate) struct Home<'t> {
+    pub(crate) line: &'t Line,
+    slots: &'t AtomicPtr<Chunk>,
+}
 
 pub(crate) struct Table {
     /// For blocks at multiples of 16, which are all blocks of a C library.
@@ -177,16 +187,6 @@ impl Table {
             return false;
         }
         line.store(word | key, &self.lines).is_some()
-    }
-
-    /// Records a block where its first line has room and no live block; otherwise returns false, and changes nothing.
-    #[inline(always)]
-    pub(crate) fn insert_word(&self, address: usize, line: &Line, word: Word) -> bool {
-        let key = key_of(address);
-        let Some((cell, old)) = line.cell_for(key) else { return false };
-        let free = old & TAG != LIVE && (is_block(old, key) || self.has_no_slots(address));
-        free && word.usable() < around::LARGE
-            && cell.compare_exchange(old, word.bits() | key, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Forgets the block that starts here and returns its word; `None`, and nothing changes, if its
@@ -378,13 +378,6 @@ impl Table {
         cell.or_else(|| self.slot(address).map(Place::Slot))
     }
 
-    /// Whether the stretch of heap around an address has no slots. It has a line for the address.
-    #[inline(always)]
-    fn has_no_slots(&self, address: usize) -> bool {
-        self.middle(address)
-            .is_some_and(|middle| middle.sparse[leaf_index(address)].load(Ordering::Acquire).is_null())
-    }
-
     /// The slot of an address, if it has one.
     fn slot(&self, address: usize) -> Option<&Slot> {
         let first = self.middle(address)?.sparse[leaf_index(address)].load(Ordering::Acquire);
@@ -408,24 +401,35 @@ impl Table {
         unsafe { root.as_ref() }
     }
 
-    #[inline]
+    #[inline(always)]
     fn middle(&self, address: usize) -> Option<&Middle> {
+        if address & !MOST_BLOCKS != 0 {
+            return self.other_middle(address);
+        }
+        // SAFETY: null, or a middle of `make`, and the table never unmaps one.
+        unsafe { self.root[address >> MIDDLE_BITS].load(Ordering::Acquire).as_ref() }
+    }
+
+    /// [`middle`](Self::middle) for any address.
+    #[inline(never)]
+    fn other_middle(&self, address: usize) -> Option<&Middle> {
         let middle = self.root(address % PLANES)?.get(address >> MIDDLE_BITS)?.load(Ordering::Acquire);
         // SAFETY: null, or a middle of `make`, and the table never unmaps one.
         unsafe { middle.as_ref() }
     }
 
-    /// The first line for the stretch of heap around an address.
+    /// Where a block that starts at an address is recorded, if the address has a line.
     #[inline(always)]
-    pub(crate) fn line(&self, address: usize) -> Option<&Line> {
-        Some(&self.leaf(address)?.lines[place_index(address) / KEYS])
+    pub(crate) fn home(&self, address: usize) -> Option<Home<'_>> {
+        let middle = self.middle(address)?;
+        let line = &middle.leaf(address)?.lines[place_index(address) / KEYS];
+        Some(Home { line, slots: &middle.sparse[leaf_index(address)] })
     }
 
-    #[inline]
-    fn leaf(&self, address: usize) -> Option<&Leaf> {
-        let leaf = self.middle(address)?.leaves[leaf_index(address)].load(Ordering::Acquire);
-        // SAFETY: null, or a leaf of `make_line`, and the table never unmaps one.
-        unsafe { leaf.as_ref() }
+    /// The first line for the stretch of heap around an address.
+    #[inline(always)]
+    fn line(&self, address: usize) -> Option<&Line> {
+        Some(self.home(address)?.line)
     }
 
     #[cold]
@@ -475,6 +479,27 @@ impl Table {
                 Some(unsafe { &*other })
             }
         }
+    }
+}
+
+impl Middle {
+    #[inline(always)]
+    fn leaf(&self, address: usize) -> Option<&Leaf> {
+        let leaf = self.leaves[leaf_index(address)].load(Ordering::Acquire);
+        // SAFETY: null, or a leaf of `make_line`, and the table never unmaps one.
+        unsafe { leaf.as_ref() }
+    }
+}
+
+impl Home<'_> {
+    /// Records a block where its first line has room and no live block; otherwise returns false, and changes nothing.
+    #[inline(always)]
+    pub(crate) fn insert_word(self, address: usize, word: Word) -> bool {
+        let key = key_of(address);
+        let Some((cell, old)) = self.line.cell_for(key) else { return false };
+        let free = old & TAG != LIVE && (is_block(old, key) || self.slots.load(Ordering::Acquire).is_null());
+        free && word.usable() < around::LARGE
+            && cell.compare_exchange(old, word.bits() | key, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 }
 

@@ -241,13 +241,14 @@ impl Pending {
 
     /// Adds the events of the list to the entries of their stacks. Returns how many blocks began, and how many ended.
     fn merge(&self) -> (u64, u64) {
-        let (mut gross, mut begun, mut ended) = (self.gross.load(Ordering::Relaxed), 0, 0);
+        let (mut gross, mut ended) = (0, 0);
         let mut without_stack = Amount::default();
-        for event in self.recent() {
+        let recent = self.recent();
+        let length = recent.len();
+        for event in recent {
             let (trace, amount) = (Word::from_bits(event).trace(), Amount::of_event(event));
-            gross = gross.saturating_add(amount.bytes.unsigned_abs() as usize);
-            ended += u64::from(event & ENDED != 0);
-            begun += u64::from(event & ENDED == 0);
+            gross += amount.bytes.unsigned_abs() as usize;
+            ended += event & ENDED;
             if trace == TraceId::NONE {
                 without_stack = without_stack.plus(amount);
             } else {
@@ -257,9 +258,10 @@ impl Pending {
         if without_stack != Amount::default() {
             self.add(TraceId::NONE, without_stack);
         }
-        self.gross.store(gross, Ordering::Relaxed);
-        self.events.store(self.events.load(Ordering::Relaxed) + (begun + ended) as usize, Ordering::Relaxed);
-        (begun, ended)
+        self.gross.store(self.gross.load(Ordering::Relaxed).saturating_add(gross), Ordering::Relaxed);
+        self.events.store(self.events.load(Ordering::Relaxed) + length, Ordering::Relaxed);
+        let ended = ended / ENDED;
+        (length as u64 - ended, ended)
     }
 
     fn empty_list(&self, (begun, ended): (u64, u64)) {
@@ -271,7 +273,7 @@ impl Pending {
     /// How many blocks began in the list, and how many ended.
     fn begun_and_ended(&self) -> (u64, u64) {
         let ended = self.recent().filter(|event| event & ENDED != 0).count();
-        ((self.recent().count() - ended) as u64, ended as u64)
+        ((self.recent().len() - ended) as u64, ended as u64)
     }
 
     /// Begins or ends to keep addresses and ticks. The caller holds the lock of the lease.
@@ -306,7 +308,7 @@ impl Pending {
     }
 
     /// The events of the list.
-    fn recent(&self) -> impl Iterator<Item = u64> + Clone {
+    fn recent(&self) -> impl ExactSizeIterator<Item = u64> + Clone {
         let length = self.length.load(Ordering::Acquire).min(RECENT);
         self.recent[..length].iter().map(|event| event.load(Ordering::Relaxed))
     }

@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::tables::trace_id::TraceId;
 use crate::tables::trace_tree::TraceTree;
+pub(crate) use dmd_unwind::Caller;
 use dmd_unwind::{LastStack, Registers, StackRange};
 
 const _: () = assert!(crate::options::MOST_FRAMES == dmd_unwind::MOST, "what is asked for is kept");
@@ -36,16 +37,16 @@ impl ThreadStack {
         self.last.frames().map(|(frame, return_at)| [frame.pc, frame.sp, return_at])
     }
 
-    /// Takes the running frames, outwards from the one that continues at `caller`.
+    /// Takes the running frames, outwards from that of `caller`.
     #[inline(always)]
-    pub(crate) fn trace(&mut self, caller: usize, tree: &TraceTree) -> TraceId {
+    pub(crate) fn trace(&mut self, caller: Caller, tree: &TraceTree) -> TraceId {
         let registers = Registers::here();
         let trace = self.tag(&registers, caller, tree);
         if dmd_unwind::replaced() == self.epoch { trace } else { self.begin_epoch(&registers, caller, tree) }
     }
 
     #[inline(always)]
-    fn tag(&mut self, registers: &Registers, caller: usize, tree: &TraceTree) -> TraceId {
+    fn tag(&mut self, registers: &Registers, caller: Caller, tree: &TraceTree) -> TraceId {
         let calls = &mut self.calls;
         let child = |parent, pc| calls.child(parent, pc, tree);
         let trace = self.last.tag(registers, &mut self.range, Some(caller), self.root, child).0;
@@ -55,7 +56,7 @@ impl ThreadStack {
 
     /// Another library lies where one was: from here on the same addresses mean other functions.
     #[cold]
-    fn begin_epoch(&mut self, registers: &Registers, caller: usize, tree: &TraceTree) -> TraceId {
+    fn begin_epoch(&mut self, registers: &Registers, caller: Caller, tree: &TraceTree) -> TraceId {
         let epoch = dmd_unwind::replaced();
         self.last.forget();
         let Some(root) = tree.root(epoch) else {
@@ -145,8 +146,8 @@ mod tests {
             let calls = KnownCalls([KnownCall { pc: 0, parent: root, node: TraceId::NONE }; CALLS]);
             let mut stack =
                 ThreadStack { range: StackRange::new(), last, epoch: dmd_unwind::replaced(), root, calls };
-            // No frame of the stack continues at this address, so that no frame counts.
-            assert_eq!(stack.trace(1, &TREE), TraceId::NONE, "{epoch}");
+            // No frame of the stack is there, so that no frame counts.
+            assert_eq!(stack.trace(Caller::new(8, 0), &TREE), TraceId::NONE, "{epoch}");
         }
         // Later epochs take no stacks.
         assert_eq!(TREE.root(100_000), None);

@@ -9,6 +9,16 @@ use crate::system::errno::keeping_errno;
 use crate::tables::trace_id::TraceId;
 use crate::tables::trace_tree::{FIRST_PC, TraceTree};
 
+/// A place on the stack below the hook's frame; 0 if there is no hook.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller(usize);
+
+impl Caller {
+    pub(crate) fn new(place: usize, _: usize) -> Self {
+        Self(place)
+    }
+}
+
 /// What the engine knows about one thread's stack: room for the next one. All zero for a new thread.
 pub(crate) struct ThreadStack {
     frames: [usize; MOST_FRAMES],
@@ -26,7 +36,7 @@ impl ThreadStack {
     /// Takes the running frames, outwards from the first one whose stack pointer is above `caller`; none if `caller` is
     /// 0. Of a deep stack it takes the innermost frames.
     #[inline(never)]
-    pub(crate) fn trace(&mut self, caller: usize, tree: &TraceTree) -> TraceId {
+    pub(crate) fn trace(&mut self, Caller(caller): Caller, tree: &TraceTree) -> TraceId {
         if caller == 0 {
             return TraceId::NONE;
         }

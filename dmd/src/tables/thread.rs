@@ -118,6 +118,13 @@ fn give_back(lease: &'static Lease) {
 }
 
 impl Lease {
+    /// Runs `body` with the state. The caller is [`Inside`], on the thread that leased it.
+    #[inline(always)]
+    pub(crate) fn with_state<T>(&self, body: impl FnOnce(&mut ThreadState) -> T) -> T {
+        // SAFETY: this thread leased the state, and the guard lets only one caller on the thread use it.
+        body(unsafe { &mut *self.state.get() })
+    }
+
     /// Settles the pending events, and hands them over if they are more than this thread's part of `allowance`, in
     /// bytes, which all threads divide. Only the thread that leased them does so.
     #[inline(never)]
@@ -244,10 +251,7 @@ pub(crate) fn with_lease_unless_ending<T>(body: impl FnOnce(&Lease) -> T) -> Opt
 /// Runs `body` with this thread's state; `None` if there is no memory for one. The caller is [`Inside`].
 #[inline(always)]
 pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<T> {
-    with_lease(|lease| {
-        // SAFETY: this thread leased the state, and the guard lets only one caller on the thread use it.
-        body(unsafe { &mut *lease.state.get() })
-    })
+    with_lease(|lease| lease.with_state(body))
 }
 
 #[cold]

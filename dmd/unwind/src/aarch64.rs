@@ -2,6 +2,7 @@
 
 use core::arch::asm;
 
+use crate::walker::Begin;
 use crate::words::Words;
 
 /// DWARF's columns: x0 to x30, sp. The return address is x30's.
@@ -60,6 +61,27 @@ impl Registers {
     }
 }
 
+/// The function that called another one, as that one finds it at its first instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    pc: usize,
+}
+
+impl Caller {
+    /// `place` is the link register, which only assembly knows, at the function's first instruction. The other value does
+    /// not matter.
+    #[inline(always)]
+    pub fn new(place: usize, _fp: usize) -> Caller {
+        Caller { pc: strip(place) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn begin(self) -> Begin {
+        // No frame is at 1.
+        Begin::At(self.pc.max(1))
+    }
+}
+
 /// Strips the signature that a return address may have in its upper bits; user space ends at 48 bits.
 #[inline(always)]
 pub(crate) fn strip(pc: usize) -> usize {
@@ -85,6 +107,9 @@ pub(crate) const SIGNAL_CONTEXT: [(usize, usize); 33] = {
     places
 };
 
+/// In a packed rule: the CFA counts from the frame pointer.
+pub(crate) const FROM_FP: u16 = 1 << 14;
+
 /// Packs a usual frame, which saves frame pointer and return address as a pair, into fifteen bits. Bit 14: the CFA
 /// counts from the frame pointer; bits 7 to 13: its distance in pairs of words; bits 0 to 6: the frame pointer lies
 /// this many pairs of words below it, and the return address one word above the frame pointer.
@@ -93,27 +118,31 @@ pub(crate) fn pack(from_fp: bool, cfa: u32, fp: u32, return_address: u32) -> Opt
     {
         return None;
     }
-    Some(u16::from(from_fp) << 14 | (cfa as u16 / 2) << 7 | (fp as u16 / 2))
+    // A step from the stack pointer reads nothing below it.
+    if !from_fp && cfa < fp {
+        return None;
+    }
+    Some(if from_fp { FROM_FP } else { 0 } | (cfa as u16 / 2) << 7 | (fp as u16 / 2))
 }
 
 /// Unpacks a rule into the CFA and the distance from the CFA down to the lowest word that the step reads.
 #[inline(always)]
 pub(crate) fn unpack(rule: u16, sp: usize, fp: usize) -> (usize, usize) {
-    let base = if rule & 1 << 14 != 0 { fp } else { sp };
+    let base = if rule & FROM_FP != 0 { fp } else { sp };
     let cfa = base.wrapping_add(usize::from(rule >> 7 & 0x7f) * 16);
     (cfa, usize::from(rule & 0x7f) * 16)
 }
 
-/// Reads the caller's pc and frame pointer from the words at and above `cfa - lowest`.
+/// Reads the caller's pc and frame pointer from the words at and above `cfa - lowest`. Also gives the words that this
+/// reads.
 #[inline(always)]
-pub(crate) fn caller(rule: u16, cfa: usize, _fp: usize, read: impl Fn(usize) -> usize) -> (usize, usize) {
-    let pair = cfa - usize::from(rule & 0x7f) * 16;
-    (read(pair + 8), read(pair))
-}
-
-/// The words that the step by a packed rule reads.
-#[inline(always)]
-pub(crate) fn words(rule: u16) -> Words {
-    let fp = (rule & 0x7f) * 2;
-    Words { pc: fp - 1, fp }
+pub(crate) fn caller(
+    rule: u16,
+    cfa: usize,
+    _fp: usize,
+    read: impl Fn(usize) -> usize,
+) -> (usize, usize, Words) {
+    let fp = cfa - usize::from(rule & 0x7f) * 16;
+    let pc = fp + 8;
+    (read(pc), read(fp), Words { pc, fp })
 }

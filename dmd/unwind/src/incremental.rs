@@ -10,38 +10,56 @@
 //! Each frame has a tag, made from its caller's tag and its pc. Frames that are still there keep their tags, so the
 //! walk can name a stack without a look at its outer frames.
 
-use crate::arch::{Registers, strip};
+use crate::arch::{Caller, Registers, strip};
 use crate::stack::StackRange;
-use crate::walker::{End, Frame, walk_by_words};
+use crate::walker::{Begin, End, Frame, walk_by_words};
 use crate::words::Words;
 
 /// The maximum number of frames of a stack. Of a deeper stack the walk takes the innermost frames.
 pub const MOST: usize = 256;
 
+/// The number of frames that a walk checks in one round of its loop.
+const CHECKED: usize = 4;
+
 #[derive(Clone, Copy)]
 struct Kept<T> {
     frame: Frame,
-    /// The place of the words that the step to this frame read.
+    /// The words that the step to this frame read: the pc, and a second one.
     words: Words,
+    /// The value of the second word: the frame pointer or, if the step did not read it, the pc again.
+    second: usize,
     tag: T,
 }
 
-/// The addresses and the values that the step to a frame read: the pc, and the frame pointer or, if the step did not
-/// read it, the pc again. Only for usual steps.
-#[derive(Clone, Copy)]
-struct Read {
-    pc_at: usize,
-    pc: usize,
-    fp_at: usize,
-    fp: usize,
+impl<T> Kept<T> {
+    #[inline(always)]
+    const fn new(frame: Frame, words: Words, tag: T) -> Self {
+        let second = if words.fp == words.pc { frame.pc } else { frame.fp };
+        Self { frame, words, second, tag }
+    }
 }
 
-impl Read {
+/// A frame that the current walk has seen. The order of its parts is not that of a [`Frame`], so that the compiler does not
+/// copy two at once: the processor would wait until both, which it has just stored one by one, are in the cache.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Fresh {
+    fp: usize,
+    sp: usize,
+    pc: usize,
+    words: Words,
+}
+
+impl Fresh {
     #[inline(always)]
-    fn new(frame: Frame, words: Words) -> Self {
-        let at = |words: u16| frame.sp.wrapping_sub(usize::from(words) * 8);
-        let (fp_at, fp) = if words.fp == 0 { (at(words.pc), frame.pc) } else { (at(words.fp), frame.fp) };
-        Self { pc_at: at(words.pc), pc: frame.pc, fp_at, fp }
+    const fn new(frame: Frame, words: Words) -> Self {
+        let Frame { pc, sp, fp } = frame;
+        Self { fp, sp, pc, words }
+    }
+
+    #[inline(always)]
+    fn frame(self) -> Frame {
+        Frame { pc: self.pc, sp: self.sp, fp: self.fp }
     }
 }
 
@@ -50,14 +68,12 @@ impl Read {
 pub struct LastStack<T> {
     /// Outermost first.
     kept: [Kept<T>; MOST],
-    /// One for each kept frame. A separate array, since a walk checks them in sequence.
-    reads: [Read; MOST],
     /// The number of kept frames that have a tag.
     tagged: usize,
     /// The number of kept frames, from the outermost on, at which a walk may end.
     trusted: usize,
     /// The frames that the current walk has seen, innermost first.
-    fresh: [(Frame, Words); MOST],
+    fresh: [Fresh; MOST],
 }
 
 impl<T> core::fmt::Debug for LastStack<T> {
@@ -71,9 +87,8 @@ impl<T: Copy> LastStack<T> {
     pub const fn new(root: T) -> Self {
         let nowhere = Frame { pc: 0, sp: 0, fp: 0 };
         let words = Words { pc: 0, fp: 0 };
-        let kept = [Kept { frame: nowhere, words, tag: root }; MOST];
-        let reads = [Read { pc_at: 0, pc: 0, fp_at: 0, fp: 0 }; MOST];
-        Self { kept, reads, tagged: 0, trusted: 0, fresh: [(nowhere, words); MOST] }
+        let kept = [Kept::new(nowhere, words, root); MOST];
+        Self { kept, tagged: 0, trusted: 0, fresh: [Fresh::new(nowhere, words); MOST] }
     }
 
     /// Forgets the last stack: the thread now has another one.
@@ -90,62 +105,63 @@ impl<T: Copy> LastStack<T> {
     /// The frames of the last stack, outermost first. With each comes the address of the return address that led to it, or 0 if
     /// that was not a usual step. A frame is still there if all return addresses further out are.
     pub fn frames(&self) -> impl ExactSizeIterator<Item = (Frame, usize)> {
-        let kept = &self.kept[..self.tagged.min(MOST)];
-        let return_at = |kept: &Kept<T>, read: &Read| if kept.words.pc == 0 { 0 } else { read.pc_at };
-        kept.iter().zip(&self.reads).map(move |(kept, read)| (kept.frame, return_at(kept, read)))
+        self.kept[..self.tagged.min(MOST)].iter().map(|kept| (kept.frame, kept.words.pc))
     }
 
-    /// Walks from `start`, and gives the tag of the innermost frame that counts: the first one or, with `from`, the
-    /// first with this pc. Gives `root` if no frame counts. `child` makes a frame's tag from its caller's tag and
-    /// its pc, and must give equal tags for equal arguments.
+    /// Walks from `start`, and gives the tag of its caller or, with `from`, of this caller further out. Gives `root`
+    /// if there is no such frame. `child` makes a frame's tag from its caller's tag and its pc, and must give equal
+    /// tags for equal arguments. At most 64 frames may lie between `start` and `from`.
     #[inline(never)]
     pub fn tag(
         &mut self,
         start: &Registers,
         stack: &mut StackRange,
-        from: Option<usize>,
+        from: Option<Caller>,
         root: T,
         child: impl FnMut(T, usize) -> T,
     ) -> (T, End) {
-        let mut same = self.unchanged(start.sp, stack);
-        let mut counts = from.is_none();
-        let mut fresh = 0;
+        // The frames at which the walk may end.
+        let mut same = self.kept[..self.unchanged(start.sp, stack)].iter();
+        let mut nearest = same.next_back();
+        // The number of places that were left for the frame to which the last unusual step led.
+        let mut unusual = None;
         let mut met = None;
-        let kept = &self.kept;
-        let places = &mut self.fresh;
-        let (end, sure_end) = walk_by_words(start, stack, |frame, words| {
-            if !counts {
-                if from != Some(frame.pc) {
-                    return true;
-                }
-                counts = true;
+        let mut places = self.fresh.iter_mut();
+        let begin = from.map_or(Begin::Outside, Caller::begin);
+        let (end, sure_end) = walk_by_words(start, stack, begin, |frame, words| {
+            while let Some(kept) = nearest
+                && kept.frame.sp < frame.sp
+            {
+                nearest = same.next_back();
             }
-            while same > 0 && kept[same - 1].frame.sp < frame.sp {
-                same -= 1;
-            }
-            if same > 0 && kept[same - 1].frame == frame && words != Words::INTERRUPTED {
-                met = Some(words);
+            if nearest.is_some_and(|kept| kept.frame == frame) && words != Words::INTERRUPTED {
+                met = Some((frame, words));
                 return false;
             }
-            places[fresh] = (frame, words);
-            fresh += 1;
-            fresh < MOST
-        });
-        let end = if met.is_some() { End::Complete } else { end };
-        match met {
-            // The step to the met frame may differ from the last walk's.
-            Some(words) => {
-                let kept = &mut self.kept[same - 1];
-                kept.words = words;
-                self.reads[same - 1] = Read::new(kept.frame, words);
+            if words.pc == 0 {
+                unusual = Some(rarely(places.len()));
             }
-            None => same = 0,
-        }
+            let Some(place) = places.next() else { return false };
+            *place = Fresh::new(frame, words);
+            places.len() > 0
+        });
+        let left = places.len();
+        let fresh = MOST - left;
+        // A walk may end at a frame if all steps further out are usual ones.
+        let usual = unusual.map_or(fresh, |places| places - left);
+        let Some((frame, words)) = met else {
+            self.trusted = if sure_end && self.starts_on(stack, fresh) { usual } else { 0 };
+            return (self.keep(0, fresh, root, child), end);
+        };
+        let same = same.len() + 1;
+        // The step to the met frame may differ from the last walk's.
+        let kept = &mut self.kept[same - 1];
+        *kept = Kept::new(frame, words, kept.tag);
         if same + fresh > MOST {
             return (self.cut(same, fresh, root, child), End::Enough);
         }
-        let trusted = met.is_some() || (sure_end && self.starts_on(stack, fresh));
-        (self.keep(same, fresh, trusted, root, child), end)
+        self.trusted = if words.pc == 0 { same } else { same + usual };
+        (self.keep(same, fresh, root, child), End::Complete)
     }
 
     /// The number of frames at which a walk from `sp` may end.
@@ -168,53 +184,46 @@ impl<T: Copy> LastStack<T> {
             // thread's stack.
             unsafe { stack.word(address) }
         };
+        // A signed pc in the place of a frame pointer never equals itself; the walk then walks that frame again.
+        let differs = |kept: &Kept<T>| {
+            strip(word(kept.words.pc)) != kept.frame.pc || word(kept.words.fp) != kept.second
+        };
         // The words of the innermost frame lie further in than the frame itself.
-        let changed = self.reads[..kept.len() - 1].iter().position(|read| {
-            // A signed pc in the place of a frame pointer never equals itself; the walk then walks that frame again.
-            (strip(word(read.pc_at)) ^ read.pc) | (word(read.fp_at) ^ read.fp) != 0
-        });
-        changed.map_or(kept.len(), |at| at + 1)
+        let (several, others) = kept[..kept.len() - 1].as_chunks::<CHECKED>();
+        for (at, kept) in several.iter().enumerate() {
+            if let Some(changed) = kept.iter().position(differs) {
+                return at * CHECKED + changed + 1;
+            }
+        }
+        let changed = others.iter().position(differs).unwrap_or(others.len());
+        several.len() * CHECKED + changed + 1
     }
 
     /// Is the outermost frame on the thread's own stack? If so, all frames from which only usual steps lead there
     /// are too.
     fn starts_on(&self, stack: &StackRange, fresh: usize) -> bool {
-        fresh > 0 && stack.holds(self.fresh[fresh - 1].0.sp, self.fresh[fresh - 1].0.sp)
+        fresh > 0 && stack.holds(self.fresh[fresh - 1].sp, self.fresh[fresh - 1].sp)
     }
 
     /// Puts the fresh frames after the first `same` of the last stack, and gives the tag of the innermost frame.
     #[inline(always)]
-    fn keep(
-        &mut self,
-        same: usize,
-        fresh: usize,
-        trusted: bool,
-        root: T,
-        mut child: impl FnMut(T, usize) -> T,
-    ) -> T {
-        let mut tag = if same == 0 { root } else { self.kept[same - 1].tag };
+    fn keep(&mut self, same: usize, fresh: usize, root: T, mut child: impl FnMut(T, usize) -> T) -> T {
+        let (before, places) = self.kept.split_at_mut(same);
+        let mut tag = before.last().map_or(root, |kept| kept.tag);
         // A new frame may reuse the tag of the frame that was in its place.
-        let mut alike = self.tagged;
-        // A walk may end at a frame if all steps further out are usual ones.
-        let mut trust = trusted && (same == 0 || self.kept[same - 1].words.pc != 0);
-        let mut trusted = if trusted { same } else { 0 };
-        for (at, (frame, words)) in (same..).zip(self.fresh[..fresh].iter().rev()) {
-            let Some(place) = self.kept.get_mut(at) else { break };
-            if at < alike && place.frame.pc == frame.pc {
-                tag = place.tag;
+        let mut alike = self.tagged - same;
+        for (kept, fresh) in places.iter_mut().zip(self.fresh[..fresh].iter().rev()) {
+            let (frame, words) = (fresh.frame(), fresh.words);
+            if alike > 0 && kept.frame.pc == frame.pc {
+                alike -= 1;
+                tag = kept.tag;
             } else {
                 alike = 0;
                 tag = child(tag, frame.pc);
             }
-            *place = Kept { frame: *frame, words: *words, tag };
-            self.reads[at] = Read::new(*frame, *words);
-            if trust {
-                trusted = at + 1;
-                trust = words.pc != 0;
-            }
+            *kept = Kept::new(frame, words, tag);
         }
         self.tagged = same + fresh;
-        self.trusted = trusted;
         tag
     }
 
@@ -222,10 +231,17 @@ impl<T: Copy> LastStack<T> {
     #[cold]
     fn cut(&mut self, same: usize, fresh: usize, root: T, mut child: impl FnMut(T, usize) -> T) -> T {
         let kept = self.kept[..same].iter().skip(same + fresh - MOST).map(|kept| kept.frame.pc);
-        let fresh = self.fresh[..fresh].iter().rev().map(|(frame, _)| frame.pc);
+        let fresh = self.fresh[..fresh].iter().rev().map(|fresh| fresh.pc);
         let tag = kept.chain(fresh).fold(root, &mut child);
         self.tagged = same;
         self.trusted = same.min(self.trusted);
         tag
     }
+}
+
+/// Returns its argument. The compiler takes a branch that calls this for a rare one.
+#[cold]
+#[inline(never)]
+fn rarely<T>(value: T) -> T {
+    value
 }

@@ -5,7 +5,7 @@ use core::ops::Range;
 use crate::arch::Registers;
 use crate::module::Module;
 use crate::stack::StackRange;
-use crate::walker::walk_by_words;
+use crate::walker::{Begin, walk_by_words};
 use crate::words::Words;
 
 /// Whether a signal has interrupted a function of this library or a function that it called. Code of the library in
@@ -15,7 +15,7 @@ pub fn is_interrupted_here(except: &Range<usize>) -> bool {
     let here = is_interrupted_here as fn(&Range<usize>) -> bool;
     let Some(library) = Module::find(here as usize) else { return false };
     let (mut is_interrupted, mut is_here) = (false, false);
-    walk_by_words(&Registers::here(), &mut StackRange::new(), |frame, words| {
+    walk_by_words(&Registers::here(), &mut StackRange::new(), Begin::Outside, |frame, words| {
         is_interrupted |= words == Words::INTERRUPTED;
         is_here |= is_interrupted && library.contains(frame.pc) && !except.contains(&frame.pc);
         !is_here

@@ -16,12 +16,12 @@
 //!
 //! When the walker first meets a pc, it compiles a *rule* from `.eh_frame`: CFA = stack or frame pointer + constant,
 //! where the frame pointer is saved, and where the return address is. One table keeps the rules for all threads. A
-//! step is then one look-up, two comparisons and one or two loads. Code with a frame pointer needs no step of its
+//! step is then one look-up, one or two comparisons and one or two loads. Code with a frame pointer needs no step of its
 //! own: its rule names the frame pointer. Other frames take the general step, which follows all registers and
 //! handles all of DWARF: `.plt` entries, realigned stacks, signal frames.
 //!
 //! ```text
-//! incremental   a walk that reuses the thread's last one
+//! incremental   a walk that reuses the thread's last one; words are what its steps read
 //! capture       a walk into a list
 //! walker        the loop: packed rule, else wide rule, else general step
 //! cache         pc -> rule, and the modules that the rules belong to
@@ -76,7 +76,7 @@ mod sys;
 mod walker;
 mod words;
 
-pub use arch::Registers;
+pub use arch::{Caller, Registers};
 pub use cache::{after_fork_in_child, compiled_rules, mapped_bytes, replaced};
 pub use capture::{capture, capture_here, fill};
 pub use incremental::{LastStack, MOST};

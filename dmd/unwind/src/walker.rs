@@ -1,6 +1,6 @@
 //! Walks the stack frame by frame, from registers outwards.
 
-use crate::arch::{FP, Registers, SIGNAL_CONTEXT, SIGNAL_RETURN, SP, caller, strip, unpack, words};
+use crate::arch::{FP, FROM_FP, Registers, SIGNAL_CONTEXT, SIGNAL_RETURN, SP, caller, strip, unpack};
 use crate::cache::{CACHE, Cached, View};
 use crate::general::{GeneralFrame, Stop};
 use crate::module::Module;
@@ -11,6 +11,7 @@ use crate::words::Words;
 /// A frame of the stack. A usual step to its caller depends only on this and on the words that the step reads. Two
 /// walks that meet in equal frames continue alike as long as the stack's words are unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Frame {
     /// Where the frame continues: after the call that it is in, or at the interrupted instruction.
     pub pc: usize,
@@ -19,6 +20,9 @@ pub struct Frame {
     /// The value of the frame pointer register there, whether or not the code uses it as one.
     pub fp: usize,
 }
+
+/// The maximum number of frames from the start to the caller at which a walk begins.
+const BEFORE_CALLER: usize = 64;
 
 /// The maximum number of steps to another stack in one walk. As the stacks' order in memory is free, only a limit keeps
 /// a walk of damaged stacks from going in circles.
@@ -35,11 +39,24 @@ pub enum End {
     Lost,
 }
 
+/// The first frame that a walk passes on.
+#[derive(Clone, Copy)]
+pub(crate) enum Begin {
+    /// That of the start's caller.
+    Outside,
+    /// The first one with this pc.
+    #[cfg_attr(target_arch = "x86_64", expect(dead_code, reason = "for other processors"))]
+    At(usize),
+    /// This frame, whose pc is at this address. It is further out than the start, and the walk takes no step to it.
+    #[cfg_attr(target_arch = "aarch64", expect(dead_code, reason = "for other processors"))]
+    Frame { sp: usize, fp: usize, pc_at: usize },
+}
+
 /// Walks from `start`. Passes the caller's frame to `visit`, then that frame's caller, and so on, until `visit`
 /// returns false.
 #[inline(always)]
 pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Frame) -> bool) -> End {
-    walk_by_words(start, stack, |frame, _| visit(frame)).0
+    walk_by_words(start, stack, Begin::Outside, |frame, _| visit(frame)).0
 }
 
 /// As [`walk`], and passes on which words each step read. Also returns whether the walk would always end there: the
@@ -48,50 +65,92 @@ pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Fra
 pub(crate) fn walk_by_words(
     start: &Registers,
     stack: &mut StackRange,
+    begin: Begin,
     mut visit: impl FnMut(Frame, Words) -> bool,
 ) -> (End, bool) {
-    let mut rules = CACHE.view();
     if !start.sp.is_multiple_of(8) {
         return (End::Lost, false);
     }
     let mut memory = Memory::new(stack, start.sp);
+    let mut rules = CACHE.view();
     let mut frame = Frame { pc: start.pc, sp: start.sp, fp: start.fp };
+    let mut words = Words::MORE;
     let mut seen = Seen::default();
-    loop {
-        let packed = rules.get(frame.pc);
-        let next = usual_step(packed, frame, &memory).map(|next| (next, words(packed)));
-        let words;
-        if let Some(next) = next.or_else(|| quick_step(rules, packed, frame, &mut memory, seen.module)) {
-            (frame, words) = next;
-        } else {
-            match unusual_step(start, rules, packed, frame, &mut memory, &mut seen) {
-                Step::To(next) => frame = next,
-                Step::End(end) => return (end, seen.sure_end),
-            }
-            let interrupted = seen.known.as_ref().is_some_and(|known| known.exact);
-            words = if interrupted { Words::INTERRUPTED } else { Words::MORE };
-            // The usual step relies on a stack pointer inside the stack.
-            if frame.sp > memory.high() && memory.enter(frame.sp).is_none() {
-                return (End::Lost, false);
-            }
-            // While the walk follows all registers it uses no rules.
-            let fresh = if seen.known.is_none() { CACHE.view() } else { View::NOTHING };
-            if !fresh.is_like(&rules) {
-                seen.module = 0;
-            }
-            rules = fresh;
-        }
-        seen.frames += 1;
-        if !visit(frame, words) {
-            return (End::Enough, false);
+    // The number of frames that the walk has left. Those between the start and a given first frame count as one.
+    let mut left = 0;
+    // Whether the walk passes frames on, and with which pc it begins to.
+    let (mut begun, mut first) = (false, 0);
+    match begin {
+        Begin::Outside => {}
+        Begin::At(pc) => first = pc,
+        Begin::Frame { sp, fp, pc_at } => {
+            let pc = if pc_at < start.sp { None } else { memory.read(pc_at) };
+            let Some(pc) = pc.map(strip).filter(|pc| *pc != 0) else { return (End::Lost, false) };
+            frame = Frame { pc, sp, fp };
+            words = Words { pc: pc_at, fp: pc_at };
+            left = 1;
+            begun = true;
         }
     }
+    loop {
+        if begun && !visit(frame, words) {
+            return (End::Enough, false);
+        }
+        if let Some(next) = usual_step(rules.get(frame.pc), frame, &memory) {
+            (frame, words) = next;
+        } else {
+            seen.frames = left;
+            let Frame { pc, sp, fp } = frame;
+            match other_step(start, &mut rules, pc, sp, fp, &mut memory, &mut seen) {
+                Ok(next) => (frame, words) = next,
+                Err(end) => return (end, seen.sure_end),
+            }
+        }
+        left += 1;
+        begun = begun || first == 0 || first == frame.pc;
+    }
+}
+
+/// The step from a frame that has no packed rule, or for which it fails its check. This is a function of its own, and
+/// takes the frame in parts, so that the frame stays in the processor's registers on usual steps.
+#[inline(never)]
+fn other_step(
+    start: &Registers,
+    rules: &mut View,
+    pc: usize,
+    sp: usize,
+    fp: usize,
+    memory: &mut Memory<'_>,
+    seen: &mut Seen,
+) -> Result<(Frame, Words), End> {
+    let frame = Frame { pc, sp, fp };
+    let packed = rules.get(pc);
+    if let Some(next) = quick_step(*rules, packed, frame, memory, seen.module) {
+        return Ok(next);
+    }
+    let next = match unusual_step(start, *rules, packed, frame, memory, seen) {
+        Step::To(next) => next,
+        Step::End(end) => return Err(end),
+    };
+    let interrupted = seen.known.as_ref().is_some_and(|known| known.exact);
+    let words = if interrupted { Words::INTERRUPTED } else { Words::MORE };
+    // The usual step relies on a stack pointer inside the stack.
+    if next.sp > memory.high() && memory.enter(next.sp).is_none() {
+        return Err(End::Lost);
+    }
+    // While the walk follows all registers it uses no rules.
+    let fresh = if seen.known.is_none() { CACHE.view() } else { View::NOTHING };
+    if !fresh.is_like(rules) {
+        seen.module = 0;
+    }
+    *rules = fresh;
+    Ok((next, words))
 }
 
 /// The state of a walk beside its current frame.
 #[derive(Default)]
 struct Seen {
-    /// The number of frames that the walk has left.
+    /// The number of frames that the walk had left when it last had no packed rule for its step.
     frames: usize,
     /// The record of the module that the walk last found to be still loaded.
     module: u16,
@@ -114,19 +173,27 @@ enum Step {
 /// The step by a packed rule, with its checks: the CFA lies above the stack pointer and inside the stack, and all
 /// words that the step reads lie between them.
 #[inline(always)]
-fn usual_step(packed: u16, frame: Frame, memory: &Memory<'_>) -> Option<Frame> {
+fn usual_step(packed: u16, frame: Frame, memory: &Memory<'_>) -> Option<(Frame, Words)> {
     if packed.wrapping_sub(1) >= i16::MAX as u16 {
         return None;
     }
     let (cfa, lowest) = unpack(packed, frame.sp, frame.fp);
-    // If the CFA is below the stack pointer, the size wraps to a large number. The check of the size also checks the
-    // CFA's alignment, since the stack pointer is a multiple of 8.
-    let size = cfa.wrapping_sub(frame.sp);
-    if size < lowest || size > memory.high().wrapping_sub(frame.sp) || size % 8 != 0 {
-        return None;
+    if packed & FROM_FP == 0 {
+        // `pack` has checked how far down the step reads, and no stack ends so high that the sum wraps.
+        if cfa > memory.high() {
+            return None;
+        }
+    } else {
+        // If the CFA is below the stack pointer, the size wraps to a large number. The check of the size also checks
+        // the CFA's alignment, since the stack pointer is a multiple of 8.
+        let size = cfa.wrapping_sub(frame.sp);
+        if size < lowest || size > memory.high().wrapping_sub(frame.sp) || size % 8 != 0 {
+            return None;
+        }
     }
-    let (pc, fp) = caller(packed, cfa, frame.fp, |address| memory.word(address));
-    Some(Frame { pc: strip(pc), sp: cfa, fp }).filter(|frame| frame.pc != 0)
+    let (pc, fp, words) = caller(packed, cfa, frame.fp, |address| memory.word(address));
+    let pc = strip(pc);
+    (pc != 0).then_some((Frame { pc, sp: cfa, fp }, words))
 }
 
 /// The step by a wide rule that needs no further check.
@@ -138,18 +205,20 @@ fn quick_step(
     memory: &mut Memory<'_>,
     module: u16,
 ) -> Option<(Frame, Words)> {
-    let (usual, words) = match rules.resolve(packed) {
-        Cached::Sure(Rule::Usual(usual)) => (usual, words_of(usual)),
-        Cached::If(record, Rule::Usual(usual)) if record == module => (usual, Words::MORE),
+    let (usual, sure) = match rules.resolve(packed) {
+        Cached::Sure(Rule::Usual(usual)) => (usual, true),
+        Cached::If(record, Rule::Usual(usual)) if record == module => (usual, false),
         _ => return None,
     };
-    wide_step(usual, frame, memory).filter(|next| next.pc != 0).map(|next| (next, words))
+    let next = wide_step(usual, frame, memory).filter(|next| next.pc != 0)?;
+    Some((next, if sure { words_of(usual, next.sp) } else { Words::MORE }))
 }
 
-/// The words that a step by this wide rule reads. Both distances fit, by the width of a rule's fields.
-#[inline(always)]
-fn words_of(usual: Usual) -> Words {
-    Words { pc: usual.return_address as u16, fp: usual.fp as u16 }
+/// The words that the step by this wide rule has read, which led to a stack pointer.
+fn words_of(usual: Usual, sp: usize) -> Words {
+    let below = |words: u32| sp - words as usize * 8;
+    let pc = below(usual.return_address);
+    Words { pc, fp: if usual.fp == 0 { pc } else { below(usual.fp) } }
 }
 
 #[cold]
@@ -170,7 +239,7 @@ fn unusual_step(
         let (cfa, _) = unpack(packed, frame.sp, frame.fp);
         if cfa > memory.high()
             && memory.reach(cfa)
-            && let Some(next) = usual_step(packed, frame, memory)
+            && let Some((next, _)) = usual_step(packed, frame, memory)
         {
             return Step::To(next);
         }
@@ -208,7 +277,7 @@ fn unusual_step(
             match next.step(&sections, memory) {
                 Ok(()) if next.registers.get(FP).is_some() => remember(next, seen),
                 Err(Stop::End) => Step::End(End::Complete),
-                Ok(()) | Err(Stop::Lost) => again(start, memory, seen),
+                Ok(()) | Err(Stop::Lost) => again(start, frame, memory, seen),
             }
         }
     }
@@ -303,14 +372,20 @@ fn frame_of(known: &GeneralFrame) -> Option<Frame> {
     Some(Frame { pc: known.pc, sp: known.registers.get(SP)?, fp: known.registers.get(FP).unwrap_or(0) })
 }
 
-/// Walks again from the start and follows all registers: a frame needs some that steps by rules do not follow.
-fn again(start: &Registers, memory: &mut Memory<'_>, seen: &mut Seen) -> Step {
+/// Walks again from the start to a frame and follows all registers: the frame needs some that steps by rules do not
+/// follow.
+fn again(start: &Registers, frame: Frame, memory: &mut Memory<'_>, seen: &mut Seen) -> Step {
     let mut known = GeneralFrame::captured(start);
     if memory.enter(start.sp).is_none() {
         return Step::End(End::Lost);
     }
     seen.all = true;
-    for _ in 0..seen.frames {
+    let mut left = 0;
+    while (known.pc, known.registers.get(SP)) != (frame.pc, Some(frame.sp)) {
+        left += 1;
+        if left > seen.frames + BEFORE_CALLER {
+            return Step::End(End::Lost);
+        }
         match general_step(known, memory, seen) {
             Step::To(_) => {}
             end @ Step::End(_) => return end,

@@ -1,14 +1,13 @@
 //! The words that a step read from the stack.
 
-/// The words that a step read from the stack. Each place is a number of words below the stack pointer of the frame
-/// that the step led to.
+/// The addresses of the words that a step read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Words {
-    /// The place of the frame's pc. 0 if the step depends on more than the frame that it left and these words: on
-    /// other registers, or on a module that can be unloaded.
-    pub(crate) pc: u16,
-    /// The place of the frame's frame pointer; 0 if the step kept that of the frame that it left.
-    pub(crate) fp: u16,
+    /// Of the pc of the frame that the step led to. 0 if the step depends on more than the frame that it left and
+    /// these words: on other registers, or on a module that can be unloaded.
+    pub(crate) pc: usize,
+    /// Of the frame pointer of that frame; that of the pc if the step kept the frame pointer of the frame that it left.
+    pub(crate) fp: usize,
 }
 
 impl Words {

@@ -2,6 +2,7 @@
 
 use core::arch::asm;
 
+use crate::walker::Begin;
 use crate::words::Words;
 
 /// DWARF's columns: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, return address.
@@ -58,6 +59,27 @@ impl Registers {
     }
 }
 
+/// The function that called another one, as that one finds it at its first instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    sp: usize,
+    fp: usize,
+}
+
+impl Caller {
+    /// `place` is the address above the return address, and `fp` the frame pointer register: only assembly knows both, at
+    /// the function's first instruction. A walk checks them, and finds no frame if they are none.
+    #[inline(always)]
+    pub fn new(place: usize, fp: usize) -> Caller {
+        Caller { sp: place, fp }
+    }
+
+    #[inline(always)]
+    pub(crate) fn begin(self) -> Begin {
+        Begin::Frame { sp: self.sp, fp: self.fp, pc_at: self.sp.wrapping_sub(8) }
+    }
+}
+
 /// Return addresses are not signed here.
 #[inline(always)]
 pub(crate) fn strip(pc: usize) -> usize {
@@ -89,6 +111,9 @@ pub(crate) const SIGNAL_CONTEXT: [(usize, usize); 17] = [
     (16, 0xa8),
 ];
 
+/// In a packed rule: the CFA counts from the frame pointer.
+pub(crate) const FROM_FP: u16 = 1 << 14;
+
 /// Packs a usual frame into fifteen bits. Its return address is just below the CFA; its frame pointer is kept, or
 /// saved among the first words below. Bit 14: the CFA counts from the frame pointer; bits 4 to 13: its distance in
 /// words; bits 0 to 3: the frame pointer lies this many words below the return address, 0 if it is kept.
@@ -97,29 +122,36 @@ pub(crate) fn pack(from_fp: bool, cfa: u32, fp: u32, return_address: u32) -> Opt
     if return_address != 1 || cfa == 0 || cfa > 0x3ff || fp == 1 || below > 15 {
         return None;
     }
-    Some(u16::from(from_fp) << 14 | (cfa as u16) << 4 | below as u16)
+    // A step from the stack pointer reads nothing below it.
+    if !from_fp && cfa <= below {
+        return None;
+    }
+    Some(if from_fp { FROM_FP } else { 0 } | (cfa as u16) << 4 | below as u16)
 }
 
 /// Unpacks a rule into the CFA and the distance from the CFA down to the lowest word that the step reads.
 #[inline(always)]
 pub(crate) fn unpack(rule: u16, sp: usize, fp: usize) -> (usize, usize) {
-    let base = if rule & 1 << 14 != 0 { fp } else { sp };
+    let base = if rule & FROM_FP != 0 { fp } else { sp };
     let cfa = base.wrapping_add(usize::from(rule >> 4 & 0x3ff) * 8);
     (cfa, usize::from(rule & 15) * 8 + 8)
 }
 
-/// Reads the caller's pc and frame pointer from the words between `cfa - lowest` and the return address.
+/// Reads the caller's pc and frame pointer from the words between `cfa - lowest` and the return address. Also gives
+/// the words that this reads.
 #[inline(always)]
-pub(crate) fn caller(rule: u16, cfa: usize, fp: usize, read: impl Fn(usize) -> usize) -> (usize, usize) {
-    let pc = read(cfa - 8);
-    let saved = rule & 15;
-    let fp = if saved == 0 { fp } else { read(cfa - 8 - usize::from(saved) * 8) };
-    (pc, fp)
-}
-
-/// The words that the step by a packed rule reads.
-#[inline(always)]
-pub(crate) fn words(rule: u16) -> Words {
-    let saved = rule & 15;
-    Words { pc: 1, fp: if saved == 0 { 0 } else { saved + 1 } }
+pub(crate) fn caller(
+    rule: u16,
+    cfa: usize,
+    fp: usize,
+    read: impl Fn(usize) -> usize,
+) -> (usize, usize, Words) {
+    let pc = cfa - 8;
+    match rule & 15 {
+        0 => (read(pc), fp, Words { pc, fp: pc }),
+        saved => {
+            let fp = pc - usize::from(saved) * 8;
+            (read(pc), read(fp), Words { pc, fp })
+        }
+    }
 }

@@ -5,6 +5,7 @@
 
 use core::arch::global_asm;
 use core::cell::RefCell;
+use dmd_unwind::{Caller, LastStack, Registers, StackRange};
 
 // Each function takes a function and a number, and calls the first with the second and its own saved return address.
 // `paciasp` is a hint, which a processor without signatures passes over.
@@ -94,6 +95,8 @@ unsafe extern "C" {
 /// What a callback found at its depth.
 struct Seen {
     walked: Vec<usize>,
+    /// By a walk that reuses the last one and begins at the callback.
+    by_tags: Vec<usize>,
     by_libgcc: Vec<usize>,
     saved: usize,
 }
@@ -101,6 +104,36 @@ struct Seen {
 thread_local! {
     static SEEN: RefCell<Vec<Seen>> = const { RefCell::new(Vec::new()) };
     static FUNCTIONS: RefCell<Vec<unsafe extern "C" fn(Next, usize)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// All calls that walks have named: the caller's name and the return address. A name is a place in it, plus 1.
+type Calls = Vec<(usize, usize)>;
+
+thread_local! {
+    static LAST: RefCell<(StackRange, Box<LastStack<usize>>, Calls)> =
+        RefCell::new((StackRange::new(), Box::new(LastStack::new(0)), Calls::new()));
+}
+
+/// The return addresses from the caller's call on.
+#[unsafe(naked)]
+extern "C" fn callers_here(callers: &mut Vec<usize>) {
+    core::arch::naked_asm!("mov x1, x30", "mov x2, xzr", "b {}", sym callers_from)
+}
+
+/// [`callers_here`], in whose place this function runs.
+extern "C" fn callers_from(callers: &mut Vec<usize>, place: usize, fp: usize) {
+    LAST.with_borrow_mut(|(range, last, calls)| {
+        let child = |caller, pc| {
+            calls.push((caller, pc));
+            calls.len()
+        };
+        let from = Some(Caller::new(place, fp));
+        let (mut name, _end) = last.tag(&Registers::here(), range, from, 0, child);
+        while let Some(&(caller, pc)) = name.checked_sub(1).and_then(|at| calls.get(at)) {
+            callers.push(pc);
+            name = caller;
+        }
+    });
 }
 
 /// Looks at the stack, and goes one call deeper.
@@ -113,7 +146,13 @@ extern "C" fn look(depth: usize, saved: usize) {
         by_libgcc.extend(Some(frame.ip().addr()).filter(|pc| *pc != 0));
         true
     });
-    SEEN.with_borrow_mut(|seen| seen.push(Seen { walked: walked[..count].to_vec(), by_libgcc, saved }));
+    let mut by_tags = Vec::new();
+    callers_here(&mut by_tags);
+    // The first one is in this function.
+    let by_tags = by_tags.split_off(1);
+    SEEN.with_borrow_mut(|seen| {
+        seen.push(Seen { walked: walked[..count].to_vec(), by_tags, by_libgcc, saved })
+    });
     let function = FUNCTIONS.with_borrow(|functions| functions.get(depth).copied());
     if let Some(function) = function {
         // SAFETY: the functions above keep the calling convention, and take this function and a number.
@@ -135,6 +174,7 @@ fn check(seen: &[Seen]) {
         assert!(callers > 2 * depth, "{depth}: {callers} callers");
         assert!(seen.by_libgcc.ends_with(&seen.walked), "{depth}: {:x?} {:x?}", seen.walked, seen.by_libgcc);
         assert!(seen.walked.iter().all(|pc| pc >> 48 == 0), "{depth}: {:x?}", seen.walked);
+        assert_eq!(seen.by_tags, seen.walked, "{depth}");
     }
 }
 

@@ -20,7 +20,7 @@ impl Table {
 
     /// Gives the page of an address back if it has no block. The caller is inside the engine.
     pub(crate) fn forget_page(&self, address: usize) {
-        let Some(leaf) = self.leaf(address) else { return };
+        let Some(leaf) = self.middle(address).and_then(|middle| middle.leaf(address)) else { return };
         let page = place_index(address) / KEYS / LINES_IN_PAGE;
         let _held = self.pages.hold();
         give_back(&leaf.lines[page * LINES_IN_PAGE..][..LINES_IN_PAGE]);

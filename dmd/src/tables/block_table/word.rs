@@ -21,8 +21,11 @@ impl Word {
     /// `None` if the sizes do not fit, or if the block stands for others.
     #[inline(always)]
     pub(crate) fn of(block: Block) -> Option<Self> {
-        let word = packed(block);
-        (word & (WIDE | SAMPLED) == 0).then_some(Self(word))
+        let Block { requested, slop, trace, sampled, marked: _ } = block;
+        if sampled || requested >= 1 << REQUESTED_BITS || slop >= 1 << SLOP_BITS {
+            return None;
+        }
+        Some(Self(packed_sizes(requested, slop) | LIVE | u64::from(trace.0) << STACK_SHIFT))
     }
 
     /// The bits, of which [`SPARE_BITS`](Self::SPARE_BITS) are 0.
@@ -79,10 +82,16 @@ pub(super) fn packed(block: Block) -> u64 {
         value |= SAMPLED;
     }
     if block.requested < 1 << REQUESTED_BITS && block.slop < 1 << SLOP_BITS {
-        value | (block.requested as u64) << REQUESTED_SHIFT | (block.slop as u64) << SLOP_SHIFT
+        value | packed_sizes(block.requested, block.slop)
     } else {
         value | WIDE | fingerprint(block.requested as u64, block.slop as u64) << SLOP_SHIFT
     }
+}
+
+/// Sizes that fit a word.
+#[inline(always)]
+fn packed_sizes(requested: usize, slop: usize) -> u64 {
+    (requested as u64) << REQUESTED_SHIFT | (slop as u64) << SLOP_SHIFT
 }
 
 /// Whether a word is that of a live block with this key.

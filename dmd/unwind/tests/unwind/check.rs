@@ -1,6 +1,6 @@
 //! Compares our walk of a stack with that of the `backtrace` crate.
 
-use dmd_unwind::{End, LastStack, Registers, StackRange, capture_here};
+use dmd_unwind::{Caller, End, LastStack, Registers, StackRange, capture_here};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 
@@ -16,9 +16,22 @@ pub(crate) fn checked() -> (usize, usize) {
     (CHECKED.get(), FRAMES.get())
 }
 
-/// Compares both walks of the stack above this call. Panics if they differ.
+/// Compares the walks of the stack above this call. Panics if they differ.
 #[inline(never)]
 pub(crate) fn check() {
+    check_here();
+}
+
+/// Compares the walks from its caller on.
+#[unsafe(naked)]
+pub(crate) extern "C-unwind" fn check_here() {
+    core::arch::naked_asm!("lea rdi, [rsp + 8]", "mov rsi, rbp", "jmp {}", sym check_from);
+}
+
+/// [`check_here`], in whose place this function runs. The arguments are those of [`Caller::new`].
+#[inline(never)]
+extern "C-unwind" fn check_from(place: usize, fp: usize) {
+    let caller = Caller::new(place, fp);
     let mut ours = [0; MOST];
     let (len, end) = capture_here(&mut ours);
     let mut theirs = Vec::with_capacity(MOST);
@@ -27,7 +40,8 @@ pub(crate) fn check() {
         theirs.len() < MOST
     });
     compare(&ours[..len], end, &theirs);
-    REMEMBERING.with_borrow_mut(|remembering| remembering.get_or_insert_default().check(&ours[..len]));
+    REMEMBERING
+        .with_borrow_mut(|remembering| remembering.get_or_insert_default().check(caller, &ours[..len]));
 }
 
 /// A walker that ends where the stack is as it was at the last check, and all stacks that it has named. A name is
@@ -50,15 +64,15 @@ impl Default for Remembering {
 }
 
 impl Remembering {
-    /// `all` is the stack of the caller.
+    /// `all` is the stack from `caller` on.
     #[inline(never)]
-    fn check(&mut self, all: &[usize]) {
+    fn check(&mut self, caller: Caller, all: &[usize]) {
         let Self { range, last, names } = self;
         let child = |caller, pc| {
             names.push((caller, pc));
             names.len()
         };
-        let (mut name, _) = last.tag(&Registers::here(), range, all.first().copied(), 0, child);
+        let (mut name, _) = last.tag(&Registers::here(), range, Some(caller), 0, child);
         let mut frames = vec![];
         while let Some((caller, pc)) = name.checked_sub(1).and_then(|at| names.get(at)) {
             frames.push(*pc);

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod c_library;
+mod callers;
 mod check;
 mod damaged;
 mod hooked;
