@@ -9,10 +9,15 @@ use super::node::{Node, sum};
 use crate::amounts::{mark, number, percent};
 use crate::records::{Analysis, Sums};
 
-/// The number of rows of a table.
+/// A table has this many rows, and more as long as they have less than [`ENOUGH`] of the heap.
 const ROWS: usize = 5;
+const MOST_ROWS: usize = 20;
 
-/// The largest sites, types and crates of a heap. Its `Display` gives small tables.
+/// The percentage of the heap that the rows of a table have, if they are not too many.
+const ENOUGH: i128 = 80;
+
+/// The largest sites, types and crates of a heap. Its `Display` gives small tables: five rows each, or up to twenty
+/// if fewer have less than 80 % of the heap.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Summary {
@@ -88,9 +93,21 @@ pub(super) fn for_names(key: HolderKey, room: usize) -> usize {
     }
 }
 
+/// How many of a root's children are rows of a table. The largest come first.
+fn rows_of(children: &[(&Holder, &Node)]) -> usize {
+    let enough = sum(children).usable() * ENOUGH / 100;
+    let mut named = 0;
+    let needed = children.iter().take_while(|(_, node)| {
+        let is_needed = named < enough;
+        named += node.sums.usable();
+        is_needed
+    });
+    needed.count().clamp(ROWS, MOST_ROWS).min(children.len())
+}
+
 fn table(by: HolderKey, root: &Node, options: &ProgramOptions) -> SummaryTable {
     let children = root.children();
-    let (shown, further) = children.split_at(children.len().min(ROWS));
+    let (shown, further) = children.split_at(rows_of(&children));
     let holders: Vec<&Holder> = shown.iter().map(|(holder, _)| *holder).collect();
     let room = options.width.saturating_sub(AMOUNTS);
     let names = names(&holders, for_names(by, room), room, options);
