@@ -68,7 +68,7 @@ pub struct Caller {
 
 impl Caller {
     /// `place` is the address above the return address, and `fp` the frame pointer register: only assembly knows both, at
-    /// the function's first instruction. A walk checks them, and finds no frame if they are none.
+    /// the function's first instruction. A walk checks them: from wrong ones it finds no frame, or a stack that is not there.
     #[inline(always)]
     pub fn new(place: usize, fp: usize) -> Caller {
         Caller { sp: place, fp }
