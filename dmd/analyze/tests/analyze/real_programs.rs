@@ -83,6 +83,12 @@ fn named(summary: &Summary) -> [f64; 3] {
     [HolderKey::Site, HolderKey::Type, HolderKey::Crate].map(|by| {
         let table = summary.tables.iter().find(|table| table.by == by).unwrap();
         assert!(table.rows.len() <= 20, "a first screen has no room for {} rows", table.rows.len());
+        if let [others @ .., _] = &table.rows[..]
+            && others.len() >= 5
+        {
+            let bytes: i128 = others.iter().map(|row| row.sums.usable()).sum();
+            assert!(bytes * 100 < summary.total.usable() * 80, "{} rows are enough", others.len());
+        }
         let names = table.rows.iter().filter(|row| by != HolderKey::Type || !row.name.starts_with("in "));
         let bytes: i128 = names.map(|row| row.sums.usable()).sum();
         100.0 * bytes as f64 / summary.total.usable() as f64
