@@ -51,6 +51,18 @@ fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     found
 }
 
+/// A crate that a program depends on by its path is linted in the program's own build, so a denied lint would end that.
+#[test]
+fn the_manifest_denies_no_lint() {
+    let workspace: Table = read("Cargo.toml").parse().unwrap();
+    for (tool, lints) in workspace["workspace"]["lints"].as_table().unwrap() {
+        for (lint, level) in lints.as_table().unwrap() {
+            let level = level.get("level").unwrap_or(level);
+            assert_eq!(level.as_str(), Some("warn"), "{tool}::{lint}");
+        }
+    }
+}
+
 #[test]
 fn crates_depend_along_the_arrows_only() {
     let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([

@@ -36,7 +36,8 @@
 //! - Reporting: a [`MemoryReporter`] puts reports into [`Reports`]; [`collect_reports`] and
 //!   [`Collection`] make a [`ReportSet`] of them, with a [`Warning`] for each fault.
 //! - Using: [`tree::Forest`] adds a set up, [`mod@file`] reads and writes it as Firefox does, and [`mod@diff`] compares
-//!   two sets; these are the crate `memory-report`. [`mod@live`] answers requests while the program runs.
+//!   two sets; these are the crate `memory-report`. The module `live` answers requests while the
+//!   program runs.
 //!
 //! # What is exact
 //!

@@ -33,7 +33,7 @@
 //!
 //! `dmd-track` lets DMD record from its answer on. DMD stops when the peer has its dump, or hangs up. Blocks that the
 //! program allocated before are not in the dump, and their ends change nothing. With `record` the process writes every
-//! allocation and end into the file ([`memory_report::dmd::recording`]), which is complete when the second answer comes,
+//! allocation and end into the file (`memory_report::dmd::recording`), which is complete when the second answer comes,
 //! or the peer hangs up.
 //!
 //! `dmd-copy` makes a copy of the process, as a fork does: for about 30 ms a gigabyte the process stands still. The copy runs no code

@@ -60,7 +60,7 @@ pub struct TypeNames {
 
 impl TypeNames {
     /// Computes the verdicts. The dump's frames must have been looked up, for example by
-    /// [`symbolize`](Dump::symbolize).
+    /// `Dump::symbolize`.
     pub fn new(dump: &Dump) -> Self {
         let facts = facts(dump);
         let mut ids: FxHashMap<Verdict, u32> = FxHashMap::default();

@@ -67,7 +67,7 @@ struct Pair {
 
 impl History {
     /// Replays a recording. `symbolize` looks up the symbols of a dump with its stacks, such as by
-    /// [`Dump::symbolize`](crate::Dump::symbolize); the folds of the options decide which function is a site.
+    /// `Dump::symbolize`; the folds of the options decide which function is a site.
     ///
     /// # Errors
     ///

@@ -117,7 +117,7 @@ pub struct Leaks {
 
 impl Leaks {
     /// What is alive at the end of a recording. `symbolize` looks up the symbols of a dump with its stacks, such as by
-    /// [`Dump::symbolize`](crate::Dump::symbolize).
+    /// `Dump::symbolize`.
     ///
     /// # Errors
     ///
