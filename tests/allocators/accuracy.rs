@@ -1,6 +1,8 @@
 //! Compares computed sizes with the requested bytes, and measured sizes with the usable bytes, both as a counting
 //! allocator counts them.
 
+#[path = "statics.rs"]
+mod statics;
 #[path = "tags.rs"]
 #[allow(unsafe_code, reason = "calls the allocator")]
 mod tags;

@@ -3,6 +3,8 @@
 
 #![allow(unsafe_code, reason = "an allocator")]
 
+#[path = "statics.rs"]
+mod statics;
 #[path = "tags.rs"]
 #[allow(unsafe_code, reason = "calls the allocator")]
 mod tags;

@@ -1,5 +1,7 @@
 //! The global allocator is jemalloc: crates that pass its blocks to the C library's `malloc_usable_size` crash here.
 
+#[path = "statics.rs"]
+mod statics;
 #[path = "tags.rs"]
 #[allow(unsafe_code, reason = "calls the allocator")]
 mod tags;

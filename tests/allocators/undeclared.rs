@@ -1,5 +1,8 @@
 //! A program that declares no allocator: the library computes all sizes, and they are right for any allocator.
 
+#[path = "statics.rs"]
+mod statics;
+
 use std::collections::HashMap;
 
 use allocators::{Counting, grown};

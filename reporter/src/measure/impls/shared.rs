@@ -1,11 +1,11 @@
-//! `Rc` and `Arc`: one block, which the walk that reaches it first counts.
+//! `Rc` and `Arc`: one block, which the walk that reaches it first counts. A static is no block.
 
 use core::ops::Deref;
 use core::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::measure::layout::shared::{before, counted, inside, start_is_known};
+use crate::measure::layout::shared::{SharedBlock, before, block_kind, counted, inside};
 use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach, OwningPointer};
 use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
@@ -14,17 +14,22 @@ use crate::measure::reading::Reading;
 #[allow(unsafe_code, reason = "names the pointer's block")]
 fn shared<'a, T: ?Sized, R: Reading>(
     value: &'a T,
+    strong: impl FnOnce() -> usize,
     ops: &mut MallocSizeOfOps<R>,
     contents: impl FnOnce(&'a T, &mut MallocSizeOfOps<R>) -> usize,
 ) -> usize {
+    let kind = block_kind(value, strong);
+    if kind == SharedBlock::Static {
+        return ops.points_to(&raw const *value);
+    }
     if !ops.first_visit(before(value)) {
         return 0;
     }
     let (layout, offset) = counted(value);
-    let own = if start_is_known() {
+    let own = if kind == SharedBlock::Allocated {
         let start = (&raw const *value).wrapping_byte_sub(offset);
-        // SAFETY: `value` is what a live `Rc` or `Arc` points to, whose block has this layout, and such
-        // blocks have been seen to start here.
+        // SAFETY: `value` is what a live `Rc` or `Arc` points to, whose block is no static and has this layout, and the
+        // declared allocator has been seen to return such blocks with this start.
         unsafe { ops.block(start, layout) }
     } else {
         ops.enclosing(inside(value), layout)
@@ -38,7 +43,7 @@ macro_rules! shared_pointer {
         impl<T: MallocSizeOf + ?Sized> MallocSizeOf for $pointer<T> {
             #[inline]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-                shared(&**self, ops, T::size_of_excluding_this)
+                shared(&**self, || $pointer::strong_count(self), ops, T::size_of_excluding_this)
             }
         }
 
@@ -56,14 +61,15 @@ macro_rules! shared_pointer {
                 ops: &mut MallocSizeOfOps<R>,
                 each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
             ) -> usize {
-                shared(&**self, ops, each)
+                shared(&**self, || $pointer::strong_count(self), ops, each)
             }
         }
 
         impl<T: MallocSizeOf + ?Sized> MallocSizeOf for Pin<$pointer<T>> {
             #[inline]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-                shared(self.deref(), ops, T::size_of_excluding_this)
+                // The pin hides the counts.
+                shared(self.deref(), || 0, ops, T::size_of_excluding_this)
             }
         }
 

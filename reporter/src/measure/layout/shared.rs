@@ -3,9 +3,15 @@
 //! std does not promise where the block of a shared pointer starts. This module relies on an offset only after the
 //! program's declared allocator has returned exactly these addresses. If the program declares none, or if std changes,
 //! only the inside of the block is known.
+//!
+//! The block may also be a static, which no allocator may be asked about: the empty `Arc<str>`, `Arc<CStr>` and
+//! `Arc<[T]>` of `Default` share one, and a value reaches it as any type of that size (`[T; 0]`, `dyn Trait`). The walk
+//! counts the static of its own copy of std as no block. A library with a copy of its own has a static of its own, so
+//! the walk takes the start of a block as known only if that cannot be such a static.
 
 use core::alloc::Layout;
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::ffi::CStr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -33,6 +39,54 @@ pub(crate) fn before<T: ?Sized>(value: *const T) -> *const u8 {
 #[inline]
 pub(crate) fn inside<T: ?Sized>(value: &T) -> *const u8 {
     if size_of_val(value) == 0 { before(value) } else { (&raw const *value).cast() }
+}
+
+/// What the walk knows of the block of a shared pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SharedBlock {
+    /// The declared allocator returned it, as far before the value as [`counted`] says.
+    Allocated,
+    /// Only that the value lies in it. It may be a static of another copy of std.
+    Unproven,
+    /// It is std's static.
+    Static,
+}
+
+/// What the walk knows of the block of a shared pointer to `value`. `strong` gives the number of strong pointers, or 0
+/// if the caller cannot tell.
+#[inline]
+pub(crate) fn block_kind<T: ?Sized>(value: &T, strong: impl FnOnce() -> usize) -> SharedBlock {
+    // An empty `CStr` has one byte. Larger values need not wait for the counts to be loaded.
+    let kind = if size_of_val(value) <= 1 { kind_of_small(value, strong()) } else { SharedBlock::Allocated };
+    if kind == SharedBlock::Allocated && !start_is_known() { SharedBlock::Unproven } else { kind }
+}
+
+#[inline(never)]
+fn kind_of_small<T: ?Sized>(value: &T, strong: usize) -> SharedBlock {
+    let start = (&raw const *value).addr().wrapping_sub(counted(value).1);
+    if start == own_static() {
+        return SharedBlock::Static;
+    }
+    // Of the types with a byte, only unsized ones reach the static.
+    let is_unsized = size_of::<*const T>() != size_of::<*const ()>();
+    let may_be_static = size_of_val(value) == 0 || is_unsized;
+    // A static has a strong count of its own, beside that of the pointer.
+    if may_be_static && strong != 1 { SharedBlock::Unproven } else { SharedBlock::Allocated }
+}
+
+/// The address of the static that the empty values of `Default` share; 0 if they have blocks of their own.
+fn own_static() -> usize {
+    const NOT_ASKED: usize = usize::MAX;
+    static ADDRESS: AtomicUsize = AtomicUsize::new(NOT_ASKED);
+    let known = ADDRESS.load(Ordering::Relaxed);
+    if known != NOT_ASKED {
+        return known;
+    }
+    let pair: [Arc<[u8]>; 2] = Default::default();
+    let [first, second] = pair.each_ref().map(|empty| Arc::as_ptr(empty).addr());
+    let address = if first == second { first.wrapping_sub(counted::<[u8]>(&pair[0]).1) } else { 0 };
+    ADDRESS.store(address, Ordering::Relaxed);
+    address
 }
 
 const UNKNOWN: u8 = 0;
@@ -68,7 +122,23 @@ fn look() -> bool {
         && starts_so(|| Rc::new(Aligned(1)))
         && starts_so(|| Arc::new(Aligned(1)))
         && starts_so(|| Rc::<str>::from("shared"))
-        && starts_so(|| Arc::<[u128]>::from([1].as_slice()));
+        && starts_so(|| Arc::<[u128]>::from([1].as_slice()))
+        && statics_have_a_count();
     START.store(if seen { SEEN } else { NOT_SEEN }, Ordering::Relaxed);
     seen
+}
+
+/// Whether each empty value of `Default` that has no block of its own shares its counts with an owner that keeps one.
+fn statics_have_a_count() -> bool {
+    fn has_one<T: ?Sized>(make: impl FnOnce() -> Arc<T>) -> bool {
+        let (pointer, block) = block_of(make);
+        block != 0 || Arc::strong_count(&pointer) > 1
+    }
+
+    let (local, block) = block_of(Rc::<[u8]>::default);
+    has_one(Arc::<str>::default)
+        && has_one(Arc::<CStr>::default)
+        && has_one(Arc::<[u8]>::default)
+        && has_one(Arc::<[u128]>::default)
+        && (block != 0 || Rc::strong_count(&local) > 1)
 }
