@@ -6,6 +6,7 @@ mod climb;
 mod fetch;
 mod fields;
 mod individuals;
+mod joint;
 mod ranks;
 mod refine;
 mod retained;

@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use super::DominatorTree;
-use super::retained::{Open, Step, down};
+use super::joint::retained_by_each;
 use crate::graph::{NodeIndex, Text, TextId};
 
 /// The nodes that the same field of the same class dominates.
@@ -18,7 +18,7 @@ pub struct FieldSizes<'a> {
     pub count: u64,
     /// Bytes of the nodes themselves.
     pub shallow_size: u128,
-    /// Bytes of the nodes and of all that they dominate, each byte once.
+    /// Bytes of the nodes and of all that only they keep alive, each byte once.
     pub retained_size: u128,
 }
 
@@ -84,19 +84,16 @@ pub fn sizes_by_field<'a>(tree: &DominatorTree<'a>) -> Vec<FieldSizes<'a>> {
             *place = place_of((dominator.class_id(), None));
         }
     }
-    let mut open = Open::new(fields.len());
-    down(tree, |step| match step {
-        Step::Into(node) | Step::OutOf(node) if node.index() == NodeIndex::ROOT => {}
-        Step::Into(node) => {
-            let place = of_nodes[node.index().get()] as usize;
-            let field = &mut fields[place];
-            field.count += 1;
-            field.shallow_size += u128::from(node.shallow_size());
-            open.enter(place, || tree.retained_size(node.index()).unwrap_or_default());
-        }
-        Step::OutOf(node) => open.leave(of_nodes[node.index().get()] as usize),
+    for node in graph.nodes().skip(1).filter(|node| tree.is_reachable(node.index())) {
+        let field = &mut fields[of_nodes[node.index().get()] as usize];
+        field.count += 1;
+        field.shallow_size += u128::from(node.shallow_size());
+    }
+    let retained = retained_by_each(tree, fields.len(), |node| {
+        let field = of_nodes[node as usize];
+        (field != NONE).then_some(field as usize).into_iter()
     });
-    fields.iter_mut().zip(open.retained).for_each(|(field, retained)| field.retained_size = retained);
+    fields.iter_mut().zip(retained).for_each(|(field, retained)| field.retained_size = retained);
     fields.sort_by_key(|field| core::cmp::Reverse(field.retained_size));
     fields
 }

@@ -3,6 +3,7 @@
 use hashbrown::HashMap;
 
 use super::DominatorTree;
+use super::joint::retained_by_each;
 use crate::census::{Breakdown, CensusError, CensusReport, census};
 use crate::graph::{Graph, Node, NodeId, NodeIndex, Text};
 use crate::walk::BreadthFirst;
@@ -17,7 +18,7 @@ pub struct ClassSizes<'a> {
     pub count: u64,
     /// Bytes of the nodes themselves.
     pub shallow_size: u128,
-    /// Bytes of all that nodes of the class dominate, each byte once.
+    /// Bytes of all that only nodes of the class keep alive, each byte once.
     pub retained_size: u128,
 }
 
@@ -44,26 +45,22 @@ pub fn sizes_by_class<'a>(tree: &DominatorTree<'a>) -> Vec<ClassSizes<'a>> {
             })
         })
         .collect();
-    let class_of = |node: Node<'_>| of_kind[graph.kinds_of()[node.index().get()] as usize];
-    let mut open = Open::new(classes.len());
-    down(tree, |step| match step {
-        Step::Into(node) | Step::OutOf(node) if node.index() == NodeIndex::ROOT => {}
-        Step::Into(node) => {
-            let place = class_of(node);
-            let class = &mut classes[place];
-            class.count += 1;
-            class.shallow_size += u128::from(node.shallow_size());
-            open.enter(place, || tree.retained_size(node.index()).unwrap_or_default());
-        }
-        Step::OutOf(node) => open.leave(class_of(node)),
+    let class_of = |node: u32| of_kind[graph.kinds_of()[node as usize] as usize];
+    for node in graph.nodes().skip(1).filter(|node| tree.is_reachable(node.index())) {
+        let class = &mut classes[class_of(node.index().0)];
+        class.count += 1;
+        class.shallow_size += u128::from(node.shallow_size());
+    }
+    let retained = retained_by_each(tree, classes.len(), |node| {
+        (node != NodeIndex::ROOT.0).then(|| class_of(node)).into_iter()
     });
-    classes.iter_mut().zip(open.retained).for_each(|(class, retained)| class.retained_size = retained);
+    classes.iter_mut().zip(retained).for_each(|(class, retained)| class.retained_size = retained);
     classes.retain(|class| class.count > 0);
     classes.sort_by_key(|class| core::cmp::Reverse(class.retained_size));
     classes
 }
 
-/// The bytes of the nodes that each leaf of a census counts and of all that these nodes dominate, each byte once, by the
+/// The bytes of the nodes that each leaf of a census counts and of all that only they keep alive, each byte once, by the
 /// number of the leaf, as in [`CensusTreeNode::leaves`](crate::census::CensusTreeNode::leaves) of a tree of the same
 /// breakdown. A part of the report that is not a leaf has 0.
 ///
@@ -82,7 +79,7 @@ pub fn retained_by_leaves(tree: &DominatorTree<'_>, breakdown: &Breakdown) -> Re
     Ok(retained_by_groups(tree, count, of_nodes))
 }
 
-/// The bytes of the nodes of each group and of all that these nodes dominate, each byte once, by the number of the group.
+/// The bytes of the nodes of each group and of all that only they keep alive, each byte once, by the number of the group.
 /// `members` are nodes with the numbers of their groups; a node may be in several groups.
 ///
 /// The retained sizes of different groups overlap, so that their sum may exceed the heap.
@@ -100,18 +97,10 @@ pub fn retained_by_groups(
     let mut starts = vec![0_u32; tree.graph().node_count() + 1];
     members.iter().for_each(|(node, _)| starts[node.get() + 1] += 1);
     (1..starts.len()).for_each(|node| starts[node] += starts[node - 1]);
-    let of = |node: Node<'_>| {
-        let node = node.index().get();
+    retained_by_each(tree, groups, |node| {
+        let node = node as usize;
         members[starts[node] as usize..starts[node + 1] as usize].iter().map(|(_, group)| *group as usize)
-    };
-    let mut open = Open::new(groups);
-    down(tree, |step| match step {
-        Step::Into(node) => of(node).for_each(|group| {
-            open.enter(group, || tree.retained_size(node.index()).unwrap_or_default());
-        }),
-        Step::OutOf(node) => of(node).for_each(|group| open.leave(group)),
-    });
-    open.retained
+    })
 }
 
 /// Calls `each` with the ids and the number of each leaf, and returns the number after the last part of the report.

@@ -6,6 +6,7 @@ use core::fmt::Write as _;
 use indexmap::IndexMap;
 
 use super::DominatorTree;
+use super::retained::retained_by_groups;
 use crate::graph::{Node, NodeId, NodeIndex, Text, TextId};
 use crate::json::list;
 
@@ -104,7 +105,7 @@ pub fn suspects(tree: &DominatorTree<'_>, options: &SuspectOptions) -> Vec<Suspe
     let total = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
     let percent = |size: u128| if total == 0 { 0.0 } else { size as f64 * 100.0 / total as f64 };
     let mut suspects = Vec::new();
-    let mut groups: IndexMap<TextId, (u128, Vec<NodeId>)> = IndexMap::new();
+    let mut groups: IndexMap<TextId, Vec<NodeIndex>> = IndexMap::new();
     for node in tree.immediately_dominated(NodeIndex::ROOT) {
         let size = tree.retained_size(node.index()).unwrap_or_default();
         if total > 0 && percent(size) >= options.percent {
@@ -116,17 +117,18 @@ pub fn suspects(tree: &DominatorTree<'_>, options: &SuspectOptions) -> Vec<Suspe
                 path: path(tree, node, options.drop_ratio),
             });
         } else {
-            let (sum, nodes) = groups.entry(node.class_id()).or_default();
-            *sum += size;
-            nodes.push(node.id());
+            groups.entry(node.class_id()).or_default().push(node.index());
         }
     }
-    for (class, (size, nodes)) in groups {
+    let members = groups.values().enumerate();
+    let members = members.flat_map(|(group, nodes)| nodes.iter().map(move |node| (*node, group as u32)));
+    let sizes = retained_by_groups(tree, groups.len(), members.collect());
+    for ((class, nodes), size) in groups.into_iter().zip(sizes) {
         if total > 0 && percent(size) >= options.percent {
             let class = tree.graph().text(class).into_owned();
             suspects.push(Suspect {
                 class,
-                nodes,
+                nodes: nodes.into_iter().map(|node| tree.graph().node(node).id()).collect(),
                 retained_size: size,
                 percent: percent(size),
                 path: Vec::new(),

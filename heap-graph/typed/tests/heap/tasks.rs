@@ -21,19 +21,23 @@ fn short(one: &Await) -> (&str, &str, u32) {
     (one.future.strip_prefix("typed_heap_tasks::").unwrap(), &one.state, *line)
 }
 
-fn tasks(victim: &Victim) -> (Tasks, u64) {
+/// The tasks, and the usable bytes of a letter and of all that the shared letter has.
+fn tasks(victim: &Victim) -> (Tasks, u64, u64) {
     let memory = ScanMemory::new(&victim.dump).unwrap();
     let heap = victim.heap(&memory);
     let graph = heap.graph(&victim.dump).unwrap();
     let letter = heap.blocks().iter().find(|block| block.requested == 64 * 8).unwrap();
-    (heap.tasks(&memory, &DominatorTree::new(&graph)), letter.usable)
+    let numbers = heap.blocks().iter().find(|block| block.requested == 1_000 * 8).unwrap();
+    let counted = (0..heap.blocks().len()).find(|block| heap.type_name(*block).contains("ArcInner"));
+    let shared = numbers.usable + heap.blocks()[counted.unwrap()].usable;
+    (heap.tasks(&memory, &DominatorTree::new(&graph)), letter.usable, shared)
 }
 
 #[test]
 fn each_task_is_at_its_await() {
     let victim = Victim::of("typed_heap_tasks");
-    let (tasks, letter) = tasks(&victim);
-    let [first, second, third, fourth] = ["FIRST", "SECOND", "THIRD", "FOURTH"].map(line);
+    let (tasks, letter, shared) = tasks(&victim);
+    let [first, second, third, fourth, fifth] = ["FIRST", "SECOND", "THIRD", "FOURTH", "FIFTH"].map(line);
     let row = |chain: &[(&str, &str, u32)]| {
         let row = tasks.rows.iter().find(|row| row.awaits.iter().map(short).eq(chain.iter().copied()));
         row.unwrap_or_else(|| panic!("{chain:?}: {:#?}", tasks.rows))
@@ -41,7 +45,8 @@ fn each_task_is_at_its_await() {
     let receiving = row(&[("serve", "Suspend0", second), ("{impl#0}::receive", "Suspend0", first)]);
     let waiting = row(&[("serve", "Suspend1", third)]);
     let behind = row(&[("outer", "Suspend0", fourth), ("serve", "Suspend1", third)]);
-    for (row, expected) in [(receiving, 10), (waiting, 20), (behind, 5)] {
+    let sharing = row(&[("share", "Suspend0", fifth)]);
+    for (row, expected) in [(receiving, 10), (waiting, 20), (behind, 5), (sharing, 3)] {
         assert_eq!(row.tasks, expected, "{row:#?}");
         assert_eq!(row.waits_for.as_deref(), Some("Pending<()>"));
     }
@@ -51,6 +56,7 @@ fn each_task_is_at_its_await() {
     assert_eq!(receiving.retained_bytes, 10 * (own + letter));
     assert_eq!(waiting.retained_bytes, 20 * (own + letter));
     assert_eq!(behind.retained_bytes, behind.bytes + 5 * (own + letter));
+    assert_eq!(sharing.retained_bytes, sharing.bytes + shared);
 
     let not_polled: Vec<_> = tasks.rows.iter().filter(|row| row.awaits[0].state == "Unresumed").collect();
     assert_eq!((not_polled.len(), not_polled[0].tasks), (1, 4));
@@ -59,7 +65,7 @@ fn each_task_is_at_its_await() {
     assert_eq!((done.len(), done[0].tasks), (1, 1));
     assert!(done[0].awaits[0].future.starts_with("typed_heap_tasks::main::{async_block#"));
 
-    assert_eq!((tasks.rows.len(), tasks.tasks), (5, 10 + 20 + 5 + 4 + 1));
+    assert_eq!((tasks.rows.len(), tasks.tasks), (6, 10 + 20 + 5 + 3 + 4 + 1));
     assert_eq!(tasks.bytes, tasks.rows.iter().map(|row| row.bytes).sum::<u64>());
     assert_eq!(tasks.retained_bytes, tasks.rows.iter().map(|row| row.retained_bytes).sum::<u64>());
     let sizes: Vec<_> = tasks.rows.iter().map(|row| row.retained_bytes).collect();

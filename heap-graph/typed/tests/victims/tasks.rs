@@ -7,6 +7,7 @@ use std::alloc::System;
 use std::future::{Future, pending};
 use std::io::Read as _;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Waker};
 
 #[global_allocator]
@@ -34,6 +35,12 @@ async fn serve(number: usize) -> usize {
     sum + letter.0.len()
 }
 
+/// Waits with a share of a letter.
+async fn share(letter: Arc<Letter>) -> usize {
+    pending::<()>().await; // FIFTH
+    letter.0.len()
+}
+
 async fn outer(inner: Task) -> usize {
     inner.await // FOURTH
 }
@@ -44,6 +51,10 @@ fn main() {
     let mut tasks: Vec<Task> = (0..30).map(|number| Box::pin(serve(number)) as Task).collect();
     // Five that await one of 20 behind a pointer.
     tasks.extend((1..6).map(|_| Box::pin(outer(Box::pin(serve(1)))) as Task));
+    // Three that keep one letter of 1,000 numbers alive together, and none of them alone.
+    let letter = Arc::new(Letter(vec![1; 1_000]));
+    tasks.extend((0..3).map(|_| Box::pin(share(Arc::clone(&letter))) as Task));
+    drop(letter);
     let mut context = Context::from_waker(Waker::noop());
     for task in &mut tasks {
         assert!(task.as_mut().poll(&mut context).is_pending());

@@ -1,0 +1,269 @@
+//! The exact retained sizes of groups of nodes.
+//!
+//! A dominator tree has what each node retains alone. Several nodes retain more together: ten tasks that share a block keep
+//! it alive, and none of them dominates it. A group retains a node if every path from the root to the node meets a
+//! member of the group.
+//!
+//! A node to which its immediate dominator has an edge is retained exactly if it is a member or its dominator is
+//! retained. Only the other nodes need a search: their paths from the dominator meet in them, so they are called
+//! *meeting points* here. The search runs on a condensed graph of meeting points, the nodes with edges to them, and the
+//! members of groups that have two members with edges out of what they dominate. Other groups retain what their
+//! members dominate. The search treats 64 groups at once, one bit each.
+
+use std::collections::VecDeque;
+
+use super::DominatorTree;
+use super::retained::{Open, Step, down};
+use crate::graph::NodeIndex;
+
+const NONE: u32 = u32::MAX;
+
+/// The bytes that each group retains, each byte once. `groups_of` gives the groups of a node, all of them below `groups`.
+pub(super) fn retained_by_each<I: Iterator<Item = usize>>(
+    tree: &DominatorTree<'_>,
+    groups: usize,
+    groups_of: impl Fn(u32) -> I,
+) -> Vec<u128> {
+    let preorder = Preorder::new(tree);
+    let mut open = Open::new(groups);
+    // The groups that may retain more than their members dominate.
+    let mut crossing = vec![0_u32; groups];
+    let meeting = MeetingPoints::new(tree, &preorder);
+    down(tree, |step| match step {
+        Step::Into(node) => groups_of(node.index().0).for_each(|group| {
+            open.enter(group, || tree.retained_size(node.index()).unwrap_or_default());
+            crossing[group] += u32::from(meeting.is_left_from(&preorder, node.index().0));
+        }),
+        Step::OutOf(node) => groups_of(node.index().0).for_each(|group| open.leave(group)),
+    });
+    let mut retained = open.retained;
+    let searched: Vec<usize> = (0..groups).filter(|group| crossing[*group] > 1).collect();
+    if searched.is_empty() {
+        return retained;
+    }
+    let mut place_of = vec![NONE; groups];
+    searched.iter().enumerate().for_each(|(place, group)| place_of[*group] = place as u32);
+    let searched_of = |node: u32| groups_of(node).map(|group| place_of[group]).filter(|place| *place != NONE);
+    let condensed = Condensed::new(tree, &preorder, &meeting, |node| searched_of(node).next().is_some());
+    for (batch, part) in searched.chunks(64).enumerate() {
+        part.iter().for_each(|group| retained[*group] = 0);
+        let bits = |node: u32| {
+            let places = searched_of(node).filter(|place| *place as usize / 64 == batch);
+            places.fold(0_u64, |bits, place| bits | 1 << (place % 64))
+        };
+        condensed.search(bits, |node, mut blocked| {
+            let size = tree.retained_size(NodeIndex(node)).unwrap_or_default();
+            while blocked != 0 {
+                if let Some(group) = part.get(blocked.trailing_zeros() as usize) {
+                    retained[*group] += size;
+                }
+                blocked &= blocked - 1;
+            }
+        });
+    }
+    retained
+}
+
+/// The nodes of a dominator tree, each before those that it dominates.
+struct Preorder {
+    nodes: Vec<u32>,
+    /// The place of each node in `nodes`; `NONE` for unreachable ones.
+    places: Vec<u32>,
+    /// The place after the last node that the node at each place dominates.
+    ends: Vec<u32>,
+    depths: Vec<u32>,
+}
+
+impl Preorder {
+    fn new(tree: &DominatorTree<'_>) -> Self {
+        let (mut nodes, mut ends, mut depths) = (Vec::new(), Vec::new(), Vec::new());
+        let mut places = vec![NONE; tree.graph().node_count()];
+        let mut depth = 0;
+        down(tree, |step| match step {
+            Step::Into(node) => {
+                places[node.index().get()] = nodes.len() as u32;
+                nodes.push(node.index().0);
+                ends.push(0);
+                depths.push(depth);
+                depth += 1;
+            }
+            Step::OutOf(node) => {
+                ends[places[node.index().get()] as usize] = nodes.len() as u32;
+                depth -= 1;
+            }
+        });
+        Self { nodes, places, ends, depths }
+    }
+
+    /// Whether a node is another one or dominates it, by their places.
+    fn dominates(&self, one: u32, other: u32) -> bool {
+        one <= other && other < self.ends[one as usize]
+    }
+}
+
+/// The place of a node's immediate dominator.
+fn dominator_place(tree: &DominatorTree<'_>, preorder: &Preorder, node: u32) -> Option<u32> {
+    Some(preorder.places[tree.arrays.dominator(node)? as usize])
+}
+
+struct MeetingPoints {
+    /// Whether the node at each place is one.
+    are: Vec<bool>,
+    /// The depth of the shallowest dominator of a meeting point to which the node at each place, or one that it dominates,
+    /// has an edge.
+    shallowest: Vec<u32>,
+}
+
+impl MeetingPoints {
+    fn new(tree: &DominatorTree<'_>, preorder: &Preorder) -> Self {
+        let graph = tree.graph();
+        let mut are = vec![true; preorder.nodes.len()];
+        are[0] = false;
+        for node in &preorder.nodes {
+            for to in graph.referents(*node) {
+                if tree.arrays.dominator(*to) == Some(*node) {
+                    are[preorder.places[*to as usize] as usize] = false;
+                }
+            }
+        }
+        let mut points = Self { are, shallowest: vec![NONE; preorder.nodes.len()] };
+        for place in (0..preorder.nodes.len()).rev() {
+            let node = preorder.nodes[place];
+            let mut shallowest = points.shallowest[place];
+            for to in points.met_from(tree, preorder, node) {
+                let above = dominator_place(tree, preorder, preorder.nodes[to as usize]);
+                let above = above.expect("a meeting point has a dominator");
+                shallowest = shallowest.min(preorder.depths[above as usize]);
+            }
+            points.shallowest[place] = shallowest;
+            if let Some(above) = dominator_place(tree, preorder, node) {
+                let above = &mut points.shallowest[above as usize];
+                *above = shallowest.min(*above);
+            }
+        }
+        points
+    }
+
+    /// The places of the meeting points to which a node has edges, without those that dominate the node: their paths do
+    /// not meet there.
+    fn met_from<'a>(
+        &'a self,
+        tree: &'a DominatorTree<'_>,
+        preorder: &'a Preorder,
+        node: u32,
+    ) -> impl Iterator<Item = u32> + 'a {
+        let from = preorder.places[node as usize];
+        let to = tree.graph().referents(node).iter().map(|to| preorder.places[*to as usize]);
+        to.filter(move |to| self.are[*to as usize] && !preorder.dominates(*to, from))
+    }
+
+    /// Whether an edge leads from a node, or from one that it dominates, to a meeting point that it does not dominate.
+    fn is_left_from(&self, preorder: &Preorder, node: u32) -> bool {
+        let place = preorder.places[node as usize] as usize;
+        self.shallowest[place] < preorder.depths[place]
+    }
+}
+
+/// The nodes that matter for the search, in preorder.
+struct Condensed {
+    nodes: Vec<u32>,
+    /// The nearest dominator of each node among these; the root's is itself.
+    above: Vec<u32>,
+    /// Where the successors of each node start, and where those of the last one end.
+    starts: Vec<u32>,
+    /// From a dominator to what it holds itself, and from any node to meeting points.
+    successors: Vec<u32>,
+}
+
+impl Condensed {
+    fn new(
+        tree: &DominatorTree<'_>,
+        preorder: &Preorder,
+        meeting: &MeetingPoints,
+        is_member: impl Fn(u32) -> bool,
+    ) -> Self {
+        let (mut nodes, mut above) = (Vec::new(), Vec::new());
+        // The places of the nodes here, by those in preorder.
+        let mut here = vec![NONE; preorder.nodes.len()];
+        let mut way: Vec<u32> = Vec::new();
+        for (place, node) in preorder.nodes.iter().enumerate() {
+            let matters = place == 0
+                || meeting.are[place]
+                || is_member(*node)
+                || meeting.met_from(tree, preorder, *node).next().is_some();
+            if !matters {
+                continue;
+            }
+            while let Some(last) = way.last() {
+                let last = preorder.places[nodes[*last as usize] as usize];
+                if preorder.dominates(last, place as u32) {
+                    break;
+                }
+                way.pop();
+            }
+            here[place] = nodes.len() as u32;
+            above.push(way.last().copied().unwrap_or(0));
+            way.push(here[place]);
+            nodes.push(*node);
+        }
+        let mut edges = Vec::new();
+        for (at, node) in nodes.iter().enumerate() {
+            if at > 0 && !meeting.are[preorder.places[*node as usize] as usize] {
+                edges.push((above[at], at as u32));
+            }
+            edges.extend(meeting.met_from(tree, preorder, *node).map(|to| (at as u32, here[to as usize])));
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        let mut starts = vec![0_u32; nodes.len() + 1];
+        edges.iter().for_each(|(from, _)| starts[*from as usize + 1] += 1);
+        (1..starts.len()).for_each(|node| starts[node] += starts[node - 1]);
+        Self { nodes, above, starts, successors: edges.into_iter().map(|(_, to)| to).collect() }
+    }
+
+    /// Finds the nodes that groups retain. `bits` gives the groups of a node; `each` gets each node with the groups that
+    /// retain it and not its nearest dominator among these nodes.
+    fn search(&self, bits: impl Fn(u32) -> u64, mut each: impl FnMut(u32, u64)) {
+        let members: Vec<u64> = self.nodes.iter().map(|node| bits(*node)).collect();
+        // The groups around which a path leads from the root to each node. It only grows.
+        let mut around = vec![0_u64; self.nodes.len()];
+        around[0] = !members[0];
+        let mut again = VecDeque::new();
+        let mut waits = vec![false; self.nodes.len()];
+        for at in 0..self.nodes.len() {
+            self.spread(at, &members, &mut around, |to| {
+                if to <= at && !core::mem::replace(&mut waits[to], true) {
+                    again.push_back(to);
+                }
+            });
+        }
+        while let Some(at) = again.pop_front() {
+            waits[at] = false;
+            self.spread(at, &members, &mut around, |to| {
+                if !core::mem::replace(&mut waits[to], true) {
+                    again.push_back(to);
+                }
+            });
+        }
+        each(self.nodes[0], !around[0]);
+        for at in 1..self.nodes.len() {
+            let blocked = !around[at] & around[self.above[at] as usize];
+            if blocked != 0 {
+                each(self.nodes[at], blocked);
+            }
+        }
+    }
+
+    /// Passes on what leads around groups to a node's successors, and gives those that change to `changed`.
+    fn spread(&self, at: usize, members: &[u64], around: &mut [u64], mut changed: impl FnMut(usize)) {
+        let from = around[at];
+        for to in &self.successors[self.starts[at] as usize..self.starts[at + 1] as usize] {
+            let to = *to as usize;
+            let new = around[to] | from & !members[to];
+            if new != around[to] {
+                around[to] = new;
+                changed(to);
+            }
+        }
+    }
+}
