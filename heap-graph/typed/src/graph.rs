@@ -19,6 +19,9 @@ pub const ROOTS: &str = "roots";
 /// The name of edges to blocks that nothing on the heap, no static and no thread holds, as far as anybody knows.
 pub(crate) const FROM_OUTSIDE: &str = "held from outside of the heap";
 
+/// The name of edges to one block of each cycle that nothing outside of the cycle holds, as far as anybody knows.
+pub(crate) const IN_A_CYCLE: &str = "in a cycle that nothing else holds";
+
 /// The name of an edge from a word of a block without a layout.
 pub(crate) const WORD: &str = "a word";
 
@@ -39,8 +42,9 @@ impl TypedHeap<'_> {
             let name = builder.text(&name)?;
             builder.edge(self.id(block), Some(name))?;
         }
+        let is_held = self.held_by_blocks();
         for block in &self.not_held {
-            let name = builder.text(self.from_threads.text(*block).unwrap_or(FROM_OUTSIDE))?;
+            let name = builder.text(self.outer_holder(*block, &is_held))?;
             builder.edge(self.id(*block), Some(name))?;
         }
         let stacks = stacks(dump, &mut builder)?;
@@ -79,28 +83,79 @@ impl TypedHeap<'_> {
         NodeId(self.blocks[block].address)
     }
 
-    /// Blocks from which, with the statics, all others can be reached: those that no other block holds, and one of
-    /// each ring of blocks that only hold each other, if possible one that a thread holds.
-    pub(crate) fn find_not_held(&self) -> Vec<usize> {
+    /// What is known of the holder of a block of `not_held`.
+    pub(crate) fn outer_holder(&self, block: usize, is_held: &[bool]) -> &str {
+        let unknown = if is_held[block] { IN_A_CYCLE } else { FROM_OUTSIDE };
+        self.from_threads.text(block).unwrap_or(unknown)
+    }
+
+    /// Whether another block holds each block.
+    pub(crate) fn held_by_blocks(&self) -> Vec<bool> {
         let mut is_held = vec![false; self.blocks.len()];
-        for edge in &self.edges {
-            is_held[edge.to as usize] = true;
-        }
+        self.edges.iter().for_each(|edge| is_held[edge.to as usize] = true);
+        is_held
+    }
+
+    /// Blocks from which, with the statics, all others can be reached: those that no other block holds, and one of
+    /// each cycle that no block outside of it holds, if possible one that a thread holds.
+    pub(crate) fn find_not_held(&self) -> Vec<usize> {
+        let is_held = self.held_by_blocks();
         let mut reached = vec![false; self.blocks.len()];
         let mut waiting: Vec<usize> = self.from_statics.iter().map(|(_, edge)| edge.to as usize).collect();
         self.reach(&mut waiting, &mut reached);
         let mut roots = Vec::new();
-        let all = || 0..self.blocks.len();
-        let first = all().filter(|block| !is_held[*block]);
-        let by_threads = all().filter(|block| self.from_threads.hold(*block));
-        for block in first.chain(by_threads).chain(all()) {
-            if !reached[block] {
-                roots.push(block);
-                waiting.push(block);
-                self.reach(&mut waiting, &mut reached);
-            }
+        let first = (0..self.blocks.len()).filter(|block| !is_held[*block]);
+        let by_threads = (0..self.blocks.len()).filter(|block| self.from_threads.hold(*block));
+        for block in first.chain(by_threads) {
+            self.reach_from(block, &mut roots, &mut waiting, &mut reached);
+        }
+        // A walk leaves a block of a cycle after everything that only the cycle holds. So the last block that it leaves, of
+        // those not reached yet, is in a cycle, and nothing outside of the cycle holds it.
+        for block in self.order_of_leaving(&reached).into_iter().rev() {
+            self.reach_from(block, &mut roots, &mut waiting, &mut reached);
         }
         roots
+    }
+
+    fn reach_from(
+        &self,
+        block: usize,
+        roots: &mut Vec<usize>,
+        waiting: &mut Vec<usize>,
+        reached: &mut [bool],
+    ) {
+        if !reached[block] {
+            roots.push(block);
+            waiting.push(block);
+            self.reach(waiting, reached);
+        }
+    }
+
+    /// The blocks that are not reached, in the order in which a depth-first walk of them leaves them.
+    fn order_of_leaving(&self, reached: &[bool]) -> Vec<usize> {
+        let mut entered = reached.to_vec();
+        let mut left = Vec::new();
+        // Blocks on the way, with their next edge.
+        let mut way: Vec<(usize, usize)> = Vec::new();
+        for start in 0..self.blocks.len() {
+            if core::mem::replace(&mut entered[start], true) {
+                continue;
+            }
+            way.push((start, self.firsts[start]));
+            while let Some((block, edge)) = way.last_mut() {
+                if *edge == self.firsts[*block + 1] {
+                    left.push(*block);
+                    way.pop();
+                    continue;
+                }
+                let to = self.edges[*edge].to as usize;
+                *edge += 1;
+                if !core::mem::replace(&mut entered[to], true) {
+                    way.push((to, self.firsts[to]));
+                }
+            }
+        }
+        left
     }
 
     fn reach(&self, waiting: &mut Vec<usize>, reached: &mut [bool]) {

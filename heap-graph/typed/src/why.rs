@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::graph::{FROM_OUTSIDE, WORD};
+use crate::graph::WORD;
 use crate::infer::TypedHeap;
 use crate::path::PathId;
 
@@ -20,6 +20,8 @@ enum HeldBy {
 pub struct Why<'h, 'i> {
     heap: &'h TypedHeap<'i>,
     held_by: Vec<HeldBy>,
+    /// Whether another block holds each block.
+    is_held: Vec<bool>,
 }
 
 /// A link of a chain.
@@ -59,7 +61,7 @@ impl<'i> TypedHeap<'i> {
         }
         self.spread(&mut held_by, &mut waiting);
         let held_by = held_by.into_iter().map(|held| held.unwrap_or(HeldBy::Outside)).collect();
-        Why { heap: self, held_by }
+        Why { heap: self, held_by, is_held: self.held_by_blocks() }
     }
 
     fn spread(&self, held_by: &mut [Option<HeldBy>], waiting: &mut VecDeque<u32>) {
@@ -110,8 +112,7 @@ impl Why<'_, '_> {
         let text = |path: Option<PathId>| path.map(|path| heap.walk.paths.text(path, heap.walk.info()));
         match self.held_by[block] {
             HeldBy::Outside => {
-                let name = heap.from_threads.text(block).unwrap_or(FROM_OUTSIDE);
-                Holder { block: None, name: name.to_owned() }
+                Holder { block: None, name: heap.outer_holder(block, &self.is_held).to_owned() }
             }
             HeldBy::Static(edge) => Holder { block: None, name: heap.static_text(edge) },
             HeldBy::Block(by, path) => {

@@ -87,3 +87,24 @@ fn containers_hold_what_their_source_says() {
     assert_eq!(unused("[Box<Item<2>>]"), Some(8));
     assert_eq!(unused("ThinVec<[Box<Item<4>>]>"), Some(4 * 8));
 }
+
+/// Leaked pairs hold each other. What a pair has is held by its field, and one of the pair by nothing but the other.
+#[test]
+fn cycles_hold_what_they_have() {
+    let victim = Victim::of("typed_heap_containers");
+    let memory = ScanMemory::new(&victim.dump).unwrap();
+    let heap = victim.heap(&memory);
+    let why = heap.why();
+    let holders = |name: &str| -> Vec<(String, u64)> {
+        let blocks = 0..heap.blocks().len();
+        let blocks =
+            blocks.filter(|block| heap.type_name(*block).replace("typed_heap_containers::", "") == name);
+        let rows = why.holders(blocks).into_iter();
+        rows.map(|row| (row.name.replace("typed_heap_containers::", ""), row.blocks)).collect()
+    };
+    assert_eq!(holders("[Item<17>]"), [("RcInner<Parent>.rows".to_owned(), 20)]);
+    assert_eq!(holders("[Item<18>]"), [("RcInner<Child>.columns".to_owned(), 20)]);
+    let pairs = [holders("RcInner<Parent>"), holders("RcInner<Child>")].concat();
+    let in_cycles = pairs.iter().filter(|(name, _)| name == "in a cycle that nothing else holds");
+    assert_eq!(in_cycles.map(|(_, blocks)| blocks).sum::<u64>(), 20, "{pairs:?}");
+}

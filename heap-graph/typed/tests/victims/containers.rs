@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "the test reads it")]
 
 use std::alloc::{Layout, System, alloc};
+use std::cell::RefCell;
 use std::collections::{BinaryHeap, LinkedList};
 use std::io::Read as _;
 use std::ptr::NonNull;
@@ -234,9 +235,34 @@ impl Clone for Item<11> {
     }
 }
 
+/// Holds the other one of its pair.
+struct Parent {
+    #[expect(dead_code, reason = "it takes room")]
+    rows: Vec<Item<17>>,
+    child: RefCell<Option<Rc<Child>>>,
+}
+
+struct Child {
+    #[expect(dead_code, reason = "it takes room")]
+    columns: Vec<Item<18>>,
+    #[expect(dead_code, reason = "it keeps the parent alive")]
+    parent: Rc<Parent>,
+}
+
+/// Leaks pairs that hold each other. What each has is allocated before it, so at lower addresses.
+fn leak_pairs() {
+    for _ in 0..20 {
+        let (rows, columns) = ((0..9).map(Item).collect(), (0..7).map(Item).collect());
+        let parent = Rc::new(Parent { rows, child: RefCell::new(None) });
+        let child = Rc::new(Child { columns, parent: Rc::clone(&parent) });
+        parent.child.replace(Some(child));
+    }
+}
+
 fn main() {
     let dump = std::env::args_os().nth(1).expect("a file");
     let store = Box::new(store());
+    leak_pairs();
     dmd::dump(&dump).expect("a dump");
     println!("ready");
     let mut rest = Vec::new();
