@@ -29,6 +29,7 @@ use lookup::Lookup;
 use crate::dump::{Dump, Module};
 use crate::frames::{FrameId, Frames};
 
+pub use map::MappedFile;
 pub use resolved::ResolvedFrames;
 
 /// Where the look-up searches for symbols besides the files themselves, and its limits.

@@ -30,11 +30,10 @@ impl Allowance {
 }
 
 /// The sections that the look-up reads.
-pub(super) const READ: [SectionId; 12] = [
+pub(super) const READ: &[SectionId] = &[
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
     SectionId::DebugAranges,
-    SectionId::DebugCuIndex,
     SectionId::DebugInfo,
     SectionId::DebugLine,
     SectionId::DebugLineStr,
@@ -42,13 +41,34 @@ pub(super) const READ: [SectionId; 12] = [
     SectionId::DebugRngLists,
     SectionId::DebugStr,
     SectionId::DebugStrOffsets,
-    SectionId::DebugTuIndex,
 ];
 
-/// The unpacked size of all compressed sections, as the file states it; `object` unpacks no more than that. `name`
-/// gives the name of a section in the file.
-pub(super) fn unpacked_size(file: &object::File<'_>, name: fn(SectionId) -> Option<&'static str>) -> u64 {
-    let sections = READ.into_iter().filter_map(name).filter_map(|name| file.section_by_name(name));
+/// The sections of split debug information that the look-up needs. It reads no locations, macros or units of types, but
+/// the index of a package lists them, and `gimli` finds no unit in a package that lacks a section of its index.
+pub(super) const SPLIT: &[SectionId] = &[
+    SectionId::DebugAbbrev,
+    SectionId::DebugCuIndex,
+    SectionId::DebugInfo,
+    SectionId::DebugLine,
+    SectionId::DebugLoc,
+    SectionId::DebugLocLists,
+    SectionId::DebugMacinfo,
+    SectionId::DebugMacro,
+    SectionId::DebugRngLists,
+    SectionId::DebugStr,
+    SectionId::DebugStrOffsets,
+    SectionId::DebugTuIndex,
+    SectionId::DebugTypes,
+];
+
+/// The unpacked size of those of these sections that are compressed, as the file states it; `object` unpacks no more than
+/// that. `name` gives the name of a section in the file.
+pub(super) fn unpacked_size(
+    file: &object::File<'_>,
+    sections: &[SectionId],
+    name: fn(SectionId) -> Option<&'static str>,
+) -> u64 {
+    let sections = sections.iter().filter_map(|id| name(*id)).filter_map(|name| file.section_by_name(name));
     let sizes = sections.filter_map(|section| section.compressed_data().ok()).map(|data| match data.format {
         CompressionFormat::None => 0,
         _ => data.uncompressed_size,

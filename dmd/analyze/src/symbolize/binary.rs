@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use object::{Object as _, ObjectSegment as _};
 
-use super::map::map;
+use super::map::MappedFile;
 use super::path_text::path_text;
 use super::split::SplitPlaces;
 use super::{SymbolOptions, SymbolProblem};
@@ -214,13 +214,8 @@ fn supplement(known: &Known, options: &SymbolOptions) -> Option<PathBuf> {
 }
 
 fn look(path: &Path) -> io::Result<Known> {
-    let metadata = fs::metadata(path)?;
-    if !metadata.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
-    // A note may be as large as the file claims, and much of a file may be holes, so the file is mapped and not
-    // copied.
-    let file = map(path)?;
+    // A note may be as large as the file claims.
+    let file = MappedFile::open(path)?;
     let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "not a program or library");
     let object = object::File::parse(&*file).map_err(invalid)?;
     let build_id = object.build_id().map_err(invalid)?.map(hexadecimal);

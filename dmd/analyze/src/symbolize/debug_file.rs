@@ -6,14 +6,13 @@ use std::collections::HashMap;
 
 use addr2line::Context;
 use gimli::{AbbreviationsCacheStrategy, DwarfSections, DwoId, Reader as _, RunTimeEndian, SectionId};
-use memmap2::Mmap;
 use object::{Object as _, ObjectSection as _, SymbolMap, SymbolMapName};
 
 use super::SymbolBound;
 use super::allowance::{Allowance, READ, unpacked_size};
 use super::binary::Binary;
 use super::bounds::{Bounds, Slice, Stack};
-use super::map::map;
+use super::map::MappedFile;
 use super::name::{LONGEST_NAME, cut, demangle, is_cut};
 use super::scopes::Names;
 use super::split::{Split, SplitPlaces, Storage};
@@ -23,20 +22,20 @@ use crate::source_path::Crates;
 
 /// The files of a [`Binary`], mapped into memory.
 pub(super) struct Maps {
-    debug: Mmap,
-    symbols: Option<Mmap>,
-    supplement: Option<Mmap>,
+    debug: MappedFile,
+    symbols: Option<MappedFile>,
+    supplement: Option<MappedFile>,
     /// The unpacked debug information would exceed the limit.
     too_large: Option<SymbolBound>,
 }
 
 impl Maps {
     pub(super) fn open(binary: &Binary, unpacking: &Allowance) -> Result<Self, String> {
-        let map = |path: &std::path::PathBuf| map(path).map_err(|error| error.to_string());
+        let map = |path: &std::path::PathBuf| MappedFile::open(path).map_err(|error| error.to_string());
         let debug = map(&binary.debug)?;
         let supplement = binary.supplement.as_ref().map(map).transpose()?;
         let sizes = [Some(&debug), supplement.as_ref()].into_iter().flatten().map(|map| {
-            object::File::parse(&**map).map_or(0, |file| unpacked_size(&file, |id| Some(id.name())))
+            object::File::parse(&**map).map_or(0, |file| unpacked_size(&file, READ, |id| Some(id.name())))
         });
         let fits = unpacking.take(sizes.fold(0, u64::saturating_add));
         Ok(Self {
@@ -59,7 +58,7 @@ pub(super) struct Sections<'m> {
 
 impl<'m> Sections<'m> {
     pub(super) fn of(maps: &'m Maps) -> Result<Self, String> {
-        let parse = |map: &'m Mmap| object::File::parse(&**map).map_err(|error| error.to_string());
+        let parse = |map: &'m MappedFile| object::File::parse(&**map).map_err(|error| error.to_string());
         let debug = parse(&maps.debug)?;
         let supplement = maps.supplement.as_ref().map(parse).transpose()?;
         let symbols = maps.symbols.as_ref().map(parse).transpose()?;

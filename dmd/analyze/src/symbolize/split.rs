@@ -11,14 +11,13 @@ use std::sync::Arc;
 
 use addr2line::SplitDwarfLoad;
 use gimli::{Dwarf, DwarfPackage, DwoId, RunTimeEndian, SectionId};
-use memmap2::Mmap;
 use object::{Object as _, ObjectSection as _};
 use typed_arena::Arena;
 
 use super::SymbolBound;
-use super::allowance::{Allowance, READ, unpacked_size};
+use super::allowance::{Allowance, SPLIT, unpacked_size};
 use super::bounds::{Bounds, Slice};
-use super::map::map;
+use super::map::MappedFile;
 use super::path_text::path_text;
 
 /// The places of such files.
@@ -60,7 +59,7 @@ fn with_ending(name: &OsStr) -> OsString {
 /// The contents of such files. They live as long as the look-up uses them.
 #[derive(Default)]
 pub(super) struct Storage {
-    maps: Arena<Mmap>,
+    maps: Arena<MappedFile>,
     sections: Arena<Vec<u8>>,
     bounds: Arena<Bounds>,
 }
@@ -79,18 +78,16 @@ impl Storage {
         bounds: &'s Bounds,
         unpacking: &Allowance,
     ) -> Option<impl Fn(SectionId) -> gimli::Result<Slice<'s>>> {
-        // The look-up would wait for a pipe.
-        std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-        let map: &Mmap = self.maps.alloc(map(path).ok()?);
+        let map: &MappedFile = self.maps.alloc(MappedFile::open(path).ok()?);
         let file = object::File::parse(&**map).ok()?;
-        if !unpacking.take(unpacked_size(&file, SectionId::dwo_name)) {
+        if !unpacking.take(unpacked_size(&file, SPLIT, SectionId::dwo_name)) {
             bounds.reach(SymbolBound::Unpacked(unpacking.most()));
             return None;
         }
         let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
         Some(move |id: SectionId| {
             let section =
-                id.dwo_name().filter(|_| READ.contains(&id)).and_then(|name| file.section_by_name(name));
+                id.dwo_name().filter(|_| SPLIT.contains(&id)).and_then(|name| file.section_by_name(name));
             let data = section.map(|section| section.uncompressed_data()).transpose();
             let data = match data.map_err(|_| gimli::Error::Io)?.unwrap_or_default() {
                 std::borrow::Cow::Borrowed(data) => data,

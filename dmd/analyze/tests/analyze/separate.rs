@@ -17,6 +17,23 @@ long outer(volatile long *x) {
 }
 ";
 
+/// Variables that move between registers have lists of locations, which a package has in its index.
+const WITH_LOCATIONS: &str = r#"
+#![crate_type = "cdylib"]
+#[inline(always)]
+fn inner(x: u64) -> u64 {
+    let mut sum = x;
+    for step in 0..std::hint::black_box(x) {
+        sum = sum.rotate_left(step as u32) ^ std::hint::black_box(step);
+    }
+    sum + 1
+}
+#[unsafe(no_mangle)]
+pub extern "C" fn outer(x: u64) -> u64 {
+    inner(x)
+}
+"#;
+
 pub(super) fn run(folder: &Path, command: &[&str]) {
     let output = Command::new(command[0]).args(&command[1..]).current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -52,16 +69,17 @@ fn with_ending(folder: &Path, ending: &str) -> Vec<PathBuf> {
 
 #[test]
 fn what_a_compiler_split_off_is_found() {
-    let rust = |split: &'static str| {
-        move |folder: &Path| compile(folder, SOURCE, &["-g", &format!("-Csplit-debuginfo={split}")])
+    let rust = |split: &'static str, source: &'static str| {
+        move |folder: &Path| compile(folder, source, &["-g", &format!("-Csplit-debuginfo={split}")])
     };
     let c = |version: &'static str| {
         move |folder: &Path| compile_c(folder, C_SOURCE, &["-g", version, "-gsplit-dwarf"])
     };
     type Compile<'a> = &'a dyn Fn(&Path) -> PathBuf;
-    let compilers: [(&str, Compile<'_>, &str); 4] = [
-        ("dwp", &rust("packed"), "small::"),
-        ("dwo", &rust("unpacked"), "small::"),
+    let compilers: [(&str, Compile<'_>, &str); 5] = [
+        ("dwp", &rust("packed", SOURCE), "small::"),
+        ("dwp", &rust("packed", WITH_LOCATIONS), "small::"),
+        ("dwo", &rust("unpacked", SOURCE), "small::"),
         ("dwo", &c("-gdwarf-4"), ""),
         ("dwo", &c("-gdwarf-5"), ""),
     ];
