@@ -15,8 +15,8 @@ use std::time::Duration;
 use clap::Args;
 use dmd::analyze::Dump;
 use dmd::analyze::program::bytes;
-use dmd::analyze::symbolize::debug_file;
-use object::Object as _;
+use dmd::analyze::symbolize::{MappedFile, debug_file};
+use object::{Object as _, ObjectSection as _, SectionKind};
 use typed_heap::{DebugInfo, Memory, TypedError, TypedHeap};
 
 use super::dump_limits::DumpLimits;
@@ -138,7 +138,7 @@ impl Reading {
         // A file that the user chose is the one to read or to complain about.
         let expected = if self.program.is_some() { "" } else { build_id };
         let found = debug_file(&program, expected, &symbols.all_options(&limits));
-        let info = types_of(&found.unwrap_or(program), build_id)?;
+        let info = types_of(&found.unwrap_or(program), build_id, limits.max_bytes)?;
         let of_dump = |error: TypedError| Failure::File(source.name(), error.into());
         let shown = opened.with(|dump, memory| {
             let heap = TypedHeap::new(dump, &info, bias, memory)?;
@@ -149,18 +149,26 @@ impl Reading {
     }
 }
 
-/// The debug information of a program or of its debug file, which must be of the build that ran.
-fn types_of(program: &Path, recorded: &str) -> Result<DebugInfo, Failure> {
+/// The debug information of a program or of its debug file, which must be of the build that ran. Its sections may have
+/// `max_bytes` in total.
+fn types_of(program: &Path, recorded: &str, max_bytes: u64) -> Result<DebugInfo, Failure> {
     let failure = |error: anyhow::Error| Failure::File(program.display().to_string(), error);
-    // A device or a pipe that a dump names has no end.
-    let about = std::fs::metadata(program).map_err(|error| failure(TypedError::from(error).into()))?;
-    if !about.is_file() {
-        return Err(failure(TypedError::NotAProgram("not a regular file".to_owned()).into()));
-    }
-    let file = std::fs::read(program).map_err(|error| failure(TypedError::from(error).into()))?;
+    // A device or a pipe that a dump names has no end, and much of a file may be holes.
+    let file = MappedFile::open(program).map_err(|error| {
+        failure(match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => TypedError::from(error).into(),
+            _ => TypedError::NotAProgram(error.to_string()).into(),
+        })
+    })?;
     if let Some(own) = build_id(&file).filter(|own| !recorded.is_empty() && own != recorded) {
         return Err(failure(anyhow::anyhow!(
             "is another build than the one that ran: its build id is {own}, not {recorded}"
+        )));
+    }
+    let bytes = debug_bytes(&file);
+    if bytes > max_bytes {
+        return Err(failure(anyhow::anyhow!(
+            "its debug information has {bytes} bytes, more than {max_bytes}; raise the limit with --max-bytes"
         )));
     }
     let info = DebugInfo::read(&file).map_err(|error| failure(error.into()))?;
@@ -171,6 +179,13 @@ fn types_of(program: &Path, recorded: &str) -> Result<DebugInfo, Failure> {
         ));
     }
     Ok(info)
+}
+
+/// The bytes of all sections of debug information, as the file states them.
+fn debug_bytes(program: &[u8]) -> u64 {
+    let Ok(file) = object::File::parse(program) else { return 0 };
+    let sections = file.sections().filter(|section| section.kind() == SectionKind::Debug);
+    sections.map(|section| section.size()).fold(0, u64::saturating_add)
 }
 
 /// The build id of a program, if it has one.

@@ -270,13 +270,28 @@ fn what_has_no_types_says_why() {
     if cfg!(target_os = "linux") {
         let pipe = folder.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        for endless in ["/dev/zero", pipe.to_str().unwrap()] {
+        // It has no size, and more bytes than anybody can read.
+        let addresses = "/proc/self/pagemap";
+        for endless in ["/dev/zero", addresses, pipe.to_str().unwrap()] {
             let named = fs::read_to_string(&scan).unwrap().replace(victim().to_str().unwrap(), endless);
             let other = folder.path().join("other.json");
             fs::write(&other, named).unwrap();
             let message = fails(&["types", other.to_str().unwrap()], 1);
-            assert!(message.contains(&format!("{endless}: not a program: not a regular file")), "{message}");
+            let why = if endless == addresses { "" } else { "not a regular file" };
+            assert!(message.contains(&format!("{endless}: not a program: {why}")), "{message}");
         }
+        // A file with a hole of 8 GB is mapped and not copied.
+        let sparse = folder.path().join("sparse");
+        fs::copy(victim(), &sparse).unwrap();
+        fs::OpenOptions::new().write(true).open(&sparse).unwrap().set_len(8 << 30).unwrap();
+        let text = stdout(&["types", &scan, "--program", sparse.to_str().unwrap()]);
+        assert!(text.contains("  50 blocks  typed_heap_victim::Node\n"), "{text}");
+        let most = (2 * fs::metadata(&scan).unwrap().len()).to_string();
+        let message = fails(&["types", &scan, "--max-bytes", &most], 1);
+        assert!(
+            message.contains(&format!("more than {most}; raise the limit with --max-bytes")),
+            "{message}"
+        );
     }
     let message = fails(&["types", &scan, "--program", env!("CARGO_BIN_EXE_about-memory")], 1);
     assert!(message.contains("is another build than the one that ran"), "{message}");

@@ -67,7 +67,8 @@ fn read_from(input: &Input, reader: impl Read, limits: &DumpLimits) -> Result<Pr
     let mut reader = BufReader::with_capacity(1 << 16, reader);
     let start = reader.fill_buf().map_err(|error| failure(error.into()))?;
     if pprof::is_pprof(start) {
-        let options = pprof::ReadOptions::new().max_bytes(limits.options().max_bytes);
+        let analyze::ReadOptions { max_bytes, max_entries, .. } = limits.options();
+        let options = pprof::ReadOptions::new().max_bytes(max_bytes).max_entries(max_entries);
         return pprof::read(reader, &options)
             .map(|stacks| Profile::Pprof(Box::new(stacks)))
             .map_err(|error| failure(error.into()));
