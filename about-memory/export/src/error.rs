@@ -60,6 +60,10 @@ pub enum ImportError {
     Malformed(u64, &'static str),
     /// A part refers to another by a number that no part has: the part, and the number.
     Dangling(&'static str, u64),
+    /// The profile has more than this many samples, labels, locations, lines, functions, mappings and texts in total.
+    TooManyEntries(usize),
+    /// The texts that functions, lines, mappings and labels name have more than this many bytes in total.
+    TooMuchText(u64),
     /// The stacks of the profile have more than this many frames.
     TooManyFrames(usize),
     /// The profile has no amounts of memory; the names of those that it has.
@@ -75,6 +79,10 @@ impl fmt::Display for ImportError {
             Self::TooLong(most) => write!(f, "the profile has more than {most} bytes once it is unpacked"),
             Self::Malformed(at, what) => write!(f, "not a pprof profile: {what} at byte {at}"),
             Self::Dangling(part, number) => write!(f, "the profile has no {part} {number}"),
+            Self::TooManyEntries(most) => {
+                write!(f, "the profile has more than {most} samples, labels, lines and texts in total")
+            }
+            Self::TooMuchText(most) => write!(f, "the profile's names have more than {most} bytes in total"),
             Self::TooManyFrames(most) => write!(f, "the profile's stacks have more than {most} frames"),
             Self::NotOfMemory(names) if names.is_empty() => f.write_str("the profile has no sample types"),
             Self::NotOfMemory(names) => {

@@ -3,7 +3,7 @@
 //! | metric | type | amounts |
 //! | --- | --- | --- |
 //! | `memory_report_bytes` | gauge | bytes |
-//! | `memory_report_count` | gauge | counts |
+//! | `memory_report_items` | gauge | counts |
 //! | `memory_report_events_total` | counter | counts of what happened since the start |
 //! | `memory_report_ratio` | gauge | percentages, 1 is 100 % |
 //! | `memory_report_duration_seconds` | gauge | the time of all reporters; not for a file |
@@ -137,7 +137,7 @@ pub fn write(set: &ReportSet, options: &Options, out: impl Write) -> Result<(), 
     let mut writer = Writer { form: options.form, out: BufWriter::with_capacity(1 << 16, out) };
     for (units, name, unit, help) in [
         (Units::Bytes, "memory_report_bytes", "bytes", "Memory by path, as about:memory shows it."),
-        (Units::Count, "memory_report_count", "", "Things that exist now, by path."),
+        (Units::Count, "memory_report_items", "", "Things that exist now, by path."),
         (
             Units::CountCumulative,
             "memory_report_events",

@@ -1,5 +1,6 @@
 //! Reads profiles that others wrote. Every number in them is untrusted.
 
+use core::ops::Range;
 use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
 
@@ -16,14 +17,17 @@ use crate::stacks::{Frame, FrameId, Labels, ModuleId, Stacks, StacksBuilder, Val
 pub struct ReadOptions {
     /// The maximum of bytes of the uncompressed profile, which the reader holds in memory. Default: 1 GiB.
     pub max_bytes: u64,
+    /// The maximum of samples, labels, locations, lines, functions, mappings and texts in total: each takes more memory than
+    /// its two bytes in the profile. Default: 10,000,000.
+    pub max_entries: usize,
     /// The maximum of frames of all stacks together: a small profile can name a location with many lines again and again.
-    /// Default: 100,000,000.
+    /// Default: 50,000,000.
     pub max_frames: usize,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { max_bytes: 1 << 30, max_frames: 100_000_000 }
+        Self { max_bytes: 1 << 30, max_entries: 10_000_000, max_frames: 50_000_000 }
     }
 }
 
@@ -37,6 +41,13 @@ impl ReadOptions {
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
+        self
+    }
+
+    /// Sets [`max_entries`](Self::max_entries).
+    #[must_use]
+    pub fn max_entries(mut self, entries: usize) -> Self {
+        self.max_entries = entries;
         self
     }
 
@@ -87,8 +98,9 @@ const OTHERS: [(Value, &str); 6] = [
 /// If `reader` fails, if a limit is reached, if the bytes are not a valid profile, or if it has no amounts of memory.
 pub fn read(reader: impl Read, options: &ReadOptions) -> Result<Stacks, ImportError> {
     let bytes = unpacked(reader, options.max_bytes)?;
-    let profile = Profile::parse(&bytes)?;
-    profile.stacks(options.max_frames)
+    let mut left = Left::new(options);
+    let profile = Profile::parse(&bytes, &mut left)?;
+    profile.stacks(left)
 }
 
 fn unpacked(reader: impl Read, most: u64) -> Result<Vec<u8>, ImportError> {
@@ -105,6 +117,40 @@ fn unpacked(reader: impl Read, most: u64) -> Result<Vec<u8>, ImportError> {
         return Err(ImportError::TooLong(most));
     }
     Ok(bytes)
+}
+
+/// What of its limits the reader has not used.
+struct Left<'o> {
+    options: &'o ReadOptions,
+    entries: usize,
+    frames: usize,
+    /// Bytes of texts, each time that a part names one.
+    text: u64,
+}
+
+impl<'o> Left<'o> {
+    fn new(options: &'o ReadOptions) -> Self {
+        let ReadOptions { max_bytes, max_entries, max_frames } = *options;
+        Self { options, entries: max_entries, frames: max_frames, text: max_bytes }
+    }
+
+    fn entry(&mut self) -> Result<(), ImportError> {
+        let left = self.entries.checked_sub(1);
+        self.entries = left.ok_or(ImportError::TooManyEntries(self.options.max_entries))?;
+        Ok(())
+    }
+
+    fn frames(&mut self, count: usize) -> Result<(), ImportError> {
+        let left = self.frames.checked_sub(count);
+        self.frames = left.ok_or(ImportError::TooManyFrames(self.options.max_frames))?;
+        Ok(())
+    }
+
+    fn text(&mut self, bytes: usize) -> Result<(), ImportError> {
+        let left = self.text.checked_sub(bytes as u64);
+        self.text = left.ok_or(ImportError::TooMuchText(self.options.max_bytes))?;
+        Ok(())
+    }
 }
 
 /// The fields of a profile, still with the numbers of texts.
@@ -140,6 +186,14 @@ struct Function {
     file: u64,
 }
 
+/// The texts of a function. Empty ones are unknown.
+#[derive(Default)]
+struct FunctionTexts {
+    name: String,
+    system_name: String,
+    file: String,
+}
+
 impl From<Fault> for ImportError {
     fn from((at, what): Fault) -> Self {
         Self::Malformed(at, what)
@@ -147,10 +201,10 @@ impl From<Fault> for ImportError {
 }
 
 /// Calls `each` with each field of a message and the place after it.
-fn each_field<'b>(
+fn each_field<'b, E: From<Fault>>(
     mut fields: Fields<'b>,
-    mut each: impl FnMut(u32, Field<'b>, u64) -> Result<(), Fault>,
-) -> Result<(), Fault> {
+    mut each: impl FnMut(u32, Field<'b>, u64) -> Result<(), E>,
+) -> Result<(), E> {
     while let Some((number, field)) = fields.next()? {
         each(number, field, fields.at())?;
     }
@@ -164,15 +218,18 @@ fn numbers<'b, const N: usize>(fields: Fields<'b>, wanted: [u32; N]) -> Result<[
         if let Some(place) = wanted.iter().position(|wanted| *wanted == number) {
             found[place] = field.number(end)?;
         }
-        Ok(())
+        Ok::<_, Fault>(())
     })?;
     Ok(found)
 }
 
 impl<'b> Profile<'b> {
-    fn parse(bytes: &'b [u8]) -> Result<Self, ImportError> {
+    fn parse(bytes: &'b [u8], left: &mut Left<'_>) -> Result<Self, ImportError> {
         let mut profile = Self::default();
         each_field(Fields::new(bytes), |number, field, end| {
+            if (1..=6).contains(&number) {
+                left.entry()?;
+            }
             match number {
                 1 => {
                     let [name, unit] = numbers(field.message(end)?, [1, 2])?;
@@ -191,20 +248,22 @@ impl<'b> Profile<'b> {
                 }
                 6 => match field {
                     Field::Bytes(text) => profile.texts.push(text),
-                    _ => return Err((end, "a number in place of a text")),
+                    _ => return Err(ImportError::Malformed(end, "a number in place of a text")),
                 },
                 9 => profile.time = field.number(end)? as i64,
                 10 => profile.duration = field.number(end)? as i64,
                 _ => {}
             }
-            Ok(())
+            Ok::<_, ImportError>(())
         })?;
         Ok(profile)
     }
 
     /// A text. Bytes that are not UTF-8 are replaced.
-    fn text(&self, number: u64) -> Result<String, ImportError> {
-        self.bytes(number).map(|text| String::from_utf8_lossy(text).into_owned())
+    fn text(&self, number: u64, left: &mut Left<'_>) -> Result<String, ImportError> {
+        let text = self.bytes(number)?;
+        left.text(text.len())?;
+        Ok(String::from_utf8_lossy(text).into_owned())
     }
 
     fn bytes(&self, number: u64) -> Result<&'b [u8], ImportError> {
@@ -217,9 +276,9 @@ impl<'b> Profile<'b> {
     }
 
     /// The known values, each with its place among the amounts of a sample.
-    fn values(&self) -> Result<Vec<(Value, usize)>, ImportError> {
+    fn values(&self, left: &mut Left<'_>) -> Result<Vec<(Value, usize)>, ImportError> {
         let names: Vec<String> =
-            self.types.iter().map(|(name, _)| self.text(*name)).collect::<Result<_, _>>()?;
+            self.types.iter().map(|(name, _)| self.text(*name, left)).collect::<Result<_, _>>()?;
         let mut found: Vec<(Value, usize)> = Vec::new();
         let known = VALUES.iter().map(|(value, name, _)| (*value, *name)).chain(OTHERS);
         for (value, name) in known {
@@ -235,8 +294,9 @@ impl<'b> Profile<'b> {
         Ok(found)
     }
 
-    fn stacks(self, max_frames: usize) -> Result<Stacks, ImportError> {
-        let values = self.values()?;
+    fn stacks(self, mut left: Left<'_>) -> Result<Stacks, ImportError> {
+        let left = &mut left;
+        let values = self.values(left)?;
         let mut builder = StacksBuilder::new(&values.iter().map(|(value, _)| *value).collect::<Vec<_>>());
         let time = |nanoseconds: i64| {
             u64::try_from(nanoseconds).ok().filter(|time| *time > 0).map(Duration::from_nanos)
@@ -245,56 +305,72 @@ impl<'b> Profile<'b> {
         builder.facts().duration = time(self.duration);
         let mut modules: Vec<(Mapping, ModuleId)> = Vec::new();
         for mapping in &self.mappings {
-            let id = builder.module(&self.text(mapping.path)?, &self.text(mapping.build_id)?);
+            let id = builder.module(&self.text(mapping.path, left)?, &self.text(mapping.build_id, left)?);
             modules.push((*mapping, id));
         }
         modules.sort_by_key(|(mapping, _)| mapping.id);
         if let Some((mapping, _)) = modules.first() {
-            builder.facts().program = self.text(mapping.path)?;
+            builder.facts().program = self.text(mapping.path, left)?;
         }
         let mut functions = self.functions.clone();
         functions.sort_by_key(|function| function.id);
-        let mut locations: Vec<(u64, Vec<FrameId>)> = Vec::with_capacity(self.locations.len());
+        let mut function_texts = Vec::with_capacity(functions.len());
+        for Function { name, system_name, file, .. } in &functions {
+            let (name, system_name) = (self.text(*name, left)?, self.text(*system_name, left)?);
+            function_texts.push(FunctionTexts { name, system_name, file: self.text(*file, left)? });
+        }
+        let functions = Functions { all: functions, texts: function_texts };
+        // The frames of all locations, and those of each.
+        let mut line_frames: Vec<FrameId> = Vec::new();
+        let mut locations: Vec<(u64, Range<usize>)> = Vec::with_capacity(self.locations.len());
         for part in &self.locations {
-            locations.push(self.location(part.0, &modules, &functions, &mut builder)?);
+            let start = line_frames.len();
+            let id = location(part.0, &modules, &functions, &mut builder, &mut line_frames, left)?;
+            locations.push((id, start..line_frames.len()));
         }
         locations.sort_by_key(|(id, _)| *id);
-        let (mut ids, mut amounts, mut frames) = (Vec::new(), Vec::new(), Vec::new());
-        let mut all_frames = 0;
+        drop(functions);
+        let (mut amounts, mut frames, mut labels) = (Vec::new(), Vec::new(), Vec::new());
         for Part(sample) in &self.samples {
-            ids.clear();
             amounts.clear();
             frames.clear();
-            let mut labels = Vec::new();
+            labels.clear();
             let mut size = None;
             each_field(*sample, |number, field, end| {
                 match number {
-                    1 => field.add_to(end, &mut ids)?,
-                    2 => field.add_to(end, &mut amounts)?,
-                    3 => labels.push(numbers(field.message(end)?, [1, 2, 3])?),
+                    1 => field.each_number(end, |id| {
+                        let place = locations
+                            .binary_search_by_key(&id, |(id, _)| *id)
+                            .map_err(|_| ImportError::Dangling("location", id))?;
+                        let of_location = &line_frames[locations[place].1.clone()];
+                        left.frames(of_location.len())?;
+                        frames.extend_from_slice(of_location);
+                        Ok::<_, ImportError>(())
+                    })?,
+                    // One amount too many is enough to see that the sample is wrong.
+                    2 => field.each_number(end, |amount| {
+                        if amounts.len() <= self.types.len() {
+                            amounts.push(amount);
+                        }
+                        Ok::<_, ImportError>(())
+                    })?,
+                    3 => {
+                        left.entry()?;
+                        labels.push(numbers(field.message(end)?, [1, 2, 3])?);
+                    }
                     _ => {}
                 }
-                Ok(())
+                Ok::<_, ImportError>(())
             })?;
-            for id in &ids {
-                let place = locations
-                    .binary_search_by_key(id, |(id, _)| *id)
-                    .map_err(|_| ImportError::Dangling("location", *id))?;
-                all_frames += locations[place].1.len();
-                if all_frames > max_frames {
-                    return Err(ImportError::TooManyFrames(max_frames));
-                }
-                frames.extend_from_slice(&locations[place].1);
-            }
             let mut texts: Vec<(&'static str, String)> = Vec::new();
-            for [key, value, number] in labels {
+            for [key, value, number] in labels.iter().copied() {
                 let key = self.bytes(key)?;
                 if key == b"bytes" {
                     size = Some(number);
                 } else if let Some(name) = LABELS.into_iter().find(|name| name.as_bytes() == key)
                     && texts.iter().all(|(known, _)| *known != name)
                 {
-                    texts.push((name, self.text(value)?));
+                    texts.push((name, self.text(value, left)?));
                 }
             }
             let label = |name: &str| {
@@ -317,57 +393,72 @@ impl<'b> Profile<'b> {
         }
         builder.finish().map_err(ImportError::Amounts)
     }
+}
 
-    /// The id and the frames of a location, innermost first.
-    fn location(
-        &self,
-        fields: Fields<'b>,
-        modules: &[(Mapping, ModuleId)],
-        functions: &[Function],
-        builder: &mut StacksBuilder,
-    ) -> Result<(u64, Vec<FrameId>), ImportError> {
-        let [id, mapping, address] = numbers(fields, [1, 2, 3])?;
-        let mut lines = Vec::new();
-        each_field(fields, |number, field, end| {
-            if number == 4 {
-                lines.push(numbers(field.message(end)?, [1, 2, 3])?);
-            }
-            Ok(())
-        })?;
-        let module = match mapping {
-            0 => None,
-            mapping => {
-                let place = modules.binary_search_by_key(&mapping, |(mapping, _)| mapping.id);
-                Some(modules[place.map_err(|_| ImportError::Dangling("mapping", mapping))?])
-            }
-        };
-        let offset = module
-            .map(|(mapping, _)| address.wrapping_sub(mapping.start).wrapping_add(mapping.file_offset))
-            .filter(|_| address != 0);
-        let place = Frame { module: module.map(|(_, id)| id), offset, ..Frame::default() };
-        if lines.is_empty() {
-            return Ok((id, vec![builder.frame(&place)]));
-        }
-        let count = lines.len();
-        let mut frames = Vec::with_capacity(count);
-        for (index, [function, line, column]) in lines.into_iter().enumerate() {
-            let found = functions
-                .binary_search_by_key(&function, |known| known.id)
-                .map_err(|_| ImportError::Dangling("function", function))?;
-            let Function { name, system_name, file, .. } = functions[found];
-            let (name, system_name, file) = (self.text(name)?, self.text(system_name)?, self.text(file)?);
-            let known = |text: &str| !text.is_empty();
-            let small = |number: u64| u32::try_from(number).ok().filter(|number| *number > 0);
-            frames.push(builder.frame(&Frame {
-                function: Some(&*name).filter(|text| known(text)),
-                system_name: Some(&*system_name).filter(|text| known(text)),
-                file: Some(&*file).filter(|text| known(text)),
-                line: small(line),
-                column: small(column),
-                inlined: index + 1 < count,
-                ..place
-            }));
-        }
-        Ok((id, frames))
+/// Functions by ascending ids, and their texts in the same order.
+struct Functions {
+    all: Vec<Function>,
+    texts: Vec<FunctionTexts>,
+}
+
+impl Functions {
+    fn texts(&self, id: u64) -> Result<&FunctionTexts, ImportError> {
+        let place = self.all.binary_search_by_key(&id, |known| known.id);
+        Ok(&self.texts[place.map_err(|_| ImportError::Dangling("function", id))?])
     }
+}
+
+/// Adds the frames of a location, innermost first, and returns its id.
+fn location(
+    fields: Fields<'_>,
+    modules: &[(Mapping, ModuleId)],
+    functions: &Functions,
+    builder: &mut StacksBuilder,
+    frames: &mut Vec<FrameId>,
+    left: &mut Left<'_>,
+) -> Result<u64, ImportError> {
+    let [id, mapping, address] = numbers(fields, [1, 2, 3])?;
+    let module = match mapping {
+        0 => None,
+        mapping => {
+            let place = modules.binary_search_by_key(&mapping, |(mapping, _)| mapping.id);
+            Some(modules[place.map_err(|_| ImportError::Dangling("mapping", mapping))?])
+        }
+    };
+    let offset = module
+        .map(|(mapping, _)| address.wrapping_sub(mapping.start).wrapping_add(mapping.file_offset))
+        .filter(|_| address != 0);
+    let place = Frame { module: module.map(|(_, id)| id), offset, ..Frame::default() };
+    let mut count = 0;
+    each_field(fields, |number, _, _| {
+        count += u64::from(number == 4);
+        Ok::<_, Fault>(())
+    })?;
+    if count == 0 {
+        frames.push(builder.frame(&place));
+        return Ok(id);
+    }
+    each_field(fields, |number, field, end| {
+        if number != 4 {
+            return Ok(());
+        }
+        left.entry()?;
+        count -= 1;
+        let [function, line, column] = numbers(field.message(end)?, [1, 2, 3])?;
+        let texts = functions.texts(function)?;
+        left.text(texts.name.len() + texts.system_name.len() + texts.file.len())?;
+        let known = |text: &&str| !text.is_empty();
+        let small = |number: u64| u32::try_from(number).ok().filter(|number| *number > 0);
+        frames.push(builder.frame(&Frame {
+            function: Some(&*texts.name).filter(known),
+            system_name: Some(&*texts.system_name).filter(known),
+            file: Some(&*texts.file).filter(known),
+            line: small(line),
+            column: small(column),
+            inlined: count > 0,
+            ..place
+        }));
+        Ok::<_, ImportError>(())
+    })?;
+    Ok(id)
 }

@@ -142,17 +142,21 @@ impl<'b> Field<'b> {
         }
     }
 
-    /// Adds a number or many of them.
-    pub(super) fn add_to(self, end: u64, numbers: &mut Vec<u64>) -> Result<(), Fault> {
+    /// Calls `each` with a number or with each of many.
+    pub(super) fn each_number<E: From<Fault>>(
+        self,
+        end: u64,
+        mut each: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<(), E> {
         match self {
-            Self::Number(number) => numbers.push(number),
+            Self::Number(number) => each(number),
             _ => {
                 let mut packed = self.message(end)?;
                 while !packed.bytes.is_empty() {
-                    numbers.push(packed.varint()?);
+                    each(packed.varint()?)?;
                 }
+                Ok(())
             }
         }
-        Ok(())
     }
 }

@@ -73,11 +73,18 @@ const LEVEL: u32 = 2;
 ///
 /// # Errors
 ///
-/// If `out` fails, if a sum over sizes exceeds 63 bits, or if none of the values is one that pprof knows.
+/// If `out` fails, if the sum of a value over all samples exceeds 63 bits, as clients add all up, or if none of the values
+/// is one that pprof knows.
 pub fn write(stacks: &Stacks, options: &Options, out: impl Write) -> Result<(), ExportError> {
     let columns: Vec<usize> = VALUES.iter().filter_map(|(value, ..)| stacks.index_of(*value)).collect();
     if columns.is_empty() {
         return Err(ExportError::NotRecorded("pprof", "live or allocated blocks"));
+    }
+    for (value, name, _) in VALUES {
+        let total = stacks.total(value).unwrap_or_default();
+        if i64::try_from(total).is_err() {
+            return Err(ExportError::TooLarge("pprof", name, total, i128::from(i64::MAX)));
+        }
     }
     // The default header has no time, so that equal profiles are equal files.
     let mut out = GzBuilder::new().write(out, Compression::new(LEVEL));

@@ -140,7 +140,7 @@ fn units_are_metrics() {
             [
                 ("memory_report_bytes", "explicit/a", "heap", "5"),
                 ("memory_report_bytes", "explicit/b", "nonheap", "7"),
-                ("memory_report_count", "files", "other", "3"),
+                ("memory_report_items", "files", "other", "3"),
                 ("memory_report_events_total", "faults", "other", "11"),
                 ("memory_report_ratio", "hit-rate", "other", "-0.1234"),
                 ("memory_report_duration_seconds", "", "", "0.25"),

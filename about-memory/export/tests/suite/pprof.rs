@@ -191,6 +191,9 @@ fn large_and_negative_amounts_are_exact() {
     ] {
         decoded(&stacks, &Options::new());
     }
+    // Each amount fits, and clients add them up.
+    let error = write(&inputs::with_amounts(1, i64::MAX), &Options::new(), Vec::new()).unwrap_err();
+    assert!(matches!(error, ExportError::TooLarge("pprof", "inuse_space", ..)), "{error}");
 }
 
 #[test]
@@ -356,6 +359,60 @@ fn stacks_that_expand_are_bounded() {
     let error = read(&*bytes, &ReadOptions::new().max_frames(999_999)).unwrap_err();
     assert_eq!(error.to_string(), "the profile's stacks have more than 999999 frames");
     assert!(read(&*bytes, &ReadOptions::new().max_frames(1_000_000)).is_ok());
+}
+
+/// A field without contents has two bytes, and each kind of part takes more in memory.
+#[test]
+fn small_parts_are_bounded() {
+    let types = vec![schema::ValueType { r#type: 1, unit: 2 }];
+    let string_table: Vec<String> = ["", "inuse_space", "bytes"].map(str::to_owned).into();
+    let base = Profile { sample_type: types, string_table, ..Profile::default() };
+    let head = base.encode_to_vec();
+    // A part, and one that has many parts.
+    let with = |part: &[u8], count: usize| [head.as_slice(), &part.repeat(count)].concat();
+    let within = |field: u8, part: &[u8], count: usize| {
+        let parts = part.repeat(count);
+        let mut whole = vec![field << 3 | 2];
+        let mut length = parts.len();
+        while length >= 0x80 {
+            whole.push(length as u8 | 0x80);
+            length >>= 7;
+        }
+        whole.push(length as u8);
+        [head.as_slice(), &whole, &parts].concat()
+    };
+    let most = 1_000;
+    for (what, bytes) in [
+        ("types", with(&[0x0a, 0], most)),
+        ("samples", with(&[0x12, 0], most)),
+        ("mappings", with(&[0x1a, 0], most)),
+        ("locations", with(&[0x22, 0], most)),
+        ("functions", with(&[0x2a, 0], most)),
+        ("texts", with(&[0x32, 0], most)),
+        ("labels", within(2, &[0x1a, 0], most)),
+        ("lines", [within(4, &[0x22, 0], most), vec![0x2a, 0]].concat()),
+    ] {
+        let error = read(&*bytes, &ReadOptions::new().max_entries(most)).unwrap_err();
+        let expected = "the profile has more than 1000 samples, labels, lines and texts in total";
+        assert_eq!(error.to_string(), expected, "{what}");
+    }
+    // Amounts without a type, and a name that lines repeat.
+    let amounts = within(2, &[0x10, 1], 100_000);
+    let error = read(&*amounts, &ReadOptions::new()).unwrap_err();
+    assert!(
+        matches!(error, ImportError::Malformed(_, "a sample without an amount for each type")),
+        "{error}"
+    );
+    let line = schema::Line { function_id: 1, ..Default::default() };
+    let mut named = Profile {
+        location: vec![schema::Location { id: 1, mapping_id: 0, address: 0x10, line: vec![line; 200] }],
+        function: vec![schema::Function { id: 1, name: 3, ..Default::default() }],
+        ..base
+    };
+    named.string_table.push("f".repeat(10_000));
+    let error = read(&*named.encode_to_vec(), &ReadOptions::new().max_bytes(1_000_000)).unwrap_err();
+    assert_eq!(error.to_string(), "the profile's names have more than 1000000 bytes in total");
+    assert!(read(&*named.encode_to_vec(), &ReadOptions::new()).is_ok());
 }
 
 #[test]
