@@ -498,7 +498,7 @@ impl Engine {
         let block = self.table().remove(address)?;
         self.forget_sample(address, block);
         let ended = Self::enter_with_room().and_then(|_inside| {
-            thread::with_lease_unless_ending(|lease| {
+            thread::with_lease(|lease| {
                 let amount = self.amount(block);
                 let event = || Event::now(address, Happened::Ended(end), self.counted(block));
                 lease.settle_after(self.peak().allowance(), event, |pending| {
@@ -634,7 +634,7 @@ impl Engine {
     fn observe_back(&self, address: usize, block: Block) {
         let observed = Self::enter_with_room().and_then(|_inside| {
             let event = || Event::now(address, Happened::CameBack, self.counted(block));
-            thread::with_lease_unless_ending(|lease| lease.observe(event))
+            thread::with_lease(|lease| lease.observe(event))
         });
         if observed.is_none() {
             observers::observe_alone(address, Happened::CameBack, self.counted(block));

@@ -403,11 +403,11 @@ impl Observer for Recording {
         }
     }
 
-    fn thread_ended(&self, source: Source) {
+    fn thread_ended(&self, source: Source, again: bool) {
         let Some(slot) = slots::of(source.lease) else { return };
         slot.forget_thread();
         let is_on = self.is_on();
-        if is_on && !confined::any_noted() {
+        if is_on && !again && !confined::any_noted() {
             let _inside = Inside::deeper();
             names::thread_ends(source.thread, source.system_id);
         }

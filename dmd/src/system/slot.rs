@@ -35,6 +35,8 @@ pub(crate) struct ThreadSlot {
     pub(crate) forking: Cell<bool>,
     /// This thread is past the end of its thread-specific data: it returns what it leases at once.
     pub(crate) ending: Cell<bool>,
+    /// Rounds of destructors of thread-specific data that this thread has begun.
+    pub(crate) end_rounds: Cell<u8>,
     /// Number of locks that this thread holds.
     pub(crate) locks: Cell<u16>,
     /// The run that this thread reports for; 0 if none.
@@ -46,6 +48,8 @@ pub(crate) struct ThreadSlot {
     /// Bytes up to the next sampled one, and the session of sampling that drew them.
     pub(crate) skip: Cell<usize>,
     pub(crate) session: Cell<u32>,
+    /// The number of this thread, which it keeps for all its leases; 0 before the first one.
+    pub(crate) thread: Cell<u32>,
     room: Room,
 }
 

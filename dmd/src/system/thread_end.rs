@@ -8,6 +8,13 @@ use crate::system::errno::keeping_errno;
 /// The key of the system plus 1; 0 if there is none.
 static KEY: AtomicU64 = AtomicU64::new(0);
 
+/// How often `ends` may ask for another call: systems repeat the destructors of thread-specific data as long as there
+/// are new values, and POSIX promises this many rounds.
+#[cfg(unix)]
+pub(crate) const ROUNDS: u8 = 4;
+#[cfg(windows)]
+pub(crate) const ROUNDS: u8 = 1;
+
 /// Makes the key. From now on, `ends` runs at the end of each thread that called [`watch`]. Called once.
 #[cfg(unix)]
 #[allow(clippy::useless_conversion, reason = "the key has another type on macOS")]

@@ -297,7 +297,7 @@ impl Observer for Logs {
         }
     }
 
-    fn thread_ended(&self, _: Source) {}
+    fn thread_ended(&self, _: Source, _: bool) {}
 
     fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
         self.logs.iter().for_each(|log| each(&log.lock));

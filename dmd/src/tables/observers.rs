@@ -68,8 +68,9 @@ pub(crate) trait Observer: Sync {
     /// A thread gets a lease: it is about to record its first block. It holds no lock.
     fn thread_began(&self);
 
-    /// The thread has ended: its lease may get another one.
-    fn thread_ended(&self, source: Source);
+    /// The thread has ended: its lease may get another one. `again` says that the thread had ended before, and came back for
+    /// an event: the C library frees memory of a thread late.
+    fn thread_ended(&self, source: Source, again: bool);
 
     /// Calls `each` for all locks that the observer takes, in the order in which it takes them together.
     fn for_each_lock(&self, each: &mut dyn FnMut(&Lock));
@@ -127,8 +128,8 @@ pub(super) fn thread_began() {
 }
 
 /// The caller holds the lock of the source's lease.
-pub(super) fn thread_ended(source: Source) {
-    for_each_active(|observer| observer.thread_ended(source));
+pub(super) fn thread_ended(source: Source, again: bool) {
+    for_each_active(|observer| observer.thread_ended(source, again));
 }
 
 /// Calls `each` for the locks of all observers, in the order in which a thread may take them together.

@@ -94,22 +94,30 @@ pub(crate) fn start(count: fn(&Pending)) {
     thread_end::start(thread_ends);
 }
 
-extern "C" fn thread_ends(_: *mut c_void) {
+/// Destructors of other keys run after this one, and may free all that the thread has: the thread keeps its lease up to
+/// the last round.
+extern "C" fn thread_ends(pointer: *mut c_void) {
     let slot = slot();
-    slot.ending.set(true);
     // A signal may interrupt this thread, and its handler may allocate.
     let _inside = Inside::deeper();
+    let round = slot.end_rounds.get() + 1;
+    if round < thread_end::ROUNDS {
+        slot.end_rounds.set(round);
+        return thread_end::watch(pointer);
+    }
+    slot.ending.set(true);
     // SAFETY: null, or this thread's lease, which the arena never unmaps.
     if let Some(lease) = unsafe { slot.state.replace(null_mut()).cast::<Lease>().as_ref() } {
-        give_back(lease);
+        give_back(lease, false);
     }
 }
 
-fn give_back(lease: &'static Lease) {
+/// `again` says that the thread had ended before it leased this.
+fn give_back(lease: &'static Lease, again: bool) {
     lease.hand_over();
     if lease.pending.is_observed() {
         let _held = lease.hold();
-        observers::thread_ended(lease.source());
+        observers::thread_ended(lease.source(), again);
     }
     lease.thread_pointer.store(0, Ordering::Relaxed);
     let _held = POOL.lock.hold();
@@ -200,11 +208,16 @@ impl Lease {
 
     /// Says that the lease has another thread: this one.
     fn begin_thread(&self) {
-        self.thread.store(THREADS.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let slot = slot();
+        let is_new = slot.thread.get() == 0;
+        if is_new {
+            slot.thread.set(THREADS.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+        self.thread.store(slot.thread.get(), Ordering::Relaxed);
         self.thread_pointer.store(thread_pointer(), Ordering::Relaxed);
         let observed = observers::any();
         self.system_id.store(if observed { system_id() } else { 0 }, Ordering::Relaxed);
-        if observed {
+        if observed && is_new {
             observers::thread_began();
         }
         if observed || self.pending.is_observed() {
@@ -242,12 +255,6 @@ pub(crate) fn with_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
     }
 }
 
-/// [`with_lease`]; also `None` if the thread is past the end of its thread-specific data, and has no lease.
-#[inline(always)]
-pub(crate) fn with_lease_unless_ending<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
-    if slot().state.get().is_null() && slot().ending.get() { None } else { with_lease(body) }
-}
-
 /// Runs `body` with this thread's state; `None` if there is no memory for one. The caller is [`Inside`].
 #[inline(always)]
 pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<T> {
@@ -264,7 +271,7 @@ fn with_new_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
     lease.begin_thread();
     if slot.ending.get() {
         let result = body(lease);
-        give_back(lease);
+        give_back(lease, true);
         return Some(result);
     }
     let pointer = core::ptr::from_ref(lease).cast_mut().cast();
@@ -368,6 +375,6 @@ pub(crate) fn forget_other_threads() {
     let mine = slot().state.get().cast::<Lease>();
     POOL.free.store(null_mut(), Ordering::Relaxed);
     for lease in leases().filter(|lease| !core::ptr::eq(*lease, mine)) {
-        give_back(lease);
+        give_back(lease, false);
     }
 }

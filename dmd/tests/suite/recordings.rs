@@ -161,7 +161,7 @@ fn forks_have_their_own_files() {
 #[test]
 fn a_child_counts_its_own_lost_events() {
     let folder = tempfile::tempdir().unwrap();
-    succeed(&mut story(folder.path(), "lost", false));
+    succeed(&mut story(folder.path(), "lost", true));
     let files = files(folder.path(), ".dmdrec");
     let recordings: Vec<_> = files.iter().map(Recording::read).collect();
     assert_eq!(recordings.len(), 2);
@@ -244,6 +244,30 @@ fn a_file_that_cannot_be_made_is_said() {
     let output = succeed(preloaded("/bin/true", &options).env_remove("ABOUT_MEMORY"));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("] no recording: /nowhere/r.dmdrec: No such file or directory"), "{said}");
+}
+
+/// A destructor of thread-specific data runs after the engine's own, and all that it does belongs to its thread.
+#[test]
+fn a_thread_s_last_events_are_its_own() {
+    const BLOCKS: usize = 20_000;
+    const THREADS: usize = 100;
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "key_ends");
+    let options = format!("{EXACT} --record=r.dmdrec --dump-at-exit --output=d.json");
+    let arguments = [BLOCKS.to_string(), THREADS.to_string()];
+    succeed(preloaded(&program, &options).args(&arguments).current_dir(folder.path()));
+    let recording = Recording::read(folder.path().join("r.dmdrec"));
+    let state = agrees(&recording, &folder.path().join("d.json"));
+    assert!(!state.blocks.values().any(|block| block.requested == 48));
+    let of_threads: Vec<_> = recording.events.iter().filter(|(thread, _)| **thread != 0).collect();
+    // The main thread, the one with the blocks, and the others.
+    assert_eq!(of_threads.len(), THREADS + 2);
+    let most = of_threads.iter().map(|(_, events)| events.len()).max().unwrap();
+    assert!((2 * BLOCKS..2 * BLOCKS + 20).contains(&most), "{most}");
+    // Each of the others in 4 rounds.
+    let events = 2 * (1 + 4 * 19);
+    let whole = of_threads.iter().filter(|(_, of)| (events..events + 20).contains(&of.len())).count();
+    assert_eq!(whole, THREADS);
 }
 
 /// Handlers that interrupt the engine, and threads that fork.

@@ -5,11 +5,11 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::mpsc;
+use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -98,21 +98,40 @@ fn known(number: usize) -> Blocks {
     (0..number).map(|_| black_box(vec![1; 100])).collect()
 }
 
-/// A thread frees blocks after the engine has taken its state back: nobody can hand over so many events in time.
-fn end_with_many_frees() {
-    extern "C" fn drop_blocks(blocks: *mut libc::c_void) {
-        // SAFETY: the pointer below, whose thread ends once.
-        drop(unsafe { Box::from_raw(blocks.cast::<Blocks>()) });
+/// The blocks that [`free_all`] frees.
+static TO_FREE: OnceLock<Vec<usize>> = OnceLock::new();
+
+extern "C" fn free_all() {
+    for block in TO_FREE.get().into_iter().flatten() {
+        // SAFETY: a block of `malloc`, which nobody else frees.
+        unsafe { libc::free(std::ptr::with_exposed_provenance_mut(*block)) };
     }
-    let ending = thread::spawn(|| {
-        let blocks = Box::into_raw(Box::new(known(200_000)));
-        let mut key = 0;
-        // SAFETY: `key` is a place for a key, which is newer than the engine's, so that its destructor runs later.
-        unsafe { libc::pthread_key_create(&raw mut key, Some(drop_blocks)) };
-        // SAFETY: the key made above.
-        unsafe { libc::pthread_setspecific(key, blocks.cast()) };
-    });
-    ending.join().expect("no panic");
+}
+
+/// Frees blocks on a stack of one page, which has no room for the engine: nobody can hand over so many events in time.
+fn free_without_room() {
+    const PAGE: usize = 4096;
+    // SAFETY: `malloc` has no precondition.
+    TO_FREE.get_or_init(|| (0..200_000).map(|_| unsafe { libc::malloc(100) }.expose_provenance()).collect());
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: fresh pages: a stack, and one without access below it.
+    let pages = unsafe { libc::mmap(std::ptr::null_mut(), 2 * PAGE, access, kind, -1, 0) }.cast::<u8>();
+    // SAFETY: the first of the pages.
+    assert_eq!(unsafe { libc::mprotect(pages.cast(), PAGE, libc::PROT_NONE) }, 0);
+    let (mut here, mut there) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    // SAFETY: a place for a context.
+    unsafe { libc::getcontext(there.as_mut_ptr()) };
+    // SAFETY: `getcontext` has filled it.
+    let there: &mut libc::ucontext_t = unsafe { there.assume_init_mut() };
+    // SAFETY: the second page.
+    there.uc_stack.ss_sp = unsafe { pages.add(PAGE) }.cast();
+    there.uc_stack.ss_size = PAGE;
+    there.uc_link = here.as_mut_ptr();
+    // SAFETY: the context has a stack, and where to go on.
+    unsafe { libc::makecontext(there, free_all, 0) };
+    // SAFETY: a place for this context, and one with a function.
+    unsafe { libc::swapcontext(here.as_mut_ptr(), there) };
 }
 
 /// Leaves a value alive to the end.
@@ -160,7 +179,7 @@ fn main() {
             keep(more);
         }
         "lost" => {
-            end_with_many_frees();
+            free_without_room();
             // SAFETY: the child allocates and ends, and there is one thread.
             let child = unsafe { libc::fork() };
             if child != 0 {
