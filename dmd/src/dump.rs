@@ -14,7 +14,6 @@ mod json;
 pub(crate) mod modules;
 pub(crate) mod sizes;
 
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -40,33 +39,36 @@ use modules::Modules;
 /// Writes a dump, gzipped if the name ends in `.gz`.
 pub(crate) fn write(output: &Output, number: usize) -> io::Result<()> {
     let _inside = Inside::deeper();
-    let (path, file) = match file::open(output) {
-        (path, Ok(file)) => (path, file),
-        (path, Err(error)) => {
+    let mut file = match file::open(output) {
+        Ok(file) => file,
+        Err((path, error)) => {
             log::say(format_args!("can't create {}: {error}", path.display()));
             return Err(error);
         }
     };
+    let path = file.path.clone();
     log::mention(format_args!("opened {} for writing", path.display()));
     log::mention(format_args!("Dump {number} {{"));
     let written = if path.as_os_str().as_encoded_bytes().ends_with(b".gz") {
-        let mut zip = GzEncoder::new(file, Compression::fast());
-        Dump::new(&mut zip).and_then(Dump::write).and_then(|()| zip.finish()).and_then(sync)
+        let mut zip = GzEncoder::new(file.file(), Compression::fast());
+        Dump::new(&mut zip).and_then(Dump::write).and_then(|()| zip.finish().map(drop))
     } else {
-        Dump::new(&file).and_then(Dump::write)
+        Dump::new(file.file()).and_then(Dump::write)
     };
-    if let Err(error) = &written {
-        log::say(format_args!("  can't write {}: {error}", path.display()));
-        // Half of a dump is useless, and the disk may be full.
-        if fs::metadata(&path).is_ok_and(|about| about.is_file()) {
-            let _ = fs::remove_file(&path);
+    // Half of a dump is useless, and the disk may be full: without its name, the file goes away.
+    let written = written.and_then(|()| file.finish());
+    match &written {
+        Ok(name) if *name != path => {
+            log::mention(format_args!("  another file has its name: {}", name.display()));
         }
+        Ok(_) => {}
+        Err(error) => log::say(format_args!("  can't write {}: {error}", path.display())),
     }
     if ENGINE.setup().options.show_dump_stats {
         sizes::say_all();
     }
     log::mention(format_args!("}}"));
-    written
+    written.map(drop)
 }
 
 /// Readers would take half of a dump for a whole one. The error has the system's number, which C functions return.
@@ -77,10 +79,6 @@ fn no_memory() -> io::Error {
 /// Seconds with three digits.
 fn in_milliseconds(seconds: f64) -> f64 {
     (seconds * 1e3).round() / 1e3
-}
-
-fn sync(_: File) -> io::Result<()> {
-    Ok(())
 }
 
 /// A frame that was written, with the place of its module in the list.

@@ -66,7 +66,6 @@
 #![deny(unsafe_code)]
 
 mod arrays;
-mod atomic_write;
 pub mod census;
 pub mod dominators;
 pub mod export;

@@ -1,7 +1,6 @@
 //! `about-memory dmd`.
 
 use std::env;
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,7 @@ use dmd::analyze::{self, Analysis, AnalyzeOptions, ClampStats, Dump, Filter, Sug
 
 use super::Failure;
 use super::dump_limits::{self, DumpLimits};
+use super::new_file;
 use super::program_view::{ProgramView, on_terminal};
 use super::recorded::When;
 use super::spelling::frames;
@@ -308,11 +308,8 @@ impl Dmd {
                 write(&mut out).and_then(|()| out.flush()).map_err(Failure::Output)
             }
             Some(path) => {
-                let written = File::create(path).and_then(|file| {
-                    let mut out = io::BufWriter::with_capacity(1 << 16, file);
-                    write(&mut out).and_then(|()| out.flush())
-                });
-                written.map_err(|error| {
+                // Stacks and sizes of a program are as private as the dump.
+                new_file::write(path, true, |out| write(out)).map_err(|error| {
                     Failure::File(path.display().to_string(), anyhow::anyhow!("cannot be written: {error}"))
                 })
             }

@@ -1,13 +1,13 @@
 //! Files of running programs: heap snapshots, and dumps of DMD.
 
-use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
+use memory_report::new_file::{self, Readers};
 use memory_reporter::live::Hello;
-use tempfile::{Builder, NamedTempFile};
 
 use super::ask;
 use super::error::LiveError;
@@ -65,20 +65,28 @@ pub(super) fn explained(socket: &Path, request: &str, error: LiveError, timeout:
 
 /// Saves a compressed answer. Its file has the name `path` once it is complete.
 pub(super) fn receive(answer: impl Read, path: &Path, timeout: Duration) -> Result<(), LiveError> {
-    let failed = |error| LiveError::Write(path.to_owned(), error);
-    let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
-    let mut incomplete = OsString::from("incomplete-");
-    incomplete.push(name);
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    // Dropping the temporary file removes it, unless the whole stream has arrived.
-    let file = Builder::new().prefix(&incomplete).tempfile_in(folder).map_err(failed)?;
-    let mut copy = Copy { answer, file, written: Ok(()) };
-    // The decoder fails if the stream ends too early.
-    let whole = io::copy(&mut MultiGzDecoder::new(&mut copy), &mut io::sink());
-    match (copy.written, whole) {
-        (Err(error), _) => Err(failed(error)),
-        (Ok(()), Err(error)) => Err(LiveError::of(error, timeout)),
-        (Ok(()), Ok(_)) => copy.file.persist(path).map(drop).map_err(|error| failed(error.error)),
+    let received = new_file::write(path, Readers::User, |file| {
+        let mut copy = Copy { answer, file, written: Ok(()) };
+        // The decoder fails if the stream ends too early.
+        let whole = io::copy(&mut MultiGzDecoder::new(&mut copy), &mut io::sink());
+        copy.written?;
+        whole.map(drop).map_err(|error| NotReceived::Answer(LiveError::of(error, timeout)))
+    });
+    received.map_err(|error| match error {
+        NotReceived::Answer(error) => error,
+        NotReceived::File(error) => LiveError::Write(path.to_owned(), error),
+    })
+}
+
+/// Why there is no file.
+enum NotReceived {
+    Answer(LiveError),
+    File(io::Error),
+}
+
+impl From<io::Error> for NotReceived {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
     }
 }
 
@@ -96,13 +104,13 @@ fn not_offered(request: &str) -> LiveError {
 }
 
 /// Writes to the file what the decoder reads.
-struct Copy<R> {
+struct Copy<'f, R> {
     answer: R,
-    file: NamedTempFile,
+    file: &'f mut File,
     written: io::Result<()>,
 }
 
-impl<R: Read> Read for Copy<R> {
+impl<R: Read> Read for Copy<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let bytes = self.answer.read(buffer)?;
         self.written = self.file.write_all(&buffer[..bytes]);

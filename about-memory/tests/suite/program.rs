@@ -284,3 +284,23 @@ fn every_command_s_help_has_examples() {
         assert!(help.contains("Examples:\n  "), "{command}");
     }
 }
+
+/// A process that is killed leaves such a file.
+#[test]
+fn an_incomplete_file_is_said_to_be_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, why) in [
+        ("incomplete-12.json", " (the process that wrote it was ended before the file was whole)"),
+        ("a.json", ""),
+    ] {
+        let path = folder.path().join(name);
+        fs::write(&path, "{\"version\": 5").unwrap();
+        let output = about_memory(&["dmd", path.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(
+            stderr(&output).ends_with(&format!("truncated after 13 bytes{why}\n")),
+            "{}",
+            stderr(&output)
+        );
+    }
+}

@@ -8,6 +8,9 @@
 //! the process sends the signal again a tenth of a millisecond later. No thread waits for signals: programs without
 //! threads stay without. A program that replaces itself by another within that time (`execve`) loses the signal: the
 //! timer ends with it.
+//!
+//! A process that ends by itself writes its dump after all code of the program. These signals then end it at once
+//! ([`while_the_process_ends`]), unless the program ignores them.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -16,6 +19,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
 use crate::boundary::dumping;
+use crate::dump::file;
 use crate::engine::ENGINE;
 use crate::options::Run;
 use crate::system::errno::keeping_errno;
@@ -35,6 +39,13 @@ static DUE: AtomicU64 = AtomicU64::new(0);
 /// The process that these statics are about. A child of `vfork` shares them with its parent, and a child of `fork` has
 /// a copy, but neither has the timer.
 static OWNER: AtomicU32 = AtomicU32::new(0);
+
+/// When the process began to end by itself, as in [`BEGUN`]; 0 if it has not, or when all is written.
+static ENDING_SINCE: AtomicU64 = AtomicU64::new(0);
+/// The process that does so.
+static ENDING_PROCESS: AtomicU32 = AtomicU32::new(0);
+/// The program took these signals itself, so one of them may be why the process ends.
+static WAS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// One request to end may come as two signals: `timeout` sends one to the process and one to its group.
 const ONE_REQUEST: Duration = Duration::from_millis(250);
@@ -107,8 +118,60 @@ impl Hidden {
     }
 }
 
+/// Writes what a process that ends by itself leaves. A signal that asks it to end does not wait for that.
+pub(crate) fn while_the_process_ends(write: impl FnOnce()) {
+    let options = ENGINE.setup().options;
+    let writes = options.dump_at_exit || options.record.is_some();
+    if !ENGINE.records() || !writes || confined::is_confined() || WRITING.load(Ordering::Relaxed) {
+        return write();
+    }
+    ENDING_PROCESS.store(std::process::id(), Ordering::Relaxed);
+    let before = ENDING.map(|signal| {
+        let mut found = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: `found` is a place for the action, and a null pointer for the new one changes nothing.
+        let failed = unsafe { libc::sigaction(signal, null(), found.as_mut_ptr()) } != 0;
+        // SAFETY: all zeros are valid, and `sigaction` leaves them or fills the action.
+        let found = unsafe { found.assume_init() };
+        if failed || found.sa_sigaction == libc::SIG_IGN {
+            return None;
+        }
+        if found.sa_sigaction != libc::SIG_DFL || signals::is_blocked(signal) {
+            WAS_TAKEN.store(true, Ordering::Relaxed);
+        }
+        Some(found)
+    });
+    ENDING_SINCE.store(now(), Ordering::Relaxed);
+    let action = action();
+    for (signal, _) in ENDING.iter().zip(&before).filter(|(_, before)| before.is_some()) {
+        // SAFETY: an action for one of the signals that it is for.
+        unsafe { libc::sigaction(*signal, &raw const action, null_mut()) };
+    }
+    signals::leave_ending_open();
+    write();
+    ENDING_SINCE.store(0, Ordering::Relaxed);
+    for (signal, before) in ENDING.iter().zip(&before) {
+        if let Some(before) = before {
+            // SAFETY: the action from before.
+            unsafe { libc::sigaction(*signal, before, null_mut()) };
+        }
+    }
+}
+
+/// Ends the process without the dump that it was writing.
+fn end_without_dump(signal: c_int) -> ! {
+    file::remove_unfinished();
+    signals::end_by(signal)
+}
+
 extern "C" fn handle(signal: c_int) {
     keeping_errno(|| {
+        let ending_since = ENDING_SINCE.load(Ordering::Relaxed);
+        if ending_since != 0 && ENDING_PROCESS.load(Ordering::Relaxed) == std::process::id() {
+            if WAS_TAKEN.load(Ordering::Relaxed) && since(ending_since, now()) < ONE_REQUEST {
+                return;
+            }
+            end_without_dump(signal);
+        }
         if confined::is_confined() || !is_owner() {
             signals::end_by(signal);
         }
@@ -118,13 +181,13 @@ extern "C" fn handle(signal: c_int) {
             DUE.store(0, Ordering::Relaxed);
             if WRITING.load(Ordering::Relaxed) {
                 log::say_anyway(format_args!("no dump: it takes longer than {} s", LONGEST_DUMP.as_secs()));
-                signals::end_by(signal);
+                end_without_dump(signal);
             }
         } else {
             match BEGUN.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {}
                 Err(first) if since(first, now) < ONE_REQUEST => return,
-                Err(_) => signals::end_by(signal),
+                Err(_) => end_without_dump(signal),
             }
         }
         if slot().guard.is_set() || stack::is_interrupted_here() {

@@ -4,6 +4,8 @@ use core::ffi::{c_char, c_int, c_void};
 use std::io;
 use std::path::Path;
 
+#[cfg(engine = "native")]
+use crate::boundary::ending;
 use crate::boundary::{dumping, recorder};
 use crate::error::DumpError;
 use crate::system::error_numbers;
@@ -172,5 +174,8 @@ struct ForC {
 /// Runs at the end of the process.
 pub(crate) extern "C" fn process_ends() {
     core::hint::black_box(&FOR_C);
+    #[cfg(engine = "native")]
+    ending::while_the_process_ends(dumping::process_ends);
+    #[cfg(engine = "portable")]
     dumping::process_ends();
 }

@@ -2,62 +2,116 @@
 
 #[cfg(target_os = "linux")]
 mod of_recording;
+#[cfg(unix)]
+mod unfinished;
+#[cfg(windows)]
+#[path = "file/unfinished_windows.rs"]
+mod unfinished;
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+
+use memory_report::new_file::{Destination, NewFile, Readers};
 
 use crate::system::process::{Numbered, Output};
 #[cfg(target_os = "linux")]
 pub(crate) use of_recording::{open_again, open_recording, open_requested};
+use unfinished::Unfinished;
+#[cfg(target_os = "linux")]
+pub(crate) use unfinished::remove as remove_unfinished;
 
 /// Most names for processes with the same number: further ones overwrite each other's dumps.
 const MOST_OF_A_NUMBER: u32 = 10_000;
 
-/// Opens the file for writing, and returns its name.
-pub(super) fn open(output: &Output) -> (PathBuf, io::Result<File>) {
+/// The file of a dump, which has its name when it is whole. Only this user may read it, since it contains memory of the
+/// program.
+pub(super) struct DumpFile<'o> {
+    pub(super) path: PathBuf,
+    target: Target<'o>,
+}
+
+enum Target<'o> {
+    /// A pipe, a device or the like.
+    Stream(File),
+    /// The dump replaces a file of this name.
+    Named(Unfinished),
+    /// The dump gets this one of the names, or the next that no file has.
+    Numbered { file: Unfinished, names: &'o Numbered, which: u32 },
+}
+
+/// Opens the file for writing. The error comes with the name.
+pub(super) fn open(output: &Output) -> Result<DumpFile<'_>, (PathBuf, io::Error)> {
     match output {
-        Output::At(path) => (path.clone(), open_at(path, false)),
+        Output::At(path) => open_at(path.clone()),
         Output::Numbered(names) => open_numbered(names),
     }
 }
 
-/// A process overwrites its own dumps, and never another process's.
-fn open_numbered(names: &Numbered) -> (PathBuf, io::Result<File>) {
-    if let Some(which) = names.taken() {
-        let path = names.name(which);
-        let file = open_at(&path, false);
-        return (path, file);
-    }
-    let mut which = 0;
-    loop {
-        let path = names.name(which);
-        let file = open_at(&path, which < MOST_OF_A_NUMBER);
-        match file {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => which += 1,
-            file => {
-                names.take(which);
-                return (path, file);
-            }
-        }
+fn open_at(path: PathBuf) -> Result<DumpFile<'static>, (PathBuf, io::Error)> {
+    let target = Destination::of_path(&path).and_then(|destination| match destination {
+        Destination::Stream(path) => open_stream(&path).map(Target::Stream),
+        Destination::File(path) => create(&path).map(Target::Named),
+    });
+    match target {
+        Ok(target) => Ok(DumpFile { path, target }),
+        Err(error) => Err((path, error)),
     }
 }
 
-/// Only this user may read the file, since it contains memory of the program. If nobody reads a pipe, opening it
-/// fails and does not wait.
-#[cfg(unix)]
-fn open_at(path: &Path, is_new: bool) -> io::Result<File> {
-    use std::fs::Permissions;
-    use std::os::fd::AsRawFd;
-    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).create_new(is_new).truncate(!is_new).mode(0o600);
-    let file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
-    if file.metadata()?.is_file() {
-        // A file from before may be open to others. Another user's file stays as it is.
-        let _ = file.set_permissions(Permissions::from_mode(0o600));
+/// A process overwrites its own dumps, and never another process's.
+fn open_numbered(names: &Numbered) -> Result<DumpFile<'_>, (PathBuf, io::Error)> {
+    if let Some(which) = names.taken() {
+        return open_at(names.name(which));
     }
+    let which = (0..MOST_OF_A_NUMBER).find(|which| fs::symlink_metadata(names.name(*which)).is_err());
+    let Some(which) = which else { return open_at(names.name(MOST_OF_A_NUMBER)) };
+    let path = names.name(which);
+    match create(&path) {
+        Ok(file) => Ok(DumpFile { path, target: Target::Numbered { file, names, which } }),
+        Err(error) => Err((path, error)),
+    }
+}
+
+fn create(path: &Path) -> io::Result<Unfinished> {
+    NewFile::create(path, Readers::User).map(Unfinished::new)
+}
+
+impl DumpFile<'_> {
+    pub(super) fn file(&mut self) -> &mut File {
+        match &mut self.target {
+            Target::Stream(file) => file,
+            Target::Named(file) | Target::Numbered { file, .. } => file.file(),
+        }
+    }
+
+    /// Gives the file its name. Returns the name.
+    pub(super) fn finish(mut self) -> io::Result<PathBuf> {
+        match &mut self.target {
+            Target::Stream(_) => {}
+            Target::Named(file) => file.finish()?,
+            Target::Numbered { file, names, which } => {
+                while let Err(error) = file.finish_new(&self.path) {
+                    if error.kind() != io::ErrorKind::AlreadyExists || *which >= MOST_OF_A_NUMBER {
+                        return Err(error);
+                    }
+                    *which += 1;
+                    self.path = names.name(*which);
+                }
+                names.take(*which);
+            }
+        }
+        Ok(self.path)
+    }
+}
+
+/// Opens a pipe or the like. If nobody reads a pipe, opening it fails and does not wait.
+#[cfg(unix)]
+fn open_stream(path: &Path) -> io::Result<File> {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    let file = OpenOptions::new().write(true).truncate(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     // SAFETY: `fcntl` reads flags of a descriptor that `file` keeps open.
     let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
     // SAFETY: `fcntl` sets flags of a descriptor that `file` keeps open.
@@ -65,8 +119,7 @@ fn open_at(path: &Path, is_new: bool) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file as the system does by default: its folder says who may read it.
 #[cfg(windows)]
-fn open_at(path: &Path, is_new: bool) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).create_new(is_new).truncate(!is_new).open(path)
+fn open_stream(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).truncate(true).open(path)
 }

@@ -18,6 +18,15 @@ pub(crate) fn leave_ending_open() {
     ENDING_OPEN.store(true, Ordering::Relaxed);
 }
 
+/// Whether this thread blocks a signal.
+pub(crate) fn is_blocked(signal: c_int) -> bool {
+    let mut blocked = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: a null pointer for the new set changes nothing, and `blocked` is a place for the set.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, null_mut(), blocked.as_mut_ptr()) };
+    // SAFETY: all zeros are an empty set, and `pthread_sigmask` leaves them or fills the set.
+    unsafe { libc::sigismember(blocked.as_ptr(), signal) == 1 }
+}
+
 /// Ends the process by a signal whose default action does so.
 pub(crate) fn end_by(signal: c_int) -> ! {
     // By its number: in `libdmd.so`, `sigaction` is the program's view.

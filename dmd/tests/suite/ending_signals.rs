@@ -1,6 +1,6 @@
 //! SIGTERM and SIGINT: where the program has no handler, they write the last dump and then end the process.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -104,23 +104,31 @@ fn a_program_that_ignores_them_goes_on_to() {
     assert_eq!(blocks(folder.path()), 1000, "the dump of a normal end");
 }
 
-/// Nobody reads the pipe, so the dump waits in the middle.
-#[test]
-fn a_second_signal_ends_the_process_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = c_program(folder.path(), "ended");
-    let pipe = folder.path().join("pipe");
+/// A program whose dump goes into a pipe. Nobody reads the rest, so the dump waits in the middle.
+fn start_with_pipe(folder: &Path, how: &str) -> (Child, File) {
+    let program = c_program(folder, "ended");
+    let pipe = folder.join(format!("pipe-{how}"));
     succeed(command("mkfifo").arg(&pipe));
     let options = format!("--mode=scan --quiet --dump-at-exit --output={}", pipe.display());
     // A dump into a pipe that nobody reads fails, so somebody reads it before the program starts.
-    let mut pipe = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(pipe).unwrap();
-    let child = start(preloaded(&program, &options).arg("waits"), folder.path());
-    send(&child, libc::SIGTERM);
+    let pipe = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(pipe).unwrap();
+    (start(preloaded(&program, &options).arg(how), folder), pipe)
+}
+
+fn wait_for_dump(pipe: &mut File) {
     let begun = Instant::now();
     while !matches!(pipe.read(&mut [0]), Ok(1)) {
         assert!(begun.elapsed() < Duration::from_secs(60), "the dump does not begin");
         sleep(Duration::from_millis(1));
     }
+}
+
+#[test]
+fn a_second_signal_ends_the_process_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (child, mut pipe) = start_with_pipe(folder.path(), "waits");
+    send(&child, libc::SIGTERM);
+    wait_for_dump(&mut pipe);
     // One request may be two signals at once.
     send(&child, libc::SIGINT);
     sleep(Duration::from_millis(400));
@@ -128,6 +136,66 @@ fn a_second_signal_ends_the_process_at_once() {
     send(&child, libc::SIGINT);
     assert_eq!(end_of(child).signal(), Some(libc::SIGINT));
     assert!(second.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn a_signal_ends_a_process_that_writes_its_last_dump() {
+    let folder = tempfile::tempdir().unwrap();
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        let (child, mut pipe) = start_with_pipe(folder.path(), "ends");
+        wait_for_dump(&mut pipe);
+        send(&child, signal);
+        assert_eq!(end_of(child).signal(), Some(signal));
+        std::fs::remove_file(folder.path().join("pipe-ends")).unwrap();
+    }
+    // The program ends because of the first signal, which may be two at once.
+    let (child, mut pipe) = start_with_pipe(folder.path(), "ends_later");
+    send(&child, libc::SIGTERM);
+    wait_for_dump(&mut pipe);
+    sleep(Duration::from_millis(400));
+    send(&child, libc::SIGTERM);
+    assert_eq!(end_of(child).signal(), Some(libc::SIGTERM));
+    // The program ignores them.
+    let (child, mut pipe) = start_with_pipe(folder.path(), "ends_deaf");
+    wait_for_dump(&mut pipe);
+    send(&child, libc::SIGTERM);
+    sleep(Duration::from_millis(100));
+    drop(pipe);
+    assert_eq!(end_of(child).code(), Some(7));
+}
+
+/// Names in a folder of dumps that are being written.
+fn incomplete(folder: &Path) -> Vec<String> {
+    let names =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with("incomplete-")).collect()
+}
+
+/// The dump of an earlier run stays, and what is cut off does not have its name.
+#[test]
+fn a_dump_that_is_cut_off_has_no_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "ended");
+    let dump = folder.path().join("dump.json.gz");
+    std::fs::write(&dump, "earlier").unwrap();
+    let options = "--mode=scan --quiet --dump-at-exit --output=dump.json.gz";
+    for (signal, left) in [(libc::SIGTERM, 0), (libc::SIGKILL, 1)] {
+        let child = start(preloaded(&program, options).args(["waits", "300000"]), folder.path());
+        send(&child, libc::SIGTERM);
+        let begun = Instant::now();
+        while incomplete(folder.path()).is_empty() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the dump does not begin");
+            sleep(Duration::from_millis(1));
+        }
+        // It is not to become complete meanwhile.
+        send(&child, libc::SIGSTOP);
+        sleep(Duration::from_millis(400));
+        send(&child, signal);
+        send(&child, libc::SIGCONT);
+        assert_eq!(end_of(child).signal(), Some(signal));
+        assert_eq!(std::fs::read(&dump).unwrap(), b"earlier");
+        assert_eq!(incomplete(folder.path()).len(), left, "{signal}");
+    }
 }
 
 /// Without a dump at the end there is nothing to write.

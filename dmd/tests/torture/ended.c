@@ -1,4 +1,4 @@
-// A program that SIGTERM or SIGINT ends. Usage: ended HOW. It prints `ready`.
+// A program that SIGTERM or SIGINT ends. Usage: ended HOW [BLOCKS]. It prints `ready`.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -7,6 +7,9 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+static volatile int asked;
+static void ends(int signal) { asked = 1; }
 
 static void exits(int signal) { _exit(5); }
 
@@ -31,7 +34,10 @@ int main(int count, char **arguments) {
     const char *how = arguments[1];
     static void *volatile blocks[1000];
     for (int at = 0; at < 1000; at++) blocks[at] = malloc(77);
-    if (strcmp(how, "ignores") && !(sees_default(SIGTERM) && sees_default(SIGINT))) return 3;
+    for (int at = 0, many = count > 2 ? atoi(arguments[2]) : 0; at < many; at++) *(volatile char *)malloc(200) = 1;
+    if (!strcmp(how, "ends_deaf")) signal(SIGTERM, SIG_IGN), signal(SIGINT, SIG_IGN);
+    if (!strcmp(how, "ends_later")) signal(SIGTERM, ends), signal(SIGINT, ends);
+    if (strcmp(how, "ignores") && strncmp(how, "ends_", 5) && !(sees_default(SIGTERM) && sees_default(SIGINT))) return 3;
     if (!strcmp(how, "handles")) {
         if (signal(SIGINT, exits) != SIG_DFL) return 4;
         struct sigaction action = {.sa_handler = exits}, before;
@@ -49,6 +55,11 @@ int main(int count, char **arguments) {
     puts("ready");
     fflush(stdout);
     if (!strcmp(how, "busy") || !strcmp(how, "threads")) work(NULL);
+    if (!strcmp(how, "ends") || !strcmp(how, "ends_deaf")) return 7;
+    if (!strcmp(how, "ends_later")) {
+        while (!asked) usleep(1000);
+        return 7;
+    }
     if (!strcmp(how, "ignores")) return getchar() == EOF ? 0 : 6;
     // As Rust's standard library waits: by the C library's function for system calls.
     if (!strcmp(how, "parks")) for (int word = 0;;) syscall(SYS_futex, &word, 0, 0, NULL);

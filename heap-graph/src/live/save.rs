@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use memory_report::Skipped;
+use memory_report::new_file::{self, Readers};
 use memory_reporter::MallocSizeOfOps;
 
 use super::options::LiveOptions;
@@ -11,7 +12,6 @@ use super::reading::Live;
 use super::roots::{Purpose, Roots};
 use super::stream::Stream;
 use super::{HeapGraph, now};
-use crate::atomic_write::atomic_write;
 use crate::snapshot::WriteOptions;
 
 /// What a saved snapshot contains.
@@ -51,7 +51,7 @@ impl HeapGraph {
         write: &WriteOptions,
         add_roots: impl Fn(&mut Roots<'_>),
     ) -> io::Result<SavedSnapshot> {
-        atomic_write(path.as_ref(), |file| {
+        new_file::write(path.as_ref(), Readers::User, |file| {
             let mut file = BufWriter::new(file);
             let saved = Self::stream(&mut file, options, write, add_roots)?;
             file.into_inner().map_err(io::IntoInnerError::into_error)?;

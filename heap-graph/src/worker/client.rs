@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use hashbrown::HashMap;
+use memory_report::new_file::{self, Readers};
 use memory_reporter::__private::contain;
 
 use super::import::import;
 use super::{Answer, HeapAnalysesWorker, SnapshotState, SnapshotSummary, Watched, WorkerError};
-use crate::atomic_write::atomic_write;
 use crate::census::{Breakdown, CensusDifference, CensusReport, CensusTree, TreeOptions};
 use crate::dominators::{DominatorTreeNode, FetchOptions, FetchedChildren};
 use crate::graph::{Graph, NodeId};
@@ -310,7 +310,7 @@ fn answered<T>(progress: &Progress, request: impl FnOnce() -> Answer<T>) -> Answ
 }
 
 fn save(path: &Path, add_roots: impl Fn(&mut Roots<'_>), progress: &Progress) -> Answer<SavedSnapshot> {
-    let saved = atomic_write(path, |file| {
+    let saved = new_file::write(path, Readers::User, |file| {
         let mut file = BufWriter::new(Watched { file, progress: progress.clone() });
         let saved = HeapGraph::stream(&mut file, LiveOptions::new(), &WriteOptions::new(), add_roots)?;
         file.flush()?;

@@ -4,8 +4,9 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::Path;
 
+use memory_report::new_file::{self, Readers};
+
 use super::{Answer, Watched, WorkerError};
-use crate::atomic_write::atomic_write;
 use crate::progress::Progress;
 use crate::snapshot::open;
 
@@ -18,7 +19,7 @@ pub(super) fn import(from: &Path, to: &Path, progress: &Progress) -> Answer<()> 
     }
     progress.expect(length);
     let mut file = Watched { file, progress: progress.clone() };
-    let copied = atomic_write(to, |copy| io::copy(&mut file, copy));
+    let copied = new_file::write(to, Readers::User, |copy| io::copy(&mut file, copy));
     copied.map(drop).map_err(|error| match progress.is_cancelled() {
         true => WorkerError::Cancelled,
         false => WorkerError::Save(error),

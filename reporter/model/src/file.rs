@@ -7,7 +7,6 @@
 
 mod name_patterns;
 mod parse;
-mod private;
 mod report;
 mod warning;
 mod write;
@@ -17,6 +16,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use crate::error::ReadError;
+use crate::new_file::{self, Readers};
 use crate::reader::Source;
 use crate::report_set::ReportSet;
 
@@ -110,12 +110,13 @@ pub fn write(path: impl AsRef<Path>, set: &ReportSet) -> io::Result<()> {
         let lacks = "the feature `gzip` of memory-report is missing";
         return Err(io::Error::new(io::ErrorKind::Unsupported, lacks));
     }
-    let file = private::create_or_replace(path)?;
-    #[cfg(feature = "gzip")]
-    if is_compressed {
-        return write_compressed(file, set, COMPRESSION);
-    }
-    write_to(file, set)
+    new_file::write(path, Readers::User, |file| {
+        #[cfg(feature = "gzip")]
+        if is_compressed {
+            return write_compressed(file, set, COMPRESSION);
+        }
+        write_to(file, set)
+    })
 }
 
 /// The level of compression of files.

@@ -142,6 +142,8 @@ fn what_is_saved_of_processes_is_for_this_user_only() {
         fs::write(herd.path().join(name), "for all").unwrap();
         fs::set_permissions(herd.path().join(name), fs::Permissions::from_mode(0o644)).unwrap();
     }
+    // Whoever may read the old files sees nothing of the new ones.
+    let mut old = ["old.json", "old.fxsnapshot"].map(|name| fs::File::open(herd.path().join(name)).unwrap());
     for name in ["new.json", "old.json"] {
         herd.shown(&["save", &heap, name]);
         assert_eq!(mode(herd.path().join(name)), 0o600, "{name}");
@@ -149,6 +151,11 @@ fn what_is_saved_of_processes_is_for_this_user_only() {
     for name in ["new.fxsnapshot", "old.fxsnapshot"] {
         herd.shown(&["snapshot", "save", &heap, name]);
         assert_eq!(mode(herd.path().join(name)), 0o600, "{name}");
+    }
+    for old in &mut old {
+        let mut seen = String::new();
+        std::io::Read::read_to_string(old, &mut seen).unwrap();
+        assert_eq!(seen, "for all");
     }
     herd.shown(&["save", "--all", "out"]);
     let folder = herd.path().join("out/about-memory-1");

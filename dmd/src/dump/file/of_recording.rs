@@ -1,14 +1,15 @@
 //! The files of recordings, which a process keeps open until it ends.
 
-use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Seek};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use memory_report::dmd::recording::{About, Chunks};
+use memory_report::new_file::{Destination, NewFile, Readers};
 
-use super::{MOST_OF_A_NUMBER, open_at};
+use super::{MOST_OF_A_NUMBER, open_stream};
 use crate::system::process::RecordingNames;
 
 /// Opens a new file for a recording, and returns its name. The file of another process that runs, of an earlier program
@@ -22,7 +23,7 @@ pub(crate) fn open_recording(names: &RecordingNames) -> (PathBuf, io::Result<Fil
     }
     for which in 0.. {
         let path = names.numbered.name(which);
-        let file = open_at(&path, which < MOST_OF_A_NUMBER);
+        let file = if which < MOST_OF_A_NUMBER { create_new(&path) } else { open_plain(&path, false) };
         if !matches!(&file, Err(error) if error.kind() == io::ErrorKind::AlreadyExists) {
             return (path, file.map(out_of_the_way));
         }
@@ -40,25 +41,47 @@ pub(crate) fn open_requested(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Opens a file that nobody else writes, and empties it. With `keeps`, a recording of this process stays as it is.
+/// Creates a file in the place of one that nobody else writes. With `keeps`, a recording of this process stays as it is.
 fn open_plain(path: &Path, keeps: bool) -> io::Result<File> {
-    match open_at(path, true) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        new => return new.inspect(|file| _ = lock(file)),
+    let path = &match Destination::of_path(path)? {
+        Destination::Stream(path) => return open_stream(&path),
+        Destination::File(path) => path,
+    };
+    const TRIES: usize = 100;
+    for _ in 0..TRIES {
+        match create_new(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            new => return new.inspect(|file| _ = lock(file)),
+        }
+        let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+        let there = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
+        if let Ok(there) = &there {
+            if !lock(there) || (keeps && is_of_this_process(there)) {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            // Another process may have put its recording in the place before this one had the lock.
+            if !is_at(there, path) {
+                continue;
+            }
+        }
+        // What another user wrote, or may read, is not written into. The lock of the file that was there keeps other
+        // processes away until the new one has its name and a lock.
+        let mut new = NewFile::create(path, Readers::User)?;
+        lock(new.file());
+        new.finish()?;
+        return new.file().try_clone();
     }
-    let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path);
-    // A pipe cannot be read and written.
-    let Ok(file) = file else { return open_at(path, false) };
-    if !file.metadata()?.is_file() {
-        return open_at(path, false);
-    }
-    if !lock(&file) || (keeps && is_of_this_process(&file)) {
-        return Err(io::ErrorKind::AlreadyExists.into());
-    }
-    file.set_len(0)?;
-    let _ = file.set_permissions(Permissions::from_mode(0o600));
-    (&file).rewind()?;
-    Ok(file)
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Whether the path is that of this file.
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |about: Metadata| (about.dev(), about.ino());
+    file.metadata().map(identity).ok() == fs::symlink_metadata(path).map(identity).ok()
 }
 
 /// Takes the file for this process, until it closes it. False if another process has it.

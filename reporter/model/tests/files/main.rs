@@ -5,6 +5,7 @@
 mod diff;
 mod gzip;
 mod name_patterns;
+mod new_files;
 mod reading;
 #[cfg(feature = "recording")]
 mod recording;

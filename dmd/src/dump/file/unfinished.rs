@@ -1,0 +1,67 @@
+//! The file of a dump that is being written. A signal handler that ends the process removes it, without the writer's help.
+
+use core::ffi::c_char;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use memory_report::new_file::NewFile;
+
+/// The name of the file; null if none is written. Whoever takes it owns the text.
+static NAME: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
+/// The process that writes it: the child of a fork has a copy of the name.
+static WRITER: AtomicU32 = AtomicU32::new(0);
+
+/// Of two dumps at one time, a handler only removes the second.
+pub(super) struct Unfinished(NewFile);
+
+impl Unfinished {
+    pub(super) fn new(file: NewFile) -> Self {
+        let name = CString::new(file.incomplete().as_os_str().as_bytes()).map(CString::into_raw);
+        WRITER.store(std::process::id(), Ordering::Relaxed);
+        forget(NAME.swap(name.unwrap_or(null_mut()), Ordering::AcqRel));
+        Self(file)
+    }
+
+    pub(super) fn file(&mut self) -> &mut File {
+        self.0.file()
+    }
+
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        self.0.finish()
+    }
+
+    pub(super) fn finish_new(&mut self, path: &Path) -> io::Result<()> {
+        self.0.finish_new(path)
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        forget(NAME.swap(null_mut(), Ordering::AcqRel));
+    }
+}
+
+fn forget(name: *mut c_char) {
+    if !name.is_null() {
+        // SAFETY: a text of `CString::into_raw`, which the exchange gave to this thread only.
+        drop(unsafe { CString::from_raw(name) });
+    }
+}
+
+/// Removes the file, since the process ends. A signal handler may call this.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "no handler ends the process"))]
+pub(crate) fn remove() {
+    if WRITER.load(Ordering::Relaxed) != std::process::id() {
+        return;
+    }
+    let name = NAME.swap(null_mut(), Ordering::AcqRel);
+    if !name.is_null() {
+        // SAFETY: a text that ends in 0, which the exchange gave to this thread only, and which nobody frees.
+        unsafe { libc::unlink(name) };
+    }
+}

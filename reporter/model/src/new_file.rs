@@ -1,0 +1,244 @@
+//! Files that have their name once they are whole.
+//!
+//! A [`NewFile`] has a name of its own in the folder of its place until then: [`INCOMPLETE`] and random digits. It is
+//! opened exclusively, so it is neither a file nor a link that another user has put there, and nobody who made a file of
+//! the final name beforehand can read what is written. A process that is killed leaves the incomplete file, and
+//! what had the final name before.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The first characters of the name of a file that is not whole.
+pub const INCOMPLETE: &str = "incomplete-";
+
+/// Who may read a new file, where files have modes. Elsewhere its folder decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// This user only.
+    User,
+    /// All whom the process's umask allows.
+    Umask,
+}
+
+/// A file that has a name of its own until it is whole. Drop removes it before that.
+#[derive(Debug)]
+pub struct NewFile {
+    file: File,
+    /// `None` once the file has its name.
+    incomplete: Option<PathBuf>,
+    path: PathBuf,
+}
+
+impl NewFile {
+    /// Creates a file that is to have this name. The name may be that of a file or a link, which stays until
+    /// [`finish`](Self::finish).
+    ///
+    /// # Errors
+    ///
+    /// If the path has no file name, or the file cannot be created.
+    pub fn create(path: &Path, readers: Readers) -> io::Result<Self> {
+        const TRIES: usize = 100;
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
+        let ending =
+            name.find('.').filter(|dot| *dot > 0 && name.len() - dot < 32).map_or("", |dot| &name[dot..]);
+        let mut tries = 0;
+        loop {
+            let (high, low) = (unusual(), unusual());
+            let incomplete = path.with_file_name(format!("{INCOMPLETE}{high:016x}{low:016x}{ending}"));
+            match create_exclusively(&incomplete, readers) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < TRIES => tries += 1,
+                created => {
+                    return created.map(|file| Self {
+                        file,
+                        incomplete: Some(incomplete),
+                        path: path.to_owned(),
+                    });
+                }
+            }
+        }
+    }
+
+    /// The file, for writing.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// The name that the file has now.
+    pub fn incomplete(&self) -> &Path {
+        self.incomplete.as_deref().unwrap_or(&self.path)
+    }
+
+    /// Gives the file its name. It replaces a file or a link of this name.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be renamed: in a sticky folder such as `/tmp`, the file of another user stays.
+    pub fn finish(&mut self) -> io::Result<()> {
+        if let Some(incomplete) = &self.incomplete {
+            fs::rename(incomplete, &self.path)?;
+            self.incomplete = None;
+        }
+        Ok(())
+    }
+
+    /// Gives the file this name in its folder, unless a file has it.
+    ///
+    /// # Errors
+    ///
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists), and the caller may try another name; or the file cannot be renamed.
+    pub fn finish_new(&mut self, path: &Path) -> io::Result<()> {
+        let Some(incomplete) = &self.incomplete else { return Ok(()) };
+        match fs::hard_link(incomplete, path) {
+            Ok(()) => {
+                // It only has one name too many.
+                let _ = fs::remove_file(incomplete);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+            // Not all file systems have links.
+            Err(_) => {
+                create_exclusively(path, Readers::User)?;
+                fs::rename(incomplete, path)?;
+            }
+        }
+        self.incomplete = None;
+        Ok(())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some(incomplete) = &self.incomplete {
+            // The caller already knows what failed.
+            let _ = fs::remove_file(incomplete);
+        }
+    }
+}
+
+/// Where writing to a path leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// A file, which may be there already, or a link that is to be replaced.
+    File(PathBuf),
+    /// A pipe, a device or an open file of a process, which is written directly.
+    Stream(PathBuf),
+}
+
+impl Destination {
+    /// Follows links, except those of other users in a folder where everybody makes files.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many links, or if another user has made a pipe or a device in such a folder: what is written is not
+    /// for them.
+    pub fn of_path(path: &Path) -> io::Result<Self> {
+        const MOST_LINKS: usize = 40;
+        let mut path = path.to_owned();
+        for _ in 0..MOST_LINKS {
+            let Ok(about) = fs::symlink_metadata(&path) else { return Ok(Self::File(path)) };
+            if about.is_file() || about.is_dir() {
+                return Ok(Self::File(path));
+            }
+            if is_process_s(&path) {
+                return Ok(Self::Stream(path));
+            }
+            let others = is_of_others(&path, &about);
+            match (about.is_symlink(), others) {
+                (true, true) => return Ok(Self::File(path)),
+                (true, false) => path = folder_of(&path).join(fs::read_link(&path)?),
+                (false, true) => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::PermissionDenied,
+                        "it belongs to another user",
+                    ));
+                }
+                (false, false) => return Ok(Self::Stream(path)),
+            }
+        }
+        Err(io::Error::other("too many links"))
+    }
+}
+
+/// Calls `write` with a new file, and gives it its name once `write` is done. An error or a panic of `write` removes the
+/// file. A pipe, a device or the like is written directly.
+///
+/// # Errors
+///
+/// The error of `write`, or of creating or renaming the file.
+pub fn write<T, E: From<io::Error>>(
+    path: &Path,
+    readers: Readers,
+    write: impl FnOnce(&mut File) -> Result<T, E>,
+) -> Result<T, E> {
+    match Destination::of_path(path)? {
+        Destination::Stream(path) => write(&mut OpenOptions::new().write(true).truncate(true).open(path)?),
+        Destination::File(path) => {
+            let mut new = NewFile::create(&path, readers)?;
+            let written = write(new.file())?;
+            new.finish()?;
+            Ok(written)
+        }
+    }
+}
+
+/// Whether the path is below `/proc`, where a process has its open files: `/dev/stdout` leads there.
+fn is_process_s(path: &Path) -> bool {
+    cfg!(unix) && fs::canonicalize(folder_of(path)).is_ok_and(|folder| folder.starts_with("/proc"))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
+
+/// Whether another user has made this where everybody may make files, but only replace their own.
+#[cfg(unix)]
+fn is_of_others(path: &Path, about: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    const STICKY_AND_OPEN: u32 = 0o1002;
+    let Ok(folder) = fs::metadata(folder_of(path)) else { return false };
+    if folder.mode() & STICKY_AND_OPEN != STICKY_AND_OPEN || about.uid() == folder.uid() {
+        return false;
+    }
+    // A file of this user says who that is.
+    let own = NewFile::create(path, Readers::User).and_then(|new| new.file.metadata());
+    own.is_ok_and(|own| own.uid() != about.uid())
+}
+
+#[cfg(not(unix))]
+fn is_of_others(_: &Path, _: &Metadata) -> bool {
+    false
+}
+
+#[cfg_attr(not(unix), allow(unused_variables, reason = "files have no mode"))]
+fn create_exclusively(path: &Path, readers: Readers) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        let mode = match readers {
+            Readers::User => 0o600,
+            Readers::Umask => 0o666,
+        };
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    }
+    options.open(path)
+}
+
+/// A number that no other process is likely to draw. Nothing depends on that: a name that exists is not taken. DMD's
+/// engine comes here inside an allocation, so it is not from a source that has a state for each thread.
+fn unusual() -> u64 {
+    static DRAWN: AtomicU64 = AtomicU64::new(0);
+    let drawn = DRAWN.fetch_add(1, Ordering::Relaxed);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
+    // Where the stack is differs from process to process.
+    let place = core::ptr::from_ref(&drawn).addr() as u64;
+    let mut bits = now ^ place.rotate_left(32) ^ u64::from(std::process::id()) << 40;
+    bits = bits.wrapping_add(drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    // The last steps of Vigna's SplitMix64.
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
+}
