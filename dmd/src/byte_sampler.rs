@@ -33,10 +33,10 @@ impl ByteSampler {
         true
     }
 
-    /// The sampler of the nth thread, without a mean distance.
+    /// The sampler of the nth thread of a process with this seed, without a mean distance.
     #[cfg_attr(not(engine = "native"), allow(dead_code, reason = "nothing is sampled elsewhere"))]
-    pub(crate) fn of_thread(n: usize) -> Self {
-        Self::new((n as u64 + 1).wrapping_mul(0xD1B5_4A32_D192_ED03), 1)
+    pub(crate) fn of_thread(seed: u64, n: usize) -> Self {
+        Self::new(seed.wrapping_add((n as u64 + 1).wrapping_mul(0xD1B5_4A32_D192_ED03)), 1)
     }
 
     /// Draws the number of the next chosen byte, from 1, at a mean distance.

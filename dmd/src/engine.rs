@@ -195,7 +195,7 @@ impl Engine {
         keeping_errno(|| {
             self.set(setup);
             clock::start();
-            thread::start(|pending| ENGINE.peak().add_pending(ENGINE.tree(), pending));
+            thread::start(|pending| ENGINE.peak().add_pending(ENGINE.tree(), pending), setup.options.seed);
             self.peak().start();
             observers::register(Place::Logs, &LOGS);
             internal_alloc::reserve();
@@ -208,6 +208,7 @@ impl Engine {
 
     fn set(&self, mut setup: Setup) {
         // A dump names the options that are in force.
+        setup.options.sample_nothing_in_tests();
         if setup.options.wait_for_track {
             (setup.options.mode, setup.options.sample_bytes) = (Mode::Live, None);
             setup.options.record = None;
@@ -256,7 +257,7 @@ impl Engine {
         }
         thread::with_state(|state| {
             state.sampler = Sampler::new();
-            state.byte_sampler = ByteSampler::of_thread(0);
+            state.byte_sampler = ByteSampler::of_thread(thread::seed(), 0);
             state.below = 0;
         });
         self.begin(self.setup().options);

@@ -52,6 +52,9 @@ pub struct Options {
     /// precedence over [`stacks`](Self::stacks) and [`sample_below`](Self::sample_below). Default: DMD records every
     /// block.
     pub sample_bytes: Option<usize>,
+    /// Decides which blocks [`sample_bytes`](Self::sample_bytes) samples, so that runs repeat. Default: each process
+    /// draws its own, so that the errors of many processes, or runs, cancel out.
+    pub seed: Option<u64>,
     /// Record nothing until `about-memory track` asks for it, in the mode [`Mode::Live`]. Default: no.
     pub wait_for_track: bool,
     /// Write the sizes of DMD's own tables to stderr after a dump. Default: no.
@@ -107,6 +110,7 @@ impl Options {
             stacks: Stacks::Partial,
             sample_below: None,
             sample_bytes: None,
+            seed: None,
             wait_for_track: false,
             show_dump_stats: false,
             max_frames: 24,
@@ -145,6 +149,13 @@ impl Options {
     #[must_use]
     pub const fn sample_bytes(mut self, bytes: usize) -> Self {
         self.sample_bytes = Some(if bytes == 0 { 1 } else { bytes });
+        self
+    }
+
+    /// Sets [`seed`](Self::seed).
+    #[must_use]
+    pub const fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
         self
     }
 
@@ -217,6 +228,7 @@ impl Options {
         let mut words =
             text.split(|byte| byte.is_ascii_whitespace() || *byte == 0x0b).filter(|word| !word.is_empty());
         words.try_for_each(|word| options.apply(word).ok_or(BadEntry(word)))?;
+        options.sample_nothing_in_tests();
         if options.mode == Mode::Scan || options.record.is_some() {
             options.stacks = Stacks::Full;
         }
@@ -232,6 +244,13 @@ impl Options {
             }
         }
         Ok(options)
+    }
+
+    /// A test of the tool looks at every block.
+    pub(crate) fn sample_nothing_in_tests(&mut self) {
+        if self.run != Run::Normal {
+            (self.sample_below, self.sample_bytes, self.wait_for_track) = (None, None, false);
+        }
     }
 
     fn apply(&mut self, word: &'static [u8]) -> Option<()> {
@@ -258,6 +277,7 @@ impl Options {
             },
             b"--sample-below" => self.sample_below = Some(number(value).filter(|bytes| *bytes >= 1)?),
             b"--sample-bytes" => self.sample_bytes = Some(bytes(value).filter(|bytes| *bytes >= 1)?),
+            b"--seed" => self.seed = Some(number(value).filter(|_| !value.is_empty())? as u64),
             b"--wait-for-track" => self.wait_for_track = word.len() == name.len() || yes_or_no()?,
             b"--show-dump-stats" => self.show_dump_stats = yes_or_no()?,
             b"--max-frames" => {

@@ -40,6 +40,8 @@ pub(crate) mod path_bytes;
 #[allow(unsafe_code, reason = "changes the environment before main")]
 pub(crate) mod process;
 pub(crate) mod process_id;
+#[cfg_attr(target_os = "linux", allow(unsafe_code, reason = "reads what the kernel gave the process"))]
+pub(crate) mod process_seed;
 #[cfg_attr(not(target_os = "linux"), path = "system/signals_none.rs")]
 #[allow(unsafe_code, reason = "masks signals")]
 pub(crate) mod signals;

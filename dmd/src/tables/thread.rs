@@ -6,7 +6,7 @@
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 use crate::byte_sampler::ByteSampler;
@@ -14,6 +14,7 @@ use crate::sampler::Sampler;
 use crate::system::background::system_id;
 use crate::system::lock::{Held, Lock};
 use crate::system::memory::{Arena, OwnLine};
+use crate::system::process_seed;
 use crate::system::slot::{Inside, slot, thread_pointer};
 use crate::system::thread_end;
 use crate::tables::events::Event;
@@ -87,11 +88,23 @@ pub(crate) fn made() -> usize {
     POOL.made.load(Ordering::Relaxed)
 }
 
-/// Lets the pool learn of the end of a thread, and keeps the function that counts events. Called
-/// once, before the first lease.
-pub(crate) fn start(count: fn(&Pending)) {
+/// Decides what samples by bytes choose.
+static SEED: AtomicU64 = AtomicU64::new(0);
+/// The options have set it.
+static SEED_IS_SET: AtomicBool = AtomicBool::new(false);
+
+/// Lets the pool learn of the end of a thread, and keeps the function that counts events, and the seed if the options
+/// have one. Called once, before the first lease.
+pub(crate) fn start(count: fn(&Pending), seed: Option<u64>) {
     COUNT.get_or_init(|| count);
+    SEED.store(seed.unwrap_or_else(process_seed::draw), Ordering::Relaxed);
+    SEED_IS_SET.store(seed.is_some(), Ordering::Relaxed);
     thread_end::start(thread_ends);
+}
+
+/// The seed of this process.
+pub(crate) fn seed() -> u64 {
+    SEED.load(Ordering::Relaxed)
 }
 
 /// Destructors of other keys run after this one, and may free all that the thread has: the thread keeps its lease up to
@@ -300,7 +313,7 @@ fn new_lease() -> Option<&'static Lease> {
     // SAFETY: nobody else has seen the lease.
     let state = unsafe { &mut *lease.state.get() };
     state.sampler = Sampler::of_thread(made);
-    state.byte_sampler = ByteSampler::of_thread(made);
+    state.byte_sampler = ByteSampler::of_thread(seed(), made);
     lease.number.store(made, Ordering::Relaxed);
     lease.next.store(POOL.all.load(Ordering::Relaxed), Ordering::Relaxed);
     POOL.all.store(fresh, Ordering::Release);
@@ -372,6 +385,18 @@ pub(crate) fn forget_other_threads() {
         lease.system_id.store(system_id(), Ordering::Relaxed);
     }
     observers::after_fork_in_child();
+    if !SEED_IS_SET.load(Ordering::Relaxed) {
+        // Children that do the same would choose the same blocks.
+        SEED.store(process_seed::of_child(seed()), Ordering::Relaxed);
+        for lease in leases() {
+            let number = lease.number.load(Ordering::Relaxed);
+            // SAFETY: the place is valid as long as the lease, and the child has no thread but this one.
+            let sampler = unsafe { &raw mut (*lease.state.get()).byte_sampler };
+            // SAFETY: as above. If a handler that interrupted a draw has forked, the draw goes on from the new state.
+            unsafe { sampler.write(ByteSampler::of_thread(seed(), number)) };
+        }
+        slot().session.set(0);
+    }
     let mine = slot().state.get().cast::<Lease>();
     POOL.free.store(null_mut(), Ordering::Relaxed);
     for lease in leases().filter(|lease| !core::ptr::eq(*lease, mine)) {

@@ -1,7 +1,11 @@
 //! The sample by bytes: its counts follow the binomial law, and its weights are unbiased.
 
+use std::collections::BTreeSet;
+
 use dmd::{ByteSampler, Options};
 use memory_report::dmd::sample::{largest_error, variance, weight};
+
+use crate::support::{c_program, preloaded, read_dump, succeed};
 
 /// Distances from the mean that an honest sampler exceeds once in two million tests; the seeds are fixed.
 const SIGMAS: f64 = 5.0;
@@ -94,4 +98,40 @@ fn options_take_units() {
     }
     assert!(Options::parse(b"--wait-for-track").unwrap().wait_for_track);
     assert!(Options::parse(b"--wait-for-track=maybe").is_err());
+}
+
+/// The sizes of the sampled blocks of each process, all of which make the same blocks.
+fn samples(options: &str, children: &str) -> Vec<BTreeSet<u64>> {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "seeded");
+    let options = format!("--sample-bytes=16384 --quiet --dump-at-exit --output=d-%p.json {options}");
+    succeed(preloaded(&program, &options).arg(children).current_dir(folder.path()));
+    let paths = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let dumps = paths.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
+    let sizes = dumps.map(|path| {
+        let dump = read_dump(path);
+        let sizes = dump["blockList"].as_array().unwrap().iter().map(|block| block["req"].as_u64().unwrap());
+        sizes.filter(|size| (10_000..14_000).contains(size)).collect::<BTreeSet<_>>()
+    });
+    sizes.filter(|sizes| !sizes.is_empty()).collect()
+}
+
+/// The errors of many estimates cancel out only if the samples have nothing in common.
+#[test]
+fn each_process_and_run_has_its_own_sample() {
+    let runs = [samples("", "0"), samples("", "0")];
+    assert_eq!((runs[0].len(), runs[1].len()), (1, 1));
+    assert_ne!(runs[0], runs[1]);
+    let children = samples("", "2");
+    assert_eq!(children.len(), 2);
+    assert_ne!(children[0], children[1]);
+}
+
+#[test]
+fn a_seed_decides_the_sample() {
+    let runs = ["7", "7", "8"].map(|seed| samples(&format!("--seed={seed}"), "0"));
+    assert_eq!(runs[0], runs[1]);
+    assert_ne!(runs[0], runs[2]);
+    assert_eq!(Options::parse(b"--seed=0").unwrap().seed, Some(0));
+    assert!(Options::parse(b"--seed=").is_err() && Options::parse(b"--seed=x").is_err());
 }

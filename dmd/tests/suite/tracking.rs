@@ -342,7 +342,7 @@ fn hostile_requests_get_one_line() {
 fn a_sampled_run_estimates_its_heap() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = command(victim("tracked"));
-    command.env("DMD", "--mode=live --sample-bytes=2KiB --quiet");
+    command.env("DMD", "--mode=live --sample-bytes=2KiB --seed=1 --quiet");
     let mut waiting = Waiting::start(command);
     grow(&mut waiting, "grown");
     let path = folder.path().join("asked.json.gz");
