@@ -109,7 +109,7 @@ cfg_if::cfg_if! {
                 record, recording, roll_back_move, start_preloaded,
             };
             pub use crate::engine::BlockMove;
-            pub use crate::system::confined::note as confined;
+            pub use crate::system::confined::{is_confined, note as confined};
             pub use crate::system::internal_alloc::Internal;
             pub use crate::system::log::say_text as say;
             pub use crate::tables::stack::system_call_at;

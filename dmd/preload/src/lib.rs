@@ -2,7 +2,7 @@
 //!
 //! Forwards every call to the function that the program would have called without it, and records the block. Exports
 //! `malloc` and its family, the entry points of `dmd.h`, the calls that install filters of system calls, and those that
-//! install handlers of signals. The library is empty on other systems.
+//! install handlers of signals, and those that start programs. The library is empty on other systems.
 
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #![deny(unsafe_code)]
@@ -15,8 +15,11 @@ mod confine;
 mod connect;
 #[allow(unsafe_code, reason = "functions for C")]
 mod ending;
+mod executable;
 #[allow(unsafe_code, reason = "functions for C")]
 mod malloc;
+#[allow(unsafe_code, reason = "functions for C")]
+mod programs;
 #[allow(unsafe_code, reason = "asks the loader")]
 mod real;
 #[allow(unsafe_code, reason = "runs before main")]

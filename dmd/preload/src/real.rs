@@ -3,11 +3,14 @@
 //! `dlsym` looks each name up in the libraries that come after this one. glibc's private names for its functions
 //! would miss another allocator that stands in front of glibc.
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, Ordering};
 
 type Function = AtomicPtr<c_void>;
+
+/// Strings of C, with null behind the last one: the words or the environment of a program.
+pub(crate) type Strings = *const *const c_char;
 
 /// One pointer for each function; null if the program has none.
 pub(crate) struct Real {
@@ -24,6 +27,10 @@ pub(crate) struct Real {
     malloc_usable_size: Function,
     sigaction: Function,
     signal: Function,
+    execve: Function,
+    execvpe: Function,
+    posix_spawn: Function,
+    posix_spawnp: Function,
     /// A bit for each [`Giver`] that is in another file than `malloc_usable_size`, which cannot tell the size of its
     /// blocks: some libraries define only a part of the family.
     without_size: AtomicU16,
@@ -64,6 +71,10 @@ pub(crate) static REAL: Real = Real {
     malloc_usable_size: unknown(),
     sigaction: unknown(),
     signal: unknown(),
+    execve: unknown(),
+    execvpe: unknown(),
+    posix_spawn: unknown(),
+    posix_spawnp: unknown(),
     without_size: AtomicU16::new(0),
 };
 
@@ -104,6 +115,24 @@ forward! {
     malloc_usable_size(block: *mut c_void) -> usize;
     sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
     signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t;
+    execve(path: *const c_char, words: Strings, environment: Strings) -> c_int;
+    execvpe(name: *const c_char, words: Strings, environment: Strings) -> c_int;
+    posix_spawn(
+        process: *mut libc::pid_t,
+        path: *const c_char,
+        actions: *const c_void,
+        attributes: *const c_void,
+        words: Strings,
+        environment: Strings
+    ) -> c_int;
+    posix_spawnp(
+        process: *mut libc::pid_t,
+        name: *const c_char,
+        actions: *const c_void,
+        attributes: *const c_void,
+        words: Strings,
+        environment: Strings
+    ) -> c_int;
 }
 
 impl Real {
@@ -113,11 +142,15 @@ impl Real {
         if start.is_err() {
             return self.state.load(Ordering::Acquire) == KNOWN;
         }
-        let functions: [(&Function, &CStr); 4] = [
+        let functions: [(&Function, &CStr); 8] = [
             (&self.free, c"free"),
             (&self.malloc_usable_size, c"malloc_usable_size"),
             (&self.sigaction, c"sigaction"),
             (&self.signal, c"signal"),
+            (&self.execve, c"execve"),
+            (&self.execvpe, c"execvpe"),
+            (&self.posix_spawn, c"posix_spawn"),
+            (&self.posix_spawnp, c"posix_spawnp"),
         ];
         for (place, name) in functions {
             place.store(behind(name), Ordering::Relaxed);

@@ -16,11 +16,17 @@ DMDReset
 aligned_alloc
 calloc
 cfree
+execv
+execve
+execvp
+execvpe
 free
 malloc
 malloc_usable_size
 memalign
 posix_memalign
+posix_spawn
+posix_spawnp
 prctl
 pvalloc
 realloc

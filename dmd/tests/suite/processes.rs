@@ -1,9 +1,10 @@
 //! Children, forks, names of files, and comments.
 
 use std::fs;
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::support::{command, count, preloaded, read_dump, run, succeed, victim};
+use crate::support::{command, count, libdmd, preloaded, read_dump, run, succeed, victim};
 
 #[test]
 fn a_dump_at_the_end_of_each_process() {
@@ -68,6 +69,73 @@ fn a_dump_of_a_number_is_not_written_over() {
     }
 }
 
+/// Whoever made the files beforehand, and may read them, sees nothing of the program.
+#[test]
+fn files_from_before_are_not_written_into() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, option) in [("dump.json", "--dump-at-exit --output"), ("r.dmdrec", "--record")] {
+        let path = folder.path().join(name);
+        fs::write(&path, "for all").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        let mut there = fs::File::open(&path).unwrap();
+        succeed(preloaded("/bin/true", &format!("--quiet {option}={name}")).current_dir(folder.path()));
+        let mut seen = String::new();
+        there.read_to_string(&mut seen).unwrap();
+        assert_eq!(seen, "for all", "{name}");
+        let about = fs::metadata(&path).unwrap();
+        assert!(about.len() > 100 && about.permissions().mode() & 0o777 == 0o600, "{about:?}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+/// A shell and `env` start them in three ways. They run without the library, and those after them with it.
+#[test]
+fn programs_that_cannot_be_preloaded_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "int puts(const char *), unsetenv(const char *); char *getenv(const char *);\n\
+                  int main(void) { char *list = getenv(\"LD_PRELOAD\"); puts(list ? list : \"none\"); return 0; }\n";
+    fs::write(folder.path().join("tells.c"), source).unwrap();
+    fs::write(folder.path().join("other.c"), "").unwrap();
+    let compile = |name: &str, flags: &[&str]| {
+        let mut compiler = command("cc");
+        compiler.args(["-w", "-o", name]).args(flags).current_dir(folder.path());
+        run(&mut compiler).status.success()
+    };
+    assert!(compile("usual", &["tells.c"]) && compile("other.so", &["-shared", "other.c"]));
+    // The GNU loader under the name of musl's.
+    let usual = succeed(command("readelf").args(["-l", "usual"]).current_dir(folder.path()));
+    let usual = String::from_utf8(usual.stdout).unwrap();
+    let (_, loader) = usual.split_once("interpreter: ").unwrap();
+    let musl = folder.path().join("ld-musl.so.1");
+    std::os::unix::fs::symlink(loader.split(']').next().unwrap(), &musl).unwrap();
+    assert!(compile("musl", &["tells.c", &format!("-Wl,--dynamic-linker={}", musl.display())]));
+    fs::write(folder.path().join("script"), format!("#!{}/musl\n", folder.path().display())).unwrap();
+    fs::set_permissions(folder.path().join("script"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut programs = vec!["musl", "script"];
+    // Not every compiler has them.
+    for (name, sanitizer) in [("asan", "address"), ("tsan", "thread")] {
+        if compile(name, &["tells.c", &format!("-fsanitize={sanitizer}")]) {
+            programs.push(name);
+        }
+    }
+    let library = libdmd().display();
+    let other = folder.path().join("other.so");
+    for program in programs {
+        let script = format!("./{program} && env ./{program} && PATH=. && {program} && ./usual");
+        let mut shell = preloaded("/bin/sh", "--quiet");
+        let output = succeed(shell.args(["-c", &script]).current_dir(folder.path()));
+        let expected = format!("none\nnone\nnone\n{library}\n");
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{program}");
+        // Other libraries of the list stay.
+        shell.env("LD_PRELOAD", format!("{}:{library}", other.display()));
+        if program == "musl" {
+            let output = succeed(&mut shell);
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert!(text.starts_with(&format!("{}\n", other.display())), "{text}");
+        }
+    }
+}
+
 /// The kernel starts the script's interpreter, with the script's name among the arguments.
 #[test]
 fn a_script_starts_as_ever() {
@@ -124,7 +192,16 @@ fn nothing_happens_without_the_variable() {
 
 #[test]
 fn the_tool_is_tried_by_either_hook() {
-    for options in ["--mode=test --quiet", "--mode=test --stacks=full --quiet", "--mode=stress --quiet"] {
+    for options in [
+        "--mode=test --quiet",
+        "--mode=test --stacks=full --quiet",
+        "--mode=stress --quiet",
+        // Tests look at every block, whatever is sampled beside them.
+        "--mode=test --sample-below=100000 --quiet",
+        "--mode=test --sample-bytes=1000000 --quiet",
+        "--wait-for-track --mode=test --quiet",
+        "--mode=stress --sample-bytes=1000000 --quiet",
+    ] {
         let mut outputs = vec![succeed(&mut preloaded("/bin/false", options))];
         // Without optimization, the stress takes seconds.
         if !options.contains("stress") || std::env::var_os("THOROUGH").is_some() {

@@ -1,0 +1,338 @@
+//! Calls that start programs. A program of another C library, of another machine or with a sanitizer does not start with
+//! this library in `$LD_PRELOAD`, so it gets an environment without it, and is not recorded.
+//!
+//! The child of a `vfork` calls these functions, too: they allocate nothing, take no lock, and leave no memory behind.
+//! Calls within the C library (`system`, `popen`, `execl`) do not come here.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::MaybeUninit;
+use core::ptr::null;
+
+use engine::__private::is_confined;
+
+use crate::executable::Executable;
+use crate::real::{self, Strings};
+
+unsafe extern "C" {
+    static environ: Strings;
+}
+
+const PRELOAD: &[u8] = b"LD_PRELOAD=";
+const THIS_LIBRARY: &[u8] = b"libdmd.so";
+/// The longest chain of scripts whose interpreters are scripts, as in Linux.
+const MOST_SCRIPTS: usize = 5;
+const LONGEST_PATH: usize = 4096;
+/// An environment with more variables, or with a longer list of libraries, stays as it is.
+const MOST_VARIABLES: usize = 1024;
+const LONGEST_LIST: usize = 4096;
+
+/// Behaves as the C library's function of this name.
+///
+/// # Safety
+///
+/// As for the C function.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn execve(path: *const c_char, words: Strings, environment: Strings) -> c_int {
+    real::known();
+    // SAFETY: the program's arguments, and its environment or a part of it.
+    let start = |environment| unsafe { real::execve(path, words, environment) };
+    // SAFETY: the program passes a path and an environment, as the C function requires.
+    unsafe { with_environment(path, false, environment, start) }
+}
+
+/// Behaves as the C library's function of this name.
+///
+/// # Safety
+///
+/// As for the C function.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn execv(path: *const c_char, words: Strings) -> c_int {
+    // SAFETY: nobody changes the variable meanwhile, as the C function requires, too.
+    let environment = unsafe { environ };
+    // SAFETY: the program's arguments, and its environment.
+    unsafe { execve(path, words, environment) }
+}
+
+/// Behaves as the C library's function of this name.
+///
+/// # Safety
+///
+/// As for the C function.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn execvpe(name: *const c_char, words: Strings, environment: Strings) -> c_int {
+    real::known();
+    // SAFETY: the program's arguments, and its environment or a part of it.
+    let start = |environment| unsafe { real::execvpe(name, words, environment) };
+    // SAFETY: the program passes a name and an environment, as the C function requires.
+    unsafe { with_environment(name, true, environment, start) }
+}
+
+/// Behaves as the C library's function of this name.
+///
+/// # Safety
+///
+/// As for the C function.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn execvp(name: *const c_char, words: Strings) -> c_int {
+    // SAFETY: nobody changes the variable meanwhile, as the C function requires, too.
+    let environment = unsafe { environ };
+    // SAFETY: the program's arguments, and its environment.
+    unsafe { execvpe(name, words, environment) }
+}
+
+/// Behaves as the C library's function of this name.
+///
+/// # Safety
+///
+/// As for the C function.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn posix_spawn(
+    process: *mut libc::pid_t,
+    path: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    words: Strings,
+    environment: Strings,
+) -> c_int {
+    real::known();
+    let start = |environment| {
+        // SAFETY: the program's arguments, and its environment or a part of it.
+        unsafe { real::posix_spawn(process, path, actions, attributes, words, environment) }
+    };
+    // SAFETY: the program passes a path and an environment, as the C function requires.
+    unsafe { with_environment(path, false, environment, start) }
+}
+
+/// Behaves as the C library's function of this name.
+///
+/// # Safety
+///
+/// As for the C function.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn posix_spawnp(
+    process: *mut libc::pid_t,
+    name: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    words: Strings,
+    environment: Strings,
+) -> c_int {
+    real::known();
+    let start = |environment| {
+        // SAFETY: the program's arguments, and its environment or a part of it.
+        unsafe { real::posix_spawnp(process, name, actions, attributes, words, environment) }
+    };
+    // SAFETY: the program passes a name and an environment, as the C function requires.
+    unsafe { with_environment(name, true, environment, start) }
+}
+
+/// Calls `start` with the environment, or with one without this library if the program cannot start with it.
+///
+/// # Safety
+///
+/// The name is null or ends in 0; the environment is null or as C has it.
+unsafe fn with_environment(
+    name: *const c_char,
+    is_searched: bool,
+    environment: Strings,
+    start: impl FnOnce(Strings) -> c_int,
+) -> c_int {
+    // SAFETY: the environment is null or as C has it.
+    let preload = unsafe { variables(environment) }.position(is_for_us);
+    let Some(preload) = preload.filter(|_| !name.is_null()) else { return start(environment) };
+    // SAFETY: not null, and so it ends in 0.
+    let name = unsafe { CStr::from_ptr(name) };
+    if is_confined() || !keeping_errno(|| is_other(name, is_searched)) {
+        return start(environment);
+    }
+    start_without(environment, preload, start)
+}
+
+/// Whether a variable names this library for the loader.
+fn is_for_us(variable: &CStr) -> bool {
+    variable.to_bytes().strip_prefix(PRELOAD).is_some_and(|list| libraries(list).any(is_this_library))
+}
+
+fn libraries(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|byte| matches!(byte, b' ' | b':')).filter(|name| !name.is_empty())
+}
+
+fn is_this_library(name: &[u8]) -> bool {
+    name.ends_with(THIS_LIBRARY)
+}
+
+/// # Safety
+///
+/// The environment is null or as C has it, for as long as the result is used.
+unsafe fn variables<'e>(environment: Strings) -> impl Iterator<Item = &'e CStr> {
+    let mut next = environment;
+    core::iter::from_fn(move || {
+        if next.is_null() {
+            return None;
+        }
+        // SAFETY: null stands behind the last string, and this does not pass it.
+        let variable = unsafe { *next };
+        if variable.is_null() {
+            return None;
+        }
+        next = next.wrapping_add(1);
+        // SAFETY: a string of the environment, which ends in 0.
+        Some(unsafe { CStr::from_ptr(variable) })
+    })
+}
+
+/// Replaces the variable at this place by one without this library.
+#[inline(never)]
+fn start_without(environment: Strings, preload: usize, start: impl FnOnce(Strings) -> c_int) -> c_int {
+    let mut pointers = [null::<c_char>(); MOST_VARIABLES + 1];
+    let mut list = [0_u8; LONGEST_LIST];
+    // SAFETY: the caller has found a variable in this environment, so that it is as C has it.
+    let all = || unsafe { variables(environment) };
+    if all().count() > MOST_VARIABLES {
+        return start(environment);
+    }
+    let mut length = 0;
+    let mut add = |bytes: &[u8]| {
+        let place = list.get_mut(length..length + bytes.len())?;
+        place.copy_from_slice(bytes);
+        length += bytes.len();
+        Some(())
+    };
+    let value = all().nth(preload).and_then(|variable| variable.to_bytes().strip_prefix(PRELOAD));
+    let others = || libraries(value.unwrap_or_default()).filter(|name| !is_this_library(name));
+    let added = others().enumerate().try_for_each(|(at, name)| {
+        add(if at == 0 { PRELOAD } else { b" " })?;
+        add(name)
+    });
+    if added.and_then(|()| add(b"\0")).is_none() {
+        return start(environment);
+    }
+    let has_others = others().next().is_some();
+    let kept = all().enumerate().filter_map(|(at, variable)| match at == preload {
+        true => has_others.then_some(list.as_ptr().cast()),
+        false => Some(variable.as_ptr()),
+    });
+    for (place, variable) in pointers.iter_mut().zip(kept) {
+        *place = variable;
+    }
+    start(pointers.as_ptr())
+}
+
+/// Whether a program does not start with this library.
+fn is_other(name: &CStr, is_searched: bool) -> bool {
+    let mut path = [0; LONGEST_PATH];
+    let mut place = match is_searched && !name.to_bytes().contains(&b'/') {
+        true => find(name.to_bytes(), &mut path),
+        false => copy(&[name.to_bytes()], &mut path),
+    };
+    for _ in 0..MOST_SCRIPTS {
+        let Some(length) = place else { return false };
+        let Some(file) =
+            path.get(..=length).and_then(|path| CStr::from_bytes_with_nul(path).ok()).and_then(Mapped::open)
+        else {
+            return false;
+        };
+        place = match Executable::of_file(file.bytes()) {
+            Executable::Preloadable => return false,
+            Executable::Other => return true,
+            Executable::Script(interpreter) => copy(&[interpreter], &mut path),
+        };
+    }
+    false
+}
+
+/// Writes a path, which ends in 0, and returns its length; `None` if it is too long.
+fn copy(parts: &[&[u8]], path: &mut [u8; LONGEST_PATH]) -> Option<usize> {
+    let mut length = 0;
+    for part in parts {
+        path.get_mut(length..length + part.len())?.copy_from_slice(part);
+        length += part.len();
+    }
+    *path.get_mut(length)? = 0;
+    Some(length)
+}
+
+/// Looks for a program in `$PATH`, as the C library does.
+fn find(name: &[u8], path: &mut [u8; LONGEST_PATH]) -> Option<usize> {
+    // SAFETY: the name ends in 0; nobody changes the environment meanwhile, as the program's call requires, too.
+    let folders = unsafe { libc::getenv(c"PATH".as_ptr()) };
+    let folders = match folders.is_null() {
+        true => c"/bin:/usr/bin",
+        // SAFETY: not null, and so a string that ends in 0.
+        false => unsafe { CStr::from_ptr(folders) },
+    };
+    for folder in folders.to_bytes().split(|byte| *byte == b':') {
+        let folder = if folder.is_empty() { b"." } else { folder };
+        let length = copy(&[folder, b"/", name], path);
+        // SAFETY: a path that ends in 0.
+        if length.is_some() && unsafe { libc::access(path.as_ptr().cast(), libc::X_OK) } == 0 {
+            return length;
+        }
+    }
+    None
+}
+
+/// A file in memory, until dropped.
+struct Mapped {
+    start: *mut c_void,
+    length: usize,
+}
+
+impl Mapped {
+    /// `None` if the path is not that of a file with contents that this process may read.
+    fn open(path: &CStr) -> Option<Self> {
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+        // SAFETY: the path ends in 0.
+        let descriptor = unsafe { libc::open(path.as_ptr(), flags) };
+        if descriptor < 0 {
+            return None;
+        }
+        let mapped = Self::map(descriptor);
+        // SAFETY: the descriptor that was opened above, which nobody else knows.
+        unsafe { libc::close(descriptor) };
+        mapped
+    }
+
+    fn map(descriptor: c_int) -> Option<Self> {
+        let mut about = MaybeUninit::<libc::stat>::zeroed();
+        // SAFETY: an open descriptor, and a place for the answer.
+        if unsafe { libc::fstat(descriptor, about.as_mut_ptr()) } != 0 {
+            return None;
+        }
+        // SAFETY: `fstat` has filled it.
+        let about = unsafe { about.assume_init() };
+        let length = usize::try_from(about.st_size).ok().filter(|length| *length > 0)?;
+        if about.st_mode & libc::S_IFMT != libc::S_IFREG {
+            return None;
+        }
+        // SAFETY: the kernel chooses the place.
+        let start = unsafe {
+            libc::mmap(core::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_PRIVATE, descriptor, 0)
+        };
+        (start != libc::MAP_FAILED).then_some(Self { start, length })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: a mapping of this length, which stays until the drop. A program that is about to start keeps its length.
+        unsafe { core::slice::from_raw_parts(self.start.cast(), self.length) }
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: the mapping of `map`.
+        unsafe { libc::munmap(self.start, self.length) };
+    }
+}
+
+/// Calls that fail here must not change the program's error number.
+fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
+    // SAFETY: the function has no precondition.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: the C library gives each thread a valid pointer to its own errno.
+    let before = unsafe { *place };
+    let result = body();
+    // SAFETY: as above.
+    unsafe { *place = before };
+    result
+}
