@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use about_memory::live;
+use about_memory::live::{self, LiveError};
 use clap::Args;
 use indicatif::ProgressBar;
 
@@ -79,13 +79,28 @@ impl Track {
         if let Some(shown) = shown {
             shown.finish_and_clear();
         }
-        waited.map_err(failure)?;
         if let Some(path) = &self.record {
-            tracking.finish().map_err(failure)?;
+            match waited.and_then(|()| tracking.finish()) {
+                Ok(()) => {}
+                Err(error @ (LiveError::Ended | LiveError::Replaced)) => {
+                    say(&format!("process {pid} {error}"));
+                }
+                Err(error) => return Err(failure(error)),
+            }
             say(&format!("recorded {0}; next: about-memory leaks {0}", path.display()));
             return Ok(());
         }
-        tracking.save(&file).map_err(failure)?;
+        let saved = waited.and_then(|()| tracking.save(&file));
+        saved.map_err(|error| match error {
+            // The blocks ended with the process.
+            LiveError::Ended | LiveError::Replaced => Failure::File(
+                format!("process {pid}"),
+                anyhow::anyhow!(
+                    "{error}, so there is no dump; --record FILE keeps what is allocated up to then"
+                ),
+            ),
+            error => failure(error),
+        })?;
         say(&format!("wrote {}", file.display()));
         Ok(())
     }

@@ -181,14 +181,11 @@ pub(super) fn refusal(line: &[u8]) -> Option<LiveError> {
     serde_json::from_slice::<Refusal>(line).ok().map(|refusal| LiveError::Refused(refusal.error))
 }
 
-/// Returns the answer if it is compressed, as reports and dumps are. Any other answer can only be a refusal.
-pub(super) fn compressed(
-    mut answer: BufReader<Stream>,
-    timeout: Duration,
-) -> Result<BufReader<Stream>, LiveError> {
-    match first(&mut answer, timeout)? {
-        0x1f => Ok(answer),
-        _ => Err(line(&mut answer, |_| None::<()>, timeout).err().unwrap_or(LiveError::Garbage)),
+/// Fails unless the answer is compressed, as reports and dumps are. Any other answer can only be a refusal.
+pub(super) fn compressed(answer: &mut BufReader<Stream>, timeout: Duration) -> Result<(), LiveError> {
+    match first(answer, timeout)? {
+        0x1f => Ok(()),
+        _ => Err(line(answer, |_| None::<()>, timeout).err().unwrap_or(LiveError::Garbage)),
     }
 }
 
@@ -208,13 +205,16 @@ pub(super) fn report(socket: &Path, named: bool, options: &AskOptions) -> Result
         deadline_ms: Some(deadline),
         ..Request::new("report")
     };
-    let answer = compressed(send(socket, &request, timeout)?, timeout)?;
+    let mut answer = send(socket, &request, timeout)?;
+    compressed(&mut answer, timeout)?;
     file::read_from(answer, &options.read).map_err(|error| LiveError::of_report(error, timeout))
 }
 
 /// Sends a request whose answer is a compressed file.
 pub(super) fn file(socket: &Path, request: &str, timeout: Duration) -> Result<impl Read + use<>, LiveError> {
-    compressed(send(socket, &Request::new(request), timeout)?, timeout)
+    let mut answer = send(socket, &Request::new(request), timeout)?;
+    compressed(&mut answer, timeout)?;
+    Ok(answer)
 }
 
 /// Lets DMD record a process, and returns the connection, which ends the recording when it is dropped.

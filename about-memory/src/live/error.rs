@@ -34,6 +34,10 @@ pub enum LiveError {
     Refused(String),
     /// The process hung up without an answer.
     NoAnswer,
+    /// The process ended while DMD recorded it on request.
+    Ended,
+    /// The process replaced itself by another program while DMD recorded it on request.
+    Replaced,
     /// The answer is neither what was requested nor a refusal.
     Garbage,
     /// The answer is a damaged report.
@@ -110,6 +114,8 @@ impl fmt::Display for LiveError {
                  dmd::Dmd::on_request as its allocator",
             ),
             Self::Refused(message) => write!(f, "refused: {message}"),
+            Self::Ended => f.write_str("ended while DMD recorded it"),
+            Self::Replaced => f.write_str("replaced itself by another program while DMD recorded it"),
             Self::NoAnswer => f.write_str("hung up without an answer"),
             Self::Garbage => f.write_str("sent an answer that about-memory does not understand"),
             Self::Report(error) => write!(f, "sent a damaged report: {error}"),

@@ -1,22 +1,26 @@
 //! Recording that is switched on and off in a running process.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::platform::Stream;
+use crate::platform::{self, Stream};
 
 use super::ask;
 use super::error::LiveError;
 use super::save;
-use super::sockets::sockets_of;
+use super::sockets::{Socket, sockets_of};
 
 /// DMD records a process until this is dropped: [`track`], or [`record`] into a file.
 #[derive(Debug)]
 pub struct Tracking {
     answer: BufReader<Stream>,
     timeout: Duration,
+    process: Socket,
+    /// The file of the program.
+    program: Option<PathBuf>,
 }
 
 /// How often [`Tracking::wait`] looks whether to end.
@@ -33,7 +37,7 @@ pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<Tracking,
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     let begun = ask::track(&socket.path, sample_bytes, timeout);
     let answer = begun.map_err(|error| save::explained(&socket.path, save::TRACK_REQUEST, error, timeout))?;
-    Ok(Tracking { answer, timeout })
+    Ok(Tracking::new(answer, timeout, socket))
 }
 
 /// Lets DMD record every allocation and end of a process that waits for it into a file, in the process. The file takes
@@ -50,15 +54,47 @@ pub fn record(pid: u32, path: &Path, timeout: Duration) -> Result<Tracking, Live
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     let begun = ask::record(&socket.path, text, timeout);
     let answer = begun.map_err(|error| save::explained(&socket.path, save::TRACK_REQUEST, error, timeout))?;
-    Ok(Tracking { answer, timeout })
+    Ok(Tracking::new(answer, timeout, socket))
 }
 
 impl Tracking {
+    fn new(answer: BufReader<Stream>, timeout: Duration, process: Socket) -> Self {
+        let program = platform::program_of(process.pid);
+        Self { answer, timeout, process, program }
+    }
+
+    /// Why the process does not answer, if it has hung up. A process that ends closes its socket a moment before.
+    fn explained(&self, error: LiveError) -> LiveError {
+        const MOMENT: Duration = Duration::from_secs(1);
+        if !matches!(error, LiveError::NoAnswer | LiveError::Io(_)) {
+            return error;
+        }
+        let hung_up = Instant::now();
+        loop {
+            if self.has_ended() {
+                return LiveError::Ended;
+            }
+            let now = platform::program_of(self.process.pid);
+            if now.is_some() && now != self.program {
+                return LiveError::Replaced;
+            }
+            if hung_up.elapsed() > MOMENT {
+                return error;
+            }
+            thread::sleep(LOOK / 10);
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        platform::has_ended(self.process.pid, self.process.start)
+    }
+
     /// Waits until the time has come, `stop` is true, or the process has ended.
     ///
     /// # Errors
     ///
-    /// If the connection breaks, or the process has ended.
+    /// If the connection breaks, or the process has ended or has replaced itself by another program. What it recorded into
+    /// a file is there.
     pub fn wait(&mut self, until: Option<Instant>, stop: &AtomicBool) -> Result<(), LiveError> {
         while !stop.load(Ordering::Relaxed) {
             let now = Instant::now();
@@ -67,11 +103,14 @@ impl Tracking {
                 break;
             }
             self.answer.get_mut().allow(now + left);
-            match self.answer.fill_buf().map_err(|error| LiveError::of(error, left)) {
-                Ok([]) => return Err(LiveError::NoAnswer),
-                Ok(_) => break,
+            let filled = self.answer.fill_buf().map(<[u8]>::is_empty);
+            match filled.map_err(|error| LiveError::of(error, left)) {
+                Ok(true) => return Err(self.explained(LiveError::NoAnswer)),
+                Ok(false) => break,
+                // A child that the process forked keeps the connection open.
+                Err(LiveError::TimedOut(_)) if self.has_ended() => return Err(LiveError::Ended),
                 Err(LiveError::TimedOut(_)) => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(self.explained(error)),
             }
         }
         Ok(())
@@ -84,10 +123,10 @@ impl Tracking {
     ///
     /// If the process has ended or takes longer than the timeout; if the file cannot be written.
     pub fn save(mut self, path: &Path) -> Result<(), LiveError> {
-        self.answer.get_mut().allow(Instant::now() + self.timeout);
-        self.answer.get_mut().write_all(b"\n").map_err(|error| LiveError::of(error, self.timeout))?;
-        let answer = ask::compressed(self.answer, self.timeout)?;
-        save::receive(answer, path, self.timeout)
+        self.ask()?;
+        let begun = ask::compressed(&mut self.answer, self.timeout);
+        begun.map_err(|error| self.explained(error))?;
+        save::receive(self.answer, path, self.timeout)
     }
 
     /// Ends the recording into a file, which is complete afterwards.
@@ -96,8 +135,15 @@ impl Tracking {
     ///
     /// If the process has ended or takes longer than the timeout.
     pub fn finish(mut self) -> Result<(), LiveError> {
+        self.ask()?;
+        let recorded = ask::recorded(&mut self.answer, self.timeout);
+        recorded.map_err(|error| self.explained(error))
+    }
+
+    /// Asks the process to end the recording.
+    fn ask(&mut self) -> Result<(), LiveError> {
         self.answer.get_mut().allow(Instant::now() + self.timeout);
-        self.answer.get_mut().write_all(b"\n").map_err(|error| LiveError::of(error, self.timeout))?;
-        ask::recorded(&mut self.answer, self.timeout)
+        let asked = self.answer.get_mut().write_all(b"\n");
+        asked.map_err(|error| self.explained(LiveError::of(error, self.timeout)))
     }
 }

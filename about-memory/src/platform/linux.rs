@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use procfs::process::{ProcState, Process};
@@ -108,6 +108,22 @@ pub(crate) fn process_name(pid: u32) -> Option<String> {
 pub(crate) fn is_running(pid: u32, start: u64) -> bool {
     let stat = || Process::new(pid.try_into().ok()?).ok()?.stat().ok();
     stat().is_some_and(|stat| stat.starttime == start)
+}
+
+/// Whether the process that started at this clock tick has ended, also if nobody has waited for it.
+pub(crate) fn has_ended(pid: u32, start: u64) -> bool {
+    let stat = || Process::new(pid.try_into().ok()?).ok()?.stat().ok();
+    stat().is_none_or(|stat| {
+        // The first thread may end before the others.
+        let is_dead =
+            matches!(stat.state(), Ok(ProcState::Zombie | ProcState::Dead)) && stat.num_threads <= 1;
+        stat.starttime != start || is_dead
+    })
+}
+
+/// The file of the program that a process runs.
+pub(crate) fn program_of(pid: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/exe")).ok()
 }
 
 /// The descendants of a process, sorted by process id. A process whose parent has ended is not found.

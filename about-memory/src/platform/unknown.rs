@@ -47,6 +47,14 @@ pub(crate) fn is_running(_: u32, _: u64) -> bool {
     true
 }
 
+pub(crate) fn has_ended(_: u32, _: u64) -> bool {
+    false
+}
+
+pub(crate) fn program_of(_: u32) -> Option<std::path::PathBuf> {
+    None
+}
+
 pub(crate) fn descendants(_: u32) -> Vec<Found> {
     Vec::new()
 }

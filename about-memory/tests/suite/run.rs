@@ -1,5 +1,7 @@
 //! `about-memory run`: signals and exit status, names of dumps, and obstacles.
 
+mod tracked;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
