@@ -44,7 +44,7 @@
 //! Computed sizes equal the requested bytes for all collections of std, with two exceptions: of hash tables after
 //! removals about one in a thousand counts as half its size, and an emptied `BTreeMap` may keep one invisible leaf.
 //! Measured sizes equal the usable bytes if the start of a block is visible. Of hash tables, B-tree and list nodes and
-//! some `VecDeque`s only the inside is visible; these blocks count the requested bytes.
+//! some `VecDeque`s only the inside is visible; these blocks count the requested bytes, unless DMD records them.
 //!
 //! # Features
 //!
@@ -65,6 +65,7 @@ mod allocator;
 mod collect;
 mod measure;
 mod platform;
+mod process_lock;
 mod reporting;
 mod small_sort;
 mod start_up;

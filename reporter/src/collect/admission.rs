@@ -8,7 +8,8 @@
 //! during the one before; [`LONGEST_CHAIN`] bounds these.
 
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::process_lock::ProcessLock;
 
 const MOST_AT_ONCE: usize = 32;
 const LONGEST_CHAIN: u32 = 1000;
@@ -21,7 +22,8 @@ struct UnderWay {
     is_full: bool,
 }
 
-static UNDER_WAY: Mutex<UnderWay> = Mutex::new(UnderWay { process: 0, chains: Vec::new(), is_full: false });
+static UNDER_WAY: ProcessLock<UnderWay> =
+    ProcessLock::new(UnderWay { process: 0, chains: Vec::new(), is_full: false });
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
 /// The right to collect, until dropped.
@@ -33,7 +35,7 @@ pub(crate) struct Admitted {
 /// Admits a collection; the error says why it is refused.
 pub(crate) fn admit() -> Result<Admitted, String> {
     let process = std::process::id();
-    let mut under_way = lock();
+    let mut under_way = UNDER_WAY.lock();
     if under_way.process != process {
         *under_way = UnderWay { process, chains: Vec::new(), is_full: false };
     }
@@ -59,7 +61,7 @@ pub(crate) fn refused() -> u64 {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        let mut under_way = lock();
+        let mut under_way = UNDER_WAY.lock();
         if under_way.process != self.process {
             return;
         }
@@ -68,8 +70,4 @@ impl Drop for Admitted {
         }
         under_way.is_full &= !under_way.chains.is_empty();
     }
-}
-
-fn lock() -> MutexGuard<'static, UnderWay> {
-    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
 }

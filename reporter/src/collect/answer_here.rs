@@ -7,13 +7,14 @@
 use core::cell::Cell;
 use core::mem;
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memory_report::WarningKind;
 
 use crate::engine_abi::{Marker, Run};
 use crate::measure::Addresses;
+use crate::process_lock::{Changes, ProcessLock};
 use crate::reporting::ReporterName;
 use crate::reporting::isolation::{self, Ran};
 use crate::reporting::local_reporters::{self, LocalThread};
@@ -24,16 +25,11 @@ use super::times;
 
 /// Grows with each request, under the lock of [`REQUESTS`].
 static NUMBER: AtomicU64 = AtomicU64::new(1);
-static REQUESTS: Mutex<Vec<Arc<Request>>> = Mutex::new(Vec::new());
+static REQUESTS: ProcessLock<Vec<Arc<Request>>> = ProcessLock::new(Vec::new());
 
 std::thread_local! {
     /// [`NUMBER`] when this thread last looked at the requests.
     static SEEN: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Takes a lock, poisoned or not: no code below panics while the data is inconsistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs this thread's reporters for collections that wait for them: those of live requests, and those with
@@ -102,7 +98,7 @@ fn answer() {
     }
     let Some(thread) = local_reporters::this_thread() else { return };
     let requests = {
-        let mut requests = lock(&REQUESTS);
+        let mut requests = REQUESTS.lock();
         SEEN.set(NUMBER.load(Ordering::Relaxed));
         // In the child of a fork nobody waits for answers to its parent's requests.
         let process = std::process::id();
@@ -184,23 +180,23 @@ pub(super) fn ask(brief: &Brief, at_most: Duration) -> Answers {
     let request = Arc::new(Request {
         brief: brief.clone(),
         process: std::process::id(),
-        state: Mutex::new(State {
+        state: ProcessLock::new(State {
             asked,
             counted: Arc::clone(&brief.counted),
             answers: Vec::new(),
             is_busy: false,
             is_closed: false,
         }),
-        turn: Condvar::new(),
+        turn: Changes::new(),
     });
     {
-        let mut requests = lock(&REQUESTS);
+        let mut requests = REQUESTS.lock();
         requests.push(Arc::clone(&request));
         NUMBER.fetch_add(1, Ordering::Relaxed);
     }
-    local_reporters::wait(until, || lock(&request.state).asked.iter().all(Asked::is_settled));
+    local_reporters::wait(until, || request.state.lock().asked.iter().all(Asked::is_settled));
     let answers = request.close(at_most);
-    lock(&REQUESTS).retain(|other| !Arc::ptr_eq(other, &request));
+    REQUESTS.lock().retain(|other| !Arc::ptr_eq(other, &request));
     answers
 }
 
@@ -209,9 +205,9 @@ struct Request {
     brief: Brief,
     /// The process whose collection this is.
     process: u32,
-    state: Mutex<State>,
+    state: ProcessLock<State>,
     /// A thread has ended its turn, or the request is closed.
-    turn: Condvar,
+    turn: Changes,
 }
 
 struct State {
@@ -244,14 +240,18 @@ impl Request {
 
     /// Waits until no other thread answers. The place of this thread, unless there is no more to do.
     fn begin_turn(&self, thread: &Arc<LocalThread>) -> Option<usize> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let at = state.asked.iter().position(|asked| Arc::ptr_eq(&asked.thread, thread))?;
         if !matches!(state.asked[at].progress, Progress::Asked) {
             return None;
         }
         state.asked[at].progress = Progress::Queued;
-        while state.is_busy && !state.is_closed {
-            state = self.turn.wait(state).unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let seen = self.turn.count();
+            if !state.is_busy || state.is_closed {
+                break;
+            }
+            state = self.turn.wait(state, seen, Duration::MAX);
         }
         if state.is_closed {
             return None;
@@ -263,7 +263,7 @@ impl Request {
 
     /// What the next reporter gets, unless the request is closed.
     fn begin(&self, at: usize, marker: Option<Marker>) -> Option<Brief> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if state.is_closed {
             return None;
         }
@@ -272,7 +272,7 @@ impl Request {
     }
 
     fn end(&self, answer: Answer) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if state.is_closed {
             return;
         }
@@ -284,17 +284,17 @@ impl Request {
     }
 
     fn end_turn(&self, at: usize) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.is_busy = false;
         state.asked[at].progress = Progress::Done;
         drop(state);
-        self.turn.notify_all();
+        self.turn.notify();
         local_reporters::something_changed();
     }
 
     /// From now on threads do no more for this request.
     fn close(&self, at_most: Duration) -> Answers {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.is_closed = true;
         let mut answers = mem::take(&mut state.answers);
         let (mut absences, mut late) = (Vec::new(), Vec::new());
@@ -305,7 +305,7 @@ impl Request {
             absences.extend(asked.absence(self.brief.anonymize, at_most));
         }
         drop(state);
-        self.turn.notify_all();
+        self.turn.notify();
         sort_by(&mut answers, |a, b| a.name.text().cmp(b.name.text()).then(a.thread.cmp(&b.thread)));
         Answers { answers, absences, late }
     }

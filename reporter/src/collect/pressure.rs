@@ -3,10 +3,11 @@
 use core::cell::Cell;
 use core::fmt;
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::allocator::declared;
 use crate::platform;
+use crate::process_lock::ProcessLock;
 use crate::reporting::isolation;
 use crate::watching::{Collector, CycleProgress, WatchedCollector};
 
@@ -17,7 +18,7 @@ std::thread_local! {
     static MINIMIZING: Cell<bool> = const { Cell::new(false) };
 }
 
-static HOOKS: Mutex<Vec<Arc<Hook>>> = Mutex::new(Vec::new());
+static HOOKS: ProcessLock<Vec<Arc<Hook>>> = ProcessLock::new(Vec::new());
 
 /// Keeps a memory-pressure hook; dropping it removes the hook.
 #[must_use = "dropping it removes the hook"]
@@ -30,13 +31,13 @@ pub struct PressureHook {
 /// Firefox's observer topic `memory-pressure` with data `heap-minimize`.
 pub fn on_memory_pressure(hook: impl Fn() + Send + Sync + 'static) -> PressureHook {
     let hook: Arc<Hook> = Arc::new(hook);
-    HOOKS.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&hook));
+    HOOKS.lock().push(Arc::clone(&hook));
     PressureHook { hook }
 }
 
 impl Drop for PressureHook {
     fn drop(&mut self) {
-        let mut hooks = HOOKS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hooks = HOOKS.lock();
         hooks.retain(|hook| !Arc::ptr_eq(hook, &self.hook));
     }
 }
@@ -139,7 +140,7 @@ impl Collector for AllocatorPurge {
 /// Runs each hook once. The caller is not inside of one.
 fn run_hooks() {
     MINIMIZING.set(true);
-    let hooks = HOOKS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let hooks = HOOKS.lock().clone();
     for hook in hooks {
         // The panic hook has reported a panic, and there is no result to put it into.
         let _ = isolation::contain(|| hook());

@@ -1,12 +1,12 @@
 //! Collecting garbage on request.
 
 use std::io;
-use std::sync::{Mutex, PoisonError, TryLockError};
 
 use crate::reporting::amounts;
 
 use super::functions::{Answering, answer_requests};
 use super::protocol::{Minimized, VERSION};
+use super::turns::Turn;
 
 /// The request to collect garbage.
 const REQUEST: &str = "collect";
@@ -25,14 +25,10 @@ const REQUEST: &str = "collect";
 /// answer_collections(move || collector.lock().unwrap().collect("API")).forever();
 /// ```
 pub fn answer_collections(collect: impl Fn() + Send + Sync + 'static) -> Answering {
-    let alone = Mutex::new(());
+    let turn = Turn::new();
     answer_requests(REQUEST, move |_, out| {
-        let _alone = match alone.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
-            Err(TryLockError::WouldBlock) => {
-                return Err(io::Error::other("garbage is still being collected"));
-            }
+        let Some(_alone) = turn.try_take() else {
+            return Err(io::Error::other("garbage is still being collected"));
         };
         let resident_before = amounts::resident();
         collect();

@@ -1,13 +1,13 @@
 //! The environment variable `ABOUT_MEMORY`, which is read once before `main`.
 
 use std::io::Write as _;
-use std::sync::{Mutex, PoisonError};
 
 use super::{ListenOptions, Listening, listen_to_signals, listen_until_dropped};
 use crate::platform;
+use crate::process_lock::ProcessLock;
 
 /// The socket that the variable asked for.
-static LISTENING: Mutex<Option<Listening>> = Mutex::new(None);
+static LISTENING: ProcessLock<Option<Listening>> = ProcessLock::new(None);
 
 /// The name of the variable.
 const NAME: &str = "ABOUT_MEMORY";
@@ -42,13 +42,14 @@ pub(crate) fn start_up() {
 }
 
 fn keep(listening: Listening) {
-    *LISTENING.lock().unwrap_or_else(PoisonError::into_inner) = Some(listening);
+    *LISTENING.lock() = Some(listening);
 }
 
 /// Ends what the environment variable `ABOUT_MEMORY` has asked of this process: a program calls this if it starts other
 /// programs, and the variable is for them. They still find it in their environment.
 pub fn ignore_environment() {
-    drop(LISTENING.lock().unwrap_or_else(PoisonError::into_inner).take());
+    let listening = LISTENING.lock().take();
+    drop(listening);
     platform::ignore_triggers();
 }
 

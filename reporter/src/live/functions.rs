@@ -2,9 +2,10 @@
 
 use core::fmt;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::engine_abi;
+use crate::process_lock::ProcessLock;
 use crate::reporting::isolation;
 use crate::small_sort::sort_by;
 
@@ -20,7 +21,8 @@ struct Entry {
     answer: Box<Answer>,
 }
 
-static FUNCTIONS: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
+/// No function runs while this lock is held.
+static FUNCTIONS: ProcessLock<Vec<Arc<Entry>>> = ProcessLock::new(Vec::new());
 
 /// Keeps a request answered; dropping it ends that.
 #[must_use = "dropping it ends the answering; call `forever` to keep it"]
@@ -37,7 +39,7 @@ pub fn answer_requests(
     answer: impl Fn(&str, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
 ) -> Answering {
     let entry = Arc::new(Entry { request: request.into(), answer: Box::new(answer) });
-    lock().push(Arc::clone(&entry));
+    FUNCTIONS.lock().push(Arc::clone(&entry));
     Answering(entry)
 }
 
@@ -51,7 +53,7 @@ impl Answering {
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        lock().retain(|entry| !Arc::ptr_eq(entry, &self.0));
+        FUNCTIONS.lock().retain(|entry| !Arc::ptr_eq(entry, &self.0));
     }
 }
 
@@ -61,14 +63,9 @@ impl fmt::Debug for Answering {
     }
 }
 
-/// No function runs while this lock is held.
-fn lock() -> MutexGuard<'static, Vec<Arc<Entry>>> {
-    FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The names of all requests that functions answer, sorted, each once.
 pub(super) fn names() -> Vec<String> {
-    let mut names: Vec<_> = lock().iter().map(|entry| entry.request.clone()).collect();
+    let mut names: Vec<_> = FUNCTIONS.lock().iter().map(|entry| entry.request.clone()).collect();
     if engine_abi::is_connected() {
         names.push(dmd_dump::REQUEST.to_owned());
         names.push(COPY_REQUEST.to_owned());
@@ -84,7 +81,7 @@ pub(super) fn names() -> Vec<String> {
 
 /// Answers `request` if there is a function for it.
 pub(super) fn run(request: &str, line: &str, out: &mut dyn Write) -> Option<io::Result<()>> {
-    let entry = lock().iter().find(|entry| entry.request == request).cloned();
+    let entry = FUNCTIONS.lock().iter().find(|entry| entry.request == request).cloned();
     match entry {
         Some(entry) => {
             // The error is a value of the program too, so only its text leaves this closure.

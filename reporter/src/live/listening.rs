@@ -2,9 +2,10 @@
 
 use core::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use crate::platform::{self, ListenError};
+use crate::process_lock::ProcessLock;
 
 use super::serve::Server;
 
@@ -78,7 +79,7 @@ pub fn listen_with(options: &ListenOptions) -> Result<(), ListenError> {
 ///
 /// As [`listen`].
 pub fn listen_until_dropped(options: &ListenOptions) -> Result<Listening, ListenError> {
-    let mut current = lock();
+    let mut current = CURRENT.lock();
     if let Some(shared) = current.upgrade()
         && shared.pid == std::process::id()
     {
@@ -149,15 +150,11 @@ impl Drop for Shared {
     }
 }
 
-static CURRENT: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
-
-fn lock() -> MutexGuard<'static, Weak<Shared>> {
-    CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static CURRENT: ProcessLock<Weak<Shared>> = ProcessLock::new(Weak::new());
 
 /// Removes the socket. Whatever thread ends the program calls this, so it waits for nothing.
 fn at_exit() {
-    if let Ok(current) = CURRENT.try_lock()
+    if let Some(current) = CURRENT.try_lock()
         && let Some(shared) = current.upgrade()
     {
         drop(current);

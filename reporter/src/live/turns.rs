@@ -2,11 +2,12 @@
 
 use core::fmt;
 use core::time::Duration;
-use std::sync::{Mutex, PoisonError, TryLockError};
 
 use memory_report::ReportSet;
 
 use crate::collect::{CollectOptions, collect_reports, minimize_memory_usage};
+use crate::process_lock::{Changes, ProcessLock};
+use crate::reporting::isolation;
 
 /// The deadline of each reporter, unless a request sets another.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
@@ -25,10 +26,57 @@ pub fn collect_alone(options: &CollectOptions) -> ReportSet {
     alone(|| collect_reports(&options))
 }
 
-/// Runs `run`, which runs reporters, while no other caller runs any.
+/// A right that one caller of a process has at a time. No lock is held while a caller has it, so code of the program may
+/// run meanwhile. The child of a fork has a turn of its own.
+pub(super) struct Turn {
+    /// The process of the caller that has the turn; 0 if nobody has it.
+    taken_by: ProcessLock<u32>,
+    ended: Changes,
+}
+
+/// Ends a turn when dropped.
+pub(super) struct TakenTurn<'a>(&'a Turn);
+
+impl Turn {
+    pub(super) const fn new() -> Self {
+        Self { taken_by: ProcessLock::new(0), ended: Changes::new() }
+    }
+
+    /// Waits until no other caller has the turn.
+    fn take(&self) -> TakenTurn<'_> {
+        loop {
+            let seen = self.ended.count();
+            if let Some(taken) = self.try_take() {
+                return taken;
+            }
+            drop(self.ended.wait(self.taken_by.lock(), seen, Duration::MAX));
+        }
+    }
+
+    /// Returns `None` if another caller has the turn.
+    pub(super) fn try_take(&self) -> Option<TakenTurn<'_>> {
+        let process = std::process::id();
+        let mut taken_by = self.taken_by.lock();
+        if *taken_by == process {
+            return None;
+        }
+        *taken_by = process;
+        Some(TakenTurn(self))
+    }
+}
+
+impl Drop for TakenTurn<'_> {
+    fn drop(&mut self) {
+        *self.0.taken_by.lock() = 0;
+        self.0.ended.notify();
+    }
+}
+
+/// Runs `run`, which runs reporters, while no other caller runs any. A reporter that asks for it does not wait for
+/// itself: a collection refuses to begin there.
 pub(super) fn alone<T>(run: impl FnOnce() -> T) -> T {
-    static COLLECTING: Mutex<()> = Mutex::new(());
-    let _alone = COLLECTING.lock().unwrap_or_else(PoisonError::into_inner);
+    static COLLECTING: Turn = Turn::new();
+    let _alone = if isolation::is_reporting() { None } else { Some(COLLECTING.take()) };
     run()
 }
 
@@ -44,12 +92,8 @@ impl fmt::Display for StillMinimizing {
 /// Minimizes memory usage, unless another caller does: the program's hooks may never end, and one thread that waits
 /// for them is enough.
 pub(super) fn minimize_alone() -> Result<(), StillMinimizing> {
-    static MINIMIZING: Mutex<()> = Mutex::new(());
-    let _alone = match MINIMIZING.try_lock() {
-        Ok(guard) => guard,
-        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        Err(TryLockError::WouldBlock) => return Err(StillMinimizing),
-    };
+    static MINIMIZING: Turn = Turn::new();
+    let _alone = MINIMIZING.try_take().ok_or(StillMinimizing)?;
     minimize_memory_usage();
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "live")]
 mod background;
+mod fork;
 #[cfg(feature = "live")]
 mod local_socket;
 #[cfg(feature = "live")]
@@ -16,6 +17,7 @@ mod start_up;
 
 #[cfg(feature = "live")]
 pub(crate) use background::{call_at_exit, runs_with_other_rights, spawn_without_signals};
+pub(crate) use fork::at_fork;
 #[cfg(feature = "live")]
 pub(crate) use local_socket::{Listener, Peer};
 #[cfg(feature = "live")]

@@ -40,6 +40,9 @@ pub(crate) fn resident_unique() -> Option<u64> {
     None
 }
 
+/// This crate knows no forks there.
+pub(crate) fn at_fork(_: extern "C" fn(), _: extern "C" fn(), _: extern "C" fn()) {}
+
 pub(crate) fn thread_id() -> u32 {
     0
 }

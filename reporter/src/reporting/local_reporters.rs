@@ -7,24 +7,38 @@ use core::cell::{Cell, OnceCell, RefCell};
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::rc::Rc;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::platform;
+use crate::process_lock::{Changes, ProcessLock};
 use crate::small_sort::sort_by;
 
+use super::isolation;
 use super::memory_reporter::MemoryReporter;
 use super::reporter_name::ReporterName;
 
 std::thread_local! {
-    static LOCAL: RefCell<Vec<Rc<LocalEntry>>> = const { RefCell::new(Vec::new()) };
+    static LOCAL: LocalEntries = const { LocalEntries(RefCell::new(Vec::new())) };
     static NEXT: Cell<u64> = const { Cell::new(0) };
     static THIS: OnceCell<ThisThread> = const { OnceCell::new() };
 }
 
 /// The threads, in the order in which they entered the list.
-static THREADS: Mutex<Vec<Arc<LocalThread>>> = Mutex::new(Vec::new());
-static CHANGED: Condvar = Condvar::new();
+static THREADS: ProcessLock<Vec<Arc<LocalThread>>> = ProcessLock::new(Vec::new());
+static CHANGED: Changes = Changes::new();
+
+/// The reporters of a thread. A registration that the program forgot leaves its reporter here until the thread ends.
+struct LocalEntries(RefCell<Vec<Rc<LocalEntry>>>);
+
+impl Drop for LocalEntries {
+    fn drop(&mut self) {
+        for entry in self.0.take() {
+            // The destructor is the program's: a panic of it would end the process here. The panic hook has reported it.
+            let _ = isolation::discard(entry);
+        }
+    }
+}
 
 /// One reporter of one thread.
 pub(crate) struct LocalEntry {
@@ -44,11 +58,13 @@ pub struct LocalRegistration {
 ///
 /// It runs in collections on this thread. If the thread also calls [`answer_here`](crate::answer_here) repeatedly, it
 /// runs there for live requests and for other collections with [`CollectOptions::ask_threads`](crate::CollectOptions).
+/// A thread that ends, in the destructors of its thread-local variables, may find its list of reporters gone; then the
+/// call registers nothing.
 pub fn register_local(reporter: Rc<dyn MemoryReporter>) -> LocalRegistration {
     let id = NEXT.replace(NEXT.get() + 1);
     let entry = Rc::new(LocalEntry { id, name: ReporterName::ask(&*reporter), reporter });
-    LOCAL.with_borrow_mut(|local| local.push(entry));
-    if let Some(thread) = this_thread() {
+    let registered = LOCAL.try_with(|local| local.0.borrow_mut().push(entry)).is_ok();
+    if registered && let Some(thread) = this_thread() {
         thread.reporters.fetch_add(1, Ordering::SeqCst);
     }
     LocalRegistration { id, one_thread: core::marker::PhantomData }
@@ -59,7 +75,7 @@ impl Drop for LocalRegistration {
         // At the thread's end the list may already be gone. The reporter is dropped outside the borrow, since its
         // destructor may register or unregister.
         let removed = LOCAL.try_with(|local| {
-            let mut local = local.try_borrow_mut().ok()?;
+            let mut local = local.0.try_borrow_mut().ok()?;
             let at = local.iter().position(|entry| entry.id == self.id)?;
             Some(local.remove(at))
         });
@@ -79,7 +95,7 @@ impl fmt::Debug for LocalRegistration {
 /// The reporters of this thread, by name.
 pub(crate) fn local_entries() -> Vec<Rc<LocalEntry>> {
     // The list is empty after the thread has ended: an engine of DMD may still ask at the end of the process.
-    let mut entries = LOCAL.try_with(|local| local.borrow().clone()).unwrap_or_default();
+    let mut entries = LOCAL.try_with(|local| local.0.borrow().clone()).unwrap_or_default();
     sort_by(&mut entries, |a, b| a.name.text().cmp(b.name.text()));
     entries
 }
@@ -138,7 +154,7 @@ impl ThisThread {
             is_silent: AtomicBool::new(true),
             has_ended: AtomicBool::new(false),
         });
-        lock().push(Arc::clone(&thread));
+        THREADS.lock().push(Arc::clone(&thread));
         Self(thread)
     }
 }
@@ -146,13 +162,9 @@ impl ThisThread {
 impl Drop for ThisThread {
     fn drop(&mut self) {
         self.0.has_ended.store(true, Ordering::SeqCst);
-        lock().retain(|thread| !Arc::ptr_eq(thread, &self.0));
-        CHANGED.notify_all();
+        THREADS.lock().retain(|thread| !Arc::ptr_eq(thread, &self.0));
+        CHANGED.notify();
     }
-}
-
-fn lock() -> MutexGuard<'static, Vec<Arc<LocalThread>>> {
-    THREADS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// This thread, which is in the list from now on; `None` if the thread is ending.
@@ -175,26 +187,23 @@ pub(crate) fn other_threads() -> Vec<Arc<LocalThread>> {
             && thread.reporters() > 0
             && this.as_ref().is_none_or(|this| !Arc::ptr_eq(this, thread))
     };
-    lock().iter().filter(is_asked).cloned().collect()
+    THREADS.lock().iter().filter(is_asked).cloned().collect()
 }
 
 /// Waits until `is_done`, but not beyond `until`. It looks again whenever a thread ends and after each
 /// [`something_changed`]. `is_done` must not wait.
 pub(crate) fn wait(until: Instant, mut is_done: impl FnMut() -> bool) {
-    let mut threads = lock();
-    while !is_done() {
+    loop {
+        let seen = CHANGED.count();
         let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        if is_done() || left.is_zero() {
             return;
         }
-        let waited = CHANGED.wait_timeout(threads, left);
-        threads = waited.unwrap_or_else(PoisonError::into_inner).0;
+        drop(CHANGED.wait(THREADS.lock(), seen, left));
     }
 }
 
 /// Has those who [`wait`] look again.
 pub(crate) fn something_changed() {
-    // Whoever waits has either not looked yet, or waits already.
-    drop(lock());
-    CHANGED.notify_all();
+    CHANGED.notify();
 }

@@ -2,13 +2,15 @@
 //!
 //! Invariant: after a [`Registration`] is dropped, nothing calls its reporter. No lock is held while a reporter runs,
 //! gives its name or is dropped. An entry counts its runs; dropping the registration waits for them to end, unless
-//! the drop happens inside the reporter itself, or a collection has found the reporter stuck.
+//! the drop happens inside a run that they wait for, or a collection has found the reporter stuck.
 
 use core::cell::Cell;
 use core::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use core::time::Duration;
+use std::sync::{Arc, Weak};
 
 use crate::measure::{Erased, MallocSizeOf, MallocSizeOfOps, Reading};
+use crate::process_lock::{Changes, ProcessLock};
 use crate::small_sort::sort_by;
 
 use super::isolation::{self, Ran};
@@ -51,8 +53,8 @@ impl Source {
 pub(crate) struct Entry {
     name: ReporterName,
     source: Source,
-    runs: Mutex<Runs>,
-    run_ended: Condvar,
+    runs: ProcessLock<Runs>,
+    run_ended: Changes,
 }
 
 #[derive(Default)]
@@ -77,17 +79,12 @@ std::thread_local! {
     static CURRENT: Cell<*const Entry> = const { Cell::new(core::ptr::null()) };
 }
 
-static REGISTERED: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
-static LINKED: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
-
-/// Takes a lock, poisoned or not: no code below panics while the data is inconsistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static REGISTERED: ProcessLock<Vec<Arc<Entry>>> = ProcessLock::new(Vec::new());
+static LINKED: ProcessLock<Vec<Arc<Entry>>> = ProcessLock::new(Vec::new());
 
 impl Entry {
     fn new(name: ReporterName, source: Source) -> Arc<Self> {
-        Arc::new(Self { name, source, runs: Mutex::default(), run_ended: Condvar::new() })
+        Arc::new(Self { name, source, runs: ProcessLock::default(), run_ended: Changes::new() })
     }
 
     pub(crate) fn name(&self) -> &ReporterName {
@@ -95,7 +92,7 @@ impl Entry {
     }
 
     pub(crate) fn turn(self: &Arc<Self>) -> Turn {
-        let mut runs = lock(&self.runs);
+        let mut runs = self.runs.lock();
         if runs.removed {
             return Turn::Gone;
         }
@@ -117,20 +114,69 @@ impl Entry {
 
     /// From now on nobody waits for the current run, and no other run starts until it ends.
     pub(crate) fn found_stuck(&self) {
-        let mut runs = lock(&self.runs);
+        let mut runs = self.runs.lock();
         runs.stuck = runs.running > 0;
         drop(runs);
-        self.run_ended.notify_all();
+        self.run_ended.notify();
     }
 
     fn remove(&self) {
-        let mut runs = lock(&self.runs);
-        runs.removed = true;
-        if CURRENT.get() == &raw const *self {
-            return;
+        self.runs.lock().removed = true;
+        let Some(_waiting) = Waiting::begin(CURRENT.get(), self) else { return };
+        loop {
+            let seen = self.run_ended.count();
+            let runs = self.runs.lock();
+            if runs.running == 0 || runs.stuck {
+                return;
+            }
+            drop(self.run_ended.wait(runs, seen, Duration::MAX));
         }
-        while runs.running > 0 && !runs.stuck {
-            runs = self.run_ended.wait(runs).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// The entry whose run drops a registration, and the entry of that registration, while the former waits for the latter.
+/// Both are compared by their addresses only.
+type Wait = (usize, usize);
+
+static WAITS: ProcessLock<Vec<Wait>> = ProcessLock::new(Vec::new());
+
+/// A thread waits for the runs of an entry, until dropped.
+struct Waiting(Option<Wait>);
+
+impl Waiting {
+    /// Begins to wait in the run of `current`, which is null outside of runs. Returns `None` if the thread would wait
+    /// for itself: if `awaited` is `current`, or waits for it.
+    fn begin(current: *const Entry, awaited: &Entry) -> Option<Self> {
+        if current.is_null() {
+            return Some(Self(None));
+        }
+        let (current, awaited) = (current.addr(), core::ptr::from_ref(awaited).addr());
+        let mut waits = WAITS.lock();
+        let mut reached = vec![awaited];
+        let mut next = 0;
+        while let Some(&entry) = reached.get(next) {
+            if entry == current {
+                return None;
+            }
+            for (_, to) in waits.iter().filter(|(from, _)| *from == entry) {
+                if !reached.contains(to) {
+                    reached.push(*to);
+                }
+            }
+            next += 1;
+        }
+        waits.push((current, awaited));
+        Some(Self(Some((current, awaited))))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(wait) = self.0 {
+            let mut waits = WAITS.lock();
+            if let Some(place) = waits.iter().position(|other| *other == wait) {
+                waits.swap_remove(place);
+            }
         }
     }
 }
@@ -181,13 +227,13 @@ impl Drop for Running {
     fn drop(&mut self) {
         // There is one only if it never ran, since no thread could start.
         let reporter = self.reporter.take();
-        let mut runs = lock(&self.entry.runs);
+        let mut runs = self.entry.runs.lock();
         runs.running -= 1;
         if runs.running == 0 {
             runs.stuck = false;
         }
         drop(runs);
-        self.entry.run_ended.notify_all();
+        self.entry.run_ended.notify();
         // If the drop panicked, the panic hook has reported it.
         let _ = isolation::discard(reporter);
     }
@@ -196,7 +242,15 @@ impl Drop for Running {
 /// Keeps a reporter registered; dropping it unregisters the reporter.
 ///
 /// When the drop returns, the reporter is not running and nothing will call it. The drop does not wait if it happens
-/// inside the reporter's own run, nor for a run that a collection with a deadline has given up.
+/// inside the reporter's own run, nor for a run that a collection with a deadline has given up. If the runs of two
+/// reporters drop each other's registrations, one of the two drops does not wait.
+///
+/// # A drop that never returns
+///
+/// The drop waits as long as the reporter runs. That is for ever if the reporter never returns, or if it waits for the
+/// thread that drops its registration: nothing shows that the thread works for the reporter. A reporter must not wait
+/// for such a thread. Collections with a [deadline](crate::CollectOptions::deadline), as those of live requests are,
+/// end the wait: once the time is over, the drop returns.
 #[must_use = "dropping it unregisters the reporter; call `forever` to keep it"]
 pub struct Registration {
     entry: Arc<Entry>,
@@ -205,7 +259,7 @@ pub struct Registration {
 impl Registration {
     fn new(name: ReporterName, source: Source) -> Self {
         let entry = Entry::new(name, source);
-        lock(&REGISTERED).push(Arc::clone(&entry));
+        REGISTERED.lock().push(Arc::clone(&entry));
         Self { entry }
     }
 
@@ -218,7 +272,7 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        lock(&REGISTERED).retain(|entry| !Arc::ptr_eq(entry, &self.entry));
+        REGISTERED.lock().retain(|entry| !Arc::ptr_eq(entry, &self.entry));
         self.entry.remove();
     }
 }
@@ -243,14 +297,14 @@ pub fn register_weak<T: MemoryReporter + Send + Sync + 'static>(reporter: &Arc<T
 /// Adds the linked reporters that are new: a collection may begin while the program still starts, and the program may
 /// load a library later.
 fn linked() -> Vec<Arc<Entry>> {
-    let mut all = lock(&LINKED).clone();
+    let mut all = LINKED.lock().clone();
     for linked in inventory::iter::<StaticReporter>() {
         if all.iter().any(|entry| entry.source.is(linked)) {
             continue;
         }
         // The reporter gives its name while no lock is held, perhaps to two threads at the same time.
         let entry = Entry::new(ReporterName::ask(linked.0), Source::Static(linked));
-        let mut known = lock(&LINKED);
+        let mut known = LINKED.lock();
         if !known.iter().any(|entry| entry.source.is(linked)) {
             known.push(entry);
         }
@@ -263,7 +317,7 @@ fn linked() -> Vec<Arc<Entry>> {
 /// first (in the order of linking, which may change between builds).
 pub(crate) fn entries() -> Vec<Arc<Entry>> {
     let mut entries = linked();
-    entries.extend(lock(&REGISTERED).iter().cloned());
+    entries.extend(REGISTERED.lock().iter().cloned());
     sort_by(&mut entries, |a, b| a.name.text().cmp(b.name.text()));
     entries
 }
@@ -277,5 +331,5 @@ impl MallocSizeOf for Entry {
 
 /// Measures the heap that the registry owns.
 pub(crate) fn measure(ops: &mut MallocSizeOfOps<Erased<'_>>) -> usize {
-    ops.value(&*lock(&REGISTERED)) + ops.value(&*lock(&LINKED))
+    ops.value(&*REGISTERED.lock()) + ops.value(&*LINKED.lock())
 }

@@ -6,12 +6,12 @@
 use core::cell::RefCell;
 use core::fmt;
 use core::marker::PhantomData;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use memory_report::{Kind, Units};
 
 use crate::allocator::tags::{self, LAST_TAG, NO_TAG, TagNumber};
+use crate::process_lock::ProcessLock;
 
 use super::conventions::{is_explicit, kind_fault, path_fault};
 
@@ -74,8 +74,11 @@ impl Tag {
     /// The tag of this path. A process has room for 32,767 paths; then, or if a report could not have this path, the
     /// result is [`NONE`](Self::NONE) and collections warn.
     pub fn new(path: impl AsRef<str>) -> Self {
+        // This is code of the program: it runs before the lock is taken, and under the program's own tag.
+        let path = path.as_ref();
         let _suspended = Suspended::new();
-        Self(names().number(path.as_ref()))
+        let number = NAMES.lock().number(path);
+        Self(number)
     }
 
     /// The current tag of this thread.
@@ -125,7 +128,7 @@ impl fmt::Debug for Tag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = {
             let _suspended = Suspended::new();
-            names().path(self.0).map(str::to_owned)
+            NAMES.lock().path(self.0).map(str::to_owned)
         };
         f.debug_tuple("Tag").field(&path).finish()
     }
@@ -243,7 +246,6 @@ impl Drop for Suspended {
 }
 
 /// The paths of all tags.
-#[derive(Default)]
 struct Names {
     /// The path of tag 1 comes first.
     paths: Vec<String>,
@@ -303,12 +305,9 @@ fn fault(path: &str) -> Option<&'static str> {
         .or((!is_explicit(path)).then_some("a tag's path must be under `explicit/`"))
 }
 
-static NAMES: LazyLock<Mutex<Names>> = LazyLock::new(Mutex::default);
-
-/// Locks the paths. The caller has suspended this thread's tag, and holds the lock over no code of the program.
-fn names() -> MutexGuard<'static, Names> {
-    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// Who locks it has suspended this thread's tag, and runs no code of the program meanwhile.
+static NAMES: ProcessLock<Names> =
+    ProcessLock::new(Names { paths: Vec::new(), by_path: Vec::new(), faults: Vec::new(), beyond: 0 });
 
 /// The paths of all tags, and the paths that no tag can have, each with its fault.
 #[derive(Debug)]
@@ -322,6 +321,6 @@ pub(crate) struct TagPaths {
 
 pub(crate) fn tag_paths() -> TagPaths {
     let _suspended = Suspended::new();
-    let names = names();
+    let names = NAMES.lock();
     TagPaths { paths: names.paths.clone(), faults: names.faults.clone(), beyond: names.beyond }
 }

@@ -7,11 +7,12 @@ use core::cell::Cell;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use memory_report::json::push_string;
 
 use super::clock;
+use crate::process_lock::ProcessLock;
 use crate::reporting::isolation;
 
 /// The statistics of one cycle of a garbage collector: Firefox's object of `Debugger.Memory.onGarbageCollection`.
@@ -155,7 +156,7 @@ std::thread_local! {
     static CALLING: Cell<bool> = const { Cell::new(false) };
 }
 
-static CALLBACKS: Mutex<Vec<Arc<Callback>>> = Mutex::new(Vec::new());
+static CALLBACKS: ProcessLock<Vec<Arc<Callback>>> = ProcessLock::new(Vec::new());
 
 /// Keeps a callback of [`on_garbage_collection`]; dropping it removes the callback.
 #[must_use = "dropping it removes the callback"]
@@ -174,7 +175,7 @@ pub fn on_garbage_collection(
     callback: impl Fn(&GarbageCollection) + Send + Sync + 'static,
 ) -> GarbageCollectionHook {
     let callback: Arc<Callback> = Arc::new(callback);
-    CALLBACKS.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&callback));
+    CALLBACKS.lock().push(Arc::clone(&callback));
     GarbageCollectionHook { callback }
 }
 
@@ -182,7 +183,7 @@ fn call_back(statistics: &GarbageCollection) {
     if CALLING.replace(true) {
         return;
     }
-    let callbacks = CALLBACKS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let callbacks = CALLBACKS.lock().clone();
     for callback in callbacks {
         // The panic hook has reported a panic, and there is no result to put it into.
         let _ = isolation::contain(|| callback(statistics));
@@ -194,7 +195,7 @@ fn call_back(statistics: &GarbageCollection) {
 
 impl Drop for GarbageCollectionHook {
     fn drop(&mut self) {
-        let mut callbacks = CALLBACKS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut callbacks = CALLBACKS.lock();
         callbacks.retain(|callback| !Arc::ptr_eq(callback, &self.callback));
     }
 }

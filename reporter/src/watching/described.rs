@@ -2,9 +2,10 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::engine_abi;
+use crate::process_lock::ProcessLock;
 
 /// The name of a class. Clones share the text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,7 +34,7 @@ struct Note {
 /// Most notes. A log with more entries than that has the classes of the newest only.
 const MOST_NOTES: usize = 1 << 14;
 
-static NOTES: Mutex<VecDeque<Note>> = Mutex::new(VecDeque::new());
+static NOTES: ProcessLock<VecDeque<Note>> = ProcessLock::new(VecDeque::new());
 
 /// Observers that track allocation sites.
 static TRACKING: AtomicUsize = AtomicUsize::new(0);
@@ -56,7 +57,7 @@ pub fn describe_block<T: ?Sized>(block: *const T, class: &ClassName) {
         return;
     }
     let class = class.clone();
-    let mut notes = NOTES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut notes = NOTES.lock();
     if notes.capacity() == 0 {
         notes.reserve_exact(MOST_NOTES);
     }
@@ -99,7 +100,7 @@ pub(super) struct Classes {
 
 impl Classes {
     pub(super) fn new() -> Self {
-        let notes = NOTES.lock().unwrap_or_else(PoisonError::into_inner);
+        let notes = NOTES.lock();
         let notes = notes.iter().cloned().collect();
         Self { notes, next: 0, blocks: BTreeMap::new(), classes: Vec::new() }
     }

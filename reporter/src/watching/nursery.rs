@@ -2,9 +2,9 @@
 
 use core::ops::Range;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::engine_abi;
+use crate::process_lock::ProcessLock;
 
 /// A range that an arena owns, or has owned.
 #[derive(Clone, Debug)]
@@ -23,8 +23,8 @@ struct Nurseries {
 /// An old range matters only while a log has allocations from its time.
 const MOST_GIVEN_UP: usize = 1024;
 
-static NURSERIES: Mutex<Nurseries> =
-    Mutex::new(Nurseries { made: 0, owned: Vec::new(), given_up: VecDeque::new() });
+static NURSERIES: ProcessLock<Nurseries> =
+    ProcessLock::new(Nurseries { made: 0, owned: Vec::new(), given_up: VecDeque::new() });
 
 /// Keeps the range of an arena; the arena drops it when it frees the memory.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub struct NurseryRegistration(u64);
 /// drop(chunk);
 /// ```
 pub fn register_nursery(range: Range<*const u8>) -> NurseryRegistration {
-    let mut nurseries = nurseries();
+    let mut nurseries = NURSERIES.lock();
     nurseries.made += 1;
     let number = nurseries.made;
     nurseries.owned.push(Nursery { number, addresses: range.start.addr()..range.end.addr() });
@@ -55,7 +55,7 @@ pub fn register_nursery(range: Range<*const u8>) -> NurseryRegistration {
 
 impl Drop for NurseryRegistration {
     fn drop(&mut self) {
-        let mut nurseries = nurseries();
+        let mut nurseries = NURSERIES.lock();
         let Some(at) = nurseries.owned.iter().position(|nursery| nursery.number == self.0) else { return };
         let nursery = nurseries.owned.swap_remove(at);
         if nurseries.given_up.len() == MOST_GIVEN_UP {
@@ -65,10 +65,6 @@ impl Drop for NurseryRegistration {
     }
 }
 
-fn nurseries() -> MutexGuard<'static, Nurseries> {
-    NURSERIES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The ranges as they are at one time, to ask for many blocks.
 pub(super) struct NurseryLookup {
     ranges: Vec<(Range<usize>, u64)>,
@@ -76,7 +72,7 @@ pub(super) struct NurseryLookup {
 
 impl NurseryLookup {
     pub(super) fn new() -> Self {
-        let nurseries = nurseries();
+        let nurseries = NURSERIES.lock();
         let owned = nurseries.owned.iter().map(|nursery| (nursery.addresses.clone(), u64::MAX));
         let given_up = nurseries.given_up.iter().map(|(nursery, end)| (nursery.addresses.clone(), *end));
         Self { ranges: owned.chain(given_up).collect() }

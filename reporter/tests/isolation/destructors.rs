@@ -118,3 +118,31 @@ fn one_that_owns_its_registration_and_collects() {
         assert_eq!(warnings(&set, "owns-itself"), [(WarningKind::Nested, message)]);
     }
 }
+
+/// Panics when it is dropped, and registers another reporter before.
+struct RegistersInDrop(DropBomb);
+
+impl Drop for RegistersInDrop {
+    fn drop(&mut self) {
+        let registration = register_local(Rc::new(Last));
+        drop(registration);
+    }
+}
+
+impl MemoryReporter for RegistersInDrop {
+    fn collect_reports(&self, _: &mut Reports) {
+        let _ = &self.0;
+    }
+}
+
+#[test]
+#[allow(clippy::mem_forget, reason = "the thread's end drops the reporters")]
+fn forgotten_local_reporters_end_with_their_thread_whatever_their_destructors_do() {
+    let thread = std::thread::spawn(|| {
+        for _ in 0..2 {
+            std::mem::forget(register_local(Rc::new(RegistersInDrop(DropBomb))));
+        }
+        amounts(&collect_reports(&CollectOptions::new()))["last-one"]
+    });
+    assert_eq!(thread.join().unwrap(), 1);
+}

@@ -6,6 +6,8 @@ mod answer_here;
 mod collecting;
 mod counting;
 mod destructors;
+mod endings;
+mod forks;
 mod garbage_collection;
 mod locks;
 mod macros;

@@ -1,0 +1,206 @@
+//! Locks that a fork leaves free: the thread that forks first waits until no other thread holds one, so that the child
+//! finds all data whole, and no lock in the hands of a thread that it does not have.
+//!
+//! Invariant: no code of the program runs while a thread holds such a lock, so the wait is short.
+
+use core::cell::Cell;
+use core::fmt;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::time::Duration;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use crate::platform;
+
+/// A fork goes on after this time, even if a thread still holds a lock. Only a thread that waits for the forking one
+/// holds it so long: another library's handler may hold a lock of the allocator.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+const STEP: Duration = Duration::from_micros(50);
+
+/// The threads that hold locks.
+static HOLDERS: AtomicUsize = AtomicUsize::new(0);
+/// The forks under way, each on a thread of its own.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
+
+std::thread_local! {
+    /// The locks that this thread holds. A fork counts as one, so that the forking thread never waits for itself.
+    static HELD: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A `Mutex` that the child of a fork finds free. A panic does not poison it: no code under it leaves data broken.
+#[derive(Default)]
+pub(crate) struct ProcessLock<T>(Mutex<T>);
+
+impl<T> ProcessLock<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> ProcessGuard<'_, T> {
+        let holder = Holder::new();
+        let data = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ProcessGuard { data, lock: self, _holder: holder }
+    }
+
+    /// Returns `None` if another thread holds the lock.
+    #[cfg(feature = "live")]
+    pub(crate) fn try_lock(&self) -> Option<ProcessGuard<'_, T>> {
+        let holder = Holder::new();
+        let data = match self.0.try_lock() {
+            Ok(data) => data,
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(std::sync::TryLockError::WouldBlock) => return None,
+        };
+        Some(ProcessGuard { data, lock: self, _holder: holder })
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for ProcessLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Holds a [`ProcessLock`] until dropped.
+pub(crate) struct ProcessGuard<'a, T> {
+    /// Dropped first: the thread is a holder until the lock is free.
+    data: MutexGuard<'a, T>,
+    lock: &'a ProcessLock<T>,
+    _holder: Holder,
+}
+
+impl<T> Deref for ProcessGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.data
+    }
+}
+
+impl<T> DerefMut for ProcessGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.data
+    }
+}
+
+/// This thread holds a lock, or is about to take one.
+struct Holder {
+    one_thread: core::marker::PhantomData<*const ()>,
+}
+
+impl Holder {
+    fn new() -> Self {
+        let held = HELD.get();
+        if held == 0 {
+            register_handlers();
+            HOLDERS.fetch_add(1, Ordering::SeqCst);
+            while FORKS.load(Ordering::SeqCst) > 0 {
+                HOLDERS.fetch_sub(1, Ordering::SeqCst);
+                thread::sleep(STEP);
+                HOLDERS.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        HELD.set(held + 1);
+        Self { one_thread: core::marker::PhantomData }
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let held = HELD.get() - 1;
+        HELD.set(held);
+        if held == 0 {
+            HOLDERS.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+fn register_handlers() {
+    static REGISTERED: AtomicBool = AtomicBool::new(false);
+    if !REGISTERED.load(Ordering::Relaxed) && !REGISTERED.swap(true, Ordering::Relaxed) {
+        platform::at_fork(before_fork, in_parent, in_child);
+    }
+}
+
+extern "C" fn before_fork() {
+    FORKS.fetch_add(1, Ordering::SeqCst);
+    // A signal handler may fork in the middle of code that holds a lock.
+    let own = usize::from(HELD.get() > 0);
+    HELD.set(HELD.get() + 1);
+    let until = Instant::now() + LONGEST_WAIT;
+    while HOLDERS.load(Ordering::SeqCst) > own && Instant::now() < until {
+        thread::sleep(STEP);
+    }
+}
+
+extern "C" fn in_parent() {
+    HELD.set(HELD.get() - 1);
+    FORKS.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// The child has this thread only.
+extern "C" fn in_child() {
+    HELD.set(HELD.get() - 1);
+    HOLDERS.store(usize::from(HELD.get() > 0), Ordering::SeqCst);
+    FORKS.store(0, Ordering::SeqCst);
+}
+
+/// Wakes threads that wait for data under a [`ProcessLock`] to change.
+pub(crate) struct Changes {
+    count: AtomicU64,
+    /// A sleeper holds it. The child of a fork may find it in the hands of a thread that it does not have, so nobody
+    /// waits for it.
+    sleeping: Mutex<()>,
+    woken: Condvar,
+}
+
+/// The number of changes at some time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ChangeCount(u64);
+
+/// A sleeper looks again after this time: `notify` does not wait for a thread that is about to sleep.
+const NAP: Duration = Duration::from_millis(10);
+const SHORT_NAP: Duration = Duration::from_millis(1);
+
+impl Changes {
+    pub(crate) const fn new() -> Self {
+        Self { count: AtomicU64::new(0), sleeping: Mutex::new(()), woken: Condvar::new() }
+    }
+
+    /// To be called before looking at the data.
+    pub(crate) fn count(&self) -> ChangeCount {
+        ChangeCount(self.count.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn notify(&self) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        self.woken.notify_all();
+    }
+
+    /// Frees the lock, waits for a change after `seen`, and takes the lock again. It may return without a change.
+    pub(crate) fn wait<'a, T>(
+        &self,
+        guard: ProcessGuard<'a, T>,
+        seen: ChangeCount,
+        at_most: Duration,
+    ) -> ProcessGuard<'a, T> {
+        let lock = guard.lock;
+        drop(guard);
+        match self.sleeping.try_lock() {
+            Ok(sleeping) if self.count() == seen => {
+                drop(self.woken.wait_timeout(sleeping, at_most.min(NAP)));
+            }
+            Ok(_) => {}
+            Err(_) => thread::sleep(at_most.min(SHORT_NAP)),
+        }
+        lock.lock()
+    }
+}
+
+impl Default for Changes {
+    fn default() -> Self {
+        Self::new()
+    }
+}

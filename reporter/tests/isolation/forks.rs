@@ -1,0 +1,71 @@
+//! Forks while other threads use the crate: the child has copies of all locks, and none of these threads.
+
+#![cfg(target_os = "linux")]
+#![allow(unsafe_code, reason = "forks")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use memory_reporter::{
+    CollectOptions, GarbageCollectionCycle, Reports, Tag, collect_reports, on_garbage_collection,
+    on_memory_pressure, register_nursery, register_strong,
+};
+
+use super::{By, alone};
+
+fn one_report() -> By<fn() -> &'static str, fn(&mut Reports)> {
+    By(
+        || "in parent and child",
+        |out| memory_reporter::collect_report!(out, "in-child", Other, Count, 1, "One report."),
+    )
+}
+
+/// Uses everything that has a lock; returns whether that went well.
+fn uses_all(round: usize) -> bool {
+    let registration = register_strong(Arc::new(one_report()));
+    let hooks = (on_memory_pressure(|| ()), on_garbage_collection(|_| ()));
+    let nursery = register_nursery([0_u8; 4].as_ptr_range());
+    let tag = Tag::new(format!("explicit/fork/{}", round % 50));
+    GarbageCollectionCycle::begin("a collector", "a test").end();
+    let set = collect_reports(&CollectOptions::new());
+    drop((registration, hooks, nursery));
+    tag != Tag::NONE && set.iter().any(|report| report.path == "in-child")
+}
+
+#[test]
+fn a_child_collects_whatever_the_parent_s_threads_do() {
+    const SECONDS: u32 = 60;
+    let _alone = alone();
+    let is_over = AtomicBool::new(false);
+    let bad = thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut round = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    uses_all(round);
+                    round += 1;
+                }
+            });
+        }
+        let bad = (0..300).filter(|round| {
+            // SAFETY: the child runs code of this test only, and ends without the test's destructors.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                // SAFETY: no precondition; it ends a child that waits for ever.
+                unsafe { libc::alarm(SECONDS) };
+                let went_well = uses_all(*round);
+                // SAFETY: no precondition.
+                unsafe { libc::_exit(i32::from(!went_well)) };
+            }
+            let mut status = 0;
+            // SAFETY: `status` is a place for the status of the child from above.
+            let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
+            ended != child || status != 0
+        });
+        let bad = bad.count();
+        is_over.store(true, Ordering::Relaxed);
+        bad
+    });
+    assert_eq!(bad, 0, "of 300 children");
+}
