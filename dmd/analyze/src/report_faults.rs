@@ -123,7 +123,9 @@ impl Dump {
                 trace.index().map(|index| self.stack(index).collect()).unwrap_or_default();
             let says_nothing = |frame: &Frame<'_>| folds.of(frame).is_some() || framework.has(frame);
             let by = stack.iter().find(|frame| !says_nothing(frame));
-            let reporter = by.map_or_else(String::new, |frame| frame.name().to_owned());
+            // A closure is of the function around it.
+            let name = |frame: &Frame<'_>| frame.name().trim_end_matches("::{{closure}}").to_owned();
+            let reporter = by.map_or_else(String::new, name);
             let place = by.and_then(|frame| Some((frame.file?, frame.line?)));
             let place =
                 place.map_or_else(String::new, |(file, line)| format!("{}:{line}", workspace.short(file)));

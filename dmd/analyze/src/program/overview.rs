@@ -89,7 +89,8 @@ impl Overview {
             let peak = u128::from(peak.bytes());
             end.0 < peak - peak / SHRUNK
         });
-        let is_reported = dump.blocks.iter().any(|block| block.reps[0].index().is_some());
+        let is_reported =
+            dump.blocks.iter().any(|block| block.reps[0].index().is_some()) || !dump.faults.is_empty();
         let default =
             if has_shrunk && !is_reported && dump.mode != Mode::Cumulative { At::Peak } else { At::End };
         let is_sample = dump.blocks.iter().any(|block| block.sampled);

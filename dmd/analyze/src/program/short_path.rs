@@ -48,7 +48,8 @@ impl Workspace {
                 .filter_map(|folder| file.find(folder))
                 .min()
                 .unwrap_or_else(|| file.rfind('/').unwrap_or(0));
-            let sources = &file[..file.rfind("/src/").unwrap_or(package)];
+            let sources = file.rfind("/src/").map_or(package, |at| at + "/src/".len());
+            let sources = &file[..sources];
             own.entry((&file[..package], sources)).or_insert(file);
         }
         own.retain(|_, file| !framework.has_file(file));
@@ -155,6 +156,9 @@ mod tests {
         let beside = Workspace::of([framework, app].into_iter());
         assert_eq!([framework, app].map(|frame| beside.owns(&frame)), [false, true]);
         assert_eq!(beside.short("/home/me/app/src/main.rs"), "src/main.rs");
+        let test = function("test::main", "/home/me/memory/reporter/tests/a.rs");
+        let own_tests = Workspace::of([framework, test].into_iter());
+        assert_eq!(own_tests.short("/home/me/memory/reporter/tests/a.rs"), "tests/a.rs");
         assert_eq!(Workspace::of([file("/a/src/b.rs"), file("/c/src/d.rs")].into_iter()).root, None);
     }
 }
