@@ -11,6 +11,7 @@ mod dmd;
 mod dump;
 mod dump_limits;
 mod export;
+mod file_kind;
 mod heap_diff;
 mod history;
 mod html;
@@ -175,14 +176,10 @@ impl Failure {
     /// The lines of its message.
     fn lines(self) -> Vec<String> {
         match self {
-            Self::File(file, error) => {
-                let name = file.rsplit(std::path::is_separator).next().unwrap_or_default();
-                let why = match name.starts_with(memory_report::new_file::INCOMPLETE) {
-                    true => " (the process that wrote it was ended before the file was whole)",
-                    false => "",
-                };
-                vec![format!("{file}: {error}{why}")]
-            }
+            Self::File(file, error) => match file_kind::note(&file, &error) {
+                Some(note) => vec![format!("{file}: {error}; {note}")],
+                None => vec![format!("{file}: {error}")],
+            },
             Self::Usage(message) => vec![message],
             Self::Exceeded(reasons) => reasons,
             Self::Output(error) => vec![format!("cannot write: {error}")],

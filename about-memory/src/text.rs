@@ -166,6 +166,7 @@ impl fmt::Display for Text<'_> {
                 view: &self.view,
                 is_whole: !self.is_filtered() && !self.set.is_partial(),
                 usable_size_known: self.set.usable_size_known(),
+                is_undeclared: self.set.warnings().iter().any(|known| known.subject == "heap-allocated"),
                 collator: &collator,
             };
             text.write(f)?;

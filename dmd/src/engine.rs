@@ -8,6 +8,7 @@
 //! A program that recovers from a stack overflow jumps out of the hook. So hooks check that the stack has room
 //! before a step that must not stay half done. The engine counts what is lost.
 
+mod marking;
 mod sampling;
 mod usable;
 
@@ -24,7 +25,7 @@ use crate::system::fork::{self, Forking};
 use crate::system::lock::Lock;
 use crate::system::slot::{self, Inside, slot};
 use crate::system::{clock, internal_alloc, log, memory};
-use crate::tables::block_table::{Block, Found, Home, Table, Word};
+use crate::tables::block_table::{Block, Home, Table, Word};
 use crate::tables::dead_blocks::DeadBlocks;
 use crate::tables::events::{Event, Happened};
 use crate::tables::header::Header;
@@ -40,6 +41,7 @@ use crate::tables::statistics::{Counts, End, Statistics};
 use crate::tables::trace_id::TraceId;
 use crate::tables::trace_tree::TraceTree;
 use crate::tables::{observers, seen_modules, stack, thread};
+pub(crate) use marking::{MarkOptions, MarkOutcome, OfAllocator};
 pub(crate) use usable::{SizeOf, Usable};
 
 pub(crate) static ENGINE: Engine = Engine::new();
@@ -123,9 +125,6 @@ impl core::fmt::Debug for BlockMove {
         f.debug_tuple("BlockMove").field(&self.0.map(|(address, ..)| address)).finish()
     }
 }
-
-/// `log` names this many unknown pointers on stderr; further ones are only counted.
-const MOST_SAID: u64 = 20;
 
 impl Engine {
     const fn new() -> Self {
@@ -640,82 +639,6 @@ impl Engine {
         if observed.is_none() {
             observers::observe_alone(address, Happened::CameBack, self.counted(block));
         }
-    }
-
-    fn mark(&self, address: usize, report: Report, allowed: impl FnOnce() -> bool) {
-        // A thread that does not see this yet may free the block. Then its report counts for nothing, since the bit
-        // in the table is gone.
-        self.watches_frees.store(true, Ordering::SeqCst);
-        let Some(fresh) = self.table().mark(address) else { return };
-        if !self.marks.add(address, report, fresh, allowed) {
-            self.unmarked.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Marks the block that starts here, or with `enclosing` the one around the address, and returns its usable
-    /// bytes; 0 without such a block. `caller` as for [`record`](Self::record).
-    pub(crate) fn report(
-        &self,
-        address: usize,
-        path: PathId,
-        on_alloc: bool,
-        enclosing: bool,
-        caller: Caller,
-    ) -> usize {
-        if address == 0 {
-            return 0;
-        }
-        // A handler that interrupted an allocation marks nothing: this thread may hold a lock that marking takes.
-        let interrupts = slot().guard.is_set();
-        let mut marking =
-            self.marking.load(Ordering::Relaxed) && !interrupts && (on_alloc || self.runs.may_mark());
-        if marking && !slot::has_room() {
-            self.unmarked.fetch_add(1, Ordering::Relaxed);
-            marking = false;
-        }
-        let _inside = Inside::anyway();
-        let sampling = self.below.load(Ordering::Relaxed) > 0 || self.mean() > 0;
-        // Report unknown pointers only if the engine records every block.
-        let found = if enclosing || (marking && !sampling) {
-            self.table().find(address)
-        } else {
-            self.table().get(address).map_or(Found::Nothing, Found::Start)
-        };
-        if !marking {
-            return match found {
-                Found::Start(block) => block.usable(),
-                Found::Inside(_, block) if enclosing => block.usable(),
-                _ => 0,
-            };
-        }
-        keeping_errno(|| {
-            let trace =
-                thread::with_state(|state| state.stack.trace(caller, self.tree())).unwrap_or(TraceId::NONE);
-            let (start, block) = match found {
-                Found::Start(block) => (address, block),
-                Found::Inside(start, block) if enclosing => (start, block),
-                // With sampling, most small blocks are not recorded.
-                _ if sampling => return 0,
-                _ => {
-                    let kind = match found {
-                        Found::Inside(..) => FaultKind::Interior,
-                        Found::Freed => FaultKind::Freed,
-                        _ => FaultKind::NotHeap,
-                    };
-                    if self.marks.fault(Fault { kind, address, path, trace }) <= MOST_SAID {
-                        let line = format_args!("Unknown pointer {address:#x}");
-                        // A dump lists it; a collection of reports has no place for it.
-                        if slot().run.get() != 0 { log::mention(line) } else { log::say(line) }
-                    }
-                    return 0;
-                }
-            };
-            let reporter = slot().reporter.get() as Reporter;
-            let report = Report { trace, path, on_alloc, reporter };
-            self.mark(start, report, || on_alloc || self.runs.may_mark());
-            self.marks.count_marked(path, self.usable_of(block));
-            block.usable()
-        })
     }
 
     /// Removes a reporter's marks for a path, or for all paths if it is `NONE`. Reporter 0 has no marks.

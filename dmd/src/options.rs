@@ -90,13 +90,53 @@ impl Default for Options {
 /// The largest value of `--max-frames`.
 pub(crate) const MOST_FRAMES: usize = 256;
 
+/// The options, and what each takes.
+const TAKES: [(&str, &str); 13] = [
+    ("--mode", "live, dark-matter, cumulative, scan, normal, test or stress"),
+    ("--stacks", "partial or full"),
+    ("--sample-below", "a number of bytes, 1 or more"),
+    ("--sample-bytes", "a number of bytes, 1 or more, such as 512KiB"),
+    ("--wait-for-track", "yes, no or nothing"),
+    ("--show-dump-stats", "yes or no"),
+    ("--max-frames", "a number, 1 to 256"),
+    ("--output", "a path"),
+    ("--record", "a path"),
+    ("--dump-at-exit", "yes, no or nothing"),
+    ("--children", "yes or no"),
+    ("--quiet", "yes, no or nothing"),
+    ("--verbose", "yes, no or nothing"),
+];
+
 /// A word of `$DMD` that is no option, or whose value is bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadEntry<'a>(pub &'a [u8]);
+#[non_exhaustive]
+pub struct BadEntry<'a> {
+    /// The word, or the words that contradict each other.
+    pub word: &'a [u8],
+    /// The place of the word, from 1; 0 for several words.
+    pub number: usize,
+}
 
+/// The first sentence is Firefox's.
 impl fmt::Display for BadEntry<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bad entry in the $DMD environment variable: '{}'.", self.0.escape_ascii())
+        let Self { word, number } = *self;
+        write!(f, "Bad entry in the $DMD environment variable: '{}'.", word.escape_ascii())?;
+        if number == 0 {
+            return Ok(());
+        }
+        let end = word.iter().position(|byte| *byte == b'=').unwrap_or(word.len());
+        let takes = TAKES.iter().find(|(name, _)| word.get(..end) == Some(name.as_bytes()));
+        write!(f, " It is entry {number}. ")?;
+        if let Some((name, values)) = takes {
+            return write!(f, "{name} takes {values}.");
+        }
+        f.write_str("Entries are 1,")?;
+        for (index, (name, _)) in TAKES.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma} {name}")?;
+        }
+        f.write_str("; 0, off or no switches DMD off.")
     }
 }
 
@@ -214,6 +254,11 @@ impl Options {
         self
     }
 
+    /// Whether this value of `$DMD` switches DMD off: `0`, `off`, `no`, or nothing.
+    pub fn is_off(text: &[u8]) -> bool {
+        matches!(text.trim_ascii(), b"" | b"0" | b"off" | b"no")
+    }
+
     /// Reads the value of `$DMD`: `1`, or options separated by white space.
     ///
     /// # Errors
@@ -225,9 +270,10 @@ impl Options {
         if text == b"1" {
             return Ok(options);
         }
-        let mut words =
+        let words =
             text.split(|byte| byte.is_ascii_whitespace() || *byte == 0x0b).filter(|word| !word.is_empty());
-        words.try_for_each(|word| options.apply(word).ok_or(BadEntry(word)))?;
+        let apply = |(at, word)| options.apply(word).ok_or(BadEntry { word, number: at + 1 });
+        words.enumerate().try_for_each(apply)?;
         options.sample_nothing_in_tests();
         if options.mode == Mode::Scan || options.record.is_some() {
             options.stacks = Stacks::Full;
@@ -240,7 +286,7 @@ impl Options {
                 (options.wait_for_track, b"--record with --wait-for-track"),
             ];
             if let Some((_, words)) = refused.into_iter().find(|(is_refused, _)| *is_refused) {
-                return Err(BadEntry(words));
+                return Err(BadEntry { word: words, number: 0 });
             }
         }
         Ok(options)

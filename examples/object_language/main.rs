@@ -15,6 +15,7 @@ use std::alloc::System;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use dmd::{Dmd, MemoryObserver, Mode, Options, Stacks};
@@ -68,7 +69,7 @@ fn run(file: Option<std::ffi::OsString>) -> anyhow::Result<()> {
     let statements = program::parse(&text)?;
 
     let observer = MemoryObserver::new();
-    observer.set_on_garbage_collection(Some(print_cycle));
+    observer.set_on_garbage_collection(Some(Arc::new(|_, cycle| print_cycle(cycle))));
     observer.set_max_allocations_log_length(100_000)?;
     observer.set_tracking_allocation_sites(true)?;
     let mut heap = Heap::new();

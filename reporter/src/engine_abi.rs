@@ -25,8 +25,8 @@
 //! # Which versions understand each other
 //!
 //! The symbol's name ends in the number of the version. A version has a fixed meaning for every entry and a fixed
-//! layout for every type here. A later release may only append entries, which [`EngineTable::size`] tells. Any other
-//! change makes a new version with a new name.
+//! layout for every type here. A later release may only append entries, which [`EngineTable::size`] tells, and add flags that
+//! an older engine may ignore. Any other change makes a new version with a new name.
 //!
 //! | the engine has | what the program does |
 //! | --- | --- |
@@ -48,7 +48,7 @@ mod rows;
 mod run;
 mod sites;
 
-pub(crate) use marks::{Marks, mark_on_alloc};
+pub(crate) use marks::{Marks, PointerAnswer, PointerFault, mark_on_alloc, records, records_program};
 pub use observing::{
     BlockRow, EachBlock, EachName, LogLimits, LogState, TypeName, enclosing_site, for_each_live_block,
     site_type,
@@ -87,6 +87,26 @@ pub const ON_ALLOC: u32 = 1;
 
 /// Flag of `mark`: the address lies inside the block, or at its start.
 pub const ENCLOSING: u32 = 2;
+
+/// Flag of `mark`: the block is of an allocator that the engine records, as [`PROBE`] has shown. If no block is there,
+/// the result is [`NOT_HEAP`], [`INTERIOR`] or [`FREED`].
+pub const RECORDED: u32 = 4;
+
+/// Flag of `mark`: the block may be of an allocator that the engine does not record, so an unknown pointer is no fault.
+pub const FOREIGN: u32 = 8;
+
+/// Flag of `mark`: marks nothing. The result is 1 if the engine has every live block and one starts at the address, or
+/// else 0.
+pub const PROBE: u32 = 16;
+
+/// Result of `mark`: the pointer is in no block.
+pub const NOT_HEAP: usize = usize::MAX;
+
+/// Result of `mark`: the pointer is inside a block, but not at its start.
+pub const INTERIOR: usize = usize::MAX - 1;
+
+/// Result of `mark`: the pointer is to the start of a block that was freed.
+pub const FREED: usize = usize::MAX - 2;
 
 /// Runs all reporters of a program and drops their reports. Each reporter has `milliseconds` of time; 0 sets no deadline.
 /// The function does not unwind.
@@ -156,8 +176,8 @@ pub struct EngineTable {
 
     /// Returns the number of a path, a text of this length.
     pub path: unsafe extern "C" fn(text: *const u8, len: usize) -> PathNumber,
-    /// Marks a block for a path, as [`ON_ALLOC`] and [`ENCLOSING`] say, and returns its usable bytes; 0 if the engine
-    /// knows no such block.
+    /// Marks a block for a path, as the flags [`ON_ALLOC`] to [`PROBE`] say, and returns its usable bytes; 0 if the engine
+    /// knows no such block. An older engine ignores a flag that it does not know.
     pub mark: extern "C" fn(address: *const c_void, path: PathNumber, flags: u32) -> usize,
     /// Adds to the bytes that reports claim at a path.
     pub claim: extern "C" fn(path: PathNumber, bytes: u64),

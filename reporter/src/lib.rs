@@ -108,8 +108,9 @@ pub use reporting::{
 };
 pub use watching::{
     AllocationsLogEntry, ClassName, Collector, CycleProgress, GarbageCollection, GarbageCollectionCycle,
-    GarbageCollectionHook, GarbageCollectionSlice, MemoryObserver, NurseryRegistration, ObserverError,
-    SavedStack, WatchedCollector, allocation_site, describe_block, on_garbage_collection, register_nursery,
+    GarbageCollectionHandler, GarbageCollectionHook, GarbageCollectionSlice, MemoryObserver,
+    NurseryRegistration, ObserverError, SavedStack, UncaughtExceptionHandler, WatchedCollector,
+    allocation_site, describe_block, on_garbage_collection, register_nursery,
 };
 
 /// For the macros of this crate, for `heap-graph`, `dmd` and `memory-endpoint`. Not for direct use; it may change at any time.

@@ -34,6 +34,7 @@ pub use size_summary::{SizeSummary, Summed, size_summary};
 pub use size_tree::{SizeTree, computed_size_tree, size_tree};
 pub use stack_guard::apart;
 pub use stated::bytes;
+pub(crate) use walk_state::FaultyPointers;
 pub use walk_state::WalkState;
 
 pub(crate) use reading::Marking;

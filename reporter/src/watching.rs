@@ -18,5 +18,7 @@ pub use cycle::{
 };
 pub use described::{ClassName, describe_block};
 pub use nursery::{NurseryRegistration, register_nursery};
-pub use observer::{AllocationsLogEntry, MemoryObserver, ObserverError};
+pub use observer::{
+    AllocationsLogEntry, GarbageCollectionHandler, MemoryObserver, ObserverError, UncaughtExceptionHandler,
+};
 pub use saved_stack::{SavedStack, allocation_site};

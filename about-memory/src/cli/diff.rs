@@ -11,13 +11,13 @@ use memory_report::ReportSet;
 use memory_report::diff::{Change, Diff as Changes, Presence};
 use serde::Serialize;
 
-use super::Failure;
 use super::export::profile::is_pprof;
 use super::heap_diff::HeapDiff;
 use super::html::is_version_of_dumps;
 use super::input::{Input, Reading, say_warnings};
 use super::program_view::{self, on_terminal};
 use super::view::View;
+use super::{Failure, say};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -132,6 +132,9 @@ impl Diff {
     }
 
     fn write_text(&self, mut out: impl Write, set: &ReportSet, filter: Option<Filter>) -> io::Result<()> {
+        if set.is_empty() {
+            say(&format!("{} and {} have the same reports", self.first.name(), self.second.name()));
+        }
         let text = self.view.apply(about_memory::text(set), filter);
         say_warnings(&format!("{} and {}", self.first.name(), self.second.name()), text.warnings().count());
         write!(out, "{text}")

@@ -256,6 +256,7 @@ impl Dmd {
             .ignore_alloc_fns(self.ignore_alloc_fns)
             // Filters are about whole stacks.
             .fold(self.folded && !self.view.shows_all_frames() && self.filter.is_empty())
+            .reporters(for_author)
             .types((for_author || trees) && self.has_types())
             // The summary and the trees name the same holders, with the same amounts.
             .estimate(self.estimate || for_author || types_as_tree && trees);

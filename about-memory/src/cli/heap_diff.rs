@@ -8,9 +8,9 @@ use dmd::analyze::program::ProgramOptions;
 use dmd::analyze::recording::Moment;
 use dmd::analyze::{Analysis, AnalyzeOptions, Filter, ReadOptions};
 
-use super::Failure;
 use super::recorded::When;
 use super::symbols::Symbols;
+use super::{Failure, say};
 
 /// Default number of stacks.
 const STACKS: usize = 10;
@@ -53,6 +53,9 @@ impl HeapDiff {
         options.filters.extend(filter.map(|text| Filter::new(&format!("\\{text}"))));
         let analysis = Analysis::difference(before, after, &options)
             .map_err(|error| Failure::File(second.display().to_string(), error.into()))?;
+        if filter.is_none() && analysis.is_empty() {
+            say(&format!("{} and {} have the same blocks", first.display(), second.display()));
+        }
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let written = match json {
             true => write!(out, "{}", analysis.json()),

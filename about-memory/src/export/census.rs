@@ -33,7 +33,7 @@ pub fn census(graph: &Graph) -> Result<Stacks, StacksError> {
         for (key, report) in &stacks {
             let stack = match key {
                 StackKey::Stack(stack) => add_stack(stack, &mut frames, &mut builder),
-                StackKey::NoStack => {
+                StackKey::Empty | StackKey::NoStack => {
                     let none = builder.frame(&Frame { function: Some(NO_STACK), ..Frame::default() });
                     builder.stack(&[none])
                 }

@@ -4,8 +4,8 @@
 
 use core::time::Duration;
 
-use dmd_analyze::Sums;
 use dmd_analyze::program::{HeapBlocks, HeapChange, StackRows, Timeline};
+use dmd_analyze::{ReportFault, Sums};
 use serde::Serialize;
 
 use super::columns::{Numbers, Texts};
@@ -19,6 +19,16 @@ pub(super) enum Heap {
     Change(HeapChange, [String; 2]),
     /// A dump.
     Blocks(HeapBlocks),
+}
+
+impl Heap {
+    /// Reports of pointers that are not those of live blocks.
+    pub(super) fn faults(&self) -> &[ReportFault] {
+        match self {
+            Self::Blocks(blocks) => blocks.faults(),
+            Self::Timeline(_) | Self::Change(..) => &[],
+        }
+    }
 }
 
 #[derive(Serialize)]

@@ -4,10 +4,11 @@
 //! trees, then its lines, in the order of display; the children of a node in the order of their reports, which breaks
 //! ties when the page sorts. `heap-unclassified` depends on the filter, so the page computes it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use dmd_analyze::FlameGraph;
+use dmd_analyze::{FlameGraph, ReportFault};
 use memory_report::diff::Presence;
 use memory_report::tree::{Forest, Node, Process};
 use memory_report::{Kind, ReportSet, Units, Warning};
@@ -76,12 +77,19 @@ struct ProcessHeader<'a> {
 #[derive(Hash, Serialize)]
 struct WarningHeader<'a> {
     subject: &'a str,
-    message: &'a str,
+    message: Cow<'a, str>,
 }
 
 impl<'a> From<&'a Warning> for WarningHeader<'a> {
     fn from(warning: &'a Warning) -> Self {
-        Self { subject: &warning.subject, message: &warning.message }
+        Self { subject: &warning.subject, message: Cow::Borrowed(&warning.message) }
+    }
+}
+
+/// Views without reports show it, too.
+impl<'a> From<&'a ReportFault> for WarningHeader<'a> {
+    fn from(fault: &'a ReportFault) -> Self {
+        Self { subject: fault.subject(), message: Cow::Owned(fault.message()) }
     }
 }
 
@@ -144,7 +152,7 @@ impl Header<'_> {
 fn parts<'a>(
     forest: &'a Forest<'a>,
     set: &'a ReportSet,
-    flame: Option<&FlameGraph>,
+    flame: Option<&'a FlameGraph>,
     heap: Option<&'a Heap>,
 ) -> (Header<'a>, Columns) {
     let mut processes: Vec<_> = forest.processes().iter().collect();
@@ -167,6 +175,10 @@ fn parts<'a>(
     }
     let (count, exact) = (nodes.count, nodes.total < EXACT);
     let mut columns = nodes.into_columns();
+    let mut set_warnings: Vec<WarningHeader<'_>> = set.warnings().iter().map(Into::into).collect();
+    let of_flame = flame.map(FlameGraph::faults).unwrap_or_default();
+    let of_heap = heap.map(Heap::faults).unwrap_or_default();
+    set_warnings.extend(of_flame.iter().chain(of_heap).map(Into::into));
     let flame = flame.map(|graph| {
         let (header, more) = flame::columns(graph);
         columns.extend(more);
@@ -184,7 +196,7 @@ fn parts<'a>(
         exact,
         nodes: count,
         processes: headers,
-        set_warnings: set.warnings().iter().map(Into::into).collect(),
+        set_warnings,
         tree_warnings: forest.warnings().iter().map(Into::into).collect(),
         flame,
         heap,

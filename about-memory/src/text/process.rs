@@ -20,6 +20,10 @@ shows less memory than it should.\n";
 const NO_USABLE_SIZE: &str = "WARNING: the moz_malloc_usable_size() function does not work for this \
 platform and/or configuration. This means that much of the heap-allocated memory is not measured by \
 individual memory reporters and so will fall under 'heap-unclassified'.\n";
+/// In place of the others for a program of ours, which has another reason.
+const NOT_DECLARED: &str = "WARNING: the program declares no allocator. This means that amounts are the bytes that \
+the program requested, that 'heap-unclassified' is not shown and that the 'explicit' tree shows less memory than \
+it should.\n";
 const INVALID: &str = "WARNING: the following values are negative or unreasonably large.\n";
 const INVALID_MEANS: &str = "This indicates a defect in one or more memory reporters. The invalid values \
 are highlighted.\n";
@@ -30,6 +34,8 @@ pub(super) struct ProcessText<'p, 'a> {
     /// Whether a process whose rows are missing deserves a warning.
     pub(super) is_whole: bool,
     pub(super) usable_size_known: bool,
+    /// A warning says that the program declares no allocator.
+    pub(super) is_undeclared: bool,
     pub(super) collator: &'p Collator,
 }
 
@@ -82,6 +88,7 @@ impl<'p, 'a> ProcessText<'p, 'a> {
         let heap_known = self.process.line("heap-allocated").is_some();
         let missing = match (heap_known, self.usable_size_known) {
             _ if !self.is_whole => None,
+            (false, _) if self.is_undeclared => Some(NOT_DECLARED),
             (false, false) => Some(NOTHING_KNOWN),
             (false, true) => Some(NO_HEAP_ALLOCATED),
             (true, false) => Some(NO_USABLE_SIZE),

@@ -170,6 +170,25 @@ fn a_dump_gives_a_page_with_a_flame_graph_alone_or_beside_a_report() {
     }
 }
 
+/// The page shows them above its views.
+#[test]
+fn a_page_of_a_dump_warns_of_pointers_without_a_block() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = folder.path().join("dump.json");
+    let text = r##"{"version": 5, "invocation": {"dmdEnvVar": null, "mode": "dark-matter"},
+        "blockList": [{"req": 8, "alloc": "A"}], "traceTable": {"A": ["F"]},
+        "frameTable": {"F": "#00: app::f (/home/me/app/src/f.rs:1)"},
+        "reportPaths": [{"path": "explicit/cache", "claimed": 0, "marked": 0}],
+        "reportFaults": [{"kind": "freed", "addr": "7f10", "path": 0,
+            "frames": ["#00: app::report (/home/me/app/src/f.rs:9)"]}]}"##;
+    fs::write(&dump, text).unwrap();
+    let output = about_memory(&["html", dump.to_str().unwrap(), "-o", "-"]);
+    assert!(output.status.success(), "{output:?}");
+    let warnings = &header(&String::from_utf8(output.stdout).unwrap())["set_warnings"];
+    let message = "1 pointer to a block that was freed (freed), by app::report (src/f.rs:9)";
+    assert_eq!(warnings, &serde_json::json!([{"subject": "explicit/cache", "message": message}]));
+}
+
 #[test]
 fn a_saved_report_with_dark_matter_has_its_functions() {
     let report = golden("ours/dark-matter.json");

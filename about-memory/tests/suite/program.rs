@@ -290,7 +290,7 @@ fn every_command_s_help_has_examples() {
 fn an_incomplete_file_is_said_to_be_one() {
     let folder = tempfile::tempdir().unwrap();
     for (name, why) in [
-        ("incomplete-12.json", " (the process that wrote it was ended before the file was whole)"),
+        ("incomplete-12.json", "; the process that wrote it was ended before the file was whole"),
         ("a.json", ""),
     ] {
         let path = folder.path().join(name);

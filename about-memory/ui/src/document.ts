@@ -21,6 +21,10 @@ const NO_USABLE_SIZE =
   "WARNING: the moz_malloc_usable_size() function does not work for this platform and/or configuration. This means \
 that much of the heap-allocated memory is not measured by individual memory reporters and so will fall under \
 'heap-unclassified'.";
+/** In place of the others for a program of ours, which has another reason. */
+const NOT_DECLARED =
+  "WARNING: the program declares no allocator. This means that amounts are the bytes that the program requested, \
+that 'heap-unclassified' is not shown and that the 'explicit' tree shows less memory than it should.";
 const INVALID = "WARNING: the following values are negative or unreasonably large.";
 const INVALID_MEANS = "This indicates a defect in one or more memory reporters. The invalid values are highlighted.";
 
@@ -90,7 +94,9 @@ function addProcessWarnings(rows: Rows, layout: Layout, process: Process, trees:
   const heapKnown = process.heapAllocated >= 0;
   if (!filter && !(heapKnown && data.usableSizeKnown)) {
     rows.addText("");
-    rows.addText(heapKnown ? NO_USABLE_SIZE : data.usableSizeKnown ? NO_HEAP_ALLOCATED : NOTHING_KNOWN, "warning");
+    const undeclared = !heapKnown && data.setWarnings.some(({ subject }) => subject === "heap-allocated");
+    const nothing = data.usableSizeKnown ? NO_HEAP_ALLOCATED : NOTHING_KNOWN;
+    rows.addText(undeclared ? NOT_DECLARED : heapKnown ? NO_USABLE_SIZE : nothing, "warning");
   }
   const invalid = trees.flatMap((root) => invalidPaths(layout, root));
   for (const line of lines) {

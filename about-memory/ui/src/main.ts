@@ -2,6 +2,7 @@
 
 import { read } from "./data";
 import { byId, create } from "./elements";
+import { showName, showText } from "./escape";
 import { Model } from "./model";
 import { HeapViews } from "./heap_views";
 import { ProcessIndex } from "./process_index";
@@ -28,6 +29,15 @@ function start(model: Model) {
   const flameOnly = flame !== null && processes.length === 0;
   if (flame) views.push(new FlameView(flame, model));
   if (flameOnly) views.splice(0, 2);
+  // The tree shows the warnings, and a page of a dump alone has none.
+  const warnings = flameOnly || heapView ? model.data.setWarnings : [];
+  if (warnings.length > 0) {
+    const above = create("div", "above");
+    for (const { subject, message } of warnings) {
+      above.append(create("p", "notes warning", `WARNING: ${showName(subject)}: ${showText(message)}`));
+    }
+    byId("toolbar").parentElement!.after(above);
+  }
   const heap = heapView && new HeapViews(heapView, model, () => shown.update());
   if (heap) {
     views.splice(0, views.length, ...heap.views);

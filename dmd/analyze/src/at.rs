@@ -40,6 +40,7 @@ impl Dump {
         self.scanned.clear();
         self.words.clear();
         self.reporters.clear();
+        self.faults.clear();
         Ok(self)
     }
 }

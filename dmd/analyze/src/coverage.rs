@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::amounts::{blocks, mark, number, share};
+use crate::claims::ReporterClaims;
 use crate::clean::Clean;
-use crate::dump::{Dump, Reporter};
+use crate::dump::Dump;
 use crate::error::AnalyzeError;
 use crate::mode::Mode;
 use crate::options::{AnalyzeOptions, By};
 use crate::records::{Analysis, RecordKind, Sums};
+use crate::report_faults::ReportFault;
 #[cfg(feature = "symbols")]
 use crate::symbolize::SymbolOptions;
 
@@ -32,10 +34,9 @@ pub struct Coverage {
     /// with one.
     pub modules: Vec<ModuleCoverage>,
     by: CoverageKey,
-    /// Reporters that computed an amount and marked no blocks.
-    by_amount: Vec<Reporter>,
-    /// Reporters whose reported amount differs from the size of the blocks that they marked.
-    differing: Vec<Reporter>,
+    /// Reports of pointers that are not those of live blocks.
+    pub faults: Vec<ReportFault>,
+    claims: ReporterClaims,
 }
 
 /// The key by which [`Coverage`] divides the heap.
@@ -91,14 +92,10 @@ impl Coverage {
     /// # Errors
     ///
     /// If the dump is of another mode.
-    pub fn by(mut dump: Dump, by: CoverageKey) -> Result<Self, AnalyzeError> {
+    pub fn by(dump: Dump, by: CoverageKey) -> Result<Self, AnalyzeError> {
         if dump.mode() != Mode::DarkMatter {
             return Err(AnalyzeError::NotDarkMatter(dump.mode()));
         }
-        let mut differing = core::mem::take(&mut dump.reporters);
-        dump.reporters = differing.clone();
-        differing.retain(|reporter| reporter.claimed != reporter.marked);
-        let (by_amount, differing) = differing.into_iter().partition(|reporter| reporter.marked == 0);
         let table = match by {
             CoverageKey::Crate => By::Module,
             CoverageKey::Type => By::Type,
@@ -128,8 +125,8 @@ impl Coverage {
             unreported: analysis.sums(RecordKind::Unreported),
             modules: parts,
             by,
-            by_amount,
-            differing,
+            claims: ReporterClaims::of(&analysis.reporters),
+            faults: analysis.faults,
         })
     }
 
@@ -171,19 +168,14 @@ impl Display for Coverage {
             writeln!(f, "  {bytes:>16}  {once}  {twice}  {not}  {}", Clean(&part.name))?;
         }
         f.write_str("}\n")?;
-        if !self.by_amount.is_empty() {
-            f.write_str("\nReported by amount, blocks unknown {\n")?;
-            for Reporter { path, claimed, .. } in &self.by_amount {
-                writeln!(f, "  {}: {} bytes", Clean(path), number((*claimed).into()))?;
+        for list in self.claims.lists() {
+            if !list.reporters.is_empty() {
+                write!(f, "\n{} {{\n{list}}}\n", list.title)?;
             }
-            f.write_str("}\n")?;
         }
-        if !self.differing.is_empty() {
-            f.write_str("\nReporters that said another amount than that of the blocks they measured {\n")?;
-            for Reporter { path, claimed, marked } in &self.differing {
-                let (claimed, marked) = (number((*claimed).into()), number((*marked).into()));
-                writeln!(f, "  {}: said {claimed}, measured {marked} bytes", Clean(path))?;
-            }
+        if !self.faults.is_empty() {
+            f.write_str("\nReported pointers without a live block {\n")?;
+            self.faults.iter().try_for_each(|fault| writeln!(f, "  {fault}"))?;
             f.write_str("}\n")?;
         }
         Ok(())

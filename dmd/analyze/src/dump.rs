@@ -8,6 +8,7 @@ use crate::measurements::Measurements;
 use crate::mode::Mode;
 use crate::outline::Outline;
 use crate::peak::{At, Peak, Statistics};
+use crate::report_faults::FaultyPointer;
 use crate::sample::Sample;
 use crate::trace_id::TraceId;
 
@@ -83,6 +84,8 @@ pub struct Dump {
     pub(crate) modules: Option<Vec<Module>>,
     /// Only dumps of the crate `dmd` have reporters.
     pub(crate) reporters: Vec<Reporter>,
+    /// Reports of pointers that are not those of live blocks.
+    pub(crate) faults: Vec<FaultyPointer>,
     /// The time at which it was written, in seconds since 1970.
     pub(crate) time: Option<u64>,
     pub(crate) measurements: Measurements,
@@ -110,6 +113,7 @@ impl Dump {
             frames: Frames::default(),
             modules: None,
             reporters: Vec::new(),
+            faults: Vec::new(),
             time: None,
             measurements: Measurements::default(),
             shown: At::End,
@@ -137,6 +141,7 @@ impl Dump {
         if self.mode == Mode::DarkMatter {
             self.mode = Mode::Live;
             self.reporters.clear();
+            self.faults.clear();
             for block in &mut self.blocks {
                 block.reps = [TraceId::NONE; 2];
                 block.reporters = [u32::MAX; 2];

@@ -7,6 +7,7 @@ use std::collections::{BinaryHeap, HashMap};
 use crate::frame_names::{SMALL, frame_name, kind_name, reporter_name};
 use crate::peak::At;
 use crate::records::{Analysis, Record, RecordKind, Section, Sums};
+use crate::report_faults::ReportFault;
 use crate::stacks::StackId;
 
 /// The name of the root.
@@ -22,6 +23,7 @@ const ALL_AT_PEAK: &str = "all, at the heap's peak";
 pub struct FlameGraph {
     names: Vec<Box<str>>,
     frames: Vec<Frame>,
+    faults: Vec<ReportFault>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +82,11 @@ impl FlameGraph {
             sums: frame.amount.sums,
             estimated: frame.amount.estimated,
         })
+    }
+
+    /// Reports of pointers that are not those of live blocks, which are in no frame.
+    pub fn faults(&self) -> &[ReportFault] {
+        &self.faults
     }
 }
 
@@ -201,7 +208,7 @@ impl<'a> Growth<'a> {
             }
             open.extend(children.iter());
         }
-        FlameGraph { names: names.names, frames }
+        FlameGraph { names: names.names, frames, faults: self.analysis.faults.clone() }
     }
 }
 

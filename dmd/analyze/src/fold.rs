@@ -167,6 +167,8 @@ const RULES: &[(Fold, By)] = &[
     (Fold::Collection, By::StdFile(&["collections/", "alloc.rs"])),
     (Fold::Library, By::Crate(&["std", "proc_macro", "test", "panic_unwind", "std_detect"])),
     (Fold::Library, By::Prefix(&["std::"])),
+    // What `catch_unwind` becomes.
+    (Fold::Library, By::Symbol(&["__rust_try"])),
     (
         Fold::Library,
         By::Module(&[

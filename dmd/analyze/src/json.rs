@@ -7,6 +7,7 @@ use memory_report::is_deceptive;
 
 use crate::peak::At;
 use crate::records::{Analysis, Record, Section, Sums, Table};
+use crate::report_faults::ReportFault;
 use crate::stacks::StackId;
 
 /// An analysis as JSON.
@@ -15,7 +16,9 @@ use crate::stacks::StackId;
 /// and `at` with `peak` if the blocks are those at the heap's peak), `total`, and
 /// `kinds`. Each kind has `kind`, sums, `records` (their number without filters), and `shown`: the records, each
 /// with sums, `sizes` (pairs of usable size and count, as in the text), `addresses` (scan mode), and the stacks
-/// `allocatedAt` and `reportedAt`, innermost frame first. `tables` has the requested tables. Sums are `blocks`,
+/// `allocatedAt` and `reportedAt`, innermost frame first. If reporters reported pointers without a live block,
+/// `reportFaults` has their `kind` (`not-heap`, `interior` or `freed`), `path`, `count`, the first `address`, the function
+/// `reporter` with its `place`, and the stack `reportedAt`. `tables` has the requested tables. Sums are `blocks`,
 /// `requested`, `slop` and `usable` (bytes), and `estimated` if they contain sampled blocks. For a sample by bytes the
 /// invocation has `sampleBytes`, its mean distance, and estimated sums have `standardError`, a bound on the standard
 /// error of `usable`. All numbers are whole, and may exceed 53 bits.
@@ -49,7 +52,13 @@ impl Display for Json<'_> {
         self.sums(f, self.0.total, self.0.estimated)?;
         f.write_str("},\n \"kinds\": [")?;
         list(f, &self.0.sections, "\n  ", |f, section| self.section(f, section))?;
-        f.write_str("\n ]\n}\n")
+        f.write_str("\n ]")?;
+        if !self.0.faults.is_empty() {
+            f.write_str(",\n \"reportFaults\": [")?;
+            list(f, &self.0.faults, "\n  ", fault)?;
+            f.write_str("\n ]")?;
+        }
+        f.write_str("\n}\n")
     }
 }
 
@@ -123,6 +132,15 @@ impl Json<'_> {
         list(f, &frames, "", |f, frame| write!(f, "{}", Quoted(frame)))?;
         f.write_str("]")
     }
+}
+
+fn fault(f: &mut fmt::Formatter<'_>, fault: &ReportFault) -> fmt::Result {
+    let ReportFault { kind, path, count, address, reporter, place, stack } = fault;
+    write!(f, "{{\"kind\": \"{}\", \"path\": {}, ", kind.name(), Quoted(path))?;
+    write!(f, "\"count\": {count}, \"address\": \"{address:x}\", ")?;
+    write!(f, "\"reporter\": {}, \"place\": {}, \"reportedAt\": [", Quoted(reporter), Quoted(place))?;
+    list(f, stack, "", |f, frame| write!(f, "{}", Quoted(frame)))?;
+    f.write_str("]}")
 }
 
 pub(crate) fn list<T>(

@@ -32,6 +32,8 @@
 //! text, classic, by_text, json, folded, flame  an analysis as text
 //! program                the same for the author of a Rust program: sites, folded frames, short names
 //! suggest, coverage      advice about unreported memory, and the share of reported memory
+//! claims, report_faults  reporters whose amounts are not those of their blocks, and pointers without a block
+//! framework              the frames of memory-reporter, which say nothing about a reporter
 //! clamp, referrers, scanned   scan mode
 //! dark_matter            blocks that an engine passes in memory
 //! image                  blocks in the memory of another process, or in a core file
@@ -53,6 +55,7 @@ mod amounts;
 mod at;
 mod blocks;
 mod by_text;
+mod claims;
 mod clamp;
 mod classic;
 mod clean;
@@ -70,6 +73,7 @@ mod frame;
 mod frame_names;
 #[cfg_attr(not(feature = "symbols"), allow(dead_code, reason = "the look-up of symbols needs a part of it"))]
 mod frames;
+mod framework;
 pub mod image;
 mod json;
 mod keys;
@@ -84,6 +88,7 @@ mod read;
 pub mod recording;
 mod records;
 mod referrers;
+mod report_faults;
 mod sample;
 mod scanned;
 #[cfg_attr(not(feature = "symbols"), allow(dead_code, reason = "the look-up of symbols needs a part of it"))]
@@ -114,6 +119,7 @@ pub use peak::{Peak, Statistics};
 pub use read::{ReadOptions, read, read_from, read_with};
 pub use records::{Analysis, RecordKind, Sums};
 pub use referrers::{BlockOptions, BlockText};
+pub use report_faults::{ReportFault, ReportFaultKind};
 pub use sample::Sample;
 pub use scanned::ScannedBlock;
 pub use suggest::{Suggestion, Suggestions};

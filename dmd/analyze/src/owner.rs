@@ -27,6 +27,16 @@ impl<'t> Frame<'t> {
         file.rsplit('/').next().unwrap_or(file).into()
     }
 
+    /// What a summary calls the crate. C has no crates: there, the folder of the sources.
+    pub(crate) fn project(&self) -> Cow<'t, str> {
+        let name = self.crate_name();
+        let is_file = |file: &str| file.rsplit('/').next() == Some(&*name);
+        match self.file.filter(|file| is_file(file)).and_then(folder_of_c) {
+            Some(folder) => folder.into(),
+            None => name,
+        }
+    }
+
     /// Whether the function only carries out a report, and is not the reporter itself.
     pub(crate) fn is_measuring(&self) -> bool {
         let function = self.name();
@@ -47,4 +57,13 @@ impl<'t> Frame<'t> {
         .any(|name| owner.starts_with(name))
             || function.contains(" as memory_reporter::")
     }
+}
+
+/// The folder of a project of C or C++, from the absolute path of a source file.
+fn folder_of_c(file: &str) -> Option<&str> {
+    if file.ends_with(".rs") || !file.starts_with('/') {
+        return None;
+    }
+    let mut folders = file.rsplit('/').skip(1);
+    folders.find(|folder| !matches!(*folder, "src" | "source" | "sources" | "lib" | "include" | ""))
 }

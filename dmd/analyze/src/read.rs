@@ -4,6 +4,7 @@
 //! skips unknown keys. It checks what the format requires, and each message has the place of the fault.
 
 mod block;
+mod faults;
 mod peak;
 mod tables;
 mod value;
@@ -23,6 +24,7 @@ use crate::keys::Keys;
 use crate::measurements::Measurements;
 use crate::mode::Mode;
 use crate::peak::{Peak, Statistics};
+use faults::WrittenFault;
 use value::{Found, shorten};
 use weights::LARGEST_MEAN;
 
@@ -113,6 +115,7 @@ pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<Dump, Analy
         frames: None,
         modules: None,
         reporters: Vec::new(),
+        faults: Vec::new(),
         time: None,
         measurements: Measurements::default(),
         peak: None,
@@ -160,6 +163,7 @@ struct Reader<'o, R: Read> {
     frames: Option<(Frames, Vec<Option<FrameId>>)>,
     modules: Option<Vec<Module>>,
     reporters: Vec<Reporter>,
+    faults: Vec<WrittenFault>,
     time: Option<u64>,
     measurements: Measurements,
     peak: Option<Peak>,
@@ -188,6 +192,7 @@ impl<R: Read> Reader<'_, R> {
             "peak" => reader.peak(),
             "statistics" => reader.statistics(),
             "reportPaths" => reader.reporters(),
+            "reportFaults" => reader.faults(),
             _ => reader.skip(1),
         })?;
         self.end()

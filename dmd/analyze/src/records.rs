@@ -13,7 +13,7 @@ mod tables;
 
 use std::sync::Arc;
 
-use crate::dump::{Block, Dump};
+use crate::dump::{Block, Dump, Reporter};
 use crate::error::AnalyzeError;
 use crate::frame::FrameText;
 use crate::frames::Texts;
@@ -21,6 +21,7 @@ use crate::measurements::Measurements;
 use crate::mode::Mode;
 use crate::options::AnalyzeOptions;
 use crate::peak::At;
+use crate::report_faults::ReportFault;
 use crate::sample::Sample;
 use crate::stacks::{StackId, Stacks};
 use crate::type_name::Verdict;
@@ -114,7 +115,7 @@ pub(crate) struct Record {
     pub(crate) estimated: bool,
     pub(crate) alloc: StackId,
     pub(crate) reps: [StackId; 2],
-    /// The indices of the reporters in [`Dump::reporters`], if the options keep them apart.
+    /// The indices of the reporters in [`Analysis::reporters`], if the options keep them apart.
     pub(crate) reporters: [u32; 2],
     /// Usable sizes with their counts, descending by size. A size with fewer blocks than before is negative.
     pub(crate) sizes: Vec<(i128, i128)>,
@@ -176,6 +177,10 @@ pub struct Analysis {
     pub(crate) texts: Texts,
     /// The type of the blocks of each stack. Empty unless the options request types.
     types: Vec<Option<Arc<Verdict>>>,
+    /// The reporters, with the amounts that they said and measured.
+    pub(crate) reporters: Vec<Reporter>,
+    /// Reports of pointers that are not those of live blocks. A difference has those of the later dump.
+    pub(crate) faults: Vec<ReportFault>,
 }
 
 impl Analysis {
@@ -229,6 +234,11 @@ impl Analysis {
     /// Blocks and bytes of a kind that the filters keep.
     pub fn sums(&self, kind: RecordKind) -> Sums {
         self.sections.iter().find(|section| section.kind == kind).map(|s| s.sums).unwrap_or_default()
+    }
+
+    /// Whether there is no record: the dump has no blocks, or a difference no changes.
+    pub fn is_empty(&self) -> bool {
+        self.sections.iter().all(|section| section.kept == 0)
     }
 
     /// The type of a stack's blocks, if the options requested types and the stack was recorded.

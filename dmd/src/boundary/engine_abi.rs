@@ -5,14 +5,15 @@ use core::slice;
 use core::time::Duration;
 
 use memory_reporter::engine_abi::{
-    Body, ENCLOSING, EachBlock, EachFrame, EachName, EachRow, EngineTable, LogState, MoveRoom, ON_ALLOC,
-    ProcessCopy, Rows, RunReporters, Sizes, TypeName,
+    Body, ENCLOSING, EachBlock, EachFrame, EachName, EachRow, EngineTable, FOREIGN, FREED, INTERIOR,
+    LogState, MoveRoom, NOT_HEAP, ON_ALLOC, PROBE, ProcessCopy, RECORDED, Rows, RunReporters, Sizes,
+    TypeName,
 };
 
 use crate::boundary::with_caller::with_caller;
 use crate::boundary::{dark_matter, dumping, hooks_off, listening, logs, reporter_hosts, sites};
 use crate::dump::sizes;
-use crate::engine::{BlockMove, ENGINE, Phase, SizeOf, Usable};
+use crate::engine::{BlockMove, ENGINE, MarkOptions, MarkOutcome, OfAllocator, Phase, SizeOf, Usable};
 use crate::options::Mode;
 use crate::recording;
 use crate::system::path_bytes::path_of;
@@ -20,7 +21,7 @@ use crate::system::slot::{Inside, slot};
 use crate::system::threads::Threads;
 use crate::system::{copy, error_numbers, memory};
 use crate::tables::block_table::Found;
-use crate::tables::mark::PathId;
+use crate::tables::mark::{FaultKind, PathId};
 use crate::tables::stack::Caller;
 use crate::tables::{runs, thread};
 
@@ -190,8 +191,24 @@ with_caller!(
 );
 
 extern "C" fn mark_for(address: *const c_void, path: u32, flags: u32, place: usize, fp: usize) -> usize {
-    let (on_alloc, enclosing) = (flags & ON_ALLOC != 0, flags & ENCLOSING != 0);
-    ENGINE.report(address.addr(), PathId(path), on_alloc, enclosing, Caller::new(place, fp))
+    let has = |flag| flags & flag != 0;
+    if has(PROBE) {
+        let _inside = Inside::deeper();
+        return usize::from(ENGINE.knows_all() && ENGINE.table().get(address.addr()).is_some());
+    }
+    let allocator = match () {
+        () if has(RECORDED) => OfAllocator::Recorded,
+        () if has(FOREIGN) => OfAllocator::Foreign,
+        () => OfAllocator::Unsaid,
+    };
+    let options = MarkOptions { on_alloc: has(ON_ALLOC), enclosing: has(ENCLOSING), allocator };
+    match ENGINE.report(address.addr(), PathId(path), options, Caller::new(place, fp)) {
+        MarkOutcome::Block(usable) => usable,
+        MarkOutcome::Unknown => 0,
+        MarkOutcome::Fault(FaultKind::Interior) => INTERIOR,
+        MarkOutcome::Fault(FaultKind::Freed | FaultKind::FreedSince) => FREED,
+        MarkOutcome::Fault(FaultKind::NotHeap) => NOT_HEAP,
+    }
 }
 
 extern "C" fn claim(path: u32, bytes: u64) {
@@ -241,10 +258,7 @@ unsafe extern "C" fn sizes(sizes: *mut Sizes) {
 
 extern "C" fn heap(probe: *const c_void) -> u64 {
     let _inside = Inside::deeper();
-    let options = ENGINE.setup().options;
-    let is_part = options.wait_for_track || options.sample_below.is_some() || ENGINE.mean() > 0;
-    let are_all = ENGINE.phase() == Phase::On && !is_part && ENGINE.dropped() == 0;
-    if !are_all || (!probe.is_null() && ENGINE.table().get(probe.addr()).is_none()) {
+    if !ENGINE.knows_all() || (!probe.is_null() && ENGINE.table().get(probe.addr()).is_none()) {
         return 0;
     }
     let mut bytes = 0;

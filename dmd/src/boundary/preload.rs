@@ -60,7 +60,7 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
     };
     // The program's first allocation may call this, and must find `errno` as it was.
     keeping_errno(|| {
-        let (setup, first) = Setup::parse(variable);
+        let Some((setup, first)) = Setup::parse(variable) else { return ENGINE.switch_off() };
         if first.is_none() && process::hands_on(&setup.options) {
             let users = setup.variable.unwrap_or_default();
             // SAFETY: the environment of the process, which has no second thread, and the entry found in it.

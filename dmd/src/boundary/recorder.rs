@@ -142,8 +142,10 @@ fn start_local(options: Option<Options>) {
                 return ENGINE.switch_off();
             }
             // SAFETY: nobody changes the environment before `main`, and nobody frees its strings.
-            let (setup, first) = Setup::parse(unsafe { CStr::from_ptr(variable) });
-            (setup, first, variable)
+            match Setup::parse(unsafe { CStr::from_ptr(variable) }) {
+                Some((setup, first)) => (setup, first, variable),
+                None => return ENGINE.switch_off(),
+            }
         }
     };
     // SAFETY: `first`, if any, is from this variable, and nobody else uses the environment before `main`.
@@ -157,11 +159,14 @@ fn start_local(options: Option<Options>) {
 }
 
 impl Setup {
-    /// Reads the value of `$DMD`, and ends the process if a word is bad.
-    pub(crate) fn parse(variable: &'static CStr) -> (Self, Option<First>) {
+    /// Reads the value of `$DMD`; `None` if it switches DMD off. Ends the process if a word is bad.
+    pub(crate) fn parse(variable: &'static CStr) -> Option<(Self, Option<First>)> {
         let (users, first) = first_process::split(process::keep(variable));
+        if first.is_none() && Options::is_off(users) {
+            return None;
+        }
         match Options::parse(users) {
-            Ok(options) => (Self { options, variable: Some(users) }, first),
+            Ok(options) => Some((Self { options, variable: Some(users) }, first)),
             Err(bad) => {
                 log::say_anyway(format_args!("{bad}"));
                 // SAFETY: `_exit` ends the process, and nothing of the program has run.

@@ -5,7 +5,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use crate::engine::ENGINE;
+use crate::engine::{ENGINE, MarkOptions, MarkOutcome};
 use crate::options::{Mode, Run};
 use crate::system::log::say_anyway;
 use crate::system::slot::Inside;
@@ -49,6 +49,10 @@ fn blocks_of(requested: usize) -> [usize; 4] {
     counts
 }
 
+fn options(on_alloc: bool) -> MarkOptions {
+    MarkOptions { on_alloc, ..MarkOptions::default() }
+}
+
 struct Checks {
     passed: bool,
     number: usize,
@@ -82,19 +86,25 @@ fn test(Allocator { alloc, free }: Allocator) -> bool {
     checks.check("ten blocks, one freed", blocks_of(ODD), [9, 9, 0, 0]);
 
     let path = PathId::NONE;
-    let report =
-        |block: *mut u8, on_alloc| ENGINE.report(block.addr(), path, on_alloc, false, Caller::new(0, 0));
+    let report = |block: *mut u8, on_alloc| {
+        _ = ENGINE.report(block.addr(), path, options(on_alloc), Caller::new(0, 0))
+    };
     report(ten[0], false);
     checks.check("reported", blocks_of(ODD), [9, 9, once, 0]);
-    (0..3).for_each(|_| _ = report(ten[0], false));
+    (0..3).for_each(|_| report(ten[0], false));
     checks.check("reported four times", blocks_of(ODD), [9, 9, 0, once]);
     report(ten[1], true);
     ENGINE.clear_reports();
     checks.check("cleared but for those on allocation", blocks_of(ODD), [9, 9, once, 0]);
     report(null_mut(), false);
-    let middle = ENGINE.report(ten[2].addr() + 100, path, false, true, Caller::new(0, 0));
+    let inside = MarkOptions { enclosing: true, ..MarkOptions::default() };
+    let middle = ENGINE.report(ten[2].addr() + 100, path, inside, Caller::new(0, 0));
     checks.check("an enclosing block", blocks_of(ODD), [9, 9, 2 * once, 0]);
-    checks.check("its size", [usize::from(middle >= ODD), 0, 0, 0], [1, 0, 0, 0]);
+    checks.check(
+        "its size",
+        [usize::from(matches!(middle, MarkOutcome::Block(ODD..))), 0, 0, 0],
+        [1, 0, 0, 0],
+    );
     for (at, block) in ten.into_iter().enumerate() {
         if at != 3 {
             free(block, ODD);
@@ -148,7 +158,7 @@ fn load(Allocator { alloc, free }: Allocator, seed: u64, live: &AtomicU64) {
         *bytes = 1 + (state >> 32) as usize % 3000;
         *block = deeper(alloc, *bytes, (state >> 20) as usize % 30);
         if state & 15 == 0 {
-            ENGINE.report(block.addr(), PathId::NONE, state & 31 == 0, false, Caller::new(0, 0));
+            ENGINE.report(block.addr(), PathId::NONE, options(state & 31 == 0), Caller::new(0, 0));
         }
     }
     for (block, bytes) in blocks {

@@ -108,6 +108,7 @@ fn for_each_frame(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
                 (None, Some(module), Some(offset)) => FrameRow::in_module(function, module, offset),
                 (file, ..) => {
                     FrameRow::in_file(function, file.unwrap_or_default(), frame.line.unwrap_or_default())
+                        .at_column(frame.column.unwrap_or_default())
                 }
             });
         }

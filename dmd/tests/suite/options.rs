@@ -2,7 +2,7 @@
 
 use dmd::{Mode, Options, Run, Stacks};
 
-use crate::support::{preloaded, run};
+use crate::support::{command, preloaded, run, succeed, victim};
 
 #[test]
 fn one_gives_the_defaults() {
@@ -55,8 +55,35 @@ fn what_is_not_understood_is_told() {
     for text in bad {
         let error = Options::parse(text.as_bytes()).unwrap_err();
         let first = text.split(' ').find(|word| *word == text || *word == "1").unwrap();
-        let expected = format!("Bad entry in the $DMD environment variable: '{first}'.");
-        assert_eq!(error.to_string(), expected);
+        let expected = format!("Bad entry in the $DMD environment variable: '{first}'. It is entry 1. ");
+        assert!(error.to_string().starts_with(&expected), "{error}");
+    }
+    let told = |text: &'static str| Options::parse(text.as_bytes()).unwrap_err().to_string();
+    assert_eq!(
+        told("--quiet --stacks=none"),
+        "Bad entry in the $DMD environment variable: '--stacks=none'. It is entry 2. --stacks takes partial or full."
+    );
+    assert_eq!(
+        told("-q"),
+        "Bad entry in the $DMD environment variable: '-q'. It is entry 1. Entries are 1, --mode, --stacks, \
+         --sample-below, --sample-bytes, --wait-for-track, --show-dump-stats, --max-frames, --output, --record, \
+         --dump-at-exit, --children, --quiet, --verbose; 0, off or no switches DMD off."
+    );
+}
+
+#[test]
+fn some_values_switch_dmd_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dump.json");
+    for value in ["0", "off", "no", "", " "] {
+        assert!(Options::is_off(value.as_bytes()), "{value:?}");
+        let declared = succeed(command(victim("declared")).arg(&file).env("DMD", value));
+        assert_eq!(declared.stdout, b"off\n", "{value:?}");
+        let preloaded = succeed(preloaded(victim("declared"), value).arg(&file));
+        assert_eq!((&*preloaded.stdout, preloaded.stderr.len()), (&b"off\n"[..], 0), "{value:?}");
+    }
+    for value in ["1", "--quiet", "on", "none", "00"] {
+        assert!(!Options::is_off(value.as_bytes()), "{value:?}");
     }
 }
 
@@ -66,5 +93,11 @@ fn a_bad_entry_ends_the_process() {
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.starts_with("DMD["), "{text}");
-    assert!(text.ends_with("] Bad entry in the $DMD environment variable: '--mode=dead'.\n"), "{text}");
+    assert!(
+        text.ends_with(
+            "] Bad entry in the $DMD environment variable: '--mode=dead'. It is entry 2. --mode takes live, \
+                       dark-matter, cumulative, scan, normal, test or stress.\n"
+        ),
+        "{text}"
+    );
 }

@@ -2,7 +2,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
+use dmd::analyze::Suggestions;
+use dmd::analyze::symbolize::SymbolOptions;
+use memory_reporter::{ReportSet, file};
 use serde_json::Value;
 
 use crate::support::{build_folder, command, count, frames, libdmd, preloaded, read_dump, succeed, victim};
@@ -21,7 +25,14 @@ fn its_reporters_run_at_the_end_too() {
     let options = "--stacks=full --quiet --dump-at-exit --output=end.json";
     let output = succeed(preloaded(victim("reporting"), options).current_dir(folder.path()));
     assert!(output.stderr.is_empty(), "{output:?}");
-    check(&read_dump(folder.path().join("end.json")));
+    let file = folder.path().join("end.json");
+    check(&read_dump(&file));
+    // The first collection of a process reports the list of reporters, too.
+    let mut dump = dmd::analyze::read(&file).unwrap();
+    dump.symbolize(&SymbolOptions::new());
+    let unreported = Suggestions::new(dump, usize::MAX).unwrap().suggestions;
+    let of_registry = unreported.iter().find(|unreported| unreported.function.contains("registry"));
+    assert!(of_registry.is_none(), "{of_registry:?}");
 }
 
 fn check(dump: &Value) {
@@ -108,4 +119,71 @@ fn a_program_built_alone_is_asked_too() {
     let reported = |block: &Value| block.get("reps").is_some();
     assert_eq!(count(&dump, |block| block["req"] == 7777 && reported(block)), 50);
     assert_eq!(count(&dump, |block| block["req"] == 3333 && !reported(block)), 1);
+}
+
+fn warnings_and_dump(victim: &str, command: &mut Command) -> (ReportSet, Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let [report, dump] = ["report.json", "dump.json"].map(|name| folder.path().join(name));
+    let output = succeed(command.args([&report, &dump]));
+    assert!(output.stderr.is_empty(), "{victim}: {output:?}");
+    (file::read(&report).unwrap(), read_dump(&dump))
+}
+
+/// An allocator that is asked about such a pointer reads memory that is not its own.
+#[test]
+fn pointers_without_a_block_count_nothing_and_are_named() {
+    let options = "--stacks=full --quiet";
+    for command in [command(victim("faults")).env("DMD", options), &mut preloaded(victim("faults"), options)]
+    {
+        let (set, dump) = warnings_and_dump("faults", command);
+        let amounts: Vec<(&str, i64)> = set
+            .iter()
+            .filter(|report| report.path.starts_with("explicit/faulty/"))
+            .map(|report| (report.path, report.amount))
+            .collect();
+        let good = amounts[0].1;
+        assert!((1 << 20..1 << 21).contains(&good), "{good}");
+        assert_eq!(
+            amounts,
+            [
+                ("explicit/faulty/good", good),
+                ("explicit/faulty/interior", 0),
+                ("explicit/faulty/interior", 0),
+                ("explicit/faulty/static", 0),
+                ("explicit/faulty/freed", 0),
+            ]
+        );
+        let warnings: Vec<String> = set.warnings().iter().map(ToString::to_string).collect();
+        let is_inside = "faulty: `explicit/faulty/interior`: the pointer to `u8` is inside a heap block, not at its \
+                         start (interior), and counts as 0 bytes";
+        assert_eq!(
+            warnings,
+            [
+                is_inside,
+                is_inside,
+                "faulty: `explicit/faulty/static`: the pointer to `u8` is in no heap block that DMD knows \
+                 (not-heap), and counts as 0 bytes",
+                "faulty: `explicit/faulty/freed`: the pointer to `u8` is to a heap block that was freed (freed), and \
+                 counts as 0 bytes",
+            ]
+        );
+        let counts = &dump["reportFaultCounts"];
+        assert_eq!(counts, &serde_json::json!({"not-heap": 1, "interior": 2, "freed": 1, "freed-since": 0}));
+        let path = |fault: &Value| &dump["reportPaths"][fault["path"].as_u64().unwrap() as usize]["path"];
+        let faults: Vec<_> = dump["reportFaults"].as_array().unwrap().iter().map(path).collect();
+        assert_eq!(faults[2], "explicit/faulty/static");
+    }
+}
+
+/// There, DMD cannot know what is a block.
+#[test]
+fn blocks_of_an_allocator_that_dmd_does_not_see_are_no_faults() {
+    let options = "--stacks=full --quiet";
+    let (set, dump) =
+        warnings_and_dump("foreign_allocator", &mut preloaded(victim("foreign_allocator"), options));
+    let pages = set.iter().find(|report| report.path == "explicit/pages").unwrap();
+    assert!(pages.amount >= 1_000_000, "{}", pages.amount);
+    assert!(set.warnings().iter().all(|warning| warning.subject != "explicit/pages"), "{:?}", set.warnings());
+    let counts = &dump["reportFaultCounts"];
+    assert!(counts.as_object().unwrap().values().all(|count| count == 0), "{counts}");
 }

@@ -133,6 +133,8 @@ fn entries() {
         assert_eq!(class(of_bytes).as_deref(), Some("[u8]"));
         assert!(functions(of_point)[0].ends_with("make_point"), "{:?}", functions(of_point));
         assert!(functions(of_bytes).iter().any(|name| name.ends_with("watching::entries")));
+        let frames = of_point.frame.as_ref().unwrap().frames();
+        assert!(frames[0].line > 0 && frames[0].column > 0, "{frames:?}");
         let site = dmd::allocation_site(&raw const *point).unwrap();
         assert_eq!(Some(&site), of_point.frame.as_ref());
         assert!(site.to_string().lines().next().unwrap().contains("make_point ("), "{site}");
@@ -309,20 +311,41 @@ fn classes_and_nurseries() {
 }
 
 fn collections() {
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
     static LAST: AtomicU64 = AtomicU64::new(0);
     let observer = MemoryObserver::new();
     let cycle = || GarbageCollectionCycle::begin("heap", "API").end().gc_cycle_number;
-    observer.set_on_garbage_collection(Some(|cycle: &memory_reporter::GarbageCollection| {
+    assert!(observer.on_garbage_collection().is_none());
+    observer.set_max_allocations_log_length(4321).unwrap();
+    observer.set_on_garbage_collection(Some(Arc::new(|owner, cycle| {
+        // A handler may use its owner.
+        assert_eq!(owner.max_allocations_log_length(), 4321);
         LAST.store(cycle.gc_cycle_number, Ordering::Relaxed);
-    }));
+    })));
+    assert!(observer.on_garbage_collection().is_some());
     let number = cycle();
     assert_eq!(LAST.load(Ordering::Relaxed), number);
-    observer.set_on_garbage_collection(Some(|_: &memory_reporter::GarbageCollection| panic!("the handler")));
+    observer.set_on_garbage_collection(Some(Arc::new(|_, _| panic!("the handler"))));
     assert_eq!(cycle(), number + 1, "a panic of a handler stays there");
     assert_eq!(LAST.load(Ordering::Relaxed), number);
-    observer.set_on_garbage_collection(None::<fn(&memory_reporter::GarbageCollection)>);
+    observer.set_uncaught_exception_handler(Some(Arc::new(|owner, panic| {
+        assert_eq!((owner.max_allocations_log_length(), panic), (4321, "the handler"));
+        LAST.store(u64::MAX, Ordering::Relaxed);
+        owner.set_uncaught_exception_handler(None);
+    })));
     cycle();
+    assert_eq!(LAST.load(Ordering::Relaxed), u64::MAX, "the owner's handler of panics has run");
+    assert!(observer.uncaught_exception_handler().is_none());
+    observer.set_on_garbage_collection(None);
+    LAST.store(0, Ordering::Relaxed);
+    cycle();
+    observer.set_on_garbage_collection(Some(Arc::new(|_, cycle| {
+        LAST.store(cycle.gc_cycle_number, Ordering::Relaxed);
+    })));
+    drop(observer);
+    cycle();
+    assert_eq!(LAST.load(Ordering::Relaxed), 0, "handlers go with their owner");
 }
 
 /// The child of a fork has logs of its own.

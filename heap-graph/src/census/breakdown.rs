@@ -1,4 +1,5 @@
-//! Breakdowns: how a census sorts nodes. The JSON, its rules and its error messages are Firefox's.
+//! Breakdowns: how a census sorts nodes. The JSON and its rules are Firefox's, and so are the first words of the error
+//! messages. Firefox ignores unknown keys, which hides slips such as `than`; here they are errors.
 
 use core::fmt;
 
@@ -67,7 +68,8 @@ pub enum Breakdown {
     All(Vec<Breakdown>),
 }
 
-/// Why a breakdown was rejected. The messages are Firefox's, without the name of the error.
+/// Why a breakdown was rejected. The messages start as Firefox's, without the name of the error, and then say what is
+/// accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BreakdownError {
@@ -75,6 +77,10 @@ pub enum BreakdownError {
     NotJson(String),
     /// A breakdown is `null`.
     Null,
+    /// A breakdown has no `by`, or is neither an object nor an array.
+    NoBy,
+    /// A breakdown has a key that one by this does not have: the key and the `by`.
+    UnknownKey(String, String),
     /// No breakdown sorts by this.
     UnknownBy(String),
     /// A breakdown contains another one that sorts by the same.
@@ -87,9 +93,19 @@ impl fmt::Display for BreakdownError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotJson(error) => write!(f, "a breakdown must be JSON: {error}"),
-            Self::Null => f.write_str("can't convert null to object"),
+            Self::Null => write!(f, "can't convert null to object; {}", accepted()),
+            Self::NoBy => {
+                write!(f, "unrecognized 'by' value in takeCensus breakdown: \"undefined\"; {}", accepted())
+            }
             Self::UnknownBy(by) => {
-                write!(f, "unrecognized 'by' value in takeCensus breakdown: \"{by}\"")
+                write!(f, "unrecognized 'by' value in takeCensus breakdown: \"{by}\"; {}", accepted())
+            }
+            Self::UnknownKey(key, by) => {
+                write!(
+                    f,
+                    "unrecognized key \"{key}\" in a takeCensus breakdown by \"{by}\"; it may have by"
+                )?;
+                keys(by).iter().try_for_each(|key| write!(f, ", {key}"))
             }
             Self::Nested(by) => {
                 write!(f, "takeCensus breakdown 'by' value nested within itself: \"{by}\"")
@@ -100,6 +116,28 @@ impl fmt::Display for BreakdownError {
 }
 
 impl std::error::Error for BreakdownError {}
+
+/// The values of `by`, each with the keys that such a breakdown may have.
+const KINDS: [(&str, &[&str]); 8] = [
+    ("count", &["count", "bytes", "label"]),
+    ("bucket", &[]),
+    ("internalType", &["then"]),
+    ("descriptiveType", &["then"]),
+    ("objectClass", &["then", "other"]),
+    ("coarseType", &["objects", "scripts", "strings", "other", "domNode"]),
+    ("filename", &["then", "noFilename"]),
+    ("allocationStack", &["then", "noStack"]),
+];
+
+fn keys(by: &str) -> &'static [&'static str] {
+    KINDS.iter().find(|(known, _)| *known == by).map_or(&[], |(_, keys)| keys)
+}
+
+/// What a breakdown may be.
+fn accepted() -> String {
+    let names: Vec<&str> = KINDS.iter().map(|(by, _)| *by).collect();
+    format!("a breakdown is an object with 'by' ({}), or an array of such", names.join(", "))
+}
 
 /// The depth to which breakdowns nest, arrays included.
 const MAX_DEPTH: usize = 32;
@@ -153,11 +191,12 @@ impl Breakdown {
         ("filename", r#"{"by":"filename"}"#),
     ];
 
-    /// Reads a breakdown from JSON.
+    /// Reads a breakdown from JSON: the breakdown itself, or the options of Firefox's `takeCensus`, an object with
+    /// `breakdown` only.
     ///
     /// # Errors
     ///
-    /// [`BreakdownError`]. The function rejects what Firefox rejects, except arrays.
+    /// [`BreakdownError`]. The function rejects what Firefox rejects, except arrays, and unknown keys.
     pub fn parse(json: &str) -> Result<Self, BreakdownError> {
         let value: Value = serde_json::from_str(json).map_err(|e| BreakdownError::NotJson(e.to_string()))?;
         Self::from_json(&value)
@@ -169,6 +208,8 @@ impl Breakdown {
     ///
     /// As [`parse`](Self::parse).
     pub fn from_json(value: &Value) -> Result<Self, BreakdownError> {
+        let of_options = value.as_object().filter(|object| object.len() == 1);
+        let value = of_options.and_then(|object| object.get("breakdown")).unwrap_or(value);
         from_json(value, &mut Vec::new(), 0)
     }
 
@@ -206,7 +247,6 @@ fn from_json(value: &Value, seen: &mut Vec<String>, depth: usize) -> Result<Brea
     if depth > MAX_DEPTH {
         return Err(BreakdownError::TooDeep);
     }
-    let undefined = || BreakdownError::UnknownBy("undefined".to_owned());
     let object = match value {
         Value::Null => return Err(BreakdownError::Null),
         Value::Object(object) => object,
@@ -214,11 +254,18 @@ fn from_json(value: &Value, seen: &mut Vec<String>, depth: usize) -> Result<Brea
             let each = each.iter().map(|value| from_json(value, seen, depth + 1));
             return Ok(Breakdown::All(each.collect::<Result<_, _>>()?));
         }
-        _ => return Err(undefined()),
+        _ => return Err(BreakdownError::NoBy),
     };
-    let by = object.get("by").map(text).ok_or_else(undefined)?;
+    let by = object.get("by").map(text).ok_or(BreakdownError::NoBy)?;
     if seen.contains(&by) {
         return Err(BreakdownError::Nested(by));
+    }
+    if KINDS.iter().all(|(known, _)| *known != by) {
+        return Err(BreakdownError::UnknownBy(by));
+    }
+    let is_known = |key: &&String| *key == "by" || keys(&by).contains(&key.as_str());
+    if let Some(key) = object.keys().find(|key| !is_known(key)) {
+        return Err(BreakdownError::UnknownKey(key.clone(), by));
     }
     seen.push(by);
     let by = seen.last().cloned().unwrap_or_default();

@@ -173,7 +173,11 @@ impl<'b> Counter<'b> {
                 let entries = sorted(entries).into_iter();
                 let mut entries: Vec<_> = entries
                     .map(|(id, inner)| {
-                        (StackKey::Stack(naming.stack(graph, id)), inner.report(graph, naming))
+                        let key = match id {
+                            FrameId::EMPTY_STACK => StackKey::Empty,
+                            id => StackKey::Stack(naming.stack(graph, id)),
+                        };
+                        (key, inner.report(graph, naming))
                     })
                     .collect();
                 if no_stack.is_used {

@@ -40,11 +40,13 @@ pub struct CensusCount {
 
 /// The key of a report by allocation stack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[allow(clippy::exhaustive_enums, reason = "there is a stack or there is none")]
+#[allow(clippy::exhaustive_enums, reason = "a stack is recorded, empty, or not recorded")]
 pub enum StackKey {
     /// The nodes that this stack allocated.
     Stack(Arc<CensusStack>),
-    /// The nodes without a stack.
+    /// The nodes that an empty stack allocated: `null` in Firefox's documents.
+    Empty,
+    /// The nodes whose stack was not recorded.
     NoStack,
 }
 
@@ -150,6 +152,7 @@ impl CensusReport {
                 .iter()
                 .map(|(key, report)| match key {
                     StackKey::Stack(frame) => (CensusKey::Stack(Arc::clone(frame)), report),
+                    StackKey::Empty => (CensusKey::Text("null".into()), report),
                     StackKey::NoStack => (CensusKey::Text("noStack".into()), report),
                 })
                 .collect(),

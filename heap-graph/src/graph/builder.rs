@@ -127,7 +127,7 @@ impl GraphBuilder {
     }
 
     /// Adds a stack, whose youngest frame is the first, or finds the equal one added before. Returns the youngest frame;
-    /// `None` if the stack has no frames.
+    /// `None` if the stack has no frames; a node that such a stack allocated has [`FrameId::EMPTY_STACK`].
     ///
     /// # Errors
     ///

@@ -13,6 +13,10 @@ use super::text::TextId;
 pub struct FrameId(NonZeroU32);
 
 impl FrameId {
+    /// As the stack of a node: code without frames allocated it. A census puts the node under `null`, not under
+    /// `noStack`. It is no frame, and the parent of none. Snapshots in files do not have it.
+    pub const EMPTY_STACK: Self = Self(NonZeroU32::MAX);
+
     pub(crate) fn index(self) -> usize {
         self.0.get() as usize - 1
     }
@@ -59,8 +63,9 @@ impl Frames {
         &self.all[id.index()]
     }
 
-    /// Adds a frame, or finds the equal one. `None` if there are 2^32 - 1 frames already.
-    pub(crate) fn intern(&mut self, frame: FrameParts) -> Option<FrameId> {
+    /// Adds a frame, or finds the equal one. `None` if there are 2^32 - 2 frames already.
+    pub(crate) fn intern(&mut self, mut frame: FrameParts) -> Option<FrameId> {
+        frame.parent = frame.parent.filter(|parent| *parent != FrameId::EMPTY_STACK);
         let Self { all, ids, hasher } = self;
         let key = |frame: FrameParts| FrameParts { is_self_hosted: false, ..frame };
         let hash = hasher.hash_one(key(frame));
@@ -68,6 +73,9 @@ impl Frames {
             return Some(*id);
         }
         let id = FrameId(NonZeroU32::new(u32::try_from(all.len() + 1).ok()?)?);
+        if id == FrameId::EMPTY_STACK {
+            return None;
+        }
         all.push(frame);
         ids.insert_unique(hash, id, |id| hasher.hash_one(key(all[id.index()])));
         Some(id)

@@ -82,9 +82,10 @@ impl<'a> Node<'a> {
         self.kind().descriptive_name.map(|id| self.graph.text(id))
     }
 
-    /// The stack that allocated the node, if it was recorded.
+    /// The stack that allocated the node, if it was recorded and has frames.
     pub fn allocation_stack(self) -> Option<AllocationStack<'a>> {
-        self.kind().stack.map(|frame| AllocationStack { graph: self.graph, frame })
+        let frame = self.kind().stack.filter(|frame| *frame != FrameId::EMPTY_STACK);
+        frame.map(|frame| AllocationStack { graph: self.graph, frame })
     }
 
     /// The node's edges, in the order of the graph.

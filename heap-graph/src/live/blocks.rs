@@ -134,7 +134,7 @@ fn site(builder: &mut GraphBuilder, site: u64) -> Site {
     let few = "a program has less than 2^32 names";
     let stack = match site {
         0 => None,
-        site => builder.stack(&Dmd.frames(site)).expect(few),
+        site => Some(builder.stack(&Dmd.frames(site)).expect(few).unwrap_or(FrameId::EMPTY_STACK)),
     };
     let name = if site == 0 { None } else { engine_abi::site_type(site) };
     let Some(name) = name else {

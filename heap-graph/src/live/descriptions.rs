@@ -75,7 +75,8 @@ impl<'a> Descriptions<'a> {
             return *known;
         }
         let few = "a program has less than 2^32 frames";
-        let youngest = self.builder.stack(&sites.frames(site)).expect(few);
+        let youngest =
+            Some(self.builder.stack(&sites.frames(site)).expect(few).unwrap_or(FrameId::EMPTY_STACK));
         self.stacks.insert(site, youngest);
         youngest
     }

@@ -77,7 +77,7 @@ impl Encoder {
             bytes_field(&mut message, 5, &edge);
             self.part = edge;
         }
-        if let Some(stack) = kind.stack {
+        if let Some(stack) = kind.stack.filter(|stack| *stack != FrameId::EMPTY_STACK) {
             self.stack(texts, frames, stack, &mut message);
         }
         if let Some(class) = kind.class_name {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use memory_report::{ReportSet, ReporterRun, SkipReason, Warning, WarningKind};
 
 use crate::allocator;
-use crate::engine_abi::{Collecting, Marker, Run};
+use crate::engine_abi::{self, Collecting, Marker, Run};
 use crate::measure::TaggedBytes;
 use crate::reporting::isolation::{self, Ran};
 use crate::reporting::registry::{self, Entry, Turn};
@@ -149,11 +149,13 @@ pub fn collect_reports(options: &CollectOptions) -> ReportSet {
         Ok(driver) => driver,
         Err(why) => return nothing(why),
     };
+    // The first collection makes the entries of linked reporters. A built-in reporter measures the entries.
+    let entries = registry::entries();
     for reporter in builtin::reporters() {
         driver.run(&ReporterName::ask(reporter), reporter);
     }
     driver.declare();
-    for entry in registry::entries() {
+    for entry in entries {
         driver.run_entry(&entry);
         let name = entry.name().clone();
         driver.gone(&name, isolation::as_reporter(|| drop(entry)));
@@ -297,7 +299,9 @@ impl<'a> Driver<'a> {
             None => format!("Main Process (pid {})", std::process::id()).into(),
         };
         let mut set = ReportSet::new();
-        set.set_usable_size_known(allocator::declared().is_some());
+        // An engine that has all blocks knows their usable sizes, too.
+        let usable_size_known = allocator::declared().is_some() || engine_abi::records_program();
+        set.set_usable_size_known(usable_size_known);
         set.add_name_patterns(name_pattern::linked());
         // Without a run no block is marked, and marks of other runs stay as they are.
         let run = if options.dark_matter { Run::begin(dark_matter) } else { None };

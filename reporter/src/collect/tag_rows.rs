@@ -3,7 +3,7 @@
 use memory_report::{Kind, Units, amount};
 
 use crate::allocator::{self, tags};
-use crate::engine_abi::Marks;
+use crate::engine_abi::{Marks, PointerAnswer};
 use crate::measure::TaggedBytes;
 use crate::reporting::{MemoryReporter, Reports, TagPaths, tag_paths};
 
@@ -65,8 +65,9 @@ impl MemoryReporter for TagRows<'_> {
             let start = core::ptr::without_provenance(block.start);
             if let Some(marks) = sum.marks
                 && marks.is_unreported(start)
+                && let PointerAnswer::Block(bytes) = marks.block(start)
             {
-                sum.marked = sum.marked.saturating_add(marks.block(start).unwrap_or(0));
+                sum.marked = sum.marked.saturating_add(bytes);
             }
         });
         for (tag, (path, sum)) in (1..).zip(known.paths.iter().zip(&sums)) {

@@ -16,6 +16,7 @@ pub struct FrameRow<'a> {
     function: Text<'a>,
     file: Text<'a>,
     module: Text<'a>,
+    /// The offset in the module; the column if the file is known.
     offset: u64,
     line: u32,
 }
@@ -24,6 +25,13 @@ impl<'a> FrameRow<'a> {
     /// A call from a function in a source file.
     pub fn in_file(function: &'a str, file: &'a str, line: u32) -> Self {
         Self { function: Text::new(function), file: Text::new(file), module: Text::new(""), offset: 0, line }
+    }
+
+    /// The column of a call in a source file, from 1.
+    #[must_use]
+    pub fn at_column(mut self, column: u32) -> Self {
+        self.offset = column.into();
+        self
     }
 
     /// A call from a function at an offset in a program or library.
@@ -38,17 +46,17 @@ impl<'a> FrameRow<'a> {
     }
 
     fn read(&self) -> SiteFrame {
-        let source = match (self.file.read(), self.module.read()) {
-            (file, _) if !file.is_empty() => file,
-            (_, module) if !module.is_empty() => format!("{module} +0x{:x}", self.offset),
-            _ => UNKNOWN.to_owned(),
+        let (source, column) = match (self.file.read(), self.module.read()) {
+            (file, _) if !file.is_empty() => (file, u32::try_from(self.offset).unwrap_or_default()),
+            (_, module) if !module.is_empty() => (format!("{module} +0x{:x}", self.offset), 0),
+            _ => (UNKNOWN.to_owned(), 0),
         };
         SiteFrame {
             function: Some(self.function.read()).filter(|function| !function.is_empty()),
             is_system: source.starts_with("/rustc/"),
             source,
             line: self.line,
-            column: 0,
+            column,
         }
     }
 }

@@ -6,7 +6,7 @@
 use core::fmt;
 
 use crate::allocator::{self, AskUsableSize};
-use crate::engine_abi::Marks;
+use crate::engine_abi::{Marks, PointerAnswer};
 
 use super::block::{Block, Edge};
 use super::walk_state::WalkState;
@@ -242,25 +242,31 @@ impl Observe for Marking {
     unsafe fn block(&mut self, block: Block) -> usize {
         self.state.note_tag(&block);
         let bytes = match (self.marks.block(block.pointer), self.usable_size) {
-            (Some(bytes), _) => {
+            (PointerAnswer::Block(bytes), _) => {
                 self.state.note_marked(&block);
                 bytes
             }
+            (PointerAnswer::Fault(fault), _) => self.state.note_fault(fault, &block),
             // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared`
             // gives only the global allocator.
-            (None, Some(usable_size)) => unsafe { usable_size.ask(block.pointer, block.layout) },
-            (None, None) => block.layout.size(),
+            (PointerAnswer::Unknown, Some(usable_size)) => unsafe {
+                usable_size.ask(block.pointer, block.layout)
+            },
+            (PointerAnswer::Unknown, None) => block.layout.size(),
         };
         self.state.note_named(&block, bytes);
         bytes
     }
 
     fn enclosing(&mut self, block: Block) -> usize {
-        let marked = self.marks.enclosing(block.pointer);
-        if marked.is_some() {
-            self.state.note_marked(&block);
-        }
-        let bytes = marked.unwrap_or(block.layout.size());
+        let bytes = match self.marks.enclosing(block.pointer) {
+            PointerAnswer::Block(bytes) => {
+                self.state.note_marked(&block);
+                bytes
+            }
+            PointerAnswer::Fault(fault) => self.state.note_fault(fault, &block),
+            PointerAnswer::Unknown => block.layout.size(),
+        };
         self.state.note_tag_around(&block, bytes);
         self.state.note_named(&block, bytes);
         bytes

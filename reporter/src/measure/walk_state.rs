@@ -12,7 +12,7 @@ use hashbrown::HashSet;
 use memory_report::{SkipReason, Skipped};
 
 use crate::allocator::tags;
-use crate::engine_abi::Marks;
+use crate::engine_abi::{Marks, PointerFault};
 
 use super::block::Block;
 use super::tagged_bytes::TaggedBytes;
@@ -35,6 +35,16 @@ pub struct WalkState {
     tagged: TaggedBytes,
     /// With an engine: the shared block whose `block` call comes next.
     awaited: Option<usize>,
+    /// With an engine: the pointers of the current report that are not those of blocks.
+    faults: Vec<FaultyPointers>,
+}
+
+/// Pointers to values of one type that are not those of blocks.
+#[derive(Clone, Debug)]
+pub(crate) struct FaultyPointers {
+    pub(crate) fault: PointerFault,
+    pub(crate) type_name: &'static str,
+    pub(crate) times: usize,
 }
 
 /// Types, and the bytes that their values have stated of themselves. Most walks have none, and stay small.
@@ -77,6 +87,7 @@ impl WalkState {
         self.tagged.end_report();
         self.stated = None;
         self.named = 0;
+        self.faults.clear();
     }
 
     /// Drops the current report: it has counted nothing. The parts that it skipped stay recorded.
@@ -136,6 +147,22 @@ impl WalkState {
         {
             self.count(marked(address));
         }
+    }
+
+    /// The engine knows that this pointer is not that of a block. Such a block counts 0 bytes.
+    #[cold]
+    pub(crate) fn note_fault(&mut self, fault: PointerFault, block: &Block) -> usize {
+        let type_name = (block.type_name)();
+        match self.faults.iter_mut().find(|known| known.fault == fault && known.type_name == type_name) {
+            Some(known) => known.times += 1,
+            None => self.faults.push(FaultyPointers { fault, type_name, times: 1 }),
+        }
+        0
+    }
+
+    /// The pointers of the current report that are not those of blocks.
+    pub(crate) fn take_faults(&mut self) -> Vec<FaultyPointers> {
+        core::mem::take(&mut self.faults)
     }
 
     fn is_counted(&self, address: usize) -> bool {

@@ -146,10 +146,11 @@ impl MemoryReporter for ThreadStacks {
             );
         }
         if lost > 0 {
-            out.unavailable(
-                &format!("the stacks of {lost} threads"),
-                "the system does not show where they are",
-            );
+            let (what, why) = match lost {
+                1 => ("the stack of 1 thread".to_owned(), "the system does not show where it is"),
+                _ => (format!("the stacks of {lost} threads"), "the system does not show where they are"),
+            };
+            out.unavailable(&what, why);
         }
     }
 }

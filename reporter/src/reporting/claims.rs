@@ -70,7 +70,8 @@ impl Claims {
             }
         }
         if left > 0 {
-            self.claim(Marks::of(path), left);
+            // An amount marks no block.
+            self.claim(Marks::of(path, false), left);
             self.add_by_amount(path, left);
         }
     }

@@ -8,10 +8,10 @@ use std::thread;
 
 use memory_report::{Kind, Report, ReportSet, SkipReason, Units, Warning, WarningKind};
 
-use crate::engine_abi::{Marker, Marks};
+use crate::engine_abi::{self, Marker, Marks, PointerFault};
 use crate::measure::{
-    AddSizeOf, Addresses, Computed, Erased, MallocSizeOf, MallocSizeOfOps, Marking, Measured, Reading,
-    WalkState, size_tree,
+    AddSizeOf, Addresses, Computed, Erased, FaultyPointers, MallocSizeOf, MallocSizeOfOps, Marking, Measured,
+    Reading, WalkState, size_tree,
 };
 
 use super::amounts;
@@ -37,6 +37,8 @@ pub struct Reports {
     marker: Option<Marker>,
     /// With DMD: what the reports claim.
     claims: Option<Claims>,
+    /// With DMD: whether it has every live block of the program's allocator.
+    records_all: bool,
 }
 
 impl Reports {
@@ -47,8 +49,11 @@ impl Reports {
         counted: &Arc<Addresses>,
         marker: Option<Marker>,
     ) -> Self {
+        // The name of the reporter is a block of the program's allocator, unless it is empty.
+        let reporter = reporter.to_owned();
+        let records_all = engine_abi::records(reporter.as_ptr());
         Self {
-            reporter: reporter.to_owned(),
+            reporter,
             process: process.to_owned(),
             anonymize,
             set: ReportSet::new(),
@@ -56,6 +61,7 @@ impl Reports {
             stated: Stated::new(),
             marker,
             claims: marker.map(|_| Claims::begin()),
+            records_all,
         }
     }
 
@@ -205,7 +211,7 @@ impl Reports {
     pub fn split<S: Default, T: AddSizeOf<S> + ?Sized>(&mut self, value: &T) -> S {
         let mut sizes = S::default();
         // The engine marks blocks for the reporter, since the paths are not known here.
-        let marks = Marks::of(&self.reporter);
+        let marks = Marks::of(&self.reporter, self.records_all);
         let mut state = self.begin_walk();
         let walked = match marks {
             Some(marks) => {
@@ -217,6 +223,7 @@ impl Reports {
             },
         };
         self.end_walk(marks, walked);
+        self.warn_of_faults("what `split` measures");
         if let Some(claims) = &mut self.claims {
             claims.add_measured(marks, memory_report::amount(self.state.named()));
         }
@@ -230,9 +237,10 @@ impl Reports {
             self.state.add_skipped(state);
             return memory_report::amount(bytes.unwrap_or_else(|panic| resume_unwind(panic)));
         }
-        let marks = Marks::of(path);
+        let marks = Marks::of(path, self.records_all);
         let state = self.begin_walk();
         let bytes = self.end_walk(marks, measure(state, marks));
+        self.warn_of_faults(&format!("`{}`", path.escape_debug()));
         self.stated = self.state.take_stated();
         let bytes = memory_report::amount(bytes);
         if let Some(claims) = &mut self.claims {
@@ -325,7 +333,8 @@ impl Reports {
 
     /// With DMD: what marks blocks for a path.
     pub(crate) fn marks_of(&self, path: &str) -> Option<Marks> {
-        self.marker.and_then(|_| Marks::of(path))
+        // Another thread may free a block between two questions about it.
+        self.marker.and_then(|_| Marks::of(path, false))
     }
 
     /// Reports the bytes of a tag, of which blocks with `marked` bytes are marked for its path.
@@ -367,6 +376,20 @@ impl Reports {
     /// Records a part that this reporter could not look at.
     pub(super) fn skip<T: ?Sized>(&mut self, reason: SkipReason) {
         self.state.skip(reason, core::any::type_name::<T>());
+    }
+
+    /// With DMD: warns of the pointers of the walk that ended last that are not those of blocks.
+    fn warn_of_faults(&mut self, what: &str) {
+        for FaultyPointers { fault, type_name, times } in self.state.take_faults() {
+            let why = match fault {
+                PointerFault::NotHeap => "is in no heap block that DMD knows (not-heap)",
+                PointerFault::Interior => "is inside a heap block, not at its start (interior)",
+                PointerFault::Freed => "is to a heap block that was freed (freed)",
+            };
+            let again = if times == 1 { String::new() } else { format!("; {times} such pointers") };
+            let message = format!("{what}: the pointer to `{type_name}` {why}, and counts as 0 bytes{again}");
+            self.set.warn(Warning { kind: WarningKind::ReportKept, subject: self.reporter.clone(), message });
+        }
     }
 
     fn warn(&mut self, kind: WarningKind, path: &str, fault: &str) {

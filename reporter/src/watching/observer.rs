@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Write as _};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memory_report::json::push_string;
 
@@ -12,6 +12,7 @@ use super::described::{ClassName, Classes, KeepsNotes};
 use super::nursery::NurseryLookup;
 use super::saved_stack::SavedStack;
 use crate::engine_abi::{self, BlockRow, Log, LogLimits, LogState, NoLog};
+use crate::reporting::isolation;
 
 /// Watches the allocations of this process: Firefox's `Debugger.Memory`, with its names and defaults.
 ///
@@ -32,22 +33,49 @@ use crate::engine_abi::{self, BlockRow, Log, LogLimits, LogState, NoLog};
 /// - `frame` is `None` if DMD took no stack. `class` is `None` if neither the program nor the stack names a type.
 /// - An entry has the block's address and requested bytes, too.
 /// - Switching tracking off also clears `allocations_log_overflowed`.
+/// - Handlers run on the thread of the collector before its call returns, not later from an event loop. Their panics go
+///   to [`set_uncaught_exception_handler`](Self::set_uncaught_exception_handler), which is the observer's own.
 #[derive(Debug, Default)]
 pub struct MemoryObserver {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
 }
 
-#[derive(Debug)]
+/// What an observer calls after each garbage collection, with itself: `onGarbageCollection` of Firefox, whose `this` is
+/// the owner.
+pub type GarbageCollectionHandler = dyn Fn(&MemoryObserver, &GarbageCollection) + Send + Sync;
+
+/// What an observer calls with itself and the text of a panic of its [`GarbageCollectionHandler`]: Firefox's
+/// `uncaughtExceptionHandler`.
+pub type UncaughtExceptionHandler = dyn Fn(&MemoryObserver, &str) + Send + Sync;
+
 struct State {
     limits: LogLimits,
     /// Open while allocation sites are tracked.
     log: Option<(Log, KeepsNotes)>,
-    hook: Option<GarbageCollectionHook>,
+    on_garbage_collection: Option<(Arc<GarbageCollectionHandler>, GarbageCollectionHook)>,
+    uncaught_exception: Option<Arc<UncaughtExceptionHandler>>,
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { limits, log, on_garbage_collection, uncaught_exception } = self;
+        f.debug_struct("State")
+            .field("limits", limits)
+            .field("log", log)
+            .field("on_garbage_collection", &on_garbage_collection.is_some())
+            .field("uncaught_exception", &uncaught_exception.is_some())
+            .finish()
+    }
 }
 
 impl Default for State {
     fn default() -> Self {
-        Self { limits: LogLimits { probability: 1.0, length: 5000 }, log: None, hook: None }
+        Self {
+            limits: LogLimits { probability: 1.0, length: 5000 },
+            log: None,
+            on_garbage_collection: None,
+            uncaught_exception: None,
+        }
     }
 }
 
@@ -249,15 +277,63 @@ impl MemoryObserver {
         Ok((drained.map(Drained::finish).unwrap_or_default(), contained))
     }
 
-    /// Calls `handler` after each garbage collection, as [`on_garbage_collection`] does; it takes the place of the
-    /// handler before. `None` removes that.
-    pub fn set_on_garbage_collection<F>(&self, handler: Option<F>)
-    where
-        F: Fn(&GarbageCollection) + Send + Sync + 'static,
-    {
-        let hook = handler.map(on_garbage_collection);
-        // The destructor of the handler is the program's, and may call this observer.
-        drop(core::mem::replace(&mut self.state().hook, hook));
+    /// The handler that this observer calls after each garbage collection. At first there is none.
+    pub fn on_garbage_collection(&self) -> Option<Arc<GarbageCollectionHandler>> {
+        self.state().on_garbage_collection.as_ref().map(|(handler, _)| Arc::clone(handler))
+    }
+
+    /// Calls `handler` with this observer and the statistics after each garbage collection, on the thread of the
+    /// collector, until the observer is dropped. The handler takes the place of the one before; `None` removes that.
+    ///
+    /// ```
+    /// use memory_reporter::{GarbageCollectionCycle, MemoryObserver};
+    /// use std::sync::Arc;
+    ///
+    /// let observer = MemoryObserver::new();
+    /// observer.set_on_garbage_collection(Some(Arc::new(|owner, cycle| {
+    ///     assert!(!owner.tracking_allocation_sites());
+    ///     println!("{}", cycle.to_json());
+    /// })));
+    /// GarbageCollectionCycle::begin("interner", "API").end();
+    /// observer.set_on_garbage_collection(None);
+    /// assert!(observer.on_garbage_collection().is_none());
+    /// ```
+    pub fn set_on_garbage_collection(&self, handler: Option<Arc<GarbageCollectionHandler>>) {
+        let entry = handler.map(|handler| {
+            let (owner, called) = (Arc::downgrade(&self.state), Arc::clone(&handler));
+            let hook = on_garbage_collection(move |statistics| {
+                if let Some(state) = owner.upgrade() {
+                    Self { state }.call(&*called, statistics);
+                }
+            });
+            (handler, hook)
+        });
+        // The destructor of the handler is the program's, and may call this observer: it runs without the lock.
+        let before = core::mem::replace(&mut self.state().on_garbage_collection, entry);
+        drop(before);
+    }
+
+    /// The handler of panics of this observer's other handlers. At first there is none, and a panic ends the handler
+    /// only.
+    pub fn uncaught_exception_handler(&self) -> Option<Arc<UncaughtExceptionHandler>> {
+        self.state().uncaught_exception.clone()
+    }
+
+    /// Calls `handler` with this observer and the text of the panic if the handler of garbage collections panics. The
+    /// handler takes the place of the one before; `None` removes that.
+    pub fn set_uncaught_exception_handler(&self, handler: Option<Arc<UncaughtExceptionHandler>>) {
+        let before = core::mem::replace(&mut self.state().uncaught_exception, handler);
+        drop(before);
+    }
+
+    /// Calls a handler while this observer holds no lock.
+    fn call(&self, handler: &GarbageCollectionHandler, statistics: &GarbageCollection) {
+        let Err(panic) = isolation::contain(|| handler(self, statistics)) else { return };
+        if let Some(handler) = self.uncaught_exception_handler() {
+            // If this panics too, the panic hook has reported it.
+            let _ = isolation::contain(|| handler(self, &panic));
+            let _ = isolation::discard(handler);
+        }
     }
 
     fn limit(&self, change: impl FnOnce(&mut LogLimits)) -> Result<(), ObserverError> {

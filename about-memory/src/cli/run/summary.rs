@@ -22,7 +22,7 @@ pub(super) fn print(path: &Path, resident: Option<u64>, is_sample: bool) -> Resu
     let resident = resident.unwrap_or_default();
     let overview = Overview::new(&dump, None);
     let dump = at(dump, &overview, path)?;
-    let has_lines = dump.has_lines_of_program();
+    let (has_lines, is_of_rust) = (dump.has_lines_of_program(), dump.is_of_rust());
     let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).estimate(true).types(true);
     let analysis = Analysis::new(dump, &options);
     let summary = Summary::new(&analysis, &program_view::options(io::stderr().is_terminal()));
@@ -36,8 +36,11 @@ pub(super) fn print(path: &Path, resident: Option<u64>, is_sample: bool) -> Resu
     let path = path.display();
     let mut text = format!("\n{resident}{overview}{summary}\n");
     if !has_lines {
-        text += "The program has no line numbers. To get them, build it with debug information; in Cargo.toml:\n\
-                 \x20 [profile.release]\n  debug = \"line-tables-only\"\n\n";
+        text += "The program has no line numbers. To get them, build it with debug information";
+        text += match is_of_rust {
+            true => "; in Cargo.toml:\n  [profile.release]\n  debug = \"line-tables-only\"\n\n",
+            false => ": the compilers of C and C++ add it with -g.\n\n",
+        };
     }
     text += &format!(
         "Next: about-memory dmd {path}                the stacks, the largest first\n\

@@ -170,3 +170,56 @@ fn what_is_no_file_is_not_waited_for() {
         assert!(!refused(path, &[]).is_empty());
     }
 }
+
+/// A message says what the file is and which command reads it.
+#[test]
+fn a_file_of_another_kind_is_named() {
+    let dump = folder().join("dark-matter-mixed.json");
+    let report = folder().with_file_name("firefox").join("units.json");
+    let temporary = tempfile::tempdir().unwrap();
+    let page = temporary.path().join("page.json");
+    fs::write(&page, "<!DOCTYPE html>\n<html></html>").unwrap();
+    let packed = temporary.path().join("packed");
+    fs::write(&packed, pack(&fs::read(&report).unwrap())).unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_about-memory"));
+    let of_dump = "it is a dump of DMD; read it with: about-memory dmd";
+    let of_report = "it is a memory report; read it with: about-memory show";
+    for (command, file, kind) in [
+        ("show", &*dump, of_dump),
+        ("dmd", &*report, of_report),
+        ("coverage", &*packed, of_report),
+        ("show", &*page, "it is a page; open it in a browser"),
+        ("dmd", program, "it is a program or a library"),
+        ("show", program, "it is a program or a library"),
+    ] {
+        let output = Command::new(program).arg(command).arg(file).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{command}: {text}");
+        assert!(text.ends_with(&format!("; {kind}\n")), "{command}: {text}");
+    }
+    // Of its own kind, the message says what is wrong, and not what the file is.
+    let damaged = temporary.path().join("damaged.json");
+    fs::write(&damaged, fs::read_to_string(&dump).unwrap().replace("\"version\": 5", "\"version\": 4"))
+        .unwrap();
+    let output = Command::new(program).arg("dmd").arg(&damaged).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.ends_with("version 4 is not supported (expected 5)\n"), "{text}");
+}
+
+#[test]
+fn a_difference_of_equal_files_says_so() {
+    let dump = folder().join("dark-matter-mixed.json");
+    let report = folder().with_file_name("firefox").join("units.json");
+    let diff = |first: &Path, second: &Path| {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_about-memory"));
+        let output = run.arg("diff").arg(first).arg(second).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let name = report.display();
+    assert!(diff(&report, &report).contains(&format!("{name} and {name} have the same reports")));
+    let name = dump.display();
+    assert!(diff(&dump, &dump).contains(&format!("{name} and {name} have the same blocks")));
+    let other = folder().join("diff-dark-1.json");
+    assert!(!diff(&dump, &other).contains("the same"));
+}

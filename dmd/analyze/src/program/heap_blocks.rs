@@ -10,6 +10,7 @@ use crate::dump::Dump;
 use crate::frame_names::reporter;
 use crate::options::AnalyzeOptions;
 use crate::records::{Analysis, RecordKind, Sums};
+use crate::report_faults::ReportFault;
 use crate::stacks::StackId;
 
 /// The blocks of a dump by stack and kind.
@@ -19,6 +20,7 @@ pub struct HeapBlocks {
     kinds: Vec<BlocksOfKind>,
     reporters: Vec<BlocksOfReporter>,
     estimated: bool,
+    faults: Vec<ReportFault>,
 }
 
 /// The blocks of a kind.
@@ -55,9 +57,9 @@ impl HeapBlocks {
             .estimate(true)
             .reporters(true);
         let has_modules = dump.has_modules();
-        let paths: Vec<String> =
-            dump.reporters.iter().map(|reporter| Clean(&reporter.path).to_string()).collect();
         let analysis = Analysis::new(dump, &of_analysis);
+        let paths: Vec<String> =
+            analysis.reporters.iter().map(|reporter| Clean(&reporter.path).to_string()).collect();
         let records = || analysis.sections.iter().flat_map(|section| &section.records);
         let entry = |record: &crate::records::Record| Entry {
             side: 0,
@@ -77,8 +79,7 @@ impl HeapBlocks {
             BlocksOfKind { kind: section.kind, sums }
         });
         let kinds = kinds.collect();
-        let estimated = analysis.estimated;
-        Self { rows, kinds, reporters, estimated }
+        Self { rows, kinds, reporters, estimated: analysis.estimated, faults: analysis.faults }
     }
 
     /// The rows, with their stacks.
@@ -94,6 +95,11 @@ impl HeapBlocks {
     /// The reporters, those that reported most first; at most 100.
     pub fn reporters(&self) -> &[BlocksOfReporter] {
         &self.reporters
+    }
+
+    /// Reports of pointers that are not those of live blocks, which are in no row.
+    pub fn faults(&self) -> &[ReportFault] {
+        &self.faults
     }
 
     /// Whether the dump is a sample, so that all amounts are estimates.

@@ -180,7 +180,7 @@ impl<'a> Holders<'a> {
                 };
                 (holder, place(site, &self.workspace, self.options))
             }
-            (Some(site), HolderKey::Crate) => plain(site.crate_name().into_owned()),
+            (Some(site), HolderKey::Crate) => plain(site.project().into_owned()),
             (Some(_), HolderKey::Type) => match self.analysis.type_of(stack) {
                 Some(verdict) => (Holder::of_type(verdict, stack, &self.named), String::new()),
                 None => plain("?".to_owned()),

@@ -6,6 +6,8 @@ use super::line::bytes;
 use super::short_path::Workspace;
 use crate::amounts::{blocks, mark, number};
 use crate::dump::Dump;
+use crate::fold::Folds;
+use crate::frame::Frame;
 use crate::mode::Mode;
 use crate::outline::Outline;
 use crate::peak::At;
@@ -37,9 +39,33 @@ impl Dump {
     /// built without debug information.
     pub fn has_lines_of_program(&self) -> bool {
         let frames = || self.frames.ids().map(|id| self.frames.get(id));
-        let workspace = Workspace::of(frames());
-        frames().any(|frame| frame.line.is_some() && workspace.owns(&frame))
+        let (workspace, folds) = (Workspace::of(frames()), Folds::new());
+        // A file of C does not tell whose it is; those of the system's libraries have relative paths.
+        let is_c = |frame: &Frame<'_>| {
+            frame.file.is_some_and(|file| !file.ends_with(".rs")) && folds.of(frame).is_none()
+        };
+        frames().any(|frame| {
+            frame.line.is_some() && (workspace.owns(&frame) || is_in_program(&frame) && is_c(&frame))
+        })
     }
+
+    /// Whether the program, not a library that it loads, has functions of Rust.
+    pub fn is_of_rust(&self) -> bool {
+        let frames = || self.frames.ids().map(|id| self.frames.get(id));
+        let starts = ["core::", "alloc::", "std::", "__rust_", "__rustc", "<alloc::", "<core::", "<std::"];
+        frames().filter(is_in_program).any(|frame| {
+            frame.file.is_some_and(|file| file.ends_with(".rs"))
+                || frame.function.is_some_and(|name| starts.iter().any(|start| name.starts_with(start)))
+        })
+    }
+}
+
+/// Whether the function is not one of a shared library, as far as the name of its module tells.
+fn is_in_program(frame: &Frame<'_>) -> bool {
+    !frame.module.is_some_and(|module| {
+        let name = module.rsplit('/').next().unwrap_or(module);
+        name.ends_with(".so") || name.contains(".so.")
+    })
 }
 
 /// The line of a recording that began while the program ran.
@@ -63,7 +89,8 @@ impl Overview {
             let peak = u128::from(peak.bytes());
             end.0 < peak - peak / SHRUNK
         });
-        let is_reported = dump.blocks.iter().any(|block| block.reps[0].index().is_some());
+        let is_reported =
+            dump.blocks.iter().any(|block| block.reps[0].index().is_some()) || !dump.faults.is_empty();
         let default =
             if has_shrunk && !is_reported && dump.mode != Mode::Cumulative { At::Peak } else { At::End };
         let is_sample = dump.blocks.iter().any(|block| block.sampled);

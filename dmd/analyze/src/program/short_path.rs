@@ -2,9 +2,10 @@
 //! Rust's library, and for the program's own files a path in its workspace.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::frame::Frame;
+use crate::framework::Framework;
 use crate::source_path::{is_own, library, package_folder};
 
 /// The program's own sources.
@@ -14,12 +15,16 @@ pub struct Workspace {
     root: Option<String>,
     /// The package of `main` where no file is in a folder of the program's own: cargo installed the program from a registry.
     package: Option<String>,
+    /// A program may have the framework in a folder that looks like one of its own.
+    framework: Framework,
 }
 
 impl Workspace {
     /// The innermost folder that contains the packages of all of the program's own files.
     pub fn of<'t>(frames: impl Iterator<Item = Frame<'t>>) -> Self {
-        let mut root: Option<&str> = None;
+        let mut framework = Framework::default();
+        // Files of the program's own, by their packages and with one file of each folder of sources.
+        let mut own: BTreeMap<(&str, &str), &str> = BTreeMap::new();
         let mut has_own = false;
         // With the file of a program's `main`, and with other functions of that name.
         let (mut packages, mut others) = (BTreeSet::new(), BTreeSet::new());
@@ -33,8 +38,9 @@ impl Workspace {
                 }
                 continue;
             }
-            has_own = true;
+            framework.learn(&frame);
             if !file.starts_with('/') {
+                has_own = true;
                 continue;
             }
             let package = ["/src/", "/examples/", "/tests/", "/benches/"]
@@ -42,23 +48,25 @@ impl Workspace {
                 .filter_map(|folder| file.find(folder))
                 .min()
                 .unwrap_or_else(|| file.rfind('/').unwrap_or(0));
-            let package = &file[..package];
-            root = Some(match root {
-                None => package,
-                Some(known) => common(known, package),
-            });
+            let sources = file.rfind("/src/").map_or(package, |at| at + "/src/".len());
+            let sources = &file[..sources];
+            own.entry((&file[..package], sources)).or_insert(file);
         }
+        own.retain(|_, file| !framework.has_file(file));
+        has_own |= !own.is_empty();
+        let root = own.into_keys().map(|(package, _)| package).reduce(common);
         let root = root.filter(|root| !root.is_empty()).map(|root| format!("{root}/"));
         let mut packages = if packages.is_empty() { others } else { packages };
         let package = packages.pop_first().filter(|_| !has_own && packages.is_empty());
-        Self { root, package: package.map(str::to_owned) }
+        Self { root, package: package.map(str::to_owned), framework }
     }
 
     /// Whether the function is the program's own, not that of another package or of a library.
     pub fn owns(&self, frame: &Frame<'_>) -> bool {
         let package = |file| package_folder(file).and_then(|path| path.split('/').next());
         frame.file.is_some_and(|file| {
-            is_own(file) || (self.package.is_some() && package(file) == self.package.as_deref())
+            is_own(file) && !self.framework.has_file(file)
+                || (self.package.is_some() && package(file) == self.package.as_deref())
         })
     }
 
@@ -93,7 +101,7 @@ fn is_main(name: &str) -> bool {
 }
 
 /// The innermost folder around two paths.
-fn common<'p>(a: &'p str, b: &str) -> &'p str {
+fn common<'p>(a: &'p str, b: &'p str) -> &'p str {
     let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     let ends = |path: &str| matches!(path.as_bytes().get(same), None | Some(b'/'));
     if ends(a) && ends(b) {
@@ -143,6 +151,14 @@ mod tests {
         assert!(!built.owns(&main));
         let one = Workspace::of(core::iter::once(file("/home/me/app/src/main.rs")));
         assert_eq!(one.short("/home/me/app/src/main.rs"), "src/main.rs");
+        let framework = function("memory_reporter::collect", "/home/me/memory/reporter/src/collect.rs");
+        let app = function("app::main", "/home/me/app/src/main.rs");
+        let beside = Workspace::of([framework, app].into_iter());
+        assert_eq!([framework, app].map(|frame| beside.owns(&frame)), [false, true]);
+        assert_eq!(beside.short("/home/me/app/src/main.rs"), "src/main.rs");
+        let test = function("test::main", "/home/me/memory/reporter/tests/a.rs");
+        let own_tests = Workspace::of([framework, test].into_iter());
+        assert_eq!(own_tests.short("/home/me/memory/reporter/tests/a.rs"), "tests/a.rs");
         assert_eq!(Workspace::of([file("/a/src/b.rs"), file("/c/src/d.rs")].into_iter()).root, None);
     }
 }

@@ -7,8 +7,9 @@ use super::closure::Named;
 use super::holder::Holder;
 use super::line::{dim, frames};
 use super::short_path::Workspace;
-use crate::fold::Sited;
+use crate::fold::{Fold, Sited};
 use crate::frame::Frame;
+use crate::framework::Framework;
 use crate::records::{Analysis, NO_STACK};
 use crate::stacks::StackId;
 
@@ -18,12 +19,22 @@ pub(super) struct StackText<'a> {
     options: &'a ProgramOptions,
     named: Named<'a>,
     workspace: Workspace,
+    framework: Framework,
+}
+
+/// The part of a stack that a view shows.
+struct ShownFrames<'f> {
+    frames: Vec<Frame<'f>>,
+    /// The numbers of folded frames before and after.
+    inner: usize,
+    outer: usize,
 }
 
 impl<'a> StackText<'a> {
     pub(super) fn new(analysis: &'a Analysis, options: &'a ProgramOptions) -> Self {
-        let workspace = Workspace::of(analysis.texts.iter().map(|text| text.frame()));
-        Self { analysis, options, named: Named::of(analysis), workspace }
+        let frames = || analysis.texts.iter().map(|text| text.frame());
+        let (workspace, framework) = (Workspace::of(frames()), Framework::of(frames()));
+        Self { analysis, options, named: Named::of(analysis), workspace, framework }
     }
 
     /// A line with the type of a stack's blocks, if it is known.
@@ -34,12 +45,42 @@ impl<'a> StackText<'a> {
         writeln!(f, "   {}", holder.name(width, self.options))
     }
 
-    /// The lines of a stack, with a title if that is not empty.
-    pub(super) fn stack(&self, f: &mut fmt::Formatter<'_>, title: &str, stack: StackId) -> fmt::Result {
-        let options = self.options;
-        if !title.is_empty() {
+    /// The lines of the stacks of one or two reports. All pass through the framework, whose frames are folded. The
+    /// second stack has only the frames that the first has not.
+    pub(super) fn reports(&self, f: &mut fmt::Formatter<'_>, reports: &[(String, StackId)]) -> fmt::Result {
+        let mut first: Option<Vec<Frame<'_>>> = None;
+        for (title, stack) in reports {
             writeln!(f, "   {title}")?;
+            let all = self.named.frames(*stack);
+            if self.options.all_frames || all.is_empty() {
+                self.stack(f, *stack)?;
+                continue;
+            }
+            let mut shown = self.shown(&all, true);
+            let same = first.as_ref().map_or(0, |first| {
+                let pairs = first.iter().rev().zip(shown.frames.iter().rev());
+                pairs.take_while(|(a, b)| is_same(a, b)).count()
+            });
+            if same == 0 {
+                self.lines(f, &shown)?;
+            } else {
+                shown.outer = 0;
+                shown.frames.truncate(shown.frames.len() - same);
+                if !shown.frames.is_empty() {
+                    self.lines(f, &shown)?;
+                }
+                let plural = if same == 1 { "" } else { "s" };
+                let line = format!("     ({same} frame{plural} as in the first report)");
+                writeln!(f, "{}", dim(&line, self.options))?;
+            }
+            first.get_or_insert(shown.frames);
         }
+        Ok(())
+    }
+
+    /// The lines of a stack.
+    pub(super) fn stack(&self, f: &mut fmt::Formatter<'_>, stack: StackId) -> fmt::Result {
+        let options = self.options;
         if self.analysis.frames(stack).any(|text| text.as_str() == NO_STACK) {
             return writeln!(f, "   {}", dim("no stack: DMD recorded stacks for a sample only", options));
         }
@@ -47,37 +88,57 @@ impl<'a> StackText<'a> {
         if all.is_empty() {
             return writeln!(f, "   {}", dim("no stack", options));
         }
-        let sited = Sited::of(&all, &options.folds);
+        self.lines(f, &self.shown(&all, false))
+    }
+
+    /// What the view shows of a stack that is not empty.
+    fn shown<'f>(&self, all: &[Frame<'f>], of_report: bool) -> ShownFrames<'f> {
+        let options = self.options;
+        if options.all_frames {
+            return ShownFrames { frames: all.to_vec(), inner: 0, outer: 0 };
+        }
+        let is_framework = |frame: &Frame<'_>| of_report && self.framework.has(frame);
+        let fold = |at: usize| {
+            let frame = &all[at];
+            options.folds.of(frame).or_else(|| is_framework(frame).then_some(Fold::Library))
+        };
+        let Sited { shown, inner, outer } = Sited::of_folds(all.len(), fold);
+        // The view folds even the frame that it shows.
+        let is_all_folded = matches!(shown[..], [only] if fold(only).is_some());
+        let outer = match () {
+            () if options.verbose => outer,
+            () if is_all_folded => inner + outer,
+            () => 0,
+        };
+        let inner = if options.verbose { inner } else { 0 };
+        ShownFrames { frames: shown.iter().map(|at| all[*at]).collect(), inner, outer }
+    }
+
+    fn lines(&self, f: &mut fmt::Formatter<'_>, shown: &ShownFrames<'_>) -> fmt::Result {
+        let options = self.options;
         let folded = |count: usize| {
             let plural = if count == 1 { "" } else { "s" };
             dim(&format!("     ({count} frame{plural} folded)"), options)
         };
-        if sited.inner > 0 && options.verbose && !options.all_frames {
-            writeln!(f, "{}", folded(sited.inner))?;
+        if shown.inner > 0 {
+            writeln!(f, "{}", folded(shown.inner))?;
         }
-        let shown: Vec<Frame<'_>> = match options.all_frames {
-            true => all.clone(),
-            false => sited.shown.iter().map(|at| all[*at]).collect(),
-        };
-        let lines = frames(&shown, "  ", &self.workspace, options);
+        let lines = frames(&shown.frames, "  ", &self.workspace, options);
         if options.all_frames || options.verbose {
             lines.iter().try_for_each(|line| writeln!(f, "{line}"))?;
         } else {
             without_repeats(f, &lines, options)?;
         }
-        // The view folds even the frame that it shows.
-        let is_all_folded = matches!(shown[..], [only] if options.folds.of(&only).is_some());
-        let count = match () {
-            () if options.all_frames => 0,
-            () if options.verbose => sited.outer,
-            () if is_all_folded => sited.inner + sited.outer,
-            () => 0,
-        };
-        if count > 0 {
-            writeln!(f, "{}", folded(count))?;
+        if shown.outer > 0 {
+            writeln!(f, "{}", folded(shown.outer))?;
         }
         Ok(())
     }
+}
+
+/// Whether two frames are one line of a view.
+fn is_same(a: &Frame<'_>, b: &Frame<'_>) -> bool {
+    (a.function, a.file, a.line, a.module, a.offset) == (b.function, b.file, b.line, b.module, b.offset)
 }
 
 /// The longest recursion whose rounds are shown once: through this number of functions.

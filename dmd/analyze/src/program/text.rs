@@ -6,6 +6,8 @@ use super::line::{bold, bytes};
 use super::stack_text::StackText;
 use super::{ProgramOptions, Summary};
 use crate::amounts::{blocks, mark, number, percent};
+use crate::claims::ReporterClaims;
+use crate::clean::Clean;
 use crate::records::{Analysis, Record, RecordKind, Section};
 use crate::stacks::StackId;
 
@@ -50,7 +52,7 @@ impl Display for ProgramText<'_> {
                 self.section(f, section, &stacks)?;
             }
         }
-        Ok(())
+        self.faults(f)
     }
 }
 
@@ -102,11 +104,27 @@ impl ProgramText<'_> {
         let sizes = sizes(record);
         writeln!(f, "\n{index}. {amount}  {share} ({so_far} so far)  in {mark}{num}{sizes}")?;
         stacks.type_of(f, record.alloc)?;
-        stacks.stack(f, "", record.alloc)?;
-        for (title, stack) in ["reported at", "reported again at"].into_iter().zip(record.reps) {
-            if stack != StackId::NONE {
-                stacks.stack(f, title, stack)?;
+        stacks.stack(f, record.alloc)?;
+        let titles = ["reported at", "reported again at"];
+        let reports = (0..2).filter(|nth| record.reps[*nth] != StackId::NONE).map(|nth| {
+            let reporter = self.analysis.reporters.get(record.reporters[nth] as usize);
+            let path = reporter.map_or("", |reporter| &*reporter.path);
+            let gap = if path.is_empty() { "" } else { " " };
+            (format!("{}{gap}{}", titles[nth], Clean(path)), record.reps[nth])
+        });
+        stacks.reports(f, &reports.collect::<Vec<_>>())
+    }
+
+    /// What is wrong with reports: amounts that are not those of the blocks, and pointers without a block.
+    fn faults(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for list in ReporterClaims::of(&self.analysis.reporters).lists() {
+            if !list.reporters.is_empty() {
+                write!(f, "\n{}\n{list}", bold(list.title, self.options))?;
             }
+        }
+        if !self.analysis.faults.is_empty() {
+            writeln!(f, "\n{}", bold("Reported pointers without a live block", self.options))?;
+            self.analysis.faults.iter().try_for_each(|fault| writeln!(f, "  {fault}"))?;
         }
         Ok(())
     }

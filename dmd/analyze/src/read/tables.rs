@@ -4,7 +4,7 @@ use std::io::Read;
 
 use super::value::shorten;
 use super::weights::weigh;
-use super::{Reader, missing, quoted, wrong};
+use super::{Reader, faults, missing, quoted, wrong};
 use crate::dump::Dump;
 use crate::error::AnalyzeError;
 use crate::frames::Frames;
@@ -175,7 +175,7 @@ impl<R: Read> Reader<'_, R> {
         debug_assert!(blocks.iter().all(|b| b.alloc == TraceId::NONE || (b.alloc.0 as usize) < traces.len()));
         let mut measurements = self.measurements;
         measurements.counts = [blocks.len(), traces.len(), frames.len()];
-        Ok(Dump {
+        let mut dump = Dump {
             variable: invocation.variable,
             mode: invocation.mode,
             blocks,
@@ -186,6 +186,7 @@ impl<R: Read> Reader<'_, R> {
             frames,
             modules: self.modules,
             reporters: self.reporters,
+            faults: Vec::new(),
             measurements,
             time: self.time,
             shown: At::End,
@@ -193,7 +194,9 @@ impl<R: Read> Reader<'_, R> {
             statistics: self.statistics,
             outline: None,
             sample,
-        })
+        };
+        faults::add(&mut dump, self.faults);
+        Ok(dump)
     }
 }
 

@@ -6,7 +6,7 @@ use super::cut::Cut;
 use super::groups::{Group, GroupedDump, Groups, NOWHERE};
 use super::selection::{OfKind, Selection};
 use super::{Analysis, Invocation, Record, RecordKind, Section, Sums, sizes, tables};
-use crate::dump::Dump;
+use crate::dump::{Dump, Reporter};
 use crate::frames::{TextId, Texts};
 use crate::mode::Mode;
 use crate::options::{AnalyzeOptions, By};
@@ -30,6 +30,8 @@ pub(super) struct Grouping<'o> {
     by_key: FxHashMap<Key, u32>,
     /// The group of unreported blocks, by their stack.
     unreported: Vec<u32>,
+    /// The indices of reporters, by their paths.
+    by_path: FxHashMap<String, u32>,
 }
 
 impl<'o> Grouping<'o> {
@@ -44,8 +46,10 @@ impl<'o> Grouping<'o> {
             all: Vec::new(),
             dumps: Vec::new(),
             total: Sums::default(),
+            reporters: Vec::new(),
+            faults: Vec::new(),
         };
-        Self { groups, by_key: FxHashMap::default(), unreported: Vec::new() }
+        Self { groups, by_key: FxHashMap::default(), unreported: Vec::new(), by_path: FxHashMap::default() }
     }
 
     /// Adds the stacks of a dump. Gives them cut, the types of their blocks, and the stack for a missing one.
@@ -68,6 +72,9 @@ impl<'o> Grouping<'o> {
 
     /// Adds the blocks of a dump, which count negative if `sign` is -1.
     pub(super) fn add(&mut self, mut dump: Dump, sign: i128) {
+        // A difference has the faults of the later dump.
+        self.groups.faults = dump.report_faults();
+        let reporter_of = self.add_reporters(&dump);
         let (Cut { stacks: cut, owners }, types, no_stack) = self.add_stacks(&mut dump);
         let stack = |trace: TraceId| trace.index().map(|index| cut[index]);
         let dark_matter = dump.mode == Mode::DarkMatter;
@@ -76,7 +83,9 @@ impl<'o> Grouping<'o> {
             let alloc = stack(block.alloc).unwrap_or(no_stack);
             let report = |trace| if dark_matter { stack(trace) } else { None };
             let reps = block.reps.map(|trace| report(trace).unwrap_or(StackId::NONE));
-            let reporters = if self.groups.options.reporters { block.reporters } else { [NOWHERE; 2] };
+            let path = |reporter: u32| reporter_of.get(reporter as usize).copied().unwrap_or(NOWHERE);
+            let reporters =
+                if self.groups.options.reporters { block.reporters.map(path) } else { [NOWHERE; 2] };
             groups.push(self.group(Key { alloc, reps, reporters }));
         }
         let addresses = match self.groups.options.for_testing {
@@ -87,6 +96,25 @@ impl<'o> Grouping<'o> {
         let dump = GroupedDump { blocks, addresses, groups, owners, types, reporters, sign };
         self.sum(&dump);
         self.groups.dumps.push(dump);
+    }
+
+    /// Adds the reporters of a dump. Returns the index of each among the reporters of all dumps.
+    fn add_reporters(&mut self, dump: &Dump) -> Vec<u32> {
+        let all = &mut self.groups.reporters;
+        for reporter in &mut *all {
+            (reporter.claimed, reporter.marked) = (0, 0);
+        }
+        let mut index = |reporter: &Reporter| {
+            let index = *self.by_path.entry(reporter.path.clone()).or_insert_with(|| {
+                all.push(Reporter { path: reporter.path.clone(), ..Reporter::default() });
+                all.len() as u32 - 1
+            });
+            let known = &mut all[index as usize];
+            known.claimed = known.claimed.saturating_add(reporter.claimed);
+            known.marked = known.marked.saturating_add(reporter.marked);
+            index
+        };
+        dump.reporters.iter().map(&mut index).collect()
     }
 
     /// The group of a key, which is added if it is new.
@@ -146,8 +174,8 @@ impl<'o> Grouping<'o> {
             sections.push(Section { kind, records, all, kept: kept.len(), sums, estimated, tables });
         }
         let estimated = groups.all.iter().any(|group| group.sampled);
-        let Groups { stacks, texts, types, total, .. } = groups;
-        Analysis { invocations, sections, total, estimated, stacks, texts, types }
+        let Groups { stacks, texts, types, total, reporters, faults, .. } = groups;
+        Analysis { invocations, sections, total, estimated, stacks, texts, types, reporters, faults }
     }
 
     /// Finds the stacks to show in place of those that differ from run to run.

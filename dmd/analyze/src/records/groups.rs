@@ -7,6 +7,7 @@ use super::{RecordKind, Sums};
 use crate::dump::{Block, Reporter};
 use crate::frames::{TextId, Texts};
 use crate::options::AnalyzeOptions;
+use crate::report_faults::ReportFault;
 use crate::stacks::{StackId, Stacks};
 use crate::type_name::{TypeNames, Verdict};
 
@@ -37,6 +38,7 @@ pub(super) struct GroupedDump {
     pub(super) owners: Vec<Option<TextId>>,
     /// The types of blocks by their traces. Empty unless the options request a table of types.
     pub(super) types: TypeNames,
+    /// The reporters by their indices in this dump.
     pub(super) reporters: Vec<Reporter>,
     /// -1 for the first dump of a difference, else 1.
     pub(super) sign: i128,
@@ -55,6 +57,10 @@ pub(super) struct Groups<'o> {
     pub(super) all: Vec<Group>,
     pub(super) dumps: Vec<GroupedDump>,
     pub(super) total: Sums,
+    /// The reporters of all dumps, each path once, with the amounts of the last dump.
+    pub(super) reporters: Vec<Reporter>,
+    /// The faults of the last dump.
+    pub(super) faults: Vec<ReportFault>,
 }
 
 /// The amounts that a block adds to its group.

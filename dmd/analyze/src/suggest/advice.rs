@@ -46,6 +46,17 @@ impl Suggestion {
         self.caller.as_ref().map_or(&self.function, |(function, _)| function)
     }
 
+    /// Whether the program's function is one of C or C++: its name has no crate, or its source is not of Rust.
+    fn is_of_c(&self) -> bool {
+        let (function, place) = match &self.caller {
+            Some((function, place)) => (function, place),
+            None if self.dependency => return false,
+            None => (&self.function, &self.place),
+        };
+        let has_source = !place.is_empty() && !place.contains(" +0x");
+        if has_source { !place.contains(".rs") } else { !function.contains("::") }
+    }
+
     /// Whether only a symbol gives the name of the program's function. Most symbols contain no types.
     pub(super) fn lacks_debug_information(&self) -> bool {
         let is_ours = !self.dependency && self.function != "???";
@@ -94,6 +105,11 @@ impl Suggestion {
         if self.function == "???" {
             return f
                 .write_str("   no symbols: build with debug information, or name its folder by --symbols\n");
+        }
+        if self.is_of_c() {
+            return f.write_str(
+                "   report it where the program holds it: DMDReport(pointer) for each block, then DMDDump(path) (dmd.h)\n",
+            );
         }
         let what = self.type_name.as_deref().unwrap_or("it");
         if self.dependency && self.caller.is_none() {

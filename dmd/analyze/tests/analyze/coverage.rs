@@ -41,7 +41,7 @@ Reported by amount, blocks unknown {
   explicit/textures: 400,000 bytes
 }
 
-Reporters that said another amount than that of the blocks they measured {
+Partially reported: reporters that said another amount than that of the blocks they measured {
   explicit/b: said 1, measured 2 bytes
 }
 "

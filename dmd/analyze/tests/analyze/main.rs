@@ -10,6 +10,7 @@ mod peak;
 mod program;
 mod real_programs;
 mod recording;
+mod reports;
 mod samples;
 mod separate;
 mod suggestions;

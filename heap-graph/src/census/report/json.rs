@@ -50,7 +50,7 @@ impl CensusReport {
     ///
     /// A report by allocation stack, which is a `Map` in JavaScript, becomes
     /// `{"@map": [[stack, report], ...]}`; a stack is an array of frames, youngest first; a frame
-    /// is `[source, line, column, function, null]`; no stack is `"noStack"`.
+    /// is `[source, line, column, function, null]`; an empty stack is `null`; a stack that was not recorded is `"noStack"`.
     ///
     /// The text repeats all frames of each stack, so it may be long; [`write_json`](Self::write_json) does not keep it
     /// in memory.
@@ -98,6 +98,7 @@ impl CensusReport {
                 out.list(entries, |out, (key, report)| {
                     out.piece.push('[');
                     match key {
+                        StackKey::Empty => out.piece.push_str("null"),
                         StackKey::NoStack => out.piece.push_str("\"noStack\""),
                         StackKey::Stack(stack) => out.list(stack.frames(), |out, at| {
                             at.frame.write_json(&mut out.piece);

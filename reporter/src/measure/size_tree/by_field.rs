@@ -1,7 +1,7 @@
 //! The reading that grows a tree.
 
 use crate::allocator::{self, AskUsableSize, DeclaredAllocator};
-use crate::engine_abi::Marks;
+use crate::engine_abi::{Marks, PointerAnswer};
 use crate::measure::block::{Block, Edge};
 use crate::measure::reading::{Observe, Reading};
 use crate::measure::size_summary::SizeSummary;
@@ -60,22 +60,22 @@ impl Ask {
     unsafe fn usable(self, block: Block, state: &mut WalkState) -> usize {
         state.note_tag(&block);
         let (marked, allocator) = match self {
-            Self::Nobody => (None, None),
-            Self::Allocator(allocator) => (None, Some(allocator)),
-            Self::Engine(marks, allocator) => {
-                let marked = marks.block(block.pointer);
-                if marked.is_some() {
-                    state.note_marked(&block);
-                }
-                (marked, allocator)
-            }
+            Self::Nobody => (PointerAnswer::Unknown, None),
+            Self::Allocator(allocator) => (PointerAnswer::Unknown, Some(allocator)),
+            Self::Engine(marks, allocator) => (marks.block(block.pointer), allocator),
         };
         let usable = match (marked, allocator) {
-            (Some(usable), _) => usable,
+            (PointerAnswer::Block(usable), _) => {
+                state.note_marked(&block);
+                usable
+            }
+            (PointerAnswer::Fault(fault), _) => state.note_fault(fault, &block),
             // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared` gives
             // only the global allocator.
-            (None, Some(allocator)) => unsafe { allocator.ask(block.pointer, block.layout) },
-            (None, None) => block.layout.size(),
+            (PointerAnswer::Unknown, Some(allocator)) => unsafe {
+                allocator.ask(block.pointer, block.layout)
+            },
+            (PointerAnswer::Unknown, None) => block.layout.size(),
         };
         state.note_named(&block, usable);
         usable
@@ -101,11 +101,14 @@ impl Observe for ByField {
         let asked = block.layout.size();
         let usable = match self.ask {
             Ask::Engine(marks, _) => {
-                let marked = marks.enclosing(block.pointer);
-                if marked.is_some() {
-                    self.state.note_marked(&block);
-                }
-                let usable = marked.unwrap_or(asked);
+                let usable = match marks.enclosing(block.pointer) {
+                    PointerAnswer::Block(usable) => {
+                        self.state.note_marked(&block);
+                        usable
+                    }
+                    PointerAnswer::Fault(fault) => self.state.note_fault(fault, &block),
+                    PointerAnswer::Unknown => asked,
+                };
                 self.state.note_named(&block, usable);
                 usable
             }

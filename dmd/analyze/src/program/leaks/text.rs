@@ -127,7 +127,7 @@ impl LeaksText<'_> {
             writeln!(f, "{line}")?;
         }
         stacks.type_of(f, group.stack)?;
-        stacks.stack(f, "", group.stack)
+        stacks.stack(f, group.stack)
     }
 
     fn apart(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
