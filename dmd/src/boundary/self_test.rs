@@ -87,7 +87,7 @@ fn test(Allocator { alloc, free }: Allocator) -> bool {
 
     let path = PathId::NONE;
     let report = |block: *mut u8, on_alloc| {
-        _ = ENGINE.report(block.addr(), path, options(on_alloc), Caller::new(0, 0))
+        _ = ENGINE.report(block.addr(), path, options(on_alloc), Caller::new(0, 0));
     };
     report(ten[0], false);
     checks.check("reported", blocks_of(ODD), [9, 9, once, 0]);
