@@ -2,13 +2,13 @@
 
 use core::ops::Range;
 
+use crate::faulty_pointer::FaultyPointer;
 use crate::frame::Frame;
 use crate::frames::{FrameId, Frames};
 use crate::measurements::Measurements;
 use crate::mode::Mode;
 use crate::outline::Outline;
 use crate::peak::{At, Peak, Statistics};
-use crate::report_faults::FaultyPointer;
 use crate::sample::Sample;
 use crate::trace_id::TraceId;
 

@@ -115,7 +115,7 @@ fn bad_breakdowns_get_firefox_s_words() {
             ("array-of-two", Ok(_)) | ("descriptiveType-at-top", Err(_)) => {}
             // Firefox ignores keys that a breakdown does not have.
             (_, Err(error)) if error.contains("unrecognized key") => {
-                assert_eq!(expected, None, "{name}: {error}")
+                assert_eq!(expected, None, "{name}: {error}");
             }
             // After Firefox's words, the message says what is accepted.
             (_, Err(error)) => assert!(error.starts_with(expected.unwrap()), "{name}: {error}"),

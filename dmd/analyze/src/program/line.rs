@@ -4,9 +4,9 @@ use core::fmt::Write as _;
 
 use super::ProgramOptions;
 use super::short_name;
-use super::short_path::Workspace;
 use crate::clean::Clean;
 use crate::frame::Frame;
+use crate::workspace::Workspace;
 
 const BOLD: &str = "\u{1b}[1m";
 const DIM: &str = "\u{1b}[2m";

@@ -3,7 +3,6 @@
 use core::fmt::{self, Display};
 
 use super::line::bytes;
-use super::short_path::Workspace;
 use crate::amounts::{blocks, mark, number};
 use crate::dump::Dump;
 use crate::fold::Folds;
@@ -14,6 +13,7 @@ use crate::peak::At;
 use crate::peak::{Peak, Statistics};
 use crate::records::Sums;
 use crate::sample::Sample;
+use crate::workspace::Workspace;
 
 /// A heap that has shrunk by less than this part since the peak counts as a heap at its peak.
 const SHRUNK: u128 = 10;

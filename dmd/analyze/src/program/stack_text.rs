@@ -6,12 +6,12 @@ use super::ProgramOptions;
 use super::closure::Named;
 use super::holder::Holder;
 use super::line::{dim, frames};
-use super::short_path::Workspace;
 use crate::fold::{Fold, Sited};
 use crate::frame::Frame;
 use crate::framework::Framework;
 use crate::records::{Analysis, NO_STACK};
 use crate::stacks::StackId;
+use crate::workspace::Workspace;
 
 /// How a view shows the stacks of an analysis.
 pub(super) struct StackText<'a> {

@@ -6,7 +6,7 @@ use super::Reader;
 use super::value::Found;
 use crate::dump::Dump;
 use crate::error::AnalyzeError;
-use crate::report_faults::{FaultyPointer, ReportFaultKind};
+use crate::faulty_pointer::{FaultyPointer, ReportFaultKind};
 use crate::trace_id::TraceId;
 
 /// A fault as the file has it. Its frames are texts, not keys.
