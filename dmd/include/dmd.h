@@ -1,7 +1,8 @@
 /* DMD, the dark matter detector, finds the stacks that allocated memory which no memory reporter reports.
  *
  * These are the functions of libdmd.so. A program that is not linked with it finds them by dlsym(RTLD_DEFAULT, ...)
- * when it runs under LD_PRELOAD=libdmd.so. In gdb: call (int)DMDReportAndDump("/tmp/dmd.json")
+ * when it runs under LD_PRELOAD=libdmd.so. In gdb, after `set language c`:
+ * call ((int (*)(const char *))DMDReportAndDump)("/tmp/dmd.json")
  *
  * The handler of a signal may call all of them, within the limits below: none waits for the code that the handler
  * interrupted. If the handler has interrupted this library, its reports mark nothing, and the blocks that it

@@ -106,7 +106,8 @@ impl Frame<'_> {
     pub fn is_of_allocator(&self) -> bool {
         // A folder's name has nothing to do with the function, but the source file of a library does.
         let function = self.name();
-        IN_C.iter().any(|name| function.contains(name))
+        self.in_allocator
+            || IN_C.iter().any(|name| function.contains(name))
             || is_rust(function)
             || self.place().is_some_and(is_in_library)
     }

@@ -225,6 +225,9 @@ impl Folds {
 }
 
 fn by_table(frame: &Frame<'_>) -> Option<Fold> {
+    if frame.in_allocator {
+        return Some(Fold::Allocator);
+    }
     let function = frame.function.unwrap_or_default();
     let owner = function.trim_start_matches(['<', '&', '[', '(', '*']);
     let owner = owner.strip_prefix("mut ").unwrap_or(owner);

@@ -33,6 +33,9 @@ pub struct Frame<'t> {
     pub offset: Option<u64>,
     /// The compiler inlined the function into its caller.
     pub inlined: bool,
+    /// The call runs inside the global allocator: it is the entry to the allocator, or the entry leads to it. The look-up
+    /// of symbols finds this out, whatever the names of inlined functions are.
+    pub in_allocator: bool,
 }
 
 impl<'t> Frame<'t> {
@@ -68,6 +71,7 @@ struct Parts {
     start: u32,
     function_end: u32,
     place: Place,
+    in_allocator: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +93,7 @@ impl Parts {
     fn of(text: &str) -> Self {
         if u32::try_from(text.len()).is_err() {
             // Nobody names a function by 4 GiB: the text is printed as it is.
-            return Self { start: 0, function_end: 0, place: Place::Nowhere };
+            return Self { start: 0, function_end: 0, place: Place::Nowhere, in_allocator: false };
         }
         let start = number_len(text);
         let body = &text[start..];
@@ -97,6 +101,7 @@ impl Parts {
             start: start as u32,
             function_end: function_end as u32,
             place,
+            in_allocator: false,
         };
         let nowhere = parts(text.len(), Place::Nowhere);
         if let Some(rest) = body.strip_suffix(')') {
@@ -155,12 +160,26 @@ impl Parsed {
             },
             (None, None) => Place::Nowhere,
         };
-        (text, Self(Parts { start: NUMBER.len() as u32, function_end: function_end as u32, place }))
+        let in_allocator = frame.in_allocator;
+        (
+            text,
+            Self(Parts {
+                start: NUMBER.len() as u32,
+                function_end: function_end as u32,
+                place,
+                in_allocator,
+            }),
+        )
     }
 
     /// The text with its parts. `text` must be the text that was parsed.
     pub(crate) fn with<'t>(&'t self, text: &'t str) -> FrameText<'t> {
         FrameText { text, parts: &self.0 }
+    }
+
+    /// Sets [`Frame::in_allocator`].
+    pub(crate) fn set_in_allocator(&mut self) {
+        self.0.in_allocator = true;
     }
 }
 
@@ -181,6 +200,10 @@ impl<'t> FrameText<'t> {
 
     pub(crate) fn as_str(self) -> &'t str {
         self.text
+    }
+
+    pub(crate) fn is_in_allocator(self) -> bool {
+        self.parts.in_allocator
     }
 
     /// The name of the type that the text stands for.
@@ -223,7 +246,7 @@ impl<'t> FrameText<'t> {
     pub(crate) fn frame(self) -> Frame<'t> {
         let known = |part: &'t str| Some(part).filter(|part| !part.is_empty() && *part != UNKNOWN);
         let function = known(&self.text[self.parts.start as usize..self.parts.function_end as usize]);
-        let frame = Frame { function, ..Frame::default() };
+        let frame = Frame { function, in_allocator: self.parts.in_allocator, ..Frame::default() };
         let file = |end: u32| known(&self.text[self.inside().start..end as usize]);
         match self.parts.place {
             Place::Nowhere => frame,

@@ -47,7 +47,7 @@ impl Texts {
 
     /// The id of a text, which is added if it is new.
     pub(crate) fn add(&mut self, text: &str) -> TextId {
-        self.add_parsed(text, || Parsed::new(text))
+        self.add_parsed(text, false, || Parsed::new(text))
     }
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = TextId> + use<> {
@@ -62,7 +62,7 @@ impl Texts {
             return id;
         }
         let (text, parsed) = Parsed::of(&Frame { line: None, offset: None, ..frame });
-        self.add_parsed(&text, || parsed)
+        self.add_parsed(&text, frame.in_allocator, || parsed)
     }
 
     /// The id of a text that stands for a type.
@@ -72,13 +72,17 @@ impl Texts {
 
     /// Adds a copy of a text, whose parts are known.
     fn copy(&mut self, text: FrameText<'_>) -> TextId {
-        self.add_parsed(text.as_str(), || text.parsed())
+        self.add_parsed(text.as_str(), text.is_in_allocator(), || text.parsed())
     }
 
-    fn add_parsed(&mut self, text: &str, parse: impl FnOnce() -> Parsed) -> TextId {
+    /// The id of a text. Equal texts name the same line of source, so that all calls there are inside the allocator if one is.
+    fn add_parsed(&mut self, text: &str, in_allocator: bool, parse: impl FnOnce() -> Parsed) -> TextId {
         let hash = self.hasher.hash_one(text);
-        if let Some(known) = self.ids.find(hash, |id| self.get(*id).as_str() == text) {
-            return *known;
+        if let Some(known) = self.ids.find(hash, |id| self.get(*id).as_str() == text).copied() {
+            if in_allocator {
+                self.texts[known.index()].1.set_in_allocator();
+            }
+            return known;
         }
         let next = TextId(self.texts.len() as u32);
         self.all.push_str(text);
@@ -191,7 +195,7 @@ impl Frames {
     /// Adds a frame that was looked up.
     pub(crate) fn add(&mut self, frame: &Frame<'_>) -> FrameId {
         let (text, parts) = Parsed::of(frame);
-        let text = self.texts.add_parsed(&text, || parts);
+        let text = self.texts.add_parsed(&text, frame.in_allocator, || parts);
         let code = frame.module.zip(frame.offset).map(|(module, offset)| {
             let (module, system_name) = (self.name(module), frame.system_name.map(|name| self.name(name)));
             Code { module, offset, column: frame.column, inlined: frame.inlined, system_name }

@@ -6,19 +6,30 @@
 #[derive(Debug, Default)]
 pub(crate) struct Crates(Vec<(String, String)>);
 
+/// The name of a compilation unit in rustc's form: `ROOT.rs/@/CRATE.HASH-cgu.N`, or `ROOT.rs/@/HASH` from an incremental
+/// compilation.
+#[derive(Debug)]
+pub(crate) struct UnitName {
+    /// The folder of the crate's root, with a slash at its end.
+    pub(crate) root: String,
+    /// The crate, if the name contains it.
+    pub(crate) of_crate: Option<String>,
+}
+
+impl UnitName {
+    /// Reads the name of a unit that was compiled in `folder`.
+    pub(crate) fn parse(name: &str, folder: &str) -> Option<Self> {
+        let (root, object) = name.split_once("/@/")?;
+        let below = root.rsplit_once('/').map_or("", |(below, _)| below);
+        let root = if below.starts_with('/') { below.to_owned() } else { format!("{folder}/{below}") };
+        let of_crate = object.split_once('.').map(|(of_crate, _)| of_crate.to_owned());
+        Some(Self { root: format!("{}/", root.trim_end_matches('/')), of_crate })
+    }
+}
+
 impl Crates {
-    /// Reads crates from the names of compilation units and the folders in which they were compiled, in rustc's
-    /// form: `ROOT.rs/@/CRATE.HASH-cgu.N`.
-    pub(crate) fn of_units<'u>(units: impl Iterator<Item = (&'u str, &'u str)>) -> Self {
-        let mut crates: Vec<(String, String)> = units
-            .filter_map(|(name, folder)| {
-                let (root, object) = name.split_once("/@/")?;
-                let below = root.rsplit_once('/').map_or("", |(below, _)| below);
-                let root =
-                    if below.starts_with('/') { below.to_owned() } else { format!("{folder}/{below}") };
-                Some((format!("{}/", root.trim_end_matches('/')), object.split('.').next()?.to_owned()))
-            })
-            .collect();
+    /// `crates` are the folders of crates' roots, each with the crate's name.
+    pub(crate) fn new(mut crates: Vec<(String, String)>) -> Self {
         // The innermost folder around a file decides its crate.
         crates.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
         crates.dedup();

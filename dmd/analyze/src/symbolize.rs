@@ -5,6 +5,7 @@
 //! (Firefox's dumps do not), a [`SymbolNote`] says that the file was not checked. A frame that the look-up does not
 //! find stays unchanged.
 
+mod allocator_calls;
 mod allowance;
 mod binary;
 mod bounds;
@@ -17,6 +18,7 @@ mod path_text;
 mod resolved;
 mod scopes;
 mod split;
+mod unit_crates;
 
 use core::fmt;
 use std::collections::BTreeMap;

@@ -4,8 +4,10 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::support::{
-    c_program, command, compile, count, frames, libdmd, preloaded, read_dump, run, succeed,
+    c_program, command, compile, count, frames, libdmd, preloaded, read_dump, run, succeed, victim,
 };
 
 /// The program has the same output and status with and without `libdmd.so`, under options of all kinds.
@@ -64,7 +66,7 @@ fn handlers_report() {
     for options in ["--stacks=full", "--stacks=partial"] {
         let output = succeed(preloaded(&program, &format!("{options} --quiet")).arg(&file));
         assert_eq!(output.stdout, b"done\n", "{options}");
-        let reported = |block: &serde_json::Value| block["reps"].as_array().map_or(0, Vec::len) == 1;
+        let reported = |block: &Value| block["reps"].as_array().map_or(0, Vec::len) == 1;
         assert_eq!(count(&read_dump(&file), |block| block["req"] == 4242 && reported(block)), 1);
     }
 }
@@ -294,27 +296,44 @@ fn dumps_while_others_allocate() {
     }
 }
 
-/// Uses the command in `dmd.h`. Without gdb the test does nothing.
-#[test]
-fn a_dump_is_had_from_gdb() {
+/// Attaches gdb to a program that says that it is ready, and gives the command of `dmd.h` and of the guide. Returns the
+/// dump and what gdb printed; `None` without gdb.
+fn dump_by_gdb(program: &mut Command) -> Option<(Value, String)> {
     if Command::new("gdb").arg("--version").output().is_err() {
-        return;
+        return None;
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gdb.json");
-    let mut child = preloaded(c_program(folder.path(), "waits"), "--stacks=full --quiet")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut ready = [0; 6];
     child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
-    let call = format!("call (int)DMDReportAndDump(\"{}\")", file.display());
+    let call = format!("call ((int (*)(const char *))DMDReportAndDump)(\"{}\")", file.display());
     let mut gdb = command("gdb");
-    let gdb = run(gdb.args(["-q", "-batch", "-p", &child.id().to_string(), "-ex", &call]));
+    gdb.args(["-q", "-batch", "-p", &child.id().to_string(), "-ex", "set language c", "-ex", &call]);
+    let gdb = run(&mut gdb);
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(file.exists(), "{gdb:?}");
-    assert_eq!(count(&read_dump(&file), |block| block["req"] == 777), 10);
+    Some((read_dump(&file), String::from_utf8_lossy(&gdb.stdout).into_owned()))
+}
+
+#[test]
+fn a_dump_is_had_from_gdb() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = preloaded(c_program(folder.path(), "waits"), "--stacks=full --quiet");
+    let Some((dump, said)) = dump_by_gdb(&mut program) else { return };
+    assert!(said.contains("= 0\n"), "{said}");
+    assert_eq!(count(&dump, |block| block["req"] == 777), 10);
+}
+
+/// The program has lines and no types.
+#[test]
+fn a_dump_of_a_program_with_dmd_built_in_is_had_from_gdb() {
+    let mut program = command(victim("waiting"));
+    let Some((dump, said)) = dump_by_gdb(program.env("DMD", "--stacks=full --quiet")) else { return };
+    assert!(said.contains("= 0\n"), "{said}");
+    assert_eq!(count(&dump, |block| block["req"] == 10_000), 100);
+    assert_eq!(count(&dump, |block| block["req"] == 10_000 && block.get("reps").is_some()), 100);
 }
 
 /// The number of frames of `/name` in the stacks of the two blocks of `gaps`.

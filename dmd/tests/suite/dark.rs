@@ -8,7 +8,7 @@ use memory_reporter::tree::Forest;
 use memory_reporter::{ReportSet, file};
 use serde_json::Value;
 
-use crate::support::{command, count, golden, preloaded, read_dump, succeed, victim};
+use crate::support::{command, count, golden, preloaded, read_dump, succeed, victim, warnings};
 
 const UNCLASSIFIED: &str = "explicit/heap-unclassified/";
 const TWICE: &str = "twice-reported/";
@@ -187,7 +187,7 @@ fn amounts_without_blocks_are_a_row_of_their_own() {
         succeed(victim.arg("report").arg(path).env("DMD", "--stacks=full --quiet"));
     });
     let amounts = amounts(&set);
-    assert!(set.warnings().is_empty(), "{:?}", set.warnings());
+    assert!(warnings(&set).is_empty(), "{:?}", set.warnings());
     assert_eq!(amounts["explicit/textures"], 400_000);
     // 2,048 places of 17 bytes, and a group more.
     let emptied = amounts["explicit/emptied"];

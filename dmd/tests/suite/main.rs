@@ -4,6 +4,7 @@
 
 mod both_hooks;
 mod c_programs;
+mod compilations;
 mod dark;
 mod ending_signals;
 mod engine_versions;

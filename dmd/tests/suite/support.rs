@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use memory_reporter::{ReportSet, Warning, WarningKind};
 use serde_json::Value;
 
 use crate::format;
@@ -166,6 +167,11 @@ pub(crate) fn number_of(block: &Value) -> u64 {
 pub(crate) fn frames(dump: &Value, trace: &Value) -> Vec<String> {
     let keys = dump["traceTable"][trace.as_str().unwrap()].as_array().unwrap();
     keys.iter().map(|key| dump["frameTable"][key.as_str().unwrap()].as_str().unwrap().to_owned()).collect()
+}
+
+/// The warnings of a collection, without those that a reporter took long: on a busy machine every reporter may.
+pub(crate) fn warnings(set: &ReportSet) -> Vec<&Warning> {
+    set.warnings().iter().filter(|warning| warning.kind != WarningKind::Slow).collect()
 }
 
 /// Compares a text with a file beside the test; `UPDATE_GOLDEN=1` writes the file.

@@ -1,5 +1,5 @@
-//! A program whose recording a test replays. Usage: `recorded STORY`. Prints `live BYTES BLOCKS` and `peak BYTES` of a
-//! counting allocator around DMD.
+//! A program whose recording a test replays. Usage: `recorded STORY`. Prints `live BYTES BLOCKS` and `peak LEAST MOST` of
+//! a counting allocator around DMD.
 
 #![allow(clippy::print_stdout, reason = "tells the test")]
 
@@ -13,36 +13,62 @@ use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
-static LIVE: AtomicI64 = AtomicI64::new(0);
+/// Bytes whose allocation has ended and whose end has not begun. DMD counts at least these at any time, however long the
+/// system leaves a thread waiting between its calls.
+static LEAST: Counter = Counter::new();
+/// Bytes whose allocation has begun and whose end has not ended: DMD counts at most these.
+static MOST: Counter = Counter::new();
 static BLOCKS: AtomicI64 = AtomicI64::new(0);
-static PEAK: AtomicI64 = AtomicI64::new(0);
+
+struct Counter {
+    live: AtomicI64,
+    peak: AtomicI64,
+}
+
+impl Counter {
+    const fn new() -> Self {
+        Self { live: AtomicI64::new(0), peak: AtomicI64::new(0) }
+    }
+
+    fn add(&self, bytes: i64) {
+        let live = self.live.fetch_add(bytes, Ordering::SeqCst) + bytes;
+        self.peak.fetch_max(live, Ordering::SeqCst);
+    }
+}
 
 struct Counting(dmd::Dmd<System>);
-
-fn count(bytes: i64, blocks: i64) {
-    BLOCKS.fetch_add(blocks, Ordering::SeqCst);
-    let live = LIVE.fetch_add(bytes, Ordering::SeqCst) + bytes;
-    PEAK.fetch_max(live, Ordering::SeqCst);
-}
 
 // SAFETY: every call goes to the wrapped allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as i64, 1);
+        let size = layout.size() as i64;
+        BLOCKS.fetch_add(1, Ordering::SeqCst);
+        MOST.add(size);
         // SAFETY: the caller of `alloc` promises the same.
-        unsafe { self.0.alloc(layout) }
+        let block = unsafe { self.0.alloc(layout) };
+        LEAST.add(size);
+        block
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        count(-(layout.size() as i64), -1);
+        let size = layout.size() as i64;
+        BLOCKS.fetch_sub(1, Ordering::SeqCst);
+        LEAST.add(-size);
         // SAFETY: the caller of `dealloc` promises the same.
         unsafe { self.0.dealloc(block, layout) }
+        MOST.add(-size);
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size as i64 - layout.size() as i64, 0);
+        let (old, new) = (layout.size() as i64, size as i64);
+        // Meanwhile DMD counts the old block, the new one, or neither.
+        LEAST.add(-old);
+        MOST.add(old.max(new) - old);
         // SAFETY: the caller of `realloc` promises the same.
-        unsafe { self.0.realloc(block, layout, size) }
+        let moved = unsafe { self.0.realloc(block, layout, size) };
+        LEAST.add(new);
+        MOST.add(new - old.max(new));
+        moved
     }
 }
 
@@ -141,8 +167,8 @@ fn keep<T>(value: T) {
 
 fn tell() {
     let of = |count: &AtomicI64| count.load(Ordering::SeqCst);
-    println!("live {} {}", of(&LIVE), of(&BLOCKS));
-    println!("peak {}", of(&PEAK));
+    println!("live {} {}", of(&MOST.live), of(&BLOCKS));
+    println!("peak {} {}", of(&LEAST.peak), of(&MOST.peak));
 }
 
 fn main() {

@@ -38,15 +38,16 @@ pub(crate) fn add(
     let counted_twice = twice.total();
     if let Some(allocated) = sums.allocated {
         let mut modules = Modules::of(unreported);
-        OURS.iter().fold(now.saturating_sub(allocated), |own, module| modules.take_from(module, own));
+        let own = now.saturating_sub(allocated);
+        let own = OURS.iter().fold(own, |own, module| modules.take_from(module, own));
         let by_amount = Amounts::of(by_amount);
         let whole = i128::from(sums.unclassified()) - i128::from(modules.total());
         let whole = whole + i128::from(counted_twice) + i128::from(by_amount.total());
         let mut rest = i64::try_from(whole.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or_default();
-        if rest < 0 && -rest <= modules.total() / TINY {
-            // Blocks that other threads have allocated since `heap-allocated` was read.
-            modules.take_from_largest(-rest);
-            rest = 0;
+        // Since `heap-allocated` was read, other threads have allocated blocks, and so has the collection itself: a program
+        // without symbols does not show the crates of these.
+        if rest < 0 && -rest <= (modules.total() / TINY).saturating_add(own.max(0)) {
+            rest = -modules.take_from_largest(-rest);
         }
         let mut tree = Tree { set, process, root: UNCLASSIFIED, kind: Kind::Heap, least: sums.tiny() };
         tree.report(&modules);
@@ -177,11 +178,18 @@ impl Modules {
         bytes
     }
 
-    fn take_from_largest(&mut self, bytes: i64) {
-        if let Some(largest) = self.0.iter_mut().max_by_key(|function| function.bytes) {
-            largest.bytes -= bytes;
+    /// Subtracts at most this many bytes from the largest functions; returns how many are left.
+    fn take_from_largest(&mut self, mut bytes: i64) -> i64 {
+        while bytes > 0
+            && let Some(largest) = self.0.iter_mut().max_by_key(|function| function.bytes)
+            && largest.bytes > 0
+        {
+            let taken = bytes.min(largest.bytes);
+            largest.bytes -= taken;
             largest.estimated = true;
+            bytes -= taken;
         }
+        bytes
     }
 }
 

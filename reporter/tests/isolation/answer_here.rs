@@ -218,19 +218,23 @@ fn collections_at_once_all_get_answers() {
 fn two_threads_that_collect_do_not_wait_for_each_other_for_ever() {
     let _alone = alone();
     let together = Barrier::new(2);
-    thread::scope(|scope| {
-        for name in ["left", "right"] {
+    let sets = thread::scope(|scope| {
+        let threads = ["left", "right"].map(|name| {
             let together = &together;
             scope.spawn(move || {
                 let _registration = register_local(Rc::new(reports(name, 1)));
                 answer_here();
                 together.wait();
                 let set = collect(SHORT);
-                assert_eq!(amounts(&set)[name], 1);
                 together.wait();
-            });
-        }
+                (name, set)
+            })
+        });
+        threads.map(|thread| thread.join().unwrap())
     });
+    for (name, set) in sets {
+        assert_eq!(amounts(&set)[name], 1, "{:?}", set.warnings());
+    }
 }
 
 #[test]
@@ -314,6 +318,8 @@ fn a_borrowed_value_is_skipped_and_a_thread_without_reporters_is_not_asked() {
     let cell = Rc::new(std::cell::RefCell::new(reports("borrowed", 1)));
     let registration = register_local(cell.clone());
     let guard = cell.borrow_mut();
+    // A collection does not wait for a thread that has never called it.
+    answer_here();
     let caller = thread::spawn(|| collect(PATIENCE));
     // Until the collection has its answer.
     while !caller.is_finished() {

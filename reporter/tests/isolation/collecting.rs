@@ -1,8 +1,10 @@
 //! Reporters that have other threads collect.
 
+use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
 use std::thread;
+use std::time::Duration;
 
 use memory_reporter::{
     CollectOptions, Collection, MemoryReporter, ReportSet, Reports, Warning, WarningKind, collect_reports,
@@ -16,11 +18,20 @@ fn is_refused(set: &ReportSet) -> bool {
         && matches!(set.warnings(), [Warning { kind: WarningKind::Nested, subject, .. }] if subject == "collect_reports")
 }
 
-fn collect() -> ReportSet {
-    collect_reports(&CollectOptions::new())
+std::thread_local! {
+    /// Whether the thread collects for a test of this module. Other tests collect meanwhile, and their collections run all
+    /// reporters, also those of these tests.
+    static IS_OURS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has a thread collect, and waits for it or not.
+fn collect() -> ReportSet {
+    IS_OURS.set(true);
+    let set = collect_reports(&CollectOptions::new());
+    IS_OURS.set(false);
+    set
+}
+
+/// Has a thread collect, and waits for it or not. A thread that has not ended holds a reference to `runs`.
 fn delegate(
     name: &'static str,
     waits: bool,
@@ -30,13 +41,17 @@ fn delegate(
     By(
         move || name,
         move |_: &mut Reports| {
-            // Nobody is to wait for ever if nothing bounds them.
-            if runs.fetch_add(1, Ordering::SeqCst) > 5000 {
+            // No test is to wait for ever if nothing bounds them.
+            if !IS_OURS.get() || runs.fetch_add(1, Ordering::SeqCst) > 5000 {
                 return;
             }
-            let thread = thread::spawn(collect);
+            let until_its_end = Arc::clone(&runs);
+            let thread = thread::spawn(move || {
+                drop(collect());
+                drop(until_its_end);
+            });
             if waits {
-                drop(thread.join().expect("a collection does not panic"));
+                thread.join().expect("a collection does not panic");
             }
         },
     )
@@ -74,17 +89,27 @@ fn several_that_wait_for_their_threads_are_not_run_over_and_over() {
 fn those_that_do_not_wait_come_to_an_end() {
     let _alone = alone();
     let runs: Arc<AtomicUsize> = Arc::default();
-    let registrations =
-        ["first", "second"].map(|name| register_strong(Arc::new(delegate(name, false, &runs))));
+    let delegates = ["first", "second"].map(|name| register_strong(Arc::new(delegate(name, false, &runs))));
+    // The first collection lasts until the others have ended, so that each of them begins during another one, however
+    // late the system starts its thread.
+    let (others, is_first) = (Arc::clone(&runs), AtomicBool::new(true));
+    let references = 2 + delegates.len();
+    let lasts = register_strong(Arc::new(By(
+        || "third",
+        move |_: &mut Reports| {
+            if IS_OURS.get() && is_first.swap(false, Ordering::SeqCst) {
+                while Arc::strong_count(&others) > references {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            }
+        },
+    )));
     drop(collect());
-    // Until no other has run for a while.
-    let mut before = usize::MAX;
-    while before != runs.load(Ordering::SeqCst) {
-        before = runs.load(Ordering::SeqCst);
-        thread::sleep(std::time::Duration::from_millis(200));
+    while Arc::strong_count(&runs) > references {
+        thread::sleep(Duration::from_millis(1));
     }
-    assert!(before < 5000, "{before}");
-    drop(registrations);
+    assert!(runs.load(Ordering::SeqCst) < 5000, "{runs:?}");
+    drop((delegates, lasts));
     assert!(!is_refused(&collect()));
 }
 
@@ -92,30 +117,39 @@ fn those_that_do_not_wait_come_to_an_end() {
 fn threads_that_collect_at_once_all_get_reports() {
     let _alone = alone();
     const THREADS: usize = 16;
-    let together = Arc::new(Barrier::new(THREADS));
-    let wait = Arc::clone(&together);
-    let is_over = Arc::new(AtomicBool::new(false));
-    let over = Arc::clone(&is_over);
+    let (arrived, returned) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (arrivals, returns) = (Arc::clone(&arrived), Arc::clone(&returned));
     let _registration = register_strong(Arc::new(By(
         || "waits",
         move |out: &mut Reports| {
-            if !over.load(Ordering::SeqCst) {
-                wait.wait();
+            if IS_OURS.get() {
+                arrivals.fetch_add(1, Ordering::SeqCst);
+                // A collection that returns before all have arrived was refused: the others end, and the test fails.
+                while arrivals.load(Ordering::SeqCst) < THREADS && returns.load(Ordering::SeqCst) == 0 {
+                    thread::sleep(Duration::from_millis(1));
+                }
             }
             memory_reporter::collect_report!(out, "together", Other, Count, 1, "One report.");
         },
     )));
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(collect)).collect();
+        let wait_and_collect = || {
+            let set = collect();
+            returned.fetch_add(1, Ordering::SeqCst);
+            set
+        };
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(wait_and_collect)).collect();
         for thread in threads {
             let set = thread.join().unwrap();
-            assert!(set.iter().any(|report| report.path == "together"));
+            assert!(set.iter().any(|report| report.path == "together"), "{:?}", set.warnings());
             assert!(set.warnings().iter().all(|warning| warning.kind != WarningKind::Nested));
         }
     });
-    is_over.store(true, Ordering::SeqCst);
+    assert_eq!(arrived.load(Ordering::SeqCst), THREADS);
     // However many there were before, as long as they ended.
     for _ in 0..1500 {
-        assert!(Collection::new().collect().warnings().is_empty());
+        let set = Collection::new().collect();
+        let warnings: Vec<_> = set.warnings().iter().filter(|one| one.kind != WarningKind::Slow).collect();
+        assert!(warnings.is_empty(), "{warnings:?}");
     }
 }

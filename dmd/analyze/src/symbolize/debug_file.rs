@@ -5,10 +5,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use addr2line::Context;
-use gimli::{AbbreviationsCacheStrategy, DwarfSections, DwoId, Reader as _, RunTimeEndian, SectionId};
+use gimli::{AbbreviationsCacheStrategy, DwarfSections, DwoId, RunTimeEndian, SectionId};
 use object::{Object as _, ObjectSection as _, SymbolMap, SymbolMapName};
 
-use super::SymbolBound;
 use super::allowance::{Allowance, READ, unpacked_size};
 use super::binary::Binary;
 use super::bounds::{Bounds, Slice, Stack};
@@ -16,6 +15,7 @@ use super::map::MappedFile;
 use super::name::{LONGEST_NAME, cut, demangle, is_cut};
 use super::scopes::Names;
 use super::split::{Split, SplitPlaces, Storage};
+use super::{SymbolBound, allocator_calls, unit_crates};
 use crate::container::segments;
 use crate::frame::Frame;
 use crate::source_path::Crates;
@@ -137,6 +137,7 @@ pub(super) struct Call {
     line: Option<u32>,
     column: Option<u32>,
     inlined: bool,
+    in_allocator: bool,
 }
 
 impl Call {
@@ -151,6 +152,7 @@ impl Call {
             module: Some(module),
             offset: Some(offset),
             inlined: self.inlined,
+            in_allocator: self.in_allocator,
         }
     }
 }
@@ -239,9 +241,14 @@ impl<'s> DebugFile<'s> {
                     if !rust || segments(&name).len() > 1 {
                         return Some(name);
                     }
-                    let crates = crates.get_or_insert_with(|| match unit {
-                        Some(unit) => units(unit.dwarf),
-                        None => Crates::default(),
+                    let crates = crates.get_or_insert_with(|| {
+                        let Some(unit) = unit else { return Crates::default() };
+                        let file = |address| {
+                            let location = context.find_location(address).ok().flatten();
+                            location.and_then(|location| location.file).map(str::to_owned)
+                        };
+                        let symbol = |address| sections.symbol(address).map(|(_, readable)| readable);
+                        unit_crates::crates(unit.dwarf, file, symbol)
                     });
                     let module = file.as_ref().and_then(|file| crates.module(file));
                     let path = module.map_or(name.clone(), |module| format!("{module}::{name}"));
@@ -253,7 +260,16 @@ impl<'s> DebugFile<'s> {
                     mangled = system_name(raw, &readable);
                     Some(readable)
                 });
-                calls.push(Call { function, system_name: mangled, file, line, column, inlined: true });
+                let inlined = true;
+                calls.push(Call {
+                    function,
+                    system_name: mangled,
+                    file,
+                    line,
+                    column,
+                    inlined,
+                    ..Call::default()
+                });
             }
             if let Some(call) = calls.last_mut() {
                 call.inlined = false;
@@ -274,7 +290,9 @@ impl<'s> DebugFile<'s> {
             let system_name = system_name(raw, &function);
             calls.push(Call { function: Some(function), system_name, ..Call::default() });
         }
-        for call in &mut calls {
+        let inside = allocator_calls::count(calls.iter().map(|call| call.function.as_deref()));
+        for (at, call) in calls.iter_mut().enumerate() {
+            call.in_allocator = at < inside;
             call.function = call.function.take().map(cut);
             call.file = call.file.take().map(cut);
             if call.function.as_deref().is_some_and(is_cut) {
@@ -283,21 +301,6 @@ impl<'s> DebugFile<'s> {
         }
         Calls { calls, missing, bound: bounds.reached().or(sections.too_large).or(bound) }
     }
-}
-
-/// The crates of all units.
-fn units(dwarf: &gimli::Dwarf<Slice<'_>>) -> Crates {
-    let mut names = Vec::new();
-    let mut headers = dwarf.units();
-    while let Ok(Some(header)) = headers.next() {
-        if let Ok(unit) = dwarf.unit(header)
-            && let (Some(name), Some(folder)) = (unit.name, unit.comp_dir)
-            && let (Ok(name), Ok(folder)) = (name.to_string_lossy(), folder.to_string_lossy())
-        {
-            names.push((name.into_owned(), folder.into_owned()));
-        }
-    }
-    Crates::of_units(names.iter().map(|(name, folder)| (&**name, &**folder)))
 }
 
 /// Rust's older mangled names end in a hash; C++'s have the same start.

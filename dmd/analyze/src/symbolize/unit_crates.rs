@@ -1,0 +1,75 @@
+//! The crates of a file's compilation units, which name inlined functions if debug information has only lines.
+
+use std::collections::BTreeMap;
+
+use gimli::{Dwarf, Reader as _, Unit};
+
+use super::bounds::Slice;
+use crate::container::segments;
+use crate::source_path::{Crates, UnitName};
+
+/// The maximum number of functions of a unit that show its crate.
+const MOST_FUNCTIONS: usize = 64;
+
+/// The crates of all units. `file` and `symbol` give the source file and the full name of the function at an address.
+///
+/// The name of a unit contains its crate unless rustc compiled incrementally. Then a function of the unit shows the crate:
+/// one in a source file of the crate, whose symbol starts with the crate's name. The unit also has generic functions of
+/// other crates.
+pub(super) fn crates(
+    dwarf: &Dwarf<Slice<'_>>,
+    file: impl Fn(u64) -> Option<String>,
+    symbol: impl Fn(u64) -> Option<String>,
+) -> Crates {
+    let mut named = Vec::new();
+    let mut unnamed: BTreeMap<String, Vec<Unit<Slice<'_>>>> = BTreeMap::new();
+    let mut headers = dwarf.units();
+    while let Ok(Some(header)) = headers.next() {
+        let Ok(unit) = dwarf.unit(header) else { continue };
+        let text = |text: &Option<Slice<'_>>| Some(text.as_ref()?.to_string_lossy().ok()?.into_owned());
+        let (Some(name), Some(folder)) = (text(&unit.name), text(&unit.comp_dir)) else { continue };
+        let Some(UnitName { root, of_crate }) = UnitName::parse(&name, &folder) else { continue };
+        match of_crate {
+            Some(of_crate) => named.push((root, of_crate)),
+            None => unnamed.entry(root).or_default().push(unit),
+        }
+    }
+    for (root, units) in unnamed {
+        let crate_at = |address: u64| {
+            let is_of_root = file(address).is_some_and(|file| file.starts_with(&root));
+            let name = symbol(address).filter(|_| is_of_root)?;
+            match *segments(&name) {
+                [first, _, ..] if !first.starts_with('<') => Some(first.to_owned()),
+                _ => None,
+            }
+        };
+        let found = units.iter().find_map(|unit| functions(dwarf, unit).into_iter().find_map(crate_at));
+        named.extend(found.map(|of_crate| (root.clone(), of_crate)));
+    }
+    Crates::new(named)
+}
+
+/// The addresses of the first functions of a unit.
+fn functions(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<Slice<'_>>) -> Vec<u64> {
+    let mut found = Vec::new();
+    let Ok(mut entries) = unit.entries_raw(None) else { return found };
+    while !entries.is_empty() && found.len() < MOST_FUNCTIONS {
+        let Ok(abbreviation) = entries.read_abbreviation() else { return found };
+        let Some(abbreviation) = abbreviation else { continue };
+        if abbreviation.tag() != gimli::DW_TAG_subprogram {
+            if entries.skip_attributes(abbreviation.attributes()).is_err() {
+                return found;
+            }
+            continue;
+        }
+        for specification in abbreviation.attributes() {
+            let Ok(attribute) = entries.read_attribute(*specification) else { return found };
+            if attribute.name() == gimli::DW_AT_low_pc
+                && let Ok(Some(address)) = dwarf.attr_address(unit, attribute.value())
+            {
+                found.push(address);
+            }
+        }
+    }
+    found
+}
