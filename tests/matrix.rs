@@ -297,7 +297,7 @@ fn the_table_in_the_documentation_is_this_list() {
         writeln!(text, "| `{name}` | {} | {note} |", seen.word()).unwrap();
     }
     assert_eq!(first.len(), 119, "the comparison's types");
-    let mut names: Vec<_> = all().map(|row| row.name).collect();
+    let mut names: Vec<_> = all().map(|row| row.name.as_str()).collect();
     names.sort_unstable();
     assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "a type has two rows: {names:?}");
     golden("reporter/src/docs/std_types.md", &text);

@@ -130,7 +130,12 @@ impl Comparison {
         self.exact("BinaryHeap", || BinaryHeap::from(numbers(random, 60)));
         self.exact("texts of the system", || {
             let os: OsString = text(random).into();
-            (os, PathBuf::from(text(random)), CString::new(text(random)).unwrap(), Cow::Borrowed("text"))
+            (
+                os,
+                PathBuf::from(text(random)),
+                CString::new(text(random)).expect("text without a null"),
+                Cow::Borrowed("text"),
+            )
         });
     }
 
@@ -171,14 +176,20 @@ impl Comparison {
 
     fn pointers(&mut self, random: &mut Random) {
         self.exact("Rc", || Rc::new(text(random)));
-        self.exact("shared Rc", || vec![Rc::new(numbers(random, 40)); random.below(5) as usize + 1]);
+        self.exact("shared Rc", || {
+            let one = Rc::new(numbers(random, 40));
+            vec![one; random.below(5) as usize + 1]
+        });
         self.exact("Arc<str>", || Arc::<str>::from(text(random)));
         self.exact("shared Arc<[u64]>", || {
             let one = Arc::<[u64]>::from(numbers(random, 5));
             (Arc::clone(&one), one)
         });
         self.exact("Arc without a value", || (Arc::new(()), Arc::<str>::default(), Rc::<str>::default()));
-        self.exact("shared Arc without a value", || vec![Arc::new(()); 3]);
+        self.exact("shared Arc without a value", || {
+            let one = Arc::new(());
+            vec![one; 3]
+        });
         self.exact("Weak", || {
             let strong = Arc::new(text(random));
             (Arc::downgrade(&strong), strong, Weak::<u64>::new())
@@ -200,10 +211,11 @@ fn compare() {
         comparison.maps(&mut random);
         comparison.pointers(&mut random);
     }
+    let mut text = format!("of {} values", comparison.values);
     for (kind, of_kind) in &comparison.differing {
-        println!("{kind}: {} differ: {:?}", of_kind.len(), &of_kind[..of_kind.len().min(6)]);
+        text.push_str(&format!("\n{kind}: {} differ: {:?}", of_kind.len(), &of_kind[..of_kind.len().min(6)]));
     }
-    assert!(comparison.differing.is_empty(), "of {} values", comparison.values);
+    assert!(comparison.differing.is_empty(), "{text}");
 }
 
 #[test]

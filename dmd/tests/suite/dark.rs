@@ -253,6 +253,7 @@ fn a_dump_has_claims_without_marks_only_where_blocks_are_unknown() {
     let mut paths: Vec<&str> = by_amount.iter().map(|(name, _)| *name).collect();
     assert_eq!(by_amount.last(), Some(&("explicit/textures", 400_000)));
     assert_eq!(paths.remove(0), "explicit/emptied");
+    assert_eq!(paths.remove(0), "explicit/parts");
     let scratch: Vec<String> = (1..=6).map(|index| format!("explicit/scratch/{index}")).collect();
     assert_eq!(paths[..6], scratch);
     assert_eq!(count(&dump, |block| block["req"] == 100_016 && block["reps"].is_array()), 5);

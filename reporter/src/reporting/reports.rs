@@ -332,7 +332,7 @@ impl Reports {
 
     /// Reports any amount. The collection leaves out a report with a bad path, kind or units, or with the path of a row of
     /// the process, such as `resident`. It keeps a report with a bad description or a negative amount, and one of kind
-    /// Heap or NonHeap outside of `explicit/`. Each fault becomes a warning in the result.
+    /// Heap or `NonHeap` outside of `explicit/`. Each fault becomes a warning in the result.
     pub fn report(
         &mut self,
         path: impl AsRef<str>,
