@@ -55,6 +55,8 @@ fn text(n: usize) -> String {
 fn arc_swap() {
     exact_computed("ArcSwap", || arc_swap::ArcSwap::from_pointee(text(50)));
     exact_computed("empty ArcSwapOption", arc_swap::ArcSwapOption::<String>::empty);
+    let of_a_static = || Arc::<[u64; 0]>::try_from(Arc::<[u64]>::default()).unwrap();
+    exact("ArcSwap of std's static", || arc_swap::ArcSwap::new(of_a_static()));
     let shared = Arc::new(text(50));
     let (swap, held) = (arc_swap::ArcSwap::new(Arc::clone(&shared)), computed_size_of(&shared));
     let mut ops = MallocSizeOfOps::computed();
@@ -385,6 +387,7 @@ fn smol_str() {
     use ::smol_str::SmolStr;
     exact("short", || SmolStr::new("short"));
     exact("static", || SmolStr::new_static("static text that is too long for the place"));
+    exact("of std's static", || SmolStr::from(Arc::<str>::default()));
     exact_computed("long, twice", || {
         let long = SmolStr::new(text(100));
         [long.clone(), long]

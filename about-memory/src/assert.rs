@@ -39,7 +39,10 @@ macro_rules! assert_memory {
     ($set:expr, $path:literal $compare:tt $limit:literal $($unit:ident)? $(,)?) => {
         $crate::__private::check(
             &$set,
-            concat!($path, " ", stringify!($compare), " ", stringify!($limit) $(, " ", stringify!($unit))?),
+            ::core::concat!(
+                $path, " ", ::core::stringify!($compare), " ", ::core::stringify!($limit)
+                $(, " ", ::core::stringify!($unit))?
+            ),
         )
     };
 }
@@ -92,7 +95,11 @@ macro_rules! assert_no_skipped {
 /// Checks one limit for `assert_memory!`.
 #[track_caller]
 pub fn check(set: &ReportSet, limit: &str) {
-    let limit = Limit::absolute(limit).unwrap_or_else(|error| panic!("{error}"));
+    // A closure that panics would name its own place, not the caller's.
+    let limit = match Limit::absolute(limit) {
+        Ok(limit) => limit,
+        Err(error) => panic!("{error}"),
+    };
     let (path, expected) = (limit.path(), limit.condition());
     let verdict = match limit.check(None, &Forest::new(set)) {
         Ok(verdict) if verdict.holds => return,
@@ -116,10 +123,14 @@ pub fn check(set: &ReportSet, limit: &str) {
 /// Checks limits for `assert_memory_diff!`.
 #[track_caller]
 pub fn check_diff(before: &ReportSet, after: &ReportSet, limits: &[&str]) {
-    let limits: Vec<Limit> =
-        limits.iter().map(|limit| limit.parse().unwrap_or_else(|error| panic!("{error}"))).collect();
-    let verdicts = crate::check_limits(before, after, &DiffOptions::new(), &limits);
-    let verdicts = verdicts.unwrap_or_else(|error| panic!("{error}"));
+    let limits: Vec<Limit> = match limits.iter().map(|limit| limit.parse()).collect() {
+        Ok(limits) => limits,
+        Err(error) => panic!("{error}"),
+    };
+    let verdicts = match crate::check_limits(before, after, &DiffOptions::new(), &limits) {
+        Ok(verdicts) => verdicts,
+        Err(error) => panic!("{error}"),
+    };
     let mut wrong = String::new();
     for (limit, verdict) in limits.iter().zip(verdicts) {
         // Writing to a string does not fail.

@@ -64,6 +64,24 @@ impl<'a> Text<'a> {
         self
     }
 
+    /// Whether to show the description of each report behind its name. Firefox shows it when the mouse is over the name.
+    /// Default: no.
+    ///
+    /// ```
+    /// use memory_reporter::{Kind, Report, ReportSet, Units};
+    ///
+    /// let mut set = ReportSet::new();
+    /// let (process, path, description) = ("", "cached-pages", "Pages that the cache holds.");
+    /// set.push(Report { process, path, kind: Kind::Other, units: Units::Count, amount: 7, description });
+    /// let text = about_memory::text(&set).descriptions(true).to_string();
+    /// assert!(text.contains("\n7 ── cached-pages: Pages that the cache holds.\n"));
+    /// ```
+    #[must_use]
+    pub fn descriptions(mut self, descriptions: bool) -> Self {
+        self.view.descriptions = descriptions;
+        self
+    }
+
     /// Entries below this percentage of the root of their tree become `(N tiny)`. Default: 1.
     #[must_use]
     pub fn threshold(mut self, percent: f64) -> Self {

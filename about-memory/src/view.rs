@@ -20,6 +20,8 @@ pub enum Sort {
 pub(crate) struct View {
     /// Show bytes, and all entries however small.
     pub(crate) verbose: bool,
+    /// Show the description of each report behind its name.
+    pub(crate) descriptions: bool,
     /// Entries below this percentage of the root of their tree are tiny.
     pub(crate) threshold: f64,
     /// Show at most this many levels below the root.
@@ -34,7 +36,7 @@ pub(crate) struct View {
 impl Default for View {
     fn default() -> Self {
         let (depth, sort, bytes, process) = (None, Sort::Amount, None, None);
-        Self { verbose: false, threshold: 1.0, depth, sort, bytes, process }
+        Self { verbose: false, descriptions: false, threshold: 1.0, depth, sort, bytes, process }
     }
 }
 

@@ -48,10 +48,12 @@ mod rows;
 mod run;
 mod sites;
 
-pub(crate) use marks::{Marks, PointerAnswer, PointerFault, mark_on_alloc, records, records_program};
+pub(crate) use marks::{
+    BlockSizes, Marks, PointerAnswer, PointerFault, is_known, mark_on_alloc, records, records_program,
+};
 pub use observing::{
-    BlockRow, EachBlock, EachName, LogLimits, LogState, TypeName, enclosing_site, for_each_live_block,
-    site_type,
+    BlockRow, EachBlock, EachName, LOG_OF_SAMPLE, LogLimits, LogState, TypeName, enclosing_site,
+    for_each_live_block, site_type,
 };
 pub(crate) use observing::{Log, NoLog, ticks};
 #[cfg(feature = "live")]
@@ -230,7 +232,8 @@ pub struct EngineTable {
     /// Calls `each` with the type of the blocks that a stack allocated and with `context`; not at all if the type is
     /// unknown.
     pub site_type: unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachName),
-    /// Opens a log of the allocations from now on. Returns its number, or 0 if there is no room for it.
+    /// Opens a log of the allocations from now on. Returns its number, 0 if there is no room for it, or [`LOG_OF_SAMPLE`]
+    /// if the engine takes a sample.
     pub open_log: extern "C" fn(limits: LogLimits) -> u32,
     /// Changes the limits of a log; false, and nothing changes, if there is no memory for them.
     pub limit_log: extern "C" fn(log: u32, limits: LogLimits) -> bool,
@@ -266,6 +269,9 @@ pub struct EngineTable {
     pub copy_process: unsafe extern "C" fn(copy: *mut ProcessCopy) -> c_int,
     /// Ends a copy that `copy_process` made, once.
     pub end_copy: extern "C" fn(copy: ProcessCopy),
+    /// Returns the usable bytes of the block that has this address inside; 0 if the engine knows no such block. It marks
+    /// nothing.
+    pub usable: extern "C" fn(address: *const c_void) -> usize,
 }
 
 /// What a program finds when it looks for a preloaded engine.

@@ -37,6 +37,7 @@ pub use stated::bytes;
 pub(crate) use walk_state::FaultyPointers;
 pub use walk_state::WalkState;
 
+pub(crate) use ops::MOST_BYTES;
 pub(crate) use reading::Marking;
 pub(crate) use tagged_bytes::TaggedBytes;
 pub(crate) use walk_state::Addresses;

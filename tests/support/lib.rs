@@ -4,5 +4,5 @@ mod golden;
 #[cfg(doctest)]
 mod guide;
 
-pub use allocators::{Counting, Held, Random, grown, peak};
+pub use allocators::{Counting, CountingOver, Held, Random, grown, peak};
 pub use golden::golden;

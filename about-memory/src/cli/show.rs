@@ -56,7 +56,8 @@ impl Show {
                 filter = Some(Filter::regex(RESIDENT).map_err(|error| Failure::Usage(error.to_string()))?);
             }
         }
-        let text = self.view.apply(about_memory::text(&set), filter);
+        let text = about_memory::text(&set).descriptions(self.view.is_verbose());
+        let text = self.view.apply(text, filter);
         say_warnings(&name, text.warnings().count());
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         write!(out, "{text}").and_then(|()| out.flush()).map_err(Failure::Output)

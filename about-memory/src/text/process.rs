@@ -5,7 +5,7 @@ use core::fmt::{self, Write as _};
 use memory_report::tree::{Mark, Node, Process};
 
 use crate::collation::Collator;
-use crate::escape::{escape, push_name};
+use crate::escape::{escape, push_name, push_text};
 use crate::layout::{Layout, Shown, is_out_of_range};
 use crate::number;
 use crate::text::sorted;
@@ -128,9 +128,18 @@ impl<'p, 'a> ProcessText<'p, 'a> {
             text.push_str(" ── ");
             push_name(&mut text, line.path());
             push_notes(&mut text, is_invalid_line(line), line.merged(), line.mark());
+            self.end_line(&mut text, line.description());
             f.write_str(&text)?;
         }
         Ok(())
+    }
+
+    fn end_line(&self, text: &mut String, description: Option<&str>) {
+        if let Some(description) = description.filter(|text| self.view.descriptions && !text.is_empty()) {
+            text.push_str(": ");
+            push_text(text, description);
+        }
+        text.push('\n');
     }
 
     fn write_tree(&self, f: &mut fmt::Formatter<'_>, tree: &Layout<'_, '_>) -> fmt::Result {
@@ -166,6 +175,8 @@ impl<'p, 'a> ProcessText<'p, 'a> {
             text.push_str(shown.separator());
             push_shown_name(&mut text, shown);
             push_notes(&mut text, shown.invalid, shown.merged(), shown.mark());
+            let description = if shown.tiny.is_some() { None } else { shown.node.description() };
+            self.end_line(&mut text, description);
             f.write_str(&text)?;
             if shown.is_open() {
                 if !is_root {
@@ -214,7 +225,6 @@ fn push_notes(to: &mut String, invalid: bool, merged: u32, mark: Option<Mark>) {
     if let Some(mark) = mark {
         let _ = write!(to, " [{mark}]");
     }
-    to.push('\n');
 }
 
 /// Appends the paths of all invalid entries of a tree, open or not, in the order of the text.

@@ -41,3 +41,54 @@ fn failure_shows_amount_and_text() {
 fn a_path_that_is_not_there_fails() {
     assert_memory!(set(), "explicit/cash" > 0 B);
 }
+
+mod shadowed {
+    use super::*;
+
+    /// A program may have macros of these names.
+    macro_rules! concat {
+        ($($any:tt)*) => {
+            compile_error!("not the macro of the program")
+        };
+    }
+    macro_rules! stringify {
+        ($($any:tt)*) => {
+            compile_error!("not the macro of the program")
+        };
+    }
+
+    #[test]
+    fn macros_of_the_program_change_nothing() {
+        assert_memory!(set(), "explicit/cache" < 13 MiB);
+        assert_no_skipped!(set());
+    }
+}
+
+/// A panic of an assertion names the line of the test, whatever is wrong.
+#[test]
+fn every_failure_is_at_the_line_of_the_caller() {
+    let before = std::panic::take_hook();
+    let (tell, told) = std::sync::mpsc::channel();
+    let this_thread = std::thread::current().id();
+    std::panic::set_hook(Box::new(move |info| {
+        if std::thread::current().id() == this_thread {
+            let location = info.location().unwrap();
+            let _ = tell.send((location.file().to_owned(), location.line()));
+        } else {
+            before(info);
+        }
+    }));
+    let mut line = |assertion: fn()| {
+        std::panic::catch_unwind(assertion).unwrap_err();
+        let (file, line) = told.try_recv().unwrap();
+        assert!(file.ends_with("assertions.rs"), "{file}");
+        line
+    };
+    let first = line!();
+    assert_eq!(line(|| assert_memory!(set(), "explicit/cache" < 10 MiB)), first + 1);
+    assert_eq!(line(|| assert_memory!(set(), "explicit/cash" > 0 B)), first + 2);
+    assert_eq!(line(|| assert_memory!(set(), "not a limit")), first + 3);
+    assert_eq!(line(|| assert_memory!(set(), "threads" < 1 MiB)), first + 4);
+    assert_eq!(line(|| about_memory::assert_memory_diff!(set(), set(), "explicit < 1 B")), first + 5);
+    assert_eq!(line(|| about_memory::assert_memory_diff!(set(), set(), "not a limit")), first + 6);
+}

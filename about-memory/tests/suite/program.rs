@@ -153,6 +153,40 @@ fn shows_standard_input() {
 }
 
 #[test]
+fn verbose_text_has_the_descriptions() {
+    use memory_report::{Kind, Report, ReportSet, Units};
+    let mut set = ReportSet::new();
+    for (path, kind, units, description) in [
+        ("explicit/cache/keys", Kind::Heap, Units::Bytes, "Memory used by the keys."),
+        ("explicit/cache/values", Kind::Heap, Units::Bytes, "Two lines\nand \u{1b}[31mred."),
+        ("explicit/none", Kind::Heap, Units::Bytes, ""),
+        ("heap-allocated", Kind::Other, Units::Bytes, "Memory in live blocks."),
+    ] {
+        set.push(Report { process: "Main Process (pid 1)", path, kind, units, amount: 10, description });
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("reports.json.gz");
+    memory_report::file::write(&file, &set).unwrap();
+    let file = file.to_str().unwrap();
+    let shown = |options: &[&str]| {
+        let output = about_memory(&[&["show", file], options].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let verbose = shown(&["--verbose"]);
+    for line in [
+        "── keys: Memory used by the keys.\n",
+        "── values: Two lines\\u{a}and \\u{1b}[31mred.\n",
+        "── none\n",
+        "\n10 B ── heap-allocated: Memory in live blocks.\n",
+    ] {
+        assert!(verbose.contains(line), "{line:?} {verbose}");
+    }
+    assert!(verbose.contains(" -- cache\n"), "an inner node has no description: {verbose}");
+    assert!(!shown(&[]).contains("Memory used"));
+}
+
+#[test]
 fn a_bad_file_is_one_line_and_status_1() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("a\n\u{1b}[31m");

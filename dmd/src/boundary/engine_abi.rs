@@ -73,6 +73,7 @@ pub(crate) static TABLE: EngineTable = EngineTable {
     log_bytes,
     copy_process,
     end_copy,
+    usable,
 };
 
 const _: () = assert!(
@@ -238,6 +239,14 @@ extern "C" fn is_unreported(address: *const c_void) -> bool {
     };
     // The order matters: another run first takes the marks, and then removes them.
     !is_marked && ENGINE.runs.owns_marks()
+}
+
+extern "C" fn usable(address: *const c_void) -> usize {
+    let _inside = Inside::deeper();
+    match ENGINE.table().find(address.addr()) {
+        Found::Start(block) | Found::Inside(_, block) => block.usable(),
+        Found::Freed | Found::Nothing => 0,
+    }
 }
 
 unsafe extern "C" fn sizes(sizes: *mut Sizes) {

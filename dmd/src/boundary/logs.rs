@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use memory_reporter::engine_abi::{BlockRow, LogLimits, LogState};
+use memory_reporter::engine_abi::{BlockRow, LOG_OF_SAMPLE, LogLimits, LogState};
 
 use crate::boundary::sites;
 use crate::engine::{ENGINE, Phase};
@@ -13,10 +13,13 @@ use crate::tables::logs::{Allocation, LOGS, MOST, State};
 use crate::tables::observers::Place;
 use crate::tables::thread;
 
-/// Opens a log, and returns its number, from 1; 0 if there is no room for it.
+/// Opens a log, and returns its number, from 1; 0 if there is no room for it, [`LOG_OF_SAMPLE`] if the engine takes a
+/// sample.
 pub(crate) extern "C" fn open(limits: LogLimits) -> u32 {
-    if ENGINE.phase() != Phase::On {
-        return 0;
+    match ENGINE.phase() {
+        Phase::On => {}
+        Phase::Sampling => return LOG_OF_SAMPLE,
+        _ => return 0,
     }
     let _inside = Inside::deeper();
     let length = usize::try_from(limits.length).unwrap_or(usize::MAX);

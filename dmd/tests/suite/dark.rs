@@ -189,15 +189,16 @@ fn amounts_without_blocks_are_a_row_of_their_own() {
     let amounts = amounts(&set);
     assert!(warnings(&set).is_empty(), "{:?}", set.warnings());
     assert_eq!(amounts["explicit/textures"], 400_000);
+    assert_eq!((amounts["explicit/sounds"], amounts["explicit/parts"]), (400_000, 7000));
     // 2,048 places of 17 bytes, and a group more.
     let emptied = amounts["explicit/emptied"];
     assert!((34_800..35_000).contains(&emptied), "{emptied}");
-    assert_eq!(amounts[BY_AMOUNT], -(400_000 + 210_000 + 25_000 + emptied), "{amounts:#?}");
+    assert_eq!(amounts[BY_AMOUNT], -(400_000 + 210_000 + 25_000 + 7000 + emptied), "{amounts:#?}");
 
     let row = set.iter().find(|report| report.path == BY_AMOUNT).unwrap();
     let paths = format!(
         "`explicit/textures` (400000 bytes), `explicit/scratch/6` (60000 bytes), `explicit/scratch/5` (50000 \
-         bytes), `explicit/scratch/4` (40000 bytes), `explicit/emptied` ({emptied} bytes), 4 more"
+         bytes), `explicit/scratch/4` (40000 bytes), `explicit/emptied` ({emptied} bytes), 5 more"
     );
     assert_eq!(
         row.description,
@@ -215,7 +216,9 @@ fn amounts_without_blocks_are_a_row_of_their_own() {
     // Those of the others are not.
     assert!((500_000..510_000).contains(&amounts["explicit/zlib"]), "{amounts:#?}");
     assert!((80_000..80_100).contains(&amounts["explicit/cache/keys"]), "{amounts:#?}");
-    assert!(amounts.keys().all(|path| !path.contains("compress")), "{amounts:#?}");
+    for function in ["compress", "count_sounds"] {
+        assert!(amounts.keys().all(|path| !path.contains(function)), "{amounts:#?}");
+    }
     let rest = amounts["explicit/heap-unclassified/(rest)"];
     assert!((0..2 * FEW).contains(&rest), "{amounts:#?}");
 }
@@ -250,9 +253,16 @@ fn a_dump_has_claims_without_marks_only_where_blocks_are_unknown() {
     let mut paths: Vec<&str> = by_amount.iter().map(|(name, _)| *name).collect();
     assert_eq!(by_amount.last(), Some(&("explicit/textures", 400_000)));
     assert_eq!(paths.remove(0), "explicit/emptied");
+    assert_eq!(paths.remove(0), "explicit/parts");
     let scratch: Vec<String> = (1..=6).map(|index| format!("explicit/scratch/{index}")).collect();
     assert_eq!(paths[..6], scratch);
     assert_eq!(count(&dump, |block| block["req"] == 100_016 && block["reps"].is_array()), 5);
+    let sounds =
+        |block: &Value| block["req"] == 100_001 && block["reps"].as_array().is_some_and(|r| r.len() == 1);
+    assert_eq!(count(&dump, sounds), 4);
+    // Pointers that start no block are no faults.
+    let faults = dump["reportFaultCounts"].as_object().unwrap().values();
+    assert_eq!(faults.filter_map(Value::as_u64).sum::<u64>(), 0, "{}", dump["reportFaults"]);
 }
 
 /// Blocks with a tag are reported, and each once.

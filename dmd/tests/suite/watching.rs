@@ -35,6 +35,14 @@ fn the_linked_engine_keeps_logs() {
     }
 }
 
+#[test]
+fn an_engine_that_takes_a_sample_keeps_no_logs_and_says_so() {
+    let options = "--mode=live --sample-bytes=1000 --quiet";
+    succeed(watching("sampled").env("DMD", options));
+    let mut command = watching("sampled");
+    succeed(command.env("LD_PRELOAD", libdmd()).env("DMD", options));
+}
+
 /// That engine looks no symbols up in the process.
 #[test]
 fn the_preloaded_engine_keeps_logs() {

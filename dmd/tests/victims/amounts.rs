@@ -36,6 +36,14 @@ memory_reporter::define_reporter!(
     "Memory used by textures."
 );
 
+/// It knows the blocks: nothing is by amount.
+static SOUNDS: MemoryCounter = MemoryCounter::new();
+memory_reporter::define_reporter!("explicit/sounds", Heap, Bytes, SOUNDS.bytes(), "Memory used by sounds.");
+
+/// It is told of pointers that start no block. By amount: 7,000 bytes.
+static PARTS: MemoryCounter = MemoryCounter::new();
+memory_reporter::define_reporter!("explicit/parts", Heap, Bytes, PARTS.bytes(), "Memory used by parts.");
+
 /// An emptied table shows no pointer to its block: by amount.
 static EMPTIED: Mutex<Option<HashMap<u64, u64>>> = Mutex::new(None);
 memory_reporter::define_reporter!("explicit/emptied", Heap, &EMPTIED, "Memory used by the table.");
@@ -86,9 +94,35 @@ impl MemoryReporter for Mixed {
 fn count_textures() {
     for _ in 0..4 {
         let texture = Box::leak(vec![1_u8; 100_000].into_boxed_slice());
-        TEXTURES.allocated(&raw const *texture, 100_000);
+        // Its owner does not know where it is.
+        TEXTURES.allocated(core::ptr::null::<u8>(), 100_000);
         black_box(texture);
     }
+}
+
+/// 400,000 bytes after one of five is freed.
+#[inline(never)]
+fn count_sounds() {
+    for number in 0..5 {
+        let sound = vec![1_u8; 100_001].into_boxed_slice();
+        SOUNDS.allocated(&raw const *sound, 100_000);
+        if number == 2 {
+            SOUNDS.freed(&raw const *sound, 100_000);
+        } else {
+            black_box(Box::leak(sound));
+        }
+    }
+}
+
+/// Parts of the block of pages, and of no block.
+#[inline(never)]
+fn count_parts() {
+    let pages = PAGES.lock().expect("unpoisoned");
+    for page in &pages[..5] {
+        PARTS.allocated(&raw const page[100], 1000);
+    }
+    static OUTSIDE: [u8; 8] = [1; 8];
+    PARTS.allocated(&raw const OUTSIDE, 2000);
 }
 
 #[inline(never)]
@@ -126,6 +160,8 @@ fn main() {
     *EMPTIED.lock().expect("unpoisoned") = Some(table);
     register_strong(Arc::new(Mixed)).forever();
     count_textures();
+    count_sounds();
+    count_parts();
     forget_stated();
     forget_scratch();
     compress();

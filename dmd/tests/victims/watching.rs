@@ -54,6 +54,15 @@ fn nothing() {
     assert_eq!(dmd::allocation_site(&raw const *make_point()), None);
 }
 
+/// The engine takes a sample.
+fn sampled() {
+    let observer = MemoryObserver::new();
+    let error = observer.set_tracking_allocation_sites(true).unwrap_err();
+    assert_eq!(error, ObserverError::Sampling);
+    assert!(error.to_string().contains("start the program without --sample-bytes"), "{error}");
+    assert!(!observer.tracking_allocation_sites());
+}
+
 fn settings() {
     let observer = MemoryObserver::new();
     assert!(!observer.tracking_allocation_sites());
@@ -374,6 +383,7 @@ fn forks() {
 fn main() {
     match std::env::args().nth(1).expect("a case").as_str() {
         "nothing" => nothing(),
+        "sampled" => sampled(),
         "rows" => rows(),
         "settings" => settings(),
         "entries" => entries(),

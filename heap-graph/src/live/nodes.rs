@@ -6,8 +6,8 @@ use super::field_path::FieldPath;
 use super::found::ROOT_ID;
 use crate::graph::NodeId;
 
-/// The first id of blocks at unknown addresses. The addresses of programs are smaller, and Firefox reads an id as a
-/// double, which holds all integers up to 2^53.
+/// The first id of blocks at unknown addresses. The addresses of programs are smaller, unless the program tags them or
+/// an impl makes them up. Firefox reads an id as a double, which holds all integers up to 2^53.
 const FIRST_HIDDEN_ID: u64 = 1 << 52;
 
 /// What tells a block from all others.
@@ -26,6 +26,8 @@ pub(super) struct Nodes {
     ids: Vec<u64>,
     by_address: HashMap<usize, u32>,
     hidden: HashMap<(usize, FieldPath, u32), u32>,
+    /// How many ids from [`FIRST_HIDDEN_ID`] on are taken.
+    hidden_ids: u64,
     /// By the address that a shared block has for all that share it.
     shared: HashMap<usize, u32>,
     ranges: Vec<Range>,
@@ -46,6 +48,7 @@ impl Nodes {
             ids: vec![ROOT_ID],
             by_address: HashMap::new(),
             hidden: HashMap::new(),
+            hidden_ids: 0,
             shared: HashMap::new(),
             ranges: Vec::new(),
         }
@@ -76,9 +79,15 @@ impl Nodes {
         };
     }
 
-    /// The id of the next block at an unknown address.
-    pub(super) fn next_hidden_id(&self) -> u64 {
-        FIRST_HIDDEN_ID + self.hidden.len() as u64
+    /// The id of a new block: its address, if no other block can have that as its id.
+    pub(super) fn new_id(&mut self, key: BlockKey) -> u64 {
+        if let BlockKey::At(address) = key
+            && (address as u64) < FIRST_HIDDEN_ID
+        {
+            return address as u64;
+        }
+        self.hidden_ids += 1;
+        FIRST_HIDDEN_ID + self.hidden_ids - 1
     }
 
     pub(super) fn shared(&self, address: usize) -> Option<u32> {
@@ -91,7 +100,7 @@ impl Nodes {
 
     /// Says that the node has these addresses.
     pub(super) fn occupies(&mut self, node: u32, start: usize, bytes: usize) {
-        self.ranges.push(Range { start, end: start + bytes, node });
+        self.ranges.push(Range { start, end: start.saturating_add(bytes), node });
     }
 
     /// Ends the walk.

@@ -155,9 +155,10 @@ impl<'a, S: Sink> Live<'a, S> {
         let node = known.unwrap_or_else(|| {
             let owner = (self.here.type_name)();
             let kind = self.descriptions.kind(BlockTypes { owner, content: (block.type_name)() });
-            let (id, stack) = match key {
-                BlockKey::At(address) => (address as u64, self.descriptions.stack(address)),
-                BlockKey::Hidden(..) => (self.nodes.next_hidden_id(), None),
+            let id = self.nodes.new_id(key);
+            let stack = match key {
+                BlockKey::At(address) => self.descriptions.stack(address),
+                BlockKey::Hidden(..) => None,
             };
             let node = self.add(Found { id, size: size as u64, kind, stack });
             self.nodes.set(key, node);
@@ -192,7 +193,10 @@ impl<S: Sink> Observe for Live<'_, S> {
     }
 
     fn enclosing(&mut self, block: Block) -> usize {
-        let size = block.layout.size();
+        let size = match &mut self.measured {
+            Some(measured) => measured.enclosing(block),
+            None => block.layout.size(),
+        };
         self.meet(block, size, 1);
         size
     }

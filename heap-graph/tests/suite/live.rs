@@ -487,3 +487,44 @@ fn a_value_that_panics_costs_only_itself() {
     let saved = catch_unwind(|| HeapGraph::save(&path, |roots| roots.add("bomb", &Bomb)));
     assert!(saved.is_err() && std::fs::read_dir(folder.path()).unwrap().next().is_none());
 }
+
+/// Names blocks wherever it likes, as a hand-written impl can: `enclosing` is safe.
+struct Claims(Vec<(usize, usize)>);
+
+impl MallocSizeOf for Claims {
+    fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        let layout = |bytes| std::alloc::Layout::from_size_align(bytes, 1).unwrap();
+        self.0.iter().fold(0_usize, |sum, (address, bytes)| {
+            sum.saturating_add(ops.enclosing(std::ptr::without_provenance::<u8>(*address), layout(*bytes)))
+        })
+    }
+}
+
+#[test]
+fn blocks_at_impossible_addresses_have_ids_of_their_own() {
+    const MOST: usize = isize::MAX as usize;
+    const HIDDEN: usize = 1 << 52;
+    for claims in [
+        vec![(HIDDEN, 8)],
+        vec![(usize::MAX, 8)],
+        vec![(usize::MAX, MOST), (usize::MAX - 3, 1 << 40), (1 << 60, MOST), (1 << 61, MOST)],
+        // Their ids must not be those of blocks at unknown addresses.
+        vec![(HIDDEN, 8), (0, 4), (HIDDEN + 1, 8), (0, 8), (0, 9), (HIDDEN + 2, 8)],
+        vec![(4096, MOST), (8192, 10), (1 << 20, MOST)],
+    ] {
+        let value = Claims(claims.clone());
+        let heap = HeapGraph::collect(|roots| {
+            roots.add("value", &value);
+            roots.add("again", &value);
+        });
+        let graph = heap.graph();
+        // The root of the graph and the two roots of the program are no blocks.
+        assert_eq!(graph.nodes().count() - 3, claims.len());
+        assert!(heap_bytes(graph) >= claims.iter().map(|(_, bytes)| *bytes as u128).sum());
+        drop(DominatorTree::new(graph));
+        let mut file = Vec::new();
+        heap.write(&mut file, &WriteOptions::new()).unwrap();
+        let read = read_from(&file[..], &ReadOptions::new()).unwrap();
+        assert_eq!(read.nodes().count(), graph.nodes().count());
+    }
+}

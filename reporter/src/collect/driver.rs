@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use memory_report::{ReportSet, ReporterRun, SkipReason, Warning, WarningKind};
+use memory_report::{Kind, ReportSet, ReporterRun, SkipReason, Warning, WarningKind};
 
 use crate::allocator;
 use crate::engine_abi::{self, Collecting, Marker, Run};
@@ -35,7 +35,7 @@ pub struct CollectOptions {
     /// Reporters run on a thread of their own, and the collection gives up one that takes longer than this: a warning
     /// names it, and no collection runs it again until it has ended. Reporters that are borrowed or belong to one
     /// thread still run on the caller's thread, without a limit. Default: none, all reporters run on the caller's
-    /// thread.
+    /// thread, and a collection with a reporter that never returns does not return either.
     pub deadline: Option<Duration>,
     /// Other threads run the reporters of their [`register_local`](crate::register_local) when they call
     /// [`answer_here`](crate::answer_here). The collection waits for all of them together at most this long, after all
@@ -151,10 +151,7 @@ pub fn collect_reports(options: &CollectOptions) -> ReportSet {
     };
     // The first collection makes the entries of linked reporters. A built-in reporter measures the entries.
     let entries = registry::entries();
-    for reporter in builtin::reporters() {
-        driver.run(&ReporterName::ask(reporter), reporter);
-    }
-    driver.declare();
+    driver.run_builtin();
     for entry in entries {
         driver.run_entry(&entry);
         let name = entry.name().clone();
@@ -233,10 +230,7 @@ impl<'a> Collection<'a> {
             Err(why) => return nothing(why),
         };
         if self.process_rows {
-            for reporter in builtin::reporters() {
-                driver.run(&ReporterName::ask(reporter), reporter);
-            }
-            driver.declare();
+            driver.run_builtin();
         }
         driver.set.set_partial(!self.process_rows);
         for reporter in &self.reporters {
@@ -306,7 +300,8 @@ impl<'a> Driver<'a> {
         // Without a run no block is marked, and marks of other runs stay as they are.
         let run = if options.dark_matter { Run::begin(dark_matter) } else { None };
         let dark_matter = run.filter(|_| dark_matter).map(Collecting::new);
-        let brief = Brief { process, anonymize: options.anonymize, counted: Arc::default(), run };
+        let (taken, counted) = (Arc::default(), Arc::default());
+        let brief = Brief { process, anonymize: options.anonymize, taken, counted, run };
         Ok(Self {
             options,
             brief,
@@ -322,8 +317,14 @@ impl<'a> Driver<'a> {
         })
     }
 
-    /// Warns how to get `heap-allocated` if there is none.
-    fn declare(&mut self) {
+    /// Runs the reporters of the process, and warns how to get `heap-allocated` if there is none. Reports of the program
+    /// must not have the paths of these rows.
+    fn run_builtin(&mut self) {
+        for reporter in builtin::reporters() {
+            self.run(&ReporterName::ask(reporter), reporter);
+        }
+        let rows = self.set.iter().filter(|report| report.kind == Kind::Other);
+        self.brief.taken = rows.map(|report| report.path.to_owned()).collect();
         if amounts::heap_allocated().is_none() {
             self.warn(
                 WarningKind::Unavailable,

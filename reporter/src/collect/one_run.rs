@@ -32,6 +32,8 @@ pub(super) struct Outcome {
 pub(super) struct Brief {
     pub(super) process: Arc<str>,
     pub(super) anonymize: bool,
+    /// Paths that the process's own rows have.
+    pub(super) taken: Arc<[String]>,
     pub(super) counted: Arc<Addresses>,
     /// With DMD.
     pub(super) run: Option<Run>,
@@ -46,7 +48,7 @@ impl Brief {
     ) -> Outcome {
         // What reporters allocate belongs to no tag.
         let _untagged = Tag::NONE.enter();
-        let mut out = Reports::new(name, &self.process, self.anonymize, &self.counted, marker);
+        let mut out = Reports::new(name, &self.process, self.anonymize, &self.taken, &self.counted, marker);
         let refused_before = admission::refused();
         let entered = marker.map(Marker::enter);
         let start = Instant::now();

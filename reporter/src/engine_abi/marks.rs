@@ -94,6 +94,30 @@ pub(crate) fn records_program() -> bool {
     records((&raw const *probe).cast())
 }
 
+/// The sizes of the blocks that an engine records. Asking for one marks nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockSizes {
+    engine: &'static EngineTable,
+}
+
+impl BlockSizes {
+    /// `None` if no engine is connected.
+    pub(crate) fn of_engine() -> Option<Self> {
+        engine().map(|engine| Self { engine })
+    }
+
+    /// The usable bytes of the block that has this address inside, if the engine knows it.
+    pub(crate) fn around(self, inside: *const u8) -> Option<usize> {
+        let bytes = (self.engine.usable)(inside.cast());
+        (bytes != 0).then_some(bytes)
+    }
+}
+
+/// Whether an engine knows a block that starts here, with the stack that allocated it. Any pointer may be asked about.
+pub(crate) fn is_known(start: *const u8) -> bool {
+    engine().is_some_and(|engine| (engine.site)(start.cast()) != 0)
+}
+
 /// Marks a block as reported for as long as it lives, by a counter. False if no engine knows the block.
 pub(crate) fn mark_on_alloc(start: *const u8) -> bool {
     engine().is_some_and(|engine| (engine.mark)(start.cast(), NO_PATH, ON_ALLOC | FOREIGN) != 0)

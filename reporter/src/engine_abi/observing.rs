@@ -124,7 +124,12 @@ pub(crate) enum NoLog {
     NotRecording,
     /// The engine has as many logs as it can have, or no memory for this one.
     NoRoom,
+    /// The engine takes a sample, and so does not see every allocation.
+    Sampling,
 }
+
+/// The engine's answer in place of a log's number while it takes a sample.
+pub const LOG_OF_SAMPLE: u32 = u32::MAX;
 
 /// A log of allocations in an engine. It ends when dropped.
 #[derive(Debug)]
@@ -138,7 +143,11 @@ impl Log {
     pub(crate) fn open(limits: LogLimits) -> Result<Self, NoLog> {
         let engine = engine().filter(|engine| (engine.is_running)()).ok_or(NoLog::NotRecording)?;
         let number = (engine.open_log)(limits);
-        if number == 0 { Err(NoLog::NoRoom) } else { Ok(Self { engine, number }) }
+        match number {
+            0 => Err(NoLog::NoRoom),
+            LOG_OF_SAMPLE => Err(NoLog::Sampling),
+            _ => Ok(Self { engine, number }),
+        }
     }
 
     /// Changes the limits; false, and nothing changes, if there is no memory for them.

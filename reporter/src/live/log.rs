@@ -6,10 +6,10 @@
 use core::time::Duration;
 use std::collections::HashMap;
 use std::io::{self, Write as _};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::engine_abi;
 use crate::platform::Peer;
+use crate::process_lock::ProcessLock;
 use crate::watching::{MemoryObserver, ObserverError};
 
 use super::hearing::{Heard, TIME_TO_READ, hear};
@@ -28,11 +28,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const AT_ONCE: usize = 1 << 16;
 
 /// The peers whose logs keep an engine recording that would wait otherwise.
-static PEERS: Mutex<usize> = Mutex::new(0);
-
-fn peers() -> MutexGuard<'static, usize> {
-    PEERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static PEERS: ProcessLock<usize> = ProcessLock::new(0);
 
 /// An engine records until this is dropped.
 struct Recording {
@@ -42,7 +38,7 @@ struct Recording {
 
 impl Recording {
     fn start() -> io::Result<Self> {
-        let mut peers = peers();
+        let mut peers = PEERS.lock();
         if *peers == 0 {
             match engine_abi::start_tracking(0) {
                 Ok(()) => {}
@@ -61,7 +57,7 @@ impl Recording {
 impl Drop for Recording {
     fn drop(&mut self) {
         if self.for_peers {
-            let mut peers = peers();
+            let mut peers = PEERS.lock();
             *peers -= 1;
             if *peers == 0 {
                 engine_abi::stop_tracking();
@@ -86,8 +82,11 @@ impl Log {
         observer.set_max_allocations_log_length(length).map_err(other)?;
         let recording = Recording::start()?;
         observer.set_tracking_allocation_sites(true).map_err(|error| match error {
-            ObserverError::NoRoom => io::Error::other(
-                "no log: DMD takes a sample of this process, 16 observers have a log already, or memory is short",
+            ObserverError::NoRoom => {
+                io::Error::other("no log: 16 observers have a log already, or memory is short")
+            }
+            ObserverError::Sampling => io::Error::other(
+                "no log: DMD takes a sample of this process, and a log needs all allocations",
             ),
             error => other(error),
         })?;

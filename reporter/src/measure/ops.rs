@@ -11,12 +11,25 @@ use super::block::{Block, Edge};
 use super::reading::{Computed, Erased, Measured, Reading};
 use super::stack_guard::StackGuard;
 
+/// No value holds more: a larger figure is a fault of an impl, or of a method that it calls. Sums must have room for
+/// several of them.
+pub(crate) const MOST_BYTES: usize = isize::MAX as usize >> 16;
+
+/// The sum of bytes of many parts.
+#[inline]
+pub(crate) fn total(parts: impl Iterator<Item = usize>) -> usize {
+    parts.fold(0, usize::saturating_add)
+}
+
 /// Carries the reading `R` through a walk; every `size_of_excluding_this` gets one.
 ///
 /// A hand-written impl calls [`field`](Self::field), [`element`](Self::element),
 /// [`key`](Self::key) and [`value`](Self::value) for the parts of a value. If the value owns memory through raw
 /// pointers, the impl calls [`block`](Self::block) or [`enclosing`](Self::enclosing) for its blocks, and measures
 /// their contents inside [`contents`](Self::contents).
+///
+/// These functions return at most 2^47 bytes on systems of 64 bits, more than a process can have, so sums of their
+/// results do not overflow, whatever an impl returns.
 pub struct MallocSizeOfOps<R> {
     reading: R,
     stack: StackGuard,
@@ -95,7 +108,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         if self.wants_steps() {
             self.reading.close_block();
         }
-        bytes
+        bytes.min(MOST_BYTES)
     }
 
     #[cold]
@@ -130,10 +143,13 @@ impl<R: Reading> MallocSizeOfOps<R> {
         mut measure: impl FnMut(&'a T, &mut Self) -> usize,
     ) -> usize {
         if !self.reading.merges() {
-            return parts.fold(0, |sum, part| sum + self.part_with(edge, part, |_, ops| measure(part, ops)));
+            return parts.fold(0, |sum: usize, part| {
+                sum.saturating_add(self.part_with(edge, part, |_, ops| measure(part, ops)))
+            });
         }
         let entered = self.reading.enter_part(edge, type_name::<T>);
-        let (bytes, count) = parts.fold((0, 0), |(sum, count), part| (sum + measure(part, self), count + 1));
+        let (bytes, count) = parts
+            .fold((0_usize, 0), |(sum, count), part| (sum.saturating_add(measure(part, self)), count + 1));
         self.reading.merged(count);
         self.reading.leave_part(entered);
         bytes
@@ -148,7 +164,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         measure: impl FnOnce(&T, &mut Self) -> usize,
     ) -> usize {
         if !self.wants_steps() {
-            return measure(value, self);
+            return measure(value, self).min(MOST_BYTES);
         }
         self.step(edge, value, measure)
     }
@@ -166,7 +182,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         let entered = self.reading.enter_part(edge, type_name::<T>);
         let bytes = measure(value, self);
         self.reading.leave_part(entered);
-        bytes
+        bytes.min(MOST_BYTES)
     }
 
     /// Whether the reading wants the names of fields and types, so that the walk visits plain data. Only then the impl

@@ -6,7 +6,7 @@
 use core::fmt;
 
 use crate::allocator::{self, AskUsableSize};
-use crate::engine_abi::{Marks, PointerAnswer};
+use crate::engine_abi::{BlockSizes, Marks, PointerAnswer};
 
 use super::block::{Block, Edge};
 use super::walk_state::WalkState;
@@ -165,14 +165,22 @@ impl Reading for Computed {
     }
 }
 
+/// The usable bytes of a block of which only the inside is known, or the requested ones if no engine knows the block.
+#[inline]
+pub(super) fn usable_around(block: &Block, sizes: Option<BlockSizes>) -> usize {
+    sizes.and_then(|sizes| sizes.around(block.pointer)).unwrap_or(block.layout.size())
+}
+
 /// Usable bytes from the declared allocator, slop included.
 ///
 /// Where Rust shows only the inside of a block (hash tables, B-tree nodes, list nodes), the reading computes the size
-/// of that block.
+/// of that block, unless an engine of DMD knows it.
 #[derive(Debug)]
 pub struct Measured {
     /// Of the declared allocator.
     usable_size: AskUsableSize,
+    /// With an engine.
+    sizes: Option<BlockSizes>,
     state: WalkState,
 }
 
@@ -186,7 +194,7 @@ impl Measured {
     /// Continues with the state of earlier reports, which it takes; leaves it if no allocator is declared.
     pub(crate) fn taking(state: &mut WalkState) -> Option<Self> {
         let usable_size = allocator::declared()?.usable_size();
-        Some(Self { usable_size, state: core::mem::take(state) })
+        Some(Self { usable_size, sizes: BlockSizes::of_engine(), state: core::mem::take(state) })
     }
 }
 
@@ -202,8 +210,9 @@ impl Observe for Measured {
 
     #[inline]
     fn enclosing(&mut self, block: Block) -> usize {
-        self.state.note_tag_around(&block, block.layout.size());
-        block.layout.size()
+        let bytes = usable_around(&block, self.sizes);
+        self.state.note_tag_around(&block, bytes);
+        bytes
     }
 
     #[inline]

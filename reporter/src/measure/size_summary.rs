@@ -4,11 +4,12 @@ use core::fmt;
 use core::ops::{Add, AddAssign};
 
 use crate::allocator::{self, AskUsableSize, DeclaredAllocator};
+use crate::engine_abi::BlockSizes;
 
 use super::block::Block;
 use super::malloc_size_of::MallocSizeOf;
 use super::ops::MallocSizeOfOps;
-use super::reading::{Observe, Reading};
+use super::reading::{Observe, Reading, usable_around};
 use super::walk_state::WalkState;
 
 /// The heap that a value owns.
@@ -34,8 +35,9 @@ impl SizeSummary {
 impl AddAssign for SizeSummary {
     #[inline]
     fn add_assign(&mut self, other: Self) {
-        self.asked += other.asked;
-        self.usable += other.usable;
+        // An impl may name blocks that the process does not have.
+        self.asked = self.asked.saturating_add(other.asked);
+        self.usable = self.usable.saturating_add(other.usable);
         self.blocks += other.blocks;
     }
 }
@@ -60,6 +62,8 @@ impl fmt::Display for SizeSummary {
 #[derive(Debug)]
 pub struct Summed {
     usable_size: Option<AskUsableSize>,
+    /// With an engine.
+    sizes: Option<BlockSizes>,
     sum: SizeSummary,
     state: WalkState,
 }
@@ -69,6 +73,7 @@ impl Summed {
     pub fn new() -> Self {
         Self {
             usable_size: allocator::declared().map(DeclaredAllocator::usable_size),
+            sizes: BlockSizes::of_engine(),
             sum: SizeSummary::default(),
             state: WalkState::default(),
         }
@@ -104,8 +109,9 @@ impl Observe for Summed {
     #[inline]
     fn enclosing(&mut self, block: Block) -> usize {
         let asked = block.layout.size();
-        self.sum += SizeSummary { asked, usable: asked, blocks: 1 };
-        asked
+        let usable = if self.usable_size.is_some() { usable_around(&block, self.sizes) } else { asked };
+        self.sum += SizeSummary { asked, usable, blocks: 1 };
+        usable
     }
 
     fn stated(&mut self, bytes: usize) -> usize {
@@ -150,7 +156,7 @@ impl SizeSummary {
     pub(crate) fn settled(self, bytes: usize) -> Self {
         let slop = self.slop();
         let asked = match bytes.checked_sub(self.usable) {
-            Some(unnamed) => self.asked + unnamed,
+            Some(unnamed) => self.asked.saturating_add(unnamed),
             // An impl has not added some of the blocks that it named: nothing says which.
             None => bytes.saturating_sub(slop),
         };

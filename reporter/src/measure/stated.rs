@@ -1,14 +1,11 @@
 //! Bytes that a value states of itself, by a method of its own such as `memory_usage()`: nobody checks them.
 
 use super::block::Edge;
-use super::ops::MallocSizeOfOps;
+use super::ops::{MOST_BYTES, MallocSizeOfOps};
 use super::reading::Reading;
 
 /// The part of a value that is known by its own figure only. A size tree shows it by this name.
 pub(super) const STATED: Edge = Edge::Field("(stated)");
-
-/// No value holds more. A larger figure is a fault of the value's method, and sums must have room for several.
-const MOST: usize = isize::MAX as usize >> 16;
 
 /// The type of that part. A tree merges parts of one type, so it is not the value's own.
 struct Stated<T: ?Sized>(core::marker::PhantomData<T>);
@@ -53,7 +50,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// ```
     pub fn stated<T: ?Sized>(&mut self, value: &T, bytes: usize) -> usize {
         let _ = value;
-        let bytes = bytes.min(MOST);
+        let bytes = bytes.min(MOST_BYTES);
         if bytes == 0 {
             return 0;
         }

@@ -2,7 +2,7 @@
 
 use super::block::Edge;
 use super::malloc_size_of::MallocSizeOf;
-use super::ops::MallocSizeOfOps;
+use super::ops::{MOST_BYTES, MallocSizeOfOps};
 use super::reading::Reading;
 
 impl<R: Reading> MallocSizeOfOps<R> {
@@ -38,7 +38,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         }
         // Not by `part_with`: the compiler would make one more function for each type.
         if !self.wants_steps() {
-            return value.size_of_excluding_this(self);
+            return value.size_of_excluding_this(self).min(MOST_BYTES);
         }
         self.step(edge, value, T::size_of_excluding_this)
     }

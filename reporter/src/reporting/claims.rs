@@ -1,7 +1,7 @@
 //! With DMD: the heap bytes that a reporter claims under `explicit/`, and how many of them it claims by amount.
 //!
 //! A walk names blocks, and so do two kinds of amounts: what [`split`](super::Reports::split) has measured, and the
-//! bytes of a [`CountingMalloc`](super::CountingMalloc), whose blocks are marked since their allocation. All other
+//! bytes of a [`MemoryCounter`](super::MemoryCounter) whose blocks are marked since their allocation. All other
 //! amounts name none: DMD still knows their blocks as unreported.
 //!
 //! Invariant: each named byte covers at most one claimed byte of its reporter. An amount that a reporter computes after

@@ -40,6 +40,37 @@ pub(crate) const fn path_fault(path: &str) -> Option<&'static str> {
     None
 }
 
+/// The rule of a report that a collection keeps, if `path` breaks one: it begins like a path of the tree that adds up, but
+/// is none.
+pub(crate) const fn look_alike_fault(path: &str) -> Option<&'static str> {
+    let bytes = path.as_bytes();
+    let is_cut = bytes.len() == EXPLICIT.len()
+        || bytes.len() > EXPLICIT.len() && matches!(bytes[EXPLICIT.len()], b'/' | b'\\');
+    if !is_cut || is_explicit(path) {
+        return None;
+    }
+    let mut i = 0;
+    while i < EXPLICIT.len() {
+        if bytes[i].to_ascii_lowercase() != EXPLICIT[i] {
+            return None;
+        }
+        i += 1;
+    }
+    Some(
+        "the path looks like one of the tree `explicit`, but is none: write `explicit/`, in lower case and with `/`",
+    )
+}
+
+/// The rule of a report that a collection keeps, if the kind breaks one at this path.
+pub(crate) const fn outside_kind_fault(path: &str, kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Heap | Kind::NonHeap if !is_explicit(path) => Some(
+            "a report outside of `explicit/` must be of kind Other: only that tree adds up heap and mappings",
+        ),
+        _ => None,
+    }
+}
+
 /// The rule that the kind and the units break at this path, if they break one.
 pub(crate) const fn kind_fault(path: &str, kind: Kind, units: Units) -> Option<&'static str> {
     if is_explicit(path) {
@@ -109,11 +140,15 @@ const fn starts_with(bytes: &[u8], start: &[u8]) -> bool {
 /// Stops compilation with the message of the first rule broken.
 pub const fn assert_path(path: &str) {
     stop_at(path_fault(path));
+    stop_at(look_alike_fault(path));
 }
 
-/// Stops compilation with the message of the first rule broken.
+/// Stops compilation with the message of the first rule broken. The path is empty if only the program knows it.
 pub const fn assert_kind(path: &str, kind: Kind, units: Units) {
     stop_at(kind_fault(path, kind, units));
+    if !path.is_empty() {
+        stop_at(outside_kind_fault(path, kind));
+    }
 }
 
 /// Stops compilation with the message of the first rule broken.

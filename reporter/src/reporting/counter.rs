@@ -12,15 +12,17 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::alloc;
 
 use crate::allocator::declared;
-use crate::engine_abi::mark_on_alloc;
+use crate::engine_abi::{is_known, mark_on_alloc};
 
 use super::isolation;
 use super::tag::Suspended;
 
 /// The bytes that are allocated now. The code that allocates and frees must count them.
 ///
-/// DMD does not know which blocks a counter counts, except for those of [`CountingMalloc`]. While DMD records, a
-/// counter of heap memory is part of the row `heap-unclassified/(reported by amount, blocks unknown)`.
+/// While DMD records, [`allocated`](Self::allocated) marks the block that starts at its pointer as reported, until the
+/// program frees the block; so report the counter. Bytes without such a block (a mapping, a part of an arena, a null
+/// pointer) are reported by amount: if they are heap memory, they are part of the row
+/// `heap-unclassified/(reported by amount, blocks unknown)`.
 ///
 /// ```
 /// use memory_reporter::MemoryCounter;
@@ -37,7 +39,9 @@ use super::tag::Suspended;
 #[derive(Debug, Default)]
 pub struct MemoryCounter {
     bytes: AtomicUsize,
-    /// With DMD: [`CountingMalloc`] counts here, and has marked the blocks.
+    /// With DMD: the bytes of blocks that `allocated` has marked.
+    marked: AtomicUsize,
+    /// With DMD: [`CountingMalloc`] counts here, and has marked the blocks. With sampling, DMD knows some of them only.
     is_marked: AtomicBool,
 }
 
@@ -46,8 +50,8 @@ std::thread_local! {
     static READ: Cell<Vec<(usize, usize)>> = const { Cell::new(Vec::new()) };
 }
 
-/// The counters of marked blocks that the reporter of this thread has read since the last call, by address, with their
-/// bytes.
+/// The counters of marked blocks that the reporter of this thread has read since the last call, by address, with the
+/// bytes of these blocks.
 pub(crate) fn take_read() -> Vec<(usize, usize)> {
     // The list is gone at the end of the thread.
     READ.try_with(Cell::take).unwrap_or_default()
@@ -56,29 +60,46 @@ pub(crate) fn take_read() -> Vec<(usize, usize)> {
 impl MemoryCounter {
     /// A counter at 0.
     pub const fn new() -> Self {
-        Self { bytes: AtomicUsize::new(0), is_marked: AtomicBool::new(false) }
+        Self { bytes: AtomicUsize::new(0), marked: AtomicUsize::new(0), is_marked: AtomicBool::new(false) }
     }
 
-    /// Counts a new block. The address is for tools that check blocks one by one; nothing reads
-    /// what it points to.
+    /// Counts a new block. With DMD, a block that starts at the pointer is marked as reported for as long as it lives.
+    /// The pointer may be any; nothing reads what it points to.
     pub fn allocated<T: ?Sized>(&self, pointer: *const T, bytes: usize) {
-        let _ = pointer;
+        self.count(bytes);
+        if is_known(pointer.cast()) && mark_on_alloc(pointer.cast()) {
+            self.marked.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Subtracts a block that [`allocated`](Self::allocated) counted with this many bytes. To be called before the program
+    /// frees the block: DMD must still know it.
+    pub fn freed<T: ?Sized>(&self, pointer: *const T, bytes: usize) {
+        if self.marked.load(Ordering::Relaxed) > 0 && is_known(pointer.cast()) {
+            let less = |marked: usize| Some(marked.saturating_sub(bytes));
+            // The closure always gives a number.
+            let _ = self.marked.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        }
+        self.uncount(bytes);
+    }
+
+    fn count(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Subtracts a block that [`allocated`](Self::allocated) counted with this many bytes.
-    pub fn freed<T: ?Sized>(&self, pointer: *const T, bytes: usize) {
-        let _ = pointer;
+    fn uncount(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// The bytes allocated now.
     pub fn bytes(&self) -> usize {
         let bytes = self.bytes.load(Ordering::Relaxed);
-        if self.is_marked.load(Ordering::Relaxed) && isolation::is_reporting() {
+        let all_marked = self.is_marked.load(Ordering::Relaxed);
+        let marked = if all_marked { bytes } else { self.marked.load(Ordering::Relaxed).min(bytes) };
+        if marked > 0 && isolation::is_reporting() {
             let (address, mut read) = (core::ptr::from_ref(self).addr(), take_read());
             if read.iter().all(|(other, _)| *other != address) {
-                read.push((address, bytes));
+                read.push((address, marked));
             }
             let _ = READ.try_with(|list| list.set(read));
         }
@@ -163,7 +184,7 @@ impl<S: CounterSite> CountingMalloc<S> {
         if moved.is_null() {
             return null_mut();
         }
-        S::COUNTER.freed(pointer, before);
+        S::COUNTER.uncount(before);
         Self::started(moved, new, bytes)
     }
 
@@ -179,7 +200,7 @@ impl<S: CounterSite> CountingMalloc<S> {
         // SAFETY: the caller guarantees a live block that `started` returned.
         let (start, layout) = unsafe { start_and_layout(pointer) };
         // SAFETY: `start_and_layout` returned the start and layout of a live block of the global allocator.
-        S::COUNTER.freed(pointer, unsafe { counted_bytes(start, layout) });
+        S::COUNTER.uncount(unsafe { counted_bytes(start, layout) });
         // SAFETY: `start_and_layout` returned the start and layout of a live block of the global allocator, and the
         // caller gives the block up.
         unsafe { alloc::dealloc(start, layout) };
@@ -217,7 +238,7 @@ impl<S: CounterSite> CountingMalloc<S> {
         // SAFETY: the block was allocated with room for the header.
         let pointer = unsafe { start.add(HEADER) };
         // SAFETY: the caller has just allocated `start` from the global allocator with this layout.
-        S::COUNTER.allocated(pointer, unsafe { counted_bytes(start, layout) });
+        S::COUNTER.count(unsafe { counted_bytes(start, layout) });
         if mark_on_alloc(start) && !S::COUNTER.is_marked.load(Ordering::Relaxed) {
             S::COUNTER.is_marked.store(true, Ordering::Relaxed);
         }

@@ -10,13 +10,15 @@ use memory_report::{Kind, Report, ReportSet, SkipReason, Units, Warning, Warning
 
 use crate::engine_abi::{self, Marker, Marks, PointerFault};
 use crate::measure::{
-    AddSizeOf, Addresses, Computed, Erased, FaultyPointers, MallocSizeOf, MallocSizeOfOps, Marking, Measured,
-    Reading, WalkState, size_tree,
+    AddSizeOf, Addresses, Computed, Erased, FaultyPointers, MOST_BYTES, MallocSizeOf, MallocSizeOfOps,
+    Marking, Measured, Reading, WalkState, size_tree,
 };
 
 use super::amounts;
 use super::claims::{ByAmount, Claims};
-use super::conventions::{description_fault, is_explicit, kind_fault, path_fault};
+use super::conventions::{
+    description_fault, is_explicit, kind_fault, look_alike_fault, outside_kind_fault, path_fault,
+};
 use super::stated::{Stated, with_stated};
 
 /// Takes the reports of one reporter, and measures values for it.
@@ -28,6 +30,8 @@ pub struct Reports {
     reporter: String,
     process: String,
     anonymize: bool,
+    /// Paths that the process's own rows have.
+    taken: Arc<[String]>,
     set: ReportSet,
     /// The state of the reports under `explicit/`: only these count shared blocks once.
     state: WalkState,
@@ -46,6 +50,7 @@ impl Reports {
         reporter: &str,
         process: &str,
         anonymize: bool,
+        taken: &Arc<[String]>,
         counted: &Arc<Addresses>,
         marker: Option<Marker>,
     ) -> Self {
@@ -56,6 +61,7 @@ impl Reports {
             reporter,
             process: process.to_owned(),
             anonymize,
+            taken: Arc::clone(taken),
             set: ReportSet::new(),
             state: WalkState::after(counted),
             stated: Stated::new(),
@@ -82,7 +88,7 @@ impl Reports {
         self.anonymize
     }
 
-    /// Measures `value` and reports its bytes as [`Kind::Heap`].
+    /// Measures `value` and reports its bytes: as [`Kind::Heap`] under `explicit/`, elsewhere as [`Kind::Other`].
     ///
     /// The bytes are usable ones if the program declared its allocator, otherwise computed. Under `explicit/` a shared
     /// block that an earlier report of this collection counted adds nothing.
@@ -101,7 +107,7 @@ impl Reports {
         self.push_measured(path, bytes, description);
     }
 
-    /// Reports the bytes that `walk` measures as [`Kind::Heap`]; otherwise as [`heap`](Self::heap).
+    /// Reports the bytes that `walk` measures; otherwise as [`heap`](Self::heap).
     pub fn heap_with(
         &mut self,
         path: impl AsRef<str>,
@@ -124,8 +130,8 @@ impl Reports {
         self.push_measured(path, bytes, description);
     }
 
-    /// Measures `value` and reports its bytes field by field as [`Kind::Heap`], `depth` levels deep, without code for
-    /// each field: `explicit/cache` gives `explicit/cache/entries/(elements)`.
+    /// Measures `value` and reports its bytes field by field, `depth` levels deep, without code for each field:
+    /// `explicit/cache` gives `explicit/cache/entries/(elements)`. The kind is that of [`heap`](Self::heap).
     ///
     /// The report of the last level includes all deeper levels; the report `(itself)` has the bytes of an inner node's
     /// own blocks. So the reports add up to the one of [`heap`](Self::heap), and none lies below another. At depth 0
@@ -173,7 +179,8 @@ impl Reports {
                 // No value states the bytes of a node's own blocks.
                 let stated = if bytes == node.total().usable { node.stated() } else { Stated::new() };
                 let bytes = memory_report::amount(bytes);
-                self.push(path, Kind::Heap, Units::Bytes, bytes, &with_stated(description, &stated));
+                let kind = measured_kind(path, Kind::Heap);
+                self.push(path, kind, Units::Bytes, bytes, &with_stated(description, &stated));
             });
         }
     }
@@ -235,18 +242,29 @@ impl Reports {
             let (bytes, mut state) = measure(WalkState::default(), None);
             self.stated = state.take_stated();
             self.state.add_skipped(state);
-            return memory_report::amount(bytes.unwrap_or_else(|panic| resume_unwind(panic)));
+            let bytes = bytes.unwrap_or_else(|panic| resume_unwind(panic));
+            return memory_report::amount(self.believable(path, bytes));
         }
         let marks = Marks::of(path, self.records_all);
         let state = self.begin_walk();
         let bytes = self.end_walk(marks, measure(state, marks));
         self.warn_of_faults(&format!("`{}`", path.escape_debug()));
         self.stated = self.state.take_stated();
-        let bytes = memory_report::amount(bytes);
+        let bytes = memory_report::amount(self.believable(path, bytes));
         if let Some(claims) = &mut self.claims {
             claims.claim_measured(path, marks, bytes, memory_report::amount(self.state.named()));
         }
         bytes
+    }
+
+    /// What a report claims of measured bytes: not more than a process can have.
+    fn believable(&mut self, path: &str, bytes: usize) -> usize {
+        if bytes >= MOST_BYTES {
+            let fault =
+                "an impl of `MallocSizeOf` returns more bytes than a process can have; the amount is cut off";
+            self.warn(WarningKind::ReportKept, path, fault);
+        }
+        bytes.min(MOST_BYTES)
     }
 
     /// The state of earlier reports, for the walk of another one.
@@ -278,8 +296,9 @@ impl Reports {
         fault.is_some()
     }
 
-    /// Reports the resident bytes of a mapping as [`Kind::NonHeap`]: a file that `memmap2` maps, an arena or the code of a
-    /// JIT compiler that the program maps itself. It never reads the mapping.
+    /// Reports the resident bytes of a mapping: a file that `memmap2` maps, an arena or the code of a JIT compiler that the
+    /// program maps itself. The kind is [`Kind::NonHeap`] under `explicit/`, elsewhere [`Kind::Other`]. It never reads the
+    /// mapping.
     ///
     /// The amount is [`amounts::resident_of`](crate::amounts::resident_of). Where the system does not know it, there is
     /// no report but a warning.
@@ -304,14 +323,16 @@ impl Reports {
         let path = path.as_ref();
         match amounts::resident_of(mapping) {
             Some(bytes) => {
-                self.push(path, Kind::NonHeap, Units::Bytes, memory_report::amount(bytes), description);
+                let kind = measured_kind(path, Kind::NonHeap);
+                self.push(path, kind, Units::Bytes, memory_report::amount(bytes), description);
             }
             None => self.unavailable(path, "the system does not tell which pages are in memory"),
         }
     }
 
-    /// Reports any amount. The collection leaves out a report with a bad path, kind or units, and keeps one with a bad
-    /// description or a negative amount; each fault becomes a warning in the result.
+    /// Reports any amount. The collection leaves out a report with a bad path, kind or units, or with the path of a row of
+    /// the process, such as `resident`. It keeps a report with a bad description or a negative amount, and one of kind
+    /// Heap or `NonHeap` outside of `explicit/`. Each fault becomes a warning in the result.
     pub fn report(
         &mut self,
         path: impl AsRef<str>,
@@ -357,12 +378,19 @@ impl Reports {
         let stated = with_stated(description, &mem::take(&mut self.stated));
         // A fault in the program's own part must not hide behind the sentence about stated bytes.
         let description = if description_fault(description).is_some() { description } else { &stated };
-        self.push(path, Kind::Heap, Units::Bytes, bytes, description);
+        self.push(path, measured_kind(path, Kind::Heap), Units::Bytes, bytes, description);
     }
 
     fn push(&mut self, path: &str, kind: Kind, units: Units, amount: i64, description: &str) {
         if let Some(fault) = path_fault(path).or(kind_fault(path, kind, units)) {
             return self.warn(WarningKind::ReportDropped, path, fault);
+        }
+        if self.taken.iter().any(|taken| taken == path) {
+            let fault = "the process has a row of this name already, to which the amount would be added: choose another path";
+            return self.warn(WarningKind::ReportDropped, path, fault);
+        }
+        if let Some(fault) = look_alike_fault(path).or(outside_kind_fault(path, kind)) {
+            self.warn(WarningKind::ReportKept, path, fault);
         }
         if let Some(fault) = description_fault(description) {
             self.warn(WarningKind::ReportKept, path, fault);
@@ -402,6 +430,11 @@ impl Reports {
         let message = format!("{what}: {why}");
         self.set.warn(Warning { kind: WarningKind::Unavailable, subject: self.reporter.clone(), message });
     }
+}
+
+/// The kind of measured bytes at this path; `kind` is that under `explicit/`.
+fn measured_kind(path: &str, kind: Kind) -> Kind {
+    if is_explicit(path) { kind } else { Kind::Other }
 }
 
 /// The bytes of a walk, unless it panicked, and its state.

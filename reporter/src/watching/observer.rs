@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Write as _};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use memory_report::json::push_string;
 
@@ -12,6 +12,7 @@ use super::described::{ClassName, Classes, KeepsNotes};
 use super::nursery::NurseryLookup;
 use super::saved_stack::SavedStack;
 use crate::engine_abi::{self, BlockRow, Log, LogLimits, LogState, NoLog};
+use crate::process_lock::{ProcessGuard, ProcessLock};
 use crate::reporting::isolation;
 
 /// Watches the allocations of this process: Firefox's `Debugger.Memory`, with its names and defaults.
@@ -37,7 +38,7 @@ use crate::reporting::isolation;
 ///   to [`set_uncaught_exception_handler`](Self::set_uncaught_exception_handler), which is the observer's own.
 #[derive(Debug, Default)]
 pub struct MemoryObserver {
-    state: Arc<Mutex<State>>,
+    state: Arc<ProcessLock<State>>,
 }
 
 /// What an observer calls after each garbage collection, with itself: `onGarbageCollection` of Firefox, whose `this` is
@@ -132,6 +133,8 @@ pub enum ObserverError {
     NotRecording,
     /// Sixteen observers track allocation sites, or there is no memory for the log.
     NoRoom,
+    /// DMD takes a sample by bytes of this process, so no log could have every allocation.
+    Sampling,
     /// The observer does not track allocation sites.
     NotTracking,
     /// A sampling probability is not between 0 and 1.
@@ -149,6 +152,10 @@ impl fmt::Display for ObserverError {
             ),
             Self::NoRoom => f.write_str(
                 "cannot track allocation sites: 16 observers do so already, or there is no memory for the log",
+            ),
+            Self::Sampling => f.write_str(
+                "cannot track allocation sites: DMD takes a sample of this process, and a log needs all allocations; \
+                 start the program without --sample-bytes",
             ),
             Self::NotTracking => f.write_str(
                 "cannot drain the allocations log: call set_tracking_allocation_sites(true) first",
@@ -183,7 +190,7 @@ impl MemoryObserver {
     ///
     /// # Errors
     ///
-    /// [`ObserverError::NotRecording`] or [`ObserverError::NoRoom`].
+    /// [`ObserverError::NotRecording`], [`ObserverError::Sampling`] or [`ObserverError::NoRoom`].
     pub fn set_tracking_allocation_sites(&self, tracking: bool) -> Result<(), ObserverError> {
         let mut state = self.state();
         if !tracking {
@@ -192,6 +199,7 @@ impl MemoryObserver {
             let log = Log::open(state.limits).map_err(|error| match error {
                 NoLog::NotRecording => ObserverError::NotRecording,
                 NoLog::NoRoom => ObserverError::NoRoom,
+                NoLog::Sampling => ObserverError::Sampling,
             })?;
             state.log = Some((log, KeepsNotes::new()));
         }
@@ -347,8 +355,8 @@ impl MemoryObserver {
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> ProcessGuard<'_, State> {
+        self.state.lock()
     }
 }
 

@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use memory_reporter::{
-    CollectOptions, GarbageCollectionCycle, Reports, Tag, collect_reports, on_garbage_collection,
-    on_memory_pressure, register_nursery, register_strong,
+    CollectOptions, GarbageCollectionCycle, MemoryReporter, Reports, Tag, collect_reports,
+    on_garbage_collection, on_memory_pressure, register_nursery, register_strong,
 };
 
 use super::{By, alone};
 
-fn one_report() -> By<fn() -> &'static str, fn(&mut Reports)> {
+fn one_report() -> impl MemoryReporter + Send + Sync {
     By(
         || "in parent and child",
-        |out| memory_reporter::collect_report!(out, "in-child", Other, Count, 1, "One report."),
+        |out: &mut Reports| memory_reporter::collect_report!(out, "in-child", Other, Count, 1, "One report."),
     )
 }
 

@@ -4,6 +4,7 @@
 
 mod answer_here;
 mod collecting;
+mod conventions;
 mod counting;
 mod destructors;
 mod endings;

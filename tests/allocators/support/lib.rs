@@ -13,6 +13,10 @@ use memory_reporter::{CUsableSize, UsableSize};
 #[derive(Debug)]
 pub struct Counting;
 
+/// As [`Counting`], over any allocator.
+#[derive(Debug)]
+pub struct CountingOver<A>(pub A);
+
 /// What a thread has allocated and not freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
@@ -30,12 +34,12 @@ std::thread_local! {
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
-fn count(pointer: *mut u8, layout: Layout, sign: isize) {
+fn count(allocator: &impl UsableSize, pointer: *mut u8, layout: Layout, sign: isize) {
     if pointer.is_null() {
         return;
     }
-    // SAFETY: both callers pass a live block of `System` and its layout.
-    let usable = unsafe { System.usable_size(pointer, layout) };
+    // SAFETY: all callers pass a live block of `allocator` and its layout.
+    let usable = unsafe { allocator.usable_size(pointer, layout) };
     let held = HELD.get();
     HELD.set(Held {
         asked: held.asked + sign * layout.size() as isize,
@@ -50,12 +54,12 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller guarantees that the layout's size is not 0.
         let pointer = unsafe { System.alloc(layout) };
-        count(pointer, layout, 1);
+        count(&System, pointer, layout, 1);
         pointer
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(pointer, layout, -1);
+        count(&System, pointer, layout, -1);
         // SAFETY: the caller passes a live block of `alloc`, which got it from `System` with this layout.
         unsafe { System.dealloc(pointer, layout) };
     }
@@ -70,6 +74,30 @@ unsafe impl UsableSize for Counting {
 
     fn c_function(&self) -> Option<CUsableSize> {
         System.c_function()
+    }
+}
+
+// SAFETY: forwards every call to `A`; counting does not allocate.
+unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for CountingOver<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller guarantees that the layout's size is not 0.
+        let pointer = unsafe { self.0.alloc(layout) };
+        count(&self.0, pointer, layout, 1);
+        pointer
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(&self.0, pointer, layout, -1);
+        // SAFETY: the caller passes a live block of `alloc`, which got it from `A` with this layout.
+        unsafe { self.0.dealloc(pointer, layout) };
+    }
+}
+
+// SAFETY: `alloc` gets its blocks from `A`, so `A` knows their sizes.
+unsafe impl<A: GlobalAlloc + UsableSize> UsableSize for CountingOver<A> {
+    unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize {
+        // SAFETY: the caller passes a live block of `alloc`, which got it from `A` with this layout.
+        unsafe { self.0.usable_size(pointer, layout) }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::measure::block::Edge;
 use crate::measure::layout::btree::{self, Found, Nodes};
 use crate::measure::layout::hash_table::Table;
 use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
-use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::ops::{MallocSizeOfOps, total};
 use crate::measure::reading::Reading;
 
 impl<K: MallocSizeOf, V: MallocSizeOf, S> MallocSizeOf for HashMap<K, V, S> {
@@ -33,7 +33,7 @@ impl<K, V, S> MallocSizeOfEach for HashMap<K, V, S> {
         mut each: impl FnMut((&'a K, &'a V), &mut MallocSizeOfOps<R>) -> usize,
     ) -> usize {
         let own = self.shallow_size_of_excluding_this(ops);
-        own + ops.contents(|ops| self.iter().fold(0, |sum, pair| sum + each(pair, ops)))
+        own + ops.contents(|ops| self.iter().fold(0_usize, |sum, pair| sum.saturating_add(each(pair, ops))))
     }
 
     #[inline]
@@ -71,7 +71,8 @@ impl<T, S> MallocSizeOfEach for HashSet<T, S> {
         mut each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
     ) -> usize {
         let own = self.shallow_size_of_excluding_this(ops);
-        own + ops.contents(|ops| self.iter().fold(0, |sum, element| sum + each(element, ops)))
+        own + ops
+            .contents(|ops| self.iter().fold(0_usize, |sum, element| sum.saturating_add(each(element, ops))))
     }
 
     #[inline]
@@ -116,9 +117,9 @@ impl<K, V> MallocSizeOfEach for BTreeMap<K, V> {
     ) -> usize {
         let mut nodes = Nodes::new();
         ops.contents(|ops| {
-            self.iter().fold(0, |sum, (key, value)| {
-                sum + node::<K, V, R>(&mut nodes, key, ops) + each((key, value), ops)
-            })
+            total(self.iter().map(|(key, value)| {
+                node::<K, V, R>(&mut nodes, key, ops).saturating_add(each((key, value), ops))
+            }))
         })
     }
 }
@@ -144,8 +145,11 @@ impl<T> MallocSizeOfEach for BTreeSet<T> {
     ) -> usize {
         let mut nodes = Nodes::new();
         ops.contents(|ops| {
-            self.iter()
-                .fold(0, |sum, element| sum + node::<T, (), R>(&mut nodes, element, ops) + each(element, ops))
+            total(
+                self.iter().map(|element| {
+                    node::<T, (), R>(&mut nodes, element, ops).saturating_add(each(element, ops))
+                }),
+            )
         })
     }
 }

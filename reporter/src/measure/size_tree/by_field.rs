@@ -1,9 +1,9 @@
 //! The reading that grows a tree.
 
 use crate::allocator::{self, AskUsableSize, DeclaredAllocator};
-use crate::engine_abi::{Marks, PointerAnswer};
+use crate::engine_abi::{BlockSizes, Marks, PointerAnswer};
 use crate::measure::block::{Block, Edge};
-use crate::measure::reading::{Observe, Reading};
+use crate::measure::reading::{Observe, Reading, usable_around};
 use crate::measure::size_summary::SizeSummary;
 use crate::measure::walk_state::WalkState;
 
@@ -22,7 +22,8 @@ pub(super) struct ByField {
 enum Ask {
     /// The layout alone.
     Nobody,
-    Allocator(AskUsableSize),
+    /// The allocator; an engine of DMD for blocks of which only the inside is known.
+    Allocator(AskUsableSize, Option<BlockSizes>),
     /// An engine of DMD, and the allocator for blocks that the engine does not know.
     Engine(Marks, Option<AskUsableSize>),
 }
@@ -32,7 +33,7 @@ impl ByField {
         let usable_size = allocator::declared().map(DeclaredAllocator::usable_size);
         let ask = match (marks, usable_size) {
             (Some(marks), usable_size) => Ask::Engine(marks, usable_size),
-            (None, Some(usable_size)) => Ask::Allocator(usable_size),
+            (None, Some(usable_size)) => Ask::Allocator(usable_size, BlockSizes::of_engine()),
             (None, None) => Ask::Nobody,
         };
         Self { ask, growth: Growth::new(type_name), entered_from: Vec::new(), state }
@@ -61,7 +62,7 @@ impl Ask {
         state.note_tag(&block);
         let (marked, allocator) = match self {
             Self::Nobody => (PointerAnswer::Unknown, None),
-            Self::Allocator(allocator) => (PointerAnswer::Unknown, Some(allocator)),
+            Self::Allocator(allocator, _) => (PointerAnswer::Unknown, Some(allocator)),
             Self::Engine(marks, allocator) => (marks.block(block.pointer), allocator),
         };
         let usable = match (marked, allocator) {
@@ -112,7 +113,8 @@ impl Observe for ByField {
                 self.state.note_named(&block, usable);
                 usable
             }
-            Ask::Nobody | Ask::Allocator(_) => asked,
+            Ask::Allocator(_, sizes) => usable_around(&block, sizes),
+            Ask::Nobody => asked,
         };
         if self.usable_size_known() {
             self.state.note_tag_around(&block, usable);
@@ -135,7 +137,7 @@ impl Observe for ByField {
     fn first_visit(&mut self, address: usize) -> bool {
         match self.ask {
             Ask::Engine(marks, _) => self.state.first_visit_with(address, marks),
-            Ask::Nobody | Ask::Allocator(_) => self.state.first_visit(address),
+            Ask::Nobody | Ask::Allocator(..) => self.state.first_visit(address),
         }
     }
 

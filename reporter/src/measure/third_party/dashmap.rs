@@ -8,7 +8,7 @@ use memory_report::SkipReason;
 
 use crate::measure::impls::opaque::opaque;
 use crate::measure::malloc_size_of::MallocSizeOf;
-use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::ops::{MallocSizeOfOps, total};
 use crate::measure::reading::Reading;
 
 opaque!([K, S] DashSet<K, S>, [K, V, S] ReadOnlyView<K, V, S>);
@@ -42,13 +42,11 @@ where
                 // SAFETY: `table` is borrowed from a guard that is held until the iterator is dropped, so the table
                 // neither moves nor changes.
                 let buckets = unsafe { table.iter() };
-                buckets
-                    .map(|bucket| {
-                        // SAFETY: the iterator gives only full buckets, and the guard keeps writers out.
-                        let (key, value) = unsafe { bucket.as_ref() };
-                        ops.key(key) + ops.value(value.get())
-                    })
-                    .sum()
+                total(buckets.map(|bucket| {
+                    // SAFETY: the iterator gives only full buckets, and the guard keeps writers out.
+                    let (key, value) = unsafe { bucket.as_ref() };
+                    ops.key(key) + ops.value(value.get())
+                }))
             });
         }
         sum

@@ -31,7 +31,7 @@ impl<K, V, S> MallocSizeOfEach for IndexMap<K, V, S> {
         mut each: impl FnMut((&'a K, &'a V), &mut MallocSizeOfOps<R>) -> usize,
     ) -> usize {
         let own = self.shallow_size_of_excluding_this(ops);
-        own + ops.contents(|ops| self.iter().fold(0, |sum, pair| sum + each(pair, ops)))
+        own + ops.contents(|ops| self.iter().fold(0_usize, |sum, pair| sum.saturating_add(each(pair, ops))))
     }
 
     #[inline]
@@ -64,7 +64,8 @@ impl<T, S> MallocSizeOfEach for IndexSet<T, S> {
         mut each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
     ) -> usize {
         let own = self.shallow_size_of_excluding_this(ops);
-        own + ops.contents(|ops| self.iter().fold(0, |sum, element| sum + each(element, ops)))
+        own + ops
+            .contents(|ops| self.iter().fold(0_usize, |sum, element| sum.saturating_add(each(element, ops))))
     }
 
     #[inline]

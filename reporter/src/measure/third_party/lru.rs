@@ -7,7 +7,7 @@ use lru::LruCache;
 
 use crate::measure::layout::hash_table::Table;
 use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
-use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::ops::{MallocSizeOfOps, total};
 use crate::measure::reading::Reading;
 
 /// Like the crate's own `LruEntry`, so that the compiler gives both the same layout.
@@ -53,9 +53,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> MallocSizeOfEach for LruCache<K, V, S> {
         let ends = Layout::array::<Entry<K, V>>(2).unwrap_or(Layout::new::<()>());
         let own = ops.enclosing(core::ptr::null::<usize>(), table)
             + ops.enclosing(core::ptr::null::<Entry<K, V>>(), ends);
-        self.iter().fold(own, |sum, (key, value)| {
+        let entries = total(self.iter().map(|(key, value)| {
             let block = ops.enclosing(&raw const *key, entry);
-            sum + block + ops.contents(|ops| each((key, value), ops))
-        })
+            block + ops.contents(|ops| each((key, value), ops))
+        }));
+        own.saturating_add(entries)
     }
 }

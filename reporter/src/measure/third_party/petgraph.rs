@@ -16,7 +16,7 @@ use crate::measure::impls::opaque::opaque;
 use crate::measure::impls::plain::plain;
 use crate::measure::layout::index_map;
 use crate::measure::malloc_size_of::MallocSizeOf;
-use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::ops::{MallocSizeOfOps, total};
 use crate::measure::reading::Reading;
 
 plain!([Ix] graph::NodeIndex<Ix>, [Ix] graph::EdgeIndex<Ix>);
@@ -38,13 +38,13 @@ impl<N: MallocSizeOf, E: MallocSizeOf, Ty: EdgeType, Ix: IndexType> MallocSizeOf
         // which was allocated for that capacity.
         let mut sum = unsafe { ops.block(self.raw_nodes().as_ptr(), array::<Node<N, Ix>>(nodes)) };
         if N::NEEDS_WALK || ops.wants_names() {
-            sum += ops.contents(|ops| self.node_weights().map(|weight| ops.element(weight)).sum());
+            sum += ops.contents(|ops| total(self.node_weights().map(|weight| ops.element(weight))));
         }
         // SAFETY: the edges are the other `Vec` that `into_nodes_edges` gives back: they start its block, which was
         // allocated for that capacity.
         sum += unsafe { ops.block(self.raw_edges().as_ptr(), array::<Edge<E, Ix>>(edges)) };
         if E::NEEDS_WALK || ops.wants_names() {
-            sum += ops.contents(|ops| self.edge_weights().map(|weight| ops.element(weight)).sum());
+            sum += ops.contents(|ops| total(self.edge_weights().map(|weight| ops.element(weight))));
         }
         sum
     }
@@ -58,12 +58,12 @@ impl<N: MallocSizeOf, E: MallocSizeOf, Ty: EdgeType, Ix: IndexType> MallocSizeOf
         let inside = self.node_weights().next().map_or(core::ptr::null(), |weight| &raw const *weight);
         let mut sum = ops.enclosing(inside, array::<Node<Option<N>, Ix>>(nodes));
         if N::NEEDS_WALK || ops.wants_names() {
-            sum += ops.contents(|ops| self.node_weights().map(|weight| ops.element(weight)).sum());
+            sum += ops.contents(|ops| total(self.node_weights().map(|weight| ops.element(weight))));
         }
         let inside = self.edge_weights().next().map_or(core::ptr::null(), |weight| &raw const *weight);
         sum += ops.enclosing(inside, array::<Edge<Option<E>, Ix>>(edges));
         if E::NEEDS_WALK || ops.wants_names() {
-            sum += ops.contents(|ops| self.edge_weights().map(|weight| ops.element(weight)).sum());
+            sum += ops.contents(|ops| total(self.edge_weights().map(|weight| ops.element(weight))));
         }
         sum
     }
@@ -85,7 +85,7 @@ where
             sum += ops.skip::<Vec<(N, bool)>>(SkipReason::Opaque);
         }
         if E::NEEDS_WALK || ops.wants_names() {
-            sum += ops.contents(|ops| self.all_edges().map(|(_, _, weight)| ops.value(weight)).sum());
+            sum += ops.contents(|ops| total(self.all_edges().map(|(_, _, weight)| ops.value(weight))));
         }
         sum
     }

@@ -12,7 +12,7 @@ use crate::measure::impls::plain::plain;
 use crate::measure::layout::btree::Nodes;
 use crate::measure::layout::index_map;
 use crate::measure::malloc_size_of::MallocSizeOf;
-use crate::measure::ops::MallocSizeOfOps;
+use crate::measure::ops::{MallocSizeOfOps, total};
 use crate::measure::reading::Reading;
 
 plain!([] RawValue);
@@ -47,14 +47,13 @@ impl MallocSizeOf for Map<String, Value> {
         if IS_B_TREE {
             let mut nodes = Nodes::new();
             return ops.contents(|ops| {
-                self.iter().fold(0, |sum, (key, value)| {
-                    sum + node::<String, Value, R>(&mut nodes, key, ops) + ops.key(key) + ops.value(value)
-                })
+                total(self.iter().map(|(key, value)| {
+                    node::<String, Value, R>(&mut nodes, key, ops) + ops.key(key) + ops.value(value)
+                }))
             });
         }
         let inside = self.keys().next().map_or(core::ptr::null(), |key| &raw const *key);
         let own = index_map::blocks::<String, Value, _, R>(self.len(), inside, ops);
-        own + ops
-            .contents(|ops| self.iter().fold(0, |sum, (key, value)| sum + ops.key(key) + ops.value(value)))
+        own + ops.contents(|ops| total(self.iter().map(|(key, value)| ops.key(key) + ops.value(value))))
     }
 }
