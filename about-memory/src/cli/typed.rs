@@ -1,5 +1,6 @@
 //! The heap by types: `about-memory types`, `waste`, `why` and `tasks`.
 
+mod libraries;
 mod source;
 mod tables;
 mod tasks;
@@ -17,7 +18,7 @@ use dmd::analyze::Dump;
 use dmd::analyze::program::bytes;
 use dmd::analyze::symbolize::{MappedFile, debug_file};
 use object::{Object as _, ObjectSection as _, SectionKind};
-use typed_heap::{DebugInfo, Memory, TypedError, TypedHeap};
+use typed_heap::{DebugInfo, Library, Memory, TypedError, TypedHeap};
 
 use super::dump_limits::DumpLimits;
 use super::input::Input;
@@ -138,7 +139,11 @@ impl Reading {
         // A file that the user chose is the one to read or to complain about.
         let expected = if self.program.is_some() { "" } else { build_id };
         let found = debug_file(&program, expected, &symbols.all_options(&limits));
-        let info = types_of(&found.unwrap_or(program), build_id, limits.max_bytes)?;
+        let found = found.unwrap_or(program);
+        let file = program_file(&found, build_id, limits.max_bytes)?;
+        let left = limits.max_bytes.saturating_sub(debug_bytes(&file));
+        let others = libraries::read(&opened.dump, &symbols.all_options(&limits), left);
+        let info = types_of(&found, &file, &libraries::of(&others, bias))?;
         let of_dump = |error: TypedError| Failure::File(source.name(), error.into());
         let shown = opened.with(|dump, memory| {
             let heap = TypedHeap::new(dump, &info, bias, memory)?;
@@ -149,9 +154,9 @@ impl Reading {
     }
 }
 
-/// The debug information of a program or of its debug file, which must be of the build that ran. Its sections may have
-/// `max_bytes` in total.
-fn types_of(program: &Path, recorded: &str, max_bytes: u64) -> Result<DebugInfo, Failure> {
+/// A program or its debug file, which must be of the build that ran. Its sections of debug information may have `max_bytes`
+/// in total.
+fn program_file(program: &Path, recorded: &str, max_bytes: u64) -> Result<MappedFile, Failure> {
     let failure = |error: anyhow::Error| Failure::File(program.display().to_string(), error);
     // A device or a pipe that a dump names has no end, and much of a file may be holes.
     let file = MappedFile::open(program).map_err(|error| {
@@ -171,7 +176,16 @@ fn types_of(program: &Path, recorded: &str, max_bytes: u64) -> Result<DebugInfo,
             "its debug information has {bytes} bytes, more than {max_bytes}; raise the limit with --max-bytes"
         )));
     }
-    let info = DebugInfo::read(&file).map_err(|error| failure(error.into()))?;
+    Ok(file)
+}
+
+/// The debug information of a program and of its libraries.
+fn types_of(program: &Path, file: &[u8], libraries: &[Library<'_>]) -> Result<DebugInfo, Failure> {
+    let failure = |error: anyhow::Error| Failure::File(program.display().to_string(), error);
+    // A damaged library costs only its own types.
+    let read = DebugInfo::read_with(file, libraries);
+    let read = if libraries.is_empty() { read } else { read.or_else(|_| DebugInfo::read(file)) };
+    let info = read.map_err(|error| failure(error.into()))?;
     if info.vtable_count() == 0 {
         say(&format!(
             "{}: without full debug information no type has fields; add `debug = 2` to its profile in Cargo.toml",

@@ -55,6 +55,8 @@ pub enum Shape {
 pub struct TypeNames {
     /// The index of each stack's verdict.
     of_stacks: Vec<u32>,
+    /// The index of the frame that names the type of each stack.
+    naming: Vec<Option<u32>>,
     verdicts: Vec<Arc<Verdict>>,
 }
 
@@ -72,8 +74,13 @@ impl TypeNames {
             let frames = dump.trace(TraceId(index as u32));
             of_stack.clear();
             of_stack.extend(frames.iter().map(|id| &facts[id.index()]));
-            let id = match Basis::of(&of_stack, |index| dump.frames.get(frames[index])) {
-                Basis::Typed(typed, certainty) => names.id(&mut ids, Verdict::typed(typed, certainty)),
+            let basis = Basis::of(&of_stack, |index| dump.frames.get(frames[index]));
+            names.naming.push(match basis {
+                Basis::Typed(_, _, index) => u32::try_from(index).ok(),
+                Basis::In(_) => None,
+            });
+            let id = match basis {
+                Basis::Typed(typed, certainty, _) => names.id(&mut ids, Verdict::typed(typed, certainty)),
                 Basis::In(None) => names.id(&mut ids, Verdict::within(None)),
                 Basis::In(Some(index)) => {
                     let frame = frames[index];
@@ -96,6 +103,11 @@ impl TypeNames {
     /// The verdict about a stack, by its index in [`Dump::stacks`].
     pub fn get(&self, stack: usize) -> Option<&Verdict> {
         self.shared(stack).map(|verdict| &**verdict)
+    }
+
+    /// The index of the innermost frame that names a stack's type.
+    pub fn naming_frame(&self, stack: usize) -> Option<usize> {
+        self.naming.get(stack).copied().flatten().map(|index| index as usize)
     }
 
     /// All verdicts, each once.

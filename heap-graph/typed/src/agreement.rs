@@ -13,15 +13,20 @@ pub struct Agreement {
     pub agree: u64,
     /// The pointer looks at the same memory in another way: at its bytes, or at its first member.
     pub views: u64,
-    /// The stack and the pointer name different types. The pointer is right.
+    /// The stack and the pointer name different types. The pointer is right, but for those that
+    /// [`outweighed`](Self::outweighed) counts.
     pub disagree: u64,
     /// The stack names a type of the same layout as the pointer's because the compiler merged functions; the calling functions
     /// on the stack prove the pointer's type: they are instances for it.
     pub same_layout: u64,
     /// The stack names no type that has a layout.
     pub owner_only: u64,
-    /// Two pointers name different types. The block has the type of one of them.
+    /// Two pointers name different types, and the stack names neither. The block has the type that most pointers name.
     pub owners_disagree: u64,
+    /// The pointer names another type than the stack, and the block has the type of the stack: other pointers name that type,
+    /// too, or pointers of this one lead to blocks of several sizes. The pointer is a stale word, which leads to memory that
+    /// another block has now, or its type stands for others.
+    pub outweighed: u64,
     /// Blocks without a layout, whose words count as pointers if they lead to the start of a block.
     pub without_layout: u64,
     disagreements: Pairs,

@@ -1,8 +1,9 @@
 //! The live blocks of a scan dump, and what their allocation stacks say of their types.
 
-use dmd_analyze::{Dump, Shape, TypeNames, Verdict};
+use dmd_analyze::{Certainty, Dump, Frame, Shape, TypeNames, Verdict};
+use hashbrown::HashMap;
 
-use crate::debug_info::DebugInfo;
+use crate::debug_info::{CodePlace, DebugInfo};
 use crate::error::TypedError;
 use crate::walk::Contents;
 
@@ -116,6 +117,7 @@ pub(crate) fn fits(info: &DebugInfo, contents: Contents, bytes: u64) -> bool {
                 size => rest.is_multiple_of(size),
             })
         }
+        Contents::Task { raw } => info.task_parts(raw).is_some_and(|parts| parts.bytes == bytes),
         Contents::Chunk { footer } => info.size(footer) <= bytes,
     }
 }
@@ -124,28 +126,60 @@ pub(crate) fn fits(info: &DebugInfo, contents: Contents, bytes: u64) -> bool {
 #[derive(Debug)]
 pub(crate) struct StackTypes {
     types: TypeNames,
-    /// For each verdict, by its number: what a block may hold.
-    candidates: Vec<Vec<Contents>>,
+    /// What blocks may hold: for each verdict, and for each place of code whose types differ from those of others.
+    lists: Vec<Candidates>,
+    /// The list of each stack.
+    of_stacks: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Candidates {
+    all: Vec<Contents>,
     /// Whether the names of these are the verdict's own. Otherwise they are like it, and perhaps none is the type.
-    exact: Vec<bool>,
+    exact: bool,
 }
 
 impl StackTypes {
     pub(crate) fn new(dump: &Dump, info: &DebugInfo, has_tail: impl Fn(Contents) -> bool) -> Self {
         let types = dump.types();
-        let (mut candidates, mut exact) = (Vec::new(), Vec::new());
+        let mut lists: Vec<Candidates> = Vec::new();
+        let mut of_stacks = Vec::with_capacity(dump.stacks().len());
+        let mut by_verdict: HashMap<usize, u32> = HashMap::new();
+        let mut by_place: HashMap<(usize, Option<CodePlace>), u32> = HashMap::new();
         for stack in 0..dump.stacks().len() {
-            let (Some(number), Some(verdict)) = (types.number(stack), types.get(stack)) else { continue };
-            if candidates.len() <= number {
-                candidates.resize_with(number + 1, || None);
-                exact.resize(number + 1, false);
+            let (Some(number), Some(verdict)) = (types.number(stack), types.get(stack)) else {
+                of_stacks.push(u32::MAX);
+                continue;
+            };
+            let whole = *by_verdict.entry(number).or_insert_with(|| {
+                lists.push(Candidates {
+                    all: contents(verdict, info, &has_tail),
+                    exact: is_exact(verdict, info),
+                });
+                lists.len() as u32 - 1
+            });
+            let known = &lists[whole as usize];
+            let naming = types.naming_frame(stack).filter(|_| !known.all.is_empty());
+            let frame = naming.and_then(|index| dump.stack(stack).nth(index));
+            let Some(place) = frame.and_then(|frame| place(dump, info, &frame)) else {
+                of_stacks.push(whole);
+                continue;
+            };
+            // Only the place of the code says which of several types with one name is meant.
+            let is_clear = place.is_some() && known.all.len() == 1 && info.is_one_file();
+            if is_clear {
+                of_stacks.push(whole);
+                continue;
             }
-            if candidates[number].is_none() {
-                candidates[number] = Some(contents(verdict, info, &has_tail));
-                exact[number] = is_exact(verdict, info);
+            let key = (number, place);
+            if !by_place.contains_key(&key) {
+                let kept = Candidates { all: known_at(info, place, &known.all), exact: known.exact };
+                by_place.insert(key, lists.len() as u32);
+                lists.push(kept);
             }
+            of_stacks.push(by_place[&key]);
         }
-        Self { types, candidates: candidates.into_iter().map(Option::unwrap_or_default).collect(), exact }
+        Self { types, lists, of_stacks }
     }
 
     /// The verdict about a stack.
@@ -158,10 +192,19 @@ impl StackTypes {
         self.types.number(stack?)
     }
 
+    /// Whether a stack's type may be another one of the same layout.
+    pub(crate) fn is_same_layout(&self, stack: Option<usize>) -> bool {
+        matches!(self.verdict(stack), Some(Verdict::Typed { certainty: Certainty::SameLayout, .. }))
+    }
+
+    fn candidates(&self, block: &Block) -> Option<&Candidates> {
+        self.lists.get(*self.of_stacks.get(block.stack?)? as usize)
+    }
+
     /// The contents of a block, if its stack names a type that has a layout and fits the block. Several types of one
     /// name that all fit give none.
     pub(crate) fn of(&self, block: &Block, info: &DebugInfo) -> Option<Contents> {
-        let all = self.candidates.get(self.types.number(block.stack?)?)?;
+        let all = &self.candidates(block)?.all;
         let mut fitting = all.iter().filter(|contents| fits(info, **contents, block.requested));
         let first = *fitting.next()?;
         fitting.next().is_none().then_some(first)
@@ -169,11 +212,26 @@ impl StackTypes {
 
     /// Whether the stack names a type with a layout, but no such type fits the block.
     pub(crate) fn misfits(&self, block: &Block, info: &DebugInfo) -> bool {
-        let number =
-            block.stack.and_then(|stack| self.types.number(stack)).filter(|number| self.exact[*number]);
-        let all = number.and_then(|number| self.candidates.get(number)).map_or(&[][..], Vec::as_slice);
+        let candidates = self.candidates(block).filter(|candidates| candidates.exact);
+        let all = candidates.map_or(&[][..], |candidates| &candidates.all);
         !all.is_empty() && !all.iter().any(|contents| fits(info, *contents, block.requested))
     }
+}
+
+/// The place of a frame's code, with nothing inside for a module whose types are not known; `None` if the frame does not name
+/// its module.
+fn place(dump: &Dump, info: &DebugInfo, frame: &Frame<'_>) -> Option<Option<CodePlace>> {
+    let (module, offset) = frame.module.zip(frame.offset)?;
+    let number = dump.modules().iter().position(|known| known.path == module)?;
+    Some(info.place_of_code(if number == 0 { "" } else { module }, offset))
+}
+
+/// The contents whose types the code of a place knows. Code of a module whose types are unknown knows none of these.
+fn known_at(info: &DebugInfo, place: Option<CodePlace>, all: &[Contents]) -> Vec<Contents> {
+    let Some(place) = place else { return Vec::new() };
+    let types: Vec<_> = all.iter().map(|contents| contents.element()).collect();
+    let known = info.known_at(place, &types);
+    all.iter().copied().filter(|contents| known.contains(&contents.element())).collect()
 }
 
 /// Whether the types of a verdict have its name, and are not only closures of a similar one.
@@ -189,6 +247,11 @@ fn element(name: &str) -> &str {
         None if name == "str" => "u8",
         None => name,
     }
+}
+
+/// Whether the name is that of the pointers to the parts of a task, which have one block.
+fn is_task(name: &str) -> bool {
+    name.starts_with("async_task::raw::RawTask<")
 }
 
 /// What a verdict means in terms of the program's types.
@@ -209,6 +272,7 @@ fn contents(verdict: &Verdict, info: &DebugInfo, has_tail: impl Fn(Contents) -> 
         Shape::One => {
             let of = info.with_short_name(name).iter().map(|of| Contents::One(*of));
             of.map(|one| match one {
+                Contents::One(of) if is_task(name) => Contents::Task { raw: of },
                 Contents::One(of) if has_tail(one) => Contents::Tail { of, len: None },
                 _ => one,
             })

@@ -3,10 +3,14 @@
 //! Entries for code are skipped. Members, variants and parameters are read as they are; what they mean is decided
 //! where a type is needed.
 
+mod classes;
+mod code;
+mod library;
 mod loose_name;
 mod names;
 mod read;
 mod side_by_side;
+mod task_parts;
 mod thread_memory;
 mod types;
 mod unit;
@@ -17,14 +21,16 @@ use std::num::NonZero;
 use std::thread;
 
 use dmd_analyze::short_type_name;
-use gimli::{Dwarf, DwarfSections, EndianSlice, LittleEndian};
+use gimli::{DwarfSections, EndianSlice, LittleEndian};
 use hashbrown::{HashMap, HashSet};
 use object::{Architecture, Object as _, ObjectSection as _};
 
 use crate::error::{Bound, TypedError};
+pub(crate) use library::CodePlace;
+pub use library::Library;
+use library::{Parts, Units};
 use loose_name::loose;
 use names::Names;
-use read::Reading;
 use side_by_side::side_by_side;
 pub use types::TypeId;
 pub(crate) use types::{Kind, Member, NameId, Static, Type, TypeRef, Variant};
@@ -37,6 +43,9 @@ const MOST_THREADS: usize = 16;
 
 /// The number of names that are worth a thread.
 const WORTH_A_THREAD: usize = 1 << 10;
+
+/// The maximum number of parts of a type among which one is looked for.
+const MOST_PARTS: u32 = 256;
 
 /// The maximum depth of arrays in arrays whose size is computed.
 const DEEPEST_ARRAY: u32 = 16;
@@ -54,8 +63,12 @@ pub struct DebugInfo {
     shared_vtables: HashSet<u64>,
     /// The first type of each name that is more than a declaration.
     by_name: HashMap<NameId, TypeId>,
-    /// For each type, the first type of the same name and size.
+    /// Further types of a name, such as that of another version of a crate.
+    further_by_name: HashMap<NameId, Vec<TypeId>>,
+    /// For each type, the first type of the same name, size and members.
     same_as: Vec<TypeId>,
+    /// Where the entries and the code of units are.
+    units: Units,
     /// Types by the short form of their names; only the first of equal ones.
     by_short_name: HashMap<String, Vec<TypeId>>,
     /// Types with closures, by the loose form of their names.
@@ -83,6 +96,37 @@ impl DebugInfo {
     ///
     /// As [`read`](Self::read).
     pub fn read_on(file: &[u8], threads: usize) -> Result<Self, TypedError> {
+        Self::read_files(file, &[], threads)
+    }
+
+    /// As [`read`](Self::read), and reads the types in Rust of shared libraries, too. The thread-locals of libraries are
+    /// left out.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), also for a library.
+    pub fn read_with(file: &[u8], libraries: &[Library<'_>]) -> Result<Self, TypedError> {
+        Self::read_files(file, libraries, thread::available_parallelism().map_or(1, NonZero::get))
+    }
+
+    fn read_files(file: &[u8], libraries: &[Library<'_>], threads: usize) -> Result<Self, TypedError> {
+        let threads = threads.clamp(1, MOST_THREADS);
+        let (mut parts, architecture) = Self::read_file(file, threads, false)?;
+        for library in libraries {
+            let (of_library, _) = Self::read_file(library.file, threads, true)?;
+            parts.append(of_library, library)?;
+        }
+        let mut info = Self::of(parts, threads);
+        info.thread_memory = thread_memory::offset(file, architecture);
+        info.group = match architecture {
+            Architecture::X86_64 | Architecture::LoongArch64 => 16,
+            _ => 8,
+        };
+        Ok(info)
+    }
+
+    /// What is in one file.
+    fn read_file(file: &[u8], threads: usize, only_rust: bool) -> Result<(Parts, Architecture), TypedError> {
         let not_a_program = |error: object::Error| TypedError::NotAProgram(error.to_string());
         let object = object::File::parse(file).map_err(not_a_program)?;
         if !object.is_little_endian() || !object.is_64() {
@@ -102,17 +146,12 @@ impl DebugInfo {
             data.decompress().map_err(not_a_program)
         })?;
         let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
-        let mut info = Self::of(&dwarf, threads.clamp(1, MOST_THREADS))?;
-        info.thread_memory = thread_memory::offset(file, object.architecture());
-        info.group = match object.architecture() {
-            Architecture::X86_64 | Architecture::LoongArch64 => 16,
-            _ => 8,
-        };
-        Ok(info)
+        let parts = Parts::of(units::read_all(&dwarf, threads, only_rust)?);
+        Ok((parts, object.architecture()))
     }
 
-    fn of(dwarf: &Dwarf<EndianSlice<'_, LittleEndian>>, threads: usize) -> Result<Self, TypedError> {
-        let Reading { names, types, offsets, statics, vtables, .. } = units::read_all(dwarf, threads)?;
+    fn of(parts: Parts, threads: usize) -> Self {
+        let Parts { names, types, offsets, statics, vtables, units } = parts;
         let mut info = Self {
             names,
             types,
@@ -121,7 +160,9 @@ impl DebugInfo {
             vtables: HashMap::new(),
             shared_vtables: HashSet::new(),
             by_name: HashMap::new(),
+            further_by_name: HashMap::new(),
             same_as: Vec::new(),
+            units,
             by_short_name: HashMap::new(),
             by_loose_name: HashMap::new(),
             thread_memory: None,
@@ -138,7 +179,7 @@ impl DebugInfo {
                 }
             }
         }
-        Ok(info)
+        info
     }
 
     /// The number of buckets and the offset of the control bytes of a hash table in a block of this size.
@@ -175,16 +216,21 @@ impl DebugInfo {
     }
 
     fn index(&mut self, threads: usize) {
-        let mut first: HashMap<(NameId, u64), TypeId> = HashMap::new();
+        for index in 0..self.types.len() {
+            let Type { name, declared_only, .. } = self.types[index];
+            if !declared_only && !self.names.get(name).is_empty() {
+                self.by_name.entry(name).or_insert(TypeId(index as u32));
+            }
+        }
+        self.same_as = classes::of(self, threads);
         let mut shown = Vec::new();
         for index in 0..self.types.len() {
             let id = TypeId(index as u32);
             let Type { name, declared_only, .. } = self.types[index];
-            let size = self.size(id);
-            let same = if declared_only { id } else { *first.entry((name, size)).or_insert(id) };
-            self.same_as.push(same);
-            if same == id && !declared_only && !self.names.get(name).is_empty() {
-                self.by_name.entry(name).or_insert(id);
+            if self.same_as[index] == id && !declared_only && !self.names.get(name).is_empty() {
+                if self.by_name.get(&name).is_some_and(|first| *first != id) {
+                    self.further_by_name.entry(name).or_default().push(id);
+                }
                 shown.push(id);
             }
         }
@@ -268,9 +314,34 @@ impl DebugInfo {
         self.by_short_name.contains_key(name)
     }
 
-    /// The type with this full name.
+    /// The type with this full name; of several, the first.
     pub(crate) fn with_name(&self, name: &str) -> Option<TypeId> {
         self.names.find(name).and_then(|name| self.by_name.get(&name)).copied()
+    }
+
+    /// The type with this full name; of several, the one that has a value of another type in it.
+    pub(crate) fn with_name_and_part(&self, name: &str, part: TypeId) -> Option<TypeId> {
+        let name = self.names.find(name)?;
+        let first = *self.by_name.get(&name)?;
+        let Some(further) = self.further_by_name.get(&name) else { return Some(first) };
+        let mut all = std::iter::once(&first).chain(further);
+        all.find(|id| self.has_part(**id, part, &mut { MOST_PARTS })).copied().or(Some(first))
+    }
+
+    /// Whether a value of a type has one of another type in it. `left` bounds the values that are looked at.
+    fn has_part(&self, id: TypeId, part: TypeId, left: &mut u32) -> bool {
+        let of = self.get(id);
+        let element = match of.kind {
+            Kind::Array(element, _) => Some(element),
+            _ => None,
+        };
+        let mut inside = of.members.iter().map(|member| member.of).chain(element);
+        inside.any(|inside| {
+            let Some(inside) = self.type_at(inside) else { return false };
+            let Some(next) = left.checked_sub(1) else { return false };
+            *left = next;
+            self.same_as(inside) == self.same_as(part) || self.has_part(inside, part, left)
+        })
     }
 
     pub(crate) fn get(&self, id: TypeId) -> &Type {
@@ -318,7 +389,7 @@ impl DebugInfo {
         }
     }
 
-    /// The first of the types with this one's name and size: units repeat types.
+    /// The first of the types with this one's name, size and members: units repeat types.
     pub(crate) fn same_as(&self, id: TypeId) -> TypeId {
         self.same_as[id.index()]
     }

@@ -1,8 +1,10 @@
 //! The types of all blocks: first what stacks say, then what the pointers of typed values say of their targets.
 //!
 //! A pointer counts only if it leads to the start of a block (to the control bytes of a table) and if the block's size
-//! fits. Where an owner's pointer and the stack disagree, the owner is right: an in-place `collect` keeps a block and
-//! changes its elements, and the linker merges functions for different types.
+//! fits. Where pointers contradict a stack, or each other, all of them are weighed ([`evidence`](crate::evidence)): a pointer
+//! may be a stale word that leads to a freed block, whose place another block has now.
+
+mod weigh;
 
 use std::collections::VecDeque;
 
@@ -11,13 +13,15 @@ use hashbrown::HashMap;
 
 use crate::agreement::Agreement;
 use crate::blocks::{self, Block, Index, StackTypes, fits};
-use crate::debug_info::{DebugInfo, TypeId};
+use crate::debug_info::{DebugInfo, Kind, TypeId};
 use crate::error::TypedError;
+use crate::evidence::{Claim, Evidence, TextEvidence};
 use crate::memory::{Memory, Reader};
 use crate::merged::MergedFunctions;
 use crate::path::PathId;
-use crate::plan::Wanted;
+use crate::plan::{Holding, Wanted};
 use crate::threads::ThreadWords;
+use crate::views::{is_changed, is_list_of, is_text_of, is_view, more, same};
 use crate::walk::{Contents, Found, Target, Walk};
 
 /// The largest static that is read, in bytes.
@@ -50,6 +54,8 @@ pub struct TypedHeap<'i> {
     pub(crate) index: Index,
     pub(crate) contents: Vec<Option<Contents>>,
     origins: Vec<Origin>,
+    /// Whether blocks of bytes are text for their owners.
+    pub(crate) text: Vec<TextEvidence>,
     pub(crate) edges: Vec<Edge>,
     /// Where each block's edges start, and the end.
     pub(crate) firsts: Vec<usize>,
@@ -71,6 +77,7 @@ struct Inference<'i, 'm, 'd> {
     merged: MergedFunctions<'d>,
     threads: Vec<u64>,
     queue: VecDeque<u32>,
+    evidence: Evidence,
     /// The element types that `InternalNode`s have in place of `LeafNode`s.
     inner_nodes: HashMap<TypeId, Option<TypeId>>,
 }
@@ -102,9 +109,11 @@ impl<'i> TypedHeap<'i> {
         let contents: Vec<_> = blocks.iter().map(|block| stacks.of(block, info)).collect();
         let origin = |contents: &Option<Contents>| contents.map_or(Origin::Nobody, |_| Origin::Stack);
         let origins = contents.iter().map(origin).collect();
+        let blocks_count = blocks.len();
         let heap = Self {
             index: Index::new(&blocks),
             blocks,
+            text: vec![TextEvidence::Unknown; blocks_count],
             contents,
             origins,
             edges: Vec::new(),
@@ -121,12 +130,16 @@ impl<'i> TypedHeap<'i> {
         let (reader, all_threads) = (Reader::new(memory), memory.threads());
         let threads = all_threads.iter().filter_map(|thread| thread.thread_pointer).collect();
         let merged = MergedFunctions::new(dump);
-        let mut work = Inference { heap, reader, merged, threads, queue, inner_nodes: HashMap::new() };
+        let evidence = Evidence::new(heap.blocks.len());
+        let inner_nodes = HashMap::new();
+        let mut work = Inference { heap, reader, merged, threads, queue, evidence, inner_nodes };
         work.statics(Pass::Sure);
         work.spread();
+        work.settle();
         // A static that is initialized late may not be. What it says fits the blocks that are known by now.
         work.statics(Pass::Fitting);
         work.spread();
+        work.settle();
         work.finish();
         work.statics(Pass::Edges);
         let Inference { mut heap, mut reader, .. } = work;
@@ -197,7 +210,17 @@ impl Inference<'_, '_, '_> {
         }
         let Block { address, requested, .. } = self.heap.blocks[block];
         self.heap.walk.block(self.reader.read(address, requested), contents);
+        // `vec![..]` makes a boxed array, of which a vector may have fewer elements: only an owner says how many are there.
+        if self.is_array_by_stack(block) && !self.evidence.is_confirmed(block) {
+            self.heap.walk.found.iter_mut().for_each(|found| found.sure = false);
+        }
         true
+    }
+
+    fn is_array_by_stack(&self, block: usize) -> bool {
+        let Some(Contents::One(of)) = self.heap.contents[block] else { return false };
+        self.heap.origins[block] == Origin::Stack
+            && matches!(self.heap.walk.info().get(of).kind, Kind::Array(_, Some(_)))
     }
 
     fn statics(&mut self, pass: Pass) {
@@ -213,7 +236,7 @@ impl Inference<'_, '_, '_> {
                 let found = core::mem::take(&mut self.heap.walk.found);
                 for pointer in &found {
                     match pass {
-                        Pass::Sure => self.learn(pointer),
+                        Pass::Sure => self.learn(None, pointer),
                         Pass::Fitting => self.learn_length(pointer),
                         Pass::Edges => {
                             let edge = self.edge(pointer);
@@ -232,7 +255,7 @@ impl Inference<'_, '_, '_> {
             if self.pointers(block as usize) {
                 let found = core::mem::take(&mut self.heap.walk.found);
                 for pointer in &found {
-                    self.learn(pointer);
+                    self.learn(Some(block), pointer);
                 }
                 self.heap.walk.found = found;
             }
@@ -276,42 +299,81 @@ impl Inference<'_, '_, '_> {
         let info = self.heap.walk.info();
         *self.inner_nodes.entry(leaf).or_insert_with(|| {
             let rest = info.name(leaf).strip_prefix("alloc::collections::btree::node::LeafNode")?;
-            info.with_name(&format!("alloc::collections::btree::node::InternalNode{rest}"))
+            let name = format!("alloc::collections::btree::node::InternalNode{rest}");
+            info.with_name_and_part(&name, leaf)
         })
     }
 
-    /// Takes over what a pointer says of its target, if that is more than is known.
-    fn learn(&mut self, pointer: &Found) {
-        let Some((index, Some(said))) = self.says(pointer) else { return };
+    /// Takes over what a pointer says of its target, if that is more than is known. What contradicts it is kept until all
+    /// is known. `holder` is the block that has the pointer, if none is a static.
+    fn learn(&mut self, holder: Option<u32>, pointer: &Found) {
+        let Some((index, said)) = self.says(pointer) else { return };
+        let is_evidence = pointer.sure && pointer.certain();
+        let Some(said) = said else {
+            if is_evidence {
+                self.note_header(index, pointer);
+            }
+            return;
+        };
         let info = self.heap.walk.info();
+        let holding = pointer.holding();
         let next = match self.heap.contents[index] {
-            None => said,
-            Some(known) if same(info, known, said) => match more(known, said).filter(|_| pointer.sure) {
-                Some(next) => next,
-                None => return,
-            },
-            Some(known) if pointer.sure && is_text_of(info, known, said) => said,
-            Some(known) => {
-                let by_stack = self.heap.origins[index] == Origin::Stack;
-                if !pointer.sure || !pointer.certain() || !by_stack || is_view(info, known, said) {
-                    return;
+            None => {
+                if is_evidence {
+                    self.evidence.confirm(index);
                 }
+                self.heap.origins[index] = Origin::Owner;
                 said
             }
+            Some(known) if same(info, known, said) => {
+                let was_confirmed = !is_evidence || self.evidence.confirm(index);
+                self.heap.text[index].add(holding, pointer.sure);
+                match more(known, said).filter(|_| pointer.sure) {
+                    Some(next) => next,
+                    None if !was_confirmed && self.is_array_by_stack(index) => known,
+                    None => return,
+                }
+            }
+            // The memory is the same, and text says more of it.
+            Some(known) if is_text_of(info, known, said) => {
+                self.heap.origins[index] = Origin::Owner;
+                said
+            }
+            Some(known) if is_evidence && holding != Holding::Borrows && is_list_of(info, known, said) => {
+                said
+            }
+            Some(known) => {
+                if is_evidence && (!is_view(info, known, said) || is_changed(info, known, said, holding)) {
+                    let claim = Claim { holder, contents: said, owns: holding != Holding::Borrows };
+                    self.evidence.claim(index, claim);
+                }
+                return;
+            }
         };
-        let kept = self.heap.contents[index].is_some_and(|known| same(info, known, next));
-        if !kept {
-            self.heap.origins[index] = Origin::Owner;
-        }
+        self.heap.text[index].add(holding, pointer.sure);
         self.heap.contents[index] = Some(next);
         self.queue.push_back(index as u32);
+    }
+
+    /// Notes that a pointer leads to the start of a block that is larger than the pointer's type.
+    fn note_header(&mut self, index: usize, pointer: &Found) {
+        let block = self.heap.blocks[index];
+        if let Target::Start { contents: Contents::One(of), .. } = pointer.target
+            && pointer.value == block.address
+        {
+            let info = self.heap.walk.info();
+            self.evidence.note_size(info.same_as(of), block.requested > info.size(of));
+        }
     }
 
     /// Takes over the length that a pointer says, if all else that it says is known.
     fn learn_length(&mut self, pointer: &Found) {
         let Some((index, Some(said))) = self.says(pointer) else { return };
         let Some(known) = self.heap.contents[index] else { return };
-        if let Some(next) = more(known, said).filter(|_| same(self.heap.walk.info(), known, said)) {
+        let info = self.heap.walk.info();
+        let is_list = pointer.holding() != Holding::Borrows && is_list_of(info, known, said);
+        let longer = more(known, said).filter(|_| same(info, known, said));
+        if let Some(next) = longer.or(is_list.then_some(said)) {
             self.heap.contents[index] = Some(next);
             self.queue.push_back(index as u32);
         }
@@ -406,7 +468,10 @@ impl Inference<'_, '_, '_> {
             && !same(info, known, said)
             && !is_view(info, known, said)
         {
-            agreement.owners_disagree += 1;
+            match self.heap.origins[index] {
+                Origin::Stack => agreement.outweighed += 1,
+                Origin::Owner | Origin::Nobody => agreement.owners_disagree += 1,
+            }
         }
         match self.heap.stacks.of(&block, info) {
             None => agreement.owner_only += 1,
@@ -414,63 +479,12 @@ impl Inference<'_, '_, '_> {
             Some(by_stack) if is_view(info, by_stack, said) => agreement.views += 1,
             Some(by_stack) => {
                 let [named, owned] = [by_stack, said].map(Contents::element);
+                let has_name = || info.name(named) == info.name(owned);
                 let merged = by_stack.is_like(said)
-                    && block.stack.is_some_and(|stack| self.merged.explain(stack, named, owned, info));
+                    && (has_name()
+                        || block.stack.is_some_and(|stack| self.merged.explain(stack, named, owned, info)));
                 agreement.contradict(by_stack.text(info), said.text(info), merged);
             }
         }
     }
-}
-
-/// Whether two contents have the same types. One value and a slice of one are the same.
-pub(crate) fn same(info: &DebugInfo, one: Contents, other: Contents) -> bool {
-    let form = |contents| match contents {
-        Contents::Table { .. } => 1,
-        Contents::Headed { .. } => 2,
-        _ => 0,
-    };
-    form(one) == form(other) && info.same_as(one.element()) == info.same_as(other.element())
-}
-
-/// The contents with the lengths of both, if the second has a length and the first has none.
-fn more(known: Contents, said: Contents) -> Option<Contents> {
-    match (known, said) {
-        (Contents::Slice { len: None, .. }, Contents::Slice { len: Some(_), .. })
-        | (Contents::Tail { len: None, .. }, Contents::Tail { len: Some(_), .. }) => Some(said),
-        _ => None,
-    }
-}
-
-/// Whether a pointer may look at the same memory in another way: at its bytes, at its first member, at an array in place
-/// of a slice, at a slice in place of an array, or at text in place of bytes.
-fn is_view(info: &DebugInfo, known: Contents, said: Contents) -> bool {
-    if let Contents::Headed { header, .. } = known
-        && info.same_as(header) == info.same_as(said.element())
-    {
-        return true;
-    }
-    let (known, said) = (known.element(), said.element());
-    let is_byte = |of: TypeId| info.size(of) <= 1;
-    let as_text = |of: TypeId| info.name(of).replace("[u8]", "str");
-    is_byte(said)
-        || info.starts_with(known, said)
-        || info.starts_with(said, known)
-        || as_text(known) == as_text(said)
-        || is_unsized(info.name(known), info.name(said))
-}
-
-/// Whether the bytes of a value are text for a pointer: an `ArcInner<[u8]>` is an `ArcInner<str>`.
-fn is_text_of(info: &DebugInfo, known: Contents, said: Contents) -> bool {
-    let [known_name, said_name] = [known, said].map(|contents| info.name(contents.element()));
-    known.is_like(said) && known_name != said_name && known_name.replace("[u8]", "str") == said_name
-}
-
-/// Whether a value of the first type may be one of the second, behind a pointer with a length: `Mutex<[u8; 4]>` is a
-/// `Mutex<[u8]>`.
-fn is_unsized(known: &str, said: &str) -> bool {
-    known.match_indices("; ").any(|(at, separator)| {
-        let rest = &known[at + separator.len()..];
-        let rest = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
-        rest.starts_with(']') && said.strip_prefix(&known[..at]).is_some_and(|said| said == rest)
-    })
 }

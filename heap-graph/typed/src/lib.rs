@@ -4,7 +4,8 @@
 //! Two sources say what a block holds. Its allocation stack names the type for which a library function was
 //! compiled ([`dmd_analyze::TypeNames`]). Debug information (`debug = 2`) says where a value of a known type has its
 //! pointers, and each pointer says what its target holds. [`Agreement`] counts how often both say the same, which is
-//! the proof that they are right.
+//! the proof that they are right. Where they contradict each other, the evidence is weighed: a pointer may be a stale word that
+//! leads to memory that another block has now.
 //!
 //! ```no_run
 //! use std::fs;
@@ -34,7 +35,8 @@
 //! path, walk   a plan and bytes to pointers with paths of fields
 //! blocks       the blocks of a dump, and what their stacks say
 //! type_name    types as programmers write them
-//! agreement, infer   stacks and owners to the types of all blocks
+//! agreement, evidence, infer   stacks and owners to the types of all blocks
+//! views        contents that are the same, or the same memory seen in another way
 //! merged       stacks that have the names of merged functions
 //! unwind, threads    frames of threads, and what their stacks hold
 //! graph, census      the heap as a graph, and as rows by type
@@ -48,6 +50,9 @@
 //! - Rust programs for 64-bit little-endian processors.
 //! - Types of the standard library that no generic code of the program uses have no layout, as std comes without them. The words of
 //!   such a block count as pointers if they lead to the start of a block.
+//! - Types of one name and one size are the same type if their members are, however deep. Two versions of a crate are apart only
+//!   where they differ.
+//! - A [`Library`] has types and statics of its own. Its thread-locals are not found.
 //! - Roots are statics and, if the memory says where the threads were, the program's thread-locals and the words of stacks. In a
 //!   copy of a process the registers of other threads are missing, and the frames of a thread that ran. What nothing known
 //!   holds is held from outside.
@@ -62,6 +67,7 @@ mod census;
 mod debug_info;
 mod duplicates;
 mod error;
+mod evidence;
 mod graph;
 mod infer;
 mod memory;
@@ -73,6 +79,7 @@ mod threads;
 mod type_name;
 mod unwind;
 mod variants;
+mod views;
 mod walk;
 mod waste;
 mod why;
@@ -80,7 +87,7 @@ mod why;
 pub use agreement::Agreement;
 pub use blocks::Block;
 pub use census::{TypeCensus, TypeRow};
-pub use debug_info::{DebugInfo, TypeId};
+pub use debug_info::{DebugInfo, Library, TypeId};
 pub use duplicates::{DuplicateRow, Duplicates};
 pub use error::{Bound, TypedError};
 pub use graph::ROOTS;

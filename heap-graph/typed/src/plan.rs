@@ -38,7 +38,16 @@ pub(crate) enum Leads {
     /// Memory whose type is unknown: `*const ()`, `*const u8`.
     Opaque,
     /// The buffer of a vector or deque, or a slice.
-    Slice { element: TypeId, first: Option<Scalar>, len: Option<Scalar>, capacity: Option<Scalar> },
+    Slice {
+        element: TypeId,
+        first: Option<Scalar>,
+        len: Option<Scalar>,
+        capacity: Option<Scalar>,
+        holding: Holding,
+    },
+    /// The buffer of a vector whose elements are taken out one by one: the addresses of the first that is left and of the
+    /// end.
+    Rest { element: TypeId, first: Scalar, end: Scalar, capacity: Scalar },
     /// A value with a tail, of this length if the pointer has it: `ArcInner<[T]>`.
     Tail { of: TypeId, len: Option<Scalar> },
     /// A value behind a vtable, perhaps within a type such as `ArcInner`.
@@ -47,6 +56,17 @@ pub(crate) enum Leads {
     Table { entry: TypeId, mask: Scalar },
     /// A header with the number of the elements, and the elements.
     Headed { header: TypeId, element: TypeId },
+}
+
+/// What a pointer to elements is to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holding {
+    /// It borrows them, or nobody knows.
+    Borrows,
+    /// It frees their block: that of a vector, of a boxed slice.
+    Owns,
+    /// It frees their block, and they are text: that of a `String`, of a `Box<str>`.
+    OwnsText,
 }
 
 /// A step of a plan. Offsets are relative to the value.
@@ -75,7 +95,7 @@ pub(crate) enum Step {
         /// The enum or the coroutine, if these are wanted.
         of: Option<TypeId>,
         discriminant: Option<Scalar>,
-        cases: Vec<(Option<u64>, Vec<Step>)>,
+        cases: Vec<(Option<u128>, Vec<Step>)>,
     },
     /// The first steps if a number is at most this, and otherwise the second ones.
     AtMost {

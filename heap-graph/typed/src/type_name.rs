@@ -1,5 +1,7 @@
 //! Types of blocks as a programmer writes them.
 
+use dmd_analyze::Verdict;
+
 use crate::debug_info::TypeId;
 use crate::infer::TypedHeap;
 use crate::walk::Contents;
@@ -10,6 +12,7 @@ pub(crate) struct Basis {
     contents: Option<(Form, TypeId)>,
     /// The number of the stack's verdict.
     verdict: Option<usize>,
+    is_text: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,7 +21,13 @@ enum Form {
     Slice,
     Table,
     Headed,
+    Task,
     Chunk,
+}
+
+/// A type of another language that has no name.
+fn unnamed() -> String {
+    "a type without a name".to_owned()
 }
 
 impl TypedHeap<'_> {
@@ -31,8 +40,12 @@ impl TypedHeap<'_> {
                 let text = contents.text(info);
                 // The bytes of a string are those of a vector.
                 let named = verdict.and_then(|verdict| verdict.type_name());
-                match named {
-                    Some(named) if text == "[u8]" && named.starts_with("str") => "str".to_owned(),
+                let is_text = || {
+                    self.text[block].is_text() || named.as_ref().is_some_and(|named| named.starts_with("str"))
+                };
+                match &*text {
+                    "[u8]" if is_text() => "str".to_owned(),
+                    "" | "[]" => named.or_else(|| verdict.map(Verdict::to_string)).unwrap_or_else(unnamed),
                     _ => text,
                 }
             }
@@ -48,9 +61,11 @@ impl TypedHeap<'_> {
             Contents::Slice { .. } => Form::Slice,
             Contents::Table { .. } => Form::Table,
             Contents::Headed { .. } => Form::Headed,
+            Contents::Task { .. } => Form::Task,
             Contents::Chunk { .. } => Form::Chunk,
         };
         let contents = self.contents[block].map(|contents| (form(contents), contents.element()));
-        Basis { contents, verdict: self.stacks.number(self.blocks[block].stack) }
+        let verdict = self.stacks.number(self.blocks[block].stack);
+        Basis { contents, verdict, is_text: self.text[block].is_text() }
     }
 }

@@ -5,13 +5,17 @@ use hashbrown::HashMap;
 
 use crate::debug_info::{DebugInfo, Member, NameId, TypeId};
 use crate::path::{PathId, Paths, Segment};
-use crate::plan::{Count, Leads, Plans, Scalar, Step, Wanted};
+use crate::plan::{Count, Holding, Leads, Plans, Scalar, Step, Wanted};
 
 /// The smallest address that can be a block's.
 const LOWEST: u64 = 4096;
 
 /// The maximum depth of values in values.
 const DEEPEST: u32 = 128;
+
+/// The bits of the state of a task whose future is finished, or not wanted any more.
+const COMPLETED: u64 = 1 << 2;
+const CLOSED: u64 = 1 << 3;
 
 /// What a chunk is called.
 const CHUNK: &str = "chunk of a bump arena";
@@ -39,6 +43,10 @@ pub(crate) enum Contents {
         header: TypeId,
         element: TypeId,
     },
+    /// A task of async-task, by the type of the pointers to its parts: a header, how it is scheduled, and the future.
+    Task {
+        raw: TypeId,
+    },
     /// Values of an arena, and a footer at the end.
     Chunk {
         footer: TypeId,
@@ -53,6 +61,7 @@ impl Contents {
         | Self::Slice { element: of, .. }
         | Self::Table { entry: of }
         | Self::Headed { element: of, .. }
+        | Self::Task { raw: of }
         | Self::Chunk { footer: of }) = self;
         of
     }
@@ -66,7 +75,7 @@ impl Contents {
     pub(crate) fn text(self, info: &DebugInfo) -> String {
         let name = short_type_name(info.name(self.element()));
         match self {
-            Self::One(_) | Self::Tail { .. } => name,
+            Self::One(_) | Self::Tail { .. } | Self::Task { .. } => name,
             Self::Slice { .. } => format!("[{name}]"),
             Self::Table { .. } => format!("table {name}"),
             Self::Headed { .. } => format!("ThinVec<[{name}]>"),
@@ -85,6 +94,7 @@ pub(crate) enum Target {
         bytes: Option<u64>,
         /// Whether it is no other type of that size.
         certain: bool,
+        holding: Holding,
     },
     /// The address is that of the control bytes of this many buckets.
     Table {
@@ -106,6 +116,14 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// What it is to its target, if that has elements.
+    pub(crate) fn holding(&self) -> Holding {
+        match self.target {
+            Target::Start { holding, .. } => holding,
+            _ => Holding::Borrows,
+        }
+    }
+
     /// Whether what it says of its target can only be so.
     pub(crate) fn certain(&self) -> bool {
         !matches!(self.target, Target::Start { certain: false, .. })
@@ -157,7 +175,7 @@ impl Value<'_> {
 
     fn read(&self, at: u64, size: u64) -> Option<u64> {
         let at = usize::try_from(at).ok()?;
-        // Of a number of 16 bytes, the lower half.
+        // Of a longer number, the lower half.
         let size = size.min(8) as usize;
         let from = self.bytes.get(at..at.checked_add(size)?)?;
         let mut word = [0; 8];
@@ -167,6 +185,14 @@ impl Value<'_> {
 
     fn scalar(&self, at: u64, scalar: Scalar) -> Option<u64> {
         self.read(at.checked_add(scalar.at)?, scalar.size).filter(|_| scalar.size > 0)
+    }
+
+    /// A number of at most 16 bytes.
+    fn wide(&self, at: u64, scalar: Scalar) -> Option<u128> {
+        let low = self.scalar(at, scalar)?;
+        let size = scalar.size.min(16).saturating_sub(8);
+        let high = if size > 0 { self.read(at.checked_add(scalar.at)?.checked_add(8)?, size)? } else { 0 };
+        Some(u128::from(high) << 64 | u128::from(low))
     }
 }
 
@@ -191,6 +217,14 @@ impl<'i> Walk<'i> {
 
     /// Whether contents have anything of what is wanted: nobody reads others.
     pub(crate) fn has_any(&mut self, contents: Contents) -> bool {
+        if let Contents::Task { raw } = contents {
+            let parts = self.info().task_parts(raw);
+            return parts.is_some_and(|parts| {
+                [parts.header, parts.schedule.1, parts.future.1]
+                    .iter()
+                    .any(|of| !self.plans.of(*of).is_empty())
+            });
+        }
         !self.plans.of(contents.element()).is_empty()
     }
 
@@ -244,6 +278,18 @@ impl<'i> Walk<'i> {
                     self.value(Value { tail: Some(0), ..value }, element, at, path, true, 0);
                 }
             }
+            Contents::Task { raw } => {
+                let Some(parts) = self.info().task_parts(raw) else { return };
+                let value = Value { bytes, tail: Some(0) };
+                self.value(value, parts.header, 0, Paths::EMPTY, true, 0);
+                let (at, of) = parts.schedule;
+                self.value(value, of, at, Paths::EMPTY, true, 0);
+                let state = value.scalar(0, Scalar { at: parts.state, size: 8 });
+                if state.is_some_and(|state| state & (COMPLETED | CLOSED) == 0) {
+                    let (at, of) = parts.future;
+                    self.value(value, of, at, Paths::EMPTY, true, 0);
+                }
+            }
             Contents::Chunk { footer } => {
                 let at = (bytes.len() as u64).saturating_sub(self.info().size(footer));
                 self.whole = Some((footer, at));
@@ -284,7 +330,7 @@ impl<'i> Walk<'i> {
                     let Some(address) = value.read(word, 8).filter(|address| *address >= LOWEST) else {
                         continue;
                     };
-                    if let Some(target) = self.target(value, at, *leads) {
+                    if let Some(target) = self.target(value, at, address, *leads) {
                         let path = if path == Paths::EMPTY { self.member(word) } else { path };
                         self.found.push(Found { value: address, path, target, sure, weak: false });
                     }
@@ -313,15 +359,12 @@ impl<'i> Walk<'i> {
                     }
                 }
                 Step::Switch { of, discriminant, cases } => {
-                    let number = discriminant.map(|scalar| (value.scalar(at, scalar), scalar.size));
-                    let chosen = match number {
+                    let chosen = match discriminant.map(|scalar| value.wide(at, scalar)) {
                         None => (!cases.is_empty()).then_some(0),
-                        Some((None, _)) => None,
-                        Some((Some(number), size)) => {
-                            let mask = if size >= 8 { u64::MAX } else { (1 << (8 * size)) - 1 };
-                            let equal = |case: &Option<u64>| case.is_some_and(|case| case & mask == number);
+                        Some(None) => None,
+                        Some(number) => {
                             let other = || cases.iter().position(|(case, _)| case.is_none());
-                            cases.iter().position(|(case, _)| equal(case)).or_else(other)
+                            cases.iter().position(|(case, _)| *case == number).or_else(other)
                         }
                     };
                     let Some(variant) = chosen else { continue };
@@ -370,13 +413,14 @@ impl<'i> Walk<'i> {
     }
 
     /// What a pointer leads to; `None` if it leads nowhere, as that of an empty vector.
-    fn target(&self, value: Value<'_>, at: u64, leads: Leads) -> Option<Target> {
-        let start = |contents, bytes| Some(Target::Start { contents, bytes, certain: true });
+    fn target(&self, value: Value<'_>, at: u64, address: u64, leads: Leads) -> Option<Target> {
+        let holding = Holding::Borrows;
+        let start = |contents, bytes| Some(Target::Start { contents, bytes, certain: true, holding });
         let info = self.info();
         match leads {
             Leads::Opaque => Some(Target::Opaque),
             Leads::One(of) => start(Contents::One(of), Some(info.size(of))),
-            Leads::Slice { element, first, len, capacity } => {
+            Leads::Slice { element, first, len, capacity, holding } => {
                 let read = |scalar: Option<Scalar>| scalar.and_then(|scalar| value.scalar(at, scalar));
                 let capacity = read(capacity);
                 let size = info.size(element);
@@ -386,7 +430,18 @@ impl<'i> Walk<'i> {
                 let contents = Contents::Slice { element, first: read(first).unwrap_or(0), len: read(len) };
                 let is_borrow = capacity.is_none();
                 let count = capacity.or_else(|| read(len).filter(|_| is_borrow));
-                start(contents, count.map(|count| count.saturating_mul(size)))
+                let bytes = count.map(|count| count.saturating_mul(size));
+                Some(Target::Start { contents, bytes, certain: true, holding })
+            }
+            Leads::Rest { element, first, end, capacity } => {
+                let read = |scalar| value.scalar(at, scalar);
+                let (size, capacity) = (info.size(element), read(capacity).filter(|capacity| *capacity > 0)?);
+                let (first, end) = (read(first)?, read(end)?);
+                let before = first.checked_sub(address)?.checked_div(size)?;
+                let len = end.checked_sub(first)?.checked_div(size)?;
+                let contents = Contents::Slice { element, first: before, len: Some(len) };
+                let bytes = Some(capacity.saturating_mul(size));
+                Some(Target::Start { contents, bytes, certain: true, holding: Holding::Owns })
             }
             Leads::Tail { of, len } => {
                 let len = len.and_then(|len| value.scalar(at, len));
@@ -404,7 +459,7 @@ impl<'i> Walk<'i> {
                 match of {
                     Some(of) => {
                         let bytes = Some(info.size(of));
-                        Some(Target::Start { contents: Contents::One(of), bytes, certain })
+                        Some(Target::Start { contents: Contents::One(of), bytes, certain, holding })
                     }
                     None => Some(Target::Opaque),
                 }
@@ -423,7 +478,8 @@ impl<'i> Walk<'i> {
         let info = self.info();
         let name = info.name(within);
         let (start, end) = erased(name)?;
-        info.with_name(&format!("{}{}{}", &name[..start], info.name(of), &name[end..]))
+        let name = format!("{}{}{}", &name[..start], info.name(of), &name[end..]);
+        info.with_name_and_part(&name, of)
     }
 }
 

@@ -195,7 +195,7 @@ impl TypedHeap<'_> {
                 let places = block.requested.saturating_sub(info.size(header)).checked_div(each)?;
                 Some(Some(Fill::of(Unused::Capacity, each, places, len)))
             }
-            Contents::Tail { .. } | Contents::Chunk { .. } => None,
+            Contents::Tail { .. } | Contents::Task { .. } | Contents::Chunk { .. } => None,
         }
     }
 }

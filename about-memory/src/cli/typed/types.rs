@@ -127,6 +127,12 @@ impl Types {
             agreement.agree
         );
         text += &pairs(agreement.disagreements());
+        if agreement.outweighed > 0 {
+            text += &format!(
+                "{} of these are outweighed, and their blocks keep the types of the stacks: stale words lead to memory that another block has now.\n",
+                agreement.outweighed
+            );
+        }
         if agreement.same_layout > 0 {
             text += &format!(
                 "{} more contradict their stacks because the compiler merged functions; the calling functions prove the pointers' types.\n",
@@ -159,6 +165,7 @@ impl Types {
             "views": agreement.views,
             "ownerOnly": agreement.owner_only,
             "ownersDisagree": agreement.owners_disagree,
+            "outweighed": agreement.outweighed,
             "withoutLayout": agreement.without_layout,
             "types": rows,
         });

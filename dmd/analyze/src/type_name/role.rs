@@ -139,6 +139,10 @@ fn apply(rule: &Rule, name: &FunctionName<'_>, before: &[&str], function: &str) 
             let second = given.get(1).copied().filter(|argument| is_concrete(argument))?;
             (vec![first()?, second], format!("({}, {second})", first()?))
         }
+        Gives::FourWithin(outer) => {
+            let four = given.get(..4).filter(|four| four.iter().all(|argument| is_concrete(argument)))?;
+            (four.to_vec(), format!("{outer}<{}>", four.join(", ")))
+        }
         Gives::FirstAndUnit => (vec![first()?], format!("({}, ())", first()?)),
         Gives::Within(outer) => (vec![first()?], format!("{outer}<{}>", first()?)),
         Gives::SliceWithin(outer) => (vec![first()?], format!("{outer}<{}>", slice(first()?))),

@@ -53,6 +53,8 @@ pub(super) enum Gives {
     Within(&'static str),
     /// A slice of the first within this type.
     SliceWithin(&'static str),
+    /// The first four within this type.
+    FourWithin(&'static str),
     /// This type.
     Always(&'static str),
 }
@@ -192,6 +194,14 @@ pub(super) const RULES: &[Rule] = &[
         AtLeast(1),
         Shape::One,
         Gives::Within("crossbeam_channel::flavors::list::Block"),
+    ),
+    rule(
+        "async_task::raw",
+        "RawTask",
+        "allocate",
+        AtLeast(4),
+        Shape::One,
+        Gives::FourWithin("async_task::raw::RawTask"),
     ),
     rule(
         "crossbeam_deque::deque",

@@ -73,7 +73,7 @@ impl Verdict {
         let facts: Vec<Facts> = stack.iter().map(Facts::of).collect();
         let facts: Vec<&Facts> = facts.iter().collect();
         match Basis::of(&facts, |index| stack[index]) {
-            Basis::Typed(typed, certainty) => Self::typed(typed, certainty),
+            Basis::Typed(typed, certainty, _) => Self::typed(typed, certainty),
             Basis::In(index) => Self::within(index.map(|index| &stack[index])),
         }
     }
@@ -90,7 +90,8 @@ impl Verdict {
 /// What of a stack the verdict follows from.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Basis<'f> {
-    Typed(&'f Typed, Certainty),
+    /// A type, and the index of the frame that names it.
+    Typed(&'f Typed, Certainty, usize),
     /// No frame has the type; the index of the frame that allocated.
     In(Option<usize>),
 }
@@ -100,8 +101,8 @@ impl<'f> Basis<'f> {
     pub(super) fn of<'t>(facts: &[&'f Facts], frame: impl Fn(usize) -> Frame<'t>) -> Self {
         let entry = facts.iter().rposition(|facts| matches!(facts.role, Role::Entry));
         let start = entry.map_or(0, |entry| entry + 1);
-        if let Some((typed, certainty)) = typed(facts, start) {
-            return Self::Typed(typed, certainty);
+        if let Some((typed, certainty, index)) = typed(facts, start) {
+            return Self::Typed(typed, certainty, index);
         }
         let mut known = (start..facts.len()).filter(|index| frame(*index).function.is_some());
         let first = known.next();
@@ -112,8 +113,8 @@ impl<'f> Basis<'f> {
 
 /// The type of a block, from the frames that follow each other without others between them: all of them are about
 /// this block. A function without inlined calls may have the name of another instance; its caller knows better.
-fn typed<'f>(facts: &[&'f Facts], start: usize) -> Option<(&'f Typed, Certainty)> {
-    let mut best: Option<(&'f Typed, Certainty)> = None;
+fn typed<'f>(facts: &[&'f Facts], start: usize) -> Option<(&'f Typed, Certainty, usize)> {
+    let mut best: Option<(&'f Typed, Certainty, usize)> = None;
     for (index, facts_of) in facts.iter().enumerate().skip(start) {
         let typed = match &facts_of.role {
             Role::Passes | Role::Entry => continue,
@@ -122,13 +123,15 @@ fn typed<'f>(facts: &[&'f Facts], start: usize) -> Option<(&'f Typed, Certainty)
         };
         let here = certainty(facts, index, typed);
         best = match best {
-            None => Some((typed, here)),
-            Some((known, Certainty::Certain)) if known == typed || narrows(known, typed) => {
-                Some((typed, Certainty::Certain))
+            None => Some((typed, here, index)),
+            Some((known, Certainty::Certain, at)) if known == typed || narrows(known, typed) => {
+                Some((typed, Certainty::Certain, if known == typed { at } else { index }))
             }
             // The outer function names the same type, or the inner one has the name of another instance.
-            Some((known, Certainty::SameLayout)) if known.shape == typed.shape || narrows(known, typed) => {
-                Some((typed, here))
+            Some((known, Certainty::SameLayout, at))
+                if known.shape == typed.shape || narrows(known, typed) =>
+            {
+                Some((typed, here, if known == typed { at } else { index }))
             }
             Some(_) => break,
         };

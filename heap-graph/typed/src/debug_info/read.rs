@@ -4,6 +4,7 @@
 //! million units may name another place in one table of abbreviations. So each attribute and each byte of a table
 //! counts, and reading stops at a multiple of the size of the sections.
 
+use core::ops::Range;
 use std::sync::Arc;
 
 use gimli::{Abbreviations, DebugAbbrev, Dwarf, EndianSlice, LittleEndian, Reader as _, Section as _};
@@ -41,13 +42,19 @@ pub(super) struct Reading<'s> {
     pub(super) offsets: Vec<u64>,
     pub(super) statics: Vec<Static>,
     pub(super) vtables: Vec<Static>,
+    /// Where each unit starts, ascending.
+    pub(super) units: Vec<u64>,
+    /// The code of units, with the start of the unit.
+    pub(super) code: Vec<(Range<u64>, u64)>,
+    /// Units of other languages are left out.
+    pub(super) only_rust: bool,
     abbreviations: HashMap<usize, Arc<Abbreviations>>,
     left: u64,
 }
 
 impl<'s> Reading<'s> {
     /// A reader of one of `parts` parts of a file, which has its share of the limits.
-    pub(super) fn of_part(dwarf: &'s Dwarf<Slice<'s>>, parts: usize) -> Self {
+    pub(super) fn of_part(dwarf: &'s Dwarf<Slice<'s>>, parts: usize, only_rust: bool) -> Self {
         let size = dwarf.debug_info.reader().len()
             + dwarf.debug_abbrev.reader().len()
             + dwarf.debug_str.reader().len()
@@ -59,6 +66,9 @@ impl<'s> Reading<'s> {
             offsets: Vec::new(),
             statics: Vec::new(),
             vtables: Vec::new(),
+            units: Vec::new(),
+            code: Vec::new(),
+            only_rust,
             abbreviations: HashMap::new(),
             left: (WORK + WORK_A_BYTE * size as u64) / parts as u64,
         }
@@ -68,11 +78,13 @@ impl<'s> Reading<'s> {
     pub(super) fn append(&mut self, other: Self) -> Option<()> {
         let names = self.names.append(&other.names)?;
         let renamed = |name: NameId| names[name.number()];
-        self.types.extend(other.types.into_iter().map(|of| of.renamed(renamed)));
+        self.types.extend(other.types.into_iter().map(|of| of.moved(renamed, 0)));
         self.offsets.extend(other.offsets);
         let of = |one: Static| Static { name: renamed(one.name), ..one };
         self.statics.extend(other.statics.into_iter().map(of));
         self.vtables.extend(other.vtables.into_iter().map(of));
+        self.units.extend(other.units);
+        self.code.extend(other.code);
         Some(())
     }
 

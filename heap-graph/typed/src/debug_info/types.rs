@@ -14,6 +14,13 @@ impl TypeId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TypeRef(pub(super) u64);
 
+impl TypeRef {
+    /// The reference for entries that are this far behind.
+    pub(super) fn moved(self, by: u64) -> Self {
+        if self.0 == 0 { self } else { Self(self.0.saturating_add(by)) }
+    }
+}
+
 /// A name, stored once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NameId(pub(super) u32);
@@ -45,10 +52,36 @@ pub(crate) struct Member {
 /// The name of a coroutine's discriminant.
 pub(super) const STATE: &str = "__state";
 
+/// The number that selects a variant, as the entry of the variant has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Discriminant {
+    pub(super) value: u128,
+    /// The bits that the entry has of it. Compilers write a negative number in as few bits as it needs, and only the type of
+    /// the discriminant says that the first one is a sign.
+    pub(super) bits: u32,
+}
+
+impl Discriminant {
+    /// A number of which all bits are known.
+    pub(super) fn whole(value: u128) -> Self {
+        Self { value, bits: u128::BITS }
+    }
+
+    /// The number in the bytes of a discriminant of this size.
+    pub(crate) fn number(self, bytes: u64, is_signed: bool) -> u128 {
+        let unknown = u128::BITS - self.bits.clamp(1, u128::BITS);
+        let value = self.value << unknown;
+        let value =
+            if is_signed { (value.cast_signed() >> unknown).cast_unsigned() } else { value >> unknown };
+        let cut = u128::BITS - (8 * bytes.clamp(1, 16)) as u32;
+        value << cut >> cut
+    }
+}
+
 /// A variant: the discriminant that selects it, or `None` for all others, and its members.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Variant {
-    pub(crate) discriminant: Option<u64>,
+    pub(crate) discriminant: Option<Discriminant>,
     pub(crate) members: Vec<Member>,
     /// For the state of a coroutine: the file and the line of the `await` at which it is.
     pub(crate) place: Option<(NameId, u32)>,
@@ -78,12 +111,19 @@ pub(crate) struct Type {
 }
 
 impl Type {
-    /// The type with other ids of its names.
-    pub(super) fn renamed(mut self, to: impl Fn(NameId) -> NameId) -> Self {
-        let member = |member: &mut Member| member.name = to(member.name);
+    /// The type with other ids of its names, and with its references to entries this far behind.
+    pub(super) fn moved(mut self, to: impl Fn(NameId) -> NameId, by: u64) -> Self {
+        let member = |member: &mut Member| {
+            member.name = to(member.name);
+            member.of = member.of.moved(by);
+        };
         self.name = to(self.name);
+        self.containing = self.containing.moved(by);
+        if let Kind::Pointer(of) | Kind::Array(of, _) = &mut self.kind {
+            *of = of.moved(by);
+        }
         self.members.iter_mut().for_each(member);
-        self.parameters.iter_mut().for_each(|(name, _)| *name = to(*name));
+        self.parameters.iter_mut().for_each(|(name, of)| (*name, *of) = (to(*name), of.moved(by)));
         if let Some(variants) = self.variants.as_deref_mut() {
             variants.discriminant.iter_mut().for_each(member);
             for variant in &mut variants.all {

@@ -9,9 +9,10 @@ use gimli::{
 };
 use hashbrown::HashMap;
 
+use super::code::Root;
 use super::names::LONGEST;
 use super::read::{Fault, Reading, Slice};
-use super::types::{Kind, Member, NameId, STATE, Static, Type, TypeRef, Variant, Variants};
+use super::types::{Discriminant, Kind, Member, NameId, STATE, Static, Type, TypeRef, Variant, Variants};
 use crate::error::Bound;
 
 /// The maximum depth of entries.
@@ -37,7 +38,7 @@ struct Entry<'s> {
     offset: u64,
     count: Option<u64>,
     upper: Option<u64>,
-    discriminant: Option<u64>,
+    discriminant: Option<Discriminant>,
     declaration: bool,
     location: Option<&'s [u8]>,
     file: Option<u64>,
@@ -49,13 +50,14 @@ pub(super) struct Unit<'r, 's> {
     pub(super) header: UnitHeader<Slice<'s>>,
     pub(super) base: u64,
     strings: DebugStrOffsetsBase<usize>,
-    addresses: DebugAddrBase<usize>,
+    pub(super) addresses: DebugAddrBase<usize>,
     /// Where its table of files is, and the folder of the compiler.
     lines: Option<gimli::DebugLineOffset<usize>>,
     folder: Option<AttributeValue<Slice<'s>>>,
     /// The table of files, once it is needed; `None` inside if it is damaged.
     files: Option<Option<LineProgramHeader<Slice<'s>>>>,
     paths: HashMap<u64, Option<NameId>>,
+    root: Root,
 }
 
 impl<'r, 's> Unit<'r, 's> {
@@ -73,6 +75,8 @@ impl<'r, 's> Unit<'r, 's> {
             folder: None,
             files: None,
             paths: HashMap::new(),
+            // As for the other bases; the header of lists of ranges is longer.
+            root: Root::new(start + 4),
         }
     }
 
@@ -105,6 +109,14 @@ impl<'r, 's> Unit<'r, 's> {
                 continue;
             }
             let entry = self.entry(&mut entries, attributes, depth == 0)?;
+            if depth == 0 {
+                if self.reading.only_rust && self.root.is_foreign() {
+                    return Ok(());
+                }
+                let root = self.root;
+                self.reading.units.push(self.base);
+                self.add_code(&root)?;
+            }
             let within = inside.last().map(|(_, inside)| *inside);
             if let Some(next) = self.add(tag, at, &entry, within)? {
                 inside.push((depth, next));
@@ -135,8 +147,7 @@ impl<'r, 's> Unit<'r, 's> {
                 dw::DW_AT_count => entry.count = value.udata_value(),
                 dw::DW_AT_upper_bound => entry.upper = value.udata_value(),
                 dw::DW_AT_discr_value => {
-                    let signed = || value.sdata_value().map(i64::cast_unsigned);
-                    entry.discriminant = value.udata_value().or_else(signed).or_else(|| block(&value));
+                    entry.discriminant = discriminant(&value);
                 }
                 dw::DW_AT_declaration => entry.declaration = true,
                 dw::DW_AT_location => {
@@ -151,6 +162,7 @@ impl<'r, 's> Unit<'r, 's> {
                     }
                 }
                 dw::DW_AT_decl_line => entry.line = value.udata_value(),
+                name if is_root && self.root.read(name, &value) => {}
                 dw::DW_AT_comp_dir if is_root => self.folder = Some(value),
                 dw::DW_AT_stmt_list if is_root => {
                     if let AttributeValue::DebugLineRef(offset) = value {
@@ -437,12 +449,23 @@ impl<'r, 's> Unit<'r, 's> {
     }
 }
 
-/// The number in a block of at most 8 bytes (of 16 bytes, the lower half).
-fn block(value: &AttributeValue<Slice<'_>>) -> Option<u64> {
-    let AttributeValue::Block(bytes) = value else { return None };
-    let bytes = bytes.slice();
-    let mut word = [0; 8];
-    let kept = bytes.len().min(8);
-    word[..kept].copy_from_slice(&bytes[..kept]);
-    Some(u64::from_le_bytes(word))
+/// A discriminant, in any form that compilers choose.
+fn discriminant(value: &AttributeValue<Slice<'_>>) -> Option<Discriminant> {
+    let short = |value: u64, bits| Discriminant { value: value.into(), bits };
+    Some(match value {
+        AttributeValue::Data1(value) => short((*value).into(), 8),
+        AttributeValue::Data2(value) => short((*value).into(), 16),
+        AttributeValue::Data4(value) => short((*value).into(), 32),
+        AttributeValue::Data8(value) => short(*value, 64),
+        AttributeValue::Udata(value) => Discriminant::whole((*value).into()),
+        AttributeValue::Sdata(value) => Discriminant::whole(i128::from(*value).cast_unsigned()),
+        AttributeValue::Block(bytes) => {
+            let bytes = bytes.slice();
+            let kept = bytes.len().min(16);
+            let mut word = [0; 16];
+            word[..kept].copy_from_slice(&bytes[..kept]);
+            Discriminant { value: u128::from_le_bytes(word), bits: 8 * kept as u32 }
+        }
+        _ => return None,
+    })
 }

@@ -16,19 +16,23 @@ use crate::error::TypedError;
 /// The bytes of units that are worth a thread.
 const WORTH_A_THREAD: usize = 1 << 18;
 
-/// Reads all units on at most this many threads.
-pub(super) fn read_all<'s>(dwarf: &'s Dwarf<Slice<'s>>, threads: usize) -> Result<Reading<'s>, TypedError> {
+/// Reads all units on at most this many threads, or only those in Rust.
+pub(super) fn read_all<'s>(
+    dwarf: &'s Dwarf<Slice<'s>>,
+    threads: usize,
+    only_rust: bool,
+) -> Result<Reading<'s>, TypedError> {
     let bytes = dwarf.debug_info.reader().len();
     let parts = threads.min(bytes / WORTH_A_THREAD);
-    match (parts > 1).then(|| read_together(dwarf, parts)).flatten() {
+    match (parts > 1).then(|| read_together(dwarf, parts, only_rust)).flatten() {
         Some(read) => Ok(read),
-        None => read_alone(dwarf),
+        None => read_alone(dwarf, only_rust),
     }
 }
 
 /// Reads all units in their order.
-fn read_alone<'s>(dwarf: &'s Dwarf<Slice<'s>>) -> Result<Reading<'s>, TypedError> {
-    let mut reading = Reading::of_part(dwarf, 1);
+fn read_alone<'s>(dwarf: &'s Dwarf<Slice<'s>>, only_rust: bool) -> Result<Reading<'s>, TypedError> {
+    let mut reading = Reading::of_part(dwarf, 1, only_rust);
     let mut units = dwarf.units();
     let mut last = 0;
     loop {
@@ -44,9 +48,9 @@ fn read_alone<'s>(dwarf: &'s Dwarf<Slice<'s>>) -> Result<Reading<'s>, TypedError
 
 /// Reads the units in parts of about the same number of bytes, side by side. The limits of the parts are together those of
 /// one thread, so what is read within them is also read by one thread; otherwise `None`.
-fn read_together<'s>(dwarf: &'s Dwarf<Slice<'s>>, parts: usize) -> Option<Reading<'s>> {
+fn read_together<'s>(dwarf: &'s Dwarf<Slice<'s>>, parts: usize, only_rust: bool) -> Option<Reading<'s>> {
     let read_part = |part: &Range<usize>| {
-        let mut reading = Reading::of_part(dwarf, parts);
+        let mut reading = Reading::of_part(dwarf, parts, only_rust);
         read_units(&mut reading, part.clone()).ok().map(|()| reading)
     };
     let read = side_by_side(&divided(dwarf, parts)?, read_part);

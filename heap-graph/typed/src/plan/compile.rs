@@ -48,8 +48,14 @@ impl Plans<'_> {
                 }
                 let mut steps = self.members(id, &of.members, depth);
                 if let Some(variants) = &of.variants {
-                    let all: Vec<_> = variants.all.iter().map(|one| self.variant(one, depth)).collect();
                     let discriminant = variants.discriminant.map(|member| self.scalar(&member));
+                    let is_signed = variants.discriminant.is_some_and(|member| self.is_signed(&member));
+                    let bytes = discriminant.map_or(0, |scalar| scalar.size);
+                    let variant = |one: &Variant| {
+                        let number = one.discriminant.map(|number| number.number(bytes, is_signed));
+                        (number, self.variant(one, depth))
+                    };
+                    let all: Vec<_> = variants.all.iter().map(variant).collect();
                     let is_wanted = match self.wanted {
                         Wanted::Pointers => false,
                         Wanted::Variants => all.len() > 1,
@@ -90,13 +96,18 @@ impl Plans<'_> {
         matches!(self.info.name(id), "u8" | "i8") || self.info.name(id).ends_with("::c_void")
     }
 
-    fn variant(&mut self, one: &Variant, depth: u32) -> (Option<u64>, Vec<Step>) {
+    fn is_signed(&self, member: &Member) -> bool {
+        const SIGNED: &[&str] = &["i8", "i16", "i32", "i64", "i128", "isize"];
+        self.info.type_at(member.of).is_some_and(|of| SIGNED.contains(&self.info.name(of)))
+    }
+
+    fn variant(&mut self, one: &Variant, depth: u32) -> Vec<Step> {
         let mut steps = Vec::new();
         for member in &one.members {
             // The name of a variant says something in libraries, too: `Some`.
             self.part(member, Some(member.name), false, depth, &mut steps);
         }
-        (one.discriminant, steps)
+        steps
     }
 
     pub(super) fn members(&mut self, id: TypeId, members: &[Member], depth: u32) -> Vec<Step> {

@@ -3,7 +3,7 @@
 //! A container whose members have other names than here is an ordinary type.
 
 use super::compile::DEEPEST;
-use super::{Count, Leads, Plans, Scalar, Step};
+use super::{Count, Holding, Leads, Plans, Scalar, Step};
 use crate::debug_info::{Kind, Member, TypeId};
 use crate::path::Segment;
 
@@ -28,7 +28,14 @@ impl Plans<'_> {
             || is("alloc::collections::vec_deque::VecDeque")
             || is("alloc::raw_vec::RawVec")
         {
-            return self.vector(id);
+            return self.vector(id, 0, Holding::Owns);
+        }
+        if name == "alloc::string::String" {
+            let vector = self.info.member(id, "vec")?;
+            return self.vector(self.info.type_at(vector.of)?, vector.offset, Holding::OwnsText);
+        }
+        if is("alloc::vec::into_iter::IntoIter") {
+            return self.rest(id);
         }
         if is("hashbrown::raw::RawTable") || is("hashbrown::raw::inner::RawTable") {
             return self.table(id);
@@ -51,6 +58,12 @@ impl Plans<'_> {
         if is("alloc::sync::Weak") || is("alloc::rc::Weak") {
             return self.weak(id, depth);
         }
+        if is("std::sync::once_lock::OnceLock") || is("std::sync::lazy_lock::LazyLock") {
+            return self.once(id, depth);
+        }
+        if is("tokio::sync::once_cell::OnceCell") {
+            return self.flagged(id, depth);
+        }
         if CHANNELS.iter().any(|path| is(path)) {
             return self.channel_slot(id, depth);
         }
@@ -61,21 +74,71 @@ impl Plans<'_> {
     }
 
     /// `Vec { buf, len }`, `VecDeque { head, len, buf }`, `RawVec { inner }`.
-    fn vector(&self, id: TypeId) -> Option<Vec<Step>> {
+    fn vector(&self, id: TypeId, start: u64, holding: Holding) -> Option<Vec<Step>> {
         let info = self.info;
         let element = info.parameter(id, "T")?;
         let (at, buffer) = match info.member(id, "buf") {
-            Some(member) => (member.offset, info.type_at(member.of)?),
-            None => (0, id),
+            Some(member) => (start.saturating_add(member.offset), info.type_at(member.of)?),
+            None => (start, id),
         };
         let inner = info.member(buffer, "inner")?;
         let inner_type = info.type_at(inner.of)?;
         let at = at + inner.offset;
         let pointer = at + info.member(inner_type, "ptr")?.offset;
         let capacity = info.member(inner_type, "cap").map(|member| self.number(at, &member));
-        let number = |name| info.member(id, name).map(|member| self.number(0, &member));
-        let leads = Leads::Slice { element, first: number("head"), len: number("len"), capacity };
+        let number = |name| info.member(id, name).map(|member| self.number(start, &member));
+        let leads = Leads::Slice { element, first: number("head"), len: number("len"), capacity, holding };
         Some(self.pointer(pointer, leads))
+    }
+
+    /// `IntoIter { buf, cap, ptr, end }`: the elements before `ptr` are gone.
+    fn rest(&self, id: TypeId) -> Option<Vec<Step>> {
+        let info = self.info;
+        let element = info.parameter(id, "T")?;
+        let number = |name| info.member(id, name).map(|member| self.number(0, &member));
+        let leads =
+            Leads::Rest { element, first: number("ptr")?, end: number("end")?, capacity: number("cap")? };
+        Some(self.pointer(info.member(id, "buf")?.offset, leads))
+    }
+
+    /// `OnceLock { once, value: UnsafeCell<MaybeUninit<T>> }` and `LazyLock { once, data: UnsafeCell<Data { value, f }> }`: the
+    /// state of a finished `Once` is 0. Older libraries had another number, and the value counts as unsure there.
+    fn once(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
+        let info = self.info;
+        let number = self.number(0, &info.member(id, "once")?);
+        let (at, of) = match (info.member(id, "value"), info.member(id, "data")) {
+            (Some(value), _) => (value.offset, info.type_at(value.of)?),
+            (None, Some(data)) => {
+                let union = self.initialized(info.type_at(data.of)?);
+                let value = info.member(union, "value")?;
+                (data.offset.saturating_add(value.offset), info.type_at(value.of)?)
+            }
+            _ => return None,
+        };
+        let of = self.initialized(of);
+        let otherwise = self.members(id, &info.get(id).members, depth);
+        if self.within(of, depth + 1).is_empty() {
+            return (number.size <= 8).then_some(otherwise);
+        }
+        let then = vec![Step::Part { at, of, name: None, has_tail: false }];
+        (number.size <= 8).then(|| vec![Step::AtMost { number, most: 0, then, otherwise }])
+    }
+
+    /// `OnceCell { value_set, value: UnsafeCell<MaybeUninit<T>> }`.
+    fn flagged(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
+        let info = self.info;
+        let number = self.number(0, &info.member(id, "value_set")?);
+        let value = info.member(id, "value")?;
+        let of = self.initialized(info.type_at(value.of)?);
+        let mut steps = Vec::new();
+        if !self.within(of, depth + 1).is_empty() {
+            let part = Step::Part { at: value.offset, of, name: None, has_tail: false };
+            steps.push(Step::Full { number, mask: 1, stride: u64::MAX, steps: vec![part] });
+        }
+        let others: Vec<_> =
+            info.get(id).members.iter().copied().filter(|member| member.name != value.name).collect();
+        steps.extend(self.members(id, &others, depth));
+        Some(steps)
     }
 
     /// The number in a member of a value at an offset.
@@ -150,7 +213,9 @@ impl Plans<'_> {
         let len = self.number(heap_at, &len);
         let inline = self.repeat(inline_at, element, Count::Read(capacity, 0, most), None, depth);
         let then: Vec<_> = inline.into_iter().collect();
-        let leads = Leads::Slice { element, first: None, len: Some(len), capacity: Some(capacity) };
+        let holding = Holding::Owns;
+        let capacity_read = Some(capacity);
+        let leads = Leads::Slice { element, first: None, len: Some(len), capacity: capacity_read, holding };
         let otherwise = self.pointer(heap_at.saturating_add(pointer.offset), leads);
         if then.is_empty() && otherwise.is_empty() {
             return Some(Vec::new());
@@ -207,7 +272,8 @@ impl Plans<'_> {
         let size = last.offset.checked_sub(at).filter(|size| is_last && (1..=8).contains(size))?;
         let capacity = Some(Scalar { at, size });
         let element = info.with_name("u8")?;
-        let leads = Leads::Slice { element, first: None, len: Some(len), capacity };
+        let holding = Holding::OwnsText;
+        let leads = Leads::Slice { element, first: None, len: Some(len), capacity, holding };
         let steps = self.pointer(pointer.offset, leads);
         Some(if steps.is_empty() { steps } else { vec![Step::Maybe(steps)] })
     }
@@ -291,7 +357,14 @@ impl Plans<'_> {
             let target = target(&pointer)?;
             let leads = match self.is_unsized(target) {
                 true => Leads::Tail { of: target, len: Some(len) },
-                false => Leads::Slice { element: target, first: None, len: Some(len), capacity: None },
+                false => {
+                    let holding = match info.name(id).strip_prefix("alloc::boxed::Box<") {
+                        Some(of) if of.starts_with("str,") || of == "str>" => Holding::OwnsText,
+                        Some(_) => Holding::Owns,
+                        None => Holding::Borrows,
+                    };
+                    Leads::Slice { element: target, first: None, len: Some(len), capacity: None, holding }
+                }
             };
             return Some(self.pointer(pointer.offset, leads));
         }

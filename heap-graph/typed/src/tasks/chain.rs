@@ -9,9 +9,10 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::blocks::Block;
 use crate::debug_info::{DebugInfo, TypeId};
-use crate::infer::{TypedHeap, same};
+use crate::infer::TypedHeap;
 use crate::memory::{Memory, Reader};
 use crate::plan::Wanted;
+use crate::views::same;
 use crate::walk::{Contents, Found, FoundVariant, Target, Walk};
 
 /// The maximum number of futures in a chain.
@@ -27,6 +28,9 @@ const TUPLE: &str = "futures";
 const LIST: &str = "futures_util::stream::futures_unordered::task::Task<";
 const HEAD: &str = "head_all";
 const NEXT: &str = "next_all";
+
+/// What the clones of a `Shared` future have in common: the future.
+const SHARED: &str = "alloc::sync::ArcInner<futures_util::future::future::shared::Inner<";
 
 /// A future in a block.
 #[derive(Clone, Copy, Debug)]
@@ -305,6 +309,13 @@ impl<'h, 'i> Finder<'h, 'i> {
             let is_it = |known| same(info, known, contents) || !pointer.certain();
             if at == 0 && heap.contents[block].is_some_and(is_it) {
                 let inside = self.of_blocks.get(&block).map_or(&[][..], Vec::as_slice);
+                // The future of a shared one may be behind a pointer of its own.
+                if let Contents::One(of) = contents
+                    && inside.is_empty()
+                    && info.name(of).starts_with(SHARED)
+                {
+                    waiting.push_back(Place { block, at, of, named: false });
+                }
                 let inside = &inside[..inside.len().min(self.left)];
                 self.left -= inside.len();
                 all.extend(inside);

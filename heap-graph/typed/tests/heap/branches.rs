@@ -15,6 +15,7 @@ fn short(one: &Await) -> String {
     let (_, line) = place.unwrap_or_else(|| panic!("{one:?}"));
     let line = SOURCE.lines().nth(*line as usize - 1).unwrap();
     let name = one.future.trim_start_matches("typed_heap_branches::");
+    let name = name.split_once('<').map_or(name, |(name, _)| name);
     let starts = line.contains(&format!("async fn {name}(")) || line.contains("async {");
     let word = line.rsplit_once("// ").map(|(_, word)| word);
     format!("{name} {}", word.or(starts.then_some("START")).unwrap_or(line))
@@ -63,10 +64,13 @@ fn branches_of_tasks_are_shown() {
         format!("2 all ALL -> JoinAll<..> (10 {receive})"),
         // Three of four are not finished.
         format!("2 boxed BOXED -> JoinAll<..> (6 {wait})"),
+        // One future for each group, in a box and without one.
+        format!("2 shares SHARES -> {wait}"),
+        format!("3 shares SHARES -> {receive}"),
         format!("1 unordered UNORDERED -> Next<..> (7 {receive})"),
     ];
     expected.sort();
     assert_eq!(rows, expected);
     // Their futures are no tasks of their own, although those of a list and those in boxes have blocks.
-    assert_eq!(tasks.tasks, 6 + 4 + 2 + 3 + 2 + 2 + 2 + 1);
+    assert_eq!(tasks.tasks, 6 + 4 + 2 + 3 + 2 + 2 + 2 + 1 + 2 + 3);
 }

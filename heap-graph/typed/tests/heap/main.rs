@@ -11,6 +11,8 @@ mod several_threads;
 mod tasks;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod threads;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod truth;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -229,6 +231,8 @@ fn a_core_file_alone_has_all() {
     let types = by_type(&heap);
     for (name, amounts) in by_type(&of_dump) {
         if name.contains("typed_heap_victim") {
+            // Only the static says that a vector has the elements.
+            let name = name.replace("Run>; 2]", "Run>]");
             assert_eq!(types.get(&name), Some(&amounts), "{name}");
         }
     }
@@ -269,7 +273,7 @@ fn a_static_holds_all() {
         chain("[u64]"),
         [
             "static typed_heap_victim::STORE.jobs",
-            "[Box<dyn typed_heap_victim::Run>; 2]",
+            "[Box<dyn typed_heap_victim::Run>]",
             "typed_heap_victim::Copies.data",
         ]
     );

@@ -9,9 +9,9 @@ use std::io::Read as _;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
-use futures_util::StreamExt as _;
-use futures_util::future::{join, join_all};
+use futures_util::future::{Shared, join, join_all};
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 
 #[global_allocator]
 static GLOBAL: dmd::Dmd<System> = dmd::Dmd::new(System);
@@ -99,6 +99,11 @@ async fn unordered() -> usize {
     }
 }
 
+/// Waits for a future for which others wait, too.
+async fn shares<F: Future<Output = usize>>(common: Shared<F>) -> usize {
+    common.await // SHARES
+}
+
 fn main() {
     let dump = std::env::args_os().nth(1).expect("a file");
     let mut tasks: Vec<Task> = Vec::new();
@@ -110,6 +115,10 @@ fn main() {
     tasks.extend((0..2).map(|_| Box::pin(all()) as Task));
     tasks.extend((0..2).map(|_| Box::pin(boxed()) as Task));
     tasks.push(Box::pin(unordered()));
+    let boxed = (Box::pin(wait()) as Task).shared();
+    tasks.extend((0..2).map(|_| Box::pin(shares(boxed.clone())) as Task));
+    let inside = receive(6).shared();
+    tasks.extend((0..3).map(|_| Box::pin(shares(inside.clone())) as Task));
     let mut context = Context::from_waker(Waker::noop());
     for task in &mut tasks {
         assert!(task.as_mut().poll(&mut context).is_pending());

@@ -1,0 +1,45 @@
+//! The shared libraries that a program has loaded, with their debug information.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use dmd::analyze::symbolize::{MappedFile, SymbolOptions, debug_file};
+use dmd::analyze::{Dump, Module};
+use typed_heap::Library;
+
+use super::debug_bytes;
+
+/// A library, and the contents of the file that has its debug information.
+pub(super) struct LoadedLibrary {
+    path: String,
+    bias: u64,
+    file: MappedFile,
+}
+
+/// The libraries that have allocated blocks and that have debug information of their own, of `left` bytes in total. What cannot be
+/// read is left out: the blocks of such a library have the types that pointers name.
+pub(super) fn read(dump: &Dump, options: &SymbolOptions, mut left: u64) -> Vec<LoadedLibrary> {
+    let mut on_stacks: BTreeSet<&str> = BTreeSet::new();
+    for stack in dump.stacks() {
+        on_stacks.extend(stack.filter_map(|frame| frame.module));
+    }
+    let others = dump.modules().iter().skip(1).filter(|module| on_stacks.contains(&*module.path));
+    let library = |module: &Module| {
+        let found = debug_file(Path::new(&module.path), &module.build_id, options)?;
+        let file = MappedFile::open(&found).ok()?;
+        left = left.checked_sub(debug_bytes(&file))?;
+        Some(LoadedLibrary { path: module.path.clone(), bias: module.bias?, file })
+    };
+    others.filter_map(library).collect()
+}
+
+/// The libraries of a program that was loaded with this bias.
+pub(super) fn of(libraries: &[LoadedLibrary], bias: u64) -> Vec<Library<'_>> {
+    libraries.iter().map(|one| one.library(bias)).collect()
+}
+
+impl LoadedLibrary {
+    fn library(&self, bias: u64) -> Library<'_> {
+        Library::new(&self.path, &self.file, self.bias.wrapping_sub(bias))
+    }
+}

@@ -1,0 +1,131 @@
+//! Which entries mean one type.
+//!
+//! Each unit repeats the types that it uses, and nothing but their names says that they are the same. Two versions of a crate
+//! may have types of one name and one size. These are apart if their members differ, or the members of these.
+//! Entries are first put together by name and size, and then taken apart until the members of all entries of a class
+//! are of the same classes.
+
+use core::ops::Range;
+
+use hashbrown::HashMap;
+
+use super::side_by_side::side_by_side;
+use super::types::{Kind, Member, Type, TypeId, TypeRef};
+use super::{DebugInfo, NameId};
+
+/// The maximum number of rounds. Types that differ only deeper inside stay together.
+const MOST_ROUNDS: usize = 32;
+
+/// The number of types that are worth a thread.
+const WORTH_A_THREAD: usize = 1 << 12;
+
+/// A reference to nothing.
+const NONE: u32 = u32::MAX;
+
+/// The first type of each type's class.
+pub(super) fn of(info: &DebugInfo, threads: usize) -> Vec<TypeId> {
+    let count = info.types.len();
+    let mut first: HashMap<(NameId, u64), u32> = HashMap::with_capacity(count / 4);
+    let mut classes: Vec<u32> = (0..count as u32)
+        .map(|index| {
+            let id = TypeId(index);
+            let Type { name, declared_only, .. } = *info.get(id);
+            if declared_only { index } else { *first.entry((name, info.size(id))).or_insert(index) }
+        })
+        .collect();
+    let mut known = first.len();
+    drop(first);
+    let all: Vec<_> = (0..count).collect();
+    let parts: Vec<_> = all.chunks(count.div_ceil(threads).max(WORTH_A_THREAD)).collect();
+    let read = side_by_side(&parts, |part| Forms::read(info, part));
+    let mut next: HashMap<(u32, u64), u32> = HashMap::with_capacity(count / 4);
+    for _ in 0..MOST_ROUNDS {
+        next.clear();
+        let mut refined = Vec::with_capacity(count);
+        for forms in &read {
+            for form in 0..forms.own.len() {
+                let index = refined.len();
+                let key = (classes[index], forms.hash(form, &classes));
+                refined.push(match info.types[index].declared_only {
+                    true => index as u32,
+                    false => *next.entry(key).or_insert(index as u32),
+                });
+            }
+        }
+        classes = refined;
+        if next.len() == known {
+            break;
+        }
+        known = next.len();
+    }
+    classes.into_iter().map(TypeId).collect()
+}
+
+/// What types are made of.
+#[derive(Default)]
+struct Forms {
+    /// For each type, a number of its form without the types of its parts.
+    own: Vec<u64>,
+    /// Where the parts of each type end.
+    ends: Vec<u32>,
+    /// The types of the parts.
+    parts: Vec<u32>,
+}
+
+impl Forms {
+    fn read(info: &DebugInfo, types: &[usize]) -> Self {
+        let mut all = Self::default();
+        for index in types {
+            all.add(info, &info.types[*index]);
+        }
+        all
+    }
+
+    fn add(&mut self, info: &DebugInfo, of: &Type) {
+        let mut form = 0;
+        let mut part = |form: &mut u64, what: u64, of: TypeRef| {
+            *form = mixed(*form, what);
+            self.parts.push(info.type_at(of).map_or(NONE, |id| id.0));
+        };
+        match of.kind {
+            Kind::Scalar => form = mixed(form, 1),
+            Kind::Struct => form = mixed(form, 2),
+            Kind::Union => form = mixed(form, 3),
+            Kind::Pointer(target) => part(&mut form, 4, target),
+            Kind::Array(element, count) => {
+                part(&mut form, count.map_or(5, |count| count.wrapping_add(6)), element);
+            }
+        }
+        let mut member = |form: &mut u64, member: &Member| {
+            *form = mixed(*form, member.offset);
+            part(form, member.name.0.into(), member.of);
+        };
+        of.members.iter().for_each(|one| member(&mut form, one));
+        if let Some(variants) = of.variants.as_deref() {
+            form = mixed(form, 7);
+            variants.discriminant.iter().for_each(|one| member(&mut form, one));
+            for variant in &variants.all {
+                form = mixed(form, variant.discriminant.map_or(8, |number| number.value as u64));
+                variant.members.iter().for_each(|one| member(&mut form, one));
+            }
+        }
+        for (name, of) in &of.parameters {
+            part(&mut form, name.0.into(), *of);
+        }
+        self.own.push(form);
+        self.ends.push(self.parts.len() as u32);
+    }
+
+    /// A number of a type's form with the classes of its parts.
+    fn hash(&self, index: usize, classes: &[u32]) -> u64 {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let parts: Range<usize> = start as usize..self.ends[index] as usize;
+        let class = |part: &u32| classes.get(*part as usize).copied().unwrap_or(NONE);
+        self.parts[parts].iter().fold(self.own[index], |hash, part| mixed(hash, class(part).into()))
+    }
+}
+
+fn mixed(hash: u64, with: u64) -> u64 {
+    let product = (hash.rotate_left(29) ^ with).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ (product >> 32)
+}

@@ -1,0 +1,151 @@
+//! The parts of a program's debug information, of its own file and of shared libraries, and where their code is.
+
+use core::ops::Range;
+
+use super::DebugInfo;
+use super::names::Names;
+use super::read::Reading;
+use super::types::{Static, Type, TypeId};
+use crate::error::{Bound, TypedError};
+
+/// A shared library that a program has loaded, with its debug information.
+#[derive(Clone, Copy, Debug)]
+pub struct Library<'f> {
+    path: &'f str,
+    pub(super) file: &'f [u8],
+    displacement: u64,
+}
+
+impl<'f> Library<'f> {
+    /// A library by the path that a dump has of it, with the contents of its file or of its debug file. `displacement` is
+    /// the difference between its [bias](dmd_analyze::Module::bias) and that of the program, which may wrap around.
+    pub fn new(path: &'f str, file: &'f [u8], displacement: u64) -> Self {
+        Self { path, file, displacement }
+    }
+}
+
+/// A file, and which types come from it.
+#[derive(Debug)]
+struct File {
+    /// Empty for the program.
+    path: String,
+    /// What its addresses lack to those of the program's file.
+    displacement: u64,
+    first_type: usize,
+}
+
+/// Where units have their entries and their code.
+#[derive(Debug)]
+pub(super) struct Units {
+    files: Vec<File>,
+    /// Where the entries of each unit start, ascending.
+    starts: Vec<u64>,
+    /// The code of units, by address, with the start of the unit's entries.
+    code: Vec<(Range<u64>, u64)>,
+}
+
+/// All that is read of files, before it is put in order.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) names: Names,
+    pub(super) types: Vec<Type>,
+    pub(super) offsets: Vec<u64>,
+    pub(super) statics: Vec<Static>,
+    pub(super) vtables: Vec<Static>,
+    pub(super) units: Units,
+}
+
+impl Parts {
+    /// The parts of a program's own file.
+    pub(super) fn of(reading: Reading<'_>) -> Self {
+        let Reading { names, types, offsets, statics, vtables, units, mut code, .. } = reading;
+        code.sort_by_key(|(range, start)| (range.start, *start));
+        let files = vec![File { path: String::new(), displacement: 0, first_type: 0 }];
+        Self { names, types, offsets, statics, vtables, units: Units { files, starts: units, code } }
+    }
+
+    /// Adds the parts of a library.
+    pub(super) fn append(&mut self, other: Self, library: &Library<'_>) -> Result<(), TypedError> {
+        let names = self.names.append(&other.names).ok_or(TypedError::Bounded(0, Bound::Names))?;
+        let renamed = |name: super::NameId| names[name.number()];
+        // A reference of 0 is none, and no entry is there.
+        let by = self
+            .offsets
+            .last()
+            .copied()
+            .max(self.units.starts.last().copied())
+            .unwrap_or(0)
+            .saturating_add(1);
+        let displacement = library.displacement;
+        let file = File { path: library.path.to_owned(), displacement, first_type: self.types.len() };
+        self.units.files.push(file);
+        self.types.extend(other.types.into_iter().map(|of| of.moved(renamed, by)));
+        self.offsets.extend(other.offsets.into_iter().map(|offset| offset.saturating_add(by)));
+        let placed = |one: Static| Static {
+            name: renamed(one.name),
+            address: one.address.wrapping_add(displacement),
+            of: one.of.moved(by),
+            ..one
+        };
+        // The memory of a thread that a library has is found only with the loader's tables.
+        self.statics.extend(other.statics.into_iter().filter(|one| !one.of_threads).map(placed));
+        self.vtables.extend(other.vtables.into_iter().map(placed));
+        self.units.starts.extend(other.units.starts.into_iter().map(|start| start.saturating_add(by)));
+        let code = other.units.code.into_iter().map(|(range, start)| {
+            let [from, to] = [range.start, range.end].map(|address| address.wrapping_add(displacement));
+            (from..to, start.saturating_add(by))
+        });
+        self.units.code.extend(code);
+        self.units.code.sort_by_key(|(range, start)| (range.start, *start));
+        Ok(())
+    }
+}
+
+/// Where code is: in the program or in a library, and in a unit of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CodePlace {
+    file: usize,
+    /// The start of the unit's entries.
+    unit: Option<u64>,
+}
+
+impl DebugInfo {
+    /// Whether all types are of one file.
+    pub(crate) fn is_one_file(&self) -> bool {
+        self.units.files.len() == 1
+    }
+
+    /// The place of code, by the path of its module, empty for the program, and its address in the file; `None` for a module
+    /// whose types are not known.
+    pub(crate) fn place_of_code(&self, module: &str, address: u64) -> Option<CodePlace> {
+        let Units { files, code, .. } = &self.units;
+        let file = files.iter().position(|file| file.path == module)?;
+        let address = address.wrapping_add(files[file].displacement);
+        let after = code.partition_point(|(range, _)| range.start <= address);
+        let before = after.checked_sub(1).map(|index| &code[index]);
+        let unit = before.filter(|(range, _)| range.contains(&address)).map(|(_, start)| *start);
+        Some(CodePlace { file, unit })
+    }
+
+    /// Of types with one name, those that code knows: those of its unit if there are any, and otherwise those of its file.
+    pub(crate) fn known_at(&self, place: CodePlace, types: &[TypeId]) -> Vec<TypeId> {
+        let of = |range: Range<usize>| -> Vec<TypeId> {
+            let range = &self.same_as[range];
+            types.iter().copied().filter(|id| range.contains(&self.same_as(*id))).collect()
+        };
+        let in_unit = place.unit.map(|start| of(self.types_of_unit(start))).unwrap_or_default();
+        if !in_unit.is_empty() {
+            return in_unit;
+        }
+        let Units { files, .. } = &self.units;
+        let end = files.get(place.file + 1).map_or(self.types.len(), |next| next.first_type);
+        of(files[place.file].first_type..end)
+    }
+
+    fn types_of_unit(&self, start: u64) -> Range<usize> {
+        let starts = &self.units.starts;
+        let index_of = |offset: u64| self.offsets.partition_point(|of| *of < offset);
+        let next = starts.get(starts.partition_point(|of| *of <= start));
+        index_of(start)..next.map_or(self.types.len(), |next| index_of(*next))
+    }
+}
