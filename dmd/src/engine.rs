@@ -22,6 +22,8 @@ use crate::options::{Mode, Options, Stacks};
 use crate::sampler::Sampler;
 use crate::system::errno::keeping_errno;
 use crate::system::fork::{self, Forking};
+#[cfg(target_os = "linux")]
+use crate::system::helpers;
 use crate::system::lock::Lock;
 use crate::system::slot::{self, Inside, slot};
 use crate::system::{clock, internal_alloc, log, memory};
@@ -276,6 +278,8 @@ impl Engine {
 
     /// Repairs the state in the child of a fork, which has no other threads.
     fn after_fork_in_child(&self) {
+        #[cfg(target_os = "linux")]
+        helpers::after_fork_in_child();
         // A thread of the parent may have been writing a dump, another collecting reports.
         self.dumping.free_in_child();
         self.runs.after_fork_in_child();

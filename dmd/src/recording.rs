@@ -6,7 +6,7 @@
 //! own: so memory is bounded, and each thread's events stay in order.
 //!
 //! The child of a fork starts a file of its own when it has filled a buffer, started a thread, lived for a tenth of a
-//! second, or ends: most children replace themselves by another program before.
+//! second after its first event, or ends: most children replace themselves by another program before.
 //!
 //! A thread takes locks in this order: that of its lease, that of the queue or that of the file. The holder of the
 //! file's lock takes no lock of a lease, and does not ask the loader.
@@ -173,6 +173,18 @@ pub(crate) fn start_writer() {
     }
 }
 
+/// Whether this is the child of a fork that has no file yet.
+fn is_waiting() -> bool {
+    RECORDING.state.load(Ordering::Relaxed) == WAITING
+}
+
+/// Opens the file of a child that has waited. The caller holds no lock.
+fn begin_if_waiting() {
+    if is_waiting() && RECORDING.may_write() {
+        calmly(|| RECORDING.begin_if_waiting());
+    }
+}
+
 /// Writes the rest and ends the recording. The caller has made sure that this thread holds no lock.
 pub(crate) fn process_ends() {
     end();
@@ -322,7 +334,7 @@ impl Recording {
     #[inline(never)]
     fn hand_over(&self, buffer: &mut Option<Owned>) {
         let Some(mut full) = buffer.take() else { return };
-        if writer::runs() {
+        if writer::runs() && self.state.load(Ordering::Relaxed) != WAITING {
             let pushed = buffer::queue().push(full, false);
             match pushed {
                 Ok(()) => {
@@ -376,18 +388,34 @@ impl Observer for Recording {
             return batch.for_each(|_| self.lose(1));
         };
         slot.set_thread(source.thread, source.system_id);
-        let mut taken = slot.take().or_else(buffer::empty);
+        let mut taken = slot.take();
+        if let Some((mut left, lost)) = slot.left_by_jump() {
+            self.lose(lost);
+            self.hand_over(&mut left);
+            taken = taken.or(left);
+        }
+        taken = taken.or_else(buffer::empty);
+        let mut at_risk = batch.len();
+        slot.fill(taken.as_mut(), at_risk);
         let with_blocks = self.state.load(Ordering::Relaxed) == WAITING;
         batch.for_each(|event| {
             let event = encoded(event, with_blocks);
             let pushed = taken.as_mut().is_some_and(|buffer| buffer.push(source.thread, &event));
             if !pushed {
+                slot.fill(None, at_risk + taken.as_ref().map_or(0, |full| full.events()));
                 self.hand_over(&mut taken);
+                slot.fill(taken.as_mut(), at_risk);
                 if !taken.as_mut().is_some_and(|buffer| buffer.push(source.thread, &event)) {
                     self.lose(1);
                 }
             }
+            at_risk -= 1;
+            slot.still_at_risk(at_risk);
         });
+        slot.fill(None, 0);
+        if with_blocks {
+            writer::start_to_wait();
+        }
         if !writer::runs() && self.is_due() {
             self.hand_over(&mut taken);
         }
@@ -398,8 +426,9 @@ impl Observer for Recording {
 
     fn thread_began(&self) {
         // From here on several threads allocate.
-        if self.state.load(Ordering::Relaxed) == WAITING && self.may_write() {
-            calmly(|| self.begin_if_waiting());
+        if is_waiting() {
+            begin_if_waiting();
+            start_writer();
         }
     }
 

@@ -4,6 +4,8 @@
 #[cfg_attr(not(target_os = "linux"), path = "system/background_none.rs")]
 #[allow(unsafe_code, reason = "starts a thread")]
 pub(crate) mod background;
+#[cfg(target_os = "linux")]
+pub(crate) mod bell;
 #[allow(unsafe_code, reason = "reads a register")]
 pub(crate) mod clock;
 #[allow(unsafe_code, reason = "a system call")]
@@ -16,6 +18,10 @@ pub(crate) mod errno;
 pub(crate) mod error_numbers;
 #[allow(unsafe_code, reason = "registers handlers")]
 pub(crate) mod fork;
+#[cfg(target_os = "linux")]
+#[cfg_attr(engine = "portable", path = "system/helpers_none.rs")]
+#[cfg_attr(engine = "native", allow(unsafe_code, reason = "threads of their own"))]
+pub(crate) mod helpers;
 #[allow(unsafe_code, reason = "an allocator")]
 pub(crate) mod internal_alloc;
 #[cfg_attr(windows, path = "system/libraries_windows.rs")]

@@ -121,6 +121,8 @@ pub mod __private {
     #[cfg(feature = "live")]
     pub use crate::live::{__collect as collect_alone, __dump as dump};
     pub use crate::measure::{apart, bytes, of_the_mirrors_type};
+    #[cfg(feature = "live")]
+    pub use crate::platform::{ThreadHost, host_threads};
     pub use crate::reporting::isolation::contain;
     pub use crate::reporting::registry::StaticReporter;
     pub use crate::reporting::{OneReport, StaticNamePattern, assert_description, assert_kind, assert_path};

@@ -9,7 +9,8 @@
 //!
 //! Its name is `<pid>-<start>.sock`, where `start` is the process's start time in clock ticks, so that a reused process
 //! number causes no confusion. It has mode 0600, lies in a folder of mode 0700 that belongs to the user (see
-//! [`folder`]), and accepts only the same user. The program `about-memory` finds it there.
+//! [`folder`]), and accepts only the user of the process, the user that started
+//! it, if the process has become another one, and root. The program `about-memory` finds it there.
 //!
 //! A request is one line of JSON of at most [`MAX_REQUEST`] bytes, with `version` ([`VERSION`]) and
 //! `request`; unknown keys are ignored. The answer ends with the connection. An error is one line,

@@ -12,6 +12,10 @@ mod linux;
 pub use c_malloc::CUsableSize;
 #[cfg(feature = "live")]
 pub use error::ListenError;
+#[cfg(all(target_os = "linux", feature = "live"))]
+pub use linux::{ThreadHost, host_threads};
+#[cfg(all(not(target_os = "linux"), feature = "live"))]
+pub use unknown_live::{ThreadHost, host_threads};
 
 pub(crate) use c_malloc::{C_USABLE_SIZE, c_usable_size};
 
@@ -43,6 +47,15 @@ pub(crate) use sizes::{page_faults, resident_peak, statm};
 pub(crate) use unknown::*;
 #[cfg(all(feature = "live", not(target_os = "linux")))]
 pub(crate) use unknown_live::*;
+
+/// Starts a thread.
+pub(crate) fn spawn(name: &str, run: Box<dyn FnOnce() + Send>) -> std::io::Result<()> {
+    #[cfg(all(target_os = "linux", feature = "live"))]
+    if let Some(host) = thread_host() {
+        return host.spawn(run);
+    }
+    std::thread::Builder::new().name(name.to_owned()).spawn(run).map(drop)
+}
 
 /// Where a symbol is.
 #[allow(dead_code, reason = "not every system has a loader to ask")]

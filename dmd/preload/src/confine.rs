@@ -1,11 +1,13 @@
-//! Calls that install filters of system calls. This library sees them here and tells the engine at once: under a
+//! `syscall`, and calls that install filters of system calls. This library sees them here and tells the engine at once: under a
 //! filter, even the system call that asks about filters may end the process.
 //! `syscall` makes the call itself, without a frame of its own, as the C library's function does: a call may return
 //! on another stack, or in a child that shares this stack.
 
 use core::ffi::{c_int, c_long, c_ulong};
 
-use engine::__private::confined;
+use engine::__private::{confined, without_helpers};
+
+use crate::alone::is_for_one_thread;
 
 /// Makes a system call. If it fails, sets `errno` and returns -1, as the C library's function does.
 ///
@@ -99,9 +101,39 @@ pub(crate) unsafe extern "C" fn syscall(
         "je {watched}",
         "cmp rdi, {prctl}",
         "je {watched}",
+        "cmp rdi, {unshare}",
+        "je {watched}",
+        "cmp rdi, {setns}",
+        "je {watched}",
+        "cmp rdi, {setuid}",
+        "je {watched}",
+        "cmp rdi, {setgid}",
+        "je {watched}",
+        "cmp rdi, {setreuid}",
+        "je {watched}",
+        "cmp rdi, {setregid}",
+        "je {watched}",
+        "cmp rdi, {setresuid}",
+        "je {watched}",
+        "cmp rdi, {setresgid}",
+        "je {watched}",
+        "cmp rdi, {setgroups}",
+        "je {watched}",
+        "cmp rdi, {capset}",
+        "je {watched}",
         "jmp {raw}",
         seccomp = const libc::SYS_seccomp,
         prctl = const libc::SYS_prctl,
+        unshare = const libc::SYS_unshare,
+        setns = const libc::SYS_setns,
+        setuid = const libc::SYS_setuid,
+        setgid = const libc::SYS_setgid,
+        setreuid = const libc::SYS_setreuid,
+        setregid = const libc::SYS_setregid,
+        setresuid = const libc::SYS_setresuid,
+        setresgid = const libc::SYS_setresgid,
+        setgroups = const libc::SYS_setgroups,
+        capset = const libc::SYS_capset,
         watched = sym watched,
         raw = sym raw,
     );
@@ -111,17 +143,47 @@ pub(crate) unsafe extern "C" fn syscall(
         "b.eq 2f",
         "cmp x0, {prctl}",
         "b.eq 2f",
+        "cmp x0, {unshare}",
+        "b.eq 2f",
+        "cmp x0, {setns}",
+        "b.eq 2f",
+        "cmp x0, {setuid}",
+        "b.eq 2f",
+        "cmp x0, {setgid}",
+        "b.eq 2f",
+        "cmp x0, {setreuid}",
+        "b.eq 2f",
+        "cmp x0, {setregid}",
+        "b.eq 2f",
+        "cmp x0, {setresuid}",
+        "b.eq 2f",
+        "cmp x0, {setresgid}",
+        "b.eq 2f",
+        "cmp x0, {setgroups}",
+        "b.eq 2f",
+        "cmp x0, {capset}",
+        "b.eq 2f",
         "b {raw}",
         "2:",
         "b {watched}",
         seccomp = const libc::SYS_seccomp,
         prctl = const libc::SYS_prctl,
+        unshare = const libc::SYS_unshare,
+        setns = const libc::SYS_setns,
+        setuid = const libc::SYS_setuid,
+        setgid = const libc::SYS_setgid,
+        setreuid = const libc::SYS_setreuid,
+        setregid = const libc::SYS_setregid,
+        setresuid = const libc::SYS_setresuid,
+        setresgid = const libc::SYS_setresgid,
+        setgroups = const libc::SYS_setgroups,
+        capset = const libc::SYS_capset,
         watched = sym watched,
         raw = sym raw,
     );
 }
 
-/// Makes one of the calls that may install a filter.
+/// Makes one of the calls that may install a filter, or that are for a process with one thread.
 unsafe extern "C" fn watched(
     number: c_long,
     a: c_ulong,
@@ -131,7 +193,11 @@ unsafe extern "C" fn watched(
     e: c_ulong,
     f: c_ulong,
 ) -> c_long {
-    // SAFETY: the program guarantees that the arguments suit this system call; they are passed on unchanged.
+    if is_for_one_thread(number) {
+        // SAFETY: the program guarantees that the arguments suit this system call; they are passed on unchanged.
+        return without_helpers(|| unsafe { raw(number, a, b, c, d, e, f) });
+    }
+    // SAFETY: as above.
     let result = unsafe { raw(number, a, b, c, d, e, f) };
     let filter = c_ulong::from(libc::SECCOMP_SET_MODE_FILTER);
     let strict = c_ulong::from(libc::SECCOMP_SET_MODE_STRICT);

@@ -1,14 +1,19 @@
 //! libdmd.so: DMD for any Linux program, by `LD_PRELOAD`.
 //!
 //! Forwards every call to the function that the program would have called without it, and records the block. Exports
-//! `malloc` and its family, the entry points of `dmd.h`, the calls that install filters of system calls, and those that
-//! install handlers of signals, and those that start programs. The library is empty on other systems.
+//! `malloc` and its family, the entry points of `dmd.h`, the calls that install filters of system calls, those that
+//! install handlers of signals, those that start programs, those that the engine's own threads would disturb, and those
+//! that wait for children. The library is empty on other systems.
 
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #![deny(unsafe_code)]
 
+#[allow(unsafe_code, reason = "functions for C")]
+mod alone;
 #[allow(unsafe_code, reason = "memory from before the real functions are known")]
 mod bootstrap;
+#[allow(unsafe_code, reason = "functions for C")]
+mod children;
 #[allow(unsafe_code, reason = "functions for C")]
 mod confine;
 #[allow(unsafe_code, reason = "functions for C")]
@@ -24,6 +29,8 @@ mod programs;
 mod real;
 #[allow(unsafe_code, reason = "runs before main")]
 mod start;
+#[allow(unsafe_code, reason = "functions for C")]
+mod thread_locals;
 
 /// The engine is the only Rust code in this library that allocates. It allocates outside of the measured heap.
 #[global_allocator]

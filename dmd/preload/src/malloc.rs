@@ -8,8 +8,8 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
 use engine::__private::{
-    Allocator, Recording, begin_move, commit_move, forget, has_no_record, passes_by, passes_over, record,
-    recording, roll_back_move,
+    Allocator, Recording, begin_move, commit_move, forget, has_no_record, is_helper, passes_by, passes_over,
+    record, recording, roll_back_move,
 };
 
 use crate::real::Giver;
@@ -26,6 +26,13 @@ pub(crate) const THIS_LIBRARY: Allocator = Allocator {
         unsafe { free(block.cast()) }
     },
 };
+
+/// Whether this thread cannot call the real functions: they are not known yet, or they take no locks since the program has one
+/// thread, and this is another one.
+#[inline(always)]
+fn needs_own_memory() -> bool {
+    !real::known() || is_helper()
+}
 
 /// Records a new block.
 #[inline(always)]
@@ -63,7 +70,7 @@ fn stay_on_the_stack() {
 /// None.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
-    if !real::known() {
+    if needs_own_memory() {
         return bootstrap::alloc(bytes, 1);
     }
     // SAFETY: the real functions are known.
@@ -77,7 +84,7 @@ pub(crate) unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
 /// None.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
-    if !real::known() {
+    if needs_own_memory() {
         return count.checked_mul(bytes).map_or(null_mut(), |bytes| bootstrap::alloc(bytes, 1));
     }
     // SAFETY: the real functions are known. If the product overflows, `calloc` returns null, which is not recorded.
@@ -120,7 +127,7 @@ pub(crate) unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mu
 
 #[inline(always)]
 unsafe fn realloc_null(bytes: usize) -> *mut c_void {
-    if !real::known() {
+    if needs_own_memory() {
         return bootstrap::alloc(bytes, 1);
     }
     // SAFETY: the real functions are known.
@@ -167,7 +174,7 @@ pub(crate) unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, b
 /// The block is null or live, and nobody uses it after the call.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
-    if block.is_null() || bootstrap::owns(block) || !real::known() {
+    if block.is_null() || bootstrap::owns(block) || needs_own_memory() {
         return;
     }
     if recording() != Recording::No && !has_no_record(block) {
@@ -206,7 +213,7 @@ pub(crate) unsafe extern "C" fn cfree(block: *mut c_void) {
 /// `place` is valid for a write.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: usize, bytes: usize) -> c_int {
-    if !real::known() {
+    if needs_own_memory() {
         return libc::ENOMEM;
     }
     // SAFETY: the real functions are known, and the program passes a `place` that is valid for a write.
@@ -225,7 +232,7 @@ pub(crate) unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: u
 /// None.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mut c_void {
-    if !real::known() {
+    if needs_own_memory() {
         return bootstrap::alloc(bytes, align);
     }
     // SAFETY: the real functions are known.
@@ -239,7 +246,7 @@ pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mu
 /// None.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_void {
-    if !real::known() {
+    if needs_own_memory() {
         return bootstrap::alloc(bytes, align);
     }
     // SAFETY: the real functions are known.
@@ -253,7 +260,7 @@ pub(crate) unsafe extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_v
 /// None.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
-    if !real::known() {
+    if needs_own_memory() {
         return bootstrap::alloc(bytes, 4096);
     }
     // SAFETY: the real functions are known.
@@ -267,7 +274,7 @@ pub(crate) unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
 /// None.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
-    if !real::known() {
+    if needs_own_memory() {
         return bytes
             .checked_next_multiple_of(4096)
             .map_or(null_mut(), |bytes| bootstrap::alloc(bytes, 4096));

@@ -7,6 +7,8 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, Ordering};
 
+use engine::__private::Destructor;
+
 type Function = AtomicPtr<c_void>;
 
 /// Strings of C, with null behind the last one: the words or the environment of a program.
@@ -31,6 +33,24 @@ pub(crate) struct Real {
     execvpe: Function,
     posix_spawn: Function,
     posix_spawnp: Function,
+    unshare: Function,
+    setns: Function,
+    setuid: Function,
+    setgid: Function,
+    seteuid: Function,
+    setegid: Function,
+    setreuid: Function,
+    setregid: Function,
+    setresuid: Function,
+    setresgid: Function,
+    setgroups: Function,
+    initgroups: Function,
+    capset: Function,
+    __cxa_thread_atexit_impl: Function,
+    waitpid: Function,
+    wait3: Function,
+    wait4: Function,
+    waitid: Function,
     /// A bit for each [`Giver`] that is in another file than `malloc_usable_size`, which cannot tell the size of its
     /// blocks: some libraries define only a part of the family.
     without_size: AtomicU16,
@@ -75,6 +95,24 @@ pub(crate) static REAL: Real = Real {
     execvpe: unknown(),
     posix_spawn: unknown(),
     posix_spawnp: unknown(),
+    unshare: unknown(),
+    setns: unknown(),
+    setuid: unknown(),
+    setgid: unknown(),
+    seteuid: unknown(),
+    setegid: unknown(),
+    setreuid: unknown(),
+    setregid: unknown(),
+    setresuid: unknown(),
+    setresgid: unknown(),
+    setgroups: unknown(),
+    initgroups: unknown(),
+    capset: unknown(),
+    __cxa_thread_atexit_impl: unknown(),
+    waitpid: unknown(),
+    wait3: unknown(),
+    wait4: unknown(),
+    waitid: unknown(),
     without_size: AtomicU16::new(0),
 };
 
@@ -86,7 +124,7 @@ pub(crate) fn known() -> bool {
 }
 
 macro_rules! forward {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
+    ($abi:literal; $($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
         /// # Safety
         ///
         /// As for the C function; also, the functions are [`known`].
@@ -95,7 +133,7 @@ macro_rules! forward {
             let function = REAL.$name.load(Ordering::Relaxed);
             // SAFETY: C fixes the type of the function of this name. It is null only if no library has the
             // function, and then the program could not have called it without this library either.
-            let function: unsafe extern "C" fn($($type),*) -> $result = unsafe { core::mem::transmute(function) };
+            let function: unsafe extern $abi fn($($type),*) -> $result = unsafe { core::mem::transmute(function) };
             // SAFETY: the program guarantees what C requires of the arguments, which are passed on unchanged.
             unsafe { function($($argument),*) }
         }
@@ -103,6 +141,7 @@ macro_rules! forward {
 }
 
 forward! {
+    "C";
     malloc(bytes: usize) -> *mut c_void;
     calloc(count: usize, bytes: usize) -> *mut c_void;
     realloc(block: *mut c_void, bytes: usize) -> *mut c_void;
@@ -133,6 +172,29 @@ forward! {
         words: Strings,
         environment: Strings
     ) -> c_int;
+    unshare(flags: c_int) -> c_int;
+    setns(namespace: c_int, kind: c_int) -> c_int;
+    setuid(user: libc::uid_t) -> c_int;
+    setgid(group: libc::gid_t) -> c_int;
+    seteuid(user: libc::uid_t) -> c_int;
+    setegid(group: libc::gid_t) -> c_int;
+    setreuid(real: libc::uid_t, effective: libc::uid_t) -> c_int;
+    setregid(real: libc::gid_t, effective: libc::gid_t) -> c_int;
+    setresuid(real: libc::uid_t, effective: libc::uid_t, saved: libc::uid_t) -> c_int;
+    setresgid(real: libc::gid_t, effective: libc::gid_t, saved: libc::gid_t) -> c_int;
+    setgroups(count: usize, groups: *const libc::gid_t) -> c_int;
+    initgroups(user: *const c_char, group: libc::gid_t) -> c_int;
+    capset(header: *mut c_void, data: *const c_void) -> c_int;
+    __cxa_thread_atexit_impl(destructor: Destructor, object: *mut c_void, library: *mut c_void) -> c_int;
+}
+
+// A thread that is cancelled in one of these unwinds its stack.
+forward! {
+    "C-unwind";
+    waitpid(process: libc::pid_t, status: *mut c_int, options: c_int) -> libc::pid_t;
+    wait3(status: *mut c_int, options: c_int, usage: *mut libc::rusage) -> libc::pid_t;
+    wait4(process: libc::pid_t, status: *mut c_int, options: c_int, usage: *mut libc::rusage) -> libc::pid_t;
+    waitid(kind: libc::idtype_t, id: libc::id_t, info: *mut libc::siginfo_t, options: c_int) -> c_int;
 }
 
 impl Real {
@@ -142,7 +204,7 @@ impl Real {
         if start.is_err() {
             return self.state.load(Ordering::Acquire) == KNOWN;
         }
-        let functions: [(&Function, &CStr); 8] = [
+        let functions = [
             (&self.free, c"free"),
             (&self.malloc_usable_size, c"malloc_usable_size"),
             (&self.sigaction, c"sigaction"),
@@ -151,6 +213,24 @@ impl Real {
             (&self.execvpe, c"execvpe"),
             (&self.posix_spawn, c"posix_spawn"),
             (&self.posix_spawnp, c"posix_spawnp"),
+            (&self.unshare, c"unshare"),
+            (&self.setns, c"setns"),
+            (&self.setuid, c"setuid"),
+            (&self.setgid, c"setgid"),
+            (&self.seteuid, c"seteuid"),
+            (&self.setegid, c"setegid"),
+            (&self.setreuid, c"setreuid"),
+            (&self.setregid, c"setregid"),
+            (&self.setresuid, c"setresuid"),
+            (&self.setresgid, c"setresgid"),
+            (&self.setgroups, c"setgroups"),
+            (&self.initgroups, c"initgroups"),
+            (&self.capset, c"capset"),
+            (&self.__cxa_thread_atexit_impl, c"__cxa_thread_atexit_impl"),
+            (&self.waitpid, c"waitpid"),
+            (&self.wait3, c"wait3"),
+            (&self.wait4, c"wait4"),
+            (&self.waitid, c"waitid"),
         ];
         for (place, name) in functions {
             place.store(behind(name), Ordering::Relaxed);

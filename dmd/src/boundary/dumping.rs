@@ -30,6 +30,11 @@ pub(crate) fn hooks_are_here() {
     HOOKS_ARE_HERE.store(true, Ordering::Relaxed);
 }
 
+/// Whether the hooks are in this copy of the library.
+pub(crate) fn are_hooks_here() -> bool {
+    HOOKS_ARE_HERE.load(Ordering::Relaxed)
+}
+
 pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
     if !ENGINE.records() {
         return NOT_RUNNING;

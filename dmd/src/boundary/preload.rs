@@ -6,8 +6,8 @@ use crate::boundary::{ending, engine_abi, listening, recorder};
 use crate::engine::{BlockMove, ENGINE, Phase, Setup, SizeOf};
 use crate::recording;
 use crate::system::errno::keeping_errno;
-use crate::system::process;
 use crate::system::slot::{Inside, slot};
+use crate::system::{helpers, process};
 
 /// Whether a preloaded library records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,20 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
             unsafe { process::leave_out(at) };
         }
     });
+}
+
+/// Lets the preloaded library have threads of its own that the C library does not count. The library calls this once, when the
+/// loader initialises it, before anything that starts one.
+pub fn prepare_helpers() {
+    if ENGINE.records() || ENGINE.phase() == Phase::Waiting {
+        let _inside = Inside::deeper();
+        keeping_errno(helpers::prepare);
+    }
+}
+
+/// Starts the thread that writes the recording, if there is one.
+pub fn start_writer() {
+    recording::start_writer();
 }
 
 /// Lets the preloaded library answer requests if it records and `ABOUT_MEMORY` asks for it. The library calls this

@@ -1,6 +1,6 @@
 //! The start and the end of a process.
 
-use crate::boundary::entry;
+use crate::boundary::{dumping, entry};
 use crate::engine::{ENGINE, Phase};
 use crate::recording;
 
@@ -24,7 +24,8 @@ extern "C" fn process_starts() {
     unsafe {
         libc::atexit(entry::process_ends)
     };
-    if ENGINE.phase() == Phase::On {
+    // The preloaded library starts it once it can have helpers.
+    if ENGINE.phase() == Phase::On && !dumping::are_hooks_here() {
         recording::start_writer();
     }
 }

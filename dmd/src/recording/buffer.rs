@@ -64,6 +64,10 @@ impl Owned {
         unsafe { memory::unmap_for_dump(self.0.as_ptr().cast(), size_of::<Buffer>().next_multiple_of(PAGE)) };
     }
 
+    pub(super) fn as_raw(&mut self) -> *mut Buffer {
+        self.0.as_ptr()
+    }
+
     pub(super) fn into_raw(self) -> *mut Buffer {
         self.0.as_ptr()
     }

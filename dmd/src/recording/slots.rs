@@ -12,6 +12,11 @@ const SEGMENTS: usize = 1024;
 /// What the recording has for a lease. All zero at first.
 pub(super) struct Slot {
     buffer: AtomicPtr<Buffer>,
+    /// The buffer that the lease's thread fills now. If the jump of a signal handler left that thread meanwhile, it still is here
+    /// the next time.
+    filled: AtomicPtr<Buffer>,
+    /// Events that would be lost if a jump left the thread now.
+    at_risk: AtomicU32,
     /// The number of the lease's thread; 0 if no event of it was recorded.
     thread: AtomicU32,
     system_id: AtomicU32,
@@ -23,6 +28,8 @@ impl Slot {
     const fn new() -> Self {
         Self {
             buffer: AtomicPtr::new(null_mut()),
+            filled: AtomicPtr::new(null_mut()),
+            at_risk: AtomicU32::new(0),
             thread: AtomicU32::new(0),
             system_id: AtomicU32::new(0),
             names: AtomicU32::new(0),
@@ -33,6 +40,32 @@ impl Slot {
     pub(super) fn take(&self) -> Option<Owned> {
         // SAFETY: null or a pointer of `put`, and the exchange gives it to one thread only.
         unsafe { Owned::from_raw(self.buffer.swap(null_mut(), Ordering::AcqRel)) }
+    }
+
+    /// Notes the buffer that the thread fills, and the events that a jump would lose. Only the thread that holds the lock of the
+    /// lease calls this.
+    #[inline(always)]
+    pub(super) fn fill(&self, buffer: Option<&mut Owned>, at_risk: usize) {
+        self.at_risk.store(at_risk as u32, Ordering::Relaxed);
+        self.filled.store(buffer.map_or(null_mut(), Owned::as_raw), Ordering::Relaxed);
+    }
+
+    /// As [`fill`](Self::fill), for the same buffer.
+    #[inline(always)]
+    pub(super) fn still_at_risk(&self, at_risk: usize) {
+        self.at_risk.store(at_risk as u32, Ordering::Relaxed);
+    }
+
+    /// The buffer that a jump left, and the number of events that it lost. As for [`fill`](Self::fill).
+    #[inline(always)]
+    pub(super) fn left_by_jump(&self) -> Option<(Option<Owned>, usize)> {
+        let (buffer, lost) = (&self.filled, self.at_risk.load(Ordering::Relaxed));
+        if lost == 0 {
+            return None;
+        }
+        self.at_risk.store(0, Ordering::Relaxed);
+        // SAFETY: null, or the buffer that a thread with the lock had, which never put it back.
+        Some((unsafe { Owned::from_raw(buffer.swap(null_mut(), Ordering::Relaxed)) }, lost as usize))
     }
 
     /// Puts a buffer where none is.

@@ -9,12 +9,15 @@ use memory_report::dmd::recording::{ChunkKind, Module};
 use crate::dump::modules::{self, Modules};
 use crate::recording::output::{Output, output};
 use crate::recording::{buffer, names, slots};
-use crate::system::background::{self, Bell};
-use crate::system::{clock, confined, fork};
-use crate::tables::{observers, thread};
+use crate::system::bell::Bell;
+use crate::system::{background, clock, confined, fork, helpers};
+use crate::tables::{observers, seen_modules, thread};
 
 /// The time between two passes.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
+
+/// The thread looks whether it is the last one of the process after this many passes.
+const PASSES_TO_LOOK: u64 = 10;
 
 static BELL: Bell = Bell::new();
 static STATE: AtomicU8 = AtomicU8::new(NONE);
@@ -25,13 +28,13 @@ const REFUSED: u8 = 2;
 
 /// Whether the thread runs.
 pub(super) fn runs() -> bool {
-    STATE.load(Ordering::Relaxed) == RUNS
+    STATE.load(Ordering::Relaxed) == RUNS && !BELL.is_lost()
 }
 
 /// Starts the thread, unless it runs or the system refused before.
 pub(super) fn start() {
     if STATE.compare_exchange(NONE, RUNS, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        && !background::start(run)
+        && !background::start(&BELL, run)
     {
         STATE.store(REFUSED, Ordering::Relaxed);
     }
@@ -47,7 +50,19 @@ pub(super) fn wake() {
     BELL.ring();
 }
 
+/// In the child of a fork that has no file yet: starts a helper, which opens the file in a tenth of a second. Where there are no
+/// helpers the child opens it at an event.
+pub(super) fn start_to_wait() {
+    if helpers::are_possible() {
+        start();
+    }
+}
+
 fn run() {
+    if super::is_waiting() {
+        wait();
+        super::begin_if_waiting();
+    }
     loop {
         write_one();
         STATE.store(NONE, Ordering::Release);
@@ -62,26 +77,36 @@ fn run() {
 
 /// Writes until the recording ends.
 fn write_one() {
-    let mut modules = list_modules();
     let mut changes = loaded_and_unloaded();
-    while pass(&modules) {
+    let mut modules = list_modules();
+    for passes in 1_u64.. {
+        if !pass(&modules) {
+            return;
+        }
         wait();
         if confined::all_noted() {
             // A filter may end the process for the next call.
             background::vanish();
         }
+        if passes.is_multiple_of(PASSES_TO_LOOK) {
+            helpers::end_if_alone();
+        }
         let now = loaded_and_unloaded();
         if now != changes {
-            modules = list_modules();
             changes = now;
+            modules = list_modules();
         }
     }
 }
 
 /// How often the program has loaded and unloaded libraries. The caller holds no lock, since the loader has one. In the
-/// child of a fork that one may be held for ever, and then nobody is asked.
-fn loaded_and_unloaded() -> Option<(u64, u64)> {
-    (!fork::is_child()).then(modules::changes)
+/// child of a fork that one may be held for ever, and a helper does not take it: then these are the libraries that were on a
+/// stack so far.
+fn loaded_and_unloaded() -> (u64, u64) {
+    if fork::is_child() || helpers::is_helper() {
+        return (seen_modules::noted(), 0);
+    }
+    modules::changes()
 }
 
 /// Writes buffers until it is time for the next pass.
@@ -98,6 +123,7 @@ fn wait() {
             output.drain();
         }
         BELL.wait(rings, left);
+        helpers::pause_point();
         rings = BELL.rings();
     }
 }

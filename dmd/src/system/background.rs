@@ -1,21 +1,31 @@
-//! A thread of the engine's own, how others wake it, and what the system knows of threads.
+//! A thread of the engine's own, and what the system knows of threads.
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use core::time::Duration;
 use std::ffi::{CStr, CString};
 
+use crate::system::bell::Bell;
+use crate::system::helpers;
 use crate::system::slot::Inside;
-use crate::system::waiting;
 
 /// Room for what the thread does, in debug builds too. Untouched pages cost nothing.
 const STACK: usize = 1 << 20;
 
-/// Starts a thread that runs `body` inside the engine, so that none of its blocks is recorded, and that gets no signals.
-/// False if the system refuses.
-pub(crate) fn start(body: fn()) -> bool {
+/// The name of the thread.
+static NAME: &CStr = c"dmd-recorder";
+
+/// Starts a thread that runs `body` inside the engine, so that none of its blocks is recorded, and that gets no signals:
+/// a helper where there are helpers. `bell` wakes it. False if the system refuses.
+pub(crate) fn start(bell: &'static Bell, body: fn()) -> bool {
+    bell.set_lost(false);
+    if helpers::are_possible() {
+        let inside = move || {
+            let _inside = Inside::deeper();
+            body();
+        };
+        return helpers::start(&NAME, Some(bell), Box::new(inside));
+    }
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     // SAFETY: `attributes` is a place for attributes.
     if unsafe { libc::pthread_attr_init(attributes.as_mut_ptr()) } != 0 {
@@ -39,7 +49,7 @@ pub(crate) fn start(body: fn()) -> bool {
 extern "C" fn run(body: *mut c_void) -> *mut c_void {
     let _inside = Inside::deeper();
     // SAFETY: names this thread, by a string that ends in 0.
-    unsafe { libc::prctl(libc::PR_SET_NAME, c"dmd-recorder".as_ptr()) };
+    unsafe { libc::prctl(libc::PR_SET_NAME, NAME.as_ptr()) };
     // SAFETY: `start` passes a function of this type.
     let body: fn() = unsafe { core::mem::transmute(body) };
     body();
@@ -48,6 +58,9 @@ extern "C" fn run(body: *mut c_void) -> *mut c_void {
 
 /// Ends this thread by the one system call that every filter of system calls allows.
 pub(crate) fn vanish() {
+    if helpers::is_helper() {
+        helpers::end();
+    }
     // SAFETY: ends this thread, which holds no lock and nobody waits for.
     unsafe { libc::syscall(libc::SYS_exit, 0) };
 }
@@ -81,36 +94,4 @@ fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: `pthread_sigmask` above succeeded and wrote the set.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), null_mut()) };
     result
-}
-
-/// Wakes a thread that waits.
-pub(crate) struct Bell {
-    rings: AtomicU32,
-    is_awaited: AtomicBool,
-}
-
-impl Bell {
-    pub(crate) const fn new() -> Self {
-        Self { rings: AtomicU32::new(0), is_awaited: AtomicBool::new(false) }
-    }
-
-    /// Wakes the thread that waits, if there is one.
-    pub(crate) fn ring(&self) {
-        self.rings.fetch_add(1, Ordering::SeqCst);
-        if self.is_awaited.swap(false, Ordering::SeqCst) {
-            waiting::wake_one(&self.rings);
-        }
-    }
-
-    /// The number of rings so far.
-    pub(crate) fn rings(&self) -> u32 {
-        self.rings.load(Ordering::SeqCst)
-    }
-
-    /// Waits until there were more rings than `known`, or for a time.
-    pub(crate) fn wait(&self, known: u32, longest: Duration) {
-        self.is_awaited.store(true, Ordering::SeqCst);
-        waiting::wait(&self.rings, known, Some(longest));
-        self.is_awaited.store(false, Ordering::SeqCst);
-    }
 }

@@ -4,13 +4,14 @@
 //! thread, which runs no code but that below, and the descriptors of the process are closed in it.
 
 use core::ffi::{c_int, c_long, c_ulong};
+use core::sync::atomic::{AtomicI32, Ordering};
 use std::io;
 
 use memory_reporter::engine_abi::ProcessCopy;
 
 use crate::system::slot::{Inside, slot};
-use crate::system::threads::Threads;
-use crate::system::{confined, error_numbers, fork};
+use crate::system::threads::{Threads, for_each_thread, read_of_thread};
+use crate::system::{confined, error_numbers, fork, signals};
 
 /// How often the copy looks whether the process is still there: another process may hold the other end of its socket open.
 const LOOK_MILLISECONDS: c_int = 500;
@@ -23,6 +24,54 @@ const NOTHING: c_ulong = 0;
 
 /// Where the system cannot close all descriptors at once, the copy closes these.
 const MOST_DESCRIPTORS: c_int = 65_536;
+
+/// Copies at one time that [`Copies`] knows, at most: as many as peers get answers.
+const MOST: usize = 16;
+/// The numbers of the copies that have not been waited for; 0 for none. One that has ended meanwhile is negative.
+static COPIES: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
+
+/// The copies, which a program must not find among its children.
+#[derive(Debug)]
+pub struct Copies;
+
+impl Copies {
+    /// Whether there are any.
+    #[inline]
+    pub fn any() -> bool {
+        COPIES.iter().any(|copy| copy.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Whether this process is a copy that nobody has waited for.
+    pub fn has(process: c_int) -> bool {
+        process > 0 && COPIES.iter().any(|copy| copy.load(Ordering::Relaxed) == process)
+    }
+
+    /// Notes that the program has waited for this process. Returns whether it is a copy.
+    pub fn has_ended(process: c_int) -> bool {
+        let ended = |copy: &AtomicI32| {
+            copy.compare_exchange(process, -process, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        };
+        Self::has(process) && COPIES.iter().any(ended)
+    }
+
+    /// Whether this process has children, and all are copies. False if the system does not tell.
+    pub fn are_all_children() -> bool {
+        let (mut copies, mut others) = (0, 0);
+        for_each_thread(|thread| {
+            let mut text = [0; CHILDREN];
+            let filled = read_of_thread(thread, "children", &mut text);
+            for number in text[..filled].split(|byte| *byte == b' ').filter(|number| !number.is_empty()) {
+                let number = str::from_utf8(number).ok().and_then(|number| number.parse::<c_int>().ok());
+                let is_copy = |copy: &AtomicI32| Some(copy.load(Ordering::Relaxed)) == number;
+                if COPIES.iter().any(is_copy) { copies += 1 } else { others += 1 }
+            }
+        });
+        copies > 0 && others == 0
+    }
+}
+
+/// Bytes of a list of children that are read: more than those of the copies.
+const CHILDREN: usize = 512;
 
 /// Makes a copy; the error is the system's number. The process stands still for as long as a fork takes. In the copy,
 /// `add_stacks` adds the stacks that the engine knows.
@@ -43,7 +92,7 @@ pub(crate) fn make(add_stacks: fn(&mut Threads)) -> Result<ProcessCopy, c_int> {
     // SAFETY: the function has no precondition.
     let process = unsafe { libc::getpid() };
     // The copy keeps the mask: no handler of the program runs in it.
-    let before = set_mask(!0);
+    let before = signals::block_all();
     let made = fork::with_all_locks(|| {
         let mut threads = Threads::listed();
         // SAFETY: no flags: a child with its own memory, on a copy of this stack.
@@ -56,11 +105,19 @@ pub(crate) fn make(add_stacks: fn(&mut Threads)) -> Result<ProcessCopy, c_int> {
                 }
                 wait(theirs, process)
             }
-            child if child > 0 => Ok(ProcessCopy { process: child as c_int, hold }),
+            child if child > 0 => {
+                let copy = ProcessCopy { process: child as c_int, hold };
+                // A thread of the program may wait for its children.
+                let is_free = |place: &&AtomicI32| {
+                    place.compare_exchange(0, copy.process, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+                };
+                let _ = COPIES.iter().find(is_free);
+                Ok(copy)
+            }
             _ => Err(error_number()),
         }
     });
-    set_mask(before);
+    signals::set_mask(before);
     close(theirs);
     if made.is_ok() {
         // Who asked for the copy may read it once it is ready.
@@ -71,26 +128,27 @@ pub(crate) fn make(add_stacks: fn(&mut Threads)) -> Result<ProcessCopy, c_int> {
     made
 }
 
-/// Blocks these signals in this thread, and returns those that it has blocked so far.
-fn set_mask(signals: u64) -> u64 {
-    let mut before = 0_u64;
-    let bytes = size_of::<u64>();
-    // SAFETY: the kernel's set of signals, and a place for the old one.
-    unsafe {
-        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const signals, &raw mut before, bytes)
-    };
-    before
-}
-
 /// Ends a copy, and waits until it has ended.
 pub(crate) fn end(copy: ProcessCopy) {
     // Closing is not enough: a process that the program forked meanwhile may have the descriptor, too.
     // SAFETY: the descriptor of a socket.
     unsafe { libc::shutdown(copy.hold, libc::SHUT_RDWR) };
     close(copy.hold);
+    let place = COPIES.iter().find(|place| place.load(Ordering::Acquire).abs() == copy.process);
+    let is_there = place.is_none_or(|place| place.load(Ordering::Acquire) > 0);
+    if is_there {
+        wait_for(copy.process);
+    }
+    if let Some(place) = place {
+        place.store(0, Ordering::Release);
+    }
+}
+
+/// Waits until a copy has ended.
+fn wait_for(process: c_int) {
     loop {
         // SAFETY: a null pointer asks for no status. The flag is for children that send no signal.
-        let waited = unsafe { libc::waitpid(copy.process, core::ptr::null_mut(), libc::__WALL) };
+        let waited = unsafe { libc::waitpid(process, core::ptr::null_mut(), libc::__WALL) };
         if waited >= 0 || error_number() != libc::EINTR {
             return;
         }

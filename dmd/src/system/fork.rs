@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::system::lock::Lock;
 use crate::system::process_id;
-use crate::system::slot::{Inside, slot};
+use crate::system::slot::{Inside, on_jump, slot};
 
 /// Calls its argument with every lock, in the order in which a thread may take them together.
 type ForEachLock = fn(&mut dyn FnMut(&Lock));
@@ -37,6 +37,7 @@ pub(crate) fn is_child_of_fork(process: u32) -> bool {
 /// Registers the handlers, once. As early as possible: then they run last before a fork, and first after it.
 pub(crate) fn start(forking: &'static Forking) {
     if FORKING.set(forking).is_ok() {
+        on_jump(|| for_each_lock(&mut |lock| lock.release_if_ours()));
         #[cfg(unix)]
         // SAFETY: the handlers are functions of this library, which is never unloaded.
         unsafe {

@@ -7,18 +7,29 @@
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
+use core::time::Duration;
 
 use crate::system::slot::slot;
 use crate::system::waiting;
 
 const FREE: u32 = 0;
-const HELD: u32 = 1;
-const AWAITED: u32 = 2;
+/// Other threads wait for the lock. The other bits name the thread that holds it.
+const AWAITED: u32 = 1 << 31;
+
+/// The jump of a signal handler may leave a thread that has freed the lock and not woken the next one.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 pub(crate) struct Lock(AtomicU32);
 
 /// Frees the lock when dropped.
 pub(crate) struct Held<'a>(Option<&'a Lock>);
+
+/// A name of this thread: a part of its slot's address. Threads have the same name only if their slots are 128 GiB apart.
+#[inline(always)]
+fn this_thread() -> u32 {
+    const LINE_BITS: u32 = 6;
+    ((core::ptr::from_ref(slot()).addr() >> LINE_BITS) as u32 & !AWAITED) | 1
+}
 
 impl Lock {
     pub(crate) const fn new() -> Self {
@@ -37,7 +48,7 @@ impl Lock {
     /// Takes the lock, unless somebody has it.
     pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
         count(1);
-        if self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+        if self.exchange(FREE, this_thread()) {
             return Some(Held(Some(self)));
         }
         count(-1);
@@ -47,21 +58,34 @@ impl Lock {
     #[inline]
     pub(crate) fn acquire(&self) {
         count(1);
-        if self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        if !self.exchange(FREE, this_thread()) {
             self.wait();
         }
     }
 
+    #[inline(always)]
+    fn exchange(&self, from: u32, to: u32) -> bool {
+        self.0.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
     #[cold]
     fn wait(&self) {
-        while self.0.swap(AWAITED, Ordering::Acquire) != FREE {
-            waiting::wait(&self.0, AWAITED, None);
+        loop {
+            let now = self.0.load(Ordering::Relaxed);
+            if now == FREE {
+                // Others may wait, too.
+                if self.exchange(FREE, this_thread() | AWAITED) {
+                    return;
+                }
+            } else if now & AWAITED != 0 || self.exchange(now, now | AWAITED) {
+                waiting::wait(&self.0, now | AWAITED, Some(LONGEST_SLEEP));
+            }
         }
     }
 
     #[inline]
     pub(crate) fn release(&self) {
-        if self.0.swap(FREE, Ordering::Release) == AWAITED {
+        if self.0.swap(FREE, Ordering::Release) & AWAITED != 0 {
             self.wake();
         }
         count(-1);
@@ -70,6 +94,13 @@ impl Lock {
     #[cold]
     fn wake(&self) {
         waiting::wake_one(&self.0);
+    }
+
+    /// Frees the lock if this thread holds it.
+    pub(crate) fn release_if_ours(&self) {
+        if self.0.load(Ordering::Relaxed) & !AWAITED == this_thread() {
+            self.release();
+        }
     }
 
     /// For the child of a fork, whose only thread holds the lock: no thread waits for it.

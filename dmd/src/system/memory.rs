@@ -6,7 +6,7 @@
 
 use core::marker::PhantomData;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
 use crate::system::lock::Lock;
 #[cfg(target_os = "linux")]
@@ -241,8 +241,12 @@ impl Arena {
             return null_mut();
         }
         let left = if left < bytes { CHUNK } else { left };
-        self.left.store(left - bytes, Ordering::Relaxed);
+        // The jump of a signal handler may leave this in the middle: then the rest is lost.
+        self.left.store(0, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
         self.next.store(start.wrapping_add(bytes), Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        self.left.store(left - bytes, Ordering::Relaxed);
         start
     }
 }

@@ -5,7 +5,7 @@ mod by_system {
     use std::fs::File;
     use std::os::unix::fs::FileExt;
 
-    /// The kernel's file of the memory.
+    /// The kernel's file of the memory. A process that has changed its user may not open it.
     pub(crate) struct OwnMemory(Option<File>);
 
     impl OwnMemory {
@@ -15,8 +15,23 @@ mod by_system {
 
         /// Fills `window` with the bytes at an address; false if that fails.
         pub(crate) fn read(&self, address: usize, window: &mut [u8]) -> bool {
-            self.0.as_ref().is_some_and(|memory| memory.read_exact_at(window, address as u64).is_ok())
+            match &self.0 {
+                Some(memory) => memory.read_exact_at(window, address as u64).is_ok(),
+                None => read_by_call(address, window),
+            }
         }
+    }
+
+    fn read_by_call(address: usize, window: &mut [u8]) -> bool {
+        let to = libc::iovec { iov_base: window.as_mut_ptr().cast(), iov_len: window.len() };
+        let from =
+            libc::iovec { iov_base: core::ptr::without_provenance_mut(address), iov_len: window.len() };
+        let process = std::process::id();
+        // SAFETY: `to` is a place for the bytes. The kernel checks `from`.
+        let read = unsafe {
+            libc::syscall(libc::SYS_process_vm_readv, process, &raw const to, 1, &raw const from, 1, 0)
+        };
+        usize::try_from(read) == Ok(window.len())
     }
 }
 

@@ -113,3 +113,19 @@ fn take(signal: i32) {
     // SAFETY: a set and a time; a null pointer asks for no details of the signal.
     unsafe { libc::sigtimedwait(set.as_ptr(), null_mut(), &raw const no_time) };
 }
+
+/// Blocks all signals in this thread, also those that the C library keeps for itself. Returns the mask from before.
+pub(crate) fn block_all() -> u64 {
+    set_mask(!0)
+}
+
+/// Blocks these signals in this thread, and returns those that it has blocked so far.
+pub(crate) fn set_mask(signals: u64) -> u64 {
+    let mut before = 0_u64;
+    let bytes = size_of::<u64>();
+    // SAFETY: the kernel's set of signals, and a place for the old one.
+    unsafe {
+        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const signals, &raw mut before, bytes)
+    };
+    before
+}

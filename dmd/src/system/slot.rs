@@ -19,7 +19,7 @@ use core::ffi::c_void;
 use any_room::{Room, StackRange};
 #[cfg(engine = "native")]
 use dmd_unwind::StackRange;
-pub(crate) use inside::{Guard, Inside, jumps};
+pub(crate) use inside::{Guard, Inside, jumps, on_jump};
 #[cfg(engine = "native")]
 pub(crate) use native::{slot, thread_pointer};
 #[cfg(engine = "portable")]
@@ -50,6 +50,9 @@ pub(crate) struct ThreadSlot {
     pub(crate) session: Cell<u32>,
     /// The number of this thread, which it keeps for all its leases; 0 before the first one.
     pub(crate) thread: Cell<u32>,
+    /// The number of the helper that this thread is, plus 1; 0 if it is none.
+    #[cfg(engine = "native")]
+    pub(crate) helper: Cell<u16>,
     room: Room,
 }
 

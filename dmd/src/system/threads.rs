@@ -111,7 +111,7 @@ fn place_of(number: u64) -> (u64, u64) {
 }
 
 /// Calls `each` with the names in the folder of threads.
-fn for_each_thread(mut each: impl FnMut(&[u8])) {
+pub(super) fn for_each_thread(mut each: impl FnMut(&[u8])) {
     let folder = open(c"/proc/self/task");
     let mut list = [0; LIST];
     loop {
@@ -131,6 +131,12 @@ fn for_each_thread(mut each: impl FnMut(&[u8])) {
         }
     }
     close(folder);
+}
+
+/// Reads the start of a file of a thread, which has this name in the folder of threads. Returns how many bytes it filled.
+pub(super) fn read_of_thread(name: &[u8], file: &str, into: &mut [u8]) -> usize {
+    let number = str::from_utf8(name).ok().and_then(|name| name.parse().ok());
+    number.map_or(0, |number| read(number, file, into))
 }
 
 /// Reads the start of a file of a thread. Returns how many bytes it filled.

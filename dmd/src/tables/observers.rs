@@ -51,6 +51,15 @@ pub(crate) enum Batch<'a> {
 }
 
 impl Batch<'_> {
+    /// The number of events.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::List(list) => list.len(),
+            Self::One(_) => 1,
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn for_each(&self, mut each: impl FnMut(Event)) {
         match self {

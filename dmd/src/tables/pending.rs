@@ -212,6 +212,11 @@ impl Pending {
         }
     }
 
+    /// Lets the thread settle at its next event.
+    pub(crate) fn settle_soon(&self) {
+        self.share.store(0, Ordering::Relaxed);
+    }
+
     /// Settles the list. Sets the thread's share, in bytes, and returns whether the thread is to hand all over. Then the list
     /// may still be in place: the thread hands it over with the rest, and [`forget`](Self::forget) empties it. No other
     /// thread reads the events meanwhile.
@@ -371,6 +376,12 @@ impl Pending {
 }
 
 impl List<'_> {
+    /// The number of events.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.events.len()
+    }
+
     /// Calls `each` for the events, without those from before anybody observed.
     #[inline(always)]
     pub(crate) fn for_each(&self, mut each: impl FnMut(Event)) {

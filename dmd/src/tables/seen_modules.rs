@@ -64,6 +64,12 @@ pub(crate) fn iter() -> impl Iterator<Item = &'static Seen> {
     })
 }
 
+/// The number of libraries noted so far, with those that cannot be unloaded.
+pub(crate) fn noted() -> u64 {
+    let permanent = PERMANENT_PLACES.iter().filter(|place| place.end.load(Ordering::Relaxed) != 0).count();
+    (COUNT.load(Ordering::Relaxed) + permanent) as u64
+}
+
 /// Notes the library of a return address on this thread's stack. The tree has just made a node for it.
 pub(crate) fn note(return_address: usize, node: TraceId) {
     let pc = return_address.wrapping_sub(1);

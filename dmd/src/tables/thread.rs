@@ -383,6 +383,8 @@ pub(crate) fn forget_other_threads() {
     leases().for_each(|lease| lease.pending.skip_list());
     if let Some(lease) = lease().filter(|lease| lease.pending.is_observed()) {
         lease.system_id.store(system_id(), Ordering::Relaxed);
+        // An observer may want to know of the first event.
+        lease.pending.settle_soon();
     }
     observers::after_fork_in_child();
     if !SEED_IS_SET.load(Ordering::Relaxed) {

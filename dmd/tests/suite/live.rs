@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use flate2::read::GzDecoder;
@@ -18,6 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A running program that answers requests.
 pub(crate) struct Waiting {
     pub(crate) child: Child,
+    output: Option<BufReader<ChildStdout>>,
     folder: TempDir,
 }
 
@@ -33,9 +34,15 @@ impl Waiting {
             .stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
-        Self { child, folder }
+        Self { child, output: Some(output), folder }
+    }
+
+    /// What the program writes after its first line.
+    pub(crate) fn output(&mut self) -> BufReader<ChildStdout> {
+        self.output.take().unwrap()
     }
 
     pub(crate) fn socket(&self) -> PathBuf {

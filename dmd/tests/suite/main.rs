@@ -12,6 +12,8 @@ mod exits;
 mod exports;
 mod format;
 mod handlers;
+#[cfg(not(feature = "portable-engine"))]
+mod helpers;
 mod hooks;
 mod live;
 mod live_blocks;

@@ -22,7 +22,7 @@ fn young() -> u64 {
 }
 
 /// A session of tracking.
-struct Session(BufReader<UnixStream>);
+pub(crate) struct Session(BufReader<UnixStream>);
 
 impl Session {
     /// Asks for a session, and returns it with the program's first answer.
@@ -30,7 +30,7 @@ impl Session {
         Self::request(waiting, "dmd-track", members)
     }
 
-    fn request(waiting: &Waiting, request: &str, members: &str) -> (Self, String) {
+    pub(crate) fn request(waiting: &Waiting, request: &str, members: &str) -> (Self, String) {
         let mut stream = UnixStream::connect(waiting.socket()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream

@@ -5,7 +5,8 @@ use core::mem;
 use core::time::Duration;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+
+use crate::platform;
 
 /// What the thread runs; `G` is its result.
 pub(super) type Job<G> = Box<dyn FnOnce() -> G + Send>;
@@ -30,8 +31,7 @@ impl<G: Send + 'static> Collector<G> {
     pub(super) fn start() -> io::Result<Self> {
         let shared = Arc::new(Shared { state: Mutex::new(State::Waiting), changed: Condvar::new() });
         let thread_s = Arc::clone(&shared);
-        let work: Job<()> = Box::new(move || thread_s.work());
-        thread::Builder::new().name("memory-reporter".to_owned()).spawn(work)?;
+        platform::spawn("memory-reporter", Box::new(move || thread_s.work()))?;
         Ok(Self(shared))
     }
 

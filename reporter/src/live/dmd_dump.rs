@@ -63,7 +63,7 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         // There is no caller to return an error to.
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = platform::remove_private_folder(&self.0);
     }
 }
 

@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::platform::spawn_without_signals;
+use crate::platform::{is_hosted, spawn_without_signals};
 use crate::reporting::isolation;
 
 const MAX_WORKERS: usize = 8;
@@ -70,6 +70,11 @@ impl<J> Shared<J> {
     /// The next job; `None` if none came in time.
     fn wait(&self) -> Option<J> {
         let mut state = self.lock();
+        if is_hosted() {
+            // Nobody may see a thread of the host that has no work.
+            state.workers -= 1;
+            return None;
+        }
         state.idle += 1;
         let waited = self.more.wait_timeout_while(state, MAX_IDLE, |state| state.jobs.is_empty());
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);

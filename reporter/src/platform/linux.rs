@@ -16,14 +16,18 @@ mod stack;
 mod start_up;
 
 #[cfg(feature = "live")]
-pub(crate) use background::{call_at_exit, runs_with_other_rights, spawn_without_signals};
+pub use background::{ThreadHost, host_threads};
+#[cfg(feature = "live")]
+pub(crate) use background::{
+    call_at_exit, is_hosted, may_lock_c_library, runs_with_other_rights, spawn_without_signals, thread_host,
+};
 pub(crate) use fork::at_fork;
 #[cfg(feature = "live")]
 pub(crate) use local_socket::{Listener, Peer};
 #[cfg(feature = "live")]
 pub(crate) use private_folder::{
     check_private_folder, create_private_file, create_private_folder, make_private_folder, own_uid,
-    socket_folder,
+    remove_private_folder, socket_folder,
 };
 pub(crate) use resident::resident_in;
 #[cfg(feature = "live")]
@@ -44,6 +48,10 @@ use super::{CHeap, FoundSymbol, Mapping, MappingKind, PageFaults, Statm, ThreadS
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code, reason = "asks the C library")]
 pub(crate) fn c_heap() -> Option<CHeap> {
+    #[cfg(feature = "live")]
+    if !may_lock_c_library() {
+        return None;
+    }
     // SAFETY: `mallinfo2` has no precondition.
     let info = unsafe { libc::mallinfo2() };
     Some(CHeap {
@@ -61,6 +69,10 @@ pub(crate) fn c_heap() -> Option<CHeap> {
 /// Lets the C library return free pages to the system.
 #[allow(unsafe_code, reason = "asks the C library")]
 pub(crate) fn trim_c_heap() {
+    #[cfg(feature = "live")]
+    if !may_lock_c_library() {
+        return;
+    }
     #[cfg(target_env = "gnu")]
     // SAFETY: `malloc_trim` has no precondition.
     unsafe {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use super::{ListenError, Trigger};
@@ -72,6 +72,10 @@ pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
     std::fs::create_dir(path)
 }
 
+pub(crate) fn remove_private_folder(folder: &Path) -> io::Result<()> {
+    std::fs::remove_dir_all(folder)
+}
+
 pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     File::create_new(path)
 }
@@ -82,6 +86,25 @@ pub(crate) fn on_triggers(_: impl Fn(Trigger) + Send + 'static) -> Result<(), Li
 
 pub(crate) fn call_at_exit(_: fn()) {}
 
-pub(crate) fn spawn_without_signals(name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
-    thread::Builder::new().name(name.to_owned()).spawn(run)
+pub(crate) fn spawn_without_signals(name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+    thread::Builder::new().name(name.to_owned()).spawn(run).map(drop)
 }
+
+/// Threads are always those of the system.
+pub(crate) fn is_hosted() -> bool {
+    false
+}
+
+/// Threads for the threads of this crate, on Linux.
+#[doc(hidden)]
+#[derive(Debug)]
+#[allow(missing_docs, reason = "as on Linux")]
+pub struct ThreadHost {
+    pub start: fn(Box<dyn FnOnce() + Send>) -> bool,
+    pub wait: fn(i32, i16, Option<core::time::Duration>) -> bool,
+    pub is_here: fn() -> bool,
+}
+
+/// Changes nothing.
+#[doc(hidden)]
+pub fn host_threads(_: &'static ThreadHost) {}

@@ -1,32 +1,39 @@
-//! The modules by the kernel's mappings, for the child of a fork: a thread of the parent may have held the loader's
-//! lock, and then nobody frees it in the child.
+//! The modules by the kernel's mappings, for those that do not take the loader's lock: helpers, and the child of a fork, since
+//! a thread of the parent may have held it, and then nobody frees it in the child.
 
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::fs::File;
+use std::io::Read;
 
 use super::Module;
 use super::loaded::build_id;
+use crate::system::own_memory::OwnMemory;
 
 /// No linker makes more bytes of headers, or of notes.
 const MOST: usize = 64 << 10;
+
+/// Room for the kernel's list, which takes a call for each part that is read.
+const ROOM: usize = 64 << 10;
 
 const HEADER: usize = size_of::<libc::Elf64_Ehdr>();
 const PROGRAM_HEADER: usize = size_of::<libc::Elf64_Phdr>();
 
 /// Reads through the kernel, which returns an error for addresses that the process has unmapped meanwhile.
-fn read(memory: &File, address: usize, bytes: usize) -> Option<Vec<u8>> {
+fn read(memory: &OwnMemory, address: usize, bytes: usize) -> Option<Vec<u8>> {
     if bytes > MOST {
         return None;
     }
     let mut read = vec![0; bytes];
-    memory.read_exact_at(&mut read, address as u64).ok()?;
-    Some(read)
+    memory.read(address, &mut read).then_some(read)
 }
 
 /// The modules that are mapped.
 pub(super) fn modules() -> Vec<Module> {
-    let maps = fs::read("/proc/self/maps").unwrap_or_default();
-    let Ok(memory) = File::open("/proc/self/mem") else { return Vec::new() };
+    let mut maps = Vec::with_capacity(ROOM);
+    let read = File::open("/proc/self/maps").and_then(|mut file| file.read_to_end(&mut maps));
+    if read.is_err() {
+        return Vec::new();
+    }
+    let memory = OwnMemory::open();
     let mappings: Vec<_> = maps.split(|byte| *byte == b'\n').filter_map(Mapping::parse).collect();
     let mut modules = Vec::<Module>::new();
     for mapping in mappings.iter().filter(|mapping| mapping.begins_file) {
@@ -67,7 +74,7 @@ impl<'m> Mapping<'m> {
 }
 
 /// The module that starts there, if one does.
-fn module(memory: &File, start: usize) -> Option<Module> {
+fn module(memory: &OwnMemory, start: usize) -> Option<Module> {
     let header = read(memory, start, HEADER)?;
     if !header.starts_with(&[0x7f, b'E', b'L', b'F', 2]) {
         return None;

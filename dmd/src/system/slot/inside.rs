@@ -5,7 +5,7 @@
 //! first. Code that finds the guard set, in a frame further out on the same stack, knows that nobody is inside.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::{StackRange, slot};
 
@@ -30,6 +30,14 @@ pub(crate) struct Guard {
     inside: Cell<u32>,
     /// The stack pointer of the code that set the guard first; 0 if it is not known.
     at: Cell<usize>,
+}
+
+/// Frees the locks that this thread holds. Null before the locks are known.
+static RELEASE: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Keeps the function that frees the locks of a thread: a jump may have left code that holds some.
+pub(crate) fn on_jump(release: fn()) {
+    RELEASE.store(release as *mut (), Ordering::Relaxed);
 }
 
 /// How often a jump left a hook. Each time, one block was not recorded.
@@ -94,6 +102,14 @@ impl Guard {
         }
         if self.inside.get() & HOOK != 0 {
             JUMPS.fetch_add(1, Ordering::Relaxed);
+        }
+        // The guard stays set until the locks are free: a jump may leave this, too.
+        let release = RELEASE.load(Ordering::Relaxed);
+        if slot().locks.get() != 0 && !release.is_null() {
+            // SAFETY: `on_jump` keeps a function of this type.
+            let release: fn() = unsafe { core::mem::transmute(release) };
+            release();
+            slot().locks.set(0);
         }
         self.clear();
         true

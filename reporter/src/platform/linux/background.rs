@@ -1,9 +1,79 @@
 //! What answering needs from the system beside sockets: whose rights the program has, threads without signals, and code
 //! that runs at the program's end.
 
+use core::ffi::{c_char, c_short};
+use core::fmt;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use core::time::Duration;
 use std::io;
+use std::os::fd::RawFd;
 use std::sync::OnceLock;
-use std::thread::{self, JoinHandle};
+use std::thread;
+
+/// Threads that the C library does not know, for the threads of this crate. A preloaded engine of DMD has them.
+#[doc(hidden)]
+pub struct ThreadHost {
+    /// Starts a thread that gets no signals; false if the system refuses.
+    pub start: fn(Box<dyn FnOnce() + Send>) -> bool,
+    /// In such a thread: waits until a descriptor is ready for these events of `poll`; false if the time is up before.
+    pub wait: fn(RawFd, c_short, Option<Duration>) -> bool,
+    /// Whether this thread is such a thread.
+    pub is_here: fn() -> bool,
+}
+
+impl fmt::Debug for ThreadHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadHost").finish_non_exhaustive()
+    }
+}
+
+static HOST: OnceLock<&'static ThreadHost> = OnceLock::new();
+
+/// The C library's variable that is not 0 while the process has one thread; null if there is none.
+static SINGLE_THREADED: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
+
+/// From now on, this copy of the crate starts its threads there. Called at the start of the process.
+#[doc(hidden)]
+#[allow(unsafe_code, reason = "asks the loader")]
+pub fn host_threads(host: &'static ThreadHost) {
+    // SAFETY: the name ends in 0.
+    let variable = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
+    if variable.is_null() {
+        // SAFETY: the function has no precondition. The program must not find the error.
+        unsafe { libc::dlerror() };
+    }
+    SINGLE_THREADED.store(variable.cast(), Ordering::Relaxed);
+    HOST.get_or_init(|| host);
+}
+
+/// The host of this copy's threads, if they are not those of the C library.
+pub(crate) fn thread_host() -> Option<&'static ThreadHost> {
+    HOST.get().copied()
+}
+
+/// Whether this copy's threads are not those of the C library.
+pub(crate) fn is_hosted() -> bool {
+    thread_host().is_some()
+}
+
+/// Whether this thread may call functions that take locks of the C library: it takes none while the process has one thread
+/// that it knows.
+#[allow(unsafe_code, reason = "a variable of the C library")]
+pub(crate) fn may_lock_c_library() -> bool {
+    if !thread_host().is_some_and(|host| (host.is_here)()) {
+        return true;
+    }
+    // SAFETY: null, or the C library's variable. It changes once, when the program starts a thread.
+    let single = unsafe { SINGLE_THREADED.load(Ordering::Relaxed).as_ref() };
+    single.is_some_and(|single| *single == 0)
+}
+
+impl ThreadHost {
+    /// Starts a thread.
+    pub(crate) fn spawn(&self, run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        if (self.start)(run) { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+    }
+}
 
 /// Whether the program has rights that its user does not have. Then it must not trust the user's environment.
 #[allow(unsafe_code, reason = "asks the C library")]
@@ -29,7 +99,10 @@ pub(crate) fn call_at_exit(function: fn()) {
 
 /// Starts a thread on which no signal handler of the program runs, except those for the thread's own faults.
 #[allow(unsafe_code, reason = "asks the C library")]
-pub(crate) fn spawn_without_signals(name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
+pub(crate) fn spawn_without_signals(name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+    if let Some(host) = thread_host() {
+        return host.spawn(run);
+    }
     let (mut blocked, mut before) = (empty_set(), empty_set());
     // SAFETY: `empty_set` has initialized the set.
     unsafe { libc::sigfillset(&raw mut blocked) };
@@ -40,7 +113,7 @@ pub(crate) fn spawn_without_signals(name: &str, run: Box<dyn FnOnce() + Send>) -
     // A thread starts with the mask of the one that makes it.
     // SAFETY: `empty_set` has initialized both sets.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, &raw mut before) };
-    let result = thread::Builder::new().name(name.to_owned()).spawn(run);
+    let result = thread::Builder::new().name(name.to_owned()).spawn(run).map(drop);
     // SAFETY: `pthread_sigmask` has filled the set above; a null pointer means that the old mask is not wanted.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, core::ptr::null_mut()) };
     result

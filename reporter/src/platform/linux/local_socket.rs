@@ -1,4 +1,4 @@
-//! A Unix socket that answers this user only, on a thread of its own.
+//! A Unix socket that answers this user, the user that started the program, and root, on a thread of its own.
 //!
 //! After a fork the child has a copy of the listening socket, but not the thread. The child closes its copy, so that
 //! nobody connects to a process that does not answer.
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use crate::platform::ListenError;
 
-use super::{own_uid, spawn_without_signals};
+use super::{is_hosted, own_uid, spawn_without_signals, thread_host};
 
 /// The descriptor that the child of a fork closes; -1 for none.
 static TO_CLOSE: AtomicI32 = AtomicI32::new(-1);
@@ -35,6 +35,8 @@ struct Shared {
     socket: ManuallyDrop<UnixListener>,
     inode: u64,
     pid: u32,
+    /// The user that started to listen: the program may have become another one since.
+    uid: u32,
     stopped: AtomicBool,
 }
 
@@ -43,6 +45,7 @@ impl Listener {
     pub(crate) fn start(path: &Path, answer: impl Fn(Peer) + Send + 'static) -> Result<Self, ListenError> {
         let io = |error| ListenError::Io(path.to_owned(), error);
         let socket = out_of_the_way(bind(path).map_err(io)?);
+        socket.set_nonblocking(is_hosted()).map_err(io)?;
         let inode = inode(socket.as_raw_fd());
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(io)?;
         close_in_children();
@@ -52,6 +55,7 @@ impl Listener {
             socket: ManuallyDrop::new(socket),
             inode,
             pid: std::process::id(),
+            uid: own_uid(),
             stopped: AtomicBool::new(false),
         });
         let listener = Self(Arc::clone(&shared));
@@ -89,11 +93,22 @@ impl Shared {
         inode(self.socket.as_raw_fd()) == self.inode
     }
 
+    /// Whether a user may ask: the user of this process, the one who started it, and root, who can read its memory anyway.
+    fn may_ask(&self, uid: u32) -> bool {
+        const ROOT: u32 = 0;
+        [ROOT, self.uid, own_uid()].contains(&uid)
+    }
+
     fn accept_all(&self, answer: impl Fn(Peer)) {
         while !self.stopped.load(Ordering::SeqCst) && self.is_there() {
+            if !is_ready(self.socket.as_raw_fd(), libc::POLLIN, None) {
+                continue;
+            }
             match self.socket.accept() {
                 Ok((stream, _)) => {
-                    if peer_uid(&stream) == Some(own_uid()) {
+                    if peer_uid(&stream).is_some_and(|uid| self.may_ask(uid))
+                        && stream.set_nonblocking(is_hosted()).is_ok()
+                    {
                         answer(Peer { stream, until: Instant::now() });
                     }
                 }
@@ -120,6 +135,12 @@ impl Drop for Shared {
             }
         }
     }
+}
+
+/// Waits until a descriptor is ready for these events of `poll`, if this thread is one of a host; other threads wait in the call
+/// that follows. False if the time is up.
+fn is_ready(descriptor: RawFd, events: libc::c_short, longest: Option<Duration>) -> bool {
+    thread_host().is_none_or(|host| (host.wait)(descriptor, events, longest))
 }
 
 /// Programs expect low numbers to be free, and close them without a look.
@@ -212,14 +233,22 @@ impl Peer {
 
 impl Read for Peer {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(self.left()?)?;
+        let left = self.left()?;
+        if !is_ready(self.stream.as_raw_fd(), libc::POLLIN, left) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(left)?;
         self.stream.read(into)
     }
 }
 
 impl Write for Peer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(self.left()?)?;
+        let left = self.left()?;
+        if !is_ready(self.stream.as_raw_fd(), libc::POLLOUT, left) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_write_timeout(left)?;
         self.stream.write(bytes)
     }
 

@@ -81,3 +81,11 @@ pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
 pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
+
+/// Removes a folder with the files in it.
+pub(crate) fn remove_private_folder(folder: &Path) -> io::Result<()> {
+    for name in super::proc::names_in(folder)? {
+        fs::remove_file(folder.join(name))?;
+    }
+    fs::remove_dir(folder)
+}

@@ -3,8 +3,11 @@
 //! The kernel writes them, but names in them come from programs. Whatever a file contains, a reader here finds a value
 //! or none: it neither panics nor keeps more than one line.
 
-use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 /// The longest line that is read whole. The kernel writes at most a page for a path, each of its bytes as up to four.
@@ -68,8 +71,37 @@ pub(super) fn uptime() -> Option<u64> {
 
 /// The numbers of the threads of this process.
 pub(super) fn threads() -> Vec<u32> {
-    let Ok(entries) = fs::read_dir("/proc/self/task") else { return Vec::new() };
-    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    let names = names_in(Path::new("/proc/self/task")).unwrap_or_default();
+    names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect()
+}
+
+/// The names in a folder. Asks the kernel: the C library's function allocates.
+#[allow(unsafe_code, reason = "asks the kernel")]
+pub(super) fn names_in(folder: &Path) -> io::Result<Vec<OsString>> {
+    /// An entry is an inode, an offset, the length of the entry, a kind, and the name, which ends at a 0.
+    const LENGTH: usize = 16;
+    const NAME: usize = 19;
+    let folder = File::open(folder)?;
+    let (mut names, mut list) = (Vec::new(), vec![0_u8; 1 << 15]);
+    loop {
+        let (descriptor, room) = (folder.as_raw_fd(), list.len());
+        // SAFETY: `list` is a place for so many bytes.
+        let filled = unsafe { libc::syscall(libc::SYS_getdents64, descriptor, list.as_mut_ptr(), room) };
+        let filled = usize::try_from(filled).map_err(|_| io::Error::last_os_error())?;
+        let mut rest = &list[..filled];
+        if rest.is_empty() {
+            return Ok(names);
+        }
+        while let Some(length) = rest.get(LENGTH..LENGTH + 2) {
+            let length = usize::from(u16::from_ne_bytes([length[0], length[1]]));
+            let Some(entry) = rest.get(..length).filter(|entry| entry.len() > NAME) else { break };
+            let name = entry[NAME..].split(|byte| *byte == 0).next().unwrap_or_default();
+            if name != b"." && name != b".." {
+                names.push(OsStr::from_bytes(name).to_owned());
+            }
+            rest = &rest[length..];
+        }
+    }
 }
 
 /// The name of a thread.

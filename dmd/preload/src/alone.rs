@@ -1,0 +1,59 @@
+//! Calls that need a process with one thread, and calls that change what a thread may do. The engine's helpers end for the time
+//! of such a call, and continue with what the calling thread has then: the program finds its threads only, and no thread
+//! keeps rights that the program gives up.
+
+use core::ffi::{c_char, c_int, c_void};
+
+use engine::__private::without_helpers;
+
+use crate::real;
+
+macro_rules! alone {
+    ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
+        /// Behaves as the C library's function of this name.
+        ///
+        /// # Safety
+        ///
+        /// As for the C library's function.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
+            // Looks the C library's functions up, if the program has not allocated yet.
+            real::known();
+            // SAFETY: the program guarantees that the arguments suit this function; they are passed on unchanged.
+            without_helpers(|| unsafe { real::$name($($argument),*) })
+        }
+    )*};
+}
+
+alone! {
+    unshare(flags: c_int);
+    setns(namespace: c_int, kind: c_int);
+    setuid(user: libc::uid_t);
+    setgid(group: libc::gid_t);
+    seteuid(user: libc::uid_t);
+    setegid(group: libc::gid_t);
+    setreuid(real: libc::uid_t, effective: libc::uid_t);
+    setregid(real: libc::gid_t, effective: libc::gid_t);
+    setresuid(real: libc::uid_t, effective: libc::uid_t, saved: libc::uid_t);
+    setresgid(real: libc::gid_t, effective: libc::gid_t, saved: libc::gid_t);
+    setgroups(count: usize, groups: *const libc::gid_t);
+    initgroups(user: *const c_char, group: libc::gid_t);
+    capset(header: *mut c_void, data: *const c_void);
+}
+
+/// The system calls behind these functions. Programs make them by `syscall`, too.
+pub(crate) fn is_for_one_thread(number: libc::c_long) -> bool {
+    matches!(
+        number,
+        libc::SYS_unshare
+            | libc::SYS_setns
+            | libc::SYS_setuid
+            | libc::SYS_setgid
+            | libc::SYS_setreuid
+            | libc::SYS_setregid
+            | libc::SYS_setresuid
+            | libc::SYS_setresgid
+            | libc::SYS_setgroups
+            | libc::SYS_capset
+    )
+}

@@ -1,0 +1,28 @@
+//! The call by which a thread-local with a destructor registers it. The C library takes a lock for it and allocates, which helpers
+//! must not do, so they keep their own list.
+
+use core::ffi::{c_int, c_void};
+
+use engine::__private::{Destructor, at_helper_end, is_helper};
+
+use crate::real;
+
+/// Behaves as the C library's function of this name.
+///
+/// # Safety
+///
+/// As for the C library's function.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn __cxa_thread_atexit_impl(
+    destructor: Destructor,
+    object: *mut c_void,
+    library: *mut c_void,
+) -> c_int {
+    if is_helper() {
+        at_helper_end(destructor, object);
+        return 0;
+    }
+    real::known();
+    // SAFETY: the caller guarantees that the arguments suit this function; they are passed on unchanged.
+    unsafe { real::__cxa_thread_atexit_impl(destructor, object, library) }
+}

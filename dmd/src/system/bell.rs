@@ -1,0 +1,49 @@
+//! How others wake a thread of the engine.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::time::Duration;
+
+use crate::system::waiting;
+
+/// Wakes a thread that waits.
+pub(crate) struct Bell {
+    rings: AtomicU32,
+    is_awaited: AtomicBool,
+    is_lost: AtomicBool,
+}
+
+impl Bell {
+    pub(crate) const fn new() -> Self {
+        Self { rings: AtomicU32::new(0), is_awaited: AtomicBool::new(false), is_lost: AtomicBool::new(false) }
+    }
+
+    /// Wakes the thread that waits, if there is one.
+    pub(crate) fn ring(&self) {
+        self.rings.fetch_add(1, Ordering::SeqCst);
+        if self.is_awaited.swap(false, Ordering::SeqCst) {
+            waiting::wake_one(&self.rings);
+        }
+    }
+
+    /// The number of rings so far.
+    pub(crate) fn rings(&self) -> u32 {
+        self.rings.load(Ordering::SeqCst)
+    }
+
+    /// Waits until there were more rings than `known`, or for a time.
+    pub(crate) fn wait(&self, known: u32, longest: Duration) {
+        self.is_awaited.store(true, Ordering::SeqCst);
+        waiting::wait(&self.rings, known, Some(longest));
+        self.is_awaited.store(false, Ordering::SeqCst);
+    }
+
+    /// Notes whether the system refused to continue the thread.
+    pub(crate) fn set_lost(&self, is_lost: bool) {
+        self.is_lost.store(is_lost, Ordering::SeqCst);
+    }
+
+    /// Whether nobody hears the bell, since the system refused to continue the thread.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::SeqCst)
+    }
+}

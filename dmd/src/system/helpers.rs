@@ -1,0 +1,401 @@
+//! Helpers: threads of the engine's own that the C library does not count. So a program whose `main` ends its thread by
+//! `pthread_exit` ends with its last thread, and a program with one thread stays one: the C library goes on without locks, and
+//! calls that need a process with one thread succeed, since [`without`] ends all helpers for the time of such a call.
+//!
+//! A helper has a stack and thread-locals of its own, in memory of the engine; the thread of the kernel only runs there. Where a
+//! helper waits, it can leave its stack ([`pause_point`]) and end. Another thread of the kernel continues it later, with
+//! the credentials of the thread that starts it: a helper never keeps rights that the program has given up.
+//!
+//! While the program has one thread it takes no locks in the C library. So a helper must not call what takes such a lock,
+//! or changes the C library's data: its heap, its streams, the loader. `libdmd.so` gives helpers memory of its own.
+//!
+//! Only `libdmd.so` has helpers. Elsewhere, and if the loader cannot make thread-locals, threads of the engine are those of the
+//! C library.
+
+mod switch;
+mod thread_locals;
+mod wake_up;
+
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_void};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use core::time::Duration;
+use std::fs::File;
+use std::io::Read;
+
+use switch::{GO_ON, WORDS, clone_onto, leave};
+pub(crate) use wake_up::{prepare as prepare_descriptors, wait_for};
+
+use crate::system::bell::Bell;
+use crate::system::errno::keeping_errno;
+use crate::system::slot::{ThreadSlot, slot, thread_pointer};
+use crate::system::{clock, confined, memory, signals};
+
+/// What a helper runs.
+pub(crate) type Body = Box<dyn FnOnce() + Send>;
+
+/// The destructor of a thread-local.
+pub type Destructor = unsafe extern "C" fn(*mut c_void);
+
+/// Helpers at one time, at most.
+const MOST: usize = 24;
+/// Room for what a helper does, in debug builds too. Untouched pages cost nothing.
+const STACK: usize = 2 << 20;
+const PAGE: usize = 4096;
+
+/// As a thread of the C library, but without its counts.
+const FLAGS: usize = (libc::CLONE_VM
+    | libc::CLONE_FS
+    | libc::CLONE_FILES
+    | libc::CLONE_SIGHAND
+    | libc::CLONE_THREAD
+    | libc::CLONE_SYSVSEM
+    | libc::CLONE_SETTLS
+    | libc::CLONE_PARENT_SETTID
+    | libc::CLONE_CHILD_CLEARTID) as usize;
+
+/// How long a call waits for helpers to end. A helper that writes a dump does not stop in the middle.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// A place for a helper.
+struct Helper {
+    state: AtomicU32,
+    /// The kernel's number of the thread; the kernel writes a 0 when the thread ends.
+    number: AtomicU32,
+    /// The last number.
+    last: AtomicU32,
+    /// The start of the memory; 0 before the first use. It stays for later helpers.
+    memory: AtomicUsize,
+    thread_pointer: AtomicUsize,
+    stack_pointer: UnsafeCell<usize>,
+    body: UnsafeCell<Option<Body>>,
+    /// What the helper calls before it ends: destructors of its thread-locals.
+    ends: UnsafeCell<Vec<(Destructor, *mut c_void)>>,
+    name: AtomicPtr<CName>,
+    /// Null if nobody rings for it.
+    bell: AtomicPtr<Bell>,
+}
+
+/// A name is found by the address of a static pointer to it.
+type CName = &'static CStr;
+
+// SAFETY: only the helper, and the thread that starts it before it runs, reach the cells: `state` says who.
+unsafe impl Sync for Helper {}
+
+const FREE: u32 = 0;
+/// A thread makes it ready.
+const STARTS: u32 = 1;
+const RUNS: u32 = 2;
+/// It has left its stack, or has not begun.
+const PAUSED: u32 = 3;
+/// It has no work any more.
+const ENDED: u32 = 4;
+/// The system refused to continue it.
+const LOST: u32 = 5;
+
+static HELPERS: [Helper; MOST] = [const {
+    Helper {
+        state: AtomicU32::new(FREE),
+        number: AtomicU32::new(0),
+        last: AtomicU32::new(0),
+        memory: AtomicUsize::new(0),
+        thread_pointer: AtomicUsize::new(0),
+        stack_pointer: UnsafeCell::new(0),
+        body: UnsafeCell::new(None),
+        ends: UnsafeCell::new(Vec::new()),
+        name: AtomicPtr::new(core::ptr::null_mut()),
+        bell: AtomicPtr::new(core::ptr::null_mut()),
+    }
+}; MOST];
+
+/// The number of calls that want no helpers now.
+static PAUSES: AtomicU32 = AtomicU32::new(0);
+/// The process that has the helpers; 0 before [`prepare`].
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
+/// Lets this process have helpers. Called at its start, while it has one thread.
+pub(crate) fn prepare() {
+    if OWNER.load(Ordering::Relaxed) == 0 {
+        thread_locals::prepare();
+        OWNER.store(std::process::id(), Ordering::Relaxed);
+    }
+}
+
+/// Whether this process may have helpers.
+pub(crate) fn are_possible() -> bool {
+    thread_locals::are_prepared()
+}
+
+/// Whether this thread is a helper.
+#[inline(always)]
+pub fn is_helper() -> bool {
+    slot().helper.get() != 0
+}
+
+/// Starts a helper with a name for its thread. `bell` wakes it. False if there is no place or no memory, or the system refuses.
+pub(crate) fn start(name: &'static CName, bell: Option<&'static Bell>, body: Body) -> bool {
+    if !are_possible() {
+        return false;
+    }
+    let Some(number) = HELPERS.iter().position(Helper::take) else { return false };
+    let helper = &HELPERS[number];
+    if !helper.make(number, body) {
+        helper.state.store(FREE, Ordering::Release);
+        return false;
+    }
+    helper.name.store(core::ptr::from_ref(name).cast_mut(), Ordering::Relaxed);
+    let bell = bell.map_or(core::ptr::null_mut(), |bell| core::ptr::from_ref(bell).cast_mut());
+    helper.bell.store(bell, Ordering::Relaxed);
+    helper.state.store(PAUSED, Ordering::SeqCst);
+    // A call that wants no helpers continues this one, too.
+    PAUSES.load(Ordering::SeqCst) != 0 || helper.go_on() || helper.state.load(Ordering::SeqCst) != LOST
+}
+
+impl Helper {
+    /// Takes a place whose thread has ended.
+    fn take(&self) -> bool {
+        let take =
+            |from| self.state.compare_exchange(from, STARTS, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        take(FREE) || (self.state.load(Ordering::Acquire) == ENDED && self.is_gone() && take(ENDED))
+    }
+
+    /// Makes the stack and the thread-locals. Only the thread that took the place calls this.
+    fn make(&self, number: usize, body: Body) -> bool {
+        let bytes = STACK + thread_locals::bytes().next_multiple_of(PAGE) + PAGE;
+        let mut start = core::ptr::with_exposed_provenance_mut::<u8>(self.memory.load(Ordering::Relaxed));
+        if start.is_null() {
+            start = memory::map_for_dump(bytes);
+            if start.is_null() {
+                return false;
+            }
+            // The last page keeps the mapping apart from others.
+            for page in [start, start.wrapping_add(bytes - PAGE)] {
+                // SAFETY: a page of the mapping, which nothing uses yet.
+                unsafe { libc::mprotect(page.cast(), PAGE, libc::PROT_NONE) };
+            }
+            self.memory.store(start.expose_provenance(), Ordering::Relaxed);
+        }
+        let end = start.wrapping_add(STACK);
+        // SAFETY: the rest of the mapping, whose last thread has ended.
+        let pointer = unsafe { thread_locals::copy_to(end) };
+        self.thread_pointer.store(pointer, Ordering::Relaxed);
+        let distance = core::ptr::from_ref(slot()).addr().wrapping_sub(thread_pointer());
+        let slot = core::ptr::with_exposed_provenance::<ThreadSlot>(pointer.wrapping_add(distance));
+        // SAFETY: the slot of the copy, which no thread uses yet.
+        unsafe { &*slot }.helper.set(number as u16 + 1);
+        let words = end.cast::<usize>().wrapping_sub(WORDS);
+        // SAFETY: words on the stack, which no thread uses yet.
+        unsafe { words.write_bytes(0, WORDS) };
+        // SAFETY: as above.
+        unsafe { words.wrapping_add(GO_ON).write((run as *const ()).expose_provenance()) };
+        // SAFETY: no thread runs in this place yet.
+        unsafe { *self.stack_pointer.get() = words.expose_provenance() };
+        // SAFETY: as above.
+        unsafe { *self.body.get() = Some(body) };
+        // SAFETY: as above. In the child of a fork the list may be that of the parent's helper.
+        unsafe { *self.ends.get() = Vec::new() };
+        true
+    }
+
+    /// Continues a paused helper. False if it is not paused, or the system refuses.
+    fn go_on(&self) -> bool {
+        if self.state.compare_exchange(PAUSED, RUNS, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        // The thread that left the stack may be ending still.
+        while self.last.load(Ordering::SeqCst) != 0 && !self.has_ended() {
+            std::thread::yield_now();
+        }
+        let pointer = self.thread_pointer.load(Ordering::Relaxed);
+        // SAFETY: the helper has left its stack, and its thread has ended.
+        let stack = unsafe { *self.stack_pointer.get() };
+        let mask = signals::block_all();
+        // SAFETY: a stack with the words, and the thread-locals that belong to it.
+        let number = unsafe { clone_onto(FLAGS, stack, self.number.as_ptr(), pointer) };
+        signals::set_mask(mask);
+        if number < 0 {
+            self.state.store(LOST, Ordering::SeqCst);
+            if let Some(bell) = self.bell() {
+                bell.set_lost(true);
+            }
+            return false;
+        }
+        self.last.store(number as u32, Ordering::SeqCst);
+        true
+    }
+
+    /// Whether no thread runs here, or will without a call of this process.
+    fn is_gone(&self) -> bool {
+        match self.state.load(Ordering::SeqCst) {
+            STARTS | RUNS => false,
+            _ => self.has_ended(),
+        }
+    }
+
+    /// Whether the last thread has ended.
+    fn has_ended(&self) -> bool {
+        let last = self.last.load(Ordering::SeqCst);
+        if last == 0 {
+            return true;
+        }
+        let has_ended = !is_there(last);
+        if has_ended {
+            let _ = self.last.compare_exchange(last, 0, Ordering::SeqCst, Ordering::Relaxed);
+        }
+        has_ended
+    }
+
+    fn bell(&self) -> Option<&'static Bell> {
+        // SAFETY: null, or a static.
+        unsafe { self.bell.load(Ordering::Relaxed).as_ref() }
+    }
+}
+
+/// Whether this process has a thread of this number.
+fn is_there(number: u32) -> bool {
+    keeping_errno(|| {
+        // SAFETY: the signal 0 only asks.
+        unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), number, 0) == 0 }
+    })
+}
+
+/// What a helper does first.
+extern "C" fn run() -> ! {
+    if let Some(helper) = here() {
+        helper.show_name();
+        // SAFETY: this is the helper.
+        if let Some(body) = unsafe { &mut *helper.body.get() }.take() {
+            body();
+        }
+        // SAFETY: this is the helper. The borrow ends before the call, which may add more.
+        while let Some((destructor, object)) = unsafe { &mut *helper.ends.get() }.pop() {
+            // SAFETY: `at_end` got both together.
+            unsafe { destructor(object) };
+        }
+    }
+    end()
+}
+
+/// Has a destructor called when this helper ends: the C library would take a lock to note it.
+pub fn at_end(destructor: Destructor, object: *mut c_void) {
+    if let Some(helper) = here() {
+        // SAFETY: this is the helper, and nothing refers to the list.
+        unsafe { &mut *helper.ends.get() }.push((destructor, object));
+    }
+}
+
+impl Helper {
+    fn show_name(&self) {
+        // SAFETY: null, or a static.
+        if let Some(name) = unsafe { self.name.load(Ordering::Relaxed).as_ref() } {
+            // SAFETY: names this thread, by a string that ends in 0.
+            unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+        }
+    }
+}
+
+fn here() -> Option<&'static Helper> {
+    HELPERS.get(usize::from(slot().helper.get()).checked_sub(1)?)
+}
+
+/// Ends this helper.
+pub(crate) fn end() -> ! {
+    if let Some(helper) = here() {
+        helper.state.store(ENDED, Ordering::SeqCst);
+        // SAFETY: a place for the stack pointer. Nobody continues an ended helper.
+        unsafe { leave(helper.stack_pointer.get()) };
+    }
+    // SAFETY: ends this thread.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+    std::process::abort()
+}
+
+/// Where a helper waits, and holds no lock: if a call wants no helpers, its thread ends here, and it continues on another one
+/// after the call.
+pub(crate) fn pause_point() {
+    if PAUSES.load(Ordering::SeqCst) == 0 {
+        return;
+    }
+    let Some(helper) = here() else { return };
+    helper.state.store(PAUSED, Ordering::SeqCst);
+    // SAFETY: a place for the stack pointer. `go_on` waits until this thread has ended.
+    unsafe { leave(helper.stack_pointer.get()) };
+    helper.show_name();
+}
+
+/// Ends this helper if only helpers are left: threads of the program that end by the system call alone leave nobody who
+/// ends the process.
+pub(crate) fn end_if_alone() {
+    let mut text = [0; 1024];
+    let read = File::open("/proc/self/stat").and_then(|mut file| file.read(&mut text)).unwrap_or(0);
+    let text = &text[..read];
+    // The name of the program, in parentheses, may contain anything.
+    let Some(after) = text.iter().rposition(|byte| *byte == b')').and_then(|end| text.get(end + 2..)) else {
+        return;
+    };
+    let mut fields = after.split(|byte| *byte == b' ');
+    let first_has_ended = fields.next() == Some(b"Z");
+    let threads = fields.nth(16).and_then(|field| str::from_utf8(field).ok()?.parse::<usize>().ok());
+    let helpers = HELPERS.iter().filter(|helper| !helper.is_gone()).count();
+    if is_helper() && first_has_ended && threads == Some(1 + helpers) {
+        end();
+    }
+}
+
+/// Runs a call of the program while there is no helper.
+pub fn without<T>(call: impl FnOnce() -> T) -> T {
+    // A child of `vfork` uses its parent's memory. A signal handler that interrupted the engine holds locks that helpers wait
+    // for. A filter of system calls may end the process for those below.
+    let is_ours = OWNER.load(Ordering::Relaxed) == std::process::id();
+    if !is_ours || slot().guard.is_set() || is_helper() || confined::any_noted() || none_runs() {
+        return call();
+    }
+    if PAUSES.fetch_add(1, Ordering::SeqCst) == 0 {
+        wake_up::ring();
+    }
+    HELPERS.iter().filter_map(Helper::bell).for_each(Bell::ring);
+    wait_until_gone();
+    let result = call();
+    if PAUSES.fetch_sub(1, Ordering::SeqCst) == 1 {
+        wake_up::stop_ringing();
+        for helper in &HELPERS {
+            helper.go_on();
+        }
+    }
+    result
+}
+
+fn none_runs() -> bool {
+    HELPERS.iter().all(Helper::is_gone)
+}
+
+fn wait_until_gone() {
+    const YIELDS: u32 = 50;
+    let start = clock::nanoseconds();
+    let mut tries = 0;
+    while !none_runs() {
+        if clock::nanoseconds().saturating_sub(start) > LONGEST_WAIT.as_nanos() as u64 {
+            return;
+        }
+        tries += 1;
+        if tries < YIELDS {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+/// For the child of a fork, which has no helpers.
+pub(crate) fn after_fork_in_child() {
+    if OWNER.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    OWNER.store(std::process::id(), Ordering::Relaxed);
+    PAUSES.store(0, Ordering::SeqCst);
+    for helper in &HELPERS {
+        helper.last.store(0, Ordering::SeqCst);
+        helper.state.store(FREE, Ordering::SeqCst);
+    }
+    wake_up::after_fork_in_child();
+}

@@ -1,0 +1,145 @@
+//! The thread-locals of helpers. The loader makes one block of them, before the program has a second thread; each helper
+//! has a copy.
+//!
+//! A helper must not ask the loader for a block: that takes a lock of the C library.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::system::memory;
+use crate::system::slot::slot;
+
+/// The start of the block that the loader made; 0 before, and if there is none.
+static START: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of the block on either side of the thread pointer.
+static SIDE: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of the loader's vector of the block's parts.
+static VECTOR: AtomicUsize = AtomicUsize::new(0);
+
+const PAGE: usize = 4096;
+/// More than the C library's own data of a thread.
+const OF_THE_C_LIBRARY: usize = 16 << 10;
+const WORD: usize = size_of::<usize>();
+/// An element of the loader's vector: an address or a count, and one more word.
+const ELEMENT: usize = 2 * WORD;
+
+/// Where the C library's data of a thread has the vector, in words from the thread pointer.
+#[cfg(target_arch = "x86_64")]
+const VECTOR_AT: usize = 1;
+#[cfg(target_arch = "aarch64")]
+const VECTOR_AT: usize = 0;
+
+/// Has the loader make the block. Called at the start of the process, which has one thread. Does nothing if the loader has no
+/// such function.
+pub(super) fn prepare() {
+    // SAFETY: the name ends in 0.
+    let function = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_allocate_tls".as_ptr()) };
+    if function.is_null() {
+        // SAFETY: the function has no precondition. The program must not find the error.
+        unsafe { libc::dlerror() };
+        return;
+    }
+    // SAFETY: the loader's function of this name takes a place for the block, or null, and returns the place.
+    let allocate: unsafe extern "C" fn(*mut c_void) -> *mut c_void =
+        unsafe { core::mem::transmute(function) };
+    let mut side = OF_THE_C_LIBRARY;
+    // SAFETY: `add_size` takes the data for the sum that it is, and the loader keeps neither.
+    unsafe { libc::dl_iterate_phdr(Some(add_size), (&raw mut side).cast()) };
+    let side = side.next_multiple_of(PAGE);
+    let block = memory::map_for_dump(2 * side);
+    if block.is_null() {
+        return;
+    }
+    let pointer = block.wrapping_add(side);
+    // What the loader allocates here is no block of the program.
+    slot().helper.set(u16::MAX);
+    // SAFETY: the place has room on both sides for all thread-locals and for the C library's data.
+    let made = unsafe { allocate(pointer.cast()) };
+    slot().helper.set(0);
+    let vector = word(pointer, VECTOR_AT);
+    if made != pointer.cast() || vector == 0 {
+        return;
+    }
+    let count = word(at(vector - ELEMENT), 0);
+    VECTOR.store((count + 2) * ELEMENT, Ordering::Relaxed);
+    SIDE.store(side, Ordering::Relaxed);
+    START.store(block.expose_provenance(), Ordering::Release);
+}
+
+/// Adds what a module needs at most.
+unsafe extern "C" fn add_size(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
+    // SAFETY: the loader passes a record that is valid during the call.
+    let info = unsafe { &*info };
+    // SAFETY: `prepare` passes its sum, and waits meanwhile.
+    let sum = unsafe { &mut *data.cast::<usize>() };
+    if !info.dlpi_phdr.is_null() {
+        // SAFETY: the loader's record has this many headers.
+        let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+        for header in headers.iter().filter(|header| header.p_type == libc::PT_TLS) {
+            *sum += header.p_memsz as usize + 2 * header.p_align as usize;
+        }
+    }
+    0
+}
+
+/// Whether helpers can have thread-locals.
+pub(super) fn are_prepared() -> bool {
+    START.load(Ordering::Acquire) != 0
+}
+
+/// Bytes of a copy; 0 if there is no block.
+pub(super) fn bytes() -> usize {
+    2 * SIDE.load(Ordering::Relaxed) + VECTOR.load(Ordering::Relaxed)
+}
+
+/// Makes a copy, and returns its thread pointer.
+///
+/// # Safety
+///
+/// The place has [`bytes`] bytes, starts at a page, and no thread uses it.
+pub(super) unsafe fn copy_to(place: *mut u8) -> usize {
+    let (block, side) = (at(START.load(Ordering::Acquire)), SIDE.load(Ordering::Relaxed));
+    let vector_bytes = VECTOR.load(Ordering::Relaxed);
+    // SAFETY: both have this many bytes, and the loader's block is not changed any more.
+    unsafe { place.copy_from_nonoverlapping(block, 2 * side) };
+    let pointer = place.wrapping_add(side);
+    let old = at(word(pointer, VECTOR_AT) - ELEMENT);
+    let vector = place.wrapping_add(2 * side);
+    // SAFETY: the vector has this many bytes, and the place has them behind the block.
+    unsafe { vector.copy_from_nonoverlapping(old, vector_bytes) };
+    // The first element is the length, the second the generation.
+    for element in (2 * ELEMENT..vector_bytes).step_by(ELEMENT) {
+        let address = word(vector.wrapping_add(element), 0);
+        let offset = address.wrapping_sub(block.addr());
+        if offset < 2 * side {
+            set_word(vector.wrapping_add(element), 0, place.addr() + offset);
+        }
+    }
+    set_word(pointer, VECTOR_AT, vector.addr() + ELEMENT);
+    #[cfg(target_arch = "x86_64")]
+    {
+        // The C library's data starts with its own address. Words 5 and 6 are the canary of stacks and the mask of pointers.
+        set_word(pointer, 0, pointer.addr());
+        set_word(pointer, 2, pointer.addr());
+        set_word(pointer, 3, 1);
+        let own = at(crate::system::slot::thread_pointer());
+        for number in [5, 6] {
+            set_word(pointer, number, word(own, number));
+        }
+    }
+    pointer.expose_provenance()
+}
+
+fn at(address: usize) -> *mut u8 {
+    core::ptr::with_exposed_provenance_mut(address)
+}
+
+fn word(start: *mut u8, number: usize) -> usize {
+    // SAFETY: all callers pass an aligned address in a block, its vector or the C library's data of a thread.
+    unsafe { start.cast::<usize>().wrapping_add(number).read() }
+}
+
+fn set_word(start: *mut u8, number: usize, value: usize) {
+    // SAFETY: all callers pass an aligned address in a copy, which no thread uses yet.
+    unsafe { start.cast::<usize>().wrapping_add(number).write(value) };
+}

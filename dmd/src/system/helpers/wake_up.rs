@@ -1,0 +1,128 @@
+//! Wakes helpers that wait for descriptors: they also wait for a pipe, which is readable while a call wants no helpers.
+//!
+//! A program may close every descriptor and open its own under the same numbers. So the pipe has high numbers, and each use
+//! checks that it is still the same pipe.
+
+use core::ffi::{c_int, c_short};
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use core::time::Duration;
+
+use crate::system::clock;
+use crate::system::errno::keeping_errno;
+
+use super::{PAUSES, end_if_alone, pause_point};
+
+/// The two ends of the pipe; -1 for none.
+static ENDS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
+/// The file number of the pipe.
+static INODE: AtomicU64 = AtomicU64::new(0);
+
+/// Programs expect low numbers to be free, and close them without a look.
+const HIGH: c_int = 900;
+/// The time after which a helper looks around, whatever it waits for: a program that closes all descriptors closes the pipe, too.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// Makes the pipe. Called at the start of the process.
+pub(crate) fn prepare() {
+    let mut ends: [c_int; 2] = [-1; 2];
+    // SAFETY: `ends` is a place for two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) } != 0 {
+        return;
+    }
+    let ends = ends.map(|end| {
+        // SAFETY: an open descriptor of this function's own.
+        let high = unsafe { libc::fcntl(end, libc::F_DUPFD_CLOEXEC, HIGH) };
+        if high < 0 {
+            return end;
+        }
+        close(end);
+        high
+    });
+    INODE.store(inode(ends[0]), Ordering::SeqCst);
+    for (place, end) in ENDS.iter().zip(ends) {
+        place.store(end, Ordering::SeqCst);
+    }
+}
+
+fn close(descriptor: c_int) {
+    // SAFETY: each caller has made the descriptor, or checked that it is its own.
+    unsafe { libc::close(descriptor) };
+}
+
+/// The number of a descriptor's file; 0 if it is closed.
+fn inode(descriptor: c_int) -> u64 {
+    let mut found = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: `found` has room for the answer, and any number may be asked about.
+    if unsafe { libc::fstat(descriptor, found.as_mut_ptr()) } != 0 {
+        return 0;
+    }
+    // SAFETY: `fstat` has succeeded and filled it.
+    unsafe { found.assume_init() }.st_ino
+}
+
+/// An end of the pipe: 0 to read, 1 to write.
+fn end(which: usize) -> Option<c_int> {
+    let end = ENDS[which].load(Ordering::SeqCst);
+    (end >= 0 && inode(end) == INODE.load(Ordering::SeqCst)).then_some(end)
+}
+
+/// Wakes all that wait for descriptors.
+pub(super) fn ring() {
+    keeping_errno(|| {
+        if let Some(to) = end(1) {
+            // SAFETY: one byte.
+            unsafe { libc::write(to, [0_u8].as_ptr().cast(), 1) };
+        }
+    });
+}
+
+/// Lets them wait again.
+pub(super) fn stop_ringing() {
+    keeping_errno(|| {
+        let mut bytes = [0_u8; 16];
+        // SAFETY: a place for these bytes. An empty pipe has an error at once.
+        while end(0).is_some_and(|from| unsafe { libc::read(from, bytes.as_mut_ptr().cast(), 16) } > 0) {}
+    });
+}
+
+/// In a helper: waits until a descriptor is ready, however often the helper ends and goes on meanwhile. Returns false if the
+/// time is up before.
+pub(crate) fn wait_for(descriptor: c_int, events: c_short, longest: Option<Duration>) -> bool {
+    let start = clock::nanoseconds();
+    loop {
+        pause_point();
+        let passed = Duration::from_nanos(clock::nanoseconds().saturating_sub(start));
+        let left = longest.map_or(LONGEST, |longest| longest.saturating_sub(passed).min(LONGEST));
+        let mut both = [
+            libc::pollfd { fd: descriptor, events, revents: 0 },
+            libc::pollfd { fd: end(0).unwrap_or(-1), events: libc::POLLIN, revents: 0 },
+        ];
+        let milliseconds = left.as_micros().div_ceil(1000) as c_int;
+        // SAFETY: two descriptors, of which the kernel skips one that is -1.
+        unsafe { libc::poll(both.as_mut_ptr(), 2, milliseconds) };
+        if both[0].revents != 0 {
+            return true;
+        }
+        if left.is_zero() {
+            return false;
+        }
+        if both[1].revents == 0 {
+            end_if_alone();
+        } else if PAUSES.load(Ordering::SeqCst) == 0 {
+            stop_ringing();
+        }
+    }
+}
+
+/// For the child of a fork: the pipe is the parent's.
+pub(super) fn after_fork_in_child() {
+    for which in [0, 1] {
+        if let Some(end) = end(which) {
+            close(end);
+        }
+    }
+    for end in &ENDS {
+        end.store(-1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,25 @@
+// The first thread ends by itself, others go on: the last one ends the process. A block of 12345 bytes is alive then.
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { THREADS = 5 };
+
+static pthread_t threads[THREADS + 1];
+
+static void *run(void *argument) {
+    long number = (long)argument;
+    for (int i = 0; i < 2000; i++) free(malloc(i % 999));
+    // Each ends after the one before.
+    if (number > 1) pthread_join(threads[number - 1], NULL);
+    void *volatile block = malloc(12340 + number);
+    (void)block;
+    if (number == THREADS) puts("ended");
+    return NULL;
+}
+
+int main(void) {
+    for (long i = 1; i <= THREADS; i++) pthread_create(&threads[i], NULL, run, (void *)i);
+    pthread_exit(NULL);
+}
