@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use memory_reporter::{
-    CollectOptions, GarbageCollection, MemoryObserver, MemoryReporter, Registration, ReportSet, Reports, Tag,
-    WarningKind, collect_reports, register_strong, tag,
+    CollectOptions, MemoryObserver, MemoryReporter, Registration, ReportSet, Reports, Tag, WarningKind,
+    collect_reports, register_strong, tag,
 };
 
 use super::{By, alone, warnings};
@@ -151,9 +151,9 @@ fn the_destructor_of_an_observer_s_handler_may_use_the_observer() {
     ends(|| {
         let observer = Arc::new(MemoryObserver::new());
         let user = UsesObserver(Arc::clone(&observer));
-        observer.set_on_garbage_collection(Some(move |_: &GarbageCollection| {
+        observer.set_on_garbage_collection(Some(Arc::new(move |_, _| {
             let _ = &user;
-        }));
-        observer.set_on_garbage_collection(None::<fn(&GarbageCollection)>);
+        })));
+        observer.set_on_garbage_collection(None);
     });
 }
