@@ -167,14 +167,13 @@ fn nodes_of_an_empty_stack_are_under_null() {
     let frame = SiteFrame { source: "a.js".to_owned(), line: 1, ..SiteFrame::default() };
     let stack = builder.stack(&[frame]).unwrap();
     assert_eq!(builder.stack(&[]), Ok(None));
-    for (id, stack) in
-        [(1, None), (2, stack), (3, Some(FrameId::EMPTY_STACK)), (4, Some(FrameId::EMPTY_STACK))]
-    {
+    let empty = Some(FrameId::EMPTY_STACK);
+    for (id, stack) in [(1, None), (2, stack), (3, empty), (4, empty), (5, None)] {
         builder
             .node(NodeParts { allocation_stack: stack, ..NodeParts::new(NodeId(id), 10, object) })
             .unwrap();
         if id == 1 {
-            (2..=4).for_each(|to| builder.edge(NodeId(to), None).unwrap());
+            (2..=5).for_each(|to| builder.edge(NodeId(to), None).unwrap());
         }
     }
     let graph = builder.finish().unwrap();
