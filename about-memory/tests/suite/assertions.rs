@@ -46,11 +46,13 @@ mod shadowed {
     use super::*;
 
     /// A program may have macros of these names.
+    #[allow(unused_macros, reason = "the assertions must not use them")]
     macro_rules! concat {
         ($($any:tt)*) => {
             compile_error!("not the macro of the program")
         };
     }
+    #[allow(unused_macros, reason = "the assertions must not use them")]
     macro_rules! stringify {
         ($($any:tt)*) => {
             compile_error!("not the macro of the program")
@@ -78,7 +80,7 @@ fn every_failure_is_at_the_line_of_the_caller() {
             before(info);
         }
     }));
-    let mut line = |assertion: fn()| {
+    let line = |assertion: fn()| {
         std::panic::catch_unwind(assertion).unwrap_err();
         let (file, line) = told.try_recv().unwrap();
         assert!(file.ends_with("assertions.rs"), "{file}");
