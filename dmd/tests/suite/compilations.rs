@@ -23,15 +23,19 @@ fn all() -> bool {
     std::env::var_os("THOROUGH").is_some()
 }
 
-/// The libraries of a crate in the folder of this build, the newest first: each selection of features has one.
+/// The libraries of a crate that are older than this test, the newest first: each selection of features has one, and another
+/// test may have cargo build one meanwhile.
 fn libraries(name: &str) -> Vec<PathBuf> {
+    let modified = |path: &Path| path.metadata().unwrap().modified().unwrap();
+    let linked = modified(&std::env::current_exe().unwrap());
     let start = format!("lib{name}-");
     let mut found: Vec<(SystemTime, PathBuf)> = fs::read_dir(build_folder().join("deps"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "rlib"))
         .filter(|path| path.file_name().unwrap().to_str().is_some_and(|file| file.starts_with(&start)))
-        .map(|path| (path.metadata().unwrap().modified().unwrap(), path))
+        .map(|path| (modified(&path), path))
+        .filter(|(time, _)| *time <= linked)
         .collect();
     found.sort();
     found.into_iter().rev().map(|(_, path)| path).collect()
