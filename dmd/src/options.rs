@@ -91,11 +91,12 @@ impl Default for Options {
 pub(crate) const MOST_FRAMES: usize = 256;
 
 /// The options, and what each takes.
-const TAKES: [(&str, &str); 13] = [
+const TAKES: [(&str, &str); 14] = [
     ("--mode", "live, dark-matter, cumulative, scan, normal, test or stress"),
     ("--stacks", "partial or full"),
     ("--sample-below", "a number of bytes, 1 or more"),
     ("--sample-bytes", "a number of bytes, 1 or more, such as 512KiB"),
+    ("--seed", "a number"),
     ("--wait-for-track", "yes, no or nothing"),
     ("--show-dump-stats", "yes or no"),
     ("--max-frames", "a number, 1 to 256"),
