@@ -163,6 +163,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "docs",
             "small_sort",
             "platform",
+            "process_lock",
             "allocator",
             "engine_abi",
             "measure",
