@@ -132,7 +132,8 @@ impl Diff {
     }
 
     fn write_text(&self, mut out: impl Write, set: &ReportSet, filter: Option<Filter>) -> io::Result<()> {
-        if set.is_empty() {
+        // With conditions, standard error has their outcomes only.
+        if set.is_empty() && self.fail_if.is_empty() {
             say(&format!("{} and {} have the same reports", self.first.name(), self.second.name()));
         }
         let text = self.view.apply(about_memory::text(set), filter);
