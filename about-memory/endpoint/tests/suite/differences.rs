@@ -1,11 +1,11 @@
 //! `seconds=`: what the heap grew by.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use memory_endpoint::{Endpoint, Options};
+use memory_endpoint::{Endpoint, GetRequest, Options};
 use memory_export::Value;
 use memory_reporter::{MemoryReporter, Reports};
 
@@ -13,8 +13,8 @@ use crate::program::{self, body, by_reporter, line, profile};
 
 /// A reporter that allocates when it runs for the second time, which is for the second profile.
 #[derive(Default)]
-struct Growing {
-    runs: AtomicUsize,
+pub(crate) struct Growing {
+    pub(crate) runs: AtomicUsize,
     blocks: Mutex<Vec<Box<[u8]>>>,
 }
 
@@ -82,4 +82,36 @@ fn others_are_answered_while_a_difference_waits() {
         // The second profile waits for its turn if it has to.
         assert_eq!(difference.join().unwrap().status, 200);
     });
+}
+
+/// A client that goes leaves the turn of differences, and one that is refused learns how long the other still waits.
+#[test]
+fn an_abandoned_difference_ends() {
+    let _alone = program::alone();
+    let growing = Arc::new(Growing::default());
+    let _registered = memory_reporter::register_strong(growing.clone());
+    let endpoint = Endpoint::new();
+    let waits = AtomicBool::new(true);
+    let is_wanted = || waits.load(Ordering::SeqCst);
+    thread::scope(|scope| {
+        let request = || {
+            let asked = GetRequest::new("/debug/pprof/heap", "seconds=300").wanted(&is_wanted);
+            endpoint.answer(&asked).status
+        };
+        let abandoned = scope.spawn(request);
+        // It has the turn once its first dump has begun.
+        while growing.runs.load(Ordering::SeqCst) == 0 {
+            thread::yield_now();
+        }
+        let other = endpoint.respond("/debug/pprof/heap", "seconds=1", "");
+        let left: u64 = other.header("retry-after").unwrap().parse().unwrap();
+        assert!((200..=300).contains(&left), "{left}");
+        thread::sleep(Duration::from_millis(1100));
+        let later = endpoint.respond("/debug/pprof/heap", "seconds=1", "");
+        let later: u64 = later.header("retry-after").unwrap().parse().unwrap();
+        assert!(later < left, "{later} of {left} seconds are left");
+        waits.store(false, Ordering::SeqCst);
+        assert_eq!(abandoned.join().unwrap(), 503);
+    });
+    assert_eq!(endpoint.respond("/debug/pprof/heap", "seconds=1", "").status, 200);
 }
