@@ -1,10 +1,11 @@
 //! Where the code of a unit is, from the unit's first entry.
 
 use gimli::constants::{self as dw, DwAt};
-use gimli::{AttributeValue, DebugRngListsBase, DebugRngListsIndex, RangeListsOffset};
+use gimli::{
+    AttributeValue, DebugAddrBase, DebugRngListsBase, DebugRngListsIndex, Encoding, RangeListsOffset,
+};
 
-use super::read::{Fault, Slice};
-use super::unit::Unit;
+use super::read::{Fault, Reading, Slice};
 
 /// What the first entry of a unit says of its code.
 #[derive(Clone, Copy)]
@@ -58,45 +59,36 @@ impl Root {
 /// Linkers let the ranges of code that they removed start here.
 const REMOVED: u64 = 0;
 
-impl Unit<'_, '_> {
-    /// Notes where the unit's code is. A damaged table of ranges has none.
-    pub(super) fn add_code(&mut self, root: &Root) -> Result<(), Fault> {
+impl Root {
+    /// Notes where the code of the unit is whose entries start here. A damaged table of ranges has none.
+    pub(super) fn add_code(
+        &self,
+        reading: &mut Reading<'_>,
+        encoding: Encoding,
+        addresses: DebugAddrBase<usize>,
+        start: u64,
+    ) -> Result<(), Fault> {
         let mut code = Vec::new();
-        if let (Some(low), Some(length)) = (root.low, root.length) {
+        if let (Some(low), Some(length)) = (self.low, self.length) {
             code.push(low..low.saturating_add(length));
         }
-        if let Some(offset) = root.ranges.and_then(|ranges| self.ranges_offset(ranges, root.lists)) {
-            let sections = &self.reading.dwarf;
-            let ranges = sections.ranges.ranges(
-                offset,
-                self.header.encoding(),
-                root.low.unwrap_or(0),
-                &sections.debug_addr,
-                self.addresses,
-            );
+        let sections = reading.dwarf;
+        let offset = self.ranges.and_then(|ranges| match ranges {
+            CodeRanges::At(offset) => Some(RangeListsOffset(offset)),
+            CodeRanges::Indexed(index) => sections.ranges.get_offset(encoding, self.lists, index).ok(),
+        });
+        if let Some(offset) = offset {
+            let low = self.low.unwrap_or(0);
+            let ranges = sections.ranges.ranges(offset, encoding, low, &sections.debug_addr, addresses);
             if let Ok(mut ranges) = ranges {
                 while let Ok(Some(range)) = ranges.next() {
-                    self.reading.work(1)?;
+                    reading.work(1)?;
                     code.push(range.begin..range.end);
                 }
             }
         }
-        let start = self.base;
         let live = code.into_iter().filter(|range| range.start > REMOVED && range.start < range.end);
-        self.reading.code.extend(live.map(|range| (range, start)));
+        reading.code.extend(live.map(|range| (range, start)));
         Ok(())
-    }
-
-    fn ranges_offset(
-        &self,
-        ranges: CodeRanges,
-        lists: DebugRngListsBase<usize>,
-    ) -> Option<RangeListsOffset<usize>> {
-        match ranges {
-            CodeRanges::At(offset) => Some(RangeListsOffset(offset)),
-            CodeRanges::Indexed(index) => {
-                self.reading.dwarf.ranges.get_offset(self.header.encoding(), lists, index).ok()
-            }
-        }
     }
 }

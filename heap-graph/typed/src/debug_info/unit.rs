@@ -50,7 +50,7 @@ pub(super) struct Unit<'r, 's> {
     pub(super) header: UnitHeader<Slice<'s>>,
     pub(super) base: u64,
     strings: DebugStrOffsetsBase<usize>,
-    pub(super) addresses: DebugAddrBase<usize>,
+    addresses: DebugAddrBase<usize>,
     /// Where its table of files is, and the folder of the compiler.
     lines: Option<gimli::DebugLineOffset<usize>>,
     folder: Option<AttributeValue<Slice<'s>>>,
@@ -115,7 +115,7 @@ impl<'r, 's> Unit<'r, 's> {
                 }
                 let root = self.root;
                 self.reading.units.push(self.base);
-                self.add_code(&root)?;
+                root.add_code(self.reading, self.header.encoding(), self.addresses, self.base)?;
             }
             let within = inside.last().map(|(_, inside)| *inside);
             if let Some(next) = self.add(tag, at, &entry, within)? {

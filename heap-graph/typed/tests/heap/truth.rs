@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use dmd_analyze::{ReadOptions, read_with, symbolize::SymbolOptions};
+use heap_graph::DominatorTree;
 use tempfile::TempDir;
 use typed_heap::{DebugInfo, Layered, Library, ProcessMemory, ScanMemory, TypedHeap, Unused};
 
@@ -71,6 +72,10 @@ impl Witness {
             let plug = ["--crate-type=cdylib", "--extern=item=libitem-2.rlib"];
             compile(folder.path(), "plug.rs", level, &plug);
             externs.extend(["--extern=item1=libitem-1.rlib", "--extern=item2=libitem-2.rlib"]);
+        }
+        if name == "executor" {
+            compile(folder.path(), "async_task.rs", level, &["--crate-type=rlib"]);
+            externs.push("--extern=async_task=libasync_task.rlib");
         }
         compile(folder.path(), &format!("{name}.rs"), level, &externs);
         let program = folder.path().join(name);
@@ -266,6 +271,29 @@ fn containers_of_crates_have_their_types() {
         ("locals of tasks", 1950),
     ];
     witness.with(|heap, _| check(&witness, heap, &expected));
+}
+
+#[test]
+fn tasks_of_executors_are_found_in_their_blocks() {
+    if !statics_are_readable() {
+        return;
+    }
+    let witness = Witness::start("executor", "3");
+    witness.with(|heap, memory| {
+        check(&witness, heap, &[("locals of tasks", 13), ("tasks", 13)]);
+        let graph = heap.graph(&witness.victim.dump).unwrap();
+        let tasks = heap.tasks(memory, &DominatorTree::new(&graph));
+        // Three are not wanted any more.
+        assert_eq!(tasks.tasks, 10, "{tasks:#?}");
+        let [row] = &tasks.rows[..] else { panic!("{tasks:#?}") };
+        let names: Vec<_> = row.awaits.iter().map(|one| &*one.future).collect();
+        assert_eq!((names, row.waits_for.as_deref()), (vec!["executor::small"], Some("executor::Never")));
+        let lists: Vec<usize> =
+            (0..heap.blocks().len()).filter(|block| heap.type_name(*block) == "[u64]").collect();
+        let bytes = |block: usize| heap.blocks()[block].usable;
+        let held: u64 = lists.iter().take(10).map(|list| bytes(*list)).sum();
+        assert_eq!(row.retained_bytes, row.bytes + held);
+    });
 }
 
 #[test]
