@@ -3,6 +3,7 @@
 
 use super::ops::MallocSizeOfOps;
 use super::reading::{Computed, Measured, Reading};
+use super::walk_state::WalkState;
 
 /// The heap that a value owns. Derive it: `#[derive(MallocSizeOf)]`.
 ///
@@ -118,10 +119,7 @@ impl<T: ?Sized> SizeOfIncludingThis for T {
 /// The bytes of heap that `value` owns: usable bytes if the program declared its allocator
 /// ([`global_allocator!`](crate::global_allocator)), otherwise computed from layouts.
 pub fn malloc_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
-    match Measured::new() {
-        Some(measured) => value.size_of_excluding_this(&mut MallocSizeOfOps::new(measured)),
-        None => computed_size_of(value),
-    }
+    value.size_of_excluding_this(&mut MallocSizeOfOps::new(Measured::best(None, WalkState::default())))
 }
 
 /// The bytes of heap that `value` requested, computed from layouts. It touches no allocator.
