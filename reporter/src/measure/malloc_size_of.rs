@@ -28,6 +28,8 @@ use super::walk_state::WalkState;
     message = "the heap of `{Self}` cannot be measured",
     label = "`{Self}` does not implement `MallocSizeOf`",
     note = "if the type is yours, write `#[derive(MallocSizeOf)]` on it",
+    note = "if it is a trait of yours, give the trait the supertrait `ErasedMallocSizeOf`, and write `memory_reporter::malloc_size_of_dyn!(TheTrait);`",
+    note = "if it is a type of one of these crates, turn on the feature of memory-reporter with the crate's name: arc-swap, arrayvec, bitvec, bumpalo, bytes, chrono, compact_str, dashmap, either, hashbrown, indexmap, lru, num-bigint, once_cell, ordered-float, parking_lot, petgraph, roaring, serde_json, slab, slotmap, smallvec, smol_str, thin-vec, time, tinyvec, tokio, triomphe, url, uuid",
     note = "if it is another crate's, put `#[malloc_size_of(with = path::to::function)]` or `#[malloc_size_of(ignore = \"reason\")]` on the field"
 )]
 pub trait MallocSizeOf {
