@@ -332,6 +332,11 @@ fn suggestions_know_every_feature_that_measures_a_crate() {
     let features = manifest["features"].as_table().unwrap().keys().cloned();
     let features: BTreeSet<String> = features.filter(|name| !not_crates.contains(&&**name)).collect();
     assert_eq!(known, features, "{file}");
+    // The message about a type that is not measurable.
+    let message = read("reporter/src/measure/malloc_size_of.rs");
+    let (_, list) = message.split_once("with the crate's name: ").unwrap();
+    let named: BTreeSet<String> = list.split('"').next().unwrap().split(", ").map(str::to_owned).collect();
+    assert_eq!(named, features, "the note of `MallocSizeOf`");
 }
 
 #[test]

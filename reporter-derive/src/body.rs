@@ -1,15 +1,15 @@
 //! The body of a method: the code for each field of a type.
 
 use proc_macro2::{Span, TokenStream};
-use quote::quote;
-use syn::Path;
+use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
+use syn::{Ident, Path};
 
 use crate::ast::{Body, Field, Input};
 use crate::attr::Rule;
 use crate::bounds::owns_nothing;
 use crate::group::{self, Each, Joint, Subject};
-use crate::hygiene::{at, krate, local, member_name, reading, respanned};
+use crate::hygiene::{at, krate, local, member_name, of_the_derive, reading, respanned};
 use crate::mirror;
 
 /// The code for all fields: `each` gives that of one field, and `joint` joins them.
@@ -63,6 +63,18 @@ fn subject(input: &Input, krate: Path) -> Subject {
     Subject { krate, value: mirror::value(), path: mirror::pattern_path(remote), rest }
 }
 
+/// Whether a field's type can own heap.
+pub(crate) fn needs_walk(field: &Field, krate: &Path) -> TokenStream {
+    of_its_impl(field, krate, "NEEDS_WALK")
+}
+
+/// An item of the field's impl. Both impls name all of them in the same way, at the same place: of equal errors the
+/// compiler shows one, so a type without an impl is one error.
+fn of_its_impl(field: &Field, krate: &Path, item: &str) -> TokenStream {
+    let (ty, item) = (of_the_derive(field.ty.to_token_stream()), Ident::new(item, at(field.span)));
+    quote_spanned!(at(field.span)=> <#ty as #krate::MallocSizeOf>::#item)
+}
+
 /// The call that measures one field. Only the part that an error is about has the field's span: clippy takes a sum for
 /// the user's own code if both ends of it have one.
 pub(crate) fn part(
@@ -78,7 +90,11 @@ pub(crate) fn part(
     match &field.rule {
         Rule::Ignore => None,
         Rule::Measure if owns_nothing(&field.ty) => Some(quote!(#measured::plain_part(#ops, #edge, #value))),
-        Rule::Measure => Some(quote!(#measured::part(#ops, #edge, #value))),
+        Rule::Measure => {
+            let (needs_walk, walk) =
+                (needs_walk(field, &krate), of_its_impl(field, &krate, "size_of_excluding_this"));
+            Some(quote!(#measured::typed_part(#ops, #edge, #value, #needs_walk, #walk)))
+        }
         Rule::With(path) => {
             let (part, ops_in) = (local("__value", path.span()), local("__ops", path.span()));
             Some(quote! {

@@ -1,16 +1,16 @@
 //! The impl. `check` has found all faults, so writing it cannot fail.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{ToTokens, quote};
 use syn::{DeriveInput, Error, Generics};
 
 use crate::ast::Input;
 use crate::attr::Rule;
-use crate::body::{body, part};
+use crate::body::{body, needs_walk, part};
 use crate::bounds::{bounded, owns_nothing};
 use crate::check::check;
 use crate::group::{Joint, chain};
-use crate::hygiene::{at, krate, local, of_the_derive, reading};
+use crate::hygiene::{krate, local, of_the_derive, reading};
 use crate::mirror;
 use crate::split;
 
@@ -36,10 +36,7 @@ fn expand(input: &Input) -> TokenStream {
     let krate = krate(input);
     let needs_walk = input.fields().filter_map(|field| match field.rule {
         Rule::Measure if owns_nothing(&field.ty) => None,
-        Rule::Measure => {
-            let ty = of_the_derive(field.ty.to_token_stream());
-            Some(quote_spanned!(at(field.span)=> <#ty as #krate::MallocSizeOf>::NEEDS_WALK))
-        }
+        Rule::Measure => Some(needs_walk(field, &krate)),
         Rule::With(_) | Rule::Each(_) | Rule::StatedBy(_) => Some(quote!(true)),
         Rule::Ignore => None,
     });
@@ -70,7 +67,6 @@ fn implementation(
         impl #impl_generics #krate::MallocSizeOf for #ident #type_generics #where_clause {
             const NEEDS_WALK: ::core::primitive::bool = #needs_walk;
 
-            #[inline]
             fn size_of_excluding_this<#reading: #krate::Reading>(
                 &self,
                 #ops: &mut #krate::MallocSizeOfOps<#reading>,

@@ -29,7 +29,6 @@ pub(crate) fn implementation(
         #[automatically_derived]
         impl #impl_generics #ident #type_generics #where_clause {
             /// The bytes of heap that a value of the mirrored type owns, without the value itself.
-            #[inline]
             #visibility fn measure<#reading: #krate::Reading>(
                 #value: &#remote,
                 #ops: &mut #krate::MallocSizeOfOps<#reading>,

@@ -38,7 +38,8 @@ pub(crate) use counters::{heap_allocated_counter, noted_stacks};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not tell the usable size of its blocks",
     label = "`{Self}` does not implement `UsableSize`",
-    note = "implement `UsableSize` for it; `layout.size()` will do for an allocator that knows no more"
+    note = "for `tikv_jemallocator::Jemalloc` turn on the feature `jemalloc` of memory-reporter, and for `mimalloc::MiMalloc` the feature `mimalloc`",
+    note = "implement `UsableSize` for an allocator of yours; `layout.size()` will do for an allocator that knows no more"
 )]
 #[allow(unsafe_code, reason = "implementing it is a promise about foreign memory")]
 pub unsafe trait UsableSize {
@@ -316,10 +317,32 @@ pub fn declared() -> Option<&'static DeclaredAllocator> {
 /// not a unit struct: `global_allocator!(Arena: Arena::new())`.
 #[macro_export]
 macro_rules! global_allocator {
-    ($allocator:path) => {
-        $crate::global_allocator!($allocator: $allocator);
+    ($($declaration:tt)*) => {
+        $crate::__global_allocator!(@sort [$($declaration)*] $($declaration)*);
     };
-    ($type:ty: $value:expr) => {
+}
+
+/// The rules of [`global_allocator!`](crate::global_allocator).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __global_allocator {
+    (@no_type) => {
+        ::core::compile_error!(
+            "write `global_allocator!(TYPE: VALUE)`, as in `global_allocator!(Dmd<System>: Dmd::new(System))`"
+        );
+    };
+    // A value without its type ends in parentheses or braces, and has no colon. It must not get to the rules below: they
+    // would take `new(..)` for a type with arguments.
+    (@sort [$($all:tt)*] : $($rest:tt)*) => { $crate::__global_allocator!(@declare $($all)*); };
+    (@sort [$($all:tt)*] ($($arguments:tt)*)) => { $crate::__global_allocator!(@no_type); };
+    (@sort [$($all:tt)*] {$($fields:tt)*}) => { $crate::__global_allocator!(@no_type); };
+    (@sort [$($all:tt)*] $last:tt) => { $crate::__global_allocator!(@declare $($all)*); };
+    (@sort [$($all:tt)*] $next:tt $($rest:tt)+) => { $crate::__global_allocator!(@sort [$($all)*] $($rest)+); };
+    (@sort []) => { $crate::__global_allocator!(@no_type); };
+    (@declare $allocator:path) => {
+        $crate::__global_allocator!(@declare $allocator: $allocator);
+    };
+    (@declare $type:ty: $value:expr) => {
         const _: () = {
             #[$crate::__private::global_allocator]
             static DECLARED: $crate::__private::Declared<$type> =
@@ -337,4 +360,5 @@ macro_rules! global_allocator {
             }
         };
     };
+    (@declare $($other:tt)*) => { $crate::__global_allocator!(@no_type); };
 }

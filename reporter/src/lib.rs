@@ -125,8 +125,9 @@ pub mod __private {
     pub use crate::platform::{ThreadHost, host_threads};
     pub use crate::reporting::isolation::contain;
     pub use crate::reporting::registry::StaticReporter;
-    pub use crate::reporting::{OneReport, StaticNamePattern, assert_description, assert_kind, assert_path};
+    pub use crate::reporting::{
+        OneReport, StaticNamePattern, amount, assert_description, assert_kind, assert_path,
+    };
     pub use core::prelude::v1::global_allocator;
     pub use inventory;
-    pub use memory_report::amount;
 }

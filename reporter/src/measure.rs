@@ -11,6 +11,7 @@ mod mirror;
 mod ops;
 mod prefetch;
 mod reading;
+mod size_source;
 mod size_summary;
 mod stack_guard;
 mod stated;
@@ -38,6 +39,5 @@ pub(crate) use walk_state::FaultyPointers;
 pub use walk_state::WalkState;
 
 pub(crate) use ops::MOST_BYTES;
-pub(crate) use reading::Marking;
 pub(crate) use tagged_bytes::TaggedBytes;
 pub(crate) use walk_state::Addresses;

@@ -22,7 +22,7 @@ pub(crate) mod local_reporters;
 pub(crate) mod name_pattern;
 pub(crate) mod registry;
 
-pub use conventions::{assert_description, assert_kind, assert_path};
+pub use conventions::{amount, assert_description, assert_kind, assert_path};
 pub use counter::{CounterSite, CountingMalloc, MemoryCounter};
 pub use local_reporters::{LocalRegistration, register_local};
 pub use macros::OneReport;

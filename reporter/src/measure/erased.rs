@@ -25,12 +25,18 @@ use super::reading::Erased;
 /// let shape: Box<dyn Shape> = Box::new(Polygon { corners: Vec::with_capacity(4) });
 /// assert_eq!(memory_reporter::computed_size_of(&shape), size_of::<Polygon>() + 4 * 8);
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "the trait of `{Self}` lacks the supertrait `ErasedMallocSizeOf`",
+    label = "`{Self}` has no companion",
+    note = "write `trait TheTrait: memory_reporter::ErasedMallocSizeOf`; then `malloc_size_of_dyn!(TheTrait)` measures its values"
+)]
 pub trait ErasedMallocSizeOf {
     /// [`MallocSizeOf::size_of_excluding_this`] of the value behind the `dyn`.
     fn erased_size_of_excluding_this(&self, ops: &mut MallocSizeOfOps<Erased<'_>>) -> usize;
 }
 
-impl<T: MallocSizeOf + ?Sized> ErasedMallocSizeOf for T {
+/// Only for types with a size: `dyn Trait` has the companion if and only if it is a supertrait.
+impl<T: MallocSizeOf> ErasedMallocSizeOf for T {
     fn erased_size_of_excluding_this(&self, ops: &mut MallocSizeOfOps<Erased<'_>>) -> usize {
         self.size_of_excluding_this(ops)
     }
@@ -41,21 +47,29 @@ impl<T: MallocSizeOf + ?Sized> ErasedMallocSizeOf for T {
 #[macro_export]
 macro_rules! malloc_size_of_dyn {
     ($trait:path) => {
-        $crate::malloc_size_of_dyn!(@ $trait,);
-        $crate::malloc_size_of_dyn!(@ $trait, + ::core::marker::Send);
-        $crate::malloc_size_of_dyn!(@ $trait, + ::core::marker::Sync);
-        $crate::malloc_size_of_dyn!(@ $trait, + ::core::marker::Send + ::core::marker::Sync);
-    };
-    (@ $trait:path, $($auto:tt)*) => {
-        impl<'dynamic> $crate::MallocSizeOf for dyn $trait $($auto)* + 'dynamic {
+        impl<'dynamic> $crate::MallocSizeOf for dyn $trait + 'dynamic {
             fn size_of_excluding_this<R: $crate::Reading>(
                 &self,
                 ops: &mut $crate::MallocSizeOfOps<R>,
             ) -> usize {
-                // This upcast compiles only if the companion is a supertrait; without it this impl would call itself
-                // again and again.
-                let companion: &dyn $crate::ErasedMallocSizeOf = self;
-                ops.erased(|ops| companion.erased_size_of_excluding_this(ops))
+                // This compiles only if the companion is a supertrait; otherwise the impl would call itself.
+                ops.erased(|ops| {
+                    <dyn $trait + 'dynamic as $crate::ErasedMallocSizeOf>::erased_size_of_excluding_this(self, ops)
+                })
+            }
+        }
+        $crate::malloc_size_of_dyn!(@ $trait, ::core::marker::Send);
+        $crate::malloc_size_of_dyn!(@ $trait, ::core::marker::Sync);
+        $crate::malloc_size_of_dyn!(@ $trait, ::core::marker::Send + ::core::marker::Sync);
+    };
+    (@ $trait:path, $($auto:tt)*) => {
+        impl<'dynamic> $crate::MallocSizeOf for dyn $trait + $($auto)* + 'dynamic {
+            fn size_of_excluding_this<R: $crate::Reading>(
+                &self,
+                ops: &mut $crate::MallocSizeOfOps<R>,
+            ) -> usize {
+                let plain: &(dyn $trait + 'dynamic) = self;
+                $crate::MallocSizeOf::size_of_excluding_this(plain, ops)
             }
         }
     };

@@ -3,6 +3,7 @@
 
 use super::ops::MallocSizeOfOps;
 use super::reading::{Computed, Measured, Reading};
+use super::walk_state::WalkState;
 
 /// The heap that a value owns. Derive it: `#[derive(MallocSizeOf)]`.
 ///
@@ -27,6 +28,8 @@ use super::reading::{Computed, Measured, Reading};
     message = "the heap of `{Self}` cannot be measured",
     label = "`{Self}` does not implement `MallocSizeOf`",
     note = "if the type is yours, write `#[derive(MallocSizeOf)]` on it",
+    note = "if it is a trait of yours, give the trait the supertrait `ErasedMallocSizeOf`, and write `memory_reporter::malloc_size_of_dyn!(TheTrait);`",
+    note = "if it is a type of one of these crates, turn on the feature of memory-reporter with the crate's name: arc-swap, arrayvec, bitvec, bumpalo, bytes, chrono, compact_str, dashmap, either, hashbrown, indexmap, lru, num-bigint, once_cell, ordered-float, parking_lot, petgraph, roaring, serde_json, slab, slotmap, smallvec, smol_str, thin-vec, time, tinyvec, tokio, triomphe, url, uuid",
     note = "if it is another crate's, put `#[malloc_size_of(with = path::to::function)]` or `#[malloc_size_of(ignore = \"reason\")]` on the field"
 )]
 pub trait MallocSizeOf {
@@ -118,10 +121,7 @@ impl<T: ?Sized> SizeOfIncludingThis for T {
 /// The bytes of heap that `value` owns: usable bytes if the program declared its allocator
 /// ([`global_allocator!`](crate::global_allocator)), otherwise computed from layouts.
 pub fn malloc_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
-    match Measured::new() {
-        Some(measured) => value.size_of_excluding_this(&mut MallocSizeOfOps::new(measured)),
-        None => computed_size_of(value),
-    }
+    value.size_of_excluding_this(&mut MallocSizeOfOps::new(Measured::best(None, WalkState::default())))
 }
 
 /// The bytes of heap that `value` requested, computed from layouts. It touches no allocator.

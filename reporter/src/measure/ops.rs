@@ -37,6 +37,18 @@ pub struct MallocSizeOfOps<R> {
     one_thread: PhantomData<*const ()>,
 }
 
+/// A walk of the contents of a block. A `dyn FnMut` would do, but its table has functions that nobody calls, and the
+/// compiler makes them for each type.
+pub(super) trait ContentsWalk<R> {
+    fn walk(&mut self, ops: &mut MallocSizeOfOps<R>) -> usize;
+}
+
+impl<R, F: FnMut(&mut MallocSizeOfOps<R>) -> usize> ContentsWalk<R> for F {
+    fn walk(&mut self, ops: &mut MallocSizeOfOps<R>) -> usize {
+        self(ops)
+    }
+}
+
 impl MallocSizeOfOps<Computed> {
     /// Ops that compute bytes from layouts and touch no allocator.
     pub fn computed() -> Self {
@@ -100,28 +112,29 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// Measures the contents of the last block. Deep values are safe: near the end of its stack the walk continues on a
     /// fresh one. At least 128 KiB of stack are free between two calls, and more once the walk has seen larger steps.
     #[inline]
-    pub fn contents(&mut self, walk: impl FnOnce(&mut Self) -> usize) -> usize {
+    pub fn contents(&mut self, mut walk: impl FnMut(&mut Self) -> usize) -> usize {
         if self.wants_steps() {
             self.reading.open_block();
         }
-        let bytes = if self.stack.has_room() { walk(self) } else { self.contents_deep(walk) };
+        let bytes = if self.stack.has_room() { walk(self) } else { self.contents_deep(&mut walk) };
         if self.wants_steps() {
             self.reading.close_block();
         }
         bytes.min(MOST_BYTES)
     }
 
+    /// It takes a `dyn` walk: a generic one would be compiled again, with all of a fresh stack, for each type.
     #[cold]
     #[inline(never)]
-    fn contents_deep(&mut self, walk: impl FnOnce(&mut Self) -> usize) -> usize {
+    pub(super) fn contents_deep(&mut self, walk: &mut dyn ContentsWalk<R>) -> usize {
         if self.stack.learn() {
-            return walk(self);
+            return walk.walk(self);
         }
         let guard = self.stack;
         let bytes = guard.on_fresh_stack(|| {
             self.stack.forget_window();
             self.stack.learn();
-            walk(self)
+            walk.walk(self)
         });
         self.stack.forget_window();
         bytes
@@ -142,14 +155,19 @@ impl<R: Reading> MallocSizeOfOps<R> {
         parts: impl Iterator<Item = &'a T>,
         mut measure: impl FnMut(&'a T, &mut Self) -> usize,
     ) -> usize {
-        if !self.reading.merges() {
-            return parts.fold(0, |sum: usize, part| {
-                sum.saturating_add(self.part_with(edge, part, |_, ops| measure(part, ops)))
-            });
+        let mut bytes = 0_usize;
+        if !R::MERGES || !self.reading.merges() {
+            for part in parts {
+                bytes = bytes.saturating_add(self.part_with(edge, part, |_, ops| measure(part, ops)));
+            }
+            return bytes;
         }
         let entered = self.reading.enter_part(edge, type_name::<T>);
-        let (bytes, count) = parts
-            .fold((0_usize, 0), |(sum, count), part| (sum.saturating_add(measure(part, self)), count + 1));
+        let mut count = 0;
+        for part in parts {
+            bytes = bytes.saturating_add(measure(part, self));
+            count += 1;
+        }
         self.reading.merged(count);
         self.reading.leave_part(entered);
         bytes
@@ -187,14 +205,22 @@ impl<R: Reading> MallocSizeOfOps<R> {
 
     /// Whether the reading wants the names of fields and types, so that the walk visits plain data. Only then the impl
     /// of a container looks at elements that own nothing.
+    ///
+    /// The constant comes first, here and in its neighbour: for a reading without names the compiler does not even
+    /// generate the code that depends on it.
     #[inline(always)]
     pub fn wants_names(&self) -> bool {
-        self.reading.wants_names()
+        R::NAMES && self.reading.wants_names()
+    }
+
+    #[inline(always)]
+    pub(super) fn has_room(&self) -> bool {
+        self.stack.has_room()
     }
 
     #[inline(always)]
     pub(crate) fn wants_steps(&self) -> bool {
-        self.reading.wants_steps()
+        R::STEPS && self.reading.wants_steps()
     }
 
     /// Whether the walk meets a shared block for the first time in this collection; only then it counts the block.

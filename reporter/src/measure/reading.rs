@@ -5,10 +5,10 @@
 
 use core::fmt;
 
-use crate::allocator::{self, AskUsableSize};
-use crate::engine_abi::{BlockSizes, Marks, PointerAnswer};
+use crate::engine_abi::Marks;
 
 use super::block::{Block, Edge};
+use super::size_source::SizeSource;
 use super::walk_state::WalkState;
 
 /// The object-safe core of a reading: the walk calls it for each block and each step.
@@ -138,12 +138,6 @@ pub struct Computed {
     state: WalkState,
 }
 
-impl Computed {
-    pub(crate) fn with_state(state: WalkState) -> Self {
-        Self { state }
-    }
-}
-
 #[allow(unsafe_code, reason = "the trait's method is unsafe; this one reads no pointer")]
 impl Observe for Computed {
     #[inline]
@@ -165,36 +159,28 @@ impl Reading for Computed {
     }
 }
 
-/// The usable bytes of a block of which only the inside is known, or the requested ones if no engine knows the block.
-#[inline]
-pub(super) fn usable_around(block: &Block, sizes: Option<BlockSizes>) -> usize {
-    sizes.and_then(|sizes| sizes.around(block.pointer)).unwrap_or(block.layout.size())
-}
-
 /// Usable bytes from the declared allocator, slop included.
 ///
 /// Where Rust shows only the inside of a block (hash tables, B-tree nodes, list nodes), the reading computes the size
 /// of that block, unless an engine of DMD knows it.
 #[derive(Debug)]
-pub struct Measured {
-    /// Of the declared allocator.
-    usable_size: AskUsableSize,
-    /// With an engine.
-    sizes: Option<BlockSizes>,
-    state: WalkState,
-}
+pub struct Measured(SizeSource);
 
 impl Measured {
     /// The reading of the program's allocator, or `None` if
     /// [`global_allocator!`](crate::global_allocator) has not declared one.
     pub fn new() -> Option<Self> {
-        Self::taking(&mut WalkState::default())
+        let reading = Self::best(None, WalkState::default());
+        (!reading.0.is_computed()).then_some(reading)
     }
 
-    /// Continues with the state of earlier reports, which it takes; leaves it if no allocator is declared.
-    pub(crate) fn taking(state: &mut WalkState) -> Option<Self> {
-        let usable_size = allocator::declared()?.usable_size();
-        Some(Self { usable_size, sizes: BlockSizes::of_engine(), state: core::mem::take(state) })
+    /// The best that is known about blocks, which without a declared allocator and without an engine is their layout.
+    ///
+    /// With `marks` it is the reading of a report under `explicit/` while an engine of DMD is connected: it marks every
+    /// block as reported, and counts the bytes that the engine knows, even for a block of which only the inside is
+    /// visible.
+    pub(crate) fn best(marks: Option<Marks>, state: WalkState) -> Self {
+        Self(SizeSource::best(marks, state))
     }
 }
 
@@ -202,95 +188,26 @@ impl Measured {
 impl Observe for Measured {
     #[inline]
     unsafe fn block(&mut self, block: Block) -> usize {
-        self.state.note_tag(&block);
-        // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared` gives
-        // only the global allocator.
-        unsafe { self.usable_size.ask(block.pointer, block.layout) }
+        // SAFETY: the caller guarantees a live block of the global allocator with this layout.
+        unsafe { self.0.block(block) }
     }
 
     #[inline]
     fn enclosing(&mut self, block: Block) -> usize {
-        let bytes = usable_around(&block, self.sizes);
-        self.state.note_tag_around(&block, bytes);
-        bytes
+        self.0.enclosing(block)
     }
 
     #[inline]
     fn state(&mut self) -> &mut WalkState {
-        &mut self.state
+        &mut self.0.state
+    }
+
+    fn first_visit(&mut self, address: usize) -> bool {
+        self.0.first_visit(address)
     }
 }
 
 impl Reading for Measured {
-    const NAMES: bool = false;
-
-    fn erase(&mut self) -> &mut dyn Observe {
-        self
-    }
-}
-
-/// The reading of a report under `explicit/` while an engine of DMD is connected: it marks every block as reported,
-/// and counts the bytes that the engine knows, even for a block of which only the inside is visible.
-#[derive(Debug)]
-pub(crate) struct Marking {
-    marks: Marks,
-    /// Of the declared allocator, for blocks that the engine does not know.
-    usable_size: Option<AskUsableSize>,
-    state: WalkState,
-}
-
-impl Marking {
-    pub(crate) fn with_state(marks: Marks, state: WalkState) -> Self {
-        let usable_size = allocator::declared().map(allocator::DeclaredAllocator::usable_size);
-        Self { marks, usable_size, state }
-    }
-}
-
-#[allow(unsafe_code, reason = "asks the declared allocator")]
-impl Observe for Marking {
-    unsafe fn block(&mut self, block: Block) -> usize {
-        self.state.note_tag(&block);
-        let bytes = match (self.marks.block(block.pointer), self.usable_size) {
-            (PointerAnswer::Block(bytes), _) => {
-                self.state.note_marked(&block);
-                bytes
-            }
-            (PointerAnswer::Fault(fault), _) => self.state.note_fault(fault, &block),
-            // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared`
-            // gives only the global allocator.
-            (PointerAnswer::Unknown, Some(usable_size)) => unsafe {
-                usable_size.ask(block.pointer, block.layout)
-            },
-            (PointerAnswer::Unknown, None) => block.layout.size(),
-        };
-        self.state.note_named(&block, bytes);
-        bytes
-    }
-
-    fn enclosing(&mut self, block: Block) -> usize {
-        let bytes = match self.marks.enclosing(block.pointer) {
-            PointerAnswer::Block(bytes) => {
-                self.state.note_marked(&block);
-                bytes
-            }
-            PointerAnswer::Fault(fault) => self.state.note_fault(fault, &block),
-            PointerAnswer::Unknown => block.layout.size(),
-        };
-        self.state.note_tag_around(&block, bytes);
-        self.state.note_named(&block, bytes);
-        bytes
-    }
-
-    fn state(&mut self) -> &mut WalkState {
-        &mut self.state
-    }
-
-    fn first_visit(&mut self, address: usize) -> bool {
-        self.state.first_visit_with(address, self.marks)
-    }
-}
-
-impl Reading for Marking {
     const NAMES: bool = false;
 
     fn erase(&mut self) -> &mut dyn Observe {

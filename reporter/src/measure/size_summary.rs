@@ -9,7 +9,8 @@ use crate::engine_abi::BlockSizes;
 use super::block::Block;
 use super::malloc_size_of::MallocSizeOf;
 use super::ops::MallocSizeOfOps;
-use super::reading::{Observe, Reading, usable_around};
+use super::reading::{Observe, Reading};
+use super::size_source::usable_around;
 use super::walk_state::WalkState;
 
 /// The heap that a value owns.

@@ -142,9 +142,9 @@ fn grow_by<T: MallocSizeOf + ?Sized>(reading: ByField, value: &T) -> (SizeTree, 
 
 fn finished(reading: ByField, bytes: usize) -> (SizeTree, WalkState) {
     let usable_size_known = reading.usable_size_known();
-    let ByField { growth, state, .. } = reading;
+    let ByField { growth, sizes, .. } = reading;
     let nodes = finish::finish(growth.into_nodes(), bytes);
-    (SizeTree { nodes, usable_size_known, skipped: Vec::new() }, state)
+    (SizeTree { nodes, usable_size_known, skipped: Vec::new() }, sizes.state)
 }
 
 impl SizeTree {

@@ -33,13 +33,65 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// Measures any part of a value by its own impl.
     #[inline(always)]
     pub fn part<T: MallocSizeOf + ?Sized>(&mut self, edge: Edge, value: &T) -> usize {
-        if !T::NEEDS_WALK && !self.wants_names() {
+        self.typed_part(edge, value, T::NEEDS_WALK, T::size_of_excluding_this)
+    }
+
+    /// For the derive: measures a part whose type is known there, with two items of the type's impl.
+    ///
+    /// `walk` is a pointer, which inlining removes, and not any function: if the type had no impl, the compiler would
+    /// report that once more, for the type of the function. A function that could need a drop would cost it time, too.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn typed_part<T: ?Sized>(
+        &mut self,
+        edge: Edge,
+        value: &T,
+        needs_walk: bool,
+        walk: fn(&T, &mut Self) -> usize,
+    ) -> usize {
+        // Constants decide, so that the walk of a type consists of the calls for those of its parts that own heap.
+        if R::STEPS || R::NAMES {
+            return self.typed_step(edge, value, needs_walk, walk);
+        }
+        if needs_walk { walk(value, self).min(MOST_BYTES) } else { 0 }
+    }
+
+    /// The same for a reading of steps or names.
+    #[inline(always)]
+    fn typed_step<T: ?Sized>(
+        &mut self,
+        edge: Edge,
+        value: &T,
+        needs_walk: bool,
+        walk: fn(&T, &mut Self) -> usize,
+    ) -> usize {
+        if !needs_walk && !self.wants_names() {
             return 0;
         }
         // Not by `part_with`: the compiler would make one more function for each type.
         if !self.wants_steps() {
+            return walk(value, self).min(MOST_BYTES);
+        }
+        self.step(edge, value, walk)
+    }
+
+    /// [`contents`](Self::contents) of a block that holds one value, or a slice of values.
+    ///
+    /// A reading without steps gets one function for each type, whatever points to the block; walks of types that have
+    /// such pointers call it.
+    #[inline(always)]
+    pub(crate) fn contents_of<T: MallocSizeOf + ?Sized>(&mut self, value: &T) -> usize {
+        if R::STEPS || R::NAMES {
+            return self.contents(|ops| value.size_of_excluding_this(ops));
+        }
+        self.plain_contents_of(value)
+    }
+
+    #[inline(never)]
+    fn plain_contents_of<T: MallocSizeOf + ?Sized>(&mut self, value: &T) -> usize {
+        if self.has_room() {
             return value.size_of_excluding_this(self).min(MOST_BYTES);
         }
-        self.step(edge, value, T::size_of_excluding_this)
+        self.contents_deep(&mut |ops: &mut Self| ops.plain_contents_of(value))
     }
 }

@@ -63,7 +63,6 @@ impl WalkState {
     }
 
     /// Whether the walk meets this shared block for the first time; remembers it.
-    #[inline]
     pub(crate) fn first_visit(&mut self, address: usize) -> bool {
         if let Some(before) = &self.counted_before
             && before.contains(&address)

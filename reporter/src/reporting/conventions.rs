@@ -161,3 +161,31 @@ const fn stop_at(fault: Option<&'static str>) {
         panic!("{}", fault);
     }
 }
+
+/// A number that a report can have.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an amount",
+    label = "not an integer",
+    note = "an amount is an integer; a percentage is in hundredths of a percent",
+    note = "to measure a value, leave the units out: `Heap, &VALUE`"
+)]
+pub trait IntegerAmount {
+    fn amount(self) -> i64;
+}
+
+macro_rules! integers {
+    ($($integer:ty)*) => {$(
+        impl IntegerAmount for $integer {
+            #[inline]
+            fn amount(self) -> i64 {
+                memory_report::amount(self)
+            }
+        }
+    )*};
+}
+integers!(bool u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
+
+/// An integer as the amount of a report, which has 64 bits; larger ones become the largest.
+pub fn amount(amount: impl IntegerAmount) -> i64 {
+    amount.amount()
+}

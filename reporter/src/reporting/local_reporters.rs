@@ -48,7 +48,7 @@ pub(crate) struct LocalEntry {
 }
 
 /// Keeps a reporter of one thread registered; dropping it unregisters the reporter.
-#[must_use = "dropping it unregisters the reporter"]
+#[must_use = "bind it to a variable, as in `let _registration = ..`: dropping it unregisters the reporter, and `let _ = ..` drops it at once"]
 pub struct LocalRegistration {
     id: u64,
     one_thread: core::marker::PhantomData<*const ()>,

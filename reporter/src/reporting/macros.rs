@@ -83,6 +83,18 @@ macro_rules! collect_report {
             $description,
         );
     }};
+    ($out:expr, $path:expr, HeapTree, $value:expr, $description:literal $(,)?) => {
+        ::core::compile_error!("`HeapTree` takes a depth and a value: `HeapTree, DEPTH, &VALUE`")
+    };
+    ($out:expr, $path:expr, $kind:ident, $value:expr, $description:literal $(,)?) => {
+        ::core::compile_error!(::core::concat!(
+            "`",
+            ::core::stringify!($kind),
+            "` takes units and an amount: `",
+            ::core::stringify!($kind),
+            ", Bytes, AMOUNT`; only `Heap` and `HeapTree` measure a value"
+        ))
+    };
 }
 
 /// Registers a reporter for the whole program at link time.

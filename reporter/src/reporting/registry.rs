@@ -251,7 +251,7 @@ impl Drop for Running {
 /// thread that drops its registration: nothing shows that the thread works for the reporter. A reporter must not wait
 /// for such a thread. Collections with a [deadline](crate::CollectOptions::deadline), as those of live requests are,
 /// end the wait: once the time is over, the drop returns.
-#[must_use = "dropping it unregisters the reporter; call `forever` to keep it"]
+#[must_use = "bind it to a variable, as in `let _registration = ..`: dropping it unregisters the reporter, and `let _ = ..` drops it at once; `forever` keeps it"]
 pub struct Registration {
     entry: Arc<Entry>,
 }

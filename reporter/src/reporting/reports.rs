@@ -10,8 +10,8 @@ use memory_report::{Kind, Report, ReportSet, SkipReason, Units, Warning, Warning
 
 use crate::engine_abi::{self, Marker, Marks, PointerFault};
 use crate::measure::{
-    AddSizeOf, Addresses, Computed, Erased, FaultyPointers, MOST_BYTES, MallocSizeOf, MallocSizeOfOps,
-    Marking, Measured, Reading, WalkState, size_tree,
+    AddSizeOf, Addresses, Erased, FaultyPointers, MOST_BYTES, MallocSizeOf, MallocSizeOfOps, Measured,
+    Observe as _, WalkState, size_tree,
 };
 
 use super::amounts;
@@ -97,12 +97,8 @@ impl Reports {
         if self.refuses(path) {
             return;
         }
-        let bytes = self.measured(path, |mut state, marks| match marks {
-            Some(marks) => walk_value(MallocSizeOfOps::new(Marking::with_state(marks, state)), value),
-            None => match Measured::taking(&mut state) {
-                Some(reading) => walk_value(MallocSizeOfOps::new(reading), value),
-                None => walk_value(MallocSizeOfOps::new(Computed::with_state(state)), value),
-            },
+        let bytes = self.measured(path, &mut |state, marks| {
+            finish(state, marks, &mut |ops| value.size_of_excluding_this(ops))
         });
         self.push_measured(path, bytes, description);
     }
@@ -118,14 +114,9 @@ impl Reports {
         if self.refuses(path) {
             return;
         }
-        let bytes = self.measured(path, |mut state, marks| match marks {
-            Some(marks) => {
-                finish(MallocSizeOfOps::new(Marking::with_state(marks, state)), |ops| ops.erased(walk))
-            }
-            None => match Measured::taking(&mut state) {
-                Some(reading) => finish(MallocSizeOfOps::new(reading), |ops| ops.erased(walk)),
-                None => finish(MallocSizeOfOps::new(Computed::with_state(state)), |ops| ops.erased(walk)),
-            },
+        let mut walk = Some(walk);
+        let bytes = self.measured(path, &mut |state, marks| {
+            finish(state, marks, &mut |ops| walk.take().map_or(0, |walk| ops.erased(walk)))
         });
         self.push_measured(path, bytes, description);
     }
@@ -170,7 +161,7 @@ impl Reports {
             return;
         }
         let mut tree = None;
-        self.measured(path, |state, marks| {
+        self.measured(path, &mut |state, marks| {
             let (grown, state) = size_tree::grow(value, state, marks);
             (grown.map(|grown| tree.insert(grown).total().usable), state)
         });
@@ -219,16 +210,11 @@ impl Reports {
         let mut sizes = S::default();
         // The engine marks blocks for the reporter, since the paths are not known here.
         let marks = Marks::of(&self.reporter, self.records_all);
-        let mut state = self.begin_walk();
-        let walked = match marks {
-            Some(marks) => {
-                add_value(MallocSizeOfOps::new(Marking::with_state(marks, state)), value, &mut sizes)
-            }
-            None => match Measured::taking(&mut state) {
-                Some(reading) => add_value(MallocSizeOfOps::new(reading), value, &mut sizes),
-                None => add_value(MallocSizeOfOps::new(Computed::with_state(state)), value, &mut sizes),
-            },
-        };
+        let state = self.begin_walk();
+        let walked = finish(state, marks, &mut |ops| {
+            value.add_size_of_excluding_this(ops, &mut sizes);
+            0
+        });
         self.end_walk(marks, walked);
         self.warn_of_faults("what `split` measures");
         if let Some(claims) = &mut self.claims {
@@ -237,7 +223,7 @@ impl Reports {
         sizes
     }
 
-    fn measured(&mut self, path: &str, measure: impl FnOnce(WalkState, Option<Marks>) -> Walked) -> i64 {
+    fn measured(&mut self, path: &str, measure: &mut dyn FnMut(WalkState, Option<Marks>) -> Walked) -> i64 {
         if !is_explicit(path) {
             let (bytes, mut state) = measure(WalkState::default(), None);
             self.stated = state.take_stated();
@@ -440,25 +426,13 @@ fn measured_kind(path: &str, kind: Kind) -> Kind {
 /// The bytes of a walk, unless it panicked, and its state.
 type Walked = (thread::Result<usize>, WalkState);
 
-fn walk_value<R: Reading, T: MallocSizeOf + ?Sized>(ops: MallocSizeOfOps<R>, value: &T) -> Walked {
-    finish(ops, |ops| value.size_of_excluding_this(ops))
-}
-
-fn add_value<S, R: Reading, T: AddSizeOf<S> + ?Sized>(
-    ops: MallocSizeOfOps<R>,
-    value: &T,
-    sizes: &mut S,
+/// Walks by the reading of reports. It is not generic: it would be compiled again for each reported type.
+fn finish(
+    state: WalkState,
+    marks: Option<Marks>,
+    walk: &mut dyn FnMut(&mut MallocSizeOfOps<Measured>) -> usize,
 ) -> Walked {
-    finish(ops, |ops| {
-        value.add_size_of_excluding_this(ops, sizes);
-        0
-    })
-}
-
-fn finish<R: Reading>(
-    mut ops: MallocSizeOfOps<R>,
-    walk: impl FnOnce(&mut MallocSizeOfOps<R>) -> usize,
-) -> Walked {
+    let mut ops = MallocSizeOfOps::new(Measured::best(marks, state));
     let bytes = catch_unwind(AssertUnwindSafe(|| walk(&mut ops)));
     (bytes, mem::take(ops.into_reading().state()))
 }

@@ -56,7 +56,6 @@ use super::conventions::{is_explicit, kind_fault, path_fault};
 /// While no thread has ever had a tag, an allocation reads one thread-local variable and a deallocation one word. An
 /// active tag takes three nanoseconds or so for an allocation with its deallocation, and two bytes for each 16 bytes of
 /// memory around blocks with a tag. Such blocks take at least 16 bytes.
-#[must_use = "the tag ends when the guard is dropped"]
 pub fn tag(path: impl AsRef<str>) -> TagGuard {
     Tag::new(path).enter()
 }
@@ -87,7 +86,6 @@ impl Tag {
     }
 
     /// Makes this the tag of this thread until the guard is dropped.
-    #[must_use = "the tag ends when the guard is dropped"]
     pub fn enter(self) -> TagGuard {
         // The list of guards is gone near the end of a thread, which then has no tag.
         let place = OPEN.try_with(|open| open.borrow_mut().push(self.0)).unwrap_or(0);
@@ -136,7 +134,7 @@ impl fmt::Debug for Tag {
 
 /// Ends the tag of its thread when dropped: see [`tag`].
 #[derive(Debug)]
-#[must_use = "the tag ends when the guard is dropped"]
+#[must_use = "bind it to a variable, as in `let _tag = ..`: the tag ends when the guard is dropped, and `let _ = ..` drops it at once"]
 pub struct TagGuard {
     /// Counts the guards of this thread; 0 for a guard without a tag.
     place: u64,

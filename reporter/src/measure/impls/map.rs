@@ -1,5 +1,8 @@
 //! Hash tables and B-trees.
 
+#![allow(clippy::iter_over_hash_type, reason = "neither sums nor bounds depend on the order")]
+
+use core::alloc::Layout;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::measure::block::Edge;
@@ -33,17 +36,29 @@ impl<K, V, S> MallocSizeOfEach for HashMap<K, V, S> {
         mut each: impl FnMut((&'a K, &'a V), &mut MallocSizeOfOps<R>) -> usize,
     ) -> usize {
         let own = self.shallow_size_of_excluding_this(ops);
-        own + ops.contents(|ops| self.iter().fold(0_usize, |sum, pair| sum.saturating_add(each(pair, ops))))
+        own + ops.contents(|ops| {
+            let mut bytes = 0_usize;
+            for pair in self {
+                bytes = bytes.saturating_add(each(pair, ops));
+            }
+            bytes
+        })
     }
 
     #[inline]
     fn shallow_size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let mut table = Table::new(self.capacity());
-        if !table.is_sure() {
-            self.keys().for_each(|key| table.entry(key));
+        let mut inside: *const K = core::ptr::null();
+        for key in self.keys() {
+            if inside.is_null() {
+                inside = &raw const *key;
+            }
+            if table.is_sure() {
+                break;
+            }
+            table.entry(key);
         }
-        let inside = self.iter().next().map_or(core::ptr::null(), |(key, _)| &raw const *key);
-        ops.enclosing(inside, table.block::<(K, V)>())
+        ops.enclosing(inside, table.block(Layout::new::<(K, V)>()))
     }
 }
 
@@ -71,18 +86,29 @@ impl<T, S> MallocSizeOfEach for HashSet<T, S> {
         mut each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
     ) -> usize {
         let own = self.shallow_size_of_excluding_this(ops);
-        own + ops
-            .contents(|ops| self.iter().fold(0_usize, |sum, element| sum.saturating_add(each(element, ops))))
+        own + ops.contents(|ops| {
+            let mut bytes = 0_usize;
+            for element in self {
+                bytes = bytes.saturating_add(each(element, ops));
+            }
+            bytes
+        })
     }
 
     #[inline]
     fn shallow_size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let mut table = Table::new(self.capacity());
-        if !table.is_sure() {
-            self.iter().for_each(|element| table.entry(element));
+        let mut inside: *const T = core::ptr::null();
+        for element in self {
+            if inside.is_null() {
+                inside = &raw const *element;
+            }
+            if table.is_sure() {
+                break;
+            }
+            table.entry(element);
         }
-        let inside = self.iter().next().map_or(core::ptr::null(), |element| &raw const *element);
-        ops.enclosing(inside, table.block::<T>())
+        ops.enclosing(inside, table.block(Layout::new::<T>()))
     }
 }
 

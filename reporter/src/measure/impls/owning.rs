@@ -28,7 +28,7 @@ fn boxed_and_contents<T: MallocSizeOf + ?Sized, R: Reading>(
     if !T::NEEDS_WALK && !ops.wants_names() {
         return own;
     }
-    own + ops.contents(|ops| value.size_of_excluding_this(ops))
+    own + ops.contents_of(value)
 }
 
 impl<T: MallocSizeOf + ?Sized> MallocSizeOf for Box<T> {

@@ -24,14 +24,14 @@ pub(crate) fn elements<'a, T: 'a, R: Reading>(
     ops: &mut MallocSizeOfOps<R>,
     each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
 ) -> usize {
-    ops.contents(|ops| ops.parts(Edge::Element, elements, each))
+    let mut parts = Some((elements, each));
+    ops.contents(|ops| parts.take().map_or(0, |(elements, each)| ops.parts(Edge::Element, elements, each)))
 }
 
 /// Implements `MallocSizeOf` for a container by its `MallocSizeOfEach`.
 macro_rules! sequence {
     ($($type:ident),*) => {$(
         impl<T: MallocSizeOf> MallocSizeOf for $type<T> {
-            #[inline]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
                 if T::NEEDS_WALK || ops.wants_names() {
                     self.size_of_each(ops, T::size_of_excluding_this)
@@ -42,7 +42,27 @@ macro_rules! sequence {
         }
     )*};
 }
-sequence!(Vec, VecDeque, BinaryHeap, LinkedList);
+sequence!(VecDeque, LinkedList);
+
+/// The same for a container that shows all of its elements as one slice.
+macro_rules! slice {
+    ($($type:ident),*) => {$(
+        impl<T: MallocSizeOf> MallocSizeOf for $type<T> {
+            #[inline]
+            fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
+                let own = self.shallow_size_of_excluding_this(ops);
+                if R::STEPS || R::NAMES {
+                    let is_walked = T::NEEDS_WALK || ops.wants_names();
+                    let contents =
+                        if is_walked { elements(self.iter(), ops, T::size_of_excluding_this) } else { 0 };
+                    return own + contents;
+                }
+                if T::NEEDS_WALK { own + ops.contents_of(self.as_slice()) } else { own }
+            }
+        }
+    )*};
+}
+slice!(Vec, BinaryHeap);
 
 macro_rules! one_block {
     ($type:ident, $self:ident => $own:expr) => {

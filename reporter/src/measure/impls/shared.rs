@@ -16,7 +16,7 @@ fn shared<'a, T: ?Sized, R: Reading>(
     value: &'a T,
     strong: impl FnOnce() -> usize,
     ops: &mut MallocSizeOfOps<R>,
-    contents: impl FnOnce(&'a T, &mut MallocSizeOfOps<R>) -> usize,
+    mut contents: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
 ) -> usize {
     let kind = block_kind(value, strong);
     if kind == SharedBlock::Static {

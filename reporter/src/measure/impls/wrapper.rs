@@ -4,7 +4,7 @@ use core::{cmp, mem, num, ops, panic, task};
 
 use crate::measure::block::Edge;
 use crate::measure::malloc_size_of::MallocSizeOf;
-use crate::measure::ops::{MallocSizeOfOps, total};
+use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
 impl<T: MallocSizeOf> MallocSizeOf for Option<T> {
@@ -97,7 +97,11 @@ impl<T: MallocSizeOf> MallocSizeOf for [T] {
         if !T::NEEDS_WALK && !ops.wants_names() {
             return 0;
         }
-        total(self.iter().map(|element| ops.element(element)))
+        let mut bytes = 0_usize;
+        for element in self {
+            bytes = bytes.saturating_add(ops.element(element));
+        }
+        bytes
     }
 }
 

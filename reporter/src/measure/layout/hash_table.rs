@@ -17,7 +17,6 @@ const GROUP: usize = if cfg!(all(target_arch = "x86_64", target_feature = "sse2"
 };
 
 /// The number of slots of a table with this `capacity()` (0 for no table), and whether it is certain.
-#[inline]
 fn slots_of_capacity(capacity: usize) -> (usize, bool) {
     match capacity {
         0 => (0, true),
@@ -36,21 +35,22 @@ fn slots_of_capacity(capacity: usize) -> (usize, bool) {
 
 /// Collects the addresses of a table's entries to find its block.
 pub(crate) struct Table {
-    capacity: usize,
+    slots: usize,
+    is_sure: bool,
     low: usize,
     high: usize,
 }
 
 impl Table {
-    #[inline]
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { capacity, low: usize::MAX, high: 0 }
+        let (slots, is_sure) = slots_of_capacity(capacity);
+        Self { slots, is_sure, low: usize::MAX, high: 0 }
     }
 
     /// Whether the capacity alone determines the block.
     #[inline]
     pub(crate) fn is_sure(&self) -> bool {
-        slots_of_capacity(self.capacity).1
+        self.is_sure
     }
 
     /// Takes an entry, by the address of its key.
@@ -61,23 +61,22 @@ impl Table {
         self.high = self.high.max(address);
     }
 
-    /// The table's block; `T` is the pair of key and value.
-    #[inline]
-    pub(crate) fn block<T>(&self) -> Layout {
-        let (mut slots, sure) = slots_of_capacity(self.capacity);
-        if !sure && self.low <= self.high && size_of::<T>() != 0 {
-            let spanned = (self.high - self.low) / size_of::<T>() + 1;
+    /// The table's block; `entry` is the layout of the pair of key and value.
+    pub(crate) fn block(&self, entry: Layout) -> Layout {
+        let mut slots = self.slots;
+        if !self.is_sure && self.low <= self.high && entry.size() != 0 {
+            let spanned = (self.high - self.low) / entry.size() + 1;
             slots = slots.max(spanned.next_power_of_two());
         }
-        layout::<T>(slots).unwrap_or(Layout::new::<()>())
+        layout(entry, slots).unwrap_or(Layout::new::<()>())
     }
 }
 
-fn layout<T>(slots: usize) -> Option<Layout> {
+fn layout(entry: Layout, slots: usize) -> Option<Layout> {
     if slots == 0 {
         return None;
     }
-    let align = align_of::<T>().max(GROUP);
-    let controls = slots.checked_mul(size_of::<T>())?.checked_next_multiple_of(align)?;
+    let align = entry.align().max(GROUP);
+    let controls = slots.checked_mul(entry.size())?.checked_next_multiple_of(align)?;
     Layout::from_size_align(controls.checked_add(slots + GROUP)?, align).ok()
 }

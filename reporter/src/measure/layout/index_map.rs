@@ -24,7 +24,7 @@ pub(crate) fn blocks<K, V, I: ?Sized, R: Reading>(
     ops: &mut MallocSizeOfOps<R>,
 ) -> usize {
     let entries = Layout::array::<Bucket<K, V>>(capacity).unwrap_or(Layout::new::<()>());
-    let indices = Table::new(capacity).block::<usize>();
+    let indices = Table::new(capacity).block(Layout::new::<usize>());
     // The entries come last, since the parts that follow lie in them.
     ops.enclosing(core::ptr::null::<usize>(), indices) + ops.enclosing(inside, entries)
 }

@@ -48,7 +48,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> MallocSizeOfEach for LruCache<K, V, S> {
         mut each: impl FnMut((&'a K, &'a V), &mut MallocSizeOfOps<R>) -> usize,
     ) -> usize {
         let entry = Layout::new::<Entry<K, V>>();
-        let table = Table::new(capacity_for(self.len())).block::<(usize, usize)>();
+        let table = Table::new(capacity_for(self.len())).block(Layout::new::<(usize, usize)>());
         // The list of entries has two ends that hold none.
         let ends = Layout::array::<Entry<K, V>>(2).unwrap_or(Layout::new::<()>());
         let own = ops.enclosing(core::ptr::null::<usize>(), table)

@@ -97,5 +97,5 @@ map!(DenseSlotMap<K, V>, self, ops => {
 map!(SparseSecondaryMap<K, V, S: BuildHasher>, self, ops => {
     let mut table = Table::new(self.capacity());
     self.values().for_each(|value| table.entry(value));
-    ops.enclosing(inside(self.values()), table.block::<(u32, Slot<V>)>())
+    ops.enclosing(inside(self.values()), table.block(Layout::new::<(u32, Slot<V>)>()))
 });

@@ -1,0 +1,7 @@
+use std::sync::Mutex;
+
+static NAMES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+memory_reporter::define_reporter!("explicit/names", HeapTree, &NAMES, "Memory used by the names.");
+
+fn main() {}
