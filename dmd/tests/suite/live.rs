@@ -11,7 +11,7 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{c_program, command, count, preloaded, read_dump, succeed, victim};
+use crate::support::{c_program, command, count, frames, preloaded, read_dump, succeed, victim};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -225,4 +225,26 @@ fn a_copy_ends_although_the_program_has_forked() {
     until("the program forks", &|| !children().is_empty());
     drop(stream);
     until("the copy ends", &|| !copy.exists());
+}
+
+/// What the tool allocates to answer, also by the C library, is no block of the program.
+#[test]
+fn dumps_have_the_program_s_blocks_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "ended");
+    let mut command = preloaded(&program, "--mode=live --stacks=full --quiet");
+    command.arg("waits");
+    let waiting = Waiting::start(command);
+    let path = folder.path().join("asked.json.gz");
+    for _ in 0..3 {
+        waiting.ask("report");
+        fs::write(&path, waiting.ask("dmd-dump")).unwrap();
+    }
+    let dump = read_dump(&path);
+    let blocks = dump["blockList"].as_array().unwrap();
+    assert_eq!(count(&dump, |block| block["req"] == 77), 1000);
+    for block in blocks.iter().filter(|block| block["alloc"].is_string()) {
+        let frames = frames(&dump, &block["alloc"]);
+        assert!(frames.iter().any(|frame| frame.contains(program.to_str().unwrap())), "{block} {frames:#?}");
+    }
 }
