@@ -13,8 +13,7 @@
 use std::collections::VecDeque;
 
 use super::DominatorTree;
-use super::retained::{Open, Step, down};
-use crate::graph::NodeIndex;
+use crate::graph::{Node, NodeIndex};
 
 const NONE: u32 = u32::MAX;
 
@@ -25,7 +24,7 @@ pub(super) fn retained_by_each<I: Iterator<Item = usize>>(
     groups_of: impl Fn(u32) -> I,
 ) -> Vec<u128> {
     let preorder = Preorder::new(tree);
-    let mut open = Open::new(groups);
+    let mut open = OpenGroups::new(groups);
     // The groups that may retain more than their members dominate.
     let mut crossing = vec![0_u32; groups];
     let meeting = MeetingPoints::new(tree, &preorder);
@@ -62,6 +61,52 @@ pub(super) fn retained_by_each<I: Iterator<Item = usize>>(
         });
     }
     retained
+}
+
+/// Groups with a node on the way from the root to the node that is visited.
+struct OpenGroups {
+    nodes: Vec<u32>,
+    /// The sums of the groups.
+    retained: Vec<u128>,
+}
+
+impl OpenGroups {
+    fn new(groups: usize) -> Self {
+        Self { nodes: vec![0; groups], retained: vec![0; groups] }
+    }
+
+    /// A node counts unless it is below another one of its group, which retains it.
+    fn enter(&mut self, group: usize, retained: impl FnOnce() -> u128) {
+        if self.nodes[group] == 0 {
+            self.retained[group] += retained();
+        }
+        self.nodes[group] += 1;
+    }
+
+    fn leave(&mut self, group: usize) {
+        self.nodes[group] -= 1;
+    }
+}
+
+enum Step<'a> {
+    Into(Node<'a>),
+    OutOf(Node<'a>),
+}
+
+/// Walks a tree from its root, depth first.
+fn down<'a>(tree: &DominatorTree<'a>, mut each: impl FnMut(Step<'a>)) {
+    let root = tree.graph().root();
+    each(Step::Into(root));
+    let mut path = vec![(root, tree.immediately_dominated(NodeIndex::ROOT))];
+    while let Some((node, children)) = path.last_mut() {
+        if let Some(child) = children.next() {
+            each(Step::Into(child));
+            path.push((child, tree.immediately_dominated(child.index())));
+        } else {
+            each(Step::OutOf(*node));
+            path.pop();
+        }
+    }
 }
 
 /// The nodes of a dominator tree, each before those that it dominates.

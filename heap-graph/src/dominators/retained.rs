@@ -112,52 +112,6 @@ fn leaves(report: &CensusReport, first: usize, each: &mut impl FnMut(u64, usize)
     report.children().into_iter().fold(first + 1, |next, (_, below)| leaves(below, next, each))
 }
 
-/// Groups with a node on the way from the root to the node that is visited.
-pub(super) struct Open {
-    nodes: Vec<u32>,
-    /// The sums of the groups.
-    pub(super) retained: Vec<u128>,
-}
-
-impl Open {
-    pub(super) fn new(groups: usize) -> Self {
-        Self { nodes: vec![0; groups], retained: vec![0; groups] }
-    }
-
-    /// A node counts unless it is below another one of its group, which retains it.
-    pub(super) fn enter(&mut self, group: usize, retained: impl FnOnce() -> u128) {
-        if self.nodes[group] == 0 {
-            self.retained[group] += retained();
-        }
-        self.nodes[group] += 1;
-    }
-
-    pub(super) fn leave(&mut self, group: usize) {
-        self.nodes[group] -= 1;
-    }
-}
-
-pub(super) enum Step<'a> {
-    Into(Node<'a>),
-    OutOf(Node<'a>),
-}
-
-/// Walks a tree from its root, depth first.
-pub(super) fn down<'a>(tree: &DominatorTree<'a>, mut each: impl FnMut(Step<'a>)) {
-    let root = tree.graph().root();
-    each(Step::Into(root));
-    let mut path = vec![(root, tree.immediately_dominated(NodeIndex::ROOT))];
-    while let Some((node, children)) = path.last_mut() {
-        if let Some(child) = children.next() {
-            each(Step::Into(child));
-            path.push((child, tree.immediately_dominated(child.index())));
-        } else {
-            each(Step::OutOf(*node));
-            path.pop();
-        }
-    }
-}
-
 /// What a selection of nodes keeps alive: all nodes that the root reaches only through them.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
