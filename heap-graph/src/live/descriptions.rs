@@ -58,7 +58,7 @@ impl<'a> Descriptions<'a> {
             return *known;
         }
         let type_name = self.text(types.type_name());
-        let class_name = self.text(types.class_name());
+        let class_name = self.text(&types.class_name());
         let coarse_type = (self.coarse_type)(&types);
         let class_name = (coarse_type == CoarseType::Object).then_some(class_name);
         self.kinds.push(Kind { type_name, class_name, coarse_type });

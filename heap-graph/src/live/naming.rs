@@ -1,5 +1,7 @@
 //! The names of blocks: type, class and coarse type, from the names of Rust types.
 
+use std::borrow::Cow;
+
 use crate::graph::CoarseType;
 
 /// The types that describe a block, as [`core::any::type_name`] gives them.
@@ -50,20 +52,51 @@ impl<'a> BlockTypes<'a> {
         name
     }
 
-    /// The type without path and parameters: `Vec`, `Entry`.
-    pub fn class_name(&self) -> &'a str {
+    /// The type without path and parameters: `Vec`, `Entry`. A slice, an array or a tuple keeps its brackets, and the types
+    /// in them lose their paths: `[Entry]`, `(u64, Vec<Entry>)`. A closure has its function: `parse::{{closure}}`.
+    pub fn class_name(&self) -> Cow<'a, str> {
         let name = self.type_name();
+        if name.starts_with(['[', '(']) {
+            return Cow::Owned(without_paths(name));
+        }
         let end = match name.find(['<', '(', '[', '{', ' ']) {
-            // The name is that of a tuple, an array or a trait object.
+            // The name is that of a trait's item.
             Some(0) | None => name.len(),
             Some(end) => end,
         };
-        match name[..end].rfind("::") {
+        if let Some(function) = name[..end].strip_suffix("::") {
+            // A closure has the name of its function.
+            let start = function.rfind("::").map_or(0, |path| path + 2);
+            return Cow::Borrowed(&name[start..]);
+        }
+        Cow::Borrowed(match name[..end].rfind("::") {
             Some(path) => &name[path + 2..end],
             None if name[..end].is_empty() || name.starts_with("dyn ") => name,
             None => &name[..end],
-        }
+        })
     }
+}
+
+/// A name with the last part only of each path in it.
+fn without_paths(name: &str) -> String {
+    let mut short = String::with_capacity(name.len());
+    // Where the name that is being read starts.
+    let mut start = 0;
+    let mut rest = name;
+    while let Some(c) = rest.chars().next() {
+        // The item of a trait keeps its type: `<A as B>::C`.
+        if let Some(after) = rest.strip_prefix("::").filter(|_| !short.ends_with('>')) {
+            short.truncate(start);
+            rest = after;
+            continue;
+        }
+        short.push(c);
+        if !(c.is_alphanumeric() || c == '_') {
+            start = short.len();
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    short
 }
 
 /// Types of text: whole names, and paths of modules that end in `::`.

@@ -224,10 +224,11 @@ impl AllocationSites for Sites {
 #[test]
 fn a_program_may_know_better_and_a_profiler_more() {
     let value = vec![entry("x")];
-    let options = LiveOptions::new().allocation_sites(&Sites).coarse_type(|types| match types.class_name() {
-        "Vec" => CoarseType::DomNode,
-        _ => coarse_type(types),
-    });
+    let options =
+        LiveOptions::new().allocation_sites(&Sites).coarse_type(|types| match &*types.class_name() {
+            "Vec" => CoarseType::DomNode,
+            _ => coarse_type(types),
+        });
     let heap = HeapGraph::collect_with(options, |roots| roots.add("value", &value));
     let buffers = heap.graph().nodes().filter(|node| node.coarse_type() == CoarseType::DomNode);
     // The value itself, its block and the block of the tags.
@@ -235,6 +236,30 @@ fn a_program_may_know_better_and_a_profiler_more() {
     let report = census(heap.graph(), &Breakdown::preset("stack").unwrap()).unwrap().to_json();
     let expected = r#"{"@map":[[[["app.rs",9,0,"make",null],["app.rs",2,0,"main",null]],{"count":3"#;
     assert!(report.starts_with(expected), "{report}");
+}
+
+/// The class of a slice, an array or a tuple has both its brackets, and no paths.
+#[test]
+fn classes_keep_their_brackets() {
+    let pair = || (entry("x"), Some(7_u32));
+    let slice: Box<[Entry]> = Box::new([entry("a"), entry("b")]);
+    let array = Box::new([entry("c"), entry("d")]);
+    let (tuple, nested) = (Box::new(pair()), vec![Box::new([vec![pair()]])]);
+    let heap = HeapGraph::collect(|roots| {
+        roots.add("slice", &slice);
+        roots.add("array", &array);
+        roots.add("tuple", &tuple);
+        roots.add("nested", &nested);
+    });
+    let names: HashSet<_> = heap.graph().nodes().map(short).collect();
+    for expected in ["[Entry]", "[Entry; 2]", "(Entry, Option<u32>)", "[Vec<(Entry, Option<u32>)>; 1]", "Vec"]
+    {
+        assert!(names.contains(expected), "{expected} in {names:?}");
+    }
+    for name in &names {
+        let count = |bracket| name.matches(bracket).count();
+        assert!(count('[') == count(']') && count('(') == count(')') && !name.contains("::"), "{name}");
+    }
 }
 
 /// All facts of a graph without the order of its nodes and of a node's edges.
