@@ -7,6 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::answer::{self, WriteSnapshot};
+use crate::get_request::GetRequest;
+use crate::host;
 use crate::options::Options;
 use crate::request::{self, Request};
 use crate::response::{Body, Refusal, Response};
@@ -14,6 +16,8 @@ use crate::turn::{self, DIFFERENCE, NoResult, Taken, WORK};
 
 /// A client that was refused is asked to wait this long.
 const SOON: Duration = Duration::from_secs(1);
+/// How often a difference looks whether its client still waits.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Answers requests for the memory of the program. See the [crate](crate) for paths, bounds and who may ask.
 pub struct Endpoint {
@@ -57,19 +61,47 @@ impl Endpoint {
         self
     }
 
-    /// Answers a `GET`. `path` is as in [`PATHS`](crate::PATHS), without the prefix under which the server mounts the
-    /// endpoint; `query` is the part after `?`, or empty; `accept` is the header of that name, or empty.
+    /// Answers a `GET` of a server that has checked the header `Host` itself: as [`answer`](Self::answer), with the header
+    /// `Accept` or an empty text.
+    pub fn respond(&self, path: &str, query: &str, accept: &str) -> Response {
+        self.answer(&GetRequest::new(path, query).accept(accept))
+    }
+
+    /// Answers a `GET`.
     ///
     /// The call blocks for the time of the answer, so an asynchronous server makes it on a thread that may block. It
     /// does not panic.
-    pub fn respond(&self, path: &str, query: &str, accept: &str) -> Response {
-        let answered = Request::parse(path, query, accept, &self.options).and_then(|request| match request {
-            Request::Profile(Some(seconds)) => self.difference(Duration::from_secs(seconds)),
-            _ => self.at_once(request),
+    ///
+    /// ```
+    /// use memory_endpoint::{Endpoint, GetRequest};
+    ///
+    /// let endpoint = Endpoint::new();
+    /// // A page has rebound its own name to 127.0.0.1.
+    /// let foreign = GetRequest::new("/metrics", "").host("evil.example");
+    /// assert_eq!(endpoint.answer(&foreign).status, 403);
+    /// ```
+    pub fn answer(&self, request: &GetRequest<'_>) -> Response {
+        let answered = self.check(request).and_then(|()| {
+            let GetRequest { path, query, accept, .. } = *request;
+            match Request::parse(path, query, accept, &self.options)? {
+                Request::Profile(Some(seconds)) => self.difference(Duration::from_secs(seconds), request),
+                at_once => self.at_once(at_once),
+            }
         });
         match answered {
             Ok(body) => Response::of(body),
-            Err(refusal) => Response::refused(refusal, request::is_pprof(path)),
+            Err(refusal) => Response::refused(refusal, request::is_pprof(request.path)),
+        }
+    }
+
+    fn check(&self, request: &GetRequest<'_>) -> Result<(), Refusal> {
+        match request.host {
+            Some(host) if !self.options.any_host && !host::is_known(host, &self.options.host_names) => {
+                let message = "the host is neither an address nor localhost nor one of the endpoint's names \
+                               (host_names, any_host)";
+                Err(Refusal::new(403, message))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -80,7 +112,7 @@ impl Endpoint {
         if request == Request::Snapshot && snapshot.is_none() {
             return Err(Refusal::new(404, "this program gives no heap snapshots (Endpoint::snapshot)"));
         }
-        self.work(end, WORK.take(), move || match (request, snapshot) {
+        self.work(end, WORK.take(end), move || match (request, snapshot) {
             (Request::Metrics(form), _) => answer::metrics(form, &options),
             (Request::Report { is_compressed }, _) => answer::report(is_compressed, &options),
             (Request::Snapshot, Some(snapshot)) => answer::snapshot(&*snapshot, &options),
@@ -91,20 +123,30 @@ impl Endpoint {
     }
 
     /// Two dumps, so that the memory for the first profile does not count as growth. Others are answered between them.
-    fn difference(&self, wait: Duration) -> Result<Body, Refusal> {
-        let Some(_difference) = DIFFERENCE.take() else {
+    fn difference(&self, wait: Duration, request: &GetRequest<'_>) -> Result<Body, Refusal> {
+        let _difference = DIFFERENCE.take(turn::end_of(wait)).map_err(|end| {
             let message = "another request waits for its second profile";
-            return Err(Refusal::new(429, message).retry_after(wait));
-        };
+            Refusal::new(429, message).retry_after(end.saturating_duration_since(Instant::now()))
+        })?;
         let start = Instant::now();
         let end = turn::end_of(self.options.deadline);
         let options = self.options.clone();
-        let first = self.work(end, WORK.take(), move || answer::dump(&options))?;
+        let first = self.work(end, WORK.take(end), move || answer::dump(&options))?;
         let used = start.elapsed();
-        thread::sleep(wait);
+        let second_at = turn::end_of(wait);
+        loop {
+            let left = second_at.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            if !request.is_wanted() {
+                return Err(Refusal::new(503, "the client has gone"));
+            }
+            thread::sleep(left.min(LOOK));
+        }
         let end = turn::end_of(self.options.deadline.saturating_sub(used));
         let options = self.options.clone();
-        self.work(end, WORK.take_before(end), move || {
+        self.work(end, WORK.take_before(end, end), move || {
             answer::profile(Some(first), answer::dump(&options)?, &options)
         })
     }
@@ -112,10 +154,10 @@ impl Endpoint {
     fn work<T: Send + 'static>(
         &self,
         end: Instant,
-        turn: Option<Taken>,
+        turn: Result<Taken, Instant>,
         work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let Some(turn) = turn else {
+        let Ok(turn) = turn else {
             let message = "another request is at work; there is one at a time";
             return Err(Refusal::new(429, message).retry_after(SOON));
         };

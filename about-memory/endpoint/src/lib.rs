@@ -1,7 +1,8 @@
 //! What a program answers when collectors and tools ask for its memory over HTTP, without any HTTP crate.
 //!
 //! [`Endpoint::respond`] takes the path, the query and the header `Accept` of a `GET`, and returns a status, headers and a
-//! body. A server of any kind passes them on.
+//! body. A server of any kind passes them on. [`Endpoint::answer`] also checks the header `Host`, and learns when the client
+//! goes.
 //!
 //! ```
 //! use memory_endpoint::Endpoint;
@@ -34,6 +35,10 @@
 //! can slow the program down. Kubernetes had `/debug/pprof` on the port of its health checks, which others must reach:
 //! [CVE-2019-11248](https://nvd.nist.gov/vuln/detail/CVE-2019-11248).
 //!
+//! A page in a browser can rebind its own name to this machine (DNS rebinding), also to a port on loopback. So the router
+//! refuses a `Host` that is neither an address nor `localhost`, unless [`Options::host_names`] has it or
+//! [`Options::any_host`] is on. Another server passes the header on with [`GetRequest::host`].
+//!
 //! By default reporters leave private data out of paths and descriptions ([`Options::private`]). A snapshot is what the
 //! program makes it.
 //!
@@ -44,7 +49,8 @@
 //! no rows of DMD below `heap-unclassified`.
 //!
 //! - One request is at work at a time in a process, whatever the number of endpoints. Others get the status 429 with
-//!   `Retry-After`. While a difference waits for its second profile, other requests are answered.
+//!   `Retry-After`. While a difference waits for its second profile, other requests are answered; another difference gets
+//!   the time that is left in `Retry-After`. A difference whose client has gone ends ([`GetRequest::wanted`]).
 //! - A request takes at most [`Options::deadline`], and the seconds of a difference. After that the answer is 503; a
 //!   reporter or a snapshot that still runs keeps its turn until it ends.
 //! - A profile costs a dump in a private file below the folder for temporary files, which is deleted before it is read,
@@ -76,6 +82,8 @@ mod accept;
 mod answer;
 mod bounded;
 mod endpoint;
+mod get_request;
+mod host;
 mod options;
 #[cfg(feature = "pyroscope")]
 pub mod pyroscope;
@@ -86,6 +94,7 @@ mod router;
 mod turn;
 
 pub use endpoint::Endpoint;
+pub use get_request::GetRequest;
 pub use options::Options;
 pub use request::PATHS;
 pub use response::Response;

@@ -22,6 +22,11 @@ pub struct Options {
     /// The name of the process: the label `process` of metrics. It should be the same in each run of the program, or
     /// each run has series of its own. Default: the name of the executable file.
     pub process: Option<String>,
+    /// The names under which clients reach the server, besides its addresses and `localhost`: a request with another name in
+    /// `Host` is refused, since a page in a browser can rebind its own name to this machine. Default: none.
+    pub host_names: Vec<String>,
+    /// Whether `Host` may be any name, for a server behind something that checks it. Default: no.
+    pub any_host: bool,
 }
 
 impl Default for Options {
@@ -34,6 +39,8 @@ impl Default for Options {
             max_series: 500,
             private: false,
             process: None,
+            host_names: Vec::new(),
+            any_host: false,
         }
     }
 }
@@ -90,6 +97,20 @@ impl Options {
     #[must_use]
     pub fn process(mut self, name: impl Into<String>) -> Self {
         self.process = Some(name.into());
+        self
+    }
+
+    /// Adds a name to [`host_names`](Self::host_names), without a port.
+    #[must_use]
+    pub fn host_name(mut self, name: impl Into<String>) -> Self {
+        self.host_names.push(name.into());
+        self
+    }
+
+    /// Sets [`any_host`](Self::any_host).
+    #[must_use]
+    pub fn any_host(mut self, any: bool) -> Self {
+        self.any_host = any;
         self
     }
 

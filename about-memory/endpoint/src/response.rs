@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Response {
-    /// The status: 200, 400 (a bad query), 404 (no such path, or no snapshot), 429 (another request is at work), 500 (a
+    /// The status: 200, 400 (a bad query), 403 (a foreign `Host`), 404 (no such path, or no snapshot), 429 (another request is at work), 500 (a
     /// part of the program panicked), or 503 (no DMD, too slow, or too large).
     pub status: u16,
     /// The names of headers in lower case, and their values.

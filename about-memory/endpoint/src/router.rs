@@ -1,6 +1,7 @@
 //! The answers as a router of axum.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ::axum::Router;
 use ::axum::extract::Request;
@@ -8,12 +9,14 @@ use ::axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use ::axum::response::Response;
 use ::axum::routing::get;
 
-use crate::{Endpoint, PATHS, response};
+use crate::{Endpoint, GetRequest, PATHS, response};
 
 /// A router with a `GET` for each of [`PATHS`]. It may be merged into another, or nested below a prefix. Mount it on a
 /// port for administrators only: see the [crate](crate#who-may-ask).
 ///
-/// Answers are made on the runtime's threads that may block, so the runtime is tokio's.
+/// Answers are made on the runtime's threads that may block, so the runtime is tokio's. A difference whose client has gone
+/// ends. A request whose `Host` is a name that the endpoint does not know has the status 403
+/// ([`Options::host_names`](crate::Options::host_names)).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -36,8 +39,17 @@ async fn answer(endpoint: Arc<Endpoint>, path: &'static str, request: Request) -
     let values = request.headers().get_all(header::ACCEPT).iter();
     let accept: Vec<String> =
         values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
-    let answered =
-        tokio::task::spawn_blocking(move || endpoint.respond(path, &query, &accept.join(","))).await;
+    let host = host_of(&request);
+    let client = Client(Arc::new(AtomicBool::new(true)));
+    let waits = Arc::clone(&client.0);
+    let answered = tokio::task::spawn_blocking(move || {
+        let accept = accept.join(",");
+        let is_wanted = || waits.load(Ordering::Relaxed);
+        let asked = GetRequest::new(path, &query).accept(&accept).wanted(&is_wanted);
+        endpoint.answer(&host.as_deref().map_or(asked, |host| asked.host(host)))
+    })
+    .await;
+    drop(client);
     match answered {
         Ok(answered) => converted(answered),
         // The runtime ends.
@@ -46,6 +58,23 @@ async fn answer(endpoint: Arc<Endpoint>, path: &'static str, request: Request) -
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
             response
         }
+    }
+}
+
+/// Under which name the client reaches the server: in HTTP/2 it is a part of the target. Bytes that are no text are a name
+/// that nobody has.
+fn host_of(request: &Request) -> Option<String> {
+    let header = request.headers().get(header::HOST).map(|host| String::from_utf8_lossy(host.as_bytes()));
+    let authority = || request.uri().authority().map(|authority| authority.as_str().to_owned());
+    header.map(|host| host.into_owned()).or_else(authority)
+}
+
+/// A client that waits. The server drops it with the future of the answer when the client goes.
+struct Client(Arc<AtomicBool>);
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
     }
 }
 

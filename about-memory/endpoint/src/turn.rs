@@ -24,34 +24,37 @@ pub(crate) fn end_of(time: Duration) -> Instant {
 /// What one caller at a time has.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    is_taken: Mutex<bool>,
+    /// When the caller who has the turn expects to give it back.
+    ends: Mutex<Option<Instant>>,
     changed: Condvar,
 }
 
 impl Turn {
     const fn new() -> Self {
-        Self { is_taken: Mutex::new(false), changed: Condvar::new() }
+        Self { ends: Mutex::new(None), changed: Condvar::new() }
     }
 
-    /// `None` if somebody else has the turn.
-    pub(crate) fn take(&'static self) -> Option<Taken> {
-        self.take_before(Instant::now())
+    /// Takes the turn, until about `ends`. The error is when the caller who has it expects to give it back.
+    pub(crate) fn take(&'static self, ends: Instant) -> Result<Taken, Instant> {
+        self.take_before(Instant::now(), ends)
     }
 
-    /// As [`take`](Self::take), but waits until then.
-    pub(crate) fn take_before(&'static self, end: Instant) -> Option<Taken> {
-        let left = end.saturating_duration_since(Instant::now());
-        let waited = self.changed.wait_timeout_while(self.lock(), left, |is_taken| *is_taken);
-        let (mut is_taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if *is_taken {
-            return None;
+    /// As [`take`](Self::take), but waits until `last`.
+    pub(crate) fn take_before(&'static self, last: Instant, ends: Instant) -> Result<Taken, Instant> {
+        let left = last.saturating_duration_since(Instant::now());
+        let waited = self.changed.wait_timeout_while(self.lock(), left, |taken| taken.is_some());
+        let (mut taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        match *taken {
+            Some(ends) => Err(ends),
+            None => {
+                *taken = Some(ends);
+                Ok(Taken(self))
+            }
         }
-        *is_taken = true;
-        Some(Taken(self))
     }
 
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        self.is_taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -61,7 +64,7 @@ pub(crate) struct Taken(&'static Turn);
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        *self.0.lock() = false;
+        *self.0.lock() = None;
         self.0.changed.notify_one();
     }
 }

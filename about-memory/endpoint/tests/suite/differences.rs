@@ -1,11 +1,11 @@
 //! `seconds=`: what the heap grew by.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use memory_endpoint::{Endpoint, Options};
+use memory_endpoint::{Endpoint, GetRequest, Options};
 use memory_export::Value;
 use memory_reporter::{MemoryReporter, Reports};
 
@@ -82,4 +82,36 @@ fn others_are_answered_while_a_difference_waits() {
         // The second profile waits for its turn if it has to.
         assert_eq!(difference.join().unwrap().status, 200);
     });
+}
+
+/// A client that goes leaves the turn of differences, and one that is refused learns how long the other still waits.
+#[test]
+fn an_abandoned_difference_ends() {
+    let _alone = program::alone();
+    let endpoint = Endpoint::new();
+    let waits = AtomicBool::new(true);
+    let is_wanted = || waits.load(Ordering::SeqCst);
+    thread::scope(|scope| {
+        let request = || {
+            let asked = GetRequest::new("/debug/pprof/heap", "seconds=300").wanted(&is_wanted);
+            endpoint.answer(&asked).status
+        };
+        let abandoned = scope.spawn(request);
+        let left = loop {
+            let other = endpoint.respond("/debug/pprof/heap", "seconds=1", "");
+            match other.header("retry-after").map(|left| left.parse::<u64>().unwrap()) {
+                // Its first dump is not written yet.
+                Some(1) | None => thread::yield_now(),
+                Some(left) => break left,
+            }
+        };
+        assert!((200..=300).contains(&left), "{left}");
+        thread::sleep(Duration::from_millis(1100));
+        let later = endpoint.respond("/debug/pprof/heap", "seconds=1", "");
+        let later: u64 = later.header("retry-after").unwrap().parse().unwrap();
+        assert!(later < left, "{later} of {left} seconds are left");
+        waits.store(false, Ordering::SeqCst);
+        assert_eq!(abandoned.join().unwrap(), 503);
+    });
+    assert_eq!(endpoint.respond("/debug/pprof/heap", "seconds=1", "").status, 200);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, Response, StatusCode};
-use memory_endpoint::{Endpoint, router};
+use memory_endpoint::{Endpoint, Options, router};
 use tower_service::Service as _;
 
 use crate::program::{self, by_reporter, names_bytes, profile};
@@ -48,4 +48,64 @@ fn a_router_passes_answers_on() {
     let post = Request::post("/metrics").body(Body::empty()).unwrap();
     assert_eq!(ask(&mut admin, post).0.status(), StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(ask(&mut admin, get("/", "*/*")).0.status(), StatusCode::NOT_FOUND);
+}
+
+/// A page in a browser that has rebound its own name to this machine has that name in `Host`.
+#[test]
+fn a_foreign_host_is_refused() {
+    let _alone = program::alone();
+    let status = |options: Options, host: &str| {
+        let mut admin: Router = router(Arc::new(Endpoint::with_options(options)));
+        let request =
+            Request::get("/debug/pprof/heap?debug=2").header("host", host).body(Body::empty()).unwrap();
+        let (response, body) = ask(&mut admin, request);
+        assert!(body.starts_with(b"the host is") == (response.status() == 403), "{host}");
+        response.status().as_u16()
+    };
+    // What passes is refused for its query.
+    for (host, expected) in [
+        ("127.0.0.1:9464", 400),
+        ("127.0.0.1", 400),
+        ("localhost:9464", 400),
+        ("LOCALHOST", 400),
+        ("[::1]:9464", 400),
+        ("192.0.2.7:9464", 400),
+        ("evil.example", 403),
+        ("evil.example:9464", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("localhost.evil.example:9464", 403),
+        ("localhost6", 403),
+        ("0.0.0.0:9464", 403),
+        ("[::]:9464", 403),
+        ("::1", 403),
+        ("127.1", 403),
+        ("", 403),
+        ("127.0.0.1:x", 403),
+        ("app.default.svc:9464", 403),
+    ] {
+        assert_eq!(status(Options::new(), host), expected, "{host}");
+    }
+    assert_eq!(status(Options::new().host_name("app.default.svc"), "App.default.svc:9464"), 400);
+    assert_eq!(status(Options::new().host_name("app.default.svc"), "evil.example"), 403);
+    assert_eq!(status(Options::new().any_host(true), "evil.example"), 400);
+}
+
+/// The server drops the future of an answer when the client goes.
+#[test]
+fn a_client_that_goes_leaves_the_turn() {
+    let _alone = program::alone();
+    let endpoint = Arc::new(Endpoint::new());
+    let mut admin: Router = router(Arc::clone(&endpoint));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let future = admin.call(get("/debug/pprof/heap?seconds=300", "*/*"));
+    let asked = runtime.spawn(async move { drop(future.await) });
+    let difference = || endpoint.respond("/debug/pprof/heap", "seconds=1", "");
+    let waits = |header: Option<&str>| header.is_some_and(|left| left != "1");
+    while !waits(difference().header("retry-after")) {
+        std::thread::yield_now();
+    }
+    asked.abort();
+    while difference().status == 429 {
+        std::thread::yield_now();
+    }
 }

@@ -1,15 +1,15 @@
-//! The endpoint on hyper alone: a server of any kind passes path, query and `Accept` on, and sends the answer.
+//! The endpoint on hyper alone: a server of any kind passes path, query, `Accept` and `Host` on, and sends the answer.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::ACCEPT;
+use hyper::header::{ACCEPT, HOST};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use memory_endpoint::Endpoint;
+use memory_endpoint::{Endpoint, GetRequest};
 use tokio::net::TcpListener;
 
 // It records if the variable `DMD` asks for it.
@@ -26,9 +26,13 @@ async fn answer(endpoint: Arc<Endpoint>, request: Request<Incoming>) -> Result<R
     }
     let path = request.uri().path().to_owned();
     let query = request.uri().query().unwrap_or_default().to_owned();
-    let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let (accept, host) = (header(ACCEPT), header(HOST));
     // An answer takes a while, so a thread that may block makes it.
-    let answered = tokio::task::spawn_blocking(move || endpoint.respond(&path, &query, &accept)).await;
+    let answered = tokio::task::spawn_blocking(move || {
+        endpoint.answer(&GetRequest::new(&path, &query).accept(&accept).host(&host))
+    })
+    .await;
     let Ok(answered) = answered else { return Ok(status(StatusCode::SERVICE_UNAVAILABLE)) };
     let mut response = Response::builder().status(answered.status);
     for (name, value) in answered.headers {

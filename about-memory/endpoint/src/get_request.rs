@@ -1,0 +1,56 @@
+//! What a server passes on of a `GET`.
+
+use core::fmt;
+
+/// A `GET`, as a server of any kind passes it on to [`Endpoint::answer`](crate::Endpoint::answer).
+#[derive(Clone, Copy)]
+pub struct GetRequest<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) query: &'a str,
+    pub(crate) accept: &'a str,
+    pub(crate) host: Option<&'a str>,
+    pub(crate) is_wanted: Option<&'a dyn Fn() -> bool>,
+}
+
+impl<'a> GetRequest<'a> {
+    /// A request for a path, as in [`PATHS`](crate::PATHS), without the prefix under which the server mounts the endpoint.
+    /// `query` is the part after `?`, or empty.
+    pub fn new(path: &'a str, query: &'a str) -> Self {
+        Self { path, query, accept: "", host: None, is_wanted: None }
+    }
+
+    /// Sets the header `Accept`. Default: empty.
+    #[must_use]
+    pub fn accept(self, accept: &'a str) -> Self {
+        Self { accept, ..self }
+    }
+
+    /// Sets the header `Host`, which the endpoint then checks ([`Options::host_names`](crate::Options::host_names)). Default:
+    /// the server has checked it.
+    #[must_use]
+    pub fn host(self, host: &'a str) -> Self {
+        Self { host: Some(host), ..self }
+    }
+
+    /// Sets a function that tells whether the client still waits. A difference whose client has gone ends, and leaves its
+    /// turn to others. Default: it waits.
+    #[must_use]
+    pub fn wanted(self, is_wanted: &'a dyn Fn() -> bool) -> Self {
+        Self { is_wanted: Some(is_wanted), ..self }
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.is_wanted.is_none_or(|is_wanted| is_wanted())
+    }
+}
+
+impl fmt::Debug for GetRequest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GetRequest")
+            .field("path", &self.path)
+            .field("query", &self.query)
+            .field("accept", &self.accept)
+            .field("host", &self.host)
+            .finish_non_exhaustive()
+    }
+}
