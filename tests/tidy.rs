@@ -287,6 +287,25 @@ fn only_the_platform_module_names_an_operating_system() {
     }
 }
 
+/// Text of `top` and `watch` passes through one module, which escapes what deceives a reader. `npm run check` looks at the
+/// page in the same way, and `about-memory/tests/suite/hostile.rs` at the output of all commands.
+#[test]
+fn screens_make_lines_in_one_module() {
+    let folder = root().join("about-memory/src/cli");
+    for path in files(&folder, ".rs") {
+        let name = path.strip_prefix(&folder).unwrap().display().to_string();
+        let text = fs::read_to_string(&path).unwrap();
+        if name == "line.rs" || name.ends_with("shown.rs") {
+            continue;
+        }
+        for word in
+            ["Line::from(", "Line::raw(", "Line::styled(", "Span::", "Text::", "ListItem::", "Cell::from"]
+        {
+            assert!(!text.contains(word), "{name}: {word} belongs into cli/line.rs");
+        }
+    }
+}
+
 #[test]
 fn the_guide_lists_every_feature() {
     let page = "docs/src/measuring.md";

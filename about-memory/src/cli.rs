@@ -16,7 +16,9 @@ mod heap_diff;
 mod history;
 mod html;
 mod input;
+mod keys;
 mod leaks;
+mod line;
 mod list;
 mod live_input;
 mod log;
@@ -160,6 +162,16 @@ enum Command {
     Snapshot(snapshot::Snapshot),
 }
 
+impl Command {
+    /// Whether the command handles the signals that end programs.
+    fn ends_by_itself(&self) -> bool {
+        matches!(
+            self,
+            Self::Log(_) | Self::Run(_) | Self::Serve(_) | Self::Top(_) | Self::Track(_) | Self::Watch(_)
+        )
+    }
+}
+
 /// Why a command failed.
 enum Failure {
     /// A file could not be read or a process could not be asked: its name, and the reason.
@@ -211,6 +223,10 @@ pub(crate) fn run() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
+    if !arguments.command.ends_by_itself() {
+        // Without handlers a signal ends the program all the same, and leaves its temporary files.
+        let _ = about_memory::live::before_ending(|| {});
+    }
     let result = match arguments.command {
         Command::Show(show) => show.run(),
         Command::Dmd(dmd) => dmd.run(),
@@ -246,6 +262,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Snapshot(snapshot) => snapshot.run(),
     };
     let Err(failure) = result else { return ExitCode::SUCCESS };
+    about_memory::live::wait_if_ending();
     let status = match &failure {
         Failure::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             return ExitCode::SUCCESS;

@@ -81,6 +81,8 @@ pub mod live;
 pub mod serve;
 #[cfg(feature = "session")]
 pub mod session;
+#[cfg(any(feature = "live", feature = "session"))]
+pub mod temporary;
 
 #[cfg(feature = "budget")]
 pub use budget::{Budget, BudgetCheck, BudgetError, BudgetOptions};

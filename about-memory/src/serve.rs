@@ -30,6 +30,7 @@
 mod answers;
 mod api;
 mod assets;
+mod connections;
 mod displays;
 mod downloads;
 mod guard;

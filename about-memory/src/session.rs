@@ -38,8 +38,9 @@ mod rows_options;
 mod snapshots;
 mod state;
 mod store;
+mod suspect_rows;
 
-pub use answer::{Answer, Class, PathStep, TreeMapBox};
+pub use answer::{Answer, Class, PathStep, SuspectGroup, TreeMapBox};
 pub use column::{Column, Sort};
 pub use error::SessionError;
 pub use event::{Event, Events, Subject};

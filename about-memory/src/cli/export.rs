@@ -291,7 +291,7 @@ impl Export {
         // Only this user may read what a running process says.
         let mut private = false;
         for source in &self.sources {
-            private |= source.process()?.is_some();
+            private |= source.is_private()?;
         }
         let compress = has_end(path, "gz") && !matches!(self.format(), Ok(Format::Pprof));
         let written = new_file::write(path, private, |out| {

@@ -80,10 +80,11 @@ impl Html {
         if let Some(dump) = &self.dmd {
             options.flame_graph = Some(self.flame_graph_of(dump)?);
         }
-        // Only this user may read the page of a live process. The umask decides who may read the page of a file.
+        // Only this user may read the page of a live process or of a file that is private. Else the umask decides.
+        let dump = self.dmd.as_ref().map(|path| Input::from(path.clone().into_os_string()));
         let mut private = false;
-        for input in [Some(&self.file), self.second.as_ref()].into_iter().flatten() {
-            private |= input.process()?.is_some();
+        for input in [Some(&self.file), self.second.as_ref(), dump.as_ref()].into_iter().flatten() {
+            private |= input.is_private()?;
         }
         let title = match (&self.title, &self.second) {
             (Some(title), _) => title.clone(),

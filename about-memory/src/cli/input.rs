@@ -1,7 +1,7 @@
 //! Report files and running processes named on the command line.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -75,6 +75,19 @@ impl Input {
         }
     }
 
+    /// Whether only this user may read what it names: a running process, or a file with such a mode. What is made of it is
+    /// then private, too.
+    ///
+    /// # Errors
+    ///
+    /// As for [`process`](Self::process).
+    pub(crate) fn is_private(&self) -> Result<bool, Failure> {
+        if self.is_stdin() {
+            return Ok(stdin_file().is_some_and(|file| is_private(&file)));
+        }
+        Ok(self.process()?.is_some() || std::fs::metadata(&self.0).is_ok_and(|file| is_private(&file)))
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
@@ -133,6 +146,31 @@ impl Input {
             Ok((first, second))
         })
     }
+}
+
+/// Whether the mode of a file lets nobody else read it.
+#[cfg(unix)]
+fn is_private(file: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    file.is_file() && file.mode() & 0o044 == 0
+}
+
+/// Files have no mode here: the folder decides.
+#[cfg(not(unix))]
+fn is_private(_: &Metadata) -> bool {
+    false
+}
+
+/// Standard input, if it is a file.
+#[cfg(unix)]
+fn stdin_file() -> Option<Metadata> {
+    use std::os::fd::AsFd as _;
+    File::from(io::stdin().as_fd().try_clone_to_owned().ok()?).metadata().ok()
+}
+
+#[cfg(not(unix))]
+fn stdin_file() -> Option<Metadata> {
+    None
 }
 
 /// The inputs as process ids.

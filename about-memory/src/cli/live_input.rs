@@ -131,6 +131,15 @@ pub(crate) fn process_named(name: &str) -> Result<Option<u32>, Failure> {
     // If there is no folder of sockets, no process has a name, and the caller knows what else was meant.
     let listeners = live::list(TIME_FOR_NAMES).unwrap_or_default();
     let has_name = |listener: &&live::Listener| listener.hello.as_ref().is_ok_and(|hello| hello.name == name);
+    let is_of_name =
+        |error: &LiveError| matches!(error, LiveError::Version { name: Some(own), .. } if own == name);
+    if !listeners.iter().any(|listener| has_name(&listener))
+        && let Some(error) = listeners
+            .iter()
+            .find_map(|listener| listener.hello.as_ref().err().filter(|error| is_of_name(error)))
+    {
+        return Err(Failure::File(name.to_owned(), anyhow::anyhow!("{error}")));
+    }
     let pids: Vec<u32> = listeners.iter().filter(has_name).map(|listener| listener.pid).collect();
     if let [_, _, ..] = *pids {
         let pids: Vec<_> = pids.iter().map(u32::to_string).collect();

@@ -3,11 +3,9 @@
 mod entry;
 
 use std::io::{self, Write as _};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use about_memory::live;
+use about_memory::live::{self, Ending};
 use clap::Args;
 use dmd::analyze::ReadOptions;
 
@@ -28,6 +26,9 @@ Writes a line of JSON for each allocation, soon after it happened: its stack `fr
 and the `requested` bytes. DMD must record the process, or wait in it: see `about-memory track --help`. The process keeps
 a bounded number of allocations (--length) until they are sent. If it had to drop some, the line {\"overflowed\":true} says
 so: ask for a smaller share then. The log ends with this program, and DMD waits again if it waited before.";
+
+/// The time that the program has to end by itself after a signal, besides that of the process for its last answer.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// The parts of a million that stand for all allocations.
 const MILLION: f64 = 1e6;
@@ -62,16 +63,16 @@ impl Log {
     pub(super) fn run(self) -> Result<(), Failure> {
         let pid = input::pid(&self.process)?;
         let failure = |error| live_input::failure(&[pid], error);
-        let stop = Arc::new(AtomicBool::new(false));
-        live::note_ending(&stop)
+        let ending = Ending::new(GRACE, || {})
             .map_err(|error| Failure::File("cannot wait for signals".to_owned(), error.into()))?;
         let per_million = (self.probability * MILLION).round() as u64;
         let mut log = live::log(pid, per_million, self.length, self.timeout).map_err(failure)?;
+        ending.allow(GRACE + self.timeout);
         let until = self.seconds.map(|seconds| Instant::now() + seconds);
         let mut resolver = Resolver::new(self.symbols.options(&ReadOptions::default()));
         let mut has_overflowed = false;
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        while let Some(lines) = log.lines(until, &stop).map_err(failure)? {
+        while let Some(lines) = log.lines(until, ending.flag()).map_err(failure)? {
             for line in resolver.resolved(&lines).map_err(|()| failure(live::LiveError::Garbage))? {
                 has_overflowed |= line.is_overflow;
                 out.write_all(line.text.as_bytes()).map_err(Failure::Output)?;

@@ -3,7 +3,8 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use memory_report::new_file::{self, Readers};
+use about_memory::temporary;
+use memory_report::new_file::Readers;
 
 /// Writes a temporary file in the same folder and renames it, so that nobody sees half a file. Writes directly to
 /// anything but a plain file, such as `/dev/null` or a pipe. If the file is private, only this user may read it; else
@@ -14,7 +15,7 @@ pub(super) fn write<E: From<io::Error>>(
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), E>,
 ) -> Result<(), E> {
     let readers = if private { Readers::User } else { Readers::Umask };
-    new_file::write(path, readers, |file| {
+    temporary::write_new(path, readers, |file| {
         let mut file = BufWriter::with_capacity(1 << 16, file);
         write(&mut file)?;
         Ok(file.flush()?)

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use about_memory::launch;
+use about_memory::{launch, live};
 use clap::{Args, ValueEnum};
 
 use self::dumps::Dumps;
@@ -148,6 +148,8 @@ impl Run {
             // Only the summary shows it.
             resident = if self.quiet { None } else { ResidentPeak::start(pid) };
         });
+        // From now on nobody else has the signals.
+        let _ = live::before_ending(|| {});
         if let Some(meanwhile) = meanwhile {
             meanwhile.end();
         }

@@ -6,15 +6,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use about_memory::HtmlOptions;
 use about_memory::export::{StacksFormat, StacksOptions, Window};
-use about_memory::live::{self, AskOptions};
+use about_memory::live::{self, AskOptions, Ending};
 use about_memory::serve::{Displays, Listen, OpenedStacks, ServeOptions, Server, redirect_file};
 use about_memory::session::{Session, SessionOptions};
+use about_memory::temporary::TemporaryFolder;
 use clap::Args;
 use dmd::analyze::program::{HeapBlocks, ProgramOptions};
 use dmd::analyze::recording::Recording;
@@ -51,6 +50,8 @@ The server ends with Ctrl-C.";
 
 /// How often the program looks whether it has to end.
 const LOOK: Duration = Duration::from_millis(100);
+/// The time that the program has to end by itself after a signal: a file that it reads may be long.
+const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 pub(crate) struct Serve {
@@ -103,9 +104,8 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(super) fn run(self) -> Result<(), Failure> {
-        let is_over = Arc::new(AtomicBool::new(false));
         let cannot = |error: io::Error| Failure::File("cannot serve".to_owned(), error.into());
-        live::note_ending(&is_over).map_err(cannot)?;
+        let ending = Ending::new(GRACE, || {}).map_err(cannot)?;
         let session = Session::new(SessionOptions::new());
         let server = Server::start(session.clone(), &self.options())
             .map_err(|error| Failure::File(self.place(), error.into()))?;
@@ -125,8 +125,9 @@ impl Serve {
             self.add(input, &session, &server)?;
         }
         // The address of a socket is for the browser of another machine.
+        let folder = TemporaryFolder::new().map_err(cannot)?;
         let file = match self.unix {
-            None => Some(redirect_file(&std::env::temp_dir(), &server.url()).map_err(cannot)?),
+            None => Some(redirect_file(folder.path(), &server.url()).map_err(cannot)?),
             Some(_) => None,
         };
         self.tell(&server, file.as_deref()).map_err(Failure::Output)?;
@@ -136,13 +137,10 @@ impl Serve {
                  network traffic can read the page; ssh -L encrypts it. Anyone who has the address with its token can read it, too"
             ));
         }
-        if let Some(file) = &file
-            && !self.no_open
-            && !open(file)
-        {
-            say("no browser can be started; open the address above in one");
+        if let Some(file) = file.as_deref().filter(|_| !self.no_open) {
+            open(file);
         }
-        while !is_over.load(Ordering::Relaxed) && self.idle.is_none_or(|idle| server.idle_for() < idle) {
+        while !ending.has_begun() && self.idle.is_none_or(|idle| server.idle_for() < idle) {
             std::thread::sleep(LOOK);
         }
         // A page that is open has a connection, whose thread holds the session.
@@ -328,12 +326,25 @@ pub(super) fn is_snapshot(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "fxsnapshot")
 }
 
-/// Opens the file in the browser of the user's desktop, with the program that the desktop has for that. The address
-/// itself would show the token in the list of processes.
-fn open(file: &Path) -> bool {
-    ["xdg-open", "open"].into_iter().any(|program| {
-        let mut command = Command::new(program);
-        command.arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.spawn().is_ok()
-    })
+/// Opens the file in the browser of the user's desktop, with the program that the desktop has for that, and says so if there
+/// is none. The address itself would show the token in the list of processes.
+fn open(file: &Path) {
+    let file = file.to_owned();
+    // Some of these programs run as long as the browser, and each has to be waited for.
+    let wait = move || {
+        let start = |program: &str| {
+            let mut command = Command::new(program);
+            command.arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            command.status().map(|status| (program.to_owned(), status))
+        };
+        let reason = match start("xdg-open").or_else(|_| start("open")) {
+            Ok((_, status)) if status.success() => return,
+            Ok((program, status)) => format!("{program} ended with {status}"),
+            Err(error) => format!("xdg-open cannot be started: {error}"),
+        };
+        say(&format!("no browser was opened ({reason}); open the address above in one"));
+    };
+    if let Err(error) = std::thread::Builder::new().name("browser".to_owned()).spawn(wait) {
+        say(&format!("no browser was opened ({error}); open the address above in one"));
+    }
 }

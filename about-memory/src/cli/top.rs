@@ -12,24 +12,23 @@ mod stacks;
 mod types;
 
 use std::io::{self, IsTerminal as _};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use about_memory::live::{self, AskOptions};
+use about_memory::live::{self, AskOptions, Ending};
 use about_memory::session::{Session, SessionOptions};
 use clap::Args;
 use dmd::analyze::program::{HeapBlocks, ProgramOptions};
 use dmd::analyze::recording::Recording;
 use dmd::analyze::{Dump, Mode};
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::event::{Event, KeyEventKind};
 use typed_heap::CoreFile;
 
 use super::dump_limits::DumpLimits;
 use super::html::is_version_of_dumps;
 use super::input::{Input, Reading};
+use super::keys::{self, Keys, Sent};
 use super::live_input::{self, seconds};
 use super::recorded::When;
 use super::symbols::Symbols;
@@ -50,6 +49,9 @@ Keys: 1 processes, 2 report, 3 memory, 4 stacks, 5 types, ? all keys, q quits.";
 
 /// How long the program waits for a key before it looks for answers.
 const LOOK: Duration = Duration::from_millis(100);
+/// The time that the program has to end by itself after a signal: a file that it reads may be long, and a terminal may
+/// accept no text.
+const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 pub(crate) struct Top {
@@ -74,19 +76,21 @@ impl Top {
             let reason = "top needs a terminal; for text, use list, show or watch";
             return Err(Failure::Usage(reason.to_owned()));
         }
-        let is_over = Arc::new(AtomicBool::new(false));
-        live::note_ending(&is_over).map_err(Failure::Output)?;
+        let ending = Ending::new(GRACE, || drop(ratatui::try_restore())).map_err(Failure::Output)?;
         let session = Session::new(SessionOptions::new());
         let mut screens = Screens::new(session.clone(), self.typed());
         for input in &self.inputs {
             self.open(input, &session, &mut screens)?;
         }
         let mut terminal = ratatui::try_init().map_err(Failure::Output)?;
-        let result = self.follow(&mut terminal, &mut screens, &is_over);
+        let result = self.follow(&mut terminal, &mut screens, &ending);
         // If this fails, the terminal itself shows it.
         let _ = ratatui::try_restore();
         session.end();
-        result.map_err(Failure::Output)
+        match result {
+            Err(error) if !keys::is_at_end() => Err(Failure::Output(error)),
+            _ => Ok(()),
+        }
     }
 
     fn open(&self, input: &Input, session: &Session, screens: &mut Screens) -> Result<(), Failure> {
@@ -141,19 +145,20 @@ impl Top {
         typed::Reading::new(self.symbols.clone(), limits)
     }
 
-    /// Draws, and follows keys and answers until the reader or a signal ends it.
+    /// Draws, and follows keys and answers until the reader, a signal or the end of the terminal ends it.
     fn follow(
         &self,
         terminal: &mut DefaultTerminal,
         screens: &mut Screens,
-        is_over: &AtomicBool,
+        ending: &Ending,
     ) -> io::Result<()> {
+        let keys = Keys::read()?;
         let (to, from) = channel();
         let mut next = Instant::now();
         // Only one question of those that repeat runs at a time.
         let mut is_asking = false;
         let mut shown = screens.screen;
-        while !is_over.load(Ordering::Relaxed) {
+        while !ending.has_begun() {
             for told in from.try_iter() {
                 is_asking &= !matches!(told, Told::Processes(_) | Told::Report(..) | Told::Failed(..));
                 screens.told(told);
@@ -167,10 +172,11 @@ impl Top {
                 shown = screens.screen;
             }
             terminal.draw(|frame| screens.draw(frame))?;
-            if !event::poll(LOOK)? {
-                continue;
-            }
-            let Event::Key(key) = event::read()? else { continue };
+            let key = match keys.next(LOOK)? {
+                Sent::Event(Event::Key(key)) => key,
+                Sent::Event(_) | Sent::Nothing => continue,
+                Sent::End => return Ok(()),
+            };
             if key.kind == KeyEventKind::Release {
                 continue;
             }

@@ -2,11 +2,9 @@
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use about_memory::live::{self, LiveError};
+use about_memory::live::{self, Ending, LiveError};
 use clap::Args;
 use indicatif::ProgressBar;
 
@@ -28,6 +26,9 @@ the end; older blocks are not in it. Afterwards DMD waits again. Show the dump w
 
 With --record the process writes every allocation and its end into the file, until the end or Ctrl-C. Show it with:
 about-memory leaks FILE, about-memory history FILE";
+
+/// The time that the program has to end by itself after a signal, besides that of the process for its last answer.
+const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 pub(crate) struct Track {
@@ -59,8 +60,7 @@ impl Track {
         let pid = input::pid(&self.process)?;
         let file = self.output.unwrap_or_else(|| PathBuf::from(format!("dmd-{pid}.json.gz")));
         let failure = |error| live_input::failure(&[pid], error);
-        let stop = Arc::new(AtomicBool::new(false));
-        live::note_ending(&stop)
+        let ending = Ending::new(GRACE, || {})
             .map_err(|error| Failure::File("cannot wait for signals".to_owned(), error.into()))?;
         let sample_bytes = if self.exact { 0 } else { self.bytes };
         let begun = match &self.record {
@@ -68,6 +68,8 @@ impl Track {
             None => live::track(pid, sample_bytes, self.timeout),
         };
         let mut tracking = begun.map_err(failure)?;
+        // From now on there is something to write at the end.
+        ending.allow(GRACE + self.timeout);
         let until = self.seconds.map(|seconds| Instant::now() + seconds);
         let end = match (until, &self.record) {
             (Some(_), _) => "",
@@ -75,7 +77,7 @@ impl Track {
             (None, Some(_)) => "; Ctrl-C ends the recording",
         };
         let shown = std::io::stderr().is_terminal().then(|| spinner(format!("tracking {pid}{end}")));
-        let waited = tracking.wait(until, &stop);
+        let waited = tracking.wait(until, ending.flag());
         if let Some(shown) = shown {
             shown.finish_and_clear();
         }

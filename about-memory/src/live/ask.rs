@@ -14,12 +14,16 @@ use serde::{Deserialize, Serialize};
 use crate::platform::Stream;
 
 use super::error::LiveError;
-use super::sockets::sockets_of;
+use super::sockets::{Socket, sockets_of};
 
 /// The longest answer of one line, in bytes.
 const MAX_LINE: u64 = 1 << 16;
-/// At most this many requests run at the same time.
-const MAX_AT_ONCE: usize = 64;
+/// At most this many requests for reports run at the same time.
+pub(super) const REPORTS_AT_ONCE: usize = 64;
+/// At most this many requests for names run at the same time: a process that hangs costs a thread that waits.
+const NAMES_AT_ONCE: usize = 512;
+/// The stack of a thread that asks for a name.
+const STACK: usize = 256 << 10;
 
 /// Options of a request for reports.
 #[derive(Clone, Debug)]
@@ -140,6 +144,14 @@ struct Refusal {
     error: String,
 }
 
+/// What answers of all versions have.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u64,
+    /// In the answer to `hello`.
+    name: Option<String>,
+}
+
 /// Sends a request. Reading the answer fails when the timeout is over.
 fn send(socket: &Path, request: &Request<'_>, timeout: Duration) -> Result<BufReader<Stream>, LiveError> {
     let until = Instant::now() + timeout;
@@ -173,7 +185,12 @@ fn line<T>(
     if let Some(refused) = refusal(&line) {
         return Err(refused);
     }
-    core::str::from_utf8(&line).ok().and_then(parse).ok_or(LiveError::Garbage)
+    match serde_json::from_slice::<Versioned>(&line) {
+        Ok(Versioned { version, name }) if version != u64::from(VERSION) => {
+            Err(LiveError::Version { name, version })
+        }
+        _ => core::str::from_utf8(&line).ok().and_then(parse).ok_or(LiveError::Garbage),
+    }
 }
 
 /// The error if a line is a refusal.
@@ -191,6 +208,33 @@ pub(super) fn compressed(answer: &mut BufReader<Stream>, timeout: Duration) -> R
 
 pub(super) fn hello(socket: &Path, timeout: Duration) -> Result<Hello, LiveError> {
     line(&mut send(socket, &Request::new("hello"), timeout)?, Hello::from_json, timeout)
+}
+
+/// Asks many processes who they are, and if `also_amounts` for their amounts. All of them together have this time.
+pub(super) fn hellos(
+    sockets: &[Socket],
+    also_amounts: bool,
+    timeout: Duration,
+) -> Vec<(Result<Hello, LiveError>, Option<Amounts>)> {
+    let end = Instant::now() + timeout;
+    let left = || match end.saturating_duration_since(Instant::now()) {
+        Duration::ZERO => Err(LiveError::TimedOut(timeout)),
+        left => Ok(left),
+    };
+    in_parallel(sockets, NAMES_AT_ONCE, |socket| {
+        let hello = left().and_then(|left| hello(&socket.path, left));
+        let hello = hello.map_err(|error| match error {
+            LiveError::TimedOut(_) => LiveError::TimedOut(timeout),
+            error => error,
+        });
+        let amounts = || amounts_at(&socket.path, left().ok()?).ok();
+        let amounts = if also_amounts && hello.is_ok() { amounts() } else { None };
+        (hello, amounts)
+    })
+}
+
+fn amounts_at(socket: &Path, timeout: Duration) -> Result<Amounts, LiveError> {
+    line(&mut send(socket, &Request::new("amounts"), timeout)?, Amounts::from_json, timeout)
 }
 
 /// Requests the reports of a process, under its own name if it is `named`.
@@ -300,11 +344,15 @@ pub fn collect_garbage(pid: u32, timeout: Duration) -> Result<Minimized, LiveErr
 /// If the process does not listen, refuses, or takes longer than `timeout`.
 pub fn amounts(pid: u32, timeout: Duration) -> Result<Amounts, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
-    line(&mut send(&socket.path, &Request::new("amounts"), timeout)?, Amounts::from_json, timeout)
+    amounts_at(&socket.path, timeout)
 }
 
-/// Asks about all `items` on several threads, and returns the answers in order.
-pub(super) fn in_parallel<T: Sync, A: Send>(items: &[T], ask: impl Fn(&T) -> A + Sync) -> Vec<A> {
+/// Asks about all `items` on at most `most` threads, and returns the answers in order.
+pub(super) fn in_parallel<T: Sync, A: Send>(
+    items: &[T],
+    most: usize,
+    ask: impl Fn(&T) -> A + Sync,
+) -> Vec<A> {
     let next = AtomicUsize::new(0);
     let answers: Vec<Mutex<Option<A>>> = items.iter().map(|_| Mutex::new(None)).collect();
     std::thread::scope(|scope| {
@@ -317,8 +365,10 @@ pub(super) fn in_parallel<T: Sync, A: Send>(items: &[T], ask: impl Fn(&T) -> A +
             }
         };
         // This thread works too, so all items are asked about even if no thread can be started.
-        for _ in 1..items.len().min(MAX_AT_ONCE) {
-            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+        for _ in 1..items.len().min(most) {
+            let thread = std::thread::Builder::new();
+            let thread = if most > REPORTS_AT_ONCE { thread.stack_size(STACK) } else { thread };
+            if thread.spawn_scoped(scope, work).is_err() {
                 break;
             }
         }

@@ -6,7 +6,7 @@ use memory_report::{ReportSet, Warning, WarningKind};
 
 use crate::platform::{self, Found};
 
-use super::ask::{self, AskOptions, in_parallel};
+use super::ask::{self, AskOptions, REPORTS_AT_ONCE, in_parallel};
 use super::error::LiveError;
 use super::sockets::{Socket, sockets, sockets_of};
 
@@ -89,7 +89,7 @@ fn once(pids: &[u32]) -> Vec<u32> {
 
 fn ask_all(targets: &[Target], options: &AskOptions) -> Result<ReportSet, LiveError> {
     // Look up the name first: a process that dies while it answers has no name afterwards.
-    let answers = in_parallel(targets, |target| {
+    let answers = in_parallel(targets, REPORTS_AT_ONCE, |target| {
         let name = platform::process_name(target.pid);
         let answer = match &target.socket {
             Some(socket) => ask::report(&socket.path, target.named, options),

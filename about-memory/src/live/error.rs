@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use memory_report::ReadError;
 use memory_reporter::ListenError;
+use memory_reporter::live::VERSION;
 
 use crate::platform::ConnectError;
 
@@ -38,6 +39,13 @@ pub enum LiveError {
     Ended,
     /// The process replaced itself by another program while DMD recorded it on request.
     Replaced,
+    /// The process speaks another version of the protocol.
+    Version {
+        /// The name of the process, if it gave one.
+        name: Option<String>,
+        /// Its version.
+        version: u64,
+    },
     /// The answer is neither what was requested nor a refusal.
     Garbage,
     /// The answer is a damaged report.
@@ -117,6 +125,14 @@ impl fmt::Display for LiveError {
             Self::Ended => f.write_str("ended while DMD recorded it"),
             Self::Replaced => f.write_str("replaced itself by another program while DMD recorded it"),
             Self::NoAnswer => f.write_str("hung up without an answer"),
+            Self::Version { name, version } => {
+                let name = name.as_deref().unwrap_or("its program");
+                write!(
+                    f,
+                    "{name} speaks version {version} of the protocol, and this about-memory version {VERSION}: use the \
+                     about-memory of the same release as its memory-reporter"
+                )
+            }
             Self::Garbage => f.write_str("sent an answer that about-memory does not understand"),
             Self::Report(error) => write!(f, "sent a damaged report: {error}"),
             Self::Io(error) => write!(f, "the connection broke: {error}"),

@@ -6,12 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
-use memory_report::new_file::{self, Readers};
+use memory_report::new_file::Readers;
 use memory_reporter::live::Hello;
 
 use super::ask;
 use super::error::LiveError;
 use super::sockets::sockets_of;
+use crate::temporary;
 
 pub(super) const TRACK_REQUEST: &str = "dmd-track";
 pub(super) const LOG_REQUEST: &str = "dmd-log";
@@ -65,7 +66,7 @@ pub(super) fn explained(socket: &Path, request: &str, error: LiveError, timeout:
 
 /// Saves a compressed answer. Its file has the name `path` once it is complete.
 pub(super) fn receive(answer: impl Read, path: &Path, timeout: Duration) -> Result<(), LiveError> {
-    let received = new_file::write(path, Readers::User, |file| {
+    let received = temporary::write_new(path, Readers::User, |file| {
         let mut copy = Copy { answer, file, written: Ok(()) };
         // The decoder fails if the stream ends too early.
         let whole = io::copy(&mut MultiGzDecoder::new(&mut copy), &mut io::sink());

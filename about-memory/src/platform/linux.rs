@@ -5,7 +5,7 @@ mod private_socket;
 #[cfg(feature = "program")]
 mod program;
 
-use std::fs;
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 #[cfg(feature = "serve")]
 use std::os::fd::AsFd;
@@ -22,9 +22,7 @@ use super::{ConnectError, Found};
 #[cfg(feature = "serve")]
 pub(crate) use private_socket::PrivateSocket;
 #[cfg(feature = "program")]
-pub(crate) use program::{
-    before_ending, end_like, ending_signal, is_executable, is_privileged, note_ending, run_to_end,
-};
+pub(crate) use program::{end_by_signal, end_like, ending_signal, is_executable, is_privileged, run_to_end};
 
 /// Ends each `accept` of a socket, whatever its address leads to by now.
 #[cfg(feature = "serve")]
@@ -97,6 +95,16 @@ impl Write for Stream {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Whether a file or a folder belongs to this user.
+pub(crate) fn is_own(found: &Metadata) -> bool {
+    found.uid() == rustix::process::geteuid().as_raw()
+}
+
+/// Locks a file until it is closed, if no other process has locked it.
+pub(crate) fn try_lock(file: &File) -> bool {
+    rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
 /// The name of a process.

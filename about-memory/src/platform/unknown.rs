@@ -1,11 +1,10 @@
 //! Unsupported systems: no sockets, no other processes.
 
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{ConnectError, Found};
 
@@ -37,6 +36,14 @@ impl Write for Stream {
     fn flush(&mut self) -> io::Result<()> {
         match *self {}
     }
+}
+
+pub(crate) fn is_own(_: &Metadata) -> bool {
+    false
+}
+
+pub(crate) fn try_lock(_: &File) -> bool {
+    false
 }
 
 pub(crate) fn process_name(_: u32) -> Option<String> {
@@ -71,11 +78,11 @@ pub(crate) fn run_to_end(_: &mut Command, _: impl FnOnce(u32)) -> io::Result<Exi
     Err(io::ErrorKind::Unsupported.into())
 }
 
-pub(crate) fn before_ending(_: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    Ok(())
-}
-
-pub(crate) fn note_ending(_: &Arc<AtomicBool>) -> io::Result<()> {
+pub(crate) fn end_by_signal(
+    _: impl FnOnce() + Send + 'static,
+    _: impl Fn() -> Duration + Send + 'static,
+    _: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
     Ok(())
 }
 
@@ -96,7 +103,7 @@ pub(crate) fn end_accept(listener: &std::net::TcpListener) {
         if address.ip().is_unspecified() {
             address.set_ip(Ipv4Addr::LOCALHOST.into());
         }
-        TcpStream::connect_timeout(&address, std::time::Duration::from_secs(1))
+        TcpStream::connect_timeout(&address, Duration::from_secs(1))
     });
 }
 

@@ -69,6 +69,7 @@ pub(super) fn rows(rows: &Rows, start: usize) -> Value {
         json!({
             "id": row.id, "level": row.level, "parent": row.parent, "name": row.name, "children": row.children, "open": row.is_open,
             "numbers": row.numbers.iter().map(|value| number(*value)).collect::<Vec<_>>(), "behind": row.has_nodes,
+            "node": row.is_node,
         })
     });
     json!({

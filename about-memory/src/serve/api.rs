@@ -24,6 +24,7 @@ use super::stacks::{self, AllStacks, Stacks};
 use super::tickets::Tickets;
 use super::types::AllTypes;
 use crate::session::{JobId, Session, SnapshotId, SnapshotInfo};
+use crate::temporary;
 
 /// The longest body of a question.
 const MAX_BODY: u64 = 1 << 20;
@@ -148,8 +149,8 @@ impl Api {
                 let folder = self.session.folder().map_err(cannot)?;
                 let path = folder.path().join("imported");
                 let mut from = request.body(stream, self.max_upload)?;
-                std::io::copy(&mut from, &mut std::fs::File::create(&path).map_err(cannot)?)
-                    .map_err(cannot)?;
+                let mut copy = temporary::private_file(&path).map_err(cannot)?;
+                std::io::copy(&mut from, &mut copy).map_err(cannot)?;
                 drop(from);
                 let _one = self.downloads.one()?;
                 let id = self.stacks.add(Stacks::of_file(&title, &path, folder, &self.opening)?);

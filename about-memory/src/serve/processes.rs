@@ -18,7 +18,7 @@ use super::types::AllTypes;
 use crate::live::{self, AskOptions};
 use crate::session::{Session, SnapshotId};
 
-/// The time that a process has to tell its name and its amounts.
+/// The time that all processes have to tell their names and their amounts.
 const TIME_FOR_NAMES: Duration = Duration::from_secs(1);
 /// The time that a process has for a snapshot or a dump.
 const TIME_FOR_FILES: Duration = Duration::from_secs(60);
@@ -47,13 +47,13 @@ impl Taken {
 
 /// The processes that listen or have a recording; a path may name a person.
 pub(super) fn list(reports: &Reports, recordings: &Recordings, anonymize: bool) -> Result<Response, Refusal> {
-    let listeners = live::list(TIME_FOR_NAMES).map_err(failed)?;
+    let listeners = live::list_with_amounts(TIME_FOR_NAMES).map_err(failed)?;
     let ended = recordings.ended(&listeners).into_iter().map(|(pid, name)| {
         json!({ "pid": pid, "name": name, "error": "the process has ended", "ended": true, "recording": true, "unopened": recordings.refusal(pid, None) })
     });
     let rows = listeners.iter().map(|listener| match &listener.hello {
         Ok(hello) => {
-            let amounts = live::amounts(listener.pid, TIME_FOR_NAMES).ok();
+            let amounts = listener.amounts.as_ref();
             let unclassified = reports.unclassified(listener.pid);
             json!({
                 "pid": listener.pid, "name": hello.name, "started": hello.started, "requests": hello.requests,
@@ -62,8 +62,8 @@ pub(super) fn list(reports: &Reports, recordings: &Recordings, anonymize: bool) 
                 "unclassified": unclassified.map(|[part, whole]| {
                     [super::answers::number(part), super::answers::number(whole)]
                 }),
-                "resident": amounts.as_ref().and_then(|amounts| amounts.resident),
-                "heap": amounts.as_ref().and_then(|amounts| amounts.heap_allocated),
+                "resident": amounts.and_then(|amounts| amounts.resident),
+                "heap": amounts.and_then(|amounts| amounts.heap_allocated),
             })
         }
         Err(error) => {
@@ -130,8 +130,7 @@ impl Measure {
 
 /// What a process says about itself.
 fn hello_of(pid: u32) -> Option<Hello> {
-    let listeners = live::list(TIME_FOR_NAMES).ok()?;
-    listeners.into_iter().find(|listener| listener.pid == pid)?.hello.ok()
+    live::hello(pid, TIME_FOR_NAMES).ok()
 }
 
 /// The name of a process and its number.

@@ -4,7 +4,7 @@ use std::io::{self, Read as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use memory_report::ReportSet;
 
 use super::api::Api;
 use super::assets;
+use super::connections::{Connections, Place};
 use super::displays::Displays;
 use super::downloads::Downloads;
 use super::guard::Guard;
@@ -30,8 +31,6 @@ use super::token::Token;
 use super::types::{AllTypes, TypeTables};
 use crate::session::{Session, SessionError, SnapshotId};
 
-/// The most connections at the same time.
-const MAX_CONNECTIONS: usize = 64;
 /// How long a client may take to end a connection that has its answer.
 const TIME_TO_CLOSE: Duration = Duration::from_millis(500);
 /// The time that a client has to take a part of a response.
@@ -116,7 +115,6 @@ impl ServeOptions {
 struct State {
     api: Api,
     is_over: AtomicBool,
-    connections: AtomicUsize,
     use_: Mutex<Use>,
 }
 
@@ -205,11 +203,11 @@ impl Server {
         let state = Arc::new(State {
             api,
             is_over: AtomicBool::new(false),
-            connections: AtomicUsize::new(0),
             use_: Mutex::new(Use { asking: 0, last: Instant::now() }),
         });
         let (there, on) = (Arc::clone(&state), Arc::clone(&listener));
-        let accept = move || accept(&on, &there);
+        let connections = Connections::new()?;
+        let accept = move || accept(&on, &there, &connections);
         let thread = thread::Builder::new().name("serve".to_owned()).spawn(accept)?;
         Ok(Self { state, listener, address, thread: Some(thread) })
     }
@@ -300,47 +298,31 @@ impl Drop for Server {
     }
 }
 
-fn accept(listener: &Listener, state: &Arc<State>) {
+fn accept(listener: &Listener, state: &Arc<State>, connections: &Connections) {
     loop {
         let stream = listener.accept();
         if state.is_over.load(Ordering::SeqCst) {
             return;
         }
         // A connection that ended before it was accepted is no reason to end.
-        let Ok(mut stream) = stream else {
+        let Ok(stream) = stream else {
             thread::sleep(Duration::from_millis(10));
             continue;
         };
         let _ = stream.set_write_timeout(Some(TIME_TO_TAKE));
         let _ = stream.set_nodelay(true);
-        if state.connections.fetch_add(1, Ordering::SeqCst) >= MAX_CONNECTIONS {
-            // Closing with unread bytes would take the answer away from the client.
-            let _ = stream.set_read_timeout(Some(Duration::from_millis(100)));
-            let _ = stream.read(&mut [0; 4096]);
-            let _ = refuse(&Refusal::new(503, "there are too many connections"), &mut stream);
-            state.connections.fetch_sub(1, Ordering::SeqCst);
-            continue;
-        }
-        let place = Place(Arc::clone(state));
-        let work = move || serve(&place.0, &mut stream);
+        let Some((place, mut stream)) = connections.place(stream) else { continue };
+        let there = Arc::clone(state);
+        let work = move || serve(&there, &place, &mut stream);
         // A connection without a thread is closed.
         let _ = thread::Builder::new().name("connection".to_owned()).spawn(work);
     }
 }
 
-/// One of the connections that a server has at a time, until it is dropped, also by a panic.
-struct Place(Arc<State>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-fn serve(state: &State, stream: &mut TcpStream) {
+fn serve(state: &State, place: &Place, stream: &mut TcpStream) {
     let mut asking = None;
     // A client that goes away loses its answer, and nobody else does.
-    let _ = match answer(state, stream, &mut asking) {
+    let _ = match answer(state, place, stream, &mut asking) {
         Ok(Some(response)) => response.write(stream),
         Ok(None) => Ok(()),
         Err(refusal) => refuse(&refusal, stream),
@@ -364,6 +346,7 @@ fn serve(state: &State, stream: &mut TcpStream) {
 /// The answer to the request of a connection; `None` if the function has sent it. A request for data is `asking`.
 fn answer<'a>(
     state: &'a State,
+    place: &Place,
     stream: &mut TcpStream,
     asking: &mut Option<Asking<'a>>,
 ) -> Result<Option<Response>, Refusal> {
@@ -374,6 +357,7 @@ fn answer<'a>(
         return Ok(Some(asset));
     }
     if let Some(ticket) = api.tickets.take(&request.path) {
+        place.keep();
         *asking = Some(Asking::new(state));
         let (id, export) = ticket.resource.clone();
         let answer = export.run(id, &api.stacks, &api.downloads, &api.session, stream);
@@ -386,6 +370,7 @@ fn answer<'a>(
     if !request.path.starts_with("/api/") {
         return Err(Refusal::new(404, "there is nothing here"));
     }
+    place.keep();
     *asking = Some(Asking::new(state));
     if (request.method, request.path.as_str()) == (Method::Get, "/api/events") {
         let since = request.parameter("since").and_then(|seq| seq.parse().ok()).unwrap_or(0);

@@ -114,7 +114,11 @@ impl Export {
                 let answer = ask(query)?;
                 if !matches!(
                     &*answer,
-                    Answer::Dominators(_) | Answer::Part { .. } | Answer::Nodes { .. } | Answer::Classes(_)
+                    Answer::Dominators(_)
+                        | Answer::Part { .. }
+                        | Answer::Nodes { .. }
+                        | Answer::Suspects { .. }
+                        | Answer::Classes(_)
                 ) {
                     return Err(Refusal::new(400, "this view has no table; ask for json"));
                 }
@@ -126,10 +130,15 @@ impl Export {
 
 /// A line for each node: id, immediate dominator, retained size, shallow size; or for each class.
 fn table(answer: &Answer, out: &mut dyn io::Write) -> io::Result<()> {
+    let in_groups: Vec<_>;
     let (shared, list, kept) = match answer {
         Answer::Dominators(shared) => (shared, None, None),
         Answer::Part { tree, kept, .. } => (tree, None, Some(kept)),
         Answer::Nodes { tree, nodes, .. } => (tree, Some(nodes), None),
+        Answer::Suspects { tree, groups } => {
+            in_groups = groups.iter().flat_map(|group| group.nodes.iter().copied()).collect();
+            (tree, Some(&in_groups), None)
+        }
         Answer::Classes(classes) => return class_table(classes, out),
         _ => return Ok(()),
     };

@@ -43,8 +43,31 @@ pub enum Answer {
         /// How many there are.
         found: usize,
     },
+    /// Nodes, and groups of nodes of one class, that keep a large part of the heap alive, the biggest first.
+    Suspects {
+        /// The tree that has their sizes.
+        tree: SharedDominators,
+        /// The suspects.
+        groups: Vec<SuspectGroup>,
+    },
     /// Paths, each from the root to the node.
     Paths(Vec<Vec<PathStep>>),
+}
+
+/// A suspect: a node, or nodes of one class of which none keeps much alive alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SuspectGroup {
+    /// The class, or the type of nodes without a class.
+    pub class: String,
+    /// The number of nodes.
+    pub count: usize,
+    /// Bytes of the nodes themselves.
+    pub shallow: u128,
+    /// Bytes that they keep alive together.
+    pub retained: u128,
+    /// The nodes that retain most, at most 1,000.
+    pub nodes: Vec<NodeIndex>,
 }
 
 /// The nodes of a class.
@@ -106,6 +129,12 @@ impl Answer {
             // It keeps its tree alive, also when the cache has given that up.
             Self::Nodes { nodes, tree, .. } => {
                 nodes.capacity() * size_of::<NodeIndex>() + tree.tree().memory()
+            }
+            Self::Suspects { groups, tree } => {
+                let of = |group: &SuspectGroup| {
+                    size_of::<SuspectGroup>() + group.class.len() + group.nodes.len() * size_of::<NodeIndex>()
+                };
+                groups.iter().map(of).sum::<usize>() + tree.tree().memory()
             }
             Self::Paths(paths) => {
                 let steps = paths.iter().flatten();

@@ -4,13 +4,13 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use tempfile::{Builder, TempDir};
+use crate::temporary::TemporaryFolder;
 
 /// The folder, which exists from the first file on.
 #[derive(Debug)]
 enum Folder {
     None,
-    Open(TempDir),
+    Open(TemporaryFolder),
     /// The session has ended and writes no more.
     Ended,
 }
@@ -29,7 +29,7 @@ impl Files {
     pub(super) fn with<T>(&self, make: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
         let mut folder = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Folder::None = *folder {
-            *folder = Folder::Open(Builder::new().prefix("about-memory-").tempdir()?);
+            *folder = Folder::Open(TemporaryFolder::new()?);
         }
         match &*folder {
             Folder::Open(folder) => make(folder.path()),

@@ -6,7 +6,7 @@ use std::hash::DefaultHasher;
 use heap_graph::census::CensusTreeName;
 
 /// Browsers hold whole numbers below this exactly.
-const EXACT: u64 = 1 << 53;
+pub(super) const EXACT: u64 = 1 << 53;
 
 /// The id of a group below another one.
 pub(super) fn group_id(name: Option<&CensusTreeName>, parent: u64) -> u64 {

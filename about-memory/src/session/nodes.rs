@@ -4,12 +4,12 @@ use core::cmp::Reverse;
 use std::collections::HashSet;
 
 use heap_graph::dominators::{
-    MAX_INDIVIDUALS, SharedDominators, SuspectOptions, individuals_watched, sizes_by_class, suspects,
+    MAX_INDIVIDUALS, SharedDominators, Suspect, SuspectOptions, individuals_watched, sizes_by_class, suspects,
 };
 use heap_graph::paths::{PathPart, PathTree};
 use heap_graph::{CensusTree, Graph, Node, NodeId, NodeIndex, Progress};
 
-use super::answer::{Answer, Class, PathStep};
+use super::answer::{Answer, Class, PathStep, SuspectGroup};
 use super::error::SessionError;
 use super::group_id::group_id;
 use super::query::GroupBy;
@@ -129,10 +129,19 @@ pub(super) fn search(
 }
 
 pub(super) fn all_suspects(tree: &SharedDominators) -> Answer {
-    let found = suspects(&tree.tree(), &SuspectOptions::new());
-    let ids = found.iter().flat_map(|suspect| suspect.nodes.iter().take(MAX_INDIVIDUALS));
-    let nodes: Vec<_> = ids.filter_map(|id| tree.graph().find(*id)).map(|node| node.index()).collect();
-    Answer::Nodes { found: nodes.len(), nodes, tree: tree.clone() }
+    let of_tree = tree.tree();
+    let group = |suspect: Suspect| {
+        let all = suspect.nodes.iter().filter_map(|id| tree.graph().find(*id));
+        let mut nodes: Vec<_> = all.map(|node| node.index()).collect();
+        let shallow = nodes.iter().map(|node| u128::from(tree.graph().node(*node).shallow_size())).sum();
+        nodes.sort_by_cached_key(|node| Reverse(of_tree.retained_size(*node)));
+        let count = nodes.len();
+        nodes.truncate(MAX_INDIVIDUALS);
+        let (class, retained) = (suspect.class.to_string(), suspect.retained_size);
+        SuspectGroup { class, count, shallow, retained, nodes }
+    };
+    let groups = suspects(&of_tree, &SuspectOptions::new()).into_iter().map(group).collect();
+    Answer::Suspects { tree: tree.clone(), groups }
 }
 
 pub(super) fn find(graph: &Graph, node: u64) -> Result<Node<'_>, SessionError> {

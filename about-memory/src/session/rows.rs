@@ -9,7 +9,7 @@ use heap_graph::census::CensusTreeNode;
 use heap_graph::dominators::FetchOptions;
 use heap_graph::{CensusTree, DominatorTree, NodeIndex};
 
-use super::answer::{Answer, Class};
+use super::answer::{Answer, Class, SuspectGroup};
 use super::column::{Column, Sort};
 use super::compute::Key;
 use super::error::SessionError;
@@ -19,6 +19,7 @@ use super::group_id::group_id;
 use super::query::Query;
 use super::rows_options::RowsOptions;
 use super::store::Session;
+use super::suspect_rows::{SuspectForest, SuspectRow};
 
 /// The most rows of one request.
 const MAX_ROWS: usize = 500;
@@ -50,6 +51,8 @@ pub struct Row {
     pub is_open: bool,
     /// Whether it is a group with nodes of its own, for [`Query::Individuals`].
     pub has_nodes: bool,
+    /// Whether it is a node, whose id is `id`.
+    pub is_node: bool,
 }
 
 /// Rows, and how many there are.
@@ -109,6 +112,7 @@ impl Session {
                 rows.found = *found;
                 Ok(rows)
             }
+            Answer::Suspects { tree, groups } => suspect_rows(&tree.tree(), groups, options),
             Answer::Classes(classes) => Ok(class_rows(classes, options)),
             _ => Err(SessionError::Failed(format!("{} has no rows", query.kind()))),
         }
@@ -175,6 +179,7 @@ fn census_rows(tree: &CensusTree, options: &RowsOptions) -> Rows {
         children: tree.child_count(node),
         is_open,
         has_nodes: !node.leaves.is_empty(),
+        is_node: false,
     });
     let root = tree.root();
     let whole = vec![root.total_bytes, root.total_count, root.total_bytes, root.total_count];
@@ -223,6 +228,7 @@ fn generation_rows(all: &Generations, options: &RowsOptions) -> Rows {
         children: all.groups_below(node).len(),
         is_open,
         has_nodes: all.group(node).has_nodes,
+        is_node: false,
     });
     let rows = rows.collect();
     // Growth is a share of what was there at first.
@@ -272,6 +278,7 @@ fn class_rows(classes: &[Class], options: &RowsOptions) -> Rows {
         children: 0,
         is_open: false,
         has_nodes: false,
+        is_node: false,
     });
     let sum = |of: fn(&Class) -> i128| classes.iter().map(of).sum();
     // Classes may retain the same bytes, so their sum is not the whole.
@@ -349,17 +356,13 @@ fn signed(size: u128) -> i128 {
 fn node_rows(forest: &Nodes<'_>, options: &RowsOptions) -> Result<Rows, SessionError> {
     let Nodes { tree, shown, .. } = *forest;
     let (places, total) = flatten(forest, options);
-    let mut fetch = FetchOptions::new().depth(1).siblings(0);
-    if let Some(label) = &options.label {
-        fetch = fetch.label(label.breakdown());
-    }
+    let names = names(options);
     let rows = places.into_iter().map(|Place { node, level, parent, id, is_open }| {
-        let named = tree.partial(node, &fetch)?;
         Ok(Row {
             id,
             level,
             parent,
-            name: named.label.iter().map(ToString::to_string).collect(),
+            name: name_of(tree, node, &names)?,
             numbers: NODES.iter().map(|column| forest.number(node, *column)).collect(),
             children: match shown {
                 Shown::Part(_) => forest.below(node).len(),
@@ -367,9 +370,51 @@ fn node_rows(forest: &Nodes<'_>, options: &RowsOptions) -> Result<Rows, SessionE
             },
             is_open,
             has_nodes: false,
+            is_node: true,
         })
     });
     let rows = rows.collect::<Result<Vec<_>, SessionError>>()?;
+    Ok(rows_of_nodes(tree, rows, total))
+}
+
+fn rows_of_nodes(tree: &DominatorTree<'_>, rows: Vec<Row>, total: usize) -> Rows {
     let whole = signed(tree.retained_size(NodeIndex::ROOT).unwrap_or_default());
-    Ok(Rows { columns: NODES.to_vec(), whole: vec![whole; NODES.len()], total, found: total, rows })
+    Rows { columns: NODES.to_vec(), whole: vec![whole; NODES.len()], total, found: total, rows }
+}
+
+/// How nodes are named.
+fn names(options: &RowsOptions) -> FetchOptions {
+    let fetch = FetchOptions::new().depth(1).siblings(0);
+    match &options.label {
+        Some(label) => fetch.label(label.breakdown()),
+        None => fetch,
+    }
+}
+
+fn name_of(
+    tree: &DominatorTree<'_>,
+    node: NodeIndex,
+    names: &FetchOptions,
+) -> Result<Vec<String>, SessionError> {
+    Ok(tree.partial(node, names)?.label.iter().map(ToString::to_string).collect())
+}
+
+fn suspect_rows(
+    tree: &DominatorTree<'_>,
+    groups: &[SuspectGroup],
+    options: &RowsOptions,
+) -> Result<Rows, SessionError> {
+    let forest = SuspectForest { tree, groups };
+    let (places, total) = flatten(&forest, options);
+    let names = names(options);
+    let rows = places.into_iter().map(|Place { node, level, parent, id, is_open }| {
+        let (name, children, is_node) = match node {
+            SuspectRow::Group(place) => (vec![forest.name(node)], groups[place].nodes.len(), false),
+            SuspectRow::Node(node) => (name_of(tree, node, &names)?, 0, true),
+        };
+        let numbers = NODES.iter().map(|column| forest.number(node, *column)).collect();
+        Ok(Row { id, level, parent, name, numbers, children, is_open, has_nodes: false, is_node })
+    });
+    let rows = rows.collect::<Result<Vec<_>, SessionError>>()?;
+    Ok(rows_of_nodes(tree, rows, total))
 }

@@ -25,6 +25,7 @@ use super::pending::{Pending, PendingState};
 use super::query::Query;
 use super::snapshots::{SnapshotInfo, Snapshots, Source};
 use super::state::SnapshotState;
+use crate::temporary;
 
 /// What a dominator tree takes of the cache for each node, at least.
 const TREE_BYTES: usize = 16;
@@ -185,7 +186,7 @@ impl Session {
         let id = self.snapshots_().add(title, SnapshotState::Importing, Source::None, &progress)?;
         let copied = self.temporary().and_then(|path| {
             // What nobody wants any more is not copied to its end.
-            io::copy(&mut Wanted { from, progress: &progress }, &mut std::fs::File::create(&path)?)?;
+            io::copy(&mut Wanted { from, progress: &progress }, &mut temporary::private_file(&path)?)?;
             Ok(path)
         });
         match copied {
@@ -247,7 +248,7 @@ impl Session {
     /// A folder of this session for files that a front end gets. It goes when the guard is dropped, or with the session.
     #[cfg(feature = "serve")]
     pub(crate) fn folder(&self) -> io::Result<TempDir> {
-        self.engine.files.with(|folder| TempDir::new_in(folder))
+        self.engine.files.with(|folder| temporary::private_folder("", folder))
     }
 
     fn read_now(&self, id: SnapshotId, progress: &Progress) {

@@ -184,3 +184,137 @@ fn rules_in_a_file_that_double_a_name_are_passed_over() {
     assert_eq!(rows.len(), 1);
     assert!(rows[0].path.len() < 400, "{}", rows[0].path.len());
 }
+
+/// The page has the same characters as the other views. Each list is written by hand: one in Rust, one in TypeScript.
+#[test]
+fn the_page_escapes_the_same_characters() {
+    let source = include_str!("../../ui/src/escape.ts");
+    let (_, set) = source.split_once("const DECEPTIVE =\n  /[\\p{Cc}").unwrap();
+    let set = set.split_once("]/gu;").unwrap().0;
+    let ends = set.split("\\u{").skip(1).map(|part| {
+        let (hex, rest) = part.split_once('}').unwrap();
+        (u32::from_str_radix(hex, 16).unwrap(), rest == "-")
+    });
+    let mut listed = std::collections::BTreeSet::new();
+    let mut from = None;
+    for (code, is_start) in ends {
+        let first = from.take().unwrap_or(code);
+        match is_start {
+            true => from = Some(code),
+            false => listed.extend(first..=code),
+        }
+    }
+    for c in '\0'..=char::MAX {
+        let is_listed = c.is_control() || listed.contains(&u32::from(c));
+        assert_eq!(is_listed, memory_report::is_deceptive(c), "U+{:X}", u32::from(c));
+    }
+}
+
+/// Names that would look like others in a terminal, in files of each kind: no command prints them.
+#[test]
+fn no_command_prints_what_deceives() {
+    use heap_graph::snapshot::WriteOptions;
+    use heap_graph::{GraphBuilder, NodeId, NodeParts};
+
+    let names =
+        ["safe::T\u{200b}ype", "a\u{202e}gnp", "nul\0b", "esc\u{1b}[31m", "nl\nFAKE\r\nLINE", "ls\u{2028}x"];
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: String| fs::write(folder.path().join(name), text).unwrap();
+    for (place, file) in ["a", "b\u{202e}nosj"].into_iter().enumerate() {
+        let factor = 1 + place;
+        let reports: Vec<_> = names
+            .iter()
+            .flat_map(|name| {
+                let one = |path: String| {
+                    serde_json::json!({ "process": name, "path": path, "kind": 1, "units": 0, "amount": factor << 20,
+                        "description": name })
+                };
+                [one(format!("explicit/{name}/x")), one(format!("{name}/y")), one((*name).to_owned())]
+            })
+            .collect();
+        write(
+            &format!("{file}.json"),
+            serde_json::json!({ "version": 1, "hasMozMallocUsableSize": true, "reports": reports })
+                .to_string(),
+        );
+        let frames: serde_json::Map<_, _> = names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| (format!("F{at}"), format!("#00: {name} ({name}:{at})").into()))
+            .collect();
+        let traces: serde_json::Map<_, _> =
+            (0..names.len()).map(|at| (format!("T{at}"), serde_json::json!([format!("F{at}")]))).collect();
+        let blocks: Vec<_> = (0..names.len())
+            .map(|at| serde_json::json!({ "req": 1000 * factor, "alloc": format!("T{at}") }))
+            .collect();
+        for (kind, mode) in [("live", "live"), ("dark", "dark-matter")] {
+            write(
+                &format!("{file}-{kind}.json"),
+                serde_json::json!({ "version": 5, "invocation": { "dmdEnvVar": names[1], "mode": mode },
+                    "blockList": blocks, "traceTable": traces, "frameTable": frames })
+                .to_string(),
+            );
+        }
+        let mut builder = GraphBuilder::new();
+        let root = builder.text("Root").unwrap();
+        builder.node(NodeParts::new(NodeId(1), 8, root)).unwrap();
+        let texts = names.map(|name| builder.text(name).unwrap());
+        for (at, text) in texts.iter().enumerate() {
+            builder.edge(NodeId(10 + at as u64), Some(*text)).unwrap();
+        }
+        for (at, text) in texts.iter().enumerate() {
+            builder.node(NodeParts::new(NodeId(10 + at as u64), 1000 * factor as u64, *text)).unwrap();
+        }
+        let mut out = fs::File::create(folder.path().join(format!("{file}.fxsnapshot"))).unwrap();
+        heap_graph::snapshot::write(&builder.finish().unwrap(), &mut out, &WriteOptions::new()).unwrap();
+    }
+    let of_both = [
+        "diff a.json b\u{202e}nosj.json",
+        "series a.json b\u{202e}nosj.json --depth 3 --threshold 0",
+        "diff a-live.json b\u{202e}nosj-live.json",
+        "snapshot diff a.fxsnapshot b\u{202e}nosj.fxsnapshot",
+    ];
+    let of_one = [
+        "show F.json",
+        "show F.json --verbose",
+        "dmd F-live.json",
+        "dmd F-dark.json",
+        "dmd F-dark.json --firefox",
+        "dmd F-dark.json --suggest",
+        "coverage F-dark.json",
+        "leaks F-live.json",
+        "metrics F.json",
+        "snapshot info F.fxsnapshot",
+        "snapshot census F.fxsnapshot",
+        "snapshot tree F.fxsnapshot",
+        "snapshot dominators F.fxsnapshot",
+        "snapshot suspects F.fxsnapshot",
+        "snapshot paths F.fxsnapshot --target 12",
+        "show no-F.json",
+        "snapshot info no-F.fxsnapshot",
+    ];
+    let files = ["a", "b\u{202e}nosj"];
+    let commands = of_one.iter().flat_map(|line| files.map(|file| line.replace('F', file)));
+    let mut printed = 0;
+    for line in commands.chain(of_both.map(str::to_owned)) {
+        let arguments: Vec<_> = line.split(' ').collect();
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_about-memory"))
+            .args(&arguments)
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        assert_ne!(output.status.code(), Some(2), "{line:?}: {}", String::from_utf8_lossy(&output.stderr));
+        for stream in [output.stdout, output.stderr] {
+            let text = String::from_utf8(stream).unwrap();
+            let is_bad = |c: char| memory_report::is_deceptive(c) && c != '\n' && c != '\t';
+            let at = text.find(is_bad).unwrap_or(text.len());
+            assert_eq!(text.get(at..), Some(""), "{line:?}");
+            assert!(
+                !text.lines().any(|line| line.starts_with("FAKE") || line.starts_with("LINE")),
+                "{line:?}: {text}"
+            );
+            printed += text.matches("\\u{").count();
+        }
+    }
+    assert!(printed > 100, "the names are there: {printed}");
+}

@@ -288,3 +288,33 @@ fn what_cannot_be_read_or_written_is_one_line() {
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+/// A page of what only this user may read is private, too, whatever the umask is.
+#[cfg(unix)]
+#[test]
+fn the_page_of_a_private_file_is_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report.json");
+    let run = |script: &str| {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("umask 022; {script}")).current_dir(&folder);
+        let output = command.env("ABOUT", env!("CARGO_BIN_EXE_about-memory")).output().unwrap();
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    for (mode, expected) in [(0o644, 0o644), (0o600, 0o600)] {
+        fs::copy(golden("firefox/sample.json.gz"), &report).unwrap();
+        fs::set_permissions(&report, fs::Permissions::from_mode(mode)).unwrap();
+        for script in [
+            "$ABOUT html report.json -o out",
+            "$ABOUT html report.json report.json -o out",
+            "$ABOUT html - -o out < report.json",
+            "$ABOUT export report.json --format openmetrics -o out",
+        ] {
+            run(script);
+            let found = fs::metadata(folder.path().join("out")).unwrap().permissions().mode() & 0o777;
+            assert_eq!(found, expected, "{script} of {mode:o}");
+            fs::remove_file(folder.path().join("out")).unwrap();
+        }
+    }
+}

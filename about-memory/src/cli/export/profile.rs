@@ -6,6 +6,7 @@ use std::path::Path;
 
 use about_memory::export::{self, History, StacksError, StacksFormat, StacksOptions};
 use about_memory::live;
+use about_memory::temporary::TemporaryFolder;
 use dmd::analyze::recording::{Moment, Recording};
 use dmd::analyze::{self, AnalyzeError, Dump};
 use memory_export::{Stacks, pprof};
@@ -33,9 +34,9 @@ impl From<Source> for Profile {
 /// Reads a dump, a recording or a pprof profile, or asks a process for a dump.
 pub(crate) fn read(input: &Input, limits: &DumpLimits) -> Result<Profile, Failure> {
     if let Some(pid) = input.process()? {
-        let folders = std::env::temp_dir();
-        let failure = |error: io::Error| Failure::File(folders.display().to_string(), error.into());
-        let folder = tempfile::tempdir_in(&folders).map_err(failure)?;
+        let failure =
+            |error: io::Error| Failure::File(std::env::temp_dir().display().to_string(), error.into());
+        let folder = TemporaryFolder::new().map_err(failure)?;
         let file = folder.path().join("dmd.json");
         live::save_dump(pid, &file, DEFAULT_DUMP_TIMEOUT)
             .map_err(|error| live_input::failure(&[pid], error))?;

@@ -6,13 +6,14 @@ use std::thread;
 use std::time::Duration;
 
 use about_memory::live::{self, AskOptions};
+use about_memory::temporary::TemporaryFolder;
 use dmd::analyze::program::{HeapBlocks, ProgramOptions};
 use dmd::analyze::{self, ReadOptions};
 use memory_report::{ReportSet, file};
 
 use super::super::symbols::Symbols;
 
-/// The time that a process has to tell its name and its amounts.
+/// The time that all processes have to tell their names and their amounts.
 const TIME_FOR_NAMES: Duration = Duration::from_secs(1);
 /// The time that a process has for a dump.
 const TIME_FOR_FILES: Duration = Duration::from_secs(60);
@@ -110,7 +111,7 @@ impl Ask {
             Self::Save(pid) => save(&collect(&[pid])?),
             Self::Export(set) => save(&set),
             Self::Stacks(pid) => {
-                let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+                let folder = TemporaryFolder::new().map_err(|error| error.to_string())?;
                 let path = folder.path().join("dmd.json.gz");
                 live::save_dump(pid, &path, TIME_FOR_FILES).map_err(words)?;
                 let mut dump = analyze::read(&path).map_err(|error| error.to_string())?;
@@ -124,16 +125,16 @@ impl Ask {
 }
 
 fn list() -> Result<Vec<Process>, live::LiveError> {
-    let listeners = live::list(TIME_FOR_NAMES)?;
+    let listeners = live::list_with_amounts(TIME_FOR_NAMES)?;
     let process = |listener: &live::Listener| match &listener.hello {
         Ok(hello) => {
-            let amounts = live::amounts(listener.pid, TIME_FOR_NAMES).ok();
+            let amounts = listener.amounts.as_ref();
             Process {
                 pid: listener.pid,
                 name: about_memory::escape(&hello.name),
                 requests: hello.requests.clone(),
-                resident: amounts.as_ref().and_then(|amounts| amounts.resident),
-                heap: amounts.as_ref().and_then(|amounts| amounts.heap_allocated),
+                resident: amounts.and_then(|amounts| amounts.resident),
+                heap: amounts.and_then(|amounts| amounts.heap_allocated),
                 error: None,
             }
         }

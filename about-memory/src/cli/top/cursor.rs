@@ -9,6 +9,8 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::List;
 
+use super::super::line::styled;
+
 #[derive(Debug, Default)]
 pub(super) struct Cursor {
     pub(super) at: usize,
@@ -57,8 +59,8 @@ impl Cursor {
 }
 
 /// The line above a list.
-pub(super) fn head(text: impl Into<String>) -> Line<'static> {
-    Line::styled(text.into(), Style::new().add_modifier(Modifier::BOLD))
+pub(super) fn head(text: impl AsRef<str>) -> Line<'static> {
+    styled(text.as_ref(), Style::new().add_modifier(Modifier::BOLD))
 }
 
 /// A number with commas.

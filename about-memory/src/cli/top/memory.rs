@@ -14,6 +14,7 @@ use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 
+use super::super::line::line as text;
 use super::cursor::{Cursor, count, head, share};
 use super::types::OfType;
 
@@ -228,7 +229,7 @@ impl Memory {
                 _ => return Err("choose a group of the aggregate that has nodes of its own".to_owned()),
             },
             KeyCode::Char('p') => match (&self.view, self.row()) {
-                (View::Dominators | View::Suspects | View::Individuals(_), Some(row)) => {
+                (View::Dominators | View::Suspects | View::Individuals(_), Some(row)) if row.is_node => {
                     let node = row.id;
                     self.follow(View::Paths(node));
                 }
@@ -296,7 +297,7 @@ impl Memory {
             );
         };
         let view = match &self.view {
-            View::Aggregate if !self.filter.is_empty() => about_memory::escape(&self.filter),
+            View::Aggregate if !self.filter.is_empty() => self.filter.clone(),
             View::Aggregate => {
                 let inverted = if self.inverted { ", inverted" } else { "" };
                 format!("aggregate by {}{inverted}", GROUPS[self.group].title)
@@ -308,12 +309,12 @@ impl Memory {
         };
         let all = self.session.snapshots().len();
         let place = format!("{} of {all}", self.at.min(all - 1) + 1);
-        let title = about_memory::escape(&info.title);
+        let title = &info.title;
         frame
             .render_widget(head(format!("{title} ({place}, {}): {view}", bytes(signed(info.bytes)))), titles);
         let is_there = self.poll();
         if let Some(reason) = info.state.error() {
-            return frame.render_widget(Line::from(about_memory::escape(reason)), heads);
+            return frame.render_widget(text(reason), heads);
         }
         if !is_there {
             let steps = self.session.jobs().first().map(|job| (job.kind, job.steps));
@@ -321,11 +322,11 @@ impl Memory {
                 || format!("{} …", info.state.name()),
                 |(kind, (done, of))| format!("{kind} … {}", share(done.into(), of.into())),
             );
-            return frame.render_widget(Line::from(progress), heads);
+            return frame.render_widget(text(&progress), heads);
         }
         let query = self.query(info.id);
         if let Some((_, reason)) = self.failure.as_ref().filter(|(of, _)| *of == query) {
-            return frame.render_widget(Line::from(about_memory::escape(reason)), heads);
+            return frame.render_widget(text(reason), heads);
         }
         let Some((_, answer)) = self.answer.clone() else { return };
         if let Answer::Paths(paths) = &*answer {
@@ -367,7 +368,7 @@ impl Memory {
         let lines: Vec<_> = rows.rows.iter().map(|row| line(row, &rows.whole, is_of_nodes)).collect();
         self.rows = (window.start, rows.rows);
         if lines.is_empty() {
-            return frame.render_widget(Line::from("Nothing."), area);
+            return frame.render_widget(text("Nothing."), area);
         }
         self.cursor.draw(frame, area, lines);
     }
@@ -384,15 +385,11 @@ impl Memory {
                 let name = if step.name.is_empty() { "(root)" } else { &step.name };
                 let edge = match (&step.edge, depth + 1 == path.len()) {
                     (_, true) => String::new(),
-                    (Some(edge), _) => format!(" .{} →", about_memory::escape(edge)),
+                    (Some(edge), _) => format!(" .{edge} →"),
                     (None, _) => " →".to_owned(),
                 };
                 let indent = "  ".repeat(depth);
-                lines.push(Line::from(format!(
-                    "{indent}{} @ 0x{:x}{edge}",
-                    about_memory::escape(name),
-                    step.node
-                )));
+                lines.push(text(&format!("{indent}{name} @ 0x{:x}{edge}", step.node)));
             }
             lines.push(Line::default());
         }
@@ -413,12 +410,13 @@ fn line(row: &Row, whole: &[i128], is_of_nodes: bool) -> Line<'static> {
         (_, false) => '▸',
     };
     let indent = "  ".repeat(row.level);
-    let name = about_memory::escape(&row.name.join(" › "));
+    let name = row.name.join(" › ");
     let number = |column: usize| row.numbers.get(column).copied().unwrap_or_default();
     let part = share(number(0), whole.first().copied().unwrap_or_default());
-    Line::from(if is_of_nodes {
+    text(&if is_of_nodes {
         let (retained, shallow) = (bytes(number(0)), bytes(number(1)));
-        format!("{retained:>12} {part:>7} {shallow:>12} {indent}{branch} {name} @ 0x{:x}", row.id)
+        let address = if row.is_node { format!(" @ 0x{:x}", row.id) } else { String::new() };
+        format!("{retained:>12} {part:>7} {shallow:>12} {indent}{branch} {name}{address}")
     } else {
         let (own, nodes, total) = (bytes(number(0)), count(number(1)), bytes(number(2)));
         format!("{own:>12} {part:>7} {nodes:>10} {total:>12} {indent}{branch} {name}")

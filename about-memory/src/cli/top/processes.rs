@@ -8,6 +8,7 @@ use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 
+use super::super::line::line;
 use super::ask::{Ask, Process};
 use super::cursor::{Cursor, head};
 
@@ -59,7 +60,8 @@ impl Processes {
         Ok(match key {
             KeyCode::Enter if self.marked.is_empty() => Some(Ask::Measure(vec![row.pid])),
             KeyCode::Enter => Some(Ask::Measure(self.marked.iter().copied().collect())),
-            KeyCode::Char('m') => can("minimize").map(|()| Some(Ask::Minimize(row.pid)))?,
+            // Every process that listens answers this, as it answers `report`.
+            KeyCode::Char('m') => Some(Ask::Minimize(row.pid)),
             KeyCode::Char('s') => Some(Ask::Save(row.pid)),
             KeyCode::Char('d') => can("dmd-dump").map(|()| Some(Ask::Stacks(row.pid)))?,
             KeyCode::Char('S') => {
@@ -90,7 +92,7 @@ impl Processes {
             heads,
         );
         if self.rows.is_empty() {
-            let lines: Vec<_> = NOBODY.into_iter().map(Line::from).collect();
+            let lines: Vec<_> = NOBODY.into_iter().map(line).collect();
             return frame.render_widget(ratatui::widgets::Paragraph::new(lines), rows);
         }
         let window = self.cursor.window(rows.height, self.rows.len());
@@ -104,7 +106,7 @@ impl Processes {
         let name = row.error.as_ref().unwrap_or(&row.name);
         let (resident, heap) = (amount(row.resident), amount(row.heap));
         let lately = self.latest.get(&row.pid).map(sparkline).unwrap_or_default();
-        Line::from(format!("{mark} {:>8} {resident:>10} {heap:>10} {lately:>LATEST$} {name}", row.pid))
+        line(&format!("{mark} {:>8} {resident:>10} {heap:>10} {lately:>LATEST$} {name}", row.pid))
     }
 }
 

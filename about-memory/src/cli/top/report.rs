@@ -12,6 +12,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 
+use super::super::line::styled;
 use super::ask::Ask;
 use super::cursor::{Cursor, count, head, share};
 
@@ -287,7 +288,7 @@ impl Report {
             (true, false) => '▸',
         };
         let Some((amount, units)) = row.amount else {
-            return Line::styled(format!("{branch} {}", row.name), Style::new().add_modifier(Modifier::BOLD));
+            return styled(&format!("{branch} {}", row.name), Style::new().add_modifier(Modifier::BOLD));
         };
         let sign = if is_diff && amount > 0 { "+" } else { "" };
         let text = match units {
@@ -302,9 +303,6 @@ impl Report {
             (true, ..=-1) => Style::new().fg(Color::Green),
             _ => Style::new(),
         };
-        Line::styled(
-            format!("{:>14} {part:>7} {indent}{branch} {}", format!("{sign}{text}"), row.name),
-            style,
-        )
+        styled(&format!("{:>14} {part:>7} {indent}{branch} {}", format!("{sign}{text}"), row.name), style)
     }
 }

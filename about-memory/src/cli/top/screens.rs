@@ -7,10 +7,11 @@ use ratatui::Frame;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use super::super::input::Input;
+use super::super::line::{line, part, styled};
 use super::super::typed;
 use super::ask::{self, Ask, Asked, Told};
 use super::memory::Memory;
@@ -209,14 +210,14 @@ impl Screens {
         let tab = |(screen, title): &(Screen, &'static str)| {
             let style = Style::new();
             let style = if *screen == self.screen { style.add_modifier(Modifier::REVERSED) } else { style };
-            [Span::styled(format!(" {title} "), style), Span::raw(" ")]
+            [part(&format!(" {title} "), style), part(" ", Style::new())]
         };
-        let help = Span::raw(" ? keys  q quit");
+        let help = part(" ? keys  q quit", Style::new());
         frame.render_widget(Line::from_iter(SCREENS.iter().flat_map(tab).chain([help])), tabs);
-        let line = if self.message.is_empty() { self.keys() } else { &self.message };
+        let text = if self.message.is_empty() { self.keys() } else { &self.message };
         let style =
             Style::new().add_modifier(if self.message.is_empty() { Modifier::DIM } else { Modifier::BOLD });
-        frame.render_widget(Line::styled(line.to_owned(), style), keys);
+        frame.render_widget(styled(text, style), keys);
         if self.has_help {
             return frame.render_widget(Paragraph::new(help_text()), body);
         }
@@ -249,12 +250,12 @@ fn help_text() -> Vec<Line<'static>> {
         ("Types", Types::KEYS),
     ];
     let mut lines = vec![
-        Line::from("Everywhere: 1 to 5 choose a screen, ↑↓ Page Up, Page Down, Home, End move,"),
-        Line::from("  j k move, too, but not in Stacks, Esc goes to the processes,"),
-        Line::from("  q or Ctrl-C ends. Any key closes this text."),
+        line("Everywhere: 1 to 5 choose a screen, ↑↓ Page Up, Page Down, Home, End move,"),
+        line("  j k move, too, but not in Stacks, Esc goes to the processes,"),
+        line("  q or Ctrl-C ends. Any key closes this text."),
     ];
     for (name, keys) in screens {
-        lines.extend([Line::default(), super::cursor::head(name), Line::from(keys)]);
+        lines.extend([Line::default(), super::cursor::head(name), line(keys)]);
     }
     lines
 }

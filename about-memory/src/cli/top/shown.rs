@@ -77,7 +77,8 @@ fn without_files() -> Shown {
 }
 
 fn process(pid: u32, name: &str, resident: u64) -> Process {
-    let requests = ["report", "minimize", "heap-snapshot"].map(str::to_owned).to_vec();
+    // A process lists only the requests that not every process answers.
+    let requests = vec!["heap-snapshot".to_owned()];
     Process {
         pid,
         name: name.to_owned(),
@@ -489,4 +490,77 @@ fn stacks_have_kinds_holders_a_flame_graph_and_callers() {
     assert!(lines.iter().any(|line| line == "calls") && lines.iter().any(|line| line.contains("of its own")));
     shown.press(KeyCode::Backspace);
     assert_eq!(shown.lines(), functions);
+}
+
+/// Names from outside that would look like others: a terminal shows neither characters without width nor controls.
+const DECEPTIVE: [&str; 6] =
+    ["safe::T\u{200b}ype", "a\u{202e}gnp", "nul\0b", "esc\u{1b}[31m", "nl\nFAKE", "\u{feff}bom"];
+
+#[test]
+fn no_screen_shows_what_deceives() {
+    let shows = |shown: &mut Shown, text: &str| {
+        let lines = shown.until(text);
+        let is_bad = |line: &&String| line.chars().any(memory_report::is_deceptive);
+        assert_eq!(lines.iter().find(is_bad), None);
+    };
+    for name in DECEPTIVE {
+        let escaped = about_memory::escape(name);
+        assert_ne!(escaped, name);
+        let mut builder = GraphBuilder::new();
+        let [root, class] = ["Root", name].map(|name| builder.text(name).unwrap());
+        builder.node(NodeParts::new(NodeId(1), 8, root)).unwrap();
+        builder.edge(NodeId(2), Some(class)).unwrap();
+        builder.node(NodeParts::new(NodeId(2), 800, class)).unwrap();
+        let session = Session::new(SessionOptions::new());
+        session.insert(name, builder.finish().unwrap()).unwrap();
+        let mut shown = Shown::new(session.clone());
+        shown.screens.told(Told::Processes(vec![process(7, name, 1)]));
+        shows(&mut shown, &escaped);
+        shown.screens.told(Told::Failed(Asked::Other, name.to_owned()));
+        shows(&mut shown, &escaped);
+
+        let mut set = ReportSet::new();
+        let (path, kind, units) = (format!("explicit/{name}"), Kind::Heap, Units::Bytes);
+        set.push(Report { process: name, path: &path, kind, units, amount: 5, description: name });
+        shown.screens.screen = Screen::Report;
+        shown.screens.told(Told::Report(vec![7], Box::new(set)));
+        shows(&mut shown, &escaped);
+
+        shown.keys("3");
+        shows(&mut shown, &format!("{escaped} (1 of 1"));
+        for _ in 0..3 {
+            shows(&mut shown, &escaped);
+            shown.press(KeyCode::Tab);
+        }
+        shown.press(KeyCode::Tab);
+        shown.until("dominators");
+        shown.until(" NODE");
+        shown.keys("p");
+        shows(&mut shown, &format!(".{escaped} →"));
+
+        let frames = serde_json::json!({ "F": format!("#00: {name} ({name}:1)") });
+        let dump = serde_json::json!({
+            "version": 5, "invocation": { "dmdEnvVar": "1", "mode": "live" }, "frameTable": frames, "traceTable": { "T": ["F"] },
+            "blockList": [{ "req": 100, "alloc": "T" }],
+        });
+        let dump = dmd::analyze::read_from(dump.to_string().as_bytes(), &Default::default()).unwrap();
+        let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
+        shown.screens.told(Told::Stacks(name.to_owned(), Box::new(blocks)));
+        shown.keys("4");
+        for key in ["t", "f", "e"] {
+            shown.keys(key);
+            shows(&mut shown, &escaped);
+        }
+
+        let row = TypeRow { bytes: 8, blocks: 1, text: name.to_owned(), of_type: None };
+        let table = TypeTable::new("types", name, 8, vec![row], 10);
+        let tables = TypeTables::new(name, vec![table]);
+        let path = small();
+        let save =
+            move |to: &Path| std::fs::copy(&path, to).map(|_| tables).map_err(|error| error.to_string());
+        shown.screens.types.take(&session, name, save).unwrap();
+        shown.keys("5");
+        shown.until(" WHAT");
+        shows(&mut shown, &escaped);
+    }
 }

@@ -9,6 +9,7 @@ use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 
+use super::super::line::line;
 use super::cursor::{Cursor, count, head, share};
 
 const HOLDERS: [&str; 3] = ["site", "type", "crate"];
@@ -177,7 +178,7 @@ impl Stacks {
         frame.render_widget(head(format!("{}, {kind} ({about}{whole}): {view}", self.title)), titles);
         frame.render_widget(head(format!("{:>12} {:>7} {:>10} NAME", "BYTES", "", "BLOCKS")), heads);
         let window = self.cursor.window(rows.height, self.lines.len());
-        let lines: Vec<_> = self.lines[window].iter().map(|line| self.line(line)).collect();
+        let lines: Vec<_> = self.lines[window].iter().map(|shown| self.line(shown)).collect();
         self.cursor.draw(frame, rows, lines);
     }
 
@@ -187,7 +188,7 @@ impl Stacks {
         }
         let blocks = shown.blocks.map(count).unwrap_or_default();
         let (amount, part) = (bytes(shown.bytes), share(shown.bytes, self.whole));
-        Line::from(format!("{amount:>12} {part:>7} {blocks:>10} {}", shown.text))
+        line(&format!("{amount:>12} {part:>7} {blocks:>10} {}", shown.text))
     }
 }
 

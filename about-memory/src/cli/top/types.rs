@@ -12,6 +12,7 @@ use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 
+use super::super::line::line as text_line;
 use super::cursor::{Cursor, count, head, share};
 
 /// The blocks of a type, for the screen of snapshots.
@@ -116,13 +117,13 @@ impl Types {
         let info = snapshots.iter().find(|info| info.id == heap.snapshot);
         let title = info.map_or_else(|| "a heap that was removed".to_owned(), |info| info.title.clone());
         let place = format!("{} of {}", self.at + 1, self.heaps.len());
-        let title = format!("{} ({place})", about_memory::escape(&title));
+        let title = format!("{title} ({place})");
         let tables = heap.tables.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(tables) = &*tables else {
             frame.render_widget(head(title), titles);
             let reason = info.and_then(|info| info.state.error());
-            let text = reason.map_or_else(|| "reading the heap …".to_owned(), about_memory::escape);
-            return frame.render_widget(Line::from(text), heads);
+            let text = reason.unwrap_or("reading the heap …");
+            return frame.render_widget(text_line(text), heads);
         };
         let table = &tables.tables[self.table];
         frame.render_widget(head(format!("{title}: {}", table.title)), titles);
@@ -134,15 +135,15 @@ impl Types {
         let window = self.cursor.window(rows.height, table.rows.len());
         let lines: Vec<_> = table.rows[window].iter().map(|row| line(row, table)).collect();
         self.cursor.draw(frame, rows, lines);
-        let text = ratatui::widgets::Paragraph::new(tables.summary.clone());
+        let text = ratatui::widgets::Paragraph::new(text_line(&tables.summary));
         frame.render_widget(text.wrap(ratatui::widgets::Wrap { trim: true }), summary);
     }
 }
 
 fn line(row: &TypeRow, table: &TypeTable) -> Line<'static> {
     let (amount, part) = (bytes(row.bytes.into()), share(row.bytes.into(), table.whole.into()));
-    let (blocks, text) = (count(row.blocks.into()), about_memory::escape(&row.text));
-    Line::from(match table.counts {
+    let (blocks, text) = (count(row.blocks.into()), &row.text);
+    text_line(&match table.counts {
         Counts::Pointers => format!("{blocks:>10} {text}"),
         _ => format!("{amount:>12} {part:>7} {blocks:>10} {text}"),
     })

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use about_memory::live::{self, Change, WatchRow};
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
@@ -12,11 +12,13 @@ use ratatui::widgets::{List, Paragraph};
 use ratatui::{DefaultTerminal, Frame};
 
 use super::super::Failure;
+use super::super::keys::{self, Keys, Sent};
+use super::super::line::{line, styled};
 use super::Look;
 
 const KEYS: &str = "q quits, space pauses, arrows and page keys scroll";
 
-/// Draws until the user quits or `count` updates are done.
+/// Draws until the user quits, the terminal goes away or `count` updates are done.
 pub(super) fn run(
     interval: Duration,
     count: Option<u64>,
@@ -36,7 +38,10 @@ pub(super) fn run(
     let result = screen.run(&mut terminal, interval, count, look);
     // If this fails, the terminal itself shows it.
     let _ = ratatui::try_restore();
-    result
+    match result {
+        Err(Failure::Output(_)) if keys::is_at_end() => Ok(()),
+        result => result,
+    }
 }
 
 struct Screen {
@@ -68,6 +73,7 @@ impl Screen {
         count: Option<u64>,
         look: &mut dyn FnMut() -> Result<Look, Failure>,
     ) -> Result<(), Failure> {
+        let keys = Keys::read().map_err(Failure::Output)?;
         let mut next = Instant::now() + interval;
         loop {
             self.draw_on(terminal)?;
@@ -82,10 +88,12 @@ impl Screen {
                     break;
                 }
                 let wait = if self.paused { Duration::from_secs(1) } else { left };
-                if !event::poll(wait).map_err(Failure::Output)? {
-                    continue;
-                }
-                match self.wish(&event::read().map_err(Failure::Output)?) {
+                let event = match keys.next(wait).map_err(Failure::Output)? {
+                    Sent::Event(event) => event,
+                    Sent::Nothing => continue,
+                    Sent::End => return Ok(()),
+                };
+                match self.wish(&event) {
                     Wish::Nothing => {}
                     Wish::Draw => break,
                     Wish::Quit => return Ok(()),
@@ -148,7 +156,7 @@ impl Screen {
 
     fn draw(&mut self, frame: &mut Frame<'_>) {
         let warnings: Vec<_> =
-            self.broken.iter().chain(&self.seen.missing).map(|line| Line::from(line.as_str())).collect();
+            self.broken.iter().chain(&self.seen.missing).map(|warning| line(warning)).collect();
         let heads = u16::try_from(warnings.len()).unwrap_or(u16::MAX);
         let [warned, rows, keys] =
             Layout::vertical([Constraint::Max(heads), Constraint::Min(1), Constraint::Length(1)])
@@ -157,14 +165,14 @@ impl Screen {
         self.height = usize::from(rows.height).max(1);
         self.top = self.top.min(self.seen.rows.len().saturating_sub(self.height));
         let shown = self.seen.rows.iter().skip(self.top).take(self.height);
-        frame.render_widget(List::new(shown.map(line)), rows);
+        frame.render_widget(List::new(shown.map(row_line)), rows);
         let state = if self.paused { ", paused" } else { "" };
         let text = format!("update {}{state}: {KEYS}", self.looks);
-        frame.render_widget(Line::styled(text, Style::new().add_modifier(Modifier::REVERSED)), keys);
+        frame.render_widget(styled(&text, Style::new().add_modifier(Modifier::REVERSED)), keys);
     }
 }
 
-fn line(row: &WatchRow) -> Line<'static> {
+fn row_line(row: &WatchRow) -> Line<'static> {
     let style = Style::new();
     let style = match row.change {
         Change::Same if row.amount.is_empty() => style.add_modifier(Modifier::BOLD),
@@ -173,5 +181,5 @@ fn line(row: &WatchRow) -> Line<'static> {
         Change::Shrunk => style.fg(Color::Green).add_modifier(Modifier::BOLD),
         Change::Gone => style.add_modifier(Modifier::DIM),
     };
-    Line::styled(row.to_string(), style)
+    styled(&row.to_string(), style)
 }

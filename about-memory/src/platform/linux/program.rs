@@ -6,10 +6,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use procfs::process::Process;
 use rustix::fs::{Access, access};
@@ -73,12 +72,32 @@ fn not_ignored(signals: &[i32]) -> impl Iterator<Item = i32> {
 
 /// A terminal that accepts no text delays the end of the process by at most this long.
 const RESTORING: Duration = Duration::from_secs(1);
+/// How often the thread that ends the process asks how much time the others have.
+const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs `restore` before a signal ends this process.
-pub(crate) fn before_ending(restore: impl FnOnce() + Send + 'static) -> io::Result<()> {
+/// Calls `begin` at the first signal that ends programs. If the process still runs after the time that `grace` gives, or at
+/// a second signal, runs `restore` and ends the process by the signal. A SIGQUIT gives no time.
+pub(crate) fn end_by_signal(
+    begin: impl FnOnce() + Send + 'static,
+    grace: impl Fn() -> Duration + Send + 'static,
+    restore: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
     let mut signals = Signals::new(not_ignored(&[SIGHUP, SIGINT, SIGQUIT, SIGTERM]))?;
-    thread::Builder::new().spawn(move || {
-        let Some(signal) = signals.forever().next() else { return };
+    let (to, from) = mpsc::channel();
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        // Sending fails once the process ends.
+        signals.forever().try_for_each(|signal| to.send(signal))
+    })?;
+    thread::Builder::new().name("ending".to_owned()).spawn(move || {
+        let Ok(mut signal) = from.recv() else { return };
+        let first = Instant::now();
+        begin();
+        while signal != SIGQUIT && first.elapsed() < grace() {
+            if let Ok(second) = from.recv_timeout(LOOK) {
+                signal = second;
+                break;
+            }
+        }
         let (restored, wait) = mpsc::channel();
         let restore = move || {
             restore();
@@ -91,12 +110,6 @@ pub(crate) fn before_ending(restore: impl FnOnce() + Send + 'static) -> io::Resu
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     })?;
     Ok(())
-}
-
-/// Lets signals that end programs set a flag instead.
-pub(crate) fn note_ending(flag: &Arc<AtomicBool>) -> io::Result<()> {
-    not_ignored(&[SIGHUP, SIGINT, SIGTERM])
-        .try_for_each(|signal| signal_hook::flag::register(signal, Arc::clone(flag)).map(drop))
 }
 
 fn pass_on(pid: Pid, signal: i32) {

@@ -1,12 +1,14 @@
 //! Processes that answer and processes that do not: the text names these as missing and shows the others.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use memory_reporter::WarningKind;
 use memory_reporter::file;
 
 use super::herd::{Herd, drain, stderr};
+use super::watching::drawn;
 
 #[test]
 fn a_process_is_shown_as_a_file_is() {
@@ -164,5 +166,51 @@ fn processes_of_one_name_and_number_are_told_apart() {
     let text = herd.shown(&["show", "--all"]);
     for name in ["same", "same (pid 4200002)", "same (pid 4200003)"] {
         assert!(text.contains(&format!("\n{name}\n")), "{text}");
+    }
+}
+
+/// Processes that hang have their time together: a hundred of them cost no more than one.
+#[test]
+fn processes_that_hang_are_asked_at_the_same_time() {
+    let mut herd = Herd::new();
+    let pid = herd.start("good").to_string();
+    let hello = |pid: u32| format!("{{\"version\":1,\"pid\":{pid},\"name\":\"hangs\"}}\n");
+    for pid in 4_200_000..4_200_100_u32 {
+        herd.pretend(pid, move |mut stream| {
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).unwrap();
+            // It says who it is, and nothing else.
+            if line.contains("hello") {
+                stream.write_all(hello(pid).as_bytes()).unwrap();
+            } else {
+                thread::spawn(|| drain(stream));
+            }
+        });
+    }
+    let start = Instant::now();
+    let (mut child, mut terminal) = herd.on_terminal(&["top"], 24, 80);
+    drawn(&mut terminal, &pid);
+    terminal.write_all(b"q").unwrap();
+    drawn(&mut terminal, "\u{1b}[?1049l");
+    assert!(child.wait().unwrap().success());
+    // Each has a second, so in turn they would take a hundred.
+    assert!(start.elapsed() < Duration::from_secs(50));
+}
+
+#[test]
+fn another_version_of_the_protocol_is_refused_by_name() {
+    let herd = Herd::new();
+    herd.answer(4_200_001, "{\"version\":99,\"pid\":4200001,\"name\":\"newer\"}\n");
+    let said = "newer speaks version 99 of the protocol, and this about-memory version 1";
+    let listed = herd.shown(&["list"]);
+    assert!(listed.contains(said), "{listed}");
+    for (arguments, who) in [
+        (["show", "newer"], "newer"),
+        (["dump", "newer"], "newer"),
+        (["minimize", "4200001"], "process 4200001"),
+    ] {
+        let output = herd.about_memory(&arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(stderr(&output).starts_with(&format!("about-memory: {who}: {said}")), "{}", stderr(&output));
     }
 }

@@ -162,9 +162,12 @@ fn what_is_saved_of_processes_is_for_this_user_only() {
     assert_eq!(mode(folder.join("memory-report.json.gz")), 0o600);
     assert_eq!(mode(folder.join(format!("dmd-{dmd}.json.gz"))), 0o600);
     assert_eq!(mode(folder), 0o700);
-    // The page of a process contains private reports; the page of a file is made to be shown.
+    // The page of a process contains private reports, and so does that of a private file.
     herd.shown(&["html", &heap, "-o", "live.html"]);
     assert_eq!(mode(herd.path().join("live.html")), 0o600);
+    herd.shown(&["html", "new.json", "-o", "private.html"]);
+    assert_eq!(mode(herd.path().join("private.html")), 0o600);
+    fs::set_permissions(herd.path().join("new.json"), fs::Permissions::from_mode(0o644)).unwrap();
     herd.shown(&["html", "new.json", "-o", "file.html"]);
     let usual = herd.path().join("usual");
     fs::write(&usual, "").unwrap();

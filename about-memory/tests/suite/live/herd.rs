@@ -15,6 +15,8 @@ use tempfile::TempDir;
 /// Processes that share a private folder of sockets.
 pub(super) struct Herd {
     runtime: TempDir,
+    /// For the temporary files of all of them.
+    temporary: TempDir,
     victims: Vec<Victim>,
 }
 
@@ -28,7 +30,8 @@ impl Herd {
         let runtime = tempfile::tempdir().unwrap();
         let folder = runtime.path().join("about-memory");
         fs::DirBuilder::new().mode(0o700).create(folder).unwrap();
-        Self { runtime, victims: Vec::new() }
+        let temporary = tempfile::tempdir().unwrap();
+        Self { runtime, temporary, victims: Vec::new() }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -39,11 +42,17 @@ impl Herd {
         self.path().join("about-memory")
     }
 
+    /// The names of the temporary files.
+    pub(super) fn temporary(&self) -> Vec<String> {
+        names(self.temporary.path())
+    }
+
     /// A command that uses this folder of sockets.
     fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command
             .env("XDG_RUNTIME_DIR", self.path())
+            .env("TMPDIR", self.temporary.path())
             .env_remove("ABOUT_MEMORY")
             .env_remove("RUST_BACKTRACE")
             .current_dir(self.path());
@@ -115,7 +124,8 @@ impl Herd {
 
     /// Starts the program on a terminal of this many rows and columns, and returns the other end.
     pub(super) fn on_terminal(&self, arguments: &[&str], rows: u16, columns: u16) -> (Child, File) {
-        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        // A process that another test starts must not keep the terminal open.
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&terminal).unwrap();
         unlockpt(&terminal).unwrap();
         let name = ptsname(&terminal, Vec::new()).unwrap();
@@ -131,6 +141,12 @@ impl Herd {
             .spawn()
             .unwrap();
         (child, File::from(terminal))
+    }
+
+    /// The terminal of a program, as the program has it.
+    pub(super) fn terminal_of(&self, child: &Child) -> File {
+        let path = format!("/proc/{}/fd/0", child.id());
+        File::options().read(true).write(true).open(path).unwrap()
     }
 
     /// Starts the program without waiting for it.
@@ -152,6 +168,12 @@ impl Drop for Herd {
             let _ = victim.child.wait();
         }
     }
+}
+
+/// The names of all files in a folder.
+pub(super) fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
 }
 
 pub(super) fn stderr(output: &Output) -> String {

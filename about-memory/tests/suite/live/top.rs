@@ -1,11 +1,127 @@
 //! `top` on a terminal of 80 columns and 24 lines.
 
-use std::io::Write as _;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Child;
+use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::{Action, tcflow};
 
-use super::herd::Herd;
+use super::herd::{Herd, drain, names, until};
 use super::watching::drawn;
+
+fn kill(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// A process that answers nothing but half a file, and hangs then.
+fn hangs_in_its_answer(mut stream: UnixStream) {
+    let mut line = String::new();
+    BufReader::new(&stream).read_line(&mut line).unwrap();
+    stream.write_all(b"\x1f\x8b\x08\0\0\0\0\0\0\xff").unwrap();
+    thread::spawn(|| drain(stream));
+}
+
+/// Nobody sends a signal: the terminal is not that of the program's session.
+#[test]
+fn top_and_watch_end_with_their_terminal() {
+    let mut herd = Herd::new();
+    let pid = herd.start("name heap").to_string();
+    let (mut child, mut terminal) = herd.on_terminal(&["top", "--interval", "0.05"], 24, 80);
+    drawn(&mut terminal, &pid);
+    terminal.write_all(b"S").unwrap();
+    drawn(&mut terminal, "aggregate by");
+    assert_eq!(herd.temporary().len(), 1, "the folder of the snapshot");
+    drop(terminal);
+    assert!(until(|| child.try_wait().unwrap()).success());
+    assert_eq!(herd.temporary(), Vec::<String>::new());
+
+    let (mut child, mut terminal) = herd.on_terminal(&["watch", &pid, "--interval", "0.05"], 24, 80);
+    drawn(&mut terminal, "update 1");
+    drop(terminal);
+    assert!(until(|| child.try_wait().unwrap()).success());
+}
+
+/// The user has stopped the output of the terminal with Ctrl-S, so drawing waits.
+#[test]
+fn a_second_signal_ends_top_whatever_it_waits_for() {
+    let mut herd = Herd::new();
+    let pid = herd.start("name heap").to_string();
+    let (mut child, mut terminal) = herd.on_terminal(&["top", "--interval", "0.05"], 24, 80);
+    drawn(&mut terminal, &pid);
+    terminal.write_all(b"S").unwrap();
+    drawn(&mut terminal, "aggregate by");
+    let own = herd.terminal_of(&child);
+    tcflow(&own, Action::OOff).unwrap();
+    // Another screen, which cannot be drawn.
+    terminal.write_all(b"1").unwrap();
+    kill(&child, Signal::TERM);
+    kill(&child, Signal::INT);
+    let status = until(|| child.try_wait().unwrap());
+    // The first may have come while nothing was drawn.
+    assert!(status.success() || status.signal().is_some(), "{status}");
+    assert_eq!(herd.temporary(), Vec::<String>::new());
+}
+
+/// Whatever a command waits for, a signal ends it, and half a file does not stay.
+#[test]
+fn a_signal_ends_commands_that_wait_for_a_process() {
+    let herd = Herd::new();
+    herd.pretend(4_200_001, hangs_in_its_answer);
+    let begun: [(&[&str], &str); 4] = [
+        (&["dump", "4200001", "-o", "x.json.gz"], "incomplete-"),
+        (&["snapshot", "save", "4200001", "x.fxsnapshot"], "incomplete-"),
+        (&["export", "4200001", "--format", "folded", "-o", "x.txt"], ""),
+        (&["track", "4200001", "--timeout", "300"], ""),
+    ];
+    for signal in [Signal::HUP, Signal::INT, Signal::TERM] {
+        for (arguments, file) in begun {
+            let mut child = herd.running(arguments);
+            let is_there = |name: &String| name.starts_with(file) && name != "about-memory";
+            match arguments[0] {
+                "dump" | "snapshot" => until(|| names(herd.path()).iter().any(is_there).then_some(())),
+                "export" => until(|| (!herd.temporary().is_empty()).then_some(())),
+                _ => until(|| catches(&child, signal).then_some(())),
+            }
+            kill(&child, signal);
+            if arguments[0] == "track" {
+                // The first one asks it to end, and it waits for an answer.
+                thread::sleep(std::time::Duration::from_millis(100));
+                kill(&child, signal);
+            }
+            let status = until(|| child.try_wait().unwrap());
+            assert_eq!(status.signal(), Some(signal.as_raw()), "{arguments:?}");
+            assert_eq!(names(herd.path()), ["about-memory"], "{arguments:?}");
+            assert_eq!(herd.temporary(), Vec::<String>::new(), "{arguments:?}");
+        }
+    }
+}
+
+/// Whether a process has a handler for a signal.
+fn catches(child: &Child, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or_default();
+    caught >> (signal.as_raw() - 1) & 1 == 1
+}
+
+/// `minimize` is among the requests that each process answers, and that none lists.
+#[test]
+fn m_minimizes_the_memory_of_a_process() {
+    let mut herd = Herd::new();
+    let pid = herd.start("one");
+    let (mut child, mut terminal) = herd.on_terminal(&["top", "--interval", "0.05"], 24, 80);
+    drawn(&mut terminal, &pid.to_string());
+    terminal.write_all(b"m").unwrap();
+    drawn(&mut terminal, "minimized");
+    terminal.write_all(b"q").unwrap();
+    drawn(&mut terminal, "\u{1b}[?1049l");
+    assert!(child.wait().unwrap().success());
+    assert!(herd.shown(&["show", &pid.to_string()]).contains("1.00 MB"));
+}
 
 #[test]
 fn top_shows_processes_and_a_report_that_follows_them() {

@@ -2,7 +2,8 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -14,10 +15,24 @@ fn files(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Starts a server with its files in a folder, and reads the line that it prints.
+/// All files and folders in a folder, with the rights that they give.
+fn modes(folder: &Path) -> Vec<(PathBuf, u32)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        if path.is_dir() {
+            all.extend(modes(&path));
+        }
+        all.push((path, mode));
+    }
+    all
+}
+
+/// Starts a server with its files in a folder, and reads the line that it prints. The umask is the usual one.
 fn start(folder: &Path, arguments: &[&str]) -> (Child, Value) {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_about-memory"))
-        .args(["serve", "--no-open", "--json"])
+    let mut program = Command::new("sh")
+        .args(["-c", "umask 022; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_about-memory"), "serve", "--json"])
         .args(arguments)
         .env("TMPDIR", folder)
         .stdout(Stdio::piped())
@@ -35,7 +50,7 @@ fn kill(program: &Child, signal: Signal) {
 #[test]
 fn ctrl_c_removes_all_files_though_a_page_is_open() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut program, line) = start(folder.path(), &[]);
+    let (mut program, line) = start(folder.path(), &["--no-open"]);
     let (origin, token) = line["url"].as_str().unwrap().split_once("/#token=").unwrap();
     let host = origin.strip_prefix("http://").unwrap();
     let send = |head: &str, body: &[u8]| {
@@ -53,11 +68,19 @@ fn ctrl_c_removes_all_files_though_a_page_is_open() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let mut page = send("GET /api/events?since=0", b"");
     page.read_exact(&mut [0; 12]).unwrap();
+    let mut dump = String::new();
+    let text = br#"{"version":5,"invocation":{"dmdEnvVar":"1","mode":"live"},"blockList":[],"traceTable":{},"frameTable":{}}"#;
+    send("PUT /api/stacks", text).read_to_string(&mut dump).unwrap();
+    assert!(dump.starts_with("HTTP/1.1 200"), "{dump}");
     assert_eq!(
         files(folder.path()).len(),
         2,
-        "the file that leads to the page, and the folder of the session"
+        "folders for the file that leads to the page, and of the session"
     );
+    for (path, mode) in modes(folder.path()) {
+        let expected = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode, expected, "{}", path.display());
+    }
 
     kill(&program, Signal::INT);
     assert!(program.wait().unwrap().success());
@@ -68,10 +91,69 @@ fn ctrl_c_removes_all_files_though_a_page_is_open() {
 #[test]
 fn the_server_ends_with_its_terminal() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut program, _) = start(folder.path(), &[]);
+    let (mut program, _) = start(folder.path(), &["--no-open"]);
     kill(&program, Signal::HUP);
     assert!(program.wait().unwrap().success());
     assert_eq!(files(folder.path()), Vec::<String>::new());
+}
+
+/// A server that is killed cannot remove its files. The next one does, and leaves alone what is not of such a server.
+#[test]
+fn the_files_of_a_killed_server_are_swept() {
+    let folder = tempfile::tempdir().unwrap();
+    let others = ["about-memory-1", "about-memory-reports", "else"];
+    for other in others {
+        std::fs::create_dir(folder.path().join(other)).unwrap();
+    }
+    let (mut alive, _) = start(folder.path(), &["--no-open"]);
+    let before = files(folder.path());
+    let (mut killed, _) = start(folder.path(), &["--no-open"]);
+    let left: Vec<_> = files(folder.path()).into_iter().filter(|name| !before.contains(name)).collect();
+    assert_eq!(left.len(), 1);
+    kill(&killed, Signal::KILL);
+    killed.wait().unwrap();
+    let (mut next, _) = start(folder.path(), &["--no-open"]);
+    let now = files(folder.path());
+    assert!(before.iter().all(|name| now.contains(name)), "{before:?} {now:?}");
+    assert!(!now.contains(&left[0]), "{now:?}");
+    for server in [&mut alive, &mut next] {
+        kill(server, Signal::TERM);
+        assert!(server.wait().unwrap().success());
+    }
+    let mut rest = files(folder.path());
+    rest.sort();
+    assert_eq!(rest, others);
+}
+
+/// The program that opens browsers fails: the server says so, and waits for it.
+#[test]
+fn a_browser_that_cannot_be_opened_is_an_error_in_words() {
+    let (folder, programs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let opener = programs.path().join("xdg-open");
+    std::fs::write(&opener, "#!/bin/sh\nexit 3\n").unwrap();
+    std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::join_paths([programs.path(), Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_about-memory"))
+        .arg("serve")
+        .env("TMPDIR", folder.path())
+        .env("PATH", path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(program.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(
+        line,
+        "about-memory: no browser was opened (xdg-open ended with exit status: 3); open the address above in one\n"
+    );
+    let id = program.id();
+    let children = std::fs::read_dir(format!("/proc/{id}/task"))
+        .unwrap()
+        .map(|task| std::fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default());
+    assert_eq!(children.collect::<String>(), "", "it has waited for the program");
+    kill(&program, Signal::TERM);
+    assert!(program.wait().unwrap().success());
 }
 
 /// Nothing leads to the server any more.
@@ -80,7 +162,7 @@ fn the_server_ends_with_its_terminal() {
 fn ctrl_c_ends_a_server_whose_socket_is_gone() {
     let (folder, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let socket = place.path().join("page");
-    let (mut program, _) = start(folder.path(), &["--unix", socket.to_str().unwrap()]);
+    let (mut program, _) = start(folder.path(), &["--no-open", "--unix", socket.to_str().unwrap()]);
     std::fs::remove_file(&socket).unwrap();
     kill(&program, Signal::INT);
     assert!(program.wait().unwrap().success());
@@ -90,7 +172,7 @@ fn ctrl_c_ends_a_server_whose_socket_is_gone() {
 fn an_idle_server_ends_and_one_with_a_page_does_not() {
     let folder = tempfile::tempdir().unwrap();
     let begin = Instant::now();
-    let (mut program, line) = start(folder.path(), &["--idle", "3s"]);
+    let (mut program, line) = start(folder.path(), &["--no-open", "--idle", "3s"]);
     let (origin, token) = line["url"].as_str().unwrap().split_once("/#token=").unwrap();
     let host = origin.strip_prefix("http://").unwrap();
     let mut page = TcpStream::connect(host).unwrap();

@@ -291,18 +291,43 @@ fn requests_have_limits() {
     assert_eq!(client.get("/api/state").status, 200, "the server lives on");
 }
 
+/// Whoever reaches the port can open connections. Those that show no token make room for others, the oldest first.
 #[test]
-fn connections_have_a_limit() {
+fn connections_without_the_token_make_room() {
     let client = client();
     // Each waits for a request that does not come.
-    let idle: Vec<_> = (0..64).map(|_| TcpStream::connect(client.server.address()).unwrap()).collect();
-    // Connections are accepted in order, so this is one too many.
+    let idle: Vec<_> = (0..200).map(|_| TcpStream::connect(client.server.address()).unwrap()).collect();
+    // Connections are accepted in order, so all of them came before these.
+    for _ in 0..100 {
+        assert_eq!(client.get("/api/state").status, 200);
+    }
+    let mut first = &idle[0];
+    assert_eq!(first.read(&mut [0]).unwrap_or(0), 0, "the oldest has ended");
+    let mut last = &idle[199];
+    last.set_nonblocking(true).unwrap();
+    assert_eq!(last.read(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "the youngest stays");
+}
+
+#[test]
+fn connections_with_the_token_have_a_limit() {
+    let client = client();
+    let page = || {
+        let mut page = TcpStream::connect(client.server.address()).unwrap();
+        page.write_all(client.head("GET /api/events?since=0", "").as_bytes()).unwrap();
+        page.read_exact(&mut [0; 12]).unwrap();
+        page
+    };
+    let pages: Vec<_> = (0..64).map(|_| page()).collect();
     assert_eq!(client.get("/api/state").status, 503);
-    drop(idle);
-    // The others end one after another.
+    // A client that is refused and sends nothing keeps nobody from being answered.
+    let refused: Vec<_> = (0..200).map(|_| TcpStream::connect(client.server.address()).unwrap()).collect();
+    drop(pages);
+    // The server notices that they have gone when it writes to them.
+    client.session.close();
     while client.get("/api/state").status != 200 {
         std::thread::yield_now();
     }
+    drop(refused);
 }
 
 #[test]

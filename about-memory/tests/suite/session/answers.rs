@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use about_memory::session::{Answer, Column, Query, Row, RowsOptions, Session, SessionError, SessionOptions};
 use heap_graph::census::TreeOptions;
-use heap_graph::{Breakdown, CensusTree, DominatorTree, NodeIndex};
+use heap_graph::{Breakdown, CensusTree, DominatorTree, GraphBuilder, NodeId, NodeIndex, NodeParts};
 
 use super::{ask, by, census, chain, dominators, golden, individuals, names, with_small};
 
@@ -412,4 +412,39 @@ fn a_deep_tree_and_wrong_requests_for_rows_are_no_danger() {
     assert!(beyond.rows.is_empty());
     let map = Query::TreeMap { snapshot: id, by: by("type"), filter: String::new() };
     assert!(session.rows(&map, &ask(&session, map.clone()), &RowsOptions::first(1)).is_err());
+}
+
+/// Many small nodes of a class that retain much together are one suspect, as in `about-memory snapshot suspects`.
+#[test]
+fn suspects_of_one_class_are_a_group_that_opens() {
+    let mut builder = GraphBuilder::new();
+    let [root, frame, cache] = ["Root", "SavedFrame", "Cache"].map(|name| builder.text(name).unwrap());
+    builder.node(NodeParts::new(NodeId(1), 0, root)).unwrap();
+    for id in 2..=1502 {
+        builder.edge(NodeId(id), None).unwrap();
+    }
+    for id in 2..=1501 {
+        builder.node(NodeParts::new(NodeId(id), 2 * id, frame)).unwrap();
+    }
+    builder.node(NodeParts::new(NodeId(1502), 1_000_000, cache)).unwrap();
+    let session = Session::new(SessionOptions::new());
+    let id = session.insert("suspects", builder.finish().unwrap()).unwrap();
+    let query = Query::Suspects { snapshot: id };
+    let answer = ask(&session, query.clone());
+    let rows = |options: &RowsOptions| session.rows(&query, &answer, options).unwrap();
+    let closed = rows(&RowsOptions::first(10));
+    let named = |row: &Row| (row.name.join(" "), row.numbers[0], row.children, row.is_node);
+    let all = closed.rows.iter().map(named).collect::<Vec<_>>();
+    let sum = (2..=1501).map(|id| 2 * id).sum();
+    assert_eq!(
+        all,
+        [("1500 of SavedFrame".to_owned(), sum, 1000, false), ("other Cache".to_owned(), 1_000_000, 0, true)]
+    );
+    assert_eq!(closed.rows[0].numbers[1], sum, "they are small themselves");
+    let mut open = RowsOptions::first(10);
+    open.open.insert(closed.rows[0].id);
+    let open = rows(&open);
+    // The page shows those that retain most.
+    assert_eq!((open.total, open.rows[1].id, open.rows[1].level), (1002, 1501, 1));
+    assert!(open.rows[0].is_open && open.rows[1].is_node && open.rows[1].name == ["other", "SavedFrame"]);
 }

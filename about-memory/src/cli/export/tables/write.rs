@@ -121,7 +121,7 @@ impl Export {
     fn put(&self, path: &Path, source: &str, table: Table, runs: &[(Run, Source)]) -> Result<(), Failure> {
         let mut private = false;
         for source in &self.sources {
-            private |= source.process()?.is_some();
+            private |= source.is_private()?;
         }
         new_file::write(path, private, |out| write(table, runs, out)).map_err(|error| match error {
             ExportError::Write(error) => {

@@ -1,0 +1,60 @@
+//! The keys of a terminal.
+//!
+//! A thread of their own reads them. When the terminal goes away, crossterm reads its end over and over and never returns
+//! (`UnixInternalEventSource::try_read`), so the thread that draws looks for the end of the terminal itself.
+
+use std::io::{self, IsTerminal as _};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ratatui::crossterm::event::{self, Event};
+
+/// How often the waiting thread looks whether the terminal is there.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What a terminal has sent.
+pub(super) enum Sent {
+    Event(Event),
+    /// Nothing yet.
+    Nothing,
+    /// The terminal has gone away.
+    End,
+}
+
+/// Whether the terminal has gone away. Drawing fails then.
+pub(super) fn is_at_end() -> bool {
+    // The system calls a terminal that has hung up none any more.
+    !io::stdin().is_terminal()
+}
+
+pub(super) struct Keys(Receiver<io::Result<Event>>);
+
+impl Keys {
+    /// Reads standard input, a terminal, from now on.
+    pub(super) fn read() -> io::Result<Self> {
+        let (to, from) = mpsc::channel();
+        thread::Builder::new().name("keys".to_owned()).spawn(move || {
+            // Sending fails once nobody waits for keys any more.
+            while to.send(event::read()).is_ok() {}
+        })?;
+        Ok(Self(from))
+    }
+
+    /// Waits for the next event, at most this long.
+    pub(super) fn next(&self, wait: Duration) -> io::Result<Sent> {
+        let end = Instant::now() + wait;
+        loop {
+            if is_at_end() {
+                return Ok(Sent::End);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            match self.0.recv_timeout(left.min(LOOK)) {
+                Ok(event) => return event.map(Sent::Event),
+                Err(RecvTimeoutError::Disconnected) => return Ok(Sent::End),
+                Err(RecvTimeoutError::Timeout) if left <= LOOK => return Ok(Sent::Nothing),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Lines on the screen of a terminal.
+//!
+//! All text of `top` and `watch` passes through these functions, which escape what could deceive a reader: a screen leaves
+//! such characters out, and two names would look the same. A test refuses lines that are made elsewhere.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+/// A line of text.
+pub(super) fn line(text: &str) -> Line<'static> {
+    Line::from(about_memory::escape(text))
+}
+
+/// A line of text in a style.
+pub(super) fn styled(text: &str, style: Style) -> Line<'static> {
+    Line::styled(about_memory::escape(text), style)
+}
+
+/// A part of a line in a style.
+pub(super) fn part(text: &str, style: Style) -> Span<'static> {
+    Span::styled(about_memory::escape(text), style)
+}
