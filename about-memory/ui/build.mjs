@@ -1,7 +1,7 @@
 // Builds assets/page.html of the crate: the page with script and style, and their hashes in its security policy.
 // With --check, fails if the present file differs from the build.
 import { createHash } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { build } from "esbuild";
 
 const here = (path) => new URL(path, import.meta.url);
@@ -49,7 +49,17 @@ const served = {
 };
 const files = [[output, page], ...Object.entries(served).map(([name, text]) => [here(`../assets/${name}`), text])];
 
+/** Ways to give the page text, which only `src/elements.ts` may use: it escapes what deceives a reader. */
+const TEXT = /\.(textContent|innerText|innerHTML|outerHTML|title|ariaLabel) = |\["(title|textContent)"\]|setAttribute(NS)?\("(title|aria-label|aria-description)"|createTextNode|insertAdjacent|new Option\(/;
+const sources = (await readdir(here("src"), { recursive: true })).filter((name) => name.endsWith(".ts") && name !== "elements.ts");
+
 if (process.argv.includes("--check")) {
+  for (const name of sources) {
+    const lines = (await readFile(here(`src/${name}`), "utf8")).split("\n");
+    lines.forEach((line, at) => {
+      if (TEXT.test(line)) throw new Error(`src/${name}:${at + 1}: text belongs into a function of elements.ts: ${line.trim()}`);
+    });
+  }
   for (const [file, text] of files) {
     if ((await readFile(file, "utf8").catch(() => "")) === text) continue;
     console.error(`${file.pathname.split("/").slice(-2).join("/")} is out of date: run \`npm run build\` and commit it`);

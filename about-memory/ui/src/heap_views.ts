@@ -1,7 +1,7 @@
 // The views of a recording or of a change, and what is above them: the time line, or the names of both sides.
 
 import { formatAmount, Units } from "./amount";
-import { create } from "./elements";
+import { create, setText, setTip } from "./elements";
 import { showText } from "./escape";
 import { dataOf } from "./heap_data";
 import { flameByReporter, flameOf } from "./heap_flame";
@@ -56,7 +56,7 @@ export class HeapViews {
         this.byReporter.id = "by-reporter";
         this.byReporter.addEventListener("change", () => this.later());
         const roots = create("label");
-        roots.title = "The flame graph begins with the reporters, and shows the blocks of all of them";
+        setTip(roots, "The flame graph begins with the reporters, and shows the blocks of all of them");
         roots.append(" ", this.byReporter, " reporters as roots");
         bar.append(roots);
       }
@@ -95,7 +95,7 @@ export class HeapViews {
     this.strip?.tell(bytes, blocks, this.model.asked.verbose);
     const about = this.heap.kinds?.estimated ? "~" : "";
     const inBlocks = `${about}${formatAmount(blocks, Units.Count, true)} block${blocks === 1 ? "" : "s"}`;
-    this.sum.textContent = `${about}${formatAmount(bytes, Units.Bytes, this.model.asked.verbose)} in ${inBlocks}`;
+    setText(this.sum, `${about}${formatAmount(bytes, Units.Bytes, this.model.asked.verbose)} in ${inBlocks}`);
   }
 
   /** What an address needs to show the same amounts again. */

@@ -1,7 +1,7 @@
 // The page: reads its data, then shows one of its views with the settings of the toolbar.
 
 import { read } from "./data";
-import { byId, create } from "./elements";
+import { byId, create, setText } from "./elements";
 import { showName, showText } from "./escape";
 import { Model } from "./model";
 import { HeapViews } from "./heap_views";
@@ -107,7 +107,7 @@ function start(model: Model) {
   byId("copy").addEventListener("click", () => void copy(model.rows.text()));
   window.aboutMemoryText = () => model.rows.text();
 
-  byId("title").textContent = document.title;
+  setText(byId("title"), document.title);
   byId("tabs").append(...tabs);
   byId("views").replaceChildren(...views.map((view) => view.element));
   show(shown);
@@ -117,7 +117,7 @@ function start(model: Model) {
 
 /** Shows a message beside the buttons; an empty one removes it. */
 function say(message: string, isError = false) {
-  byId("message").textContent = message;
+  setText(byId("message"), message);
   byId("message").classList.toggle("error", isError);
 }
 
@@ -143,7 +143,7 @@ read(byId("data")).then(
     document.documentElement.dataset.state = "ready";
   },
   (error: unknown) => {
-    byId("loading").textContent = `The data of this page cannot be read: ${String(error)}`;
+    setText(byId("loading"), `The data of this page cannot be read: ${String(error)}`);
     document.documentElement.dataset.state = "failed";
   },
 );

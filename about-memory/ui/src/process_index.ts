@@ -1,7 +1,7 @@
 // Links to all processes. A process without reports that pass the filter is plain text.
 
 import { formatAmount, Units } from "./amount";
-import { create } from "./elements";
+import { create, setTip } from "./elements";
 import { showText } from "./escape";
 import type { Model } from "./model";
 
@@ -27,7 +27,7 @@ export class ProcessIndex {
       } else {
         const link = create("a", "", name);
         link.href = "#";
-        link.title = `resident: ${resident}`;
+        setTip(link, `resident: ${resident}`);
         link.addEventListener("click", (event) => {
           event.preventDefault();
           this.go(this.model.rows.starts[index]);

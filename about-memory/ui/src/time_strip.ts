@@ -4,7 +4,7 @@
 // which the figures are exact.
 
 import { formatAmount, Units } from "./amount";
-import { create } from "./elements";
+import { create, setName, setText, words } from "./elements";
 import type { Shown, Timeline } from "./timeline";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -50,13 +50,13 @@ export class TimeStrip {
     this.last = timeline.bounds.length - 1;
     this.length = Math.max(1, timeline.bounds[this.last]);
     this.range = { from: 0, to: timeline.startsAtPeak ? timeline.peak : this.last, shown: "alive" };
-    this.element.setAttribute("aria-label", "Time");
+    setName(this.element, "Time");
     this.chart.append(this.draw(), ...this.shades, ...this.sliders);
     ["Start", "End"].forEach((name, index) => {
       const slider = this.sliders[index];
       slider.tabIndex = 0;
       slider.setAttribute("role", "slider");
-      slider.setAttribute("aria-label", `${name} of the range`);
+      setName(slider, `${name} of the range`);
       slider.setAttribute("aria-valuemin", "0");
       slider.setAttribute("aria-valuemax", String(this.last));
       slider.addEventListener("keydown", (event) => this.pressed(event, index));
@@ -72,10 +72,10 @@ export class TimeStrip {
     });
     const modes = create("span", "modes");
     modes.setAttribute("role", "radiogroup");
-    modes.setAttribute("aria-label", "Blocks of the range");
+    setName(modes, "Blocks of the range");
     MODES.forEach(([, text], index) => {
       const label = create("label");
-      label.append(this.radios[index], ` ${text}`);
+      label.append(this.radios[index], words(` ${text}`));
       modes.append(label);
     });
     const bar = create("div", "bar");
@@ -118,7 +118,7 @@ export class TimeStrip {
       alive: `alive at ${to}`,
       allocated: `allocated from ${from} to ${to}`,
     }[this.range.shown];
-    this.sum.textContent = `${amount} in ${count} ${what}`;
+    setText(this.sum, `${amount} in ${count} ${what}`);
   }
 
   /** Selects a range, with at least one slice. */
@@ -240,7 +240,7 @@ export class TimeStrip {
     svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
     svg.setAttribute("preserveAspectRatio", "none");
     svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", "Live bytes and allocated bytes over the time");
+    setName(svg, "Live bytes and allocated bytes over the time");
     const shape = (className: string, d: string) => {
       const path = document.createElementNS(SVG, "path");
       path.setAttribute("class", className);

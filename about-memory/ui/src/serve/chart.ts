@@ -1,9 +1,9 @@
 // Amounts over reports as lines, with the axes, and marks where a mark was made or something else was taken.
 
+import { draw, setName } from "../elements";
 import { bytes, count } from "./format";
 import { link } from "./route";
 
-const SVG = "http://www.w3.org/2000/svg";
 const HEIGHT = 240;
 /** Room around the lines: for marks, for the amounts at the ends, for times, for the amounts of the axis. */
 const [TOP, RIGHT, BOTTOM, LEFT] = [22, 88, 24, 76];
@@ -36,19 +36,14 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 export const amountText = (amount: number, units: string) => (units === "BYTES" ? bytes(amount) : count(amount));
 
 function element(parent: Element, name: string, attributes: Record<string, string | number>, text = ""): SVGElement {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-  if (text) made.textContent = text;
+  const made = draw(name, attributes, text);
   parent.append(made);
   return made;
 }
 
 export function chart(lines: Line[], reports: Report[], taken: Taken[], width: number): SVGElement {
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("width", String(width));
-  svg.setAttribute("height", String(HEIGHT));
-  svg.setAttribute("role", "group");
-  svg.setAttribute("aria-label", `Lines of ${lines.map(({ path }) => path).join(", ")}; the table has the amounts.`);
+  const svg = draw("svg", { width, height: HEIGHT, role: "group" });
+  setName(svg, `Lines of ${lines.map(({ path }) => path).join(", ")}; the table has the amounts.`);
   const { units } = lines[0];
   const [right, bottom] = [width - RIGHT, HEIGHT - BOTTOM];
   // With all times the axis is one of time; else reports stand side by side.

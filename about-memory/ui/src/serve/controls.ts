@@ -1,6 +1,6 @@
 // Controls that several views have.
 
-import { create } from "../elements";
+import { create, setTip, words } from "../elements";
 
 /** A question begins this many milliseconds after the last key. */
 const TYPING = 300;
@@ -8,7 +8,7 @@ const TYPING = 300;
 export function button(text: string, act: () => void, title = ""): HTMLButtonElement {
   const element = create("button", "", text);
   element.type = "button";
-  if (title) element.title = title;
+  if (title) setTip(element, title);
   element.addEventListener("click", act);
   return element;
 }
@@ -29,7 +29,7 @@ export function check(title: string, value: boolean, set: (value: boolean) => vo
   box.type = "checkbox";
   box.checked = value;
   box.addEventListener("change", () => set(box.checked));
-  label.append(box, ` ${title}`);
+  label.append(box, words(` ${title}`));
   return label;
 }
 
@@ -88,7 +88,7 @@ export function fillOptions(select: HTMLSelectElement, options: Option[], value 
     const all = options.map(([value, text, about = ""]) => {
       const option = create("option", "", text);
       option.value = value;
-      option.title = about;
+      setTip(option, about);
       return option;
     });
     select.replaceChildren(...all);

@@ -1,7 +1,8 @@
 // The page that `about-memory serve` serves: a function of the server's state and of the address.
 
-import { byId, create } from "../elements";
+import { byId, create, setText, setTip, setTitle, words } from "../elements";
 import { Api, type Job, type State, takeToken } from "./api";
+import { settle } from "./arrivals";
 import { follow } from "./events";
 import { memoryPage, type Page } from "./memory";
 import { processesPage } from "./processes";
@@ -36,9 +37,9 @@ let shown = "";
 
 function tell(text: string, isError: boolean) {
   const status = byId("status");
-  status.textContent = text;
+  setText(status, text);
   // The line has room for the beginning of a long text.
-  status.title = text;
+  setTip(status, text);
   status.className = isError ? "error" : "";
 }
 
@@ -92,7 +93,7 @@ function show() {
   page?.close();
   page = null;
   tell("", false);
-  document.title = titleOf(route);
+  setTitle(titleOf(route));
   delete document.documentElement.dataset.rows;
   const isProcesses = kind === undefined;
   if (isProcesses) byId("to-processes").setAttribute("aria-current", "page");
@@ -137,7 +138,7 @@ function showJobs(jobs: Job[]) {
     const cancel = create("button", "", "Cancel");
     cancel.type = "button";
     cancel.addEventListener("click", () => void api.remove(`jobs/${job.id}`).catch(() => {}));
-    part.append(`${JOBS[job.kind] ?? job.kind} `, bar, " ", cancel, " ");
+    part.append(words(`${JOBS[job.kind] ?? job.kind} `), bar, " ", cancel, " ");
     return part;
   });
   byId("jobs").replaceChildren(...parts);
@@ -152,6 +153,7 @@ async function refresh() {
   if (turn < taken) return;
   taken = turn;
   state = next;
+  settle(state.snapshots);
   side.draw(state);
   show();
   document.documentElement.dataset.state = "ready";

@@ -4,7 +4,7 @@
 // to box, and Enter or a click opens the group. What is too small to be drawn is counted beside the map.
 
 import { hierarchy, type HierarchyRectangularNode, treemap } from "d3-hierarchy";
-import { create } from "../elements";
+import { create, setName, setText, setTip } from "../elements";
 import { type Direction, nearest } from "../nearest";
 import type { Api } from "./api";
 import { button, retry } from "./controls";
@@ -62,7 +62,7 @@ export class MapView {
   ) {
     const { boxes } = this;
     boxes.setAttribute("role", "group");
-    boxes.setAttribute("aria-label", "Tree map: arrow keys go from box to box, Enter opens a group, + and - zoom, Shift with an arrow moves, 0 shows all");
+    setName(boxes, "Tree map: arrow keys go from box to box, Enter opens a group, + and - zoom, Shift with an arrow moves, 0 shows all");
     const bar = create("div", "map-bar");
     bar.append(
       button("−", () => this.zoom(1 / STEP), "Zoom out (key: -)"),
@@ -153,8 +153,8 @@ export class MapView {
     const tops = laid.children ?? [];
     for (const node of inSight.values()) this.place(node, tops);
     if (hadFocus && !boxes.contains(document.activeElement)) this.drawn.get(this.active!)?.focus({ preventScroll: true });
-    this.about.textContent = hidden.groups === 0 ? "" : `${count(hidden.groups)} group${hidden.groups === 1 ? "" : "s"} with ${bytes(hidden.bytes)} too small to show`;
-    this.about.title = "Zoom in to see them, or open the aggregate, which has all";
+    setText(this.about, hidden.groups === 0 ? "" : `${count(hidden.groups)} group${hidden.groups === 1 ? "" : "s"} with ${bytes(hidden.bytes)} too small to show`);
+    setTip(this.about, "Zoom in to see them, or open the aggregate, which has all");
     const { dataset } = document.documentElement;
     dataset.boxes = String(inSight.size);
     this.element.dataset.scale = String(this.scale);
@@ -168,7 +168,7 @@ export class MapView {
       const top = node.ancestors().at(-2)!;
       element = button("", () => {}, text);
       element.className = `k${tops.indexOf(top) % 5} d${Math.min(3, node.depth)}`;
-      element.setAttribute("aria-label", text);
+      setName(element, text);
       this.drawn.set(node.data, element);
       this.boxes.append(element);
     }
@@ -177,7 +177,7 @@ export class MapView {
     element.tabIndex = node.data === this.active ? 0 : -1;
     // A box that begins outside of the view has its text where it is seen.
     element.style.padding = `${Math.max(1, this.y - node.y0 + 1)}px 4px 1px ${Math.max(4, this.x - node.x0 + 4)}px`;
-    element.textContent = width > 30 && height > 13 ? text : "";
+    setText(element, width > 30 && height > 13 ? text : "");
   }
 
   /** Zooms around a point of the view; by default its middle. What is at the point stays there. */

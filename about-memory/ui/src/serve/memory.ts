@@ -1,7 +1,7 @@
 // The views of a snapshot, of two and of more: aggregate, tree map, dominators, classes, individuals, suspects, search,
 // difference, generations.
 
-import { create } from "../elements";
+import { brief, create, setName, setTip } from "../elements";
 import type { Api, Display, State } from "./api";
 import { button, check, choice, field, type Option } from "./controls";
 import { exportMenu, type File } from "./export_menu";
@@ -91,7 +91,7 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
     // Numbers only grow, so new ones come last.
     sides.append(...read.filter(({ id }) => !boxes.has(id)).map(({ id, title }) => {
       const chosen = generations.includes(id);
-      const label = check(`${id}. ${title}`, chosen, () => {
+      const label = check(`${id}. ${brief(title)}`, chosen, () => {
         const next = chosen ? generations.filter((other) => other !== id) : [...generations, id];
         location.hash = link(["generations", ...next], kept());
       });
@@ -188,7 +188,7 @@ export function memoryPage(main: HTMLElement, api: Api, state: State, route: Rou
     depth,
     sort: column ? { column, ascending } : null,
     onSort: (next) => go({ sort: next, asc: next === column && !ascending ? "1" : "", at: "" }),
-    ...(paths ? { onFocus: (row) => paths.show(row.id) } : {}),
+    ...(paths ? { onFocus: (row) => (row.node ? paths.show(row.id) : paths.clear()) } : {}),
     ...(hasGroups
       ? {
           // Of several sides the last comes first.
@@ -267,7 +267,7 @@ function breakdown(
   input.hidden = !isWritten;
   input.placeholder = '{"by":"internalType"} and Enter';
   input.spellcheck = false;
-  input.setAttribute("aria-label", `${title}: breakdown as JSON`);
+  setName(input, `${title}: breakdown as JSON`);
   input.addEventListener("change", () => input.value && set(input.value, "0"));
   const menu = choice(title, [...all, [OWN, "own …"]], isWritten ? OWN : (chosen?.[0] ?? value), (next) => {
     const display = ofUser.get(next);
@@ -276,7 +276,7 @@ function breakdown(
     input.hidden = false;
     input.focus();
   });
-  menu.title = chosen?.[1].tooltip ?? "";
+  setTip(menu, chosen?.[1].tooltip ?? "");
   return [menu, input];
 }
 

@@ -1,6 +1,6 @@
 // Why a node is alive: paths from the root to the node that has the focus, and to no other; as a list or as a graph.
 
-import { create } from "../elements";
+import { create, setName, setText, words } from "../elements";
 import type { Api } from "./api";
 import { check } from "./controls";
 import { graphOf } from "./paths_graph";
@@ -20,11 +20,13 @@ const SIZE = "paths-size";
 const GRAPH = "paths-graph";
 const [LEAST, GREATEST, USUAL] = [10, 90, 35];
 
+const CHOOSE = "Select an item to view its retaining paths.";
+
 export class PathsPane {
   readonly element = create("section", "paths");
   /** Between rows and paths; arrow keys and the pointer move it. */
   readonly splitter = create("div", "splitter");
-  private readonly body = create("div", "", "Select an item to view its retaining paths.");
+  private readonly body = create("div", "", CHOOSE);
   private request = new AbortController();
   private timer = 0;
   private found: Step[][] = [];
@@ -35,7 +37,7 @@ export class PathsPane {
     private readonly snapshot: number,
   ) {
     this.element.tabIndex = 0;
-    this.element.setAttribute("aria-label", "Retaining paths");
+    setName(this.element, "Retaining paths");
     const head = create("h2", "", "Retaining paths (from garbage collector roots)");
     const graph = check("graph", this.isGraph, (isGraph) => {
       this.isGraph = isGraph;
@@ -48,7 +50,7 @@ export class PathsPane {
     splitter.tabIndex = 0;
     splitter.setAttribute("role", "separator");
     splitter.setAttribute("aria-orientation", "horizontal");
-    splitter.setAttribute("aria-label", "Height of the retaining paths");
+    setName(splitter, "Height of the retaining paths");
     splitter.setAttribute("aria-valuemin", String(LEAST));
     splitter.setAttribute("aria-valuemax", String(GREATEST));
     this.resize(Number(sessionStorage.getItem(SIZE)) || USUAL);
@@ -83,6 +85,13 @@ export class PathsPane {
     this.timer = window.setTimeout(() => void this.load(node, this.request.signal), RESTING);
   }
 
+  /** Shows no paths: a group has none. */
+  clear() {
+    this.close();
+    this.found = [];
+    setText(this.body, CHOOSE);
+  }
+
   close() {
     clearTimeout(this.timer);
     this.request.abort();
@@ -97,12 +106,12 @@ export class PathsPane {
       this.draw();
       this.element.dataset.node = String(node);
     } catch (error) {
-      if (!signal.aborted) this.body.textContent = (error as Error).message;
+      if (!signal.aborted) setText(this.body, (error as Error).message);
     }
   }
 
   private draw() {
-    if (this.found.length === 0) this.body.textContent = "No path leads from the roots to this node.";
+    if (this.found.length === 0) setText(this.body, "No path leads from the roots to this node.");
     else if (this.isGraph) this.body.replaceChildren(graphOf(this.found, (node) => this.to(node)));
     else this.body.replaceChildren(...this.found.map((path) => this.path(path)));
   }
@@ -118,7 +127,7 @@ export class PathsPane {
       const item = create("li");
       const name = create("a", "name", step.name || "(root)");
       name.href = this.to(step.node);
-      item.append(" ".repeat(2 * at), name);
+      item.append(words(" ".repeat(2 * at)), name);
       item.append(create("span", "address", ` @ 0x${step.node.toString(16)}`));
       if (at + 1 < steps.length) item.append(create("span", "edge", ` .${step.edge ?? "(no name)"} →`));
       list.append(item);

@@ -1,9 +1,9 @@
 // Paths as a graph: each node and each edge once, in columns by their distance from the root. The wheel zooms, a drag moves.
 
-import { create } from "../elements";
+import { create, draw, setName } from "../elements";
+import { showText } from "../escape";
 import type { Step } from "./paths";
 
-const SVG = "http://www.w3.org/2000/svg";
 const [WIDE, HIGH] = [290, 48];
 const [BOX, TALL] = [170, 26];
 /** Longer names of nodes and of edges are cut to what fits; their tooltips have all. */
@@ -16,13 +16,12 @@ interface Node {
   row: number;
 }
 
-const cut = (text: string, longest: number) => (text.length > longest ? `${text.slice(0, longest - 1)}…` : text);
-
-const tooltip = (text: string) => {
-  const title = element("title", {});
-  title.textContent = text;
-  return title;
+const cut = (text: string, longest: number) => {
+  const shown = showText(text.slice(0, longest + 1));
+  return shown.length > longest ? `${shown.slice(0, longest - 1)}…` : shown;
 };
+
+const tooltip = (text: string) => draw("title", {}, text);
 
 export function graphOf(paths: Step[][], address: (node: number) => string): HTMLElement {
   const nodes = new Map<number, Node>();
@@ -45,7 +44,7 @@ export function graphOf(paths: Step[][], address: (node: number) => string): HTM
   for (const node of nodes.values()) node.row = rows[node.column] = (rows[node.column] ?? -1) + 1;
   // A column may be empty, since a node is where the longest of its paths has it.
   const [width, height] = [rows.length * WIDE, (1 + Math.max(...Array.from(rows, (row) => row ?? 0))) * HIGH];
-  const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "Retaining paths as a graph" });
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "Retaining paths as a graph" });
   const place = (id: number) => {
     const { column, row } = nodes.get(id)!;
     return { x: column * WIDE + 4, y: row * HIGH + 14 };
@@ -54,27 +53,20 @@ export function graphOf(paths: Step[][], address: (node: number) => string): HTM
     const [a, b] = [place(from), place(to)];
     const [x, y, u, v] = [a.x + BOX, a.y + TALL / 2, b.x, b.y + TALL / 2];
     const bend = Math.max(20, (u - x) / 2);
-    svg.append(element("path", { class: "line", d: `M${x},${y}C${x + bend},${y} ${u - bend},${v} ${u},${v}` }));
-    const text = element("text", { class: "edge", x: (x + u) / 2, y: (y + v) / 2 - 4, "text-anchor": "middle" });
-    text.append(cut(names.join(", "), LONGEST_EDGE), tooltip(names.join(", ")));
+    svg.append(draw("path", { class: "line", d: `M${x},${y}C${x + bend},${y} ${u - bend},${v} ${u},${v}` }));
+    const text = draw("text", { class: "edge", x: (x + u) / 2, y: (y + v) / 2 - 4, "text-anchor": "middle" }, cut(names.join(", "), LONGEST_EDGE));
+    text.append(tooltip(names.join(", ")));
     svg.append(text);
   }
   const last = paths[0][paths[0].length - 1].node;
   for (const { id, name } of nodes.values()) {
     const { x, y } = place(id);
-    const to = element("a", { href: address(id), "aria-label": `${name} @ 0x${id.toString(16)}` });
-    const text = element("text", { x: x + 6, y: y + 17 });
-    text.textContent = cut(name, LONGEST);
-    to.append(tooltip(`${name} @ 0x${id.toString(16)}`), element("rect", { x, y, width: BOX, height: TALL, rx: 4, class: id === last ? "target" : "node" }), text);
+    const to = draw("a", { href: address(id), "aria-label": `${name} @ 0x${id.toString(16)}` });
+    const text = draw("text", { x: x + 6, y: y + 17 }, cut(name, LONGEST));
+    to.append(tooltip(`${name} @ 0x${id.toString(16)}`), draw("rect", { x, y, width: BOX, height: TALL, rx: 4, class: id === last ? "target" : "node" }), text);
     svg.append(to);
   }
   return movable(svg, width, height);
-}
-
-function element(name: string, attributes: Record<string, string | number>): SVGElement {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-  return made;
 }
 
 /** Lets the reader zoom with the wheel, + and -, and move with a drag or the scroll bars. */
@@ -82,7 +74,7 @@ function movable(svg: SVGElement, width: number, height: number): HTMLElement {
   const around = create("div", "graph");
   around.tabIndex = 0;
   around.setAttribute("role", "region");
-  around.setAttribute("aria-label", "Graph: + and - zoom, arrow keys scroll");
+  setName(around, "Graph: + and - zoom, arrow keys scroll");
   let scale = 1;
   const zoom = (factor: number) => {
     scale = Math.max(0.2, Math.min(4, scale * factor));

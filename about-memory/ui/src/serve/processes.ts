@@ -1,7 +1,8 @@
 // Running processes, with what each of them can do, what was done, and what to say when something does not work.
 
-import { create } from "../elements";
+import { brief, create, setName, setText, setTip } from "../elements";
 import type { Api, State } from "./api";
+import { arrival } from "./arrivals";
 import { button, check } from "./controls";
 import { exportMenu } from "./export_menu";
 import { bytes, percent } from "./format";
@@ -135,6 +136,7 @@ class ProcessesPage implements Page {
     const of = `processes/${pid}`;
     const post = (action: string) => () => api.post<{ stacks: number }>(`${of}/${action}`, {});
     const name = `process ${pid}`;
+    const take = async () => arrival((await api.post<{ snapshot: number }>(`${of}/heap-snapshot`, {})).snapshot, this.state.snapshots);
     const measured = (minimize: boolean) => async () => this.show(await this.measure([pid], minimize));
     const all: HTMLElement[] = [this.button("Measure", `Measured ${name}`, measured(false))];
     if (!state.readOnly) {
@@ -142,7 +144,7 @@ class ProcessesPage implements Page {
       all.push(this.button("Minimize and measure", `Memory minimization completed (${name})`, measured(true)));
     }
     if (can("collect")) all.push(this.button("Collect garbage", `Garbage collection completed (${name})`, post("collect")));
-    if (can("heap-snapshot")) all.push(this.button("Take snapshot", `Took a snapshot of ${name}`, post("heap-snapshot")));
+    if (can("heap-snapshot")) all.push(this.button("Take snapshot", `Took a snapshot of ${name}`, take));
     if (state.typesOfProcesses && can("dmd-copy")) all.push(this.button("Types", `Reading the types of ${name}`, post("types")));
     if (can("dmd-dump")) {
       const stacks = async () => (location.hash = link(["stacks", (await post("stacks")()).stacks]));
@@ -173,7 +175,7 @@ class ProcessesPage implements Page {
     const always = this.state.anonymize;
     const label = check("anonymize", anonymize || always, (on) => (anonymize = on));
     label.querySelector("input")!.disabled = always;
-    if (always) label.title = "The server was started with --anonymize";
+    if (always) setTip(label, "The server was started with --anonymize");
     return label;
   }
 
@@ -184,7 +186,7 @@ class ProcessesPage implements Page {
     const stacks = async () => (location.hash = link(["stacks", (await this.api.post<{ stacks: number }>(`${of}/stop`, {})).stacks]));
     const discard = () => this.api.post(`${of}/discard`, {}).then(() => this.again());
     const remove = this.button("Discard recording", `Discarded the recording of process ${pid}`, discard);
-    remove.title = `Removes the file. What ${name ?? "the process"} allocated while it was recorded is lost; save the recording first if you need it`;
+    setTip(remove, `Removes the file. What ${name ?? "the process"} allocated while it was recorded is lost; save the recording first if you need it`);
     return [
       create("span", "error", `Its recording cannot be opened: ${unopened}`),
       this.button("Open again", `Recorded process ${pid}`, stacks),
@@ -197,7 +199,7 @@ class ProcessesPage implements Page {
     const hasChanged = state.anonymize !== this.state.anonymize || state.readOnly !== this.state.readOnly;
     this.state = state;
     if (hasChanged) this.again();
-    else this.counts.textContent = this.countsText();
+    else setText(this.counts, this.countsText());
   }
 
   private again() {
@@ -239,12 +241,12 @@ class ProcessesPage implements Page {
     for (const { pid, ended, resident, heap, started, unclassified } of processes) {
       const cells = ended ? undefined : this.cells.get(pid);
       if (!cells) continue;
-      cells.age.textContent = started ? age(started) : "";
-      cells.resident.textContent = resident == null ? "" : bytes(resident);
+      setText(cells.age, started ? age(started) : "");
+      setText(cells.resident, resident == null ? "" : bytes(resident));
       if (resident != null) cells.line.add(resident);
-      cells.heap.textContent = heap == null ? "" : bytes(heap);
-      cells.unclassified.textContent = unclassified ? percent(...unclassified) : "";
-      cells.unclassified.title = unclassified ? `${bytes(unclassified[0])} of ${bytes(unclassified[1])}, when it was measured last` : "Measure it to know";
+      setText(cells.heap, heap == null ? "" : bytes(heap));
+      setText(cells.unclassified, unclassified ? percent(...unclassified) : "");
+      setTip(cells.unclassified, unclassified ? `${bytes(unclassified[0])} of ${bytes(unclassified[1])}, when it was measured last` : "Measure it to know");
     }
   }
 
@@ -272,7 +274,7 @@ class ProcessesPage implements Page {
     const body = create("div", "scrolls");
     body.tabIndex = 0;
     body.setAttribute("role", "region");
-    body.setAttribute("aria-label", "Processes");
+    setName(body, "Processes");
     body.append(table, this.log, this.troubleshooting());
     this.main.replaceChildren(bar, body);
   }
@@ -288,19 +290,21 @@ class ProcessesPage implements Page {
     // A process that has ended may have a successor of the same number, whose cells stay its own.
     if (!process.ended) this.cells.set(pid, { age: of, resident, heap, unclassified, line });
     const box = check("", chosen.has(pid), (on) => (on ? chosen.add(pid) : chosen.delete(pid)));
-    box.querySelector("input")!.setAttribute("aria-label", `Choose ${process.name ?? "process"} ${pid}`);
+    setName(box.querySelector("input")!, `Choose ${process.name ?? "process"} ${pid}`);
     const [choose, lately, last] = [create("td"), create("td"), create("td", "actions")];
     if (!process.ended) choose.append(box);
     lately.append(line.element);
     if (!process.error) last.append(...this.actions(process));
     else {
-      last.append(create("span", "error", process.error));
+      const error = create("span", "error", brief(process.error));
+      setTip(error, process.error);
+      last.append(error);
       const post = (action: string) => () => this.api.post<{ stacks: number }>(`processes/${pid}/${action}`, {});
       if (process.unopened) last.append(...this.ofUnopened(process));
       else if (process.recording && !this.state.readOnly) last.append(this.recording(process, post));
     }
-    const name = create("td", "", process.name ?? "?");
-    name.title = process.exe ?? "";
+    const name = create("td", "", brief(process.name ?? "?"));
+    setTip(name, process.exe ?? "");
     row.append(choose, name, create("td", "number", String(pid)), of, resident, lately, heap, unclassified, last);
     return row;
   }
@@ -319,14 +323,14 @@ class ProcessesPage implements Page {
     const list = create("ul");
     const lines = [
       `about-memory ${state.version} on ${state.system}${state.readOnly ? ", read-only" : ""}`,
-      ...this.shown.map(({ pid, name, error, requests }) => `process ${pid} (${name ?? "?"}): ${error ?? `answers report, minimize, amounts${requests?.length ? `, ${requests.join(", ")}` : ""}`}`),
+      ...this.shown.map(({ pid, name, error, requests }) => `process ${pid} (${brief(name ?? "?")}): ${brief(error ?? `answers report, minimize, amounts${requests?.length ? `, ${requests.join(", ")}` : ""}`)}`),
       "no button “Take snapshot”: the program has to call heap_graph::answer_snapshots",
       "no button “Collect garbage”: the program has to call memory_reporter::live::answer_collections",
       "no buttons for stacks: start the program with about-memory run, or declare dmd::Dmd as its allocator",
       "no “Record call stacks”: DMD has to wait in the program (about-memory run --wait-for-track, dmd::Dmd::on_request)",
       "no button “Types”: the program runs under DMD and was built with debug = 2",
     ];
-    this.counts.textContent = this.countsText();
+    setText(this.counts, this.countsText());
     const [first, ...rest] = lines.map((line) => create("li", "", line));
     list.append(first, this.counts, ...rest);
     details.append(create("summary", "", "Troubleshooting information"), list);

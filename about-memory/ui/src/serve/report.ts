@@ -2,7 +2,7 @@
 // can be followed: it is measured again each second, also as the difference since a mark.
 
 import { decode } from "../data";
-import { byId, create } from "../elements";
+import { byId, create, setName, setTip } from "../elements";
 import { Model } from "../model";
 import { ProcessIndex } from "../process_index";
 import type { View } from "../view";
@@ -167,7 +167,7 @@ class ReportPage implements Page {
     const is = (id: string) => route.query.get(id) === "1";
     const [verbose, regex] = [box("verbose", "verbose", is("verbose")), box("regex", "regular expression", is("regex"))];
     const tiny = box("hide-tiny", "hide tiny", route.query.get("tiny") !== "1");
-    tiny.label.title = "Group entries below 1% of their tree as (N tiny)";
+    setTip(tiny.label, "Group entries below 1% of their tree as (N tiny)");
     const all = route.query.get("all");
     if (all !== null) model.toggleAll(all === "1");
     model.toggled = opened(route);
@@ -234,7 +234,7 @@ class ReportPage implements Page {
       update();
     });
     const label = create("label");
-    label.title = "Measure again each second";
+    setTip(label, "Measure again each second");
     label.append(live, " live");
     const mark = () => this.run(async () => this.follow({ against: String(await this.measure(true)) }));
     return [label, button("Mark", mark, "Measure now, and show what changes from now on")];
@@ -264,8 +264,8 @@ class ReportPage implements Page {
     this.since.hidden = reports.length === 1;
     const { toStacks } = this;
     toStacks.id = "to-stacks";
-    toStacks.setAttribute("aria-label", "Stacks of the chosen row");
-    toStacks.title = "The stacks that allocated what the chosen row reports";
+    setName(toStacks, "Stacks of the chosen row");
+    setTip(toStacks, "The stacks that allocated what the chosen row reports");
     fillOptions(toStacks, [["", "Stacks of the row …"], ...this.state.stacks.map(({ id, title }): Option => [String(id), `in ${id}. ${title}`])]);
     toStacks.hidden = this.state.stacks.length === 0;
   }

@@ -1,6 +1,6 @@
 // Amounts over all reports of the list, as lines and as a table.
 
-import { create } from "../elements";
+import { brief, create, setName, setText, setTip, words } from "../elements";
 import type { Api, State } from "./api";
 import { amountText, chart, type Line, type Report, type Taken } from "./chart";
 import { choice, field } from "./controls";
@@ -38,7 +38,7 @@ export function seriesPage(main: HTMLElement, api: Api, state: State, route: Rou
   const body = create("div", "series");
   body.tabIndex = 0;
   body.setAttribute("role", "region");
-  body.setAttribute("aria-label", "Amounts over the reports");
+  setName(body, "Amounts over the reports");
   main.replaceChildren(bar, body);
   let series: Series | null = null;
   let width = 0;
@@ -94,8 +94,8 @@ function show(body: HTMLElement, { reports, rows, taken, leftOut }: Series, widt
     const cell = create("th", "number");
     const to = create("a", "", String(id));
     to.href = link(["report", id]);
-    to.title = title;
-    to.setAttribute("aria-label", `${id}. ${title}`);
+    setTip(to, title);
+    setName(to, `${id}. ${title}`);
     cell.append(to);
     head.append(cell);
   }
@@ -104,9 +104,9 @@ function show(body: HTMLElement, { reports, rows, taken, leftOut }: Series, widt
     // What changed from the first to the last, row by row.
     const to = create("a", "", "Growth");
     to.href = link(["report", reports[reports.length - 1].id], { against: String(reports[0].id) });
-    to.title = "The difference of the last and the first report";
+    setTip(to, "The difference of the last and the first report");
     growth.append(to);
-  } else growth.textContent = "Growth";
+  } else setText(growth, "Growth");
   head.append(growth);
   table.append(head);
   // Lines have one scale, so only rows of one unit have them.
@@ -117,7 +117,7 @@ function show(body: HTMLElement, { reports, rows, taken, leftOut }: Series, widt
     const name = create("td");
     const at = drawn.indexOf(row);
     if (at >= 0) name.append(create("span", `key s${at}`), " ");
-    name.append(row.path);
+    name.append(words(brief(row.path)));
     line.append(name);
     for (const amount of row.amounts) line.append(create("td", "number", text(amount, row.units)));
     const growth = (row.amounts[row.amounts.length - 1] ?? 0) - (row.amounts[0] ?? 0);

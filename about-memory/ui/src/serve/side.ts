@@ -1,6 +1,6 @@
 // The list of snapshots and reports beside each view.
 
-import { create } from "../elements";
+import { brief, create, setName } from "../elements";
 import type { Api, Snapshot, State } from "./api";
 import { bytes, count } from "./format";
 import { button, chooseFile } from "./controls";
@@ -21,7 +21,7 @@ function listOf(title: string, kind: string, all: { id: number; title: string }[
   for (const { id, title } of all) {
     const item = create("li");
     if (current === kind && own === String(id)) item.className = "current";
-    const to = create("a", "title", title);
+    const to = create("a", "title", brief(title));
     to.href = link([kind, id]);
     item.append(to);
     list.append(item);
@@ -91,10 +91,10 @@ export class Side {
       item.className = "current";
     }
     const isRead = snapshot.state === "read";
-    const title = create(isRead ? "a" : "span", "title", `${id}. ${snapshot.title}`);
+    const title = create(isRead ? "a" : "span", "title", `${id}. ${brief(snapshot.title)}`);
     if (title instanceof HTMLAnchorElement) title.href = link(["memory", id, state.types.includes(id) ? "types" : "census"]);
     item.append(title);
-    if (snapshot.error !== null) item.append(create("small", "error", snapshot.error));
+    if (snapshot.error !== null) item.append(create("small", "error", brief(snapshot.error)));
     else if (!isRead) item.append(create("small", "", STATES[snapshot.state] ?? snapshot.state));
     else {
       item.append(create("small", "", `${bytes(snapshot.bytes)} in ${count(snapshot.nodes)} nodes`));
@@ -102,7 +102,7 @@ export class Side {
     }
     const add = (text: string, title: string, act: () => void) => {
       const element = button(text, act, title);
-      element.setAttribute("aria-label", `${title}: ${id}. ${snapshot.title}`);
+      setName(element, `${title}: ${id}. ${brief(snapshot.title)}`);
       item.append(element, " ");
     };
     if (isRead) {

@@ -1,5 +1,7 @@
 // The latest amounts of a process as a line, as high as the greatest of them.
 
+import { setName } from "../elements";
+
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 120;
 const HEIGHT = 18;
@@ -40,6 +42,6 @@ export class Sparkline {
     const first = amounts[0];
     const last = amounts[amounts.length - 1];
     const about = first === undefined ? "No amounts yet" : `From ${this.text(first)} to ${this.text(last)}, at most ${this.text(most)}`;
-    this.element.setAttribute("aria-label", about);
+    setName(this.element, about);
   }
 }

@@ -1,7 +1,7 @@
 // What to report of the unreported blocks of a dump, beside its stacks: the derive and the reporter for each type and
 // function, those of the chosen row first.
 
-import { create } from "../elements";
+import { create, setLines, setName, setText } from "../elements";
 import type { HeapViews } from "../heap_views";
 import type { Api } from "./api";
 import { bytes, count } from "./format";
@@ -31,7 +31,7 @@ export class SuggestionsPane {
     tell: (text: string, isError: boolean) => void,
   ) {
     this.element.tabIndex = 0;
-    this.element.setAttribute("aria-label", "Suggested reporters");
+    setName(this.element, "Suggested reporters");
     this.element.append(create("h2", "", "Suggested reporters"), this.body);
     api.get<{ suggestions: Suggestion[] }>(`stacks/${id}/suggestions`).then(
       ({ suggestions }) => {
@@ -39,7 +39,7 @@ export class SuggestionsPane {
         this.update();
       },
       (error: Error) => {
-        this.body.textContent = error.message;
+        setText(this.body, error.message);
         tell(error.message, true);
       },
     );
@@ -60,7 +60,9 @@ export class SuggestionsPane {
     const item = create("article");
     const plural = blocks === 1 ? "" : "s";
     item.append(create("strong", "", `${bytes(size)} in ${count(blocks)} block${plural}${type ? ` of ${type}` : ""}`));
-    item.append(create("p", "", `allocated by ${of} at ${place || "an unknown place"}`), create("pre", "", advice));
+    const text = create("pre");
+    setLines(text, advice.split("\n"));
+    item.append(create("p", "", `allocated by ${of} at ${place || "an unknown place"}`), text);
     return item;
   }
 }

@@ -1,6 +1,6 @@
 // A table of rows that come in windows from the server, which sorts and filters. The page has only the windows in sight.
 
-import { create } from "../elements";
+import { create, setName, setTip, words } from "../elements";
 import { VirtualList } from "../virtual_list";
 import type { Api } from "./api";
 import { retry } from "./controls";
@@ -18,6 +18,8 @@ export interface Row {
   open: boolean;
   /** Whether there are nodes behind the group. */
   behind: boolean;
+  /** Whether it is a node, and not a group. */
+  node: boolean;
 }
 
 interface Window {
@@ -90,7 +92,7 @@ export class Table {
   ) {
     const { element } = this.list;
     element.setAttribute("role", "tree");
-    element.setAttribute("aria-label", options.label);
+    setName(element, options.label);
     element.addEventListener("click", (event) => this.clicked(event));
     element.addEventListener("keydown", (event) => this.pressed(event));
     this.element.append(this.heads, element);
@@ -190,7 +192,7 @@ export class Table {
       const head = create("button", "", title + arrow);
       head.type = "button";
       head.setAttribute("aria-pressed", String(isSorted));
-      head.title = `Sort by ${title}`;
+      setTip(head, `Sort by ${title}`);
       head.addEventListener("click", () => this.options.onSort(column));
       return head;
     });
@@ -224,21 +226,21 @@ export class Table {
       if (isChange && number !== 0) cell.classList.add(number > 0 ? "grow" : "shrink");
       cell.append(create("span", "value", sign + (isCount ? count(number) : bytes(number))));
       cell.append(create("span", "percent", percent(number, this.whole[place])));
-      cell.title = isCount ? count(number) : `${count(number)} B`;
+      setTip(cell, isCount ? count(number) : `${count(number)} B`);
       element.append(cell);
     });
     const label = create("span", "label");
-    label.append("  ".repeat(row.level), create("span", "branch", row.children ? (row.open ? "▾ " : "▸ ") : "  "));
+    label.append(words("  ".repeat(row.level)), create("span", "branch", row.children ? (row.open ? "▾ " : "▸ ") : "  "));
     label.append(create("span", "name", row.name.join(" › ")));
-    if (this.options.isOfNodes) label.append(create("span", "address", ` @ 0x${row.id.toString(16)}`));
+    if (row.node) label.append(create("span", "address", ` @ 0x${row.id.toString(16)}`));
     else if (this.options.onBehind && row.behind) {
       const behind = create("button", "behind", "⁂");
       behind.type = "button";
       behind.tabIndex = -1;
-      behind.title = `${this.options.behind} (key: i)`;
+      setTip(behind, `${this.options.behind} (key: i)`);
       label.append(behind);
     }
-    label.title = row.name.join(" › ");
+    setTip(label, row.name.join(" › "));
     element.append(label);
     return element;
   }

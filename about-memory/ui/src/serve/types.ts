@@ -1,6 +1,6 @@
 // The tables of a typed heap, beside the views of its snapshot.
 
-import { create } from "../elements";
+import { create, setName, setText, setTip } from "../elements";
 import type { Api } from "./api";
 import { choice } from "./controls";
 import { bytes, count, percent } from "./format";
@@ -40,7 +40,7 @@ export class TypesView {
   ) {
     this.element.tabIndex = 0;
     this.element.setAttribute("role", "region");
-    this.element.setAttribute("aria-label", "Types");
+    setName(this.element, "Types");
     this.load().catch((error: Error) => !this.isClosed && tell(error.message, true));
   }
 
@@ -74,13 +74,13 @@ export class TypesView {
   private row(row: Row, { counts, whole }: Table): HTMLElement {
     const element = create("tr");
     const amount = create("td", "number", bytes(row.bytes));
-    amount.title = `${count(row.bytes)} B`;
+    setTip(amount, `${count(row.bytes)} B`);
     const what = create("td");
-    if (row.of_type === null) what.textContent = row.text;
+    if (row.of_type === null) setText(what, row.text);
     else {
       const to = create("a", "", row.text);
       to.href = link(["memory", this.snapshot, "census"], { by: "type", filter: row.of_type });
-      to.title = "The blocks of this type: who holds them, and which stacks allocated them";
+      setTip(to, "The blocks of this type: who holds them, and which stacks allocated them");
       what.append(to);
     }
     const part = create("td", "number", percent(row.bytes, whole));

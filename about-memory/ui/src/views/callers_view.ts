@@ -2,7 +2,7 @@
 
 import { formatAmount, formatShare, Units } from "../amount";
 import { type Edge, edges, peek, type Peeked } from "../callers";
-import { create } from "../elements";
+import { create, setName, setTip } from "../elements";
 import { makeFilter } from "../filter";
 import type { Frame } from "../flame";
 import type { Model } from "../model";
@@ -30,7 +30,7 @@ export class CallersView implements View {
   ) {
     const { element } = this.list;
     element.setAttribute("role", "listbox");
-    element.setAttribute("aria-label", "Functions");
+    setName(element, "Functions");
     element.addEventListener("click", (event) => {
       const row = (event.target as Element).closest<HTMLElement>(".row");
       if (row) this.moveTo(Number(row.dataset.row));
@@ -68,7 +68,7 @@ export class CallersView implements View {
     element.id = `callers-${row}`;
     element.dataset.row = String(row);
     element.append(create("span", "cell", this.amount(bytes)), create("span", "cell", this.amount(own)), create("span", "name", name));
-    element.title = name;
+    setTip(element, name);
     return element;
   }
 

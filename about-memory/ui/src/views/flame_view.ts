@@ -2,7 +2,7 @@
 // frames are at the top; inverted, the innermost ones. Only wide frames in sight have elements.
 
 import { add, type Amount, formatAmount, formatShare, Units } from "../amount";
-import { create } from "../elements";
+import { create, setName, setText, setTip } from "../elements";
 import { showText } from "../escape";
 import { type Before, type FlameGraph, type Frame, inverted } from "../flame";
 import type { Model } from "../model";
@@ -57,12 +57,12 @@ export class FlameView implements View {
     this.search.type = "search";
     this.search.placeholder = "part of a function's name";
     this.search.spellcheck = false;
-    this.search.setAttribute("aria-label", "Search functions");
+    setName(this.search, "Search functions");
     this.search.addEventListener("input", () => this.update());
     this.invert.type = "checkbox";
     this.invert.addEventListener("change", () => this.turn());
     const label = create("label");
-    label.title = "Show the zoomed part from the functions that allocated to their callers.";
+    setTip(label, "Show the zoomed part from the functions that allocated to their callers.");
     label.append(this.invert, " inverted");
     const out = create("button", "out", "Zoom out");
     out.type = "button";
@@ -72,7 +72,7 @@ export class FlameView implements View {
     const boxes = this.focused;
     boxes.tabIndex = 0;
     boxes.setAttribute("role", "tree");
-    boxes.setAttribute("aria-label", "Stacks");
+    setName(boxes, "Stacks");
     boxes.append(this.spacer, this.layer);
     boxes.addEventListener("click", (event) => this.to(event, (frame) => this.zoom(frame)));
     boxes.addEventListener("mouseover", (event) => this.to(event, (frame) => this.tell(frame)));
@@ -98,7 +98,7 @@ export class FlameView implements View {
   update() {
     this.place();
     const wanted = this.search.value.trim().toLowerCase();
-    this.found.textContent = wanted ? this.matching(wanted) : "";
+    setText(this.found, wanted ? this.matching(wanted) : "");
     this.tell(this.active);
     this.draw();
   }
@@ -150,9 +150,9 @@ export class FlameView implements View {
     element.style.top = `${row * ROW}px`;
     element.style.width = `${box.width}px`;
     const text = this.describe(frame);
-    element.title = text;
-    element.setAttribute("aria-label", text);
-    if (box.width >= LEGIBLE) element.textContent = signOf(frame) + showText(frame.name).slice(0, 300);
+    setTip(element, ...text.split("\n"));
+    setName(element, ...text.split("\n"));
+    if (box.width >= LEGIBLE) setText(element, signOf(frame) + showText(frame.name).slice(0, 300));
     return element;
   }
 
@@ -177,7 +177,7 @@ export class FlameView implements View {
   }
 
   private tell(frame: Frame) {
-    this.about.textContent = this.describe(frame).replace("\n", " · ");
+    setText(this.about, this.describe(frame).replace("\n", " · "));
   }
 
   /** The part of the zoomed frame whose stacks contain a function of that name. */

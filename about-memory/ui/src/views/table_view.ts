@@ -1,7 +1,7 @@
 // Who holds memory, by site, type or crate, as a table. Of a change it has both sides.
 
 import { formatAmount, formatShare, Units } from "../amount";
-import { create } from "../elements";
+import { create, setName, setText, setTip } from "../elements";
 import { makeFilter } from "../filter";
 import type { Model } from "../model";
 import { type Amounts, type Holder, holders, type Key, KEYS, type Stacks } from "../stacks";
@@ -54,21 +54,21 @@ export class TableView implements View {
       option.value = String(index);
       this.choice.append(option);
     });
-    this.choice.setAttribute("aria-label", "Rows");
+    setName(this.choice, "Rows");
     this.choice.addEventListener("change", () => this.update());
     for (const name of Object.keys(WHICH)) {
       const option = create("option", "", name);
       option.value = name;
       this.which.append(option);
     }
-    this.which.setAttribute("aria-label", "Changes");
+    setName(this.which, "Changes");
     this.which.addEventListener("change", () => this.update());
     const bar = create("div", "bar");
     bar.append(this.choice, ...(amounts.before ? [this.which] : []), this.about);
     this.head.setAttribute("role", "row");
     const table = create("div", "grid");
     table.setAttribute("role", "table");
-    table.setAttribute("aria-label", "Holders of memory");
+    setName(table, "Holders of memory");
     this.list.element.setAttribute("role", "rowgroup");
     this.list.element.addEventListener("click", (event) => {
       const row = (event.target as Element).closest<HTMLElement>(".row");
@@ -106,7 +106,7 @@ export class TableView implements View {
     this.rows.sort((a, b) => (value ? order * (value(a) - value(b)) || byName(a, b) : order * byName(a, b)));
     this.active = Math.max(0, Math.min(this.active, this.rows.length - 1));
     const plural = this.rows.length === 1 ? "" : "s";
-    this.about.textContent = `${formatAmount(this.rows.length, Units.Count, true)} row${plural}`;
+    setText(this.about, `${formatAmount(this.rows.length, Units.Count, true)} row${plural}`);
     this.drawHead();
     this.list.update(this.rows.length);
   }
@@ -176,7 +176,7 @@ export class TableView implements View {
       cell.setAttribute("role", "cell");
       element.append(cell);
     }
-    element.title = holder.name;
+    setTip(element, holder.name);
     return element;
   }
 

@@ -2,7 +2,7 @@
 
 import { formatAmount } from "../amount";
 import { isLeaf } from "../data";
-import { create } from "../elements";
+import { create, setName, setText, setWords, tipOf } from "../elements";
 import { showText } from "../escape";
 import type { Model } from "../model";
 import { Kind, type Parts } from "../rows";
@@ -22,7 +22,7 @@ export class TreeView implements View {
   constructor(private readonly model: Model) {
     this.element = this.list.element;
     this.element.setAttribute("role", "tree");
-    this.element.setAttribute("aria-label", "Memory reports");
+    setName(this.element, "Memory reports");
     this.element.addEventListener("click", (event) => this.clicked(event));
     this.element.addEventListener("keydown", (event) => this.pressed(event));
   }
@@ -118,10 +118,10 @@ export class TreeView implements View {
     set(element, "role", isText ? null : "treeitem");
     set(element, "aria-level", isInTree ? String(rows.depth(row) + 1) : null);
     set(element, "aria-expanded", toggles ? String(rows.isOpen(row)) : null);
-    set(element, "title", isText ? null : this.describe(row, parts));
+    set(element, "title", isText ? null : tipOf(...this.describe(row, parts).split("\n")));
     if (isActive) set(this.element, "aria-activedescendant", id);
     if (isText) {
-      if (element.firstElementChild || element.textContent !== parts.name) element.textContent = cut(parts.name);
+      if (element.firstElementChild || element.textContent !== parts.name) setText(element, cut(parts.name));
       return element;
     }
     const spans: [string, string][] = [
@@ -174,7 +174,7 @@ function fill(element: HTMLElement, spans: [string, string][]) {
   if (!fits) return element.replaceChildren(...spans.map(([name, text]) => create("span", name, cut(text))));
   spans.forEach(([, text], at) => {
     const shown = childNodes[at].firstChild as Text;
-    if (shown.data !== cut(text)) shown.data = cut(text);
+    setWords(shown, cut(text));
   });
 }
 

@@ -7,7 +7,7 @@
 import { hierarchy, type HierarchyRectangularNode, treemap } from "d3-hierarchy";
 import { add, type Amount, formatAmount, formatShare, Units } from "../amount";
 import { type Data, isLeaf, type Process, rawName, units } from "../data";
-import { create } from "../elements";
+import { create, setName, setText, setTip, words } from "../elements";
 import { showName, showText } from "../escape";
 import type { Model } from "../model";
 import { type Direction, nearest } from "../nearest";
@@ -79,14 +79,14 @@ export class TreemapView implements View {
   private targets: Target[] = [];
 
   constructor(private readonly model: Model) {
-    this.trail.setAttribute("aria-label", "Position in the tree");
-    this.choice.setAttribute("aria-label", "Tree to show");
+    setName(this.trail, "Position in the tree");
+    setName(this.choice, "Tree to show");
     this.choice.addEventListener("change", () => this.go([]));
     this.ring.setAttribute("aria-hidden", "true");
     const boxes = this.focused;
     boxes.tabIndex = 0;
     boxes.setAttribute("role", "tree");
-    boxes.setAttribute("aria-label", "Treemap: arrow keys move, Enter goes in, Backspace goes out");
+    setName(boxes, "Treemap: arrow keys move, Enter goes in, Backspace goes out");
     boxes.addEventListener("keydown", (event) => this.pressed(event));
     boxes.addEventListener("mouseover", (event) => {
       const box = (event.target as Element).closest<HTMLElement>(".box");
@@ -179,10 +179,10 @@ export class TreemapView implements View {
         this.go(this.path.slice(0, depth), this.path[depth]);
         this.focused.focus();
       });
-      return depth === 0 ? [button] : [document.createTextNode(" › "), button];
+      return depth === 0 ? [button] : [words(" › "), button];
     });
     const shown = trail[trail.length - 1];
-    this.trail.replaceChildren(...links, ` ${this.amountText(shown, this.model.asked.verbose)}`);
+    this.trail.replaceChildren(...links, words(` ${this.amountText(shown, this.model.asked.verbose)}`));
   }
 
   private draw(node: Placed, colour: number): HTMLElement {
@@ -196,10 +196,10 @@ export class TreemapView implements View {
     if (Math.min(width, height) < SMALL) element.classList.add("small");
     place(element, node);
     const text = this.describe(box, node.parent!.data);
-    element.title = text;
+    setTip(element, ...text.split("\n"));
     element.setAttribute("role", "treeitem");
     element.setAttribute("aria-level", String(node.depth));
-    element.setAttribute("aria-label", text);
+    setName(element, ...text.split("\n"));
     if (width >= LEGIBLE && height >= LABEL) element.append(this.caption(node, height));
     if (box.inside) {
       const labels = node.ancestors().slice(0, -1).map((node) => node.data.label).reverse();
@@ -242,7 +242,7 @@ export class TreemapView implements View {
 
   /** Shows what a box stands for in the line above the boxes. */
   private tell(element: HTMLElement | undefined) {
-    this.about.textContent = element ? element.title.replaceAll("\n", " · ") : "";
+    setText(this.about, element ? element.title.replaceAll("\n", " · ") : "");
   }
 
   /** Moves the keyboard to the box of that label, or else to the largest. */
