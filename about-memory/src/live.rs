@@ -25,7 +25,7 @@ pub use ask::{AskOptions, amounts, collect_garbage, minimize};
 pub use collect::{collect, collect_all, collect_tree};
 pub use copy::ProcessCopy;
 #[cfg(feature = "program")]
-pub use ending::{Ending, before_ending, wait_if_ending};
+pub use ending::{EndSignals, before_ending, wait_if_ending};
 pub use error::LiveError;
 pub use gather::{Gathered, gather};
 pub use listener::{Listener, hello, list, list_with_amounts};

@@ -13,15 +13,15 @@
 //! - [`Listen::Unix`] binds a socket with the mode 0600, to which no other user can connect; there `Host` may have any port,
 //!   since ssh forwards one.
 //! - [`Listen::Remote`] binds an address that other machines reach. `Host` must then be one of its names, and the server is
-//!   read-only and measures without private names. It needs the token all the same. Whoever reaches the address can keep all
-//!   connections busy.
+//!   read-only and measures without private names. It needs the token all the same.
 //! - A request of another origin has a foreign `Origin` or `Sec-Fetch-Site`, and is refused.
 //! - Each request to `/api` needs the token, 32 random bytes, as `Authorization: Bearer`. The page gets it in the fragment
 //!   of its address, which a browser never sends. There are no cookies, since cookies ignore ports.
 //! - The page itself has neither data nor token. Its policy allows no inline code, no other source and no HTML from text.
 //! - A request names snapshots, reports and nodes by number, and never a file.
 //! - A program that cannot send a header gets a ticket: an address without the token that gives one file, once, within a minute.
-//! - Requests, bodies, connections and computations have limits.
+//! - Requests, bodies, connections and computations have limits. Connections that have not shown the token make room for new
+//!   ones, the oldest first.
 //! - A server with [`ServeOptions::read_only`] changes nothing, neither in processes nor in the session.
 //! - [`redirect_file`] keeps the token out of the list of processes: only this user can read the file.
 //!

@@ -142,8 +142,7 @@ pub(crate) fn private_folder(prefix: &str, within: &Path) -> io::Result<TempDir>
     private.tempdir_in(within)
 }
 
-/// Creates a file that only this user can read. Where files have no mode, the folder decides.
-#[cfg(feature = "session")]
+/// Creates a file that only this user can read, or empties one that is there. Where files have no mode, the folder decides.
 pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     let mut private = File::options();
     private.write(true).create(true).truncate(true);
@@ -155,7 +154,7 @@ pub(crate) fn private_file(path: &Path) -> io::Result<File> {
 /// Locks a new folder for this process; `None` on systems without locks, whose folders nobody sweeps.
 fn lock(folder: &Path) -> io::Result<Option<File>> {
     let first = folder.join(UNLOCKED);
-    let file = File::create_new(&first)?;
+    let file = private_file(&first)?;
     if !try_lock(&file) {
         fs::remove_file(&first)?;
         return Ok(None);

@@ -4,17 +4,19 @@
 //! (`UnixInternalEventSource::try_read`), so the thread that draws looks for the end of the terminal itself.
 
 use std::io::{self, IsTerminal as _};
+use std::mem::ManuallyDrop;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
 
 /// How often the waiting thread looks whether the terminal is there.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What a terminal has sent.
-pub(super) enum Sent {
+pub(super) enum KeyInput {
     Event(Event),
     /// Nothing yet.
     Nothing,
@@ -26,6 +28,14 @@ pub(super) enum Sent {
 pub(super) fn is_at_end() -> bool {
     // The system calls a terminal that has hung up none any more.
     !io::stdin().is_terminal()
+}
+
+/// Gives the terminal back to what ran before. If it has gone away, nobody sees that this fails.
+pub(super) fn give_back(terminal: DefaultTerminal) {
+    // Dropping it would write about a failure to stderr, which may be the same terminal, and panic.
+    let mut terminal = ManuallyDrop::new(terminal);
+    let _ = terminal.show_cursor();
+    let _ = ratatui::try_restore();
 }
 
 pub(super) struct Keys(Receiver<io::Result<Event>>);
@@ -42,17 +52,17 @@ impl Keys {
     }
 
     /// Waits for the next event, at most this long.
-    pub(super) fn next(&self, wait: Duration) -> io::Result<Sent> {
+    pub(super) fn next(&self, wait: Duration) -> io::Result<KeyInput> {
         let end = Instant::now() + wait;
         loop {
             if is_at_end() {
-                return Ok(Sent::End);
+                return Ok(KeyInput::End);
             }
             let left = end.saturating_duration_since(Instant::now());
             match self.0.recv_timeout(left.min(LOOK)) {
-                Ok(event) => return event.map(Sent::Event),
-                Err(RecvTimeoutError::Disconnected) => return Ok(Sent::End),
-                Err(RecvTimeoutError::Timeout) if left <= LOOK => return Ok(Sent::Nothing),
+                Ok(event) => return event.map(KeyInput::Event),
+                Err(RecvTimeoutError::Disconnected) => return Ok(KeyInput::End),
+                Err(RecvTimeoutError::Timeout) if left <= LOOK => return Ok(KeyInput::Nothing),
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }

@@ -5,7 +5,7 @@ mod entry;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-use about_memory::live::{self, Ending};
+use about_memory::live::{self, EndSignals};
 use clap::Args;
 use dmd::analyze::ReadOptions;
 
@@ -63,7 +63,7 @@ impl Log {
     pub(super) fn run(self) -> Result<(), Failure> {
         let pid = input::pid(&self.process)?;
         let failure = |error| live_input::failure(&[pid], error);
-        let ending = Ending::new(GRACE, || {})
+        let ending = EndSignals::new(GRACE, || {})
             .map_err(|error| Failure::File("cannot wait for signals".to_owned(), error.into()))?;
         let per_million = (self.probability * MILLION).round() as u64;
         let mut log = live::log(pid, per_million, self.length, self.timeout).map_err(failure)?;

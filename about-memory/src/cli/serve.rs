@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use about_memory::HtmlOptions;
 use about_memory::export::{StacksFormat, StacksOptions, Window};
-use about_memory::live::{self, AskOptions, Ending};
+use about_memory::live::{self, AskOptions, EndSignals};
 use about_memory::serve::{Displays, Listen, OpenedStacks, ServeOptions, Server, redirect_file};
 use about_memory::session::{Session, SessionOptions};
 use about_memory::temporary::TemporaryFolder;
@@ -105,7 +105,7 @@ pub(crate) struct Serve {
 impl Serve {
     pub(super) fn run(self) -> Result<(), Failure> {
         let cannot = |error: io::Error| Failure::File("cannot serve".to_owned(), error.into());
-        let ending = Ending::new(GRACE, || {}).map_err(cannot)?;
+        let ending = EndSignals::new(GRACE, || {}).map_err(cannot)?;
         let session = Session::new(SessionOptions::new());
         let server = Server::start(session.clone(), &self.options())
             .map_err(|error| Failure::File(self.place(), error.into()))?;

@@ -15,7 +15,7 @@ use std::io::{self, IsTerminal as _};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use about_memory::live::{self, AskOptions, Ending};
+use about_memory::live::{self, AskOptions, EndSignals};
 use about_memory::session::{Session, SessionOptions};
 use clap::Args;
 use dmd::analyze::program::{HeapBlocks, ProgramOptions};
@@ -28,7 +28,7 @@ use typed_heap::CoreFile;
 use super::dump_limits::DumpLimits;
 use super::html::is_version_of_dumps;
 use super::input::{Input, Reading};
-use super::keys::{self, Keys, Sent};
+use super::keys::{self, KeyInput, Keys};
 use super::live_input::{self, seconds};
 use super::recorded::When;
 use super::symbols::Symbols;
@@ -76,7 +76,7 @@ impl Top {
             let reason = "top needs a terminal; for text, use list, show or watch";
             return Err(Failure::Usage(reason.to_owned()));
         }
-        let ending = Ending::new(GRACE, || drop(ratatui::try_restore())).map_err(Failure::Output)?;
+        let ending = EndSignals::new(GRACE, || drop(ratatui::try_restore())).map_err(Failure::Output)?;
         let session = Session::new(SessionOptions::new());
         let mut screens = Screens::new(session.clone(), self.typed());
         for input in &self.inputs {
@@ -84,8 +84,7 @@ impl Top {
         }
         let mut terminal = ratatui::try_init().map_err(Failure::Output)?;
         let result = self.follow(&mut terminal, &mut screens, &ending);
-        // If this fails, the terminal itself shows it.
-        let _ = ratatui::try_restore();
+        keys::give_back(terminal);
         session.end();
         match result {
             Err(error) if !keys::is_at_end() => Err(Failure::Output(error)),
@@ -150,7 +149,7 @@ impl Top {
         &self,
         terminal: &mut DefaultTerminal,
         screens: &mut Screens,
-        ending: &Ending,
+        ending: &EndSignals,
     ) -> io::Result<()> {
         let keys = Keys::read()?;
         let (to, from) = channel();
@@ -173,9 +172,9 @@ impl Top {
             }
             terminal.draw(|frame| screens.draw(frame))?;
             let key = match keys.next(LOOK)? {
-                Sent::Event(Event::Key(key)) => key,
-                Sent::Event(_) | Sent::Nothing => continue,
-                Sent::End => return Ok(()),
+                KeyInput::Event(Event::Key(key)) => key,
+                KeyInput::Event(_) | KeyInput::Nothing => continue,
+                KeyInput::End => return Ok(()),
             };
             if key.kind == KeyEventKind::Release {
                 continue;

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use about_memory::live::{self, Ending, LiveError};
+use about_memory::live::{self, EndSignals, LiveError};
 use clap::Args;
 use indicatif::ProgressBar;
 
@@ -60,7 +60,7 @@ impl Track {
         let pid = input::pid(&self.process)?;
         let file = self.output.unwrap_or_else(|| PathBuf::from(format!("dmd-{pid}.json.gz")));
         let failure = |error| live_input::failure(&[pid], error);
-        let ending = Ending::new(GRACE, || {})
+        let ending = EndSignals::new(GRACE, || {})
             .map_err(|error| Failure::File("cannot wait for signals".to_owned(), error.into()))?;
         let sample_bytes = if self.exact { 0 } else { self.bytes };
         let begun = match &self.record {

@@ -37,15 +37,15 @@ fn and_remove(restore: impl FnOnce() + Send + 'static) -> impl FnOnce() + Send +
     }
 }
 
-/// The end of this process, which SIGINT, SIGTERM and SIGHUP begin: the process ends by itself, or after some time, or at
-/// a second signal, by the signal. Ignored signals stay ignored.
+/// The signals that end this process: SIGINT, SIGTERM and SIGHUP. After the first, the process ends by itself. If that takes
+/// too long, or at a second signal, it ends by the signal. Ignored signals stay ignored.
 #[derive(Clone, Debug)]
-pub struct Ending {
+pub struct EndSignals {
     has_begun: Arc<AtomicBool>,
     grace: Arc<Mutex<Duration>>,
 }
 
-impl Ending {
+impl EndSignals {
     /// Gives the process this time to end by itself after a signal. If it has to be ended, `restore` runs on a thread, and
     /// temporary files go.
     ///

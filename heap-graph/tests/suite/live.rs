@@ -251,7 +251,8 @@ fn classes_keep_their_brackets() {
         roots.add("tuple", &tuple);
         roots.add("nested", &nested);
     });
-    let names: HashSet<_> = heap.graph().nodes().map(short).collect();
+    let classes = heap.graph().nodes().filter_map(|node| node.class_name());
+    let names: HashSet<_> = classes.map(|name| name.to_string()).collect();
     for expected in ["[Entry]", "[Entry; 2]", "(Entry, Option<u32>)", "[Vec<(Entry, Option<u32>)>; 1]", "Vec"]
     {
         assert!(names.contains(expected), "{expected} in {names:?}");

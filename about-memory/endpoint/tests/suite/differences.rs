@@ -13,8 +13,8 @@ use crate::program::{self, body, by_reporter, line, profile};
 
 /// A reporter that allocates when it runs for the second time, which is for the second profile.
 #[derive(Default)]
-struct Growing {
-    runs: AtomicUsize,
+pub(crate) struct Growing {
+    pub(crate) runs: AtomicUsize,
     blocks: Mutex<Vec<Box<[u8]>>>,
 }
 
@@ -88,6 +88,8 @@ fn others_are_answered_while_a_difference_waits() {
 #[test]
 fn an_abandoned_difference_ends() {
     let _alone = program::alone();
+    let growing = Arc::new(Growing::default());
+    let _registered = memory_reporter::register_strong(growing.clone());
     let endpoint = Endpoint::new();
     let waits = AtomicBool::new(true);
     let is_wanted = || waits.load(Ordering::SeqCst);
@@ -97,14 +99,12 @@ fn an_abandoned_difference_ends() {
             endpoint.answer(&asked).status
         };
         let abandoned = scope.spawn(request);
-        let left = loop {
-            let other = endpoint.respond("/debug/pprof/heap", "seconds=1", "");
-            match other.header("retry-after").map(|left| left.parse::<u64>().unwrap()) {
-                // Its first dump is not written yet.
-                Some(1) | None => thread::yield_now(),
-                Some(left) => break left,
-            }
-        };
+        // It has the turn once its first dump has begun.
+        while growing.runs.load(Ordering::SeqCst) == 0 {
+            thread::yield_now();
+        }
+        let other = endpoint.respond("/debug/pprof/heap", "seconds=1", "");
+        let left: u64 = other.header("retry-after").unwrap().parse().unwrap();
         assert!((200..=300).contains(&left), "{left}");
         thread::sleep(Duration::from_millis(1100));
         let later = endpoint.respond("/debug/pprof/heap", "seconds=1", "");

@@ -12,7 +12,7 @@ use ratatui::widgets::{List, Paragraph};
 use ratatui::{DefaultTerminal, Frame};
 
 use super::super::Failure;
-use super::super::keys::{self, Keys, Sent};
+use super::super::keys::{self, KeyInput, Keys};
 use super::super::line::{line, styled};
 use super::Look;
 
@@ -36,8 +36,7 @@ pub(super) fn run(
     let mut terminal = ratatui::try_init().map_err(Failure::Output)?;
     let mut screen = Screen { seen, looks: 1, top: 0, height: 1, paused: false, broken: None, ended };
     let result = screen.run(&mut terminal, interval, count, look);
-    // If this fails, the terminal itself shows it.
-    let _ = ratatui::try_restore();
+    keys::give_back(terminal);
     match result {
         Err(Failure::Output(_)) if keys::is_at_end() => Ok(()),
         result => result,
@@ -89,9 +88,9 @@ impl Screen {
                 }
                 let wait = if self.paused { Duration::from_secs(1) } else { left };
                 let event = match keys.next(wait).map_err(Failure::Output)? {
-                    Sent::Event(event) => event,
-                    Sent::Nothing => continue,
-                    Sent::End => return Ok(()),
+                    KeyInput::Event(event) => event,
+                    KeyInput::Nothing => continue,
+                    KeyInput::End => return Ok(()),
                 };
                 match self.wish(&event) {
                     Wish::Nothing => {}

@@ -124,6 +124,21 @@ impl Herd {
 
     /// Starts the program on a terminal of this many rows and columns, and returns the other end.
     pub(super) fn on_terminal(&self, arguments: &[&str], rows: u16, columns: u16) -> (Child, File) {
+        self.on_terminal_with(arguments, rows, columns, false)
+    }
+
+    /// As [`on_terminal`](Self::on_terminal), and with errors on the terminal, too.
+    pub(super) fn on_whole_terminal(&self, arguments: &[&str], rows: u16, columns: u16) -> (Child, File) {
+        self.on_terminal_with(arguments, rows, columns, true)
+    }
+
+    fn on_terminal_with(
+        &self,
+        arguments: &[&str],
+        rows: u16,
+        columns: u16,
+        also_errors: bool,
+    ) -> (Child, File) {
         // A process that another test starts must not keep the terminal open.
         let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&terminal).unwrap();
@@ -136,8 +151,8 @@ impl Herd {
             .command(env!("CARGO_BIN_EXE_about-memory"))
             .args(arguments)
             .stdin(own.try_clone().unwrap())
+            .stderr(if also_errors { own.try_clone().unwrap().into() } else { Stdio::piped() })
             .stdout(own)
-            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         (child, File::from(terminal))

@@ -30,7 +30,7 @@ fn hangs_in_its_answer(mut stream: UnixStream) {
 fn top_and_watch_end_with_their_terminal() {
     let mut herd = Herd::new();
     let pid = herd.start("name heap").to_string();
-    let (mut child, mut terminal) = herd.on_terminal(&["top", "--interval", "0.05"], 24, 80);
+    let (mut child, mut terminal) = herd.on_whole_terminal(&["top", "--interval", "0.05"], 24, 80);
     drawn(&mut terminal, &pid);
     terminal.write_all(b"S").unwrap();
     drawn(&mut terminal, "aggregate by");
@@ -39,7 +39,7 @@ fn top_and_watch_end_with_their_terminal() {
     assert!(until(|| child.try_wait().unwrap()).success());
     assert_eq!(herd.temporary(), Vec::<String>::new());
 
-    let (mut child, mut terminal) = herd.on_terminal(&["watch", &pid, "--interval", "0.05"], 24, 80);
+    let (mut child, mut terminal) = herd.on_whole_terminal(&["watch", &pid, "--interval", "0.05"], 24, 80);
     drawn(&mut terminal, "update 1");
     drop(terminal);
     assert!(until(|| child.try_wait().unwrap()).success());
