@@ -81,15 +81,26 @@ impl From<rustix::io::Errno> for ConnectError {
 
 impl Read for Stream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(self.left()?)?;
-        self.stream.read(into)
+        loop {
+            self.stream.set_read_timeout(self.left()?)?;
+            match self.stream.read(into) {
+                // The system does not restart a call that has a timeout.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
     }
 }
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(self.left()?)?;
-        self.stream.write(bytes)
+        loop {
+            self.stream.set_write_timeout(self.left()?)?;
+            match self.stream.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                written => return written,
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
