@@ -45,7 +45,7 @@ fn a_collection_says_what_line_to_add() {
     let reports = Collection::new().with_process().with(&Part(vec![1; 10])).collect();
     assert!(reports.iter().all(|report| report.path != "heap-allocated"));
     assert!(reports.iter().any(|report| report.path == "explicit/part" && report.amount == 10));
-    let warning = &reports.warnings()[0];
+    let warning = reports.warnings().iter().find(|warning| warning.subject == "heap-allocated").unwrap();
     assert_eq!(warning.kind, WarningKind::Unavailable);
     assert!(warning.message.contains("memory_reporter::global_allocator!(std::alloc::System);"));
     assert!(!reports.usable_size_known());

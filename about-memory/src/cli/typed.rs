@@ -17,7 +17,7 @@ use clap::Args;
 use dmd::analyze::Dump;
 use dmd::analyze::program::bytes;
 use dmd::analyze::symbolize::{MappedFile, debug_file};
-use object::{Object as _, ObjectSection as _, SectionKind};
+use object::{Object as _, ObjectSection as _};
 use typed_heap::{DebugInfo, Library, Memory, TypedError, TypedHeap};
 
 use super::dump_limits::DumpLimits;
@@ -198,7 +198,8 @@ fn types_of(program: &Path, file: &[u8], libraries: &[Library<'_>]) -> Result<De
 /// The bytes of all sections of debug information, as the file states them.
 fn debug_bytes(program: &[u8]) -> u64 {
     let Ok(file) = object::File::parse(program) else { return 0 };
-    let sections = file.sections().filter(|section| section.kind() == SectionKind::Debug);
+    let is_debug = |name: &[u8]| name.starts_with(b".debug_") || name.starts_with(b".zdebug_");
+    let sections = file.sections().filter(|section| section.name_bytes().is_ok_and(is_debug));
     sections.map(|section| section.size()).fold(0, u64::saturating_add)
 }
 

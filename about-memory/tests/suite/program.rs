@@ -182,7 +182,7 @@ fn verbose_text_has_the_descriptions() {
     ] {
         assert!(verbose.contains(line), "{line:?} {verbose}");
     }
-    assert!(verbose.contains(" -- cache\n"), "an inner node has no description: {verbose}");
+    assert!(verbose.contains(" -- cache [?!]\n"), "an inner node has no description: {verbose}");
     assert!(!shown(&[]).contains("Memory used"));
 }
 

@@ -175,8 +175,8 @@ fn tasks_are_at_their_awaits() {
     let source = include_str!("../../../heap-graph/typed/tests/victims/tasks.rs");
     let line = |word: &str| 1 + source.lines().position(|line| line.ends_with(word)).unwrap();
     let text = stdout(&["tasks", &dump]);
-    assert!(text.starts_with("40 tasks keep "), "{text}");
-    let place = |word| format!("heap-graph/typed/tests/victims/tasks.rs:{}", line(word));
+    assert!(text.starts_with("43 tasks keep "), "{text}");
+    let place = |word| format!("tests/victims/tasks.rs:{}", line(word));
     let chain = format!(
         "typed_heap_tasks::outer at {} -> typed_heap_tasks::serve at {} -> Pending<()>",
         place("// FOURTH"),
@@ -185,7 +185,7 @@ fn tasks_are_at_their_awaits() {
     let row = text.lines().find(|row| row.ends_with(&chain)).unwrap_or_else(|| panic!("{chain}: {text}"));
     assert!(row.contains("   5 tasks of "), "{row}");
     assert!(text.contains("  typed_heap_tasks::serve, not started\n"), "{text}");
-    assert!(stdout(&["tasks", &dump, "--limit", "2"]).ends_with("  ... and 3 more; see --limit\n"));
+    assert!(stdout(&["tasks", &dump, "--limit", "2"]).ends_with("  ... and 4 more; see --limit\n"));
 
     let json: Value = serde_json::from_str(&stdout(&["tasks", &dump, "--json"])).unwrap();
     let rows = json["rows"].as_array().unwrap();
@@ -210,14 +210,14 @@ fn tasks_have_the_branches_of_join_and_select() {
     let source = include_str!("../../../heap-graph/typed/tests/victims/branches.rs");
     let place = |word: &str| {
         let line = 1 + source.lines().position(|line| line.ends_with(&format!("// {word}"))).unwrap();
-        format!("heap-graph/typed/tests/victims/branches.rs:{line}")
+        format!("tests/victims/branches.rs:{line}")
     };
     let text = stdout(&["tasks", &dump]);
     let receive = format!("typed_heap_branches::receive at {} -> Pending<()>", place("RECEIVE"));
     let wait = format!("typed_heap_branches::wait at {} -> Pending<()>", place("WAIT"));
     let joins = text.lines().find(|line| line.contains("typed_heap_branches::joins")).unwrap();
     let line = 1 + source.lines().position(|line| line.starts_with("async fn joins(")).unwrap();
-    let start = "typed_heap_branches::joins of heap-graph/typed/tests/victims/branches.rs";
+    let start = "typed_heap_branches::joins of tests/victims/branches.rs";
     let start = format!("{start}:{line} at tokio-");
     assert!(joins.contains(&start), "{joins}");
     assert!(joins.ends_with(&format!(" -> ({receive} | {wait})")), "{joins}");

@@ -62,8 +62,9 @@ fn of_function(amounts: &BTreeMap<String, i64>, root: &str, name: &str) -> (i64,
 
 /// Paths with fewer bytes than these get no number.
 const FEW: i64 = 50_000;
-/// The engine keeps the frames that it has looked up in the program's heap, where they are part of `(rest)`.
-const FRAMES: i64 = 20_000;
+/// The engine keeps the frames that it has looked up in the program's heap, where they are part of `(rest)`: more in a build whose
+/// symbols are larger.
+const FRAMES: i64 = 40_000;
 
 /// Paths with rounded amounts, so that small differences do not matter.
 fn rounded(amounts: &BTreeMap<String, i64>) -> String {
