@@ -1,7 +1,7 @@
 //! The graph of this very program.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
@@ -252,7 +252,7 @@ fn classes_keep_their_brackets() {
         roots.add("nested", &nested);
     });
     let classes = heap.graph().nodes().filter_map(|node| node.class_name());
-    let names: HashSet<_> = classes.map(|name| name.to_string()).collect();
+    let names: BTreeSet<_> = classes.map(|name| name.to_string()).collect();
     for expected in ["[Entry]", "[Entry; 2]", "(Entry, Option<u32>)", "[Vec<(Entry, Option<u32>)>; 1]", "Vec"]
     {
         assert!(names.contains(expected), "{expected} in {names:?}");
