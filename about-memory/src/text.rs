@@ -179,12 +179,15 @@ impl fmt::Display for Text<'_> {
         }
         let collator = Collator::new();
         for process in processes {
+            // A set of several processes names each with its warnings.
+            let own = format!("{}: heap-allocated", process.name());
+            let is_undeclared = |subject: &str| subject == "heap-allocated" || subject == own;
             let text = ProcessText {
                 process,
                 view: &self.view,
                 is_whole: !self.is_filtered() && !self.set.is_partial(),
                 usable_size_known: self.set.usable_size_known(),
-                is_undeclared: self.set.warnings().iter().any(|known| known.subject == "heap-allocated"),
+                is_undeclared: self.set.warnings().iter().any(|known| is_undeclared(&known.subject)),
                 collator: &collator,
             };
             text.write(f)?;

@@ -96,10 +96,8 @@ impl Holder {
         if held == 0 {
             register_handlers();
             HOLDERS.fetch_add(1, Ordering::SeqCst);
-            while FORKS.load(Ordering::SeqCst) > 0 {
-                HOLDERS.fetch_sub(1, Ordering::SeqCst);
-                thread::sleep(STEP);
-                HOLDERS.fetch_add(1, Ordering::SeqCst);
+            if FORKS.load(Ordering::SeqCst) > 0 {
+                wait_for_forks();
             }
         }
         HELD.set(held + 1);
@@ -114,6 +112,18 @@ impl Drop for Holder {
         if held == 0 {
             HOLDERS.fetch_sub(1, Ordering::SeqCst);
         }
+    }
+}
+
+/// Waits, as no holder, for the end of forks; a limited time, since a fork may wait in a handler of the program for a lock that
+/// this thread holds.
+#[cold]
+fn wait_for_forks() {
+    let until = Instant::now() + LONGEST_WAIT;
+    while FORKS.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+        HOLDERS.fetch_sub(1, Ordering::SeqCst);
+        thread::sleep(STEP);
+        HOLDERS.fetch_add(1, Ordering::SeqCst);
     }
 }
 

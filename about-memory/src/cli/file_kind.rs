@@ -89,7 +89,8 @@ impl FileKind {
 
 /// Says what the file is, if the error is that it is not what the command reads, or that it is not whole.
 pub(super) fn note(name: &str, error: &anyhow::Error) -> Option<String> {
-    if name.rsplit(std::path::is_separator).next().is_some_and(|name| name.starts_with(INCOMPLETE)) {
+    let is_incomplete = |name: &str| name.starts_with(INCOMPLETE);
+    if name.rsplit(std::path::is_separator).next().is_some_and(is_incomplete) && Path::new(name).exists() {
         return Some("the process that wrote it was ended before the file was whole".to_owned());
     }
     let wanted: &[FileKind] = match (
@@ -97,8 +98,8 @@ pub(super) fn note(name: &str, error: &anyhow::Error) -> Option<String> {
         error.downcast_ref::<AnalyzeError>(),
         error.downcast_ref::<SnapshotError>(),
     ) {
-        (Some(error), ..) if is_of_kind(error) => &[FileKind::Report],
-        (_, Some(AnalyzeError::Read(error)), _) if is_of_kind(error) => {
+        (Some(error), ..) if is_other_format(error) => &[FileKind::Report],
+        (_, Some(AnalyzeError::Read(error)), _) if is_other_format(error) => {
             &[FileKind::Dump, FileKind::Recording]
         }
         (
@@ -121,7 +122,7 @@ pub(super) fn note(name: &str, error: &anyhow::Error) -> Option<String> {
 }
 
 /// Whether the contents are not those of a file of the format.
-fn is_of_kind(error: &ReadError) -> bool {
+fn is_other_format(error: &ReadError) -> bool {
     matches!(
         error,
         ReadError::Version(_)

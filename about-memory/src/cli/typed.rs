@@ -182,9 +182,13 @@ fn program_file(program: &Path, recorded: &str, max_bytes: u64) -> Result<Mapped
 /// The debug information of a program and of its libraries.
 fn types_of(program: &Path, file: &[u8], libraries: &[Library<'_>]) -> Result<DebugInfo, Failure> {
     let failure = |error: anyhow::Error| Failure::File(program.display().to_string(), error);
-    // A damaged library costs only its own types.
-    let read = DebugInfo::read_with(file, libraries);
-    let read = if libraries.is_empty() { read } else { read.or_else(|_| DebugInfo::read(file)) };
+    let mut read = DebugInfo::read_with(file, libraries);
+    if let Err(error) = &read
+        && !libraries.is_empty()
+    {
+        say(&format!("without the types of shared libraries: {error}"));
+        read = DebugInfo::read(file);
+    }
     let info = read.map_err(|error| failure(error.into()))?;
     if info.vtable_count() == 0 {
         say(&format!(

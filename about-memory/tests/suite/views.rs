@@ -1,7 +1,9 @@
 //! Options of a text: depth, threshold, order, units, processes.
 
 use about_memory::{ByteUnits, Sort, text};
-use memory_reporter::{Collection, Kind, MemoryReporter, Report, ReportSet, Reports, Units};
+use memory_reporter::{
+    Collection, Kind, MemoryReporter, Report, ReportSet, Reports, Units, Warning, WarningKind,
+};
 
 fn set() -> ReportSet {
     let mut set = ReportSet::new();
@@ -104,4 +106,17 @@ fn a_collection_of_some_reporters_warns_of_nothing() {
     let diff = about_memory::diff(&set, &Collection::new().collect());
     let diff = text(&diff).to_string();
     assert!(diff.contains("numbered [-]") && !diff.contains("WARNING"), "{diff}");
+}
+
+/// A set of several processes names each with its warnings, and a process without an allocator says so of itself only.
+#[test]
+fn a_process_without_an_allocator_says_so() {
+    let mut set = set();
+    let message = String::new();
+    let subject = "web (pid 2): heap-allocated".to_owned();
+    set.warn(Warning { kind: WarningKind::Unavailable, subject, message });
+    let text = text(&set).to_string();
+    let (of_main, of_web) = text.split_once("End of Main Process (pid 1)").unwrap();
+    let declares_none = "WARNING: the program declares no allocator.";
+    assert!(of_web.contains(declares_none) && !of_main.contains(declares_none), "{text}");
 }

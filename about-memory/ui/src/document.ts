@@ -94,7 +94,9 @@ function addProcessWarnings(rows: Rows, layout: Layout, process: Process, trees:
   const heapKnown = process.heapAllocated >= 0;
   if (!filter && !(heapKnown && data.usableSizeKnown)) {
     rows.addText("");
-    const undeclared = !heapKnown && data.setWarnings.some(({ subject }) => subject === "heap-allocated");
+    // A set of several processes names each with its warnings.
+    const subjects = ["heap-allocated", `${process.name}: heap-allocated`];
+    const undeclared = !heapKnown && data.setWarnings.some(({ subject }) => subjects.includes(subject));
     const nothing = data.usableSizeKnown ? NO_HEAP_ALLOCATED : NOTHING_KNOWN;
     rows.addText(undeclared ? NOT_DECLARED : heapKnown ? NO_USABLE_SIZE : nothing, "warning");
   }

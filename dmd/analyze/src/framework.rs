@@ -32,8 +32,11 @@ impl Framework {
     /// Adds the folder of a function whose name says that it is the framework's.
     pub(crate) fn learn(&mut self, frame: &Frame<'_>) {
         let file = frame.file.filter(|file| file.starts_with('/') && file.ends_with(".rs"));
+        // A method of a type of the framework may be of a trait of the program.
+        let is_method = frame.function.is_some_and(|function| function.starts_with('<'));
         if let Some(folder) = file.and_then(source_folder)
             && is_named(frame)
+            && !is_method
             && !self.folders.contains(folder)
         {
             self.folders.insert(folder.to_owned());
@@ -85,11 +88,13 @@ mod tests {
         let walk =
             frame("<alloc::vec::Vec<T> as X>::size_of", "/home/me/memory/reporter/src/measure/impls.rs");
         let user = frame("<app::Cache as memory_reporter::MallocSizeOf>::size", "/home/me/app/src/cache.rs");
+        let extended =
+            frame("<memory_reporter::Reports as app::Extension>::more", "/home/me/app/src/extension.rs");
         let nested = frame("app::src", "/home/me/memory/reporter/src/examples/src/main.rs");
-        let framework = Framework::of([named, walk, user].into_iter());
+        let framework = Framework::of([named, walk, user, extended].into_iter());
         assert_eq!(
-            [named, walk, user, nested].map(|frame| framework.has(&frame)),
-            [true, true, false, false]
+            [named, walk, user, extended, nested].map(|frame| framework.has(&frame)),
+            [true, true, false, false, false]
         );
         let installed =
             frame("f", "/home/me/.cargo/registry/src/index-1/memory-reporter-1.0.0/src/measure.rs");

@@ -148,13 +148,14 @@ pub(crate) fn while_the_process_ends(write: impl FnOnce()) {
     }
     signals::leave_ending_open();
     write();
-    ENDING_SINCE.store(0, Ordering::Relaxed);
     for (signal, before) in ENDING.iter().zip(&before) {
         if let Some(before) = before {
             // SAFETY: the action from before.
             unsafe { libc::sigaction(*signal, before, null_mut()) };
         }
     }
+    // Only now: a signal before would begin another dump.
+    ENDING_SINCE.store(0, Ordering::Relaxed);
 }
 
 /// Ends the process without the dump that it was writing.

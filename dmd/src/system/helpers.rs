@@ -51,8 +51,7 @@ const FLAGS: usize = (libc::CLONE_VM
     | libc::CLONE_THREAD
     | libc::CLONE_SYSVSEM
     | libc::CLONE_SETTLS
-    | libc::CLONE_PARENT_SETTID
-    | libc::CLONE_CHILD_CLEARTID) as usize;
+    | libc::CLONE_PARENT_SETTID) as usize;
 
 /// How long a call waits for helpers to end. A helper that writes a dump does not stop in the middle.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -60,9 +59,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// A place for a helper.
 struct Helper {
     state: AtomicU32,
-    /// The kernel's number of the thread; the kernel writes a 0 when the thread ends.
-    number: AtomicU32,
-    /// The last number.
+    /// The kernel's number of the last thread, which the kernel writes before the thread runs; 0 once it is known to have
+    /// ended.
     last: AtomicU32,
     /// The start of the memory; 0 before the first use. It stays for later helpers.
     memory: AtomicUsize,
@@ -96,7 +94,6 @@ const LOST: u32 = 5;
 static HELPERS: [Helper; MOST] = [const {
     Helper {
         state: AtomicU32::new(FREE),
-        number: AtomicU32::new(0),
         last: AtomicU32::new(0),
         memory: AtomicUsize::new(0),
         thread_pointer: AtomicUsize::new(0),
@@ -190,17 +187,29 @@ impl Helper {
         unsafe { words.wrapping_add(GO_ON).write((run as *const ()).expose_provenance()) };
         // SAFETY: no thread runs in this place yet.
         unsafe { *self.stack_pointer.get() = words.expose_provenance() };
+        // In the child of a fork both may be those of the parent's helper, half written: they are leaked, not dropped.
         // SAFETY: as above.
-        unsafe { *self.body.get() = Some(body) };
-        // SAFETY: as above. In the child of a fork the list may be that of the parent's helper.
-        unsafe { *self.ends.get() = Vec::new() };
+        unsafe { self.body.get().write(Some(body)) };
+        // SAFETY: as above.
+        unsafe { self.ends.get().write(Vec::new()) };
         true
     }
 
-    /// Continues a paused helper. False if it is not paused, or the system refuses.
+    /// Continues a paused helper. False if it is not paused, a call wants no helpers, or the system refuses.
     fn go_on(&self) -> bool {
-        if self.state.compare_exchange(PAUSED, RUNS, Ordering::SeqCst, Ordering::Relaxed).is_err() {
-            return false;
+        loop {
+            if self.state.compare_exchange(PAUSED, RUNS, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+                return false;
+            }
+            // A call that began meanwhile either sees that this helper runs, or is seen here.
+            if PAUSES.load(Ordering::SeqCst) == 0 {
+                break;
+            }
+            self.state.store(PAUSED, Ordering::SeqCst);
+            // If that call has ended by now, it may have found the helper running.
+            if PAUSES.load(Ordering::SeqCst) != 0 {
+                return false;
+            }
         }
         // The thread that left the stack may be ending still.
         while self.last.load(Ordering::SeqCst) != 0 && !self.has_ended() {
@@ -210,8 +219,9 @@ impl Helper {
         // SAFETY: the helper has left its stack, and its thread has ended.
         let stack = unsafe { *self.stack_pointer.get() };
         let mask = signals::block_all();
-        // SAFETY: a stack with the words, and the thread-locals that belong to it.
-        let number = unsafe { clone_onto(FLAGS, stack, self.number.as_ptr(), pointer) };
+        // SAFETY: the last thread wrote the words to the stack and has ended, as the loop above made sure; `state` keeps
+        // others out. The thread-locals are this helper's.
+        let number = unsafe { clone_onto(FLAGS, stack, self.last.as_ptr(), pointer) };
         signals::set_mask(mask);
         if number < 0 {
             self.state.store(LOST, Ordering::SeqCst);
@@ -220,11 +230,10 @@ impl Helper {
             }
             return false;
         }
-        self.last.store(number as u32, Ordering::SeqCst);
         true
     }
 
-    /// Whether no thread runs here, or will without a call of this process.
+    /// Whether the place has no kernel thread, and gets none unless this process starts one.
     fn is_gone(&self) -> bool {
         match self.state.load(Ordering::SeqCst) {
             STARTS | RUNS => false,
@@ -259,7 +268,7 @@ fn is_there(number: u32) -> bool {
     })
 }
 
-/// What a helper does first.
+/// The first function of a helper's thread.
 extern "C" fn run() -> ! {
     if let Some(helper) = here() {
         helper.show_name();
@@ -302,7 +311,7 @@ fn here() -> Option<&'static Helper> {
 pub(crate) fn end() -> ! {
     if let Some(helper) = here() {
         helper.state.store(ENDED, Ordering::SeqCst);
-        // SAFETY: a place for the stack pointer. Nobody continues an ended helper.
+        // SAFETY: a place for the stack pointer, which only this thread uses: nobody continues an ended helper.
         unsafe { leave(helper.stack_pointer.get()) };
     }
     // SAFETY: ends this thread.
@@ -318,7 +327,8 @@ pub(crate) fn pause_point() {
     }
     let Some(helper) = here() else { return };
     helper.state.store(PAUSED, Ordering::SeqCst);
-    // SAFETY: a place for the stack pointer. `go_on` waits until this thread has ended.
+    // SAFETY: a place for the stack pointer. In the state PAUSED only `go_on` uses the stack, and it waits until this thread
+    // has ended.
     unsafe { leave(helper.stack_pointer.get()) };
     helper.show_name();
 }

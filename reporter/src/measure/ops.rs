@@ -13,7 +13,7 @@ use super::stack_guard::StackGuard;
 
 /// No value holds more: a larger figure is a fault of an impl, or of a method that it calls. Sums must have room for
 /// several of them.
-pub(crate) const MOST_BYTES: usize = isize::MAX as usize >> 16;
+pub(crate) const MOST_BYTES: usize = isize::MAX as usize >> if usize::BITS > 32 { 16 } else { 2 };
 
 /// The sum of bytes of many parts.
 #[inline]

@@ -98,7 +98,7 @@ const OTHERS: [(Value, &str); 6] = [
 /// If `reader` fails, if a limit is reached, if the bytes are not a valid profile, or if it has no amounts of memory.
 pub fn read(reader: impl Read, options: &ReadOptions) -> Result<Stacks, ImportError> {
     let bytes = unpacked(reader, options.max_bytes)?;
-    let mut left = Left::new(options);
+    let mut left = RemainingLimits::new(options);
     let profile = Profile::parse(&bytes, &mut left)?;
     profile.stacks(left)
 }
@@ -120,7 +120,7 @@ fn unpacked(reader: impl Read, most: u64) -> Result<Vec<u8>, ImportError> {
 }
 
 /// What of its limits the reader has not used.
-struct Left<'o> {
+struct RemainingLimits<'o> {
     options: &'o ReadOptions,
     entries: usize,
     frames: usize,
@@ -128,7 +128,7 @@ struct Left<'o> {
     text: u64,
 }
 
-impl<'o> Left<'o> {
+impl<'o> RemainingLimits<'o> {
     fn new(options: &'o ReadOptions) -> Self {
         let ReadOptions { max_bytes, max_entries, max_frames } = *options;
         Self { options, entries: max_entries, frames: max_frames, text: max_bytes }
@@ -224,7 +224,7 @@ fn numbers<'b, const N: usize>(fields: Fields<'b>, wanted: [u32; N]) -> Result<[
 }
 
 impl<'b> Profile<'b> {
-    fn parse(bytes: &'b [u8], left: &mut Left<'_>) -> Result<Self, ImportError> {
+    fn parse(bytes: &'b [u8], left: &mut RemainingLimits<'_>) -> Result<Self, ImportError> {
         let mut profile = Self::default();
         each_field(Fields::new(bytes), |number, field, end| {
             if (1..=6).contains(&number) {
@@ -260,7 +260,7 @@ impl<'b> Profile<'b> {
     }
 
     /// A text. Bytes that are not UTF-8 are replaced.
-    fn text(&self, number: u64, left: &mut Left<'_>) -> Result<String, ImportError> {
+    fn text(&self, number: u64, left: &mut RemainingLimits<'_>) -> Result<String, ImportError> {
         let text = self.bytes(number)?;
         left.text(text.len())?;
         Ok(String::from_utf8_lossy(text).into_owned())
@@ -276,7 +276,7 @@ impl<'b> Profile<'b> {
     }
 
     /// The known values, each with its place among the amounts of a sample.
-    fn values(&self, left: &mut Left<'_>) -> Result<Vec<(Value, usize)>, ImportError> {
+    fn values(&self, left: &mut RemainingLimits<'_>) -> Result<Vec<(Value, usize)>, ImportError> {
         let names: Vec<String> =
             self.types.iter().map(|(name, _)| self.text(*name, left)).collect::<Result<_, _>>()?;
         let mut found: Vec<(Value, usize)> = Vec::new();
@@ -294,7 +294,7 @@ impl<'b> Profile<'b> {
         Ok(found)
     }
 
-    fn stacks(self, mut left: Left<'_>) -> Result<Stacks, ImportError> {
+    fn stacks(self, mut left: RemainingLimits<'_>) -> Result<Stacks, ImportError> {
         let left = &mut left;
         let values = self.values(left)?;
         let mut builder = StacksBuilder::new(&values.iter().map(|(value, _)| *value).collect::<Vec<_>>());
@@ -415,7 +415,7 @@ fn location(
     functions: &Functions,
     builder: &mut StacksBuilder,
     frames: &mut Vec<FrameId>,
-    left: &mut Left<'_>,
+    left: &mut RemainingLimits<'_>,
 ) -> Result<u64, ImportError> {
     let [id, mapping, address] = numbers(fields, [1, 2, 3])?;
     let module = match mapping {

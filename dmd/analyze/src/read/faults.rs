@@ -2,6 +2,9 @@
 
 use std::io::Read;
 
+/// The faults that a dump lists at most. Each becomes a paragraph of the views.
+const MOST_FAULTS: usize = 1_000;
+
 use super::Reader;
 use super::value::Found;
 use crate::dump::Dump;
@@ -52,7 +55,7 @@ impl<R: Read> Reader<'_, R> {
                 Ok(())
             })?;
             frames += 1 + fault.frames.len();
-            if fault.kind.is_some() {
+            if fault.kind.is_some() && reader.faults.len() < MOST_FAULTS {
                 reader.faults.push(fault);
             }
             reader.check_count(frames)

@@ -14,7 +14,7 @@ pub(super) const WORDS: usize = 20;
 pub(super) const GO_ON: usize = 11;
 
 /// Starts a thread with this thread pointer. It takes its registers from the stack and goes on at the address there.
-/// The kernel writes its number to `number`, and a 0 when the thread ends. Returns the number, or a negative error.
+/// The kernel writes its number to `number` before the thread runs. Returns the number, or a negative error.
 ///
 /// # Safety
 ///
@@ -30,7 +30,6 @@ pub(super) unsafe extern "C" fn clone_onto(
     #[cfg(target_arch = "x86_64")]
     core::arch::naked_asm!(
         "mov r8, rcx",
-        "mov r10, rdx",
         "mov eax, {clone}",
         "syscall",
         "test rax, rax",
@@ -48,7 +47,6 @@ pub(super) unsafe extern "C" fn clone_onto(
     );
     #[cfg(target_arch = "aarch64")]
     core::arch::naked_asm!(
-        "mov x4, x2",
         "mov x8, {clone}",
         "svc 0",
         "cbz x0, 2f",

@@ -107,7 +107,9 @@ pub(super) unsafe fn copy_to(place: *mut u8) -> usize {
     let vector = place.wrapping_add(2 * side);
     // SAFETY: the vector has this many bytes, and the place has them behind the block.
     unsafe { vector.copy_from_nonoverlapping(old, vector_bytes) };
-    // The first element is the length, the second the generation.
+    // The first element is the length, the second the generation. With the last generation the loader never takes the
+    // vector for outdated: it would move it by `realloc`, which knows no such block.
+    set_word(vector.wrapping_add(ELEMENT), 0, usize::MAX);
     for element in (2 * ELEMENT..vector_bytes).step_by(ELEMENT) {
         let address = word(vector.wrapping_add(element), 0);
         let offset = address.wrapping_sub(block.addr());

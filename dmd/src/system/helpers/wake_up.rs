@@ -84,6 +84,10 @@ pub(super) fn stop_ringing() {
         // SAFETY: a place for these bytes. An empty pipe has an error at once.
         while end(0).is_some_and(|from| unsafe { libc::read(from, bytes.as_mut_ptr().cast(), 16) } > 0) {}
     });
+    // The byte of a call that began meanwhile may be gone, too.
+    if PAUSES.load(Ordering::SeqCst) != 0 {
+        ring();
+    }
 }
 
 /// In a helper: waits until a descriptor is ready, however often the helper ends and goes on meanwhile. Returns false if the

@@ -3,7 +3,7 @@
 
 use core::ffi::{c_char, c_short};
 use core::fmt;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use core::time::Duration;
 use std::io;
 use std::os::fd::RawFd;
@@ -63,9 +63,14 @@ pub(crate) fn may_lock_c_library() -> bool {
     if !thread_host().is_some_and(|host| (host.is_here)()) {
         return true;
     }
-    // SAFETY: null, or the C library's variable. It changes once, when the program starts a thread.
-    let single = unsafe { SINGLE_THREADED.load(Ordering::Relaxed).as_ref() };
-    single.is_some_and(|single| *single == 0)
+    let single = SINGLE_THREADED.load(Ordering::Relaxed);
+    if single.is_null() {
+        return false;
+    }
+    // SAFETY: the C library's variable, which lives as long as the process. The C library may write it meanwhile, so it is read
+    // as an atomic.
+    let single = unsafe { AtomicU8::from_ptr(single.cast()) };
+    single.load(Ordering::Relaxed) == 0
 }
 
 impl ThreadHost {
