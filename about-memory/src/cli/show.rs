@@ -56,7 +56,9 @@ impl Show {
                 filter = Some(Filter::regex(RESIDENT).map_err(|error| Failure::Usage(error.to_string()))?);
             }
         }
-        let text = about_memory::text(&set).descriptions(self.view.is_verbose());
+        // Each collection of memory-reporter has this row. A file of Firefox's has Firefox's text.
+        let is_ours = set.iter().any(|report| report.path == "explicit/memory-reporter/registry");
+        let text = about_memory::text(&set).descriptions(is_ours && self.view.is_verbose());
         let text = self.view.apply(text, filter);
         say_warnings(&name, text.warnings().count());
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());

@@ -8,7 +8,7 @@ use super::Failure;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct View {
-    /// Show bytes instead of MB, and all entries however small; `show` adds the descriptions of reports.
+    /// Show bytes instead of MB, and all entries however small; for a program with memory-reporter, `show` adds the descriptions of reports.
     #[arg(long, short)]
     verbose: bool,
     /// Show only paths that contain this text.

@@ -160,6 +160,7 @@ fn verbose_text_has_the_descriptions() {
         ("explicit/cache/keys", Kind::Heap, Units::Bytes, "Memory used by the keys."),
         ("explicit/cache/values", Kind::Heap, Units::Bytes, "Two lines\nand \u{1b}[31mred."),
         ("explicit/none", Kind::Heap, Units::Bytes, ""),
+        ("explicit/memory-reporter/registry", Kind::Heap, Units::Bytes, "Memory used by the list."),
         ("heap-allocated", Kind::Other, Units::Bytes, "Memory in live blocks."),
     ] {
         set.push(Report { process: "Main Process (pid 1)", path, kind, units, amount: 10, description });
