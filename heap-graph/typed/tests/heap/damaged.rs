@@ -25,7 +25,11 @@ fn damaged_debug_information_gives_other_types() {
     };
     let mut state = 1;
     let mut read = 0;
-    for round in 0..8 {
+    // Which damage leaves a file that can be read depends on the build.
+    for round in 0..80 {
+        if read == 4 {
+            break;
+        }
         let (start, size) = section(if round % 4 == 3 { ".debug_abbrev" } else { ".debug_info" });
         let mut damaged = whole.clone();
         for _ in 0..[2, 8, 32, 1][round % 4] {
