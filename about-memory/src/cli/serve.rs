@@ -326,8 +326,8 @@ pub(super) fn is_snapshot(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "fxsnapshot")
 }
 
-/// Opens the file in the browser of the user's desktop, with the program that the desktop has for that, and says so if there
-/// is none. The address itself would show the token in the list of processes.
+/// Opens the file in the browser of the user's desktop, with the desktop's own program, and prints a line if that is missing.
+/// The address itself would show the token in the list of processes.
 fn open(file: &Path) {
     let file = file.to_owned();
     // Some of these programs run as long as the browser, and each has to be waited for.

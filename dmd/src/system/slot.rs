@@ -50,7 +50,7 @@ pub(crate) struct ThreadSlot {
     pub(crate) session: Cell<u32>,
     /// The number of this thread, which it keeps for all its leases; 0 before the first one.
     pub(crate) thread: Cell<u32>,
-    /// The number of the helper that this thread is, plus 1; 0 if it is none.
+    /// The helper's number plus 1 if this thread is a helper; 0 for other threads.
     #[cfg(engine = "native")]
     pub(crate) helper: Cell<u16>,
     room: Room,

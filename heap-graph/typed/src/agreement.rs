@@ -13,8 +13,8 @@ pub struct Agreement {
     pub agree: u64,
     /// The pointer looks at the same memory in another way: at its bytes, or at its first member.
     pub views: u64,
-    /// The stack and the pointer name different types. The pointer is right, but for those that
-    /// [`outweighed`](Self::outweighed) counts.
+    /// The stack and the pointer name different types. The pointer is right, except where
+    /// [`outweighed`](Self::outweighed) counts it.
     pub disagree: u64,
     /// The stack names a type of the same layout as the pointer's because the compiler merged functions; the calling functions
     /// on the stack prove the pointer's type: they are instances for it.

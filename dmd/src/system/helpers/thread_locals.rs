@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use crate::system::memory;
 use crate::system::slot::slot;
 
-/// The start of the block that the loader made; 0 before, and if there is none.
+/// The start of the block that the loader made; 0 until then, and where the loader makes no block.
 static START: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of the block on either side of the thread pointer.
 static SIDE: AtomicUsize = AtomicUsize::new(0);

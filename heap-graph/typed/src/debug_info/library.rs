@@ -68,7 +68,7 @@ impl Parts {
     pub(super) fn append(&mut self, other: Self, library: &Library<'_>) -> Result<(), TypedError> {
         let names = self.names.append(&other.names).ok_or(TypedError::Bounded(0, Bound::Names))?;
         let renamed = |name: super::NameId| names[name.number()];
-        // A reference of 0 is none, and no entry is there.
+        // 0 means that there is no reference: no entry starts there.
         let by = self
             .offsets
             .last()
