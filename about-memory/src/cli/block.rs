@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use dmd::analyze::{self, BlockOptions};
+use dmd_analyze::BlockOptions;
 
 use super::Failure;
 use super::dump_limits::DumpLimits;
@@ -61,7 +61,7 @@ pub(crate) struct Block {
 impl Block {
     pub(super) fn run(self) -> Result<(), Failure> {
         let failure =
-            |error: analyze::AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
+            |error: dmd_analyze::AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
         let read = self.limits.options().contents(true);
         let mut dump =
             Source::read(&self.file, &read)?.into_dump(&self.file, "the contents of blocks", "scan")?;

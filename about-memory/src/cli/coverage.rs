@@ -4,8 +4,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use dmd::analyze;
-use dmd::analyze::recording::Moment;
+use dmd_analyze::recording::Moment;
 
 use super::dump_limits::DumpLimits;
 use super::recorded::Source;
@@ -62,10 +61,10 @@ impl Coverage {
         )?;
         self.symbols.fix(&mut dump, &options);
         let key = match self.by {
-            Key::Crate => analyze::CoverageKey::Crate,
-            Key::Type => analyze::CoverageKey::Type,
+            Key::Crate => dmd_analyze::CoverageKey::Crate,
+            Key::Type => dmd_analyze::CoverageKey::Type,
         };
-        let coverage = analyze::Coverage::by(dump, key)
+        let coverage = dmd_analyze::Coverage::by(dump, key)
             .map_err(|error| Failure::File(self.file.display().to_string(), error.into()))?;
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         write!(out, "{coverage}").and_then(|()| out.flush()).map_err(Failure::Output)

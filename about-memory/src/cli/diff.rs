@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use about_memory::{DiffOptions, Filter, Limit, LimitError, NormalizeRule, Verdict, changes, check_limits};
 use clap::Args;
-use dmd::analyze::recording::Recording;
+use dmd_analyze::recording::Recording;
 use memory_report::ReportSet;
 use memory_report::diff::{Change, Diff as Changes, Presence};
 use serde::Serialize;

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use dmd::analyze::program::{HolderKey, Overview};
-use dmd::analyze::recording::Moment;
-use dmd::analyze::{self, Analysis, AnalyzeOptions, ClampStats, Dump, Filter, Suggestions};
+use dmd_analyze::program::{HolderKey, Overview};
+use dmd_analyze::recording::Moment;
+use dmd_analyze::{Analysis, AnalyzeOptions, ClampStats, Dump, Filter, Suggestions};
 
 use super::Failure;
 use super::dump_limits::{self, DumpLimits};
@@ -130,18 +130,18 @@ enum SortBy {
 /// What a table or a tree is by.
 #[derive(Clone)]
 enum By {
-    Table(analyze::By),
+    Table(dmd_analyze::By),
     Tree(Vec<HolderKey>),
 }
 
 impl By {
     fn parse(text: &str) -> Result<Self, String> {
         let table = match text {
-            "frame" => Some(analyze::By::Frame),
-            "module" => Some(analyze::By::Module),
-            "reporter" => Some(analyze::By::Reporter),
-            "size" => Some(analyze::By::Size),
-            "type" => Some(analyze::By::Type),
+            "frame" => Some(dmd_analyze::By::Frame),
+            "module" => Some(dmd_analyze::By::Module),
+            "reporter" => Some(dmd_analyze::By::Reporter),
+            "size" => Some(dmd_analyze::By::Size),
+            "type" => Some(dmd_analyze::By::Type),
             _ => None,
         };
         if let Some(table) = table {
@@ -159,7 +159,7 @@ impl By {
     /// The keys of a tree. `for_author` makes one of the types, too.
     fn keys(&self, for_author: bool) -> Option<&[HolderKey]> {
         match self {
-            Self::Table(analyze::By::Type) if for_author => Some(&[HolderKey::Type]),
+            Self::Table(dmd_analyze::By::Type) if for_author => Some(&[HolderKey::Type]),
             Self::Table(_) => None,
             Self::Tree(keys) => Some(keys),
         }
@@ -247,10 +247,10 @@ impl Dmd {
         let trees = self.has_trees(types_as_tree);
         let mut options = AnalyzeOptions::new()
             .sort_by(match self.sort_by {
-                SortBy::Usable => analyze::SortBy::Usable,
-                SortBy::Req => analyze::SortBy::Req,
-                SortBy::Slop => analyze::SortBy::Slop,
-                SortBy::NumBlocks => analyze::SortBy::NumBlocks,
+                SortBy::Usable => dmd_analyze::SortBy::Usable,
+                SortBy::Req => dmd_analyze::SortBy::Req,
+                SortBy::Slop => dmd_analyze::SortBy::Slop,
+                SortBy::NumBlocks => dmd_analyze::SortBy::NumBlocks,
             })
             .max_frames(self.max_frames(for_author || trees))
             .ignore_alloc_fns(self.ignore_alloc_fns)
@@ -269,7 +269,7 @@ impl Dmd {
             options.row_limit = limit;
         }
         if self.classic {
-            options.by.push(analyze::By::Frame);
+            options.by.push(dmd_analyze::By::Frame);
         }
         options.by.extend(self.by.iter().filter_map(|by| match by {
             By::Table(table) if by.keys(types_as_tree).is_none() => Some(*table),
@@ -297,7 +297,7 @@ impl Dmd {
         if !self.clamp_contents {
             return self.when.read(path, &options, default, fix);
         }
-        let (dump, stats) = analyze::clamp(path, &options).map_err(|error| failure(path, error))?;
+        let (dump, stats) = dmd_analyze::clamp(path, &options).map_err(|error| failure(path, error))?;
         print_clamped(self.print_clamp_stats.then_some(stats));
         self.when.of_dump(dump, path, default, fix)
     }
@@ -337,7 +337,7 @@ fn print_clamped(stats: Option<ClampStats>) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-fn failure(path: &Path, error: analyze::AnalyzeError) -> Failure {
+fn failure(path: &Path, error: dmd_analyze::AnalyzeError) -> Failure {
     Failure::File(path.display().to_string(), error.into())
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use dmd::analyze::ReadOptions;
+use dmd_analyze::ReadOptions;
 
 #[derive(Args, Clone)]
 pub(crate) struct DumpLimits {

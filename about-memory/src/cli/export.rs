@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use about_memory::export::{self, StacksError, StacksFormat, StacksOptions};
 use clap::{Args, ValueEnum};
-use dmd::analyze::recording::Recording;
+use dmd_analyze::recording::Recording;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use memory_export::{ExportError, chrome_trace, open_metrics, pprof};

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::path::Path;
 
-use dmd::analyze::AnalyzeError;
-use dmd::analyze::recording::Recording;
+use dmd_analyze::AnalyzeError;
+use dmd_analyze::recording::Recording;
 use heap_graph::snapshot::SnapshotError;
 use memory_report::ReadError;
 use memory_report::new_file::INCOMPLETE;

@@ -4,9 +4,9 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use clap::Args;
-use dmd::analyze::program::ProgramOptions;
-use dmd::analyze::recording::Moment;
-use dmd::analyze::{Analysis, AnalyzeOptions, Filter, ReadOptions};
+use dmd_analyze::program::ProgramOptions;
+use dmd_analyze::recording::Moment;
+use dmd_analyze::{Analysis, AnalyzeOptions, Filter, ReadOptions};
 
 use super::recorded::When;
 use super::symbols::Symbols;

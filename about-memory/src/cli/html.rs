@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use about_memory::{DiffOptions, HtmlOptions, NormalizeRule, changes};
 use clap::Args;
-use dmd::analyze::program::{HeapChange, ProgramOptions, Timeline, TimelineOptions};
-use dmd::analyze::recording::{Moment, Recording};
-use dmd::analyze::{self, Analysis, AnalyzeOptions, Dump, FlameGraph, ReadOptions};
+use dmd_analyze::program::{HeapChange, ProgramOptions, Timeline, TimelineOptions};
+use dmd_analyze::recording::{Moment, Recording};
+use dmd_analyze::{Analysis, AnalyzeOptions, Dump, FlameGraph, ReadOptions};
 use memory_report::{ReadError, ReportSet, file};
 
 use super::dump_limits;
@@ -175,7 +175,7 @@ impl Html {
         match stdin.again().filter(|_| is_version_of_dumps(&error)) {
             None => Err(failure(error)),
             Some(stdin) => {
-                let dump = analyze::read_from(stdin, &self.reading.dump_options())
+                let dump = dmd_analyze::read_from(stdin, &self.reading.dump_options())
                     .map_err(|error| failure(error.into()))?;
                 let fix = |dump: &mut Dump| self.symbols.fix(dump, &self.reading.dump_options());
                 let (dump, _) = self.when.of_dump(dump, self.file.path(), None, fix)?;

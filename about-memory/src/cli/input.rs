@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use dmd::analyze::recording::Recording;
+use dmd_analyze::recording::Recording;
 use memory_report::file::{self, ReadOptions};
 use memory_report::{ReadError, ReportSet};
 
@@ -35,8 +35,8 @@ impl Reading {
     }
 
     /// The same limits for a DMD dump.
-    pub(crate) fn dump_options(&self) -> dmd::analyze::ReadOptions {
-        dmd::analyze::ReadOptions::new().max_bytes(self.max_bytes)
+    pub(crate) fn dump_options(&self) -> dmd_analyze::ReadOptions {
+        dmd_analyze::ReadOptions::new().max_bytes(self.max_bytes)
     }
 }
 

@@ -4,8 +4,8 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use dmd::analyze::AnalyzeError;
-use dmd::analyze::program::{LeakOptions, Leaks as Facts, bytes};
+use dmd_analyze::AnalyzeError;
+use dmd_analyze::program::{LeakOptions, Leaks as Facts, bytes};
 use regex::Regex;
 
 use super::Failure;

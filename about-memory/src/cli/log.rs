@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use about_memory::live::{self, EndSignals};
 use clap::Args;
-use dmd::analyze::ReadOptions;
+use dmd_analyze::ReadOptions;
 
 use super::input::{self, Input};
 use super::live_input::{self, seconds};

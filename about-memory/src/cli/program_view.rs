@@ -4,7 +4,7 @@ use std::env;
 use std::io::{self, IsTerminal as _};
 
 use clap::Args;
-use dmd::analyze::program::{Folds, ProgramOptions};
+use dmd_analyze::program::{Folds, ProgramOptions};
 use regex::Regex;
 
 #[derive(Args, Clone)]

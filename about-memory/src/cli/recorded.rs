@@ -6,9 +6,9 @@ use std::path::Path;
 
 use about_memory::export::Window;
 use clap::Args;
-use dmd::analyze::program::Overview;
-use dmd::analyze::recording::{Moment, Recording};
-use dmd::analyze::{self, AnalyzeError, Dump, ReadOptions};
+use dmd_analyze::program::Overview;
+use dmd_analyze::recording::{Moment, Recording};
+use dmd_analyze::{AnalyzeError, Dump, ReadOptions};
 
 use super::dump_limits::is_stdin;
 use super::{Failure, progress, say};
@@ -79,15 +79,15 @@ impl When {
     ) -> Result<(Dump, Overview), Failure> {
         let failure = |error| failure(path, error);
         let at = match (self.at, &self.between) {
-            (Some(Moment::Peak), None) => Some(analyze::At::Peak),
-            (Some(Moment::End), None) => Some(analyze::At::End),
+            (Some(Moment::Peak), None) => Some(dmd_analyze::At::Peak),
+            (Some(Moment::End), None) => Some(dmd_analyze::At::End),
             (None, None) => None,
             _ => return Err(failure(AnalyzeError::OneTime)),
         };
         symbolize(&mut dump);
         let overview = Overview::new(&dump, at);
         let by_default = match default {
-            Some(Moment::End) => analyze::At::End,
+            Some(Moment::End) => dmd_analyze::At::End,
             _ => overview.at,
         };
         let dump = dump.at(at.unwrap_or(by_default)).map_err(failure)?;
@@ -143,7 +143,9 @@ impl Source {
             if Recording::is_at(path) {
                 return open(path, limits).map(|opened| Self::Recording(Box::new(opened))).map_err(failure);
             }
-            return analyze::read_with(path, limits).map(|dump| Self::Dump(Box::new(dump))).map_err(failure);
+            return dmd_analyze::read_with(path, limits)
+                .map(|dump| Self::Dump(Box::new(dump)))
+                .map_err(failure);
         }
         let mut stdin = io::stdin().lock();
         let mut start = Vec::new();
@@ -153,7 +155,7 @@ impl Source {
         let stream = start.as_slice().chain(stdin);
         match is_recording {
             true => Recording::from_stream(stream, limits).map(|read| Self::Recording(Box::new(read))),
-            false => analyze::read_from(stream, limits).map(|dump| Self::Dump(Box::new(dump))),
+            false => dmd_analyze::read_from(stream, limits).map(|dump| Self::Dump(Box::new(dump))),
         }
         .map_err(failure)
     }

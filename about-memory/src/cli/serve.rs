@@ -15,9 +15,9 @@ use about_memory::serve::{Displays, Listen, OpenedStacks, ServeOptions, Server, 
 use about_memory::session::{Session, SessionOptions};
 use about_memory::temporary::TemporaryFolder;
 use clap::Args;
-use dmd::analyze::program::{HeapBlocks, ProgramOptions};
-use dmd::analyze::recording::Recording;
-use dmd::analyze::{Dump, Mode};
+use dmd_analyze::program::{HeapBlocks, ProgramOptions};
+use dmd_analyze::recording::Recording;
+use dmd_analyze::{Dump, Mode};
 use memory_export::pprof;
 use typed_heap::CoreFile;
 

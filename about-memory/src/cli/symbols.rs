@@ -4,8 +4,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use dmd::analyze::{Dump, ReadOptions};
-use dmd::symbolize::SymbolOptions;
+use dmd_analyze::symbolize::SymbolOptions;
+use dmd_analyze::{Dump, ReadOptions};
 
 use super::say;
 

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use dmd::analyze::Dump;
-use dmd::analyze::program::bytes;
-use dmd::analyze::symbolize::{MappedFile, debug_file};
+use dmd_analyze::Dump;
+use dmd_analyze::program::bytes;
+use dmd_analyze::symbolize::{MappedFile, debug_file};
 use object::{Object as _, ObjectSection as _};
 use typed_heap::{DebugInfo, Library, Memory, TypedError, TypedHeap};
 

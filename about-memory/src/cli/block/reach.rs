@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, bail};
-use dmd::analyze::{Dump, ScannedBlock};
+use dmd_analyze::{Dump, ScannedBlock};
 use heap_graph::{DominatorTree, Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts, shortest_paths};
 
 use about_memory::escape;

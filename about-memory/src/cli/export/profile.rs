@@ -7,8 +7,8 @@ use std::path::Path;
 use about_memory::export::{self, History, StacksError, StacksFormat, StacksOptions};
 use about_memory::live;
 use about_memory::temporary::TemporaryFolder;
-use dmd::analyze::recording::{Moment, Recording};
-use dmd::analyze::{self, AnalyzeError, Dump};
+use dmd_analyze::recording::{Moment, Recording};
+use dmd_analyze::{AnalyzeError, Dump};
 use memory_export::{Stacks, pprof};
 
 use super::super::Failure;
@@ -68,7 +68,7 @@ fn read_from(input: &Input, reader: impl Read, limits: &DumpLimits) -> Result<Pr
     let mut reader = BufReader::with_capacity(1 << 16, reader);
     let start = reader.fill_buf().map_err(|error| failure(error.into()))?;
     if pprof::is_pprof(start) {
-        let analyze::ReadOptions { max_bytes, max_entries, .. } = limits.options();
+        let dmd_analyze::ReadOptions { max_bytes, max_entries, .. } = limits.options();
         let options = pprof::ReadOptions::new().max_bytes(max_bytes).max_entries(max_entries);
         return pprof::read(reader, &options)
             .map(|stacks| Profile::Pprof(Box::new(stacks)))
@@ -79,7 +79,7 @@ fn read_from(input: &Input, reader: impl Read, limits: &DumpLimits) -> Result<Pr
             .map(|recording| Source::Recording(Box::new(recording)).into())
             .map_err(|error| failure(error.into()));
     }
-    match analyze::read_from(reader, &limits.options()) {
+    match dmd_analyze::read_from(reader, &limits.options()) {
         Ok(dump) => Ok(Source::Dump(Box::new(dump)).into()),
         Err(AnalyzeError::Version(version)) if version == "1" => Err(failure(anyhow::anyhow!(
             "is a memory report, which has no stacks; the formats of reports are openmetrics, prometheus and \

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use dmd::analyze::{Frame, Module, Verdict};
-use dmd::symbolize::{ResolvedFrames, SymbolOptions};
+use dmd_analyze::symbolize::{ResolvedFrames, SymbolOptions};
+use dmd_analyze::{Frame, Module, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// The most places that stay resolved. A process that names more makes the resolver forget them.

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-use dmd::analyze::program::bytes;
+use dmd_analyze::program::bytes;
 
 use super::super::say;
 use super::size;

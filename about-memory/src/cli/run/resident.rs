@@ -7,8 +7,8 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use dmd::analyze::Peak;
-use dmd::analyze::program::bytes;
+use dmd_analyze::Peak;
+use dmd_analyze::program::bytes;
 
 /// The time between two looks at the peak. Looking takes less than 1% of a processor. Growth after the last look is not
 /// seen, so the peak is a lower bound; mostly a look falls into the time in which the program writes its last dump.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use about_memory::HtmlOptions;
-use dmd::analyze::program::{Overview, Summary};
-use dmd::analyze::{self, Analysis, AnalyzeOptions, Dump, ReadOptions};
+use dmd_analyze::program::{Overview, Summary};
+use dmd_analyze::{Analysis, AnalyzeOptions, Dump, ReadOptions};
 use memory_report::ReportSet;
 
 use super::super::symbols::Symbols;
@@ -87,7 +87,7 @@ fn page_of(dump: &Path) -> PathBuf {
 fn read(path: &Path) -> Result<Dump, Failure> {
     let limits = ReadOptions::new();
     let failure = |error: anyhow::Error| Failure::File(path.display().to_string(), error);
-    let mut dump = analyze::read_with(path, &limits).map_err(|error| failure(error.into()))?;
+    let mut dump = dmd_analyze::read_with(path, &limits).map_err(|error| failure(error.into()))?;
     Symbols::default().fix_quietly(&mut dump, &limits);
     Ok(dump)
 }

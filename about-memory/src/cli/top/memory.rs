@@ -8,7 +8,7 @@ use std::time::Duration;
 use about_memory::session::{
     Answer, GroupBy, Pending, Query, Row, RowsOptions, Session, SnapshotId, SnapshotInfo, State as _,
 };
-use dmd::analyze::program::bytes;
+use dmd_analyze::program::bytes;
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout, Rect};

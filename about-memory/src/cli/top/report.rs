@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use dmd::analyze::program::bytes;
+use dmd_analyze::program::bytes;
 use memory_report::tree::{Forest, Node};
 use memory_report::{ReportSet, Units};
 use ratatui::Frame;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use about_memory::serve::{TypeRow, TypeTable, TypeTables};
 use about_memory::session::{Query, RowsOptions, Session, SessionOptions};
-use dmd::analyze::program::{HeapBlocks, ProgramOptions};
+use dmd_analyze::program::{HeapBlocks, ProgramOptions};
 use heap_graph::{GraphBuilder, NodeId, NodeParts};
 use memory_report::{Kind, Report, ReportSet, Units};
 use ratatui::Terminal;
@@ -391,7 +391,7 @@ fn left_reaches_the_row_around() {
 
 fn dark_matter() -> HeapBlocks {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dmd/dark-matter-mixed.json");
-    HeapBlocks::new(dmd::analyze::read(path).unwrap(), &ProgramOptions::new())
+    HeapBlocks::new(dmd_analyze::read(path).unwrap(), &ProgramOptions::new())
 }
 
 #[test]
@@ -543,7 +543,7 @@ fn no_screen_shows_what_deceives() {
             "version": 5, "invocation": { "dmdEnvVar": "1", "mode": "live" }, "frameTable": frames, "traceTable": { "T": ["F"] },
             "blockList": [{ "req": 100, "alloc": "T" }],
         });
-        let dump = dmd::analyze::read_from(dump.to_string().as_bytes(), &Default::default()).unwrap();
+        let dump = dmd_analyze::read_from(dump.to_string().as_bytes(), &Default::default()).unwrap();
         let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
         shown.screens.told(Told::Stacks(name.to_owned(), Box::new(blocks)));
         shown.keys("4");

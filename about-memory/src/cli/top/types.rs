@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use about_memory::serve::{Counts, TypeRow, TypeTable, TypeTables};
 use about_memory::session::{Session, SnapshotId, SnapshotInfo, State as _};
-use dmd::analyze::program::bytes;
+use dmd_analyze::program::bytes;
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout, Rect};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use dmd::analyze::symbolize::{MappedFile, SymbolOptions, debug_file};
-use dmd::analyze::{Dump, Module};
+use dmd_analyze::symbolize::{MappedFile, SymbolOptions, debug_file};
+use dmd_analyze::{Dump, Module};
 use typed_heap::Library;
 
 use super::debug_bytes;

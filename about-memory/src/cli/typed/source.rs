@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use about_memory::live::ProcessCopy;
-use dmd::analyze::image::{Mapping, read_image, read_threads};
-use dmd::analyze::program::bytes;
-use dmd::analyze::{AnalyzeError, Dump, Mode, ReadOptions};
+use dmd_analyze::image::{Mapping, read_image, read_threads};
+use dmd_analyze::program::bytes;
+use dmd_analyze::{AnalyzeError, Dump, Mode, ReadOptions};
 use typed_heap::{CoreFile, Layered, Memory, ProcessMemory, ScanMemory, TypedError};
 
 use super::super::input::Input;

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use about_memory::serve::{TypeRow, TypeTable, TypeTables};
-use dmd::analyze::Dump;
-use dmd::analyze::program::Workspace;
+use dmd_analyze::Dump;
+use dmd_analyze::program::Workspace;
 use heap_graph::dominators::sizes_by_field;
 use heap_graph::snapshot::WriteOptions;
 use heap_graph::{DominatorTree, Graph, NodeIndex};

@@ -1,7 +1,7 @@
 //! `about-memory tasks`.
 
 use clap::Args;
-use dmd::analyze::program::Workspace;
+use dmd_analyze::program::Workspace;
 use heap_graph::DominatorTree;
 use serde_json::{Value, json};
 use typed_heap::{Await, Branch, TaskRow, Tasks as Facts};

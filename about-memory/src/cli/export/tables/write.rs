@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use about_memory::export::StacksOptions;
-use dmd::analyze::recording::Recording;
+use dmd_analyze::recording::Recording;
 use heap_graph::census::TreeOptions;
 use heap_graph::dominators::retained_by_leaves;
 use heap_graph::{Breakdown, CensusTree, DominatorTree};
