@@ -87,11 +87,8 @@ fn crates_depend_along_the_arrows_only() {
                 "typed-heap",
             ],
         ),
-        ("about-memory/export", &["memory-report"]),
-        (
-            "about-memory/endpoint",
-            &["memory-report", "memory-reporter", "memory-export", "dmd-analyze", "about-memory"],
-        ),
+        ("about-memory/export", &["dmd-analyze", "heap-graph", "memory-report"]),
+        ("about-memory/endpoint", &["memory-report", "memory-reporter", "memory-export", "dmd-analyze"]),
         ("examples", &["memory-reporter", "about-memory", "dmd", "heap-graph"]),
         ("tests", &["allocators", "memory-reporter", "about-memory", "dmd", "heap-graph"]),
         ("tests/allocators", &["memory-reporter"]),

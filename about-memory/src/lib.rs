@@ -17,7 +17,7 @@
 //! - `budget`: `Budget`, a file of limits.
 //! - `collation`: names in Unicode's order. Without it the order is the same for ASCII and accented Latin letters; other
 //!   characters follow by code point.
-//! - `export`: the module `export`, which makes stacks of a dump or a recording of DMD, for the formats of `memory-export`.
+//! - `export`: [`Series`] as counters for the trace events of `memory-export`.
 //! - `html`: the function `html`, which makes one page of a set or a diff for any browser: the same text, to open, close
 //!   and filter, and a treemap.
 //! - `live`: the module `live`, which asks running processes.
@@ -71,8 +71,6 @@ mod series;
 mod text;
 mod view;
 
-#[cfg(feature = "export")]
-pub mod export;
 #[cfg(feature = "program")]
 pub mod launch;
 #[cfg(feature = "live")]

@@ -2,6 +2,8 @@
 //!
 //! A series keeps only the chosen amounts of each report, so it can cover many reports.
 
+#[cfg(feature = "export")]
+mod counters;
 mod text;
 
 use std::collections::{BTreeMap, HashSet};

@@ -32,6 +32,8 @@
 //! | [`open_metrics`] | `OpenMetrics`, and the text of Prometheus | Prometheus, Grafana |
 //! | `parquet` (feature) | Parquet: tables of many runs | `DuckDB`, polars, pyarrow, Spark, `ClickHouse` |
 //!
+//! With the feature `dmd` a dump or a recording of DMD becomes [`Stacks`]; with `snapshot` a heap snapshot does.
+//!
 //! What it does not do: read dumps and look up symbols (`dmd-analyze` does), or send anything anywhere.
 
 #![forbid(unsafe_code)]
@@ -41,10 +43,13 @@ mod error;
 mod grouped;
 mod json;
 mod stacks;
+mod stacks_format;
 mod texts;
 
 pub mod chrome_trace;
 pub mod dhat;
+#[cfg(feature = "dmd")]
+pub mod dmd;
 pub mod firefox_profiler;
 pub mod folded;
 pub mod heaptrack;
@@ -52,6 +57,8 @@ pub mod open_metrics;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod pprof;
+#[cfg(feature = "snapshot")]
+pub mod snapshot;
 pub mod speedscope;
 
 pub use error::{ExportError, ImportError};
@@ -59,3 +66,4 @@ pub use stacks::{
     Event, Facts, Frame, FrameId, Labels, LabelsId, Module, ModuleId, NewStacks, Owned, OwnedStacks, Owner,
     Sample, StackId, Stacks, StacksBuilder, Value,
 };
+pub use stacks_format::StacksFormat;

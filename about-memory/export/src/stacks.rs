@@ -398,3 +398,14 @@ impl Stacks {
         }
     }
 }
+
+/// The frame of blocks whose stack was not recorded.
+#[cfg(any(feature = "dmd", feature = "snapshot"))]
+pub(crate) const NO_STACK: &str = "(no stack recorded)";
+
+/// The amount of a sample.
+#[cfg(any(feature = "dmd", feature = "snapshot"))]
+pub(crate) fn amount(value: Value, exact: i128) -> Result<i64, crate::ExportError> {
+    let most = i128::from(i64::MAX);
+    i64::try_from(exact).map_err(|_| crate::ExportError::TooLarge("a profile", value.name(), exact, most))
+}

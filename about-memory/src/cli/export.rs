@@ -8,12 +8,12 @@ mod tables;
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
-use about_memory::export::{self, StacksError, StacksFormat, StacksOptions};
 use clap::{Args, ValueEnum};
 use dmd_analyze::recording::Recording;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use memory_export::{ExportError, chrome_trace, open_metrics, pprof};
+use memory_export::dmd::{StacksError, StacksOptions};
+use memory_export::{ExportError, StacksFormat, chrome_trace, open_metrics, pprof, snapshot};
 use memory_report::ReportSet;
 use memory_report::file::ReadOptions as ReportOptions;
 
@@ -181,7 +181,7 @@ impl Export {
                 "a heap snapshot has one time, and sizes only; --at, --between and --requested are for dumps";
             return Err(Failure::Usage(format!("{name}: {reason}")));
         }
-        let stacks = export::census(&self.graph(source)?);
+        let stacks = snapshot::stacks(&self.graph(source)?);
         let stacks = stacks.map_err(|error| Failure::File(source.name(), error.into()))?;
         Ok(Made::Stacks(Box::new(stacks)))
     }

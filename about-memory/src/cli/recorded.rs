@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use about_memory::export::Window;
 use clap::Args;
 use dmd_analyze::program::Overview;
 use dmd_analyze::recording::{Moment, Recording};
 use dmd_analyze::{AnalyzeError, Dump, ReadOptions};
+use memory_export::dmd::RecordingWindow;
 
 use super::dump_limits::is_stdin;
 use super::{Failure, progress, say};
@@ -31,7 +31,7 @@ pub(crate) struct When {
 
 impl When {
     /// A part of a recording.
-    pub(super) fn of_window(Window { from, to }: Window) -> Self {
+    pub(super) fn of_window(RecordingWindow { from, to }: RecordingWindow) -> Self {
         match from {
             None => Self { at: Some(to), between: None },
             Some(from) => Self { at: None, between: Some(vec![from, to]) },
@@ -100,13 +100,13 @@ impl When {
         recording: &mut Recording,
         path: &Path,
         default: Option<Moment>,
-    ) -> Result<Window, Failure> {
+    ) -> Result<RecordingWindow, Failure> {
         let (from, to) = match (self.at.or(default), self.between.as_deref()) {
             (_, Some([from, to])) => (Some(*from), *to),
             (Some(moment), _) => (None, moment),
             (None, _) => (None, recording.usual_moment().map_err(|error| failure(path, error))?),
         };
-        Ok(Window { from, to })
+        Ok(RecordingWindow { from, to })
     }
 
     fn of_recording(
@@ -116,7 +116,7 @@ impl When {
         default: Option<Moment>,
         symbolize: impl FnOnce(&mut Dump),
     ) -> Result<(Dump, Overview), Failure> {
-        let Window { from, to } = self.window(&mut recording, path, default)?;
+        let RecordingWindow { from, to } = self.window(&mut recording, path, default)?;
         let dump = match from {
             Some(from) => recording.between(from, to),
             None => recording.state_at(to),

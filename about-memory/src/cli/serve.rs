@@ -9,7 +9,6 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use about_memory::HtmlOptions;
-use about_memory::export::{StacksFormat, StacksOptions, Window};
 use about_memory::live::{self, AskOptions, EndSignals};
 use about_memory::serve::{Displays, Listen, OpenedStacks, ServeOptions, Server, redirect_file};
 use about_memory::session::{Session, SessionOptions};
@@ -18,7 +17,8 @@ use clap::Args;
 use dmd_analyze::program::{HeapBlocks, ProgramOptions};
 use dmd_analyze::recording::Recording;
 use dmd_analyze::{Dump, Mode};
-use memory_export::pprof;
+use memory_export::dmd::{RecordingWindow, StacksOptions};
+use memory_export::{StacksFormat, pprof};
 use typed_heap::CoreFile;
 
 use super::dump_limits::DumpLimits;
@@ -293,8 +293,10 @@ impl Stacks {
     fn files(
         &self,
         input: &Input,
-    ) -> impl Fn(StacksFormat, Option<Window>, &mut dyn io::Write) -> Result<(), String> + Send + Sync + 'static
-    {
+    ) -> impl Fn(StacksFormat, Option<RecordingWindow>, &mut dyn io::Write) -> Result<(), String>
+    + Send
+    + Sync
+    + 'static {
         let (of, input) = (self.clone(), input.clone());
         move |format, window, out| {
             let words = |failure: Failure| reason(input.path(), failure);

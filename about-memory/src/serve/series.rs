@@ -10,7 +10,6 @@ use super::processes::Taken;
 use super::reports::Reports;
 use super::response::{Refusal, Response};
 use super::stacks::AllStacks;
-use crate::export::{counters, point_times};
 use crate::session::Session;
 use crate::{Series, SeriesOptions};
 
@@ -140,9 +139,9 @@ fn table(series: &Series, titles: &[String]) -> String {
 
 fn trace(series: &Series, times: &[Option<Duration>]) -> Result<Response, Refusal> {
     let known = times.iter().map(|time| u64::try_from((*time)?.as_micros()).ok()).collect();
-    let times = point_times(known, times.len());
+    let times = Series::point_times(known, times.len());
     let mut text = Vec::new();
-    chrome_trace::write(&counters(series, times), &mut text)
+    chrome_trace::write(&series.counters(times), &mut text)
         .map_err(|error| Refusal::new(409, error.to_string()))?;
     Ok(Response::download("reports.trace.json", move |out| out.write_all(&text)))
 }

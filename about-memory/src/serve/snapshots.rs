@@ -6,13 +6,12 @@ use std::io;
 use std::net::TcpStream;
 
 use heap_graph::snapshot::WriteOptions;
-use memory_export::pprof;
+use memory_export::{StacksFormat, pprof, snapshot};
 use serde::Deserialize;
 
 use super::answers;
-use super::downloads::Downloads;
+use super::downloads::{Downloads, stacks_format};
 use super::response::{Refusal, Response};
-use crate::export::{self, StacksFormat};
 use crate::session::{Answer, Class, Query, RowsOptions, Session, SnapshotId};
 
 /// A query and, for rows, which of them.
@@ -53,7 +52,11 @@ pub(super) enum Export {
     /// The tree of a census or a difference, or paths, as JSON.
     Json { query: Query },
     /// The nodes of the snapshot by allocation stack.
-    Stacks { snapshot: SnapshotId, of: StacksFormat },
+    Stacks {
+        snapshot: SnapshotId,
+        #[serde(deserialize_with = "stacks_format")]
+        of: StacksFormat,
+    },
     /// The immediate dominator and the retained size of each node, or a list of nodes, as a table.
     Tsv { query: Query },
 }
@@ -92,8 +95,8 @@ impl Export {
                 let graph = session.graph(snapshot).map_err(answers::refusal)?;
                 let name = format!("heap-{snapshot}.{}", of.extension());
                 downloads.answer(name, session, stream, |out| {
-                    let stacks = export::census(&graph).map_err(|error| error.to_string())?;
-                    let written = export::write(&stacks, of, &pprof::Options::new(), out);
+                    let stacks = snapshot::stacks(&graph).map_err(|error| error.to_string())?;
+                    let written = of.write(&stacks, &pprof::Options::new(), out);
                     written.map(drop).map_err(|error| error.to_string())
                 })
             }

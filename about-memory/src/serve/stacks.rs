@@ -10,17 +10,18 @@ use std::time::Duration;
 
 use dmd_analyze::program::{HeapChange, ProgramOptions};
 use dmd_analyze::recording::Moment;
+use memory_export::StacksFormat;
+use memory_export::dmd::RecordingWindow;
 use serde::Deserialize;
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::answers::has_gone;
-use super::downloads::Downloads;
+use super::downloads::{Downloads, stacks_format};
 use super::opening::{OpenedStacks, Opening, ReadBlocks, WriteStacks, write_suggestions};
 use super::reports::now;
 use super::response::{Refusal, Response};
 use crate::HtmlOptions;
-use crate::export::{StacksFormat, Window};
 use crate::session::Session;
 
 /// The dumps that pages made and that the server keeps. A new one pushes out the oldest of them.
@@ -139,6 +140,7 @@ impl AllStacks {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Export {
+    #[serde(deserialize_with = "stacks_format")]
     format: StacksFormat,
     #[serde(default)]
     from: Option<u64>,
@@ -161,7 +163,7 @@ impl Export {
             return Err(Refusal::new(400, "a part of a recording has an end"));
         }
         let after = |nanoseconds| Moment::After(Duration::from_nanos(nanoseconds));
-        let window = self.to.map(|to| Window { from: self.from.map(after), to: after(to) });
+        let window = self.to.map(|to| RecordingWindow { from: self.from.map(after), to: after(to) });
         let name = format!("stacks-{id}.{}", self.format.extension());
         downloads.answer(name, session, stream, |out| write(self.format, window, out))
     }

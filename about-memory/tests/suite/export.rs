@@ -6,10 +6,10 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use about_memory::export::{History, StacksFormat, StacksOptions, Window};
 use dmd_analyze::recording::{Moment, Recording};
+use memory_export::dmd::{RecordingHistory, RecordingWindow, StacksOptions};
 use memory_export::pprof::{self, ReadOptions, read};
-use memory_export::{Frame, Labels, Stacks, StacksBuilder, Value};
+use memory_export::{Frame, Labels, Stacks, StacksBuilder, StacksFormat, Value};
 use memory_report::dmd::recording::{Block, Module, What};
 use serde_json::{Value as Json, json};
 
@@ -530,9 +530,11 @@ fn damaged_recordings_are_exported_or_refused() {
             continue;
         };
         for from in [None, Some(Moment::Peak)] {
-            let window = Window { from, to: Moment::End };
+            let window = RecordingWindow { from, to: Moment::End };
             let options = StacksOptions::new();
-            let Ok(history) = History::new(&mut recording, window, &options, |_| {}) else { continue };
+            let Ok(history) = RecordingHistory::new(&mut recording, window, &options, |_| {}) else {
+                continue;
+            };
             for format in formats {
                 let result = history.write(&mut recording, format, &Default::default(), &mut std::io::sink());
                 written += usize::from(result.is_ok());

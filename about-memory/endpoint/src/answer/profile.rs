@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use about_memory::export::{self, StacksOptions};
 use dmd_analyze::{Dump, ReadOptions};
+use memory_export::dmd::{self, StacksOptions};
 use memory_export::pprof::{self, Symbols};
 use memory_reporter::__private;
 
@@ -40,8 +40,8 @@ pub(crate) fn profile(first: Option<File>, second: File, options: &Options) -> R
     // Which frames say something about the program is known only by their names, which clients look up.
     let making = StacksOptions::new().all_frames(true);
     let stacks = match first {
-        Some(first) => export::difference(read(first)?, read(second)?, &making),
-        None => export::stacks(read(second)?, &making),
+        Some(first) => dmd::difference(read(first)?, read(second)?, &making),
+        None => dmd::stacks(read(second)?, &making),
     };
     let stacks = stacks.map_err(|error| failure(&error))?;
     let writing = pprof::Options::new().symbols(Symbols::BuildId);

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use about_memory::export::StacksFormat;
 use clap::ValueEnum;
+use memory_export::StacksFormat;
 
 /// A format of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
-use about_memory::export::{self, History, StacksError, StacksFormat, StacksOptions};
 use about_memory::live;
 use about_memory::temporary::TemporaryFolder;
 use dmd_analyze::recording::{Moment, Recording};
 use dmd_analyze::{AnalyzeError, Dump};
-use memory_export::{Stacks, pprof};
+use memory_export::dmd::{self, RecordingHistory, StacksError, StacksOptions};
+use memory_export::{Stacks, StacksFormat, pprof};
 
 use super::super::Failure;
 use super::super::dump_limits::DumpLimits;
@@ -103,7 +103,7 @@ pub(crate) struct Making<'a> {
 pub(crate) enum Made {
     Stacks(Box<Stacks>),
     /// A part of a recording.
-    History(Box<History>, Box<Recording>),
+    RecordingHistory(Box<RecordingHistory>, Box<Recording>),
 }
 
 impl Made {
@@ -115,8 +115,8 @@ impl Made {
         out: &mut dyn Write,
     ) -> Result<u64, StacksError> {
         match self {
-            Self::Stacks(stacks) => Ok(export::write(stacks, format, options, out)?),
-            Self::History(history, recording) => {
+            Self::Stacks(stacks) => Ok(format.write(stacks, options, out)?),
+            Self::RecordingHistory(history, recording) => {
                 history.write(recording, format, options, out)?;
                 Ok(0)
             }
@@ -141,7 +141,7 @@ impl Making<'_> {
     pub(crate) fn stacks(&self, input: &Input, profile: Profile) -> Result<Stacks, Failure> {
         match profile {
             Profile::Pprof(stacks) => Ok(*stacks),
-            Profile::Heap(source) => export::stacks(self.prepared(input, source, None)?, &self.options)
+            Profile::Heap(source) => dmd::stacks(self.prepared(input, source, None)?, &self.options)
                 .map_err(|error| Failure::File(input.name(), error.into())),
         }
     }
@@ -153,10 +153,11 @@ impl Making<'_> {
         default: Option<Moment>,
     ) -> Result<Made, Failure> {
         let window = self.when.window(&mut recording, input.path(), default)?;
-        let history = History::new(&mut recording, window, &self.options, |dump| self.symbolize(dump));
+        let history =
+            RecordingHistory::new(&mut recording, window, &self.options, |dump| self.symbolize(dump));
         say_warnings(input.path(), &recording);
         let history = history.map_err(|error| Failure::File(input.name(), error.into()))?;
-        Ok(Made::History(Box::new(history), recording))
+        Ok(Made::RecordingHistory(Box::new(history), recording))
     }
 
     fn symbolize(&self, dump: &mut Dump) {
@@ -196,7 +197,7 @@ impl Making<'_> {
             ))),
         };
         let (first_dump, second_dump) = (dump(first)?, dump(second)?);
-        export::difference(first_dump, second_dump, &self.options)
+        dmd::difference(first_dump, second_dump, &self.options)
             .map_err(|error| Failure::File(second.name(), error.into()))
     }
 }

@@ -2,7 +2,6 @@
 
 use std::time::UNIX_EPOCH;
 
-use about_memory::export::{counters as counters_of, point_times};
 use about_memory::{Series, SeriesOptions};
 use memory_export::chrome_trace::Counters;
 use memory_report::ReportSet;
@@ -27,5 +26,5 @@ pub(super) fn counters(
         u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_micros()).ok()
     };
     let changed: Option<Vec<u64>> = sources.iter().map(changed).collect();
-    Ok(counters_of(&series, point_times(changed, sources.len())))
+    Ok(series.counters(Series::point_times(changed, sources.len())))
 }

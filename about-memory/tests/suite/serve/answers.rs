@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use about_memory::HtmlOptions;
-use about_memory::export::StacksFormat;
 use about_memory::serve::{OpenedStacks, ServeOptions, TypeRow, TypeTable, TypeTables};
 use about_memory::session::{SnapshotId, Subject};
 use dmd_analyze::program::{HeapBlocks, ProgramOptions};
 use dmd_analyze::{Analysis, AnalyzeOptions};
+use memory_export::StacksFormat;
 use memory_reporter::{Kind, Report, ReportSet, Units};
 use serde_json::{Value, json};
 
@@ -356,17 +356,18 @@ fn stacks_are_exported_one_at_a_time() {
     let (begin, began) = std::sync::mpsc::sync_channel(0);
     let (end, ended) = std::sync::mpsc::sync_channel(0);
     let ended = std::sync::Mutex::new(ended);
-    let write = move |format, window: Option<about_memory::export::Window>, out: &mut dyn std::io::Write| {
-        match format {
-            StacksFormat::Dhat => return Err("it has no lives".to_owned()),
-            StacksFormat::Pprof => {
-                begin.send(()).unwrap();
-                ended.lock().unwrap().recv().unwrap();
+    let write =
+        move |format, window: Option<memory_export::dmd::RecordingWindow>, out: &mut dyn std::io::Write| {
+            match format {
+                StacksFormat::Dhat => return Err("it has no lives".to_owned()),
+                StacksFormat::Pprof => {
+                    begin.send(()).unwrap();
+                    ended.lock().unwrap().recv().unwrap();
+                }
+                _ => {}
             }
-            _ => {}
-        }
-        write!(out, "{format:?} {window:?}").map_err(|error| error.to_string())
-    };
+            write!(out, "{format:?} {window:?}").map_err(|error| error.to_string())
+        };
     client.server.add_stacks("with files", OpenedStacks::new(HtmlOptions::new()).files(write));
     let stacks = client.get("/api/state").json()["stacks"].clone();
     assert_eq!((&stacks[0]["files"], &stacks[1]["files"]), (&json!(false), &json!(true)));
@@ -374,11 +375,11 @@ fn stacks_are_exported_one_at_a_time() {
     let folded = export(2, &json!({ "format": "folded" }));
     assert_eq!(file(&folded), ("Folded None".to_owned(), "stacks-2.folded"));
     let window = export(2, &json!({ "format": "firefox-profiler", "from": 5_000, "to": 7_000 }));
-    let expected = "FirefoxProfiler Some(Window { from: Some(After(5µs)), to: After(7µs) })";
+    let expected = "FirefoxProfiler Some(RecordingWindow { from: Some(After(5µs)), to: After(7µs) })";
     assert_eq!(file(&window), (expected.to_owned(), "stacks-2.profile.json"));
     // What is alive at a time has no beginning.
     let alive = export(2, &json!({ "format": "folded", "to": 7_000 }));
-    assert_eq!(file(&alive).0, "Folded Some(Window { from: None, to: After(7µs) })");
+    assert_eq!(file(&alive).0, "Folded Some(RecordingWindow { from: None, to: After(7µs) })");
     let failed = export(2, &json!({ "format": "dhat" }));
     assert_eq!((failed.status, failed.json()), (409, json!({ "error": "it has no lives" })));
     assert_eq!(export(1, &json!({ "format": "folded" })).status, 409);
@@ -418,7 +419,7 @@ fn a_page_that_goes_ends_its_export() {
     let client = Client::new(&ServeOptions::new());
     let (begin, began) = std::sync::mpsc::sync_channel(0);
     let (end, ended) = std::sync::mpsc::sync_channel(1);
-    let write = move |_, _: Option<about_memory::export::Window>, out: &mut dyn std::io::Write| {
+    let write = move |_, _: Option<memory_export::dmd::RecordingWindow>, out: &mut dyn std::io::Write| {
         begin.send(()).unwrap();
         // The system may take a moment to tell the server that the page has gone.
         let written = (0..1000).try_for_each(|_| {

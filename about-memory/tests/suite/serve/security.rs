@@ -3,9 +3,9 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use about_memory::export::Window;
 use about_memory::serve::{OpenedStacks, ServeOptions, Server, redirect_file};
 use about_memory::session::{Session, SessionOptions};
+use memory_export::dmd::RecordingWindow;
 use serde_json::json;
 
 use super::Client;
@@ -133,7 +133,7 @@ fn every_request_for_data_needs_the_token() {
 fn a_ticket_is_good_for_one_file_once() {
     let client = client();
     let host = client.server.address();
-    let write = |format, _: Option<Window>, out: &mut dyn std::io::Write| {
+    let write = |format, _: Option<RecordingWindow>, out: &mut dyn std::io::Write| {
         write!(out, "{format:?}").map_err(|error| error.to_string())
     };
     client.server.add_stacks("stacks", OpenedStacks::new(about_memory::HtmlOptions::new()).files(write));

@@ -5,11 +5,11 @@ use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use about_memory::export::StacksOptions;
 use dmd_analyze::recording::Recording;
 use heap_graph::census::TreeOptions;
 use heap_graph::dominators::retained_by_leaves;
 use heap_graph::{Breakdown, CensusTree, DominatorTree};
+use memory_export::dmd::StacksOptions;
 use memory_export::parquet::{self, CensusRow, Options, Run};
 use memory_export::{ExportError, Stacks};
 use memory_report::ReportSet;

@@ -1,16 +1,44 @@
-//! The nodes of a heap snapshot by the stacks that allocated them.
+//! Heap snapshots as [`Stacks`](crate::Stacks): nodes by the stacks that allocated them.
 
+use core::fmt;
 use std::time::Duration;
 
-use heap_graph::census::{CensusFrame, CensusKey, CensusStack, StackKey};
+use heap_graph::census::{CensusError, CensusFrame, CensusKey, CensusStack, StackKey};
 use heap_graph::{Breakdown, CensusReport, Graph, census as count_nodes};
-use memory_export::{Frame, FrameId, Labels, StackId, Stacks, StacksBuilder, Value};
 use rustc_hash::FxHashMap;
 
-use super::{NO_STACK, StacksError, amount};
+use crate::stacks::{NO_STACK, amount};
+use crate::{ExportError, Frame, FrameId, Labels, StackId, Stacks, StacksBuilder, Value};
 
 /// The most frames of a stack, as in recordings.
 const MAX_FRAMES: usize = 512;
+
+/// Why a heap snapshot does not become stacks.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SnapshotExportError {
+    /// The nodes cannot be counted.
+    Census(CensusError),
+    /// The bytes of equal nodes exceed 63 bits.
+    Export(ExportError),
+}
+
+impl fmt::Display for SnapshotExportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Census(error) => error.fmt(f),
+            Self::Export(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SnapshotExportError {}
+
+impl From<ExportError> for SnapshotExportError {
+    fn from(error: ExportError) -> Self {
+        Self::Export(error)
+    }
+}
 
 /// The nodes that the root reaches, by allocation stack, with their class or type as the label `type`. Bytes are shallow
 /// sizes.
@@ -18,7 +46,7 @@ const MAX_FRAMES: usize = 512;
 /// # Errors
 ///
 /// If the snapshot has more kinds of nodes than a census holds, or the bytes of equal nodes exceed 63 bits.
-pub fn census(graph: &Graph) -> Result<Stacks, StacksError> {
+pub fn stacks(graph: &Graph) -> Result<Stacks, SnapshotExportError> {
     let count = || Box::new(Breakdown::Count { count: true, bytes: true, label: None });
     let by_type = || Breakdown::ObjectClass {
         then: count(),
@@ -28,7 +56,9 @@ pub fn census(graph: &Graph) -> Result<Stacks, StacksError> {
     let mut builder = StacksBuilder::new(&[Value::LiveBlocks, Value::LiveBytes]);
     builder.facts().comment = "nodes of a heap snapshot".to_owned();
     builder.facts().time = graph.creation_time().map(Duration::from_micros);
-    if let CensusReport::Stacks(stacks) = count_nodes(graph, &by_stack).map_err(StacksError::Census)? {
+    if let CensusReport::Stacks(stacks) =
+        count_nodes(graph, &by_stack).map_err(SnapshotExportError::Census)?
+    {
         let mut frames = FxHashMap::default();
         for (key, report) in &stacks {
             let stack = match key {
@@ -75,7 +105,7 @@ fn add(
     type_name: Option<&str>,
     report: &CensusReport,
     builder: &mut StacksBuilder,
-) -> Result<(), StacksError> {
+) -> Result<(), ExportError> {
     if let CensusReport::Count(counts) = report {
         let labels = builder.labels(&Labels { type_name, ..Labels::default() });
         let amounts = [

@@ -6,17 +6,20 @@ use std::time::Duration;
 use dmd_analyze::program::Folds;
 use dmd_analyze::recording::{Change, Changes, Moment, Recording};
 use dmd_analyze::{AnalyzeError, Dump};
-use memory_export::{
-    Event, ExportError, Labels, StackId, Stacks, StacksBuilder, Value, dhat, firefox_profiler, heaptrack,
-    pprof,
-};
 use rustc_hash::FxHashMap;
 
-use super::{StackIds, StacksError, StacksFormat, StacksOptions, Types, amount, write};
+use super::stack_ids::DumpStackIds;
+use super::stack_types::StackTypes;
+use super::{StacksError, StacksOptions};
+use crate::stacks::amount;
+use crate::{
+    Event, ExportError, Labels, StackId, Stacks, StacksBuilder, StacksFormat, Value, dhat, firefox_profiler,
+    heaptrack, pprof,
+};
 
 /// A part of a recording: until a time, all blocks or those that the program allocated after another time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Window {
+pub struct RecordingWindow {
     /// Only blocks that the program allocated, moved or resized after this time count. `None`: all blocks.
     pub from: Option<Moment>,
     /// The end of the part.
@@ -29,36 +32,36 @@ pub struct Window {
 /// or resizes ends, and another one begins. Bytes are those that the program can use, or those that it requested
 /// ([`StacksOptions::requested`]).
 #[derive(Debug)]
-pub struct History {
-    window: Window,
+pub struct RecordingHistory {
+    window: RecordingWindow,
     options: StacksOptions,
     /// The numbers of all stacks, sorted. The dump has a block for each.
     numbers: Vec<u32>,
     dump: Dump,
-    types: Types,
-    kinds: Vec<(Kind, Counts)>,
+    types: StackTypes,
+    kinds: Vec<(BlockKind, BlockCounts)>,
     threads: Vec<Option<String>>,
-    peak: Peak,
-    facts: Facts,
+    peak: HeapPeak,
+    facts: WindowFacts,
 }
 
 /// Equal blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Kind {
+struct BlockKind {
     stack: u32,
     thread: Option<u32>,
     size: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct BlockCounts {
     allocated: u64,
     live: u64,
 }
 
 /// When the most requested bytes are live.
 #[derive(Clone, Copy, Debug, Default)]
-struct Peak {
+struct HeapPeak {
     /// The number of changes until then.
     changes: u64,
     time: Duration,
@@ -66,14 +69,14 @@ struct Peak {
 }
 
 #[derive(Debug)]
-struct Facts {
+struct WindowFacts {
     pid: Option<u32>,
     /// The time of the window's end, since 1970 and since the start of the recording.
     time: Option<Duration>,
     duration: Duration,
 }
 
-impl History {
+impl RecordingHistory {
     /// Reads a part of a recording. `symbolize` looks up the symbols.
     ///
     /// # Errors
@@ -83,14 +86,14 @@ impl History {
     /// [`ReadOptions`]: dmd_analyze::ReadOptions
     pub fn new(
         recording: &mut Recording,
-        window: Window,
+        window: RecordingWindow,
         options: &StacksOptions,
         symbolize: impl FnOnce(&mut Dump),
     ) -> Result<Self, AnalyzeError> {
         let outline = recording.outline()?;
         let duration = window.to.time(&outline).min(outline.end.time);
-        let mut kinds: FxHashMap<Kind, Counts> = FxHashMap::default();
-        let mut peak = Peak::default();
+        let mut kinds: FxHashMap<BlockKind, BlockCounts> = FxHashMap::default();
+        let mut peak = HeapPeak::default();
         let mut live = 0;
         let most = recording.max_entries();
         for (index, change) in (1..).zip(recording.changes(window.from, window.to)?) {
@@ -99,7 +102,7 @@ impl History {
             if kinds.len() > most {
                 return Err(AnalyzeError::TooManyEntries(most));
             }
-            let counts = kinds.entry(Kind { stack, thread, size: size(&change, options) }).or_default();
+            let counts = kinds.entry(BlockKind { stack, thread, size: size(&change, options) }).or_default();
             if change.is_end {
                 counts.live -= 1;
                 live -= i128::from(requested);
@@ -109,7 +112,7 @@ impl History {
                 live += i128::from(requested);
             }
             if live > peak.bytes {
-                peak = Peak { changes: index, time: change.time, bytes: live };
+                peak = HeapPeak { changes: index, time: change.time, bytes: live };
             }
         }
         let mut kinds: Vec<_> = kinds.into_iter().collect();
@@ -121,12 +124,12 @@ impl History {
         let threads = (0..most.map_or(0, |most| most + 1)).map(name).collect();
         let mut dump = recording.stacks(numbers.iter().copied())?;
         symbolize(&mut dump);
-        let types = if options.types { Types::of(&dump) } else { Types::default() };
+        let types = if options.types { StackTypes::new(&dump) } else { StackTypes::default() };
         if !options.all_frames {
             dump.fold(&Folds::new());
         }
         let time = dump.time().map(|start| Duration::from_secs(start) + duration);
-        let facts = Facts { pid: u32::try_from(outline.process).ok(), time, duration };
+        let facts = WindowFacts { pid: u32::try_from(outline.process).ok(), time, duration };
         Ok(Self { window, options: options.clone(), numbers, dump, types, kinds, threads, peak, facts })
     }
 
@@ -149,7 +152,7 @@ impl History {
         let mut amounts = Vec::with_capacity(values.len());
         for (kind, counts) in &self.kinds {
             let Some(index) = self.index(kind.stack) else { continue };
-            let type_name = of_dump[index].and_then(|stack| self.types.of_stack(stack));
+            let type_name = of_dump[index].and_then(|stack| self.types.get(stack));
             let thread = kind.thread.and_then(|thread| self.threads[thread as usize].as_deref());
             let labels = builder.labels(&Labels {
                 type_name: type_name.map(|number| self.types.names[number as usize].as_str()),
@@ -201,7 +204,7 @@ impl History {
             }
             StacksFormat::Dhat => dhat::write(&self.lives(recording)?, out)?,
             StacksFormat::Speedscope | StacksFormat::Folded => {
-                write(&self.stacks_with(&live)?.0, format, options, out)?;
+                format.write(&self.stacks_with(&live)?.0, options, out)?;
             }
         }
         Ok(())
@@ -209,7 +212,7 @@ impl History {
 
     fn builder(&self, values: &[Value]) -> StacksBuilder {
         let mut builder = StacksBuilder::new(values);
-        let Facts { pid, time, duration } = self.facts;
+        let WindowFacts { pid, time, duration } = self.facts;
         let facts = builder.facts();
         facts.comment = match self.window.from {
             None => format!("blocks until {}, recorded by DMD", self.window.to),
@@ -225,7 +228,7 @@ impl History {
 
     /// The ids of the stacks in the order of their numbers.
     fn stack_ids(&self, addresses: bool, builder: &mut StacksBuilder) -> Vec<StackId> {
-        let ids = StackIds::new(&self.dump, addresses, builder);
+        let ids = DumpStackIds::new(&self.dump, addresses, builder);
         self.dump.blocks().map(|block| ids.get(block.stack())).collect()
     }
 
@@ -240,8 +243,8 @@ impl History {
         ids: &[StackId],
         write: impl FnOnce(&mut dyn Iterator<Item = Event>) -> Result<(), ExportError>,
     ) -> Result<(), StacksError> {
-        let Window { from, to } = self.window;
-        let mut changes = Checked { changes: recording.changes(from, to)?, error: None };
+        let RecordingWindow { from, to } = self.window;
+        let mut changes = ChangesUntilError { changes: recording.changes(from, to)?, error: None };
         write(&mut changes.by_ref().filter_map(|change| {
             let size = size(&change, &self.options);
             Some(Event::new(change.time, ids[self.index(change.stack)?], size, change.is_end))
@@ -262,8 +265,8 @@ impl History {
         sorted.dedup();
         let place = |id: &StackId| sorted.partition_point(|known| known < id);
         let places: Vec<usize> = places.iter().map(place).collect();
-        let mut lives = vec![Life::default(); sorted.len()];
-        let Window { from, to } = self.window;
+        let mut lives = vec![StackLife::default(); sorted.len()];
+        let RecordingWindow { from, to } = self.window;
         for (index, change) in (1..).zip(recording.changes(from, to)?) {
             let change = change?;
             let size = size(&change, &self.options);
@@ -309,12 +312,12 @@ fn size(change: &Change, options: &StacksOptions) -> u64 {
 }
 
 /// The changes up to an error.
-struct Checked<'r> {
+struct ChangesUntilError<'r> {
     changes: Changes<'r>,
     error: Option<AnalyzeError>,
 }
 
-impl Iterator for Checked<'_> {
+impl Iterator for ChangesUntilError<'_> {
     type Item = Change;
 
     fn next(&mut self) -> Option<Change> {
@@ -328,7 +331,7 @@ impl Iterator for Checked<'_> {
     }
 }
 
-/// The values of a [`Life`], in order.
+/// The values of a [`StackLife`], in order.
 const VALUES: [Value; 9] = [
     Value::AllocatedBlocks,
     Value::AllocatedBytes,
@@ -343,7 +346,7 @@ const VALUES: [Value; 9] = [
 
 /// The blocks of a stack.
 #[derive(Clone, Copy, Debug, Default)]
-struct Life {
+struct StackLife {
     allocated_blocks: i128,
     allocated_bytes: i128,
     blocks: i128,
@@ -356,7 +359,7 @@ struct Life {
     lived: i128,
 }
 
-impl Life {
+impl StackLife {
     fn take(&mut self, change: &Change, size: u64) {
         let sign = if change.is_end { -1 } else { 1 };
         self.blocks += sign;

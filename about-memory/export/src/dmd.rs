@@ -1,0 +1,17 @@
+//! Dumps and recordings of DMD as [`Stacks`](crate::Stacks).
+//!
+//! A dump has the live blocks of one time or, in cumulative mode, all blocks ever allocated. Each sample has the stack,
+//! the size, and labels: the type, whether reporters reported the blocks, and which reporters did. A recording becomes a
+//! [`RecordingHistory`].
+
+mod dump;
+mod error;
+mod history;
+mod options;
+mod stack_ids;
+mod stack_types;
+
+pub use dump::{difference, stacks};
+pub use error::StacksError;
+pub use history::{RecordingHistory, RecordingWindow};
+pub use options::StacksOptions;

@@ -1,0 +1,166 @@
+//! The blocks of a dump.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use dmd_analyze::program::Folds;
+use dmd_analyze::{At, Blocks, Dump, Mode};
+use rustc_hash::FxHashMap;
+
+use super::stack_ids::DumpStackIds;
+use super::stack_types::StackTypes;
+use super::{StacksError, StacksOptions};
+use crate::stacks::amount;
+use crate::{ExportError, Labels, LabelsId, Stacks, StacksBuilder, Value};
+
+/// The blocks of a dump with symbols, at the time that it [shows](Dump::shown).
+///
+/// # Errors
+///
+/// If the bytes of equal blocks exceed 63 bits.
+pub fn stacks(dump: Dump, options: &StacksOptions) -> Result<Stacks, StacksError> {
+    let mut builder = StacksBuilder::new(&values(&dump, options));
+    describe(&dump, &mut builder);
+    add(dump, false, options, &mut builder)?;
+    Ok(builder.finish()?)
+}
+
+/// The blocks of the second dump minus those of the first. Amounts may be negative. The duration is the time between both,
+/// if they are of one process.
+///
+/// # Errors
+///
+/// As [`stacks`], and if one of the dumps is cumulative and the other is not.
+pub fn difference(first: Dump, second: Dump, options: &StacksOptions) -> Result<Stacks, StacksError> {
+    let is_of_all = |dump: &Dump| dump.mode() == Mode::Cumulative;
+    if is_of_all(&first) != is_of_all(&second) {
+        return Err(StacksError::DifferentModes(first.mode(), second.mode()));
+    }
+    let mut builder = StacksBuilder::new(&values(&second, options));
+    describe(&second, &mut builder);
+    builder.facts().comment += ", minus an earlier dump";
+    builder.facts().duration = between(&first, &second);
+    // The main program of the later dump is that of the difference.
+    add(second, false, options, &mut builder)?;
+    add(first, true, options, &mut builder)?;
+    Ok(builder.finish()?)
+}
+
+/// The time between two dumps of one process.
+fn between(first: &Dump, second: &Dump) -> Option<Duration> {
+    let start = |dump: &Dump| Some(dump.time()? as f64 - dump.statistics()?.seconds);
+    let seconds = match (start(first), start(second)) {
+        // The time of a dump is in whole seconds.
+        (Some(one), Some(other)) if (one - other).abs() < 2.0 => {
+            second.statistics()?.seconds - first.statistics()?.seconds
+        }
+        (Some(_), Some(_)) => return None,
+        // A sample has no statistics.
+        _ => second.time()?.checked_sub(first.time()?)? as f64,
+    };
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+fn values(dump: &Dump, options: &StacksOptions) -> Vec<Value> {
+    match dump.mode() {
+        Mode::Cumulative => vec![Value::AllocatedBlocks, Value::AllocatedBytes],
+        _ if options.both => vec![Value::LiveBlocks, Value::LiveBytes, Value::LiveRequestedBytes],
+        _ => vec![Value::LiveBlocks, Value::LiveBytes],
+    }
+}
+
+fn describe(dump: &Dump, builder: &mut StacksBuilder) {
+    let facts = builder.facts();
+    let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
+    let peak = dump.peak().and_then(|peak| seconds(peak.seconds()));
+    let at = match dump.shown() {
+        At::Peak => " at the heap's peak",
+        _ => "",
+    };
+    facts.comment = format!("blocks{at}, recorded by DMD in the mode {}", dump.mode());
+    facts.time = dump.time().map(Duration::from_secs);
+    facts.peak = peak;
+    facts.duration = match dump.shown() {
+        At::Peak => peak,
+        _ => dump.statistics().and_then(|statistics| seconds(statistics.seconds)),
+    };
+    if let Some(module) = dump.modules().first() {
+        facts.program.clone_from(&module.path);
+    }
+}
+
+/// Adds the blocks of a dump, or takes them away.
+fn add(
+    mut dump: Dump,
+    away: bool,
+    options: &StacksOptions,
+    builder: &mut StacksBuilder,
+) -> Result<(), ExportError> {
+    let types = if options.types { StackTypes::new(&dump) } else { StackTypes::default() };
+    if !options.all_frames {
+        dump.fold(&Folds::new());
+    }
+    let stack_ids = DumpStackIds::new(&dump, true, builder);
+    let mut labels = BlockLabels {
+        types,
+        reporters: FxHashMap::default(),
+        numbers: HashMap::new(),
+        known: FxHashMap::default(),
+    };
+    builder.reserve(dump.blocks().len());
+    let values = values(&dump, options);
+    let mut amounts = Vec::with_capacity(values.len());
+    for block in dump.blocks() {
+        let stack = block.stack();
+        let labels = labels.get(&block, builder);
+        let slop = if options.requested { 0 } else { block.slop() };
+        let size = i128::from(block.requested()) + i128::from(slop);
+        let all = if options.requested { 0 } else { block.all_slop() };
+        let all = i128::try_from(block.all_requested() + all).ok();
+        amounts.clear();
+        for value in &values {
+            let exact = match value {
+                Value::LiveRequestedBytes => i128::try_from(block.all_requested()).ok(),
+                value if value.unit() == "bytes" => all,
+                _ => Some(block.count().into()),
+            };
+            let exact = exact.unwrap_or(i128::MAX);
+            amounts.push(amount(*value, if away { -exact } else { exact })?);
+        }
+        builder.sample(stack_ids.get(stack), labels, u64::try_from(size).ok(), &amounts);
+    }
+    Ok(())
+}
+
+/// The labels of blocks. Few of millions of blocks have labels of their own.
+struct BlockLabels<'d> {
+    types: StackTypes,
+    /// The number of a name by what a block says of one of its reporters.
+    reporters: FxHashMap<(u32, Option<usize>), u32>,
+    numbers: HashMap<Option<&'d str>, u32>,
+    known: FxHashMap<LabelsKey, LabelsId>,
+}
+
+/// The names of both reporters, one more than the type, or 0 for none, and the kind. Millions of blocks are looked up.
+type LabelsKey = ([u32; 2], u32, u8);
+
+impl<'d> BlockLabels<'d> {
+    fn get(&mut self, block: &Blocks<'d>, builder: &mut StacksBuilder) -> LabelsId {
+        let Self { types, reporters, numbers, known } = self;
+        let keys = block.reporter_keys();
+        let reporters = [0, 1].map(|nth| {
+            *reporters.entry(keys[nth]).or_insert_with(|| {
+                let next = numbers.len() as u32;
+                *numbers.entry(block.reporter_names()[nth]).or_insert(next)
+            })
+        });
+        let type_name = block.stack().and_then(|stack| types.get(stack));
+        let kind = block.reports().map(|reports| ["unreported", "once", "twice"][reports.min(2)]);
+        let number_of_kind = block.reports().map_or(3, |reports| reports.min(2) as u8);
+        let number_of_type = type_name.map_or(0, |number| number + 1);
+        *known.entry((reporters, number_of_type, number_of_kind)).or_insert_with(|| {
+            let type_name = type_name.map(|number| types.names[number as usize].as_str());
+            builder.labels(&Labels { kind, reporter: block.reporter().as_deref(), type_name, thread: None })
+        })
+    }
+}

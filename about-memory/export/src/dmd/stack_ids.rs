@@ -1,0 +1,58 @@
+//! A dump's stacks as those of a profile.
+
+use std::collections::HashMap;
+
+use dmd_analyze::Dump;
+
+use crate::stacks::NO_STACK;
+use crate::{Frame, FrameId, ModuleId, StackId, StacksBuilder};
+
+/// The ids of a dump's stacks.
+pub(crate) struct DumpStackIds {
+    all: Vec<StackId>,
+    /// Of blocks whose stack was not recorded.
+    none: StackId,
+}
+
+impl DumpStackIds {
+    /// Adds all stacks. Without `addresses`, frames are equal if people read the same.
+    pub(crate) fn new(dump: &Dump, addresses: bool, builder: &mut StacksBuilder) -> Self {
+        let mut modules: HashMap<&str, ModuleId> = HashMap::new();
+        for module in dump.modules() {
+            let id = builder.module(&module.path, &module.build_id);
+            modules.entry(&module.path).or_insert(id);
+        }
+        let frames: Vec<FrameId> = dump
+            .frames()
+            .map(|frame| {
+                let dmd_analyze::Frame { function, file, line, column, .. } = frame;
+                let read = Frame { function, file, line, column, ..Frame::default() };
+                if function.is_some() && !addresses {
+                    return builder.frame(&read);
+                }
+                let module =
+                    frame.module.map(|path| *modules.entry(path).or_insert_with(|| builder.module(path, "")));
+                builder.frame(&Frame {
+                    system_name: frame.system_name,
+                    module,
+                    offset: frame.offset,
+                    inlined: frame.inlined,
+                    ..read
+                })
+            })
+            .collect();
+        let none = builder.frame(&Frame { function: Some(NO_STACK), ..Frame::default() });
+        let none = builder.stack(&[none]);
+        let mut calls = Vec::new();
+        let all = dump.frame_indices().map(|stack| {
+            calls.clear();
+            calls.extend(stack.map(|index| frames[index]));
+            if calls.is_empty() { none } else { builder.stack(&calls) }
+        });
+        Self { all: all.collect(), none }
+    }
+
+    pub(crate) fn get(&self, stack: Option<usize>) -> StackId {
+        stack.map_or(self.none, |stack| self.all[stack])
+    }
+}
