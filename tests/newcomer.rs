@@ -119,6 +119,7 @@ fn each_crate_documents_itself_alone() {
         "about-memory",
         "dmd",
         "dmd-analyze",
+        "dmd-format",
         "dmd-unwind",
         "heap-graph",
         "memory-endpoint",

@@ -16,7 +16,7 @@ pub use executable::{Obstacle, check, contains_dmd};
 /// was the first, and which folder relative names of dumps belong to.
 pub fn words_for_first_process() -> OsString {
     let folder = std::env::current_dir().unwrap_or_default();
-    dmd::words_for_first_process(&folder)
+    dmd_format::first_process::suffix(&folder)
 }
 
 /// Runs a program to its end. Forwards the signals that another process sends to this process. Signals of the

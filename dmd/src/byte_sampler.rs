@@ -1,7 +1,7 @@
 //! The sampler of `--sample-bytes`: a Poisson process over the allocated bytes.
 //!
 //! The distances between the points of the process follow the exponential law, which has no memory: after a chosen
-//! block the next distance starts at the block's end. [`memory_report::dmd::sample`] weighs the chosen blocks.
+//! block the next distance starts at the block's end. [`dmd_format::sample`] weighs the chosen blocks.
 
 use crate::logarithm::ln;
 

@@ -15,7 +15,7 @@ mod usable;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use memory_report::dmd::tables::RECORDS_ALL;
+use dmd_format::tables::RECORDS_ALL;
 
 use crate::byte_sampler::ByteSampler;
 use crate::options::{Mode, Options, Stacks};

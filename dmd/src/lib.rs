@@ -53,14 +53,11 @@
 
 mod byte_sampler;
 mod error;
-#[cfg_attr(not(engine = "native"), allow(dead_code, reason = "what starts others needs a part of it"))]
-mod first_process;
 #[allow(unsafe_code, reason = "an allocator")]
 mod global_alloc;
 #[cfg_attr(not(engine = "native"), allow(dead_code, reason = "no wrapper records"))]
 #[cfg(feature = "analyze")]
 mod leaks;
-mod linked_mark;
 mod logarithm;
 mod options;
 mod sampler;
@@ -129,14 +126,10 @@ cfg_if::cfg_if! {
 
 pub use byte_sampler::ByteSampler;
 pub use error::DumpError;
-#[doc(hidden)]
-pub use first_process::words_for_first_process;
 pub use global_alloc::Dmd;
 #[cfg(feature = "analyze")]
 #[doc(hidden)]
 pub use leaks::check as __check_leaks;
-#[doc(hidden)]
-pub use linked_mark::LINKED_MARK;
 pub use memory_reporter::{
     AllocationsLogEntry, ClassName, MemoryObserver, NurseryRegistration, ObserverError, SavedStack,
     SiteFrame, allocation_site, describe_block, register_nursery,

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-pub use memory_report::dmd::Mode;
+pub use dmd_format::Mode;
 
 /// Which blocks get an allocation stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

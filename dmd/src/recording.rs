@@ -1,4 +1,4 @@
-//! The recording of all events into a file, whose format is `memory_report::dmd::recording`.
+//! The recording of all events into a file, whose format is `dmd_format::recording`.
 //!
 //! A thread encodes its events into a buffer of its own, while it settles them for the peak. Full buffers go into a
 //! bounded queue; a thread of the engine compresses and writes them, so that the program does not wait for the
@@ -26,7 +26,7 @@ use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use memory_report::dmd::recording::{self as format, About, ChunkKind, LiveBlock, What};
+use dmd_format::recording::{self as format, About, ChunkKind, LiveBlock, What};
 
 use crate::dump::file;
 use crate::engine::ENGINE;

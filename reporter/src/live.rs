@@ -34,12 +34,12 @@
 //!
 //! `dmd-track` lets DMD record from its answer on. DMD stops when the peer has its dump, or hangs up. Blocks that the
 //! program allocated before are not in the dump, and their ends change nothing. With `record` the process writes every
-//! allocation and end into the file (`memory_report::dmd::recording`), which is complete when the second answer comes,
+//! allocation and end into the file (`dmd_format::recording`), which is complete when the second answer comes,
 //! or the peer hangs up.
 //!
 //! `dmd-copy` makes a copy of the process, as a fork does: for about 30 ms a gigabyte the process stands still. The copy runs no code
 //! of the program. Its memory stays as it is, so that the peer reads blocks, their contents and the engine's tables of one
-//! moment from `/proc/PID/mem` ([`memory_report::dmd::tables`]).
+//! moment from `/proc/PID/mem` ([`dmd_format::tables`]).
 //!
 //! `dmd-log` sends allocations as [`AllocationsLogEntry::to_json`](crate::AllocationsLogEntry::to_json) writes them, ten
 //! times a second, for so many of a million allocations. If the log was full, it has dropped its oldest entries, and a line

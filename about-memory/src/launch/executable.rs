@@ -175,7 +175,7 @@ pub fn contains_dmd(program: &Path) -> bool {
 
 /// Whether the program contains the wrapper `dmd::Dmd`.
 fn has_dmd(file: &Parsed<'_>) -> bool {
-    let mark = dmd::LINKED_MARK;
+    let mark = dmd_format::LINKED_MARK;
     file.sections()
         .filter(|section| section.name() == Ok(".rodata"))
         .any(|section| section.data().is_ok_and(|data| data.windows(mark.len()).any(|bytes| bytes == mark)))

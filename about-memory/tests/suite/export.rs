@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use dmd_analyze::recording::{Moment, Recording};
+use dmd_format::recording::{Block, Module, What};
 use memory_export::dmd::{RecordingHistory, RecordingWindow, StacksOptions};
 use memory_export::pprof::{self, ReadOptions, read};
 use memory_export::{Frame, Labels, Stacks, StacksBuilder, StacksFormat, Value};
-use memory_report::dmd::recording::{Block, Module, What};
 use serde_json::{Value as Json, json};
 
 use crate::recordings::script::{BASE, Script};

@@ -603,7 +603,7 @@ fn a_program_with_its_own_allocator_runs_with_a_warning() {
 
     assert_eq!(warning("ordinary", "void *my_malloc(void *p) { return p; } void *jemalloc;", &[]), "");
     // A program that contains the wrapper tells DMD itself.
-    let mark = std::str::from_utf8(dmd::LINKED_MARK).unwrap().replace('\0', "\\0");
+    let mark = std::str::from_utf8(dmd_format::LINKED_MARK).unwrap().replace('\0', "\\0");
     let source = format!("const char mark[] = \"{mark}\"; void *_rjem_malloc(void *p) {{ return p; }}");
     assert_eq!(warning("wrapped", &source, &[]), "");
 }

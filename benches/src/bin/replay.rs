@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use dmd::analyze::program::{History, LeakOptions, Leaks, ProgramOptions, Timeline, TimelineOptions};
 use dmd::analyze::recording::{Moment, Recording};
-use memory_report::dmd::recording::{
+use dmd_format::recording::{
     About, Block, ChunkKind, EVENT_BUFFER, End, Event, EventEncoder, MAGIC, Module, Node, NodeEncoder, What,
     encode_modules, push_chunk,
 };

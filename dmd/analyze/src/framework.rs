@@ -10,10 +10,12 @@ use crate::frame::Frame;
 use crate::source_path::package;
 
 /// The crates that a stack of a program passes through.
-const CRATES: [&str; 5] = ["memory_reporter::", "memory_report::", "dmd::", "dmd_unwind::", "dmd_analyze::"];
+const CRATES: [&str; 6] =
+    ["memory_reporter::", "memory_report::", "dmd::", "dmd_unwind::", "dmd_analyze::", "dmd_format::"];
 
 /// The same, as packages of a registry.
-const PACKAGES: [&str; 5] = ["memory-reporter", "memory-report", "dmd", "dmd-unwind", "dmd-analyze"];
+const PACKAGES: [&str; 6] =
+    ["memory-reporter", "memory-report", "dmd", "dmd-unwind", "dmd-analyze", "dmd-format"];
 
 /// The folders of the framework's sources.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,7 @@
 //! The live blocks of a process, read from outside: from the tables of the engine in its memory, or in its core file. No
 //! code runs in the process for that.
 //!
-//! The engine must record every block. `memory_report::dmd::tables` has the layout of its tables.
+//! The engine must record every block. `dmd_format::tables` has the layout of its tables.
 
 mod blocks;
 mod header;
@@ -9,8 +9,8 @@ mod memory;
 mod modules;
 mod threads;
 
-use memory_report::dmd::recording::Node;
-use memory_report::dmd::tables::{FIRST_PC, NODE, SEGMENT};
+use dmd_format::recording::Node;
+use dmd_format::tables::{FIRST_PC, NODE, SEGMENT};
 
 use crate::dump::Dump;
 use crate::error::AnalyzeError;

@@ -1,3 +1,3 @@
 //! The mode in which DMD recorded a dump.
 
-pub use memory_report::dmd::Mode;
+pub use dmd_format::Mode;

@@ -43,6 +43,7 @@ impl<'t> Frame<'t> {
         let owner = function.trim_start_matches(['<', '&', '[', '(']);
         [
             "dmd::",
+            "dmd_format::",
             "dmd_unwind::",
             "mozilla::dmd::",
             "memory_reporter::",

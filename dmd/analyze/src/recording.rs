@@ -1,6 +1,6 @@
 //! Recordings: every allocation, reallocation and end of a block of a process, with its time, thread and stack.
 //!
-//! `libdmd.so` and programs with the crate `dmd` write them. The format is [`memory_report::dmd::recording`]'s.
+//! `libdmd.so` and programs with the crate `dmd` write them. The format is [`dmd_format::recording`]'s.
 //!
 //! ```no_run
 //! use dmd_analyze::recording::{Moment, Recording};
@@ -58,8 +58,8 @@ use std::fs::File;
 use std::io::{Cursor, Read, Seek};
 use std::path::Path;
 
+use dmd_format::recording::MAGIC;
 use memory_report::ReadError;
-use memory_report::dmd::recording::MAGIC;
 use rustc_hash::FxHashMap;
 
 use crate::dump::Dump;

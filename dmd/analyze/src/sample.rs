@@ -1,6 +1,6 @@
 //! What a dump says about its sample by bytes.
 
-use memory_report::dmd::sample;
+use dmd_format::sample;
 
 /// A sample that DMD drew with `--sample-bytes`. All amounts of its dump are estimates, without bias.
 #[derive(Clone, Copy, Debug, PartialEq)]

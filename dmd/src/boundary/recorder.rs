@@ -8,6 +8,8 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
+use dmd_format::LINKED_MARK;
+use dmd_format::first_process::{self, FirstProcess};
 use memory_reporter::engine_abi::{EngineTable, MoveRoom, NO_PATH, ON_ALLOC, Preloaded, preloaded};
 
 pub(crate) use crate::boundary::hooks_off::is_off;
@@ -15,8 +17,6 @@ use crate::boundary::hooks_off::set_off;
 use crate::boundary::self_test::{self, Allocator};
 use crate::boundary::{dumping, engine_abi};
 use crate::engine::{ENGINE, Phase, Setup};
-use crate::first_process::{self, First};
-use crate::linked_mark::LINKED_MARK;
 use crate::options::Options;
 use crate::recording;
 use crate::system::errno::keeping_errno;
@@ -160,7 +160,7 @@ fn start_local(options: Option<Options>) {
 
 impl Setup {
     /// Reads the value of `$DMD`; `None` if it switches DMD off. Ends the process if a word is bad.
-    pub(crate) fn parse(variable: &'static CStr) -> Option<(Self, Option<First>)> {
+    pub(crate) fn parse(variable: &'static CStr) -> Option<(Self, Option<FirstProcess>)> {
         let (users, first) = first_process::split(process::keep(variable));
         if first.is_none() && Options::is_off(users) {
             return None;

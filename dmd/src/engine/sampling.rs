@@ -16,8 +16,8 @@ use crate::tables::observers;
 use crate::tables::pending::{Amount, Pending};
 use crate::tables::stack::Caller;
 use crate::tables::thread;
-use memory_report::dmd::sample;
-use memory_report::dmd::tables::RECORDS_ALL;
+use dmd_format::sample;
+use dmd_format::tables::RECORDS_ALL;
 
 /// The numbers of [`Phase::Sampling`] and [`Phase::Waiting`]. No phase in which the engine records every block is as
 /// high.

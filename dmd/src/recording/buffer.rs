@@ -3,7 +3,7 @@
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 
-use memory_report::dmd::recording::{EVENT_BUFFER, Event, EventEncoder};
+use dmd_format::recording::{EVENT_BUFFER, Event, EventEncoder};
 
 use crate::system::lock::{Guarded, Lock, Use};
 use crate::system::memory;

@@ -5,7 +5,7 @@
 //! alive now and have no event, and those whose first event is an end. Other threads may have started meanwhile, so
 //! the table is read first, and then the buffers: what happens in between is in these.
 
-use memory_report::dmd::recording::{Block, ChunkKind, EventDecoder, LiveBlock, LiveEncoder, What};
+use dmd_format::recording::{Block, ChunkKind, EventDecoder, LiveBlock, LiveEncoder, What};
 
 use crate::engine::ENGINE;
 use crate::recording::buffer::Buffer;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use memory_report::dmd::recording::{Thread, encode_threads};
+use dmd_format::recording::{Thread, encode_threads};
 
 use crate::recording::slots::{self, Slot};
 use crate::system::background;

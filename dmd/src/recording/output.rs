@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use memory_report::dmd::recording::{
+use dmd_format::recording::{
     ChunkKind, Clock, End, MAGIC, Module, Node, NodeEncoder, Watermark, encode_modules, frame_chunk,
     most_framed,
 };

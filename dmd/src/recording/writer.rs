@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicU8, Ordering};
 use core::time::Duration;
 
-use memory_report::dmd::recording::{ChunkKind, Module};
+use dmd_format::recording::{ChunkKind, Module};
 
 use crate::dump::modules::{self, Modules};
 use crate::recording::output::{Output, output};

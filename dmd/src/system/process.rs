@@ -7,7 +7,8 @@ use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::path::{Path, PathBuf};
 
-use crate::first_process::{self, First};
+use dmd_format::first_process::{self, FirstProcess};
+
 use crate::options::Options;
 use crate::system::memory::Arena;
 use crate::system::path_bytes::path_of;
@@ -44,7 +45,7 @@ pub(crate) fn keep(variable: &'static CStr) -> &'static CStr {
 /// # Safety
 ///
 /// `value` is the variable that `first` was read from, ends in 0, and nobody else uses it meanwhile.
-pub(crate) unsafe fn start(first: Option<First>, value: *mut c_char) {
+pub(crate) unsafe fn start(first: Option<FirstProcess>, value: *mut c_char) {
     let this = process_id::start();
     confined::start();
     if let Some(first) = first {

@@ -1,5 +1,5 @@
 //! Where the threads of this process are, for a reader of a copy of it, which has one thread:
-//! `memory_report::dmd::tables` has the layout.
+//! `dmd_format::tables` has the layout.
 
 use core::ffi::{CStr, c_int};
 use core::iter;
@@ -7,7 +7,7 @@ use core::slice;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::io::{Cursor, Write as _};
 
-use memory_report::dmd::tables::{RECORDED, THREAD, THREAD_NAME};
+use dmd_format::tables::{RECORDED, THREAD, THREAD_NAME};
 
 use crate::system::memory;
 

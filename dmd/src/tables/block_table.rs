@@ -21,7 +21,7 @@ mod word;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use memory_report::dmd::tables::{ADDRESS_BITS, GRAIN_BITS, LEAF_BITS, MIDDLE_BITS, PLANES};
+use dmd_format::tables::{ADDRESS_BITS, GRAIN_BITS, LEAF_BITS, MIDDLE_BITS, PLANES};
 
 use crate::system::lock::Lock;
 use crate::system::memory::{self, Pool};

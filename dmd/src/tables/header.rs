@@ -1,8 +1,8 @@
-//! Where the tables are, for readers that run no code in this process: `memory_report::dmd::tables` has the layout.
+//! Where the tables are, for readers that run no code in this process: `dmd_format::tables` has the layout.
 
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 
-use memory_report::dmd::tables::{HEADER, MAGIC, PLANES, VERSION};
+use dmd_format::tables::{HEADER, MAGIC, PLANES, VERSION};
 
 use super::block_table::{Root, Table};
 use super::trace_tree::{Segments, TraceTree};

@@ -10,8 +10,8 @@
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-pub(crate) use memory_report::dmd::tables::FIRST_PC;
-use memory_report::dmd::tables::{NODE, SEGMENT};
+pub(crate) use dmd_format::tables::FIRST_PC;
+use dmd_format::tables::{NODE, SEGMENT};
 
 use crate::system::lock::Lock;
 use crate::system::memory::{self, Arena};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use dmd::{ByteSampler, Options};
-use memory_report::dmd::sample::{largest_error, variance, weight};
+use dmd_format::sample::{largest_error, variance, weight};
 
 use crate::support::{c_program, preloaded, read_dump, succeed};
 

@@ -5,9 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use dmd_format::recording::{Event, What};
+use dmd_format::sample::weight;
 use flate2::read::GzDecoder;
-use memory_report::dmd::recording::{Event, What};
-use memory_report::dmd::sample::weight;
 use serde_json::Value;
 
 use crate::live::Waiting;

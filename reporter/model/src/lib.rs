@@ -27,8 +27,6 @@
 //! - [`mod@file`] reads and writes a set; [`reader`] is the bounded parser below it, and [`json`] writes texts.
 //! - The feature `gzip` (default) reads and writes compressed files, by `flate2`.
 //! - [`new_file`] writes files that have their name once they are whole.
-//! - [`dmd`] is what DMD's engine and the readers of its dumps share; by the feature `recording`, also the format
-//!   of its recordings.
 
 #![forbid(unsafe_code)]
 
@@ -44,7 +42,6 @@ mod skipped;
 mod warning;
 
 pub mod diff;
-pub mod dmd;
 pub mod file;
 pub mod json;
 pub mod new_file;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use memory_report::dmd::tables::word::{
+use dmd_format::tables::word::{
     FREED, KEY, KEY_BITS, KEY_SHIFT, LIVE, REQUESTED_SHIFT, SIZE, SIZE_SHIFT, SLOP, SLOP_BITS, SLOP_SHIFT,
     STACK_BITS, STACK_SHIFT, TAG, WIDE, fingerprint,
 };
-use memory_report::dmd::tables::{ADDRESS_BITS, CELLS, GRAIN_BITS, LEAF_BITS, LINE_BITS, MIDDLE_BITS, SLOTS};
+use dmd_format::tables::{ADDRESS_BITS, CELLS, GRAIN_BITS, LEAF_BITS, LINE_BITS, MIDDLE_BITS, SLOTS};
 
 use super::header::Header;
 use super::memory::{Memory, damaged, u64_at, words};

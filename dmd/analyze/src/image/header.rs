@@ -1,6 +1,6 @@
 //! Finds the header in writable memory of the program and its libraries.
 
-use memory_report::dmd::tables::{HEADER, HEADER_WITHOUT_THREADS, MAGIC, PLANES, RECORDS_ALL, VERSION};
+use dmd_format::tables::{HEADER, HEADER_WITHOUT_THREADS, MAGIC, PLANES, RECORDS_ALL, VERSION};
 
 use super::Mapping;
 use super::memory::{Memory, u64_at};

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
 
-use memory_report::dmd::recording::Module;
+use dmd_format::recording::Module;
 
 use super::Mapping;
 use super::memory::{Memory, u64_at};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use memory_report::dmd::tables::{RECORDED, THREAD, THREAD_NAME};
+use dmd_format::tables::{RECORDED, THREAD, THREAD_NAME};
 
 use super::Thread;
 use super::header::Header;

@@ -1,6 +1,6 @@
 //! Weighs the blocks of a dump that is a sample by bytes.
 
-use memory_report::dmd::sample;
+use dmd_format::sample;
 
 use crate::dump::Block;
 use crate::sample::Sample;

@@ -1,6 +1,6 @@
 //! Events of a recording, as the replay takes them.
 
-pub(crate) use memory_report::dmd::recording::Block;
+pub(crate) use dmd_format::recording::Block;
 
 /// Stands for a stack that was not recorded.
 pub(crate) const NO_STACK: u32 = 0;

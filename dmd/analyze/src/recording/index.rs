@@ -1,10 +1,10 @@
 //! The first pass over a recording: all facts but events, and where the events of each thread are.
 
-use hashbrown::{DefaultHashBuilder, HashMap};
-use memory_report::dmd::recording::{
+use dmd_format::recording::{
     About, ChunkKind, Clock as ClockPair, End, EventDecoder, Malformed, NodeDecoder, Watermark,
     decode_modules, decode_threads,
 };
+use hashbrown::{DefaultHashBuilder, HashMap};
 
 use super::clock::Clock;
 use super::source::Source;

@@ -4,7 +4,7 @@ use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::vec;
 
-use memory_report::dmd::recording::{EventDecoder, What};
+use dmd_format::recording::{EventDecoder, What};
 
 use super::event::{Event, EventKind};
 use super::index::{ThreadIndex, Warnings};

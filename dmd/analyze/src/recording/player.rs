@@ -1,6 +1,6 @@
 //! Replays a recording up to a time.
 
-use memory_report::dmd::recording::LiveDecoder;
+use dmd_format::recording::LiveDecoder;
 
 use super::clock::Clock;
 use super::event::Event;

@@ -2,8 +2,8 @@
 
 use std::io::{self, BufReader, Chain, Read, Seek, SeekFrom};
 
+use dmd_format::recording::{CHUNK_HEADER, ChunkError, ChunkKind, Chunks, MAGIC, MOST_PAYLOAD};
 use memory_report::ReadError;
-use memory_report::dmd::recording::{CHUNK_HEADER, ChunkError, ChunkKind, Chunks, MAGIC, MOST_PAYLOAD};
 
 use crate::error::AnalyzeError;
 

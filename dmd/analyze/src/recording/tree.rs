@@ -1,6 +1,6 @@
 //! The tree of calls of a recording, and the modules that were loaded: what the stacks of a dump are made of.
 
-use memory_report::dmd::recording::{FIRST_PC, Module as Mapping, Node};
+use dmd_format::recording::{FIRST_PC, Module as Mapping, Node};
 use rustc_hash::FxHashMap;
 
 use super::event::NO_STACK;

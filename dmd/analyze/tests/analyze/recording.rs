@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use dmd_analyze::recording::{Moment, Recording};
 use dmd_analyze::{Analysis, AnalyzeOptions, At, Dump, Mode, RecordKind};
-use memory_report::dmd::recording::{Block, LiveBlock, Module, What};
+use dmd_format::recording::{Block, LiveBlock, Module, What};
 use script::{BASE, Script, random};
 
 fn after(microseconds: u64) -> Moment {

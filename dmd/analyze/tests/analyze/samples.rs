@@ -2,7 +2,7 @@
 
 use dmd_analyze::program::{LeakOptions, Leaks, ProgramOptions};
 use dmd_analyze::{Analysis, AnalyzeOptions, Dump, RecordKind};
-use memory_report::dmd::sample::{variance, weight};
+use dmd_format::sample::{variance, weight};
 
 use super::{TABLES, document, read};
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use memory_report::dmd::recording::{About, Chunks};
+use dmd_format::recording::{About, Chunks};
 use memory_report::new_file::{Destination, NewFile, Readers};
 
 use super::{MOST_OF_A_NUMBER, open_stream};

@@ -7,7 +7,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
-use crate::first_process;
+use dmd_format::first_process;
+
 use crate::options::Options;
 
 /// Whether processes that this one starts must know it, for the names of their dumps.
@@ -33,7 +34,7 @@ pub(crate) unsafe fn start_again(environment: *const *const c_char, entry: *cons
     let Ok(folder) = std::env::current_dir() else { return };
     let Ok(arguments) = fs::read("/proc/self/cmdline") else { return };
     let Some((file, arguments)) = command(&arguments) else { return };
-    let words = first_process::words_for_first_process(&folder);
+    let words = first_process::suffix(&folder);
     let told = [&b"DMD="[..], users, words.as_bytes(), b"\0"].concat();
     let mut list = Vec::new();
     let mut at = environment;

@@ -12,8 +12,8 @@
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use memory_report::dmd::tables::CELLS;
-pub(super) use memory_report::dmd::tables::LINE_BITS;
+use dmd_format::tables::CELLS;
+pub(super) use dmd_format::tables::LINE_BITS;
 
 use super::GRAIN_BITS;
 use super::word::{FREED, KEY, KEY_BITS, KEY_SHIFT, LIVE, SIZE, SIZE_SHIFT, SLOP, TAG, is_live};

@@ -7,7 +7,7 @@
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, Ordering};
 
-use memory_report::dmd::tables::SLOTS;
+use dmd_format::tables::SLOTS;
 
 use super::Block;
 use crate::system::memory::Pool;

@@ -1,7 +1,7 @@
 //! A block as one word.
 
-use memory_report::dmd::tables::word as format;
-use memory_report::dmd::tables::word::{REQUESTED_BITS, REQUESTED_SHIFT, SLOP_BITS, STACK_SHIFT};
+use dmd_format::tables::word as format;
+use dmd_format::tables::word::{REQUESTED_BITS, REQUESTED_SHIFT, SLOP_BITS, STACK_SHIFT};
 
 use super::Block;
 use crate::tables::trace_id::TraceId;

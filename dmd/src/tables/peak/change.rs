@@ -6,7 +6,7 @@
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-use memory_report::dmd::tables::word::REQUESTED_BITS;
+use dmd_format::tables::word::REQUESTED_BITS;
 
 use super::{LEVEL_SHIFT, Level};
 use crate::tables::pending::Amount;

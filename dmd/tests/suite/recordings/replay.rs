@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::fs::File;
 use std::path::Path;
 
-use memory_report::dmd::recording::*;
+use dmd_format::recording::*;
 use serde_json::Value;
 
 /// Frames as dumps have them, innermost first; requested bytes and slop.

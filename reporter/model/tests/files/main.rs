@@ -7,8 +7,6 @@ mod gzip;
 mod name_patterns;
 mod new_files;
 mod reading;
-#[cfg(feature = "recording")]
-mod recording;
 mod trees;
 mod writing;
 

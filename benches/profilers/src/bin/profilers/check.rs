@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use memory_report::dmd::recording::{ChunkKind, Chunks, End, EventDecoder, What};
+use dmd_format::recording::{ChunkKind, Chunks, End, EventDecoder, What};
 use serde_json::Value;
 
 use crate::program::{Program, field};

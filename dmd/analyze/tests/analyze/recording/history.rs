@@ -1,7 +1,7 @@
 //! The history of recordings: golden text, and figures that a naive count confirms.
 
 use dmd_analyze::program::{History, ProgramOptions};
-use memory_report::dmd::recording::What;
+use dmd_format::recording::What;
 use serde_json::Value;
 
 use super::script::{Script, random};

@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use dmd_analyze::ReadOptions;
 use dmd_analyze::recording::{Moment, Recording};
-use memory_report::dmd::recording::{CHUNK_HEADER, ChunkKind, Chunks, MAGIC, Node, NodeEncoder, push_chunk};
+use dmd_format::recording::{CHUNK_HEADER, ChunkKind, Chunks, MAGIC, Node, NodeEncoder, push_chunk};
 
 use super::script::{Random, Script, random};
 use super::{after, at};

@@ -1,7 +1,7 @@
 //! What is alive at the end: of recordings, of dumps and between dumps.
 
 use dmd_analyze::program::{LeakOptions, Leaks, OneTime, ProgramOptions};
-use memory_report::dmd::recording::{Block, LiveBlock};
+use dmd_format::recording::{Block, LiveBlock};
 use serde_json::Value;
 
 use super::history::server;

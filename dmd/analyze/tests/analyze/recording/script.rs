@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use dmd_analyze::ReadOptions;
 use dmd_analyze::recording::Recording;
-use memory_report::dmd::recording::{
+use dmd_format::recording::{
     About, Block, ChunkKind, Clock, EVENT_BUFFER, End, Event, EventEncoder, LiveBlock, LiveEncoder, MAGIC,
     Module, Node, NodeEncoder, Thread, Watermark, What, encode_modules, encode_threads, push_chunk,
 };

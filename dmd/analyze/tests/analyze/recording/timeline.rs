@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use dmd_analyze::program::{HeapChange, ProgramOptions, Timeline, TimelineOptions};
 use dmd_analyze::recording::{Moment, Recording};
 use dmd_analyze::{Analysis, AnalyzeOptions, Dump, RecordKind};
-use memory_report::dmd::recording::{Block, LiveBlock, What};
+use dmd_format::recording::{Block, LiveBlock, What};
 
 use super::history::server;
 use super::random;

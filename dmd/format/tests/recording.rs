@@ -1,6 +1,8 @@
 //! Recordings of DMD: what is encoded is decoded, and hostile bytes are errors.
 
-use memory_report::dmd::recording::*;
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use dmd_format::recording::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

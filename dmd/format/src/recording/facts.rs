@@ -25,7 +25,7 @@ pub struct About {
     pub page_size: u64,
     /// Field 7: most frames that a reader shows of a stack.
     pub max_frames: u64,
-    /// Field 8: the name of DMD's [`Mode`](crate::dmd::Mode).
+    /// Field 8: the name of DMD's [`Mode`](crate::Mode).
     pub mode: Vec<u8>,
     /// Field 9: the value of `$DMD`; empty if the program chose the options.
     pub options: Vec<u8>,

@@ -1,9 +1,4 @@
-//! What an engine of DMD and the readers of its dumps share.
-
-#[cfg(feature = "recording")]
-pub mod recording;
-pub mod sample;
-pub mod tables;
+//! What DMD records.
 
 use core::fmt;
 

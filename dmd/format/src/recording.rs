@@ -5,7 +5,7 @@
 //! panics.
 //!
 //! ```
-//! use memory_report::dmd::recording::*;
+//! use dmd_format::recording::*;
 //!
 //! // A thread's events, in one chunk.
 //! let mut payload = vec![0; EVENT_BUFFER];

@@ -1,0 +1,41 @@
+//! The formats that DMD's engine and its readers share.
+//!
+//! The crate opens no file and contains no unsafe code. It is linked into measured programs, so it has two small
+//! dependencies. Input is untrusted: each decoder has bounds, and an error contains the place of the fault.
+//!
+//! ```
+//! use dmd_format::recording::{ChunkKind, Chunks, MAGIC, push_chunk};
+//!
+//! let mut file = MAGIC.to_vec();
+//! push_chunk(&mut file, ChunkKind::Events, b"a thread's events");
+//!
+//! let mut chunks = Chunks::open(&file[..])?;
+//! let chunk = chunks.next().expect("one chunk")?;
+//! assert_eq!(chunk.kind(), Some(ChunkKind::Events));
+//! assert_eq!(chunk.payload, b"a thread's events");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What it does not do: record (`dmd` does), or read the JSON of dumps, replay a recording and look up symbols
+//! (`dmd-analyze` does).
+//!
+//! # How it hangs together
+//!
+//! - [`recording`] is the format of a recording: chunks of events, stacks, modules and threads.
+//! - [`tables`] is the layout of the engine's tables, for readers outside of the process.
+//! - [`sample`] computes how many blocks a sampled block represents.
+//! - [`Mode`] is what DMD records.
+//! - [`first_process`] is a suffix of `$DMD`, by which the processes of one run find the first one.
+//! - [`LINKED_MARK`] marks the file of a program that contains the wrapper `dmd::Dmd`.
+
+#![forbid(unsafe_code)]
+
+pub mod first_process;
+mod linked_mark;
+mod mode;
+pub mod recording;
+pub mod sample;
+pub mod tables;
+
+pub use linked_mark::LINKED_MARK;
+pub use mode::Mode;
