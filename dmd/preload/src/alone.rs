@@ -41,19 +41,29 @@ alone! {
     capset(header: *mut c_void, data: *const c_void);
 }
 
-/// The system calls behind these functions. Programs make them by `syscall`, too.
+/// Passes the names of the system calls behind these functions to a macro. Programs make them by `syscall`, too.
+macro_rules! with_calls_for_one_thread {
+    ($macro:ident) => {
+        $macro! {
+            SYS_unshare,
+            SYS_setns,
+            SYS_setuid,
+            SYS_setgid,
+            SYS_setreuid,
+            SYS_setregid,
+            SYS_setresuid,
+            SYS_setresgid,
+            SYS_setgroups,
+            SYS_capset
+        }
+    };
+}
+pub(crate) use with_calls_for_one_thread;
+
+/// Whether this system call is one of them.
 pub(crate) fn is_for_one_thread(number: libc::c_long) -> bool {
-    matches!(
-        number,
-        libc::SYS_unshare
-            | libc::SYS_setns
-            | libc::SYS_setuid
-            | libc::SYS_setgid
-            | libc::SYS_setreuid
-            | libc::SYS_setregid
-            | libc::SYS_setresuid
-            | libc::SYS_setresgid
-            | libc::SYS_setgroups
-            | libc::SYS_capset
-    )
+    macro_rules! is_any_of {
+        ($($name:ident),*) => { matches!(number, $(libc::$name)|*) };
+    }
+    with_calls_for_one_thread!(is_any_of)
 }

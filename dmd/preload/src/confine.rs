@@ -7,7 +7,7 @@ use core::ffi::{c_int, c_long, c_ulong};
 
 use engine::__private::{confined, without_helpers};
 
-use crate::alone::is_for_one_thread;
+use crate::alone::{is_for_one_thread, with_calls_for_one_thread};
 
 /// Makes a system call. If it fails, sets `errno` and returns -1, as the C library's function does.
 ///
@@ -79,109 +79,59 @@ extern "C" fn failed(result: c_long) -> c_long {
     -1
 }
 
-/// Behaves as the C library's function of this name.
-///
-/// # Safety
-///
-/// As for the system call itself.
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn syscall(
-    number: c_long,
-    a: c_ulong,
-    b: c_ulong,
-    c: c_ulong,
-    d: c_ulong,
-    e: c_ulong,
-    f: c_ulong,
-) -> c_long {
-    #[cfg(target_arch = "x86_64")]
-    core::arch::naked_asm!(
-        "cmp rdi, {seccomp}",
-        "je {watched}",
-        "cmp rdi, {prctl}",
-        "je {watched}",
-        "cmp rdi, {unshare}",
-        "je {watched}",
-        "cmp rdi, {setns}",
-        "je {watched}",
-        "cmp rdi, {setuid}",
-        "je {watched}",
-        "cmp rdi, {setgid}",
-        "je {watched}",
-        "cmp rdi, {setreuid}",
-        "je {watched}",
-        "cmp rdi, {setregid}",
-        "je {watched}",
-        "cmp rdi, {setresuid}",
-        "je {watched}",
-        "cmp rdi, {setresgid}",
-        "je {watched}",
-        "cmp rdi, {setgroups}",
-        "je {watched}",
-        "cmp rdi, {capset}",
-        "je {watched}",
-        "jmp {raw}",
-        seccomp = const libc::SYS_seccomp,
-        prctl = const libc::SYS_prctl,
-        unshare = const libc::SYS_unshare,
-        setns = const libc::SYS_setns,
-        setuid = const libc::SYS_setuid,
-        setgid = const libc::SYS_setgid,
-        setreuid = const libc::SYS_setreuid,
-        setregid = const libc::SYS_setregid,
-        setresuid = const libc::SYS_setresuid,
-        setresgid = const libc::SYS_setresgid,
-        setgroups = const libc::SYS_setgroups,
-        capset = const libc::SYS_capset,
-        watched = sym watched,
-        raw = sym raw,
-    );
-    #[cfg(target_arch = "aarch64")]
-    core::arch::naked_asm!(
-        "cmp x0, {seccomp}",
-        "b.eq 2f",
-        "cmp x0, {prctl}",
-        "b.eq 2f",
-        "cmp x0, {unshare}",
-        "b.eq 2f",
-        "cmp x0, {setns}",
-        "b.eq 2f",
-        "cmp x0, {setuid}",
-        "b.eq 2f",
-        "cmp x0, {setgid}",
-        "b.eq 2f",
-        "cmp x0, {setreuid}",
-        "b.eq 2f",
-        "cmp x0, {setregid}",
-        "b.eq 2f",
-        "cmp x0, {setresuid}",
-        "b.eq 2f",
-        "cmp x0, {setresgid}",
-        "b.eq 2f",
-        "cmp x0, {setgroups}",
-        "b.eq 2f",
-        "cmp x0, {capset}",
-        "b.eq 2f",
-        "b {raw}",
-        "2:",
-        "b {watched}",
-        seccomp = const libc::SYS_seccomp,
-        prctl = const libc::SYS_prctl,
-        unshare = const libc::SYS_unshare,
-        setns = const libc::SYS_setns,
-        setuid = const libc::SYS_setuid,
-        setgid = const libc::SYS_setgid,
-        setreuid = const libc::SYS_setreuid,
-        setregid = const libc::SYS_setregid,
-        setresuid = const libc::SYS_setresuid,
-        setresgid = const libc::SYS_setresgid,
-        setgroups = const libc::SYS_setgroups,
-        capset = const libc::SYS_capset,
-        watched = sym watched,
-        raw = sym raw,
-    );
+macro_rules! syscall {
+    ($($number:ident),*) => {
+        /// Behaves as the C library's function of this name.
+        ///
+        /// # Safety
+        ///
+        /// As for the system call itself.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn syscall(
+            number: c_long,
+            a: c_ulong,
+            b: c_ulong,
+            c: c_ulong,
+            d: c_ulong,
+            e: c_ulong,
+            f: c_ulong,
+        ) -> c_long {
+            #[cfg(target_arch = "x86_64")]
+            core::arch::naked_asm!(
+                "cmp rdi, {seccomp}",
+                "je {watched}",
+                "cmp rdi, {prctl}",
+                "je {watched}",
+                $(concat!("cmp rdi, {", stringify!($number), "}"), "je {watched}",)*
+                "jmp {raw}",
+                seccomp = const libc::SYS_seccomp,
+                prctl = const libc::SYS_prctl,
+                $($number = const libc::$number,)*
+                watched = sym watched,
+                raw = sym raw,
+            );
+            #[cfg(target_arch = "aarch64")]
+            core::arch::naked_asm!(
+                "cmp x0, {seccomp}",
+                "b.eq 2f",
+                "cmp x0, {prctl}",
+                "b.eq 2f",
+                $(concat!("cmp x0, {", stringify!($number), "}"), "b.eq 2f",)*
+                "b {raw}",
+                "2:",
+                "b {watched}",
+                seccomp = const libc::SYS_seccomp,
+                prctl = const libc::SYS_prctl,
+                $($number = const libc::$number,)*
+                watched = sym watched,
+                raw = sym raw,
+            );
+        }
+    };
 }
+
+with_calls_for_one_thread!(syscall);
 
 /// Makes one of the calls that may install a filter, or that are for a process with one thread.
 unsafe extern "C" fn watched(

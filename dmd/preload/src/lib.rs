@@ -30,6 +30,8 @@ mod real;
 #[allow(unsafe_code, reason = "runs before main")]
 mod start;
 #[allow(unsafe_code, reason = "functions for C")]
+mod thread_counts;
+#[allow(unsafe_code, reason = "functions for C")]
 mod thread_locals;
 
 /// The engine is the only Rust code in this library that allocates. It allocates outside of the measured heap.

@@ -3,7 +3,7 @@
 //! `dlsym` looks each name up in the libraries that come after this one. glibc's private names for its functions
 //! would miss another allocator that stands in front of glibc.
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, Ordering};
 
@@ -13,48 +13,6 @@ type Function = AtomicPtr<c_void>;
 
 /// Strings of C, with null behind the last one: the words or the environment of a program.
 pub(crate) type Strings = *const *const c_char;
-
-/// One pointer for each function; null if the program has none.
-pub(crate) struct Real {
-    state: AtomicU8,
-    malloc: Function,
-    calloc: Function,
-    realloc: Function,
-    free: Function,
-    posix_memalign: Function,
-    aligned_alloc: Function,
-    memalign: Function,
-    valloc: Function,
-    pvalloc: Function,
-    malloc_usable_size: Function,
-    sigaction: Function,
-    signal: Function,
-    execve: Function,
-    execvpe: Function,
-    posix_spawn: Function,
-    posix_spawnp: Function,
-    unshare: Function,
-    setns: Function,
-    setuid: Function,
-    setgid: Function,
-    seteuid: Function,
-    setegid: Function,
-    setreuid: Function,
-    setregid: Function,
-    setresuid: Function,
-    setresgid: Function,
-    setgroups: Function,
-    initgroups: Function,
-    capset: Function,
-    __cxa_thread_atexit_impl: Function,
-    waitpid: Function,
-    wait3: Function,
-    wait4: Function,
-    waitid: Function,
-    /// A bit for each [`Giver`] that is in another file than `malloc_usable_size`, which cannot tell the size of its
-    /// blocks: some libraries define only a part of the family.
-    without_size: AtomicU16,
-}
 
 /// A function that allocates blocks.
 #[derive(Clone, Copy)]
@@ -69,6 +27,49 @@ pub(crate) enum Giver {
     Pvalloc,
 }
 
+/// Defines [`Real`], and a function of the same name that calls each of its functions. The C library's functions have this
+/// type; those in a group with "C-unwind" may unwind.
+macro_rules! functions {
+    ($($abi:literal: $($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*)*) => {
+        /// One pointer for each function; null if the program has none.
+        pub(crate) struct Real {
+            state: AtomicU8,
+            $($($name: Function,)*)*
+            /// A bit for each [`Giver`] that is in another file than `malloc_usable_size`, which cannot tell the size of its
+            /// blocks: some libraries define only a part of the family.
+            without_size: AtomicU16,
+        }
+
+        pub(crate) static REAL: Real = Real {
+            state: AtomicU8::new(UNKNOWN),
+            $($($name: unknown(),)*)*
+            without_size: AtomicU16::new(0),
+        };
+
+        impl Real {
+            /// Looks all functions up.
+            fn find_all(&self) {
+                $($(self.$name.store(behind(name_for_c(concat!(stringify!($name), "\0"))), Ordering::Relaxed);)*)*
+            }
+        }
+
+        $($(
+            /// # Safety
+            ///
+            /// As for the C function; also, the functions are [`known`].
+            #[inline(always)]
+            pub(crate) unsafe fn $name($($argument: $type),*) -> $result {
+                let function = REAL.$name.load(Ordering::Relaxed);
+                // SAFETY: C fixes the type of the function of this name. It is null only if no library has the
+                // function, and then the program could not have called it without this library either.
+                let function: unsafe extern $abi fn($($type),*) -> $result = unsafe { core::mem::transmute(function) };
+                // SAFETY: the program guarantees what C requires of the arguments, which are passed on unchanged.
+                unsafe { function($($argument),*) }
+            }
+        )*)*
+    };
+}
+
 const UNKNOWN: u8 = 0;
 const LOOKING: u8 = 1;
 const KNOWN: u8 = 2;
@@ -77,45 +78,6 @@ const fn unknown() -> Function {
     AtomicPtr::new(core::ptr::null_mut())
 }
 
-pub(crate) static REAL: Real = Real {
-    state: AtomicU8::new(UNKNOWN),
-    malloc: unknown(),
-    calloc: unknown(),
-    realloc: unknown(),
-    free: unknown(),
-    posix_memalign: unknown(),
-    aligned_alloc: unknown(),
-    memalign: unknown(),
-    valloc: unknown(),
-    pvalloc: unknown(),
-    malloc_usable_size: unknown(),
-    sigaction: unknown(),
-    signal: unknown(),
-    execve: unknown(),
-    execvpe: unknown(),
-    posix_spawn: unknown(),
-    posix_spawnp: unknown(),
-    unshare: unknown(),
-    setns: unknown(),
-    setuid: unknown(),
-    setgid: unknown(),
-    seteuid: unknown(),
-    setegid: unknown(),
-    setreuid: unknown(),
-    setregid: unknown(),
-    setresuid: unknown(),
-    setresgid: unknown(),
-    setgroups: unknown(),
-    initgroups: unknown(),
-    capset: unknown(),
-    __cxa_thread_atexit_impl: unknown(),
-    waitpid: unknown(),
-    wait3: unknown(),
-    wait4: unknown(),
-    waitid: unknown(),
-    without_size: AtomicU16::new(0),
-};
-
 /// Whether the functions are known; looks them up at the first call. `false` means that the call comes while the
 /// functions are being looked up.
 #[inline(always)]
@@ -123,25 +85,8 @@ pub(crate) fn known() -> bool {
     REAL.state.load(Ordering::Acquire) == KNOWN || REAL.look_up()
 }
 
-macro_rules! forward {
-    ($abi:literal; $($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
-        /// # Safety
-        ///
-        /// As for the C function; also, the functions are [`known`].
-        #[inline(always)]
-        pub(crate) unsafe fn $name($($argument: $type),*) -> $result {
-            let function = REAL.$name.load(Ordering::Relaxed);
-            // SAFETY: C fixes the type of the function of this name. It is null only if no library has the
-            // function, and then the program could not have called it without this library either.
-            let function: unsafe extern $abi fn($($type),*) -> $result = unsafe { core::mem::transmute(function) };
-            // SAFETY: the program guarantees what C requires of the arguments, which are passed on unchanged.
-            unsafe { function($($argument),*) }
-        }
-    )*};
-}
-
-forward! {
-    "C";
+functions! {
+    "C":
     malloc(bytes: usize) -> *mut c_void;
     calloc(count: usize, bytes: usize) -> *mut c_void;
     realloc(block: *mut c_void, bytes: usize) -> *mut c_void;
@@ -186,11 +131,22 @@ forward! {
     initgroups(user: *const c_char, group: libc::gid_t) -> c_int;
     capset(header: *mut c_void, data: *const c_void) -> c_int;
     __cxa_thread_atexit_impl(destructor: Destructor, object: *mut c_void, library: *mut c_void) -> c_int;
-}
+    stat(path: *const c_char, about: *mut c_void) -> c_int;
+    stat64(path: *const c_char, about: *mut c_void) -> c_int;
+    lstat(path: *const c_char, about: *mut c_void) -> c_int;
+    lstat64(path: *const c_char, about: *mut c_void) -> c_int;
+    fstatat(folder: c_int, path: *const c_char, about: *mut c_void, flags: c_int) -> c_int;
+    fstatat64(folder: c_int, path: *const c_char, about: *mut c_void, flags: c_int) -> c_int;
+    statx(folder: c_int, path: *const c_char, flags: c_int, mask: c_uint, about: *mut c_void) -> c_int;
+    __xstat(version: c_int, path: *const c_char, about: *mut c_void) -> c_int;
+    __xstat64(version: c_int, path: *const c_char, about: *mut c_void) -> c_int;
+    __lxstat(version: c_int, path: *const c_char, about: *mut c_void) -> c_int;
+    __lxstat64(version: c_int, path: *const c_char, about: *mut c_void) -> c_int;
+    __fxstatat(version: c_int, folder: c_int, path: *const c_char, about: *mut c_void, flags: c_int) -> c_int;
+    __fxstatat64(version: c_int, folder: c_int, path: *const c_char, about: *mut c_void, flags: c_int) -> c_int;
 
-// A thread that is cancelled in one of these unwinds its stack.
-forward! {
-    "C-unwind";
+    // A thread that is cancelled in one of these unwinds its stack.
+    "C-unwind":
     waitpid(process: libc::pid_t, status: *mut c_int, options: c_int) -> libc::pid_t;
     wait3(status: *mut c_int, options: c_int, usage: *mut libc::rusage) -> libc::pid_t;
     wait4(process: libc::pid_t, status: *mut c_int, options: c_int, usage: *mut libc::rusage) -> libc::pid_t;
@@ -204,53 +160,22 @@ impl Real {
         if start.is_err() {
             return self.state.load(Ordering::Acquire) == KNOWN;
         }
-        let functions = [
-            (&self.free, c"free"),
-            (&self.malloc_usable_size, c"malloc_usable_size"),
-            (&self.sigaction, c"sigaction"),
-            (&self.signal, c"signal"),
-            (&self.execve, c"execve"),
-            (&self.execvpe, c"execvpe"),
-            (&self.posix_spawn, c"posix_spawn"),
-            (&self.posix_spawnp, c"posix_spawnp"),
-            (&self.unshare, c"unshare"),
-            (&self.setns, c"setns"),
-            (&self.setuid, c"setuid"),
-            (&self.setgid, c"setgid"),
-            (&self.seteuid, c"seteuid"),
-            (&self.setegid, c"setegid"),
-            (&self.setreuid, c"setreuid"),
-            (&self.setregid, c"setregid"),
-            (&self.setresuid, c"setresuid"),
-            (&self.setresgid, c"setresgid"),
-            (&self.setgroups, c"setgroups"),
-            (&self.initgroups, c"initgroups"),
-            (&self.capset, c"capset"),
-            (&self.__cxa_thread_atexit_impl, c"__cxa_thread_atexit_impl"),
-            (&self.waitpid, c"waitpid"),
-            (&self.wait3, c"wait3"),
-            (&self.wait4, c"wait4"),
-            (&self.waitid, c"waitid"),
-        ];
-        for (place, name) in functions {
-            place.store(behind(name), Ordering::Relaxed);
-        }
+        self.find_all();
         let sizes_from = file_of(self.malloc_usable_size.load(Ordering::Relaxed));
         let mut without_size = 0;
-        let givers: [(&Function, &CStr, Giver); 8] = [
-            (&self.malloc, c"malloc", Giver::Malloc),
-            (&self.calloc, c"calloc", Giver::Calloc),
-            (&self.realloc, c"realloc", Giver::Realloc),
-            (&self.posix_memalign, c"posix_memalign", Giver::PosixMemalign),
-            (&self.aligned_alloc, c"aligned_alloc", Giver::AlignedAlloc),
-            (&self.memalign, c"memalign", Giver::Memalign),
-            (&self.valloc, c"valloc", Giver::Valloc),
-            (&self.pvalloc, c"pvalloc", Giver::Pvalloc),
+        let givers = [
+            (&self.malloc, Giver::Malloc),
+            (&self.calloc, Giver::Calloc),
+            (&self.realloc, Giver::Realloc),
+            (&self.posix_memalign, Giver::PosixMemalign),
+            (&self.aligned_alloc, Giver::AlignedAlloc),
+            (&self.memalign, Giver::Memalign),
+            (&self.valloc, Giver::Valloc),
+            (&self.pvalloc, Giver::Pvalloc),
         ];
-        for (place, name, giver) in givers {
-            let function = behind(name);
-            place.store(function, Ordering::Relaxed);
-            without_size |= u16::from(file_of(function) != sizes_from) << giver as u16;
+        for (function, giver) in givers {
+            let is_apart = file_of(function.load(Ordering::Relaxed)) != sizes_from;
+            without_size |= u16::from(is_apart) << giver as u16;
         }
         self.without_size.store(without_size, Ordering::Relaxed);
         self.state.store(KNOWN, Ordering::Release);
@@ -270,10 +195,29 @@ pub(crate) fn size_of(giver: Giver) -> Option<unsafe extern "C" fn(*mut c_void) 
     unsafe { core::mem::transmute(function) }
 }
 
+const fn name_for_c(name: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(name.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!("the macro adds the 0"),
+    }
+}
+
+/// The oldest version of the C library's functions. Some exist in no newer one, for programs from before: `dlsym` does not
+/// find those.
+#[cfg(target_arch = "x86_64")]
+const OLDEST: &CStr = c"GLIBC_2.2.5";
+#[cfg(target_arch = "aarch64")]
+const OLDEST: &CStr = c"GLIBC_2.17";
+
 /// Looks a function up in the libraries after this one; null if no library has one of this name.
 fn behind(name: &CStr) -> *mut c_void {
     // SAFETY: a `CStr` ends in 0.
-    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    if !found.is_null() {
+        return found;
+    }
+    // SAFETY: both texts end in 0.
+    unsafe { libc::dlvsym(libc::RTLD_NEXT, name.as_ptr(), OLDEST.as_ptr()) }
 }
 
 /// The start in memory of the file that contains an address; null if no file does.

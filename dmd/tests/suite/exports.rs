@@ -14,6 +14,12 @@ DMDReportAndDump
 DMDReportOnAlloc
 DMDReset
 __cxa_thread_atexit_impl
+__fxstatat
+__fxstatat64
+__lxstat
+__lxstat64
+__xstat
+__xstat64
 aligned_alloc
 calloc
 capset
@@ -23,7 +29,11 @@ execve
 execvp
 execvpe
 free
+fstatat
+fstatat64
 initgroups
+lstat
+lstat64
 malloc
 malloc_usable_size
 memalign
@@ -46,6 +56,9 @@ setreuid
 setuid
 sigaction
 signal
+stat
+stat64
+statx
 syscall
 unshare
 valloc

@@ -58,6 +58,12 @@ fn a_program_with_one_thread_stays_one() {
     same("one_thread");
 }
 
+/// Sandboxes count the threads before they close.
+#[test]
+fn a_sandbox_counts_one_thread() {
+    same("sandbox");
+}
+
 #[test]
 fn handlers_fork_in_the_allocator() {
     same("handler_forks_in_realloc");
