@@ -15,11 +15,14 @@ mod shared;
 mod suspects;
 
 pub use fetch::{DominatorTreeNode, FetchOptions, FetchedChildren};
-pub use fields::{FieldSizes, sizes_by_field};
+pub use fields::{FieldSizes, sizes_by_field, sizes_by_field_watched};
 pub use individuals::{MAX_INDIVIDUALS, individuals, individuals_watched};
-pub use retained::{ClassSizes, RetainedSet, retained_by_groups, retained_by_leaves, sizes_by_class};
+pub use retained::{
+    ClassSizes, RetainedSet, retained_by_groups, retained_by_groups_watched, retained_by_leaves,
+    retained_by_leaves_watched, sizes_by_class, sizes_by_class_watched,
+};
 pub use shared::SharedDominators;
-pub use suspects::{Accumulation, Suspect, SuspectOptions, suspects};
+pub use suspects::{Accumulation, Suspect, SuspectOptions, suspects, suspects_watched};
 
 use core::ops::AddAssign;
 use std::sync::{Arc, OnceLock};
@@ -29,6 +32,9 @@ use crate::graph::{Graph, Node, NodeIndex};
 use crate::prefetch::{AHEAD, prefetch};
 use crate::progress::{Cancelled, Progress, Steps, chunks};
 use children::Children;
+
+/// Why the analysis of a caller without a [`Progress`] ends.
+const NOT_CANCELLED: &str = "nothing cancels a progress that nobody else has";
 
 const NONE: u32 = u32::MAX;
 /// No dominator, inverted.
@@ -112,7 +118,7 @@ impl<'a> DominatorTree<'a> {
     /// a limit for its steps and finds ancestors by jumps after that. There is no recursion. The time is at most
     /// proportional to edges times the logarithm of nodes, for any shape of graph.
     pub fn new(graph: &'a Graph) -> Self {
-        Self::watched(graph, &Progress::new()).expect("nothing cancels a progress that nobody else has")
+        Self::watched(graph, &Progress::new()).expect(NOT_CANCELLED)
     }
 
     /// Computes the tree with a [`Progress`], which shows how far it is and can cancel it.
@@ -227,7 +233,7 @@ impl<'a> DominatorTree<'a> {
         let lists = self.arrays.children.get_or_init(|| {
             let progress = Progress::new();
             let lists = self.arrays.lists(self.graph, &mut Steps::new(&progress, 0));
-            lists.expect("nothing cancels a progress that nobody else has")
+            lists.expect(NOT_CANCELLED)
         });
         lists.of(node)
     }

@@ -20,7 +20,8 @@
 //! - [`paths`]: why a node is alive.
 //! - [`export`]: the graph for other tools.
 //!
-//! [`worker`] runs them on a thread of its own, as the Memory tool does.
+//! Analyses that take long have a twin that ends in `_watched` or is called so. It takes a [`Progress`], which shows from
+//! another thread how far the analysis is, and cancels it.
 //!
 //! ```
 //! use heap_graph::{Breakdown, DominatorTree, HeapGraph, NodeIndex, census};
@@ -79,7 +80,6 @@ mod progress;
 pub mod snapshot;
 mod sweep;
 mod walk;
-pub mod worker;
 
 pub use census::{Breakdown, CensusReport, CensusTree, census};
 pub use dominators::DominatorTree;

@@ -15,7 +15,6 @@ mod write;
 
 pub use error::{MessageError, MessageProblem, SnapshotError};
 pub use options::{ReadOptions, WriteOptions};
-pub(crate) use read::open;
-pub use read::{read, read_from, read_with};
+pub use read::{read, read_from, read_watched, read_with};
 pub(crate) use write::Packer;
 pub use write::{SnapshotWriter, write};

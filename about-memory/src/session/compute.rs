@@ -116,7 +116,9 @@ pub(super) fn compute(key: &Key, needs: &Needs<'_>) -> Result<Answer, SessionErr
         Query::Dominators { snapshot, filter } => {
             nodes::part(&needs.tree(*snapshot)?, filter, needs.progress)
         }
-        Query::Classes { snapshot, filter } => Ok(nodes::classes(&needs.tree(*snapshot)?, filter)),
+        Query::Classes { snapshot, filter } => {
+            nodes::classes(&needs.tree(*snapshot)?, filter, needs.progress)
+        }
         Query::Individuals { snapshot, by, invert, group, filter } => {
             let tree = needs.tree(*snapshot)?;
             let (snapshot, by, invert) = (*snapshot, by.clone(), *invert);
@@ -127,7 +129,7 @@ pub(super) fn compute(key: &Key, needs: &Needs<'_>) -> Result<Answer, SessionErr
             nodes::individuals(&tree, &by, &leaves, filter, needs.progress)
         }
         Query::Search { snapshot, text } => nodes::search(&needs.tree(*snapshot)?, text, needs.progress),
-        Query::Suspects { snapshot } => Ok(nodes::all_suspects(&needs.tree(*snapshot)?)),
+        Query::Suspects { snapshot } => nodes::all_suspects(&needs.tree(*snapshot)?, needs.progress),
         Query::Paths { snapshot, node, max } => {
             let graph = (needs.graph)(*snapshot)?;
             // A node that is not there needs no walk.

@@ -4,7 +4,8 @@ use core::cmp::Reverse;
 use std::collections::HashSet;
 
 use heap_graph::dominators::{
-    MAX_INDIVIDUALS, SharedDominators, Suspect, SuspectOptions, individuals_watched, sizes_by_class, suspects,
+    MAX_INDIVIDUALS, SharedDominators, Suspect, SuspectOptions, individuals_watched, sizes_by_class_watched,
+    suspects_watched,
 };
 use heap_graph::paths::{PathPart, PathTree};
 use heap_graph::{CensusTree, Graph, Node, NodeId, NodeIndex, Progress};
@@ -58,16 +59,21 @@ pub(super) fn part(
     Ok(Answer::Part { tree: tree.clone(), kept, found })
 }
 
-pub(super) fn classes(tree: &SharedDominators, filter: &str) -> Answer {
+pub(super) fn classes(
+    tree: &SharedDominators,
+    filter: &str,
+    progress: &Progress,
+) -> Result<Answer, SessionError> {
     let of_tree = tree.tree();
-    let all = sizes_by_class(&of_tree).into_iter().filter(|class| class.class.contains(filter));
+    let all =
+        sizes_by_class_watched(&of_tree, progress)?.into_iter().filter(|class| class.class.contains(filter));
     let class = |class: heap_graph::dominators::ClassSizes<'_>| Class {
         name: class.class.to_string(),
         count: class.count,
         shallow: class.shallow_size,
         retained: class.retained_size,
     };
-    Answer::Classes(all.map(class).collect())
+    Ok(Answer::Classes(all.map(class).collect()))
 }
 
 /// The leaves of a census that a group counts.
@@ -128,7 +134,7 @@ pub(super) fn search(
     Ok(Answer::Nodes { tree: tree.clone(), nodes, found })
 }
 
-pub(super) fn all_suspects(tree: &SharedDominators) -> Answer {
+pub(super) fn all_suspects(tree: &SharedDominators, progress: &Progress) -> Result<Answer, SessionError> {
     let of_tree = tree.tree();
     let group = |suspect: Suspect| {
         let all = suspect.nodes.iter().filter_map(|id| tree.graph().find(*id));
@@ -140,8 +146,9 @@ pub(super) fn all_suspects(tree: &SharedDominators) -> Answer {
         let (class, retained) = (suspect.class.to_string(), suspect.retained_size);
         SuspectGroup { class, count, shallow, retained, nodes }
     };
-    let groups = suspects(&of_tree, &SuspectOptions::new()).into_iter().map(group).collect();
-    Answer::Suspects { tree: tree.clone(), groups }
+    let suspects = suspects_watched(&of_tree, &SuspectOptions::new(), progress)?;
+    let groups = suspects.into_iter().map(group).collect();
+    Ok(Answer::Suspects { tree: tree.clone(), groups })
 }
 
 pub(super) fn find(graph: &Graph, node: u64) -> Result<Node<'_>, SessionError> {

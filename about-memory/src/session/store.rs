@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use heap_graph::snapshot::ReadOptions;
-use heap_graph::worker::{HeapAnalysesWorker, WorkerError};
+use heap_graph::snapshot::{ReadOptions, read_watched};
 use heap_graph::{Graph, Progress};
 #[cfg(feature = "serve")]
 use tempfile::TempDir;
@@ -263,19 +262,11 @@ impl Session {
         // Reading is no query: a snapshot has been accepted, so it is read.
         self.engine.jobs.add(job, "read", progress, usize::MAX);
         let running = Ended(&self.engine.jobs, job);
-        let mut worker = HeapAnalysesWorker::new();
-        let read = worker.read_heap_snapshot(&path, &self.read, progress);
-        let graph = read.and_then(|_| worker.graph(&path));
+        let read = read_watched(&path, &self.read, progress);
         drop(running);
-        match graph {
-            Ok(graph) => self.fill(id, graph),
-            Err(error) => {
-                let reason = match error {
-                    WorkerError::Cancelled => "cancelled".to_owned(),
-                    error => error.to_string(),
-                };
-                self.snapshots_().fail(id, &reason);
-            }
+        match read {
+            Ok(graph) => self.fill(id, Arc::new(graph)),
+            Err(error) => self.snapshots_().fail(id, &error.to_string()),
         }
     }
 

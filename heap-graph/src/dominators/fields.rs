@@ -3,8 +3,10 @@
 use hashbrown::HashMap;
 
 use super::DominatorTree;
+use super::NOT_CANCELLED;
 use super::joint::retained_by_each;
 use crate::graph::{NodeIndex, Text, TextId};
+use crate::progress::{Cancelled, Progress};
 
 /// The nodes that the same field of the same class dominates.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +50,18 @@ type Field = (TextId, Option<TextId>);
 /// through others, by several ways, counts for the dominator without a field. The retained sizes of different fields
 /// overlap, as a field retains what the fields below it retain.
 pub fn sizes_by_field<'a>(tree: &DominatorTree<'a>) -> Vec<FieldSizes<'a>> {
+    sizes_by_field_watched(tree, &Progress::new()).expect(NOT_CANCELLED)
+}
+
+/// [`sizes_by_field`] with a [`Progress`], which shows how far it is and can cancel it.
+///
+/// # Errors
+///
+/// [`Cancelled`].
+pub fn sizes_by_field_watched<'a>(
+    tree: &DominatorTree<'a>,
+    progress: &Progress,
+) -> Result<Vec<FieldSizes<'a>>, Cancelled> {
     let graph = tree.graph();
     let mut places: HashMap<Field, u32> = HashMap::new();
     let mut fields: Vec<FieldSizes<'a>> = Vec::new();
@@ -89,11 +103,12 @@ pub fn sizes_by_field<'a>(tree: &DominatorTree<'a>) -> Vec<FieldSizes<'a>> {
         field.count += 1;
         field.shallow_size += u128::from(node.shallow_size());
     }
-    let retained = retained_by_each(tree, fields.len(), |node| {
+    let fields_of = |node: u32| {
         let field = of_nodes[node as usize];
         (field != NONE).then_some(field as usize).into_iter()
-    });
+    };
+    let retained = retained_by_each(tree, fields.len(), fields_of, progress)?;
     fields.iter_mut().zip(retained).for_each(|(field, retained)| field.retained_size = retained);
     fields.sort_by_key(|field| core::cmp::Reverse(field.retained_size));
-    fields
+    Ok(fields)
 }

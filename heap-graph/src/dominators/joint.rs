@@ -14,43 +14,61 @@ use std::collections::VecDeque;
 
 use super::DominatorTree;
 use crate::graph::{Node, NodeIndex};
+use crate::progress::{Cancelled, Progress, Steps};
 
 const NONE: u32 = u32::MAX;
+/// The number of groups that one search treats: one bit each.
+const BATCH: usize = u64::BITS as usize;
+/// The number of visits of each node before the search, for the progress.
+const STEPS: usize = 4;
 
 /// The bytes that each group retains, each byte once. `groups_of` gives the groups of a node, all of them below `groups`.
 pub(super) fn retained_by_each<I: Iterator<Item = usize>>(
     tree: &DominatorTree<'_>,
     groups: usize,
     groups_of: impl Fn(u32) -> I,
-) -> Vec<u128> {
-    let preorder = Preorder::new(tree);
+    progress: &Progress,
+) -> Result<Vec<u128>, Cancelled> {
+    tree.prepare_lists(progress)?;
+    let mut steps = Steps::new(progress, tree.graph().node_count() * STEPS);
+    let preorder = Preorder::new(tree, &mut steps)?;
+    let meeting = MeetingPoints::new(tree, &preorder, &mut steps)?;
     let mut open = OpenGroups::new(groups);
     // The groups that may retain more than their members dominate.
     let mut crossing = vec![0_u32; groups];
-    let meeting = MeetingPoints::new(tree, &preorder);
-    down(tree, |step| match step {
-        Step::Into(node) => groups_of(node.index().0).for_each(|group| {
-            open.enter(group, || tree.retained_size(node.index()).unwrap_or_default());
-            crossing[group] += u32::from(meeting.is_left_from(&preorder, node.index().0));
-        }),
-        Step::OutOf(node) => groups_of(node.index().0).for_each(|group| open.leave(group)),
-    });
+    let mut path: Vec<u32> = Vec::new();
+    for (place, node) in preorder.nodes.iter().enumerate() {
+        steps.step()?;
+        while let Some(last) = path.pop_if(|last| !preorder.dominates(*last, place as u32)) {
+            groups_of(preorder.nodes[last as usize]).for_each(|group| open.leave(group));
+        }
+        path.push(place as u32);
+        for group in groups_of(*node) {
+            open.enter(group, || tree.retained_size(NodeIndex(*node)).unwrap_or_default());
+            crossing[group] += u32::from(meeting.is_left_from(&preorder, *node));
+        }
+    }
     let mut retained = open.retained;
     let searched: Vec<usize> = (0..groups).filter(|group| crossing[*group] > 1).collect();
     if searched.is_empty() {
-        return retained;
+        return Ok(retained);
     }
     let mut place_of = vec![NONE; groups];
     searched.iter().enumerate().for_each(|(place, group)| place_of[*group] = place as u32);
     let searched_of = |node: u32| groups_of(node).map(|group| place_of[group]).filter(|place| *place != NONE);
-    let condensed = Condensed::new(tree, &preorder, &meeting, |node| searched_of(node).next().is_some());
-    for (batch, part) in searched.chunks(64).enumerate() {
+    let is_member = |node| searched_of(node).next().is_some();
+    drop(steps);
+    let condensed = Condensed::new(tree, &preorder, &meeting, is_member, progress)?;
+    // The members of the groups of each batch: a node, and the number of its group in the batch.
+    let mut members = vec![Vec::new(); searched.len().div_ceil(BATCH)];
+    for (at, node) in condensed.nodes.iter().enumerate() {
+        for place in searched_of(*node) {
+            members[place as usize / BATCH].push((at as u32, place % BATCH as u32));
+        }
+    }
+    for (part, members) in searched.chunks(BATCH).zip(members) {
         part.iter().for_each(|group| retained[*group] = 0);
-        let bits = |node: u32| {
-            let places = searched_of(node).filter(|place| *place as usize / 64 == batch);
-            places.fold(0_u64, |bits, place| bits | 1 << (place % 64))
-        };
-        condensed.search(bits, |node, mut blocked| {
+        condensed.search(&members, progress, |node, mut blocked| {
             let size = tree.retained_size(NodeIndex(node)).unwrap_or_default();
             while blocked != 0 {
                 if let Some(group) = part.get(blocked.trailing_zeros() as usize) {
@@ -58,9 +76,9 @@ pub(super) fn retained_by_each<I: Iterator<Item = usize>>(
                 }
                 blocked &= blocked - 1;
             }
-        });
+        })?;
     }
-    retained
+    Ok(retained)
 }
 
 /// Groups with a node on the way from the root to the node that is visited.
@@ -88,27 +106,6 @@ impl OpenGroups {
     }
 }
 
-enum Step<'a> {
-    Into(Node<'a>),
-    OutOf(Node<'a>),
-}
-
-/// Walks a tree from its root, depth first.
-fn down<'a>(tree: &DominatorTree<'a>, mut each: impl FnMut(Step<'a>)) {
-    let root = tree.graph().root();
-    each(Step::Into(root));
-    let mut path = vec![(root, tree.immediately_dominated(NodeIndex::ROOT))];
-    while let Some((node, children)) = path.last_mut() {
-        if let Some(child) = children.next() {
-            each(Step::Into(child));
-            path.push((child, tree.immediately_dominated(child.index())));
-        } else {
-            each(Step::OutOf(*node));
-            path.pop();
-        }
-    }
-}
-
 /// The nodes of a dominator tree, each before those that it dominates.
 struct Preorder {
     nodes: Vec<u32>,
@@ -120,24 +117,35 @@ struct Preorder {
 }
 
 impl Preorder {
-    fn new(tree: &DominatorTree<'_>) -> Self {
-        let (mut nodes, mut ends, mut depths) = (Vec::new(), Vec::new(), Vec::new());
-        let mut places = vec![NONE; tree.graph().node_count()];
-        let mut depth = 0;
-        down(tree, |step| match step {
-            Step::Into(node) => {
-                places[node.index().get()] = nodes.len() as u32;
-                nodes.push(node.index().0);
-                ends.push(0);
-                depths.push(depth);
-                depth += 1;
+    fn new(tree: &DominatorTree<'_>, steps: &mut Steps<'_>) -> Result<Self, Cancelled> {
+        let mut order = Self {
+            nodes: Vec::new(),
+            places: vec![NONE; tree.graph().node_count()],
+            ends: Vec::new(),
+            depths: Vec::new(),
+        };
+        order.enter(NodeIndex::ROOT, 0);
+        let mut path = vec![(0, tree.immediately_dominated(NodeIndex::ROOT))];
+        while let Some((place, children)) = path.last_mut() {
+            if let Some(child) = children.next().map(Node::index) {
+                steps.step()?;
+                let place = order.enter(child, path.len() as u32);
+                path.push((place, tree.immediately_dominated(child)));
+            } else {
+                order.ends[*place] = order.nodes.len() as u32;
+                path.pop();
             }
-            Step::OutOf(node) => {
-                ends[places[node.index().get()] as usize] = nodes.len() as u32;
-                depth -= 1;
-            }
-        });
-        Self { nodes, places, ends, depths }
+        }
+        Ok(order)
+    }
+
+    fn enter(&mut self, node: NodeIndex, depth: u32) -> usize {
+        let place = self.nodes.len();
+        self.places[node.get()] = place as u32;
+        self.nodes.push(node.0);
+        self.ends.push(0);
+        self.depths.push(depth);
+        place
     }
 
     /// Whether a node is another one or dominates it, by their places.
@@ -160,11 +168,12 @@ struct MeetingPoints {
 }
 
 impl MeetingPoints {
-    fn new(tree: &DominatorTree<'_>, preorder: &Preorder) -> Self {
+    fn new(tree: &DominatorTree<'_>, preorder: &Preorder, steps: &mut Steps<'_>) -> Result<Self, Cancelled> {
         let graph = tree.graph();
         let mut are = vec![true; preorder.nodes.len()];
         are[0] = false;
         for node in &preorder.nodes {
+            steps.step()?;
             for to in graph.referents(*node) {
                 if tree.arrays.dominator(*to) == Some(*node) {
                     are[preorder.places[*to as usize] as usize] = false;
@@ -173,6 +182,7 @@ impl MeetingPoints {
         }
         let mut points = Self { are, shallowest: vec![NONE; preorder.nodes.len()] };
         for place in (0..preorder.nodes.len()).rev() {
+            steps.step()?;
             let node = preorder.nodes[place];
             let mut shallowest = points.shallowest[place];
             for to in points.met_from(tree, preorder, node) {
@@ -186,7 +196,7 @@ impl MeetingPoints {
                 *above = shallowest.min(*above);
             }
         }
-        points
+        Ok(points)
     }
 
     /// The places of the meeting points to which a node has edges, without those that dominate the node: their paths do
@@ -226,12 +236,15 @@ impl Condensed {
         preorder: &Preorder,
         meeting: &MeetingPoints,
         is_member: impl Fn(u32) -> bool,
-    ) -> Self {
+        progress: &Progress,
+    ) -> Result<Self, Cancelled> {
+        let mut steps = Steps::new(progress, preorder.nodes.len());
         let (mut nodes, mut above) = (Vec::new(), Vec::new());
         // The places of the nodes here, by those in preorder.
         let mut here = vec![NONE; preorder.nodes.len()];
         let mut way: Vec<u32> = Vec::new();
         for (place, node) in preorder.nodes.iter().enumerate() {
+            steps.step()?;
             let matters = place == 0
                 || meeting.are[place]
                 || is_member(*node)
@@ -239,13 +252,10 @@ impl Condensed {
             if !matters {
                 continue;
             }
-            while let Some(last) = way.last() {
-                let last = preorder.places[nodes[*last as usize] as usize];
-                if preorder.dominates(last, place as u32) {
-                    break;
-                }
-                way.pop();
-            }
+            let is_above = |last: &u32| {
+                preorder.dominates(preorder.places[nodes[*last as usize] as usize], place as u32)
+            };
+            while way.pop_if(|last| !is_above(last)).is_some() {}
             here[place] = nodes.len() as u32;
             above.push(way.last().copied().unwrap_or(0));
             way.push(here[place]);
@@ -263,32 +273,45 @@ impl Condensed {
         let mut starts = vec![0_u32; nodes.len() + 1];
         edges.iter().for_each(|(from, _)| starts[*from as usize + 1] += 1);
         (1..starts.len()).for_each(|node| starts[node] += starts[node - 1]);
-        Self { nodes, above, starts, successors: edges.into_iter().map(|(_, to)| to).collect() }
+        Ok(Self { nodes, above, starts, successors: edges.into_iter().map(|(_, to)| to).collect() })
     }
 
-    /// Finds the nodes that groups retain. `bits` gives the groups of a node; `each` gets each node with the groups that
-    /// retain it and not its nearest dominator among these nodes.
-    fn search(&self, bits: impl Fn(u32) -> u64, mut each: impl FnMut(u32, u64)) {
-        let members: Vec<u64> = self.nodes.iter().map(|node| bits(*node)).collect();
+    /// Finds the nodes that groups retain. `members` has each member of a group by its place, and the group's bit;
+    /// `each` gets each node with the groups that retain it and not its nearest dominator among these nodes.
+    fn search(
+        &self,
+        members: &[(u32, u32)],
+        progress: &Progress,
+        mut each: impl FnMut(u32, u64),
+    ) -> Result<(), Cancelled> {
+        let mut groups = vec![0_u64; self.nodes.len()];
+        members.iter().for_each(|(at, bit)| groups[*at as usize] |= 1 << bit);
         // The groups around which a path leads from the root to each node. It only grows.
         let mut around = vec![0_u64; self.nodes.len()];
-        around[0] = !members[0];
+        around[0] = !groups[0];
         let mut again = VecDeque::new();
         let mut waits = vec![false; self.nodes.len()];
+        let mut steps = Steps::new(progress, self.nodes.len());
         for at in 0..self.nodes.len() {
-            self.spread(at, &members, &mut around, |to| {
+            steps.step()?;
+            self.spread(at, &groups, &mut around, |to| {
                 if to <= at && !core::mem::replace(&mut waits[to], true) {
                     again.push_back(to);
                 }
             });
         }
-        while let Some(at) = again.pop_front() {
-            waits[at] = false;
-            self.spread(at, &members, &mut around, |to| {
-                if !core::mem::replace(&mut waits[to], true) {
-                    again.push_back(to);
-                }
-            });
+        while !again.is_empty() {
+            progress.expect(again.len() as u64);
+            for _ in 0..again.len() {
+                let Some(at) = again.pop_front() else { break };
+                steps.step()?;
+                waits[at] = false;
+                self.spread(at, &groups, &mut around, |to| {
+                    if !core::mem::replace(&mut waits[to], true) {
+                        again.push_back(to);
+                    }
+                });
+            }
         }
         each(self.nodes[0], !around[0]);
         for at in 1..self.nodes.len() {
@@ -297,6 +320,7 @@ impl Condensed {
                 each(self.nodes[at], blocked);
             }
         }
+        Ok(())
     }
 
     /// Passes on what leads around groups to a node's successors, and gives those that change to `changed`.

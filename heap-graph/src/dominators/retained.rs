@@ -3,9 +3,11 @@
 use hashbrown::HashMap;
 
 use super::DominatorTree;
+use super::NOT_CANCELLED;
 use super::joint::retained_by_each;
-use crate::census::{Breakdown, CensusError, CensusReport, census};
+use crate::census::{Breakdown, CensusError, CensusReport, census_watched};
 use crate::graph::{Graph, Node, NodeId, NodeIndex, Text};
+use crate::progress::{Cancelled, Progress};
 use crate::walk::BreadthFirst;
 
 /// The sizes of the nodes of one class.
@@ -26,6 +28,18 @@ pub struct ClassSizes<'a> {
 ///
 /// The retained sizes of different classes overlap, so that their sum may exceed the heap. The root does not count.
 pub fn sizes_by_class<'a>(tree: &DominatorTree<'a>) -> Vec<ClassSizes<'a>> {
+    sizes_by_class_watched(tree, &Progress::new()).expect(NOT_CANCELLED)
+}
+
+/// [`sizes_by_class`] with a [`Progress`], which shows how far it is and can cancel it.
+///
+/// # Errors
+///
+/// [`Cancelled`].
+pub fn sizes_by_class_watched<'a>(
+    tree: &DominatorTree<'a>,
+    progress: &Progress,
+) -> Result<Vec<ClassSizes<'a>>, Cancelled> {
     let graph = tree.graph();
     let mut places = HashMap::new();
     let mut classes: Vec<ClassSizes<'a>> = Vec::new();
@@ -51,13 +65,12 @@ pub fn sizes_by_class<'a>(tree: &DominatorTree<'a>) -> Vec<ClassSizes<'a>> {
         class.count += 1;
         class.shallow_size += u128::from(node.shallow_size());
     }
-    let retained = retained_by_each(tree, classes.len(), |node| {
-        (node != NodeIndex::ROOT.0).then(|| class_of(node)).into_iter()
-    });
+    let classes_of = |node: u32| (node != NodeIndex::ROOT.0).then(|| class_of(node)).into_iter();
+    let retained = retained_by_each(tree, classes.len(), classes_of, progress)?;
     classes.iter_mut().zip(retained).for_each(|(class, retained)| class.retained_size = retained);
     classes.retain(|class| class.count > 0);
     classes.sort_by_key(|class| core::cmp::Reverse(class.retained_size));
-    classes
+    Ok(classes)
 }
 
 /// The bytes of the nodes that each leaf of a census counts and of all that only they keep alive, each byte once, by the
@@ -70,13 +83,26 @@ pub fn sizes_by_class<'a>(tree: &DominatorTree<'a>) -> Vec<ClassSizes<'a>> {
 ///
 /// [`CensusError`].
 pub fn retained_by_leaves(tree: &DominatorTree<'_>, breakdown: &Breakdown) -> Result<Vec<u128>, CensusError> {
+    retained_by_leaves_watched(tree, breakdown, &Progress::new())
+}
+
+/// [`retained_by_leaves`] with a [`Progress`], which shows how far it is and can cancel it.
+///
+/// # Errors
+///
+/// [`CensusError`].
+pub fn retained_by_leaves_watched(
+    tree: &DominatorTree<'_>,
+    breakdown: &Breakdown,
+    progress: &Progress,
+) -> Result<Vec<u128>, CensusError> {
     let graph = tree.graph();
-    let report = census(graph, &breakdown.with_buckets())?;
+    let report = census_watched(graph, &breakdown.with_buckets(), progress)?;
     let mut of_nodes: Vec<(NodeIndex, u32)> = Vec::new();
     let count = leaves(&report, 0, &mut |id, leaf| {
         of_nodes.extend(graph.find(NodeId(id)).map(|node| (node.index(), leaf as u32)));
     });
-    Ok(retained_by_groups(tree, count, of_nodes))
+    Ok(retained_by_groups_watched(tree, count, of_nodes, progress)?)
 }
 
 /// The bytes of the nodes of each group and of all that only they keep alive, each byte once, by the number of the group.
@@ -90,17 +116,36 @@ pub fn retained_by_leaves(tree: &DominatorTree<'_>, breakdown: &Breakdown) -> Re
 pub fn retained_by_groups(
     tree: &DominatorTree<'_>,
     groups: usize,
-    mut members: Vec<(NodeIndex, u32)>,
+    members: Vec<(NodeIndex, u32)>,
 ) -> Vec<u128> {
+    retained_by_groups_watched(tree, groups, members, &Progress::new()).expect(NOT_CANCELLED)
+}
+
+/// [`retained_by_groups`] with a [`Progress`], which shows how far it is and can cancel it.
+///
+/// # Errors
+///
+/// [`Cancelled`].
+///
+/// # Panics
+///
+/// If the number of a group is not below `groups`.
+pub fn retained_by_groups_watched(
+    tree: &DominatorTree<'_>,
+    groups: usize,
+    mut members: Vec<(NodeIndex, u32)>,
+    progress: &Progress,
+) -> Result<Vec<u128>, Cancelled> {
     members.sort_unstable();
     // Where the groups of each node begin.
     let mut starts = vec![0_u32; tree.graph().node_count() + 1];
     members.iter().for_each(|(node, _)| starts[node.get() + 1] += 1);
     (1..starts.len()).for_each(|node| starts[node] += starts[node - 1]);
-    retained_by_each(tree, groups, |node| {
-        let node = node as usize;
-        members[starts[node] as usize..starts[node + 1] as usize].iter().map(|(_, group)| *group as usize)
-    })
+    let groups_of = |node: u32| {
+        let [start, end] = [0, 1].map(|next| starts[node as usize + next] as usize);
+        members[start..end].iter().map(|(_, group)| *group as usize)
+    };
+    retained_by_each(tree, groups, groups_of, progress)
 }
 
 /// Calls `each` with the ids and the number of each leaf, and returns the number after the last part of the report.

@@ -6,9 +6,11 @@ use core::fmt::Write as _;
 use indexmap::IndexMap;
 
 use super::DominatorTree;
-use super::retained::retained_by_groups;
+use super::NOT_CANCELLED;
+use super::retained::retained_by_groups_watched;
 use crate::graph::{Node, NodeId, NodeIndex, Text, TextId};
 use crate::json::list;
+use crate::progress::{Cancelled, Progress};
 
 /// How to look for suspects.
 #[derive(Clone, Debug)]
@@ -102,6 +104,19 @@ pub struct Accumulation {
 /// Nodes directly below the root of the dominator tree that retain a big part of the heap, and classes of such nodes
 /// that do so together; the biggest first.
 pub fn suspects(tree: &DominatorTree<'_>, options: &SuspectOptions) -> Vec<Suspect> {
+    suspects_watched(tree, options, &Progress::new()).expect(NOT_CANCELLED)
+}
+
+/// [`suspects`] with a [`Progress`], which shows how far it is and can cancel it.
+///
+/// # Errors
+///
+/// [`Cancelled`].
+pub fn suspects_watched(
+    tree: &DominatorTree<'_>,
+    options: &SuspectOptions,
+    progress: &Progress,
+) -> Result<Vec<Suspect>, Cancelled> {
     let total = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
     let percent = |size: u128| if total == 0 { 0.0 } else { size as f64 * 100.0 / total as f64 };
     let mut suspects = Vec::new();
@@ -122,7 +137,7 @@ pub fn suspects(tree: &DominatorTree<'_>, options: &SuspectOptions) -> Vec<Suspe
     }
     let members = groups.values().enumerate();
     let members = members.flat_map(|(group, nodes)| nodes.iter().map(move |node| (*node, group as u32)));
-    let sizes = retained_by_groups(tree, groups.len(), members.collect());
+    let sizes = retained_by_groups_watched(tree, groups.len(), members.collect(), progress)?;
     for ((class, nodes), size) in groups.into_iter().zip(sizes) {
         if total > 0 && percent(size) >= options.percent {
             let class = tree.graph().text(class).into_owned();
@@ -136,7 +151,7 @@ pub fn suspects(tree: &DominatorTree<'_>, options: &SuspectOptions) -> Vec<Suspe
         }
     }
     suspects.sort_by_key(|suspect| core::cmp::Reverse(suspect.retained_size));
-    suspects
+    Ok(suspects)
 }
 
 fn path(tree: &DominatorTree<'_>, start: Node<'_>, drop_ratio: f64) -> Vec<Accumulation> {

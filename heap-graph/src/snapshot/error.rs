@@ -3,6 +3,8 @@
 use core::fmt;
 use std::io;
 
+use crate::progress::Cancelled;
+
 /// Why a snapshot cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -21,6 +23,8 @@ pub enum SnapshotError {
     Damaged(u64, io::Error),
     /// A message is wrong.
     Message(MessageError),
+    /// The reading was cancelled.
+    Cancelled,
 }
 
 /// A problem of one message of a snapshot, and its place.
@@ -92,6 +96,7 @@ impl fmt::Display for SnapshotError {
                 write!(f, "damaged compressed data after {bytes} unpacked bytes: {error}")
             }
             Self::Message(error) => error.fmt(f),
+            Self::Cancelled => Cancelled.fmt(f),
         }
     }
 }
@@ -101,7 +106,7 @@ impl std::error::Error for SnapshotError {
         match self {
             Self::Io(error) | Self::Damaged(_, error) => Some(error),
             Self::Message(error) => Some(error),
-            Self::Directory | Self::NotAFile | Self::Empty | Self::NotCompressed => None,
+            Self::Directory | Self::NotAFile | Self::Empty | Self::NotCompressed | Self::Cancelled => None,
         }
     }
 }

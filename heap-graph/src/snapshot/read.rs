@@ -5,7 +5,7 @@
 //! and numbers its texts afterwards.
 
 use std::fs::{self, File, Metadata};
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, Read};
 use std::path::Path;
 
 use hashbrown::HashMap;
@@ -18,6 +18,7 @@ use super::wire::{Message, Misread};
 use crate::graph::{
     CoarseType, FrameId, FrameParts, Graph, GraphBuilder, GraphError, NodeId, NodeParts, TextId,
 };
+use crate::progress::{Cancelled, Progress};
 
 /// The number of frames that a stack may have. One message nests only a few, but its stack may continue the stack of
 /// an earlier message, and a report repeats all frames of each stack.
@@ -38,13 +39,46 @@ pub fn read(path: impl AsRef<Path>) -> Result<Graph, SnapshotError> {
 ///
 /// As [`read`].
 pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Graph, SnapshotError> {
-    let (file, _) = open(path.as_ref())?;
-    graph(Messages::on_two_threads(file, options)?)
+    read_watched(path, options, &Progress::new())
+}
+
+/// Reads the snapshot in a file, with a [`Progress`], which counts the bytes of the file and can cancel the reading.
+///
+/// # Errors
+///
+/// As [`read`], or [`SnapshotError::Cancelled`].
+pub fn read_watched(
+    path: impl AsRef<Path>,
+    options: &ReadOptions,
+    progress: &Progress,
+) -> Result<Graph, SnapshotError> {
+    let (file, length) = open(path.as_ref())?;
+    progress.expect(length);
+    let file = WatchedFile { file, progress: progress.clone() };
+    let read = Messages::on_two_threads(file, options).and_then(graph);
+    read.map_err(|error| if progress.is_cancelled() { SnapshotError::Cancelled } else { error })
+}
+
+/// A file whose reading a progress counts and can cancel.
+struct WatchedFile {
+    file: File,
+    progress: Progress,
+}
+
+impl Read for WatchedFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.progress.is_cancelled() {
+            return Err(io::Error::other(Cancelled));
+        }
+        let bytes = self.file.read(buffer)?;
+        self.progress.did(bytes as u64);
+        Ok(bytes)
+    }
 }
 
 /// Opens a regular file; opening a pipe would wait for a writer, maybe for ever. Returns the file and its length in
 /// bytes.
-pub(crate) fn open(path: &Path) -> Result<(File, u64), SnapshotError> {
+fn open(path: &Path) -> Result<(File, u64), SnapshotError> {
     let check = |metadata: Metadata| match metadata {
         metadata if metadata.is_dir() => Err(SnapshotError::Directory),
         metadata if !metadata.is_file() => Err(SnapshotError::NotAFile),

@@ -1,6 +1,7 @@
 //! Heap graphs through their public interface, compared with the answers of a real Firefox.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod cancelling;
 mod census;
 mod dmd;
 mod dominators;
@@ -14,5 +15,4 @@ mod paths;
 mod properties;
 mod suspects;
 mod trees;
-mod worker;
 mod write;
