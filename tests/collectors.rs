@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use gc_arena::{Arena, Collect, Gc, Rootable, lock::RefLock};
-use memory_reporter::{CycleProgress, WatchedCollector, on_garbage_collection};
+use memory_reporter::watching::{CycleProgress, WatchedCollector, on_garbage_collection};
 
 #[derive(Collect)]
 #[collect(no_drop)]

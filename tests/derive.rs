@@ -7,9 +7,10 @@ use std::ptr::NonNull;
 use std::rc::{self, Rc};
 use std::sync::{self, atomic::AtomicPtr};
 
+use memory_reporter::__private::Sealed;
 use memory_reporter::{
-    Block, Edge, MallocSizeOf, MallocSizeOfOps, Observe, Reading, SizeOfIncludingThis, WalkState,
-    computed_size_of, malloc_size_of_dyn,
+    MallocSizeOf, MallocSizeOfOps, Reading, computed_size_of, malloc_size_of_dyn,
+    measure::{Block, Edge, Observe, SizeOfIncludingThis, WalkState},
 };
 
 const TEXT: usize = size_of::<String>();
@@ -243,7 +244,7 @@ fn awkward_names_and_packed_structs() {
     assert_eq!(u64::from(packed.small) + packed.large, 3);
 }
 
-trait Animal: memory_reporter::ErasedMallocSizeOf {}
+trait Animal: memory_reporter::measure::ErasedMallocSizeOf {}
 malloc_size_of_dyn!(Animal);
 impl Animal for Named {}
 impl Animal for Tuple {}
@@ -273,6 +274,8 @@ struct Names {
     depth: usize,
     state: WalkState,
 }
+
+impl Sealed for Names {}
 
 #[allow(unsafe_code, reason = "the trait's method is unsafe; this one reads no pointer")]
 impl Observe for Names {
@@ -341,6 +344,8 @@ struct Listening<const NAMES: bool, const STEPS: bool, const MERGES: bool> {
     told: Told,
     state: WalkState,
 }
+
+impl<const NAMES: bool, const STEPS: bool, const MERGES: bool> Sealed for Listening<NAMES, STEPS, MERGES> {}
 
 #[allow(unsafe_code, reason = "the trait's method is unsafe; this one reads no pointer")]
 impl<const NAMES: bool, const STEPS: bool, const MERGES: bool> Observe for Listening<NAMES, STEPS, MERGES> {

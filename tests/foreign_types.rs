@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use memory_reporter::{
-    Collection, MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reports, SkipReason, computed_size_of,
-    malloc_size_of, size_summary, size_tree,
+    Collection, MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reports, computed_size_of, malloc_size_of,
+    measure::{SkipReason, size_summary},
+    size_tree,
 };
 use tests::grown;
 

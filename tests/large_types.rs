@@ -7,7 +7,8 @@ use std::mem::ManuallyDrop;
 
 use heap_graph::HeapGraph;
 use memory_reporter::{
-    MallocSizeOf, MallocSizeOfOps, Reading, add_size_of, computed_size_of, malloc_size_of, size_summary,
+    MallocSizeOf, MallocSizeOfOps, Reading, computed_size_of, malloc_size_of,
+    measure::{add_size_of, size_summary},
     size_tree,
 };
 
@@ -202,7 +203,7 @@ struct Greedy {
     erased: Option<Box<dyn Shape>>,
 }
 
-trait Shape: memory_reporter::ErasedMallocSizeOf {}
+trait Shape: memory_reporter::measure::ErasedMallocSizeOf {}
 memory_reporter::malloc_size_of_dyn!(Shape);
 impl Shape for Greedy {}
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use memory_reporter::{
     Collection, MallocSizeOf, MemoryReporter, Reports, collect_report, computed_size_of, malloc_size_of,
-    size_summary, size_tree,
+    measure::size_summary, size_tree,
 };
 use tests::{Random, grown};
 

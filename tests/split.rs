@@ -5,8 +5,9 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 
 use memory_reporter::{
-    AddSizeOf, Collection, MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reading, Reports, add_size_of,
-    collect_report, malloc_size_of,
+    Collection, MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reading, Reports, collect_report,
+    malloc_size_of,
+    measure::{AddSizeOf, add_size_of},
 };
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use memory_reporter::{CollectOptions, Tag, Tagged, collect_reports, malloc_size_of, tag};
+use memory_reporter::{
+    CollectOptions, collect_reports, malloc_size_of, tag,
+    tags::{Tag, Tagged},
+};
 use rayon::prelude::*;
 
 fn amount(path: &str) -> usize {

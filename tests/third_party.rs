@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use memory_reporter::{
-    Collection, Kind, MallocSizeOf, MallocSizeOfEach, MallocSizeOfOps, MemoryReporter, Reports, SkipReason,
-    Skipped, Units, computed_size_of, malloc_size_of,
+    Collection, Kind, MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reports, Units, computed_size_of,
+    malloc_size_of,
+    measure::{MallocSizeOfEach, SkipReason, Skipped},
 };
 use tests::{Random, golden, grown};
 

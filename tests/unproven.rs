@@ -6,9 +6,12 @@ use core::alloc::{GlobalAlloc, Layout};
 use std::alloc::System;
 use std::rc::Rc;
 
-use memory_reporter::__private::{Declared, DeclaredAllocator, inventory};
+use memory_reporter::__private::{CountingAllocator, DeclaredAllocator, inventory};
 use memory_reporter::{
-    MallocSizeOfOps, UsableSize, amounts, computed_size_of, declared_allocator, malloc_size_of, size_summary,
+    MallocSizeOfOps,
+    allocator::{UsableSize, declared as declared_allocator},
+    amounts, computed_size_of, malloc_size_of,
+    measure::size_summary,
 };
 use tests::{Counting, grown};
 
@@ -39,7 +42,7 @@ unsafe impl UsableSize for Other {
 }
 
 /// As `global_allocator!` makes it, but without the attribute.
-static OTHER: Declared<Other> = Declared::new(Other);
+static OTHER: CountingAllocator<Other> = CountingAllocator::new(Other);
 
 unsafe fn usable_size(block: *const u8, layout: Layout) -> usize {
     // SAFETY: `usable_size` of `Other` has no precondition: it does not read the block.

@@ -4,7 +4,7 @@
 //! [`mod@memory_reporter::live`] documents the protocol.
 //!
 //! Requests to several processes run at the same time. Answers are not trusted: if a process sends garbage, hangs or
-//! dies, a warning of the kind [`ProcessMissing`](memory_reporter::WarningKind::ProcessMissing) in the set names it,
+//! dies, a warning of the kind [`ProcessMissing`](memory_reporter::memory_report::WarningKind::ProcessMissing) in the set names it,
 //! and the answers of the others are complete.
 
 mod ask;

@@ -4,7 +4,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::any::TypeId;
 use std::alloc::System;
 
-use memory_reporter::{AllocatorStatistics, UsableSize};
+use memory_reporter::allocator::{AllocatorStatistics, UsableSize};
 
 use crate::internal_alloc;
 use crate::options::Options;

@@ -130,7 +130,7 @@ pub use global_alloc::Dmd;
 #[cfg(feature = "analyze")]
 #[doc(hidden)]
 pub use leaks::check as __check_leaks;
-pub use memory_reporter::{
+pub use memory_reporter::watching::{
     AllocationsLogEntry, ClassName, MemoryObserver, NurseryRegistration, ObserverError, SavedStack,
     SiteFrame, allocation_site, describe_block, register_nursery,
 };

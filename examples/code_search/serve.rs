@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use memory_reporter::live::answer_collections;
-use memory_reporter::{AllocatorPurge, WatchedCollector};
+use memory_reporter::{pressure::AllocatorPurge, watching::WatchedCollector};
 
 use crate::engine::Engine;
 use crate::workers::Workers;

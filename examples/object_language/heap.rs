@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use gc_arena::{Arena, Collect, Gc, Mutation, Rootable, lock::RefLock};
 use heap_graph::graph::{CoarseType, GraphError, TextId};
 use heap_graph::{Graph, GraphBuilder, NodeId, NodeParts};
-use memory_reporter::{ClassName, WatchedCollector, allocation_site, describe_block};
+use memory_reporter::watching::{ClassName, WatchedCollector, allocation_site, describe_block};
 
 use crate::program::{Literal, Statement};
 

@@ -21,7 +21,7 @@ use anyhow::Context as _;
 use dmd::{Dmd, MemoryObserver, Mode, Options, Stacks};
 use heap_graph::census::{CensusReport, StackKey};
 use heap_graph::{Breakdown, census};
-use memory_reporter::{ClassName, GarbageCollection};
+use memory_reporter::watching::{ClassName, GarbageCollection};
 
 use crate::heap::Heap;
 

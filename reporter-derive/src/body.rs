@@ -28,7 +28,7 @@ pub(crate) fn body(input: &Input, each: &Each<'_>, joint: &Joint<'_>) -> TokenSt
                 } else {
                     respanned(quote!(&self.#member), &|_| at(field.span))
                 };
-                each(field, &quote!(#krate::Edge::Field(#name)), &value)
+                each(field, &quote!(#krate::__private::Edge::Field(#name)), &value)
             });
             let parts = joint.parts(parts.collect(), &krate);
             let bind = input.attributes.remote.as_ref().map(|remote| mirror::bind(remote, input, fields));
@@ -57,7 +57,7 @@ fn subject(input: &Input, krate: Path) -> Subject {
     let rest = input.attributes.rest.as_ref().map(|_| {
         quote! {
             #[allow(unreachable_patterns)]
-            _ => #krate::MallocSizeOfOps::skip::<#remote>(#ops, #krate::SkipReason::Opaque),
+            _ => #krate::MallocSizeOfOps::skip::<#remote>(#ops, #krate::__private::SkipReason::Opaque),
         }
     });
     Subject { krate, value: mirror::value(), path: mirror::pattern_path(remote), rest }
@@ -115,7 +115,7 @@ pub(crate) fn part(
             let ops_in = local("__ops", path.span());
             Some(quote! {
                 #measured::part_with(#ops, #edge, #value, |#part, #ops| {
-                    #krate::MallocSizeOfEach::size_of_each(#part, #ops, |#each, #ops_in| #path(#each, #ops_in))
+                    #krate::__private::MallocSizeOfEach::size_of_each(#part, #ops, |#each, #ops_in| #path(#each, #ops_in))
                 })
             })
         }

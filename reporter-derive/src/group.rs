@@ -152,7 +152,7 @@ fn arm(
             let name = member_name(&field.member);
             let member = of_the_derive(field.member.to_token_stream());
             let binding = local(&format!("__field_{name}"), field.span);
-            let edge = quote!(#krate::Edge::VariantField(#variant_name, #name));
+            let edge = quote!(#krate::__private::Edge::VariantField(#variant_name, #name));
             let part = each(field, &edge, &quote!(#binding))?;
             Some((quote!(#member: #binding), part))
         })

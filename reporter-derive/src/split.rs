@@ -31,7 +31,7 @@ fn implementation(input: &Input, generics: &Generics, body: &TokenStream) -> Tok
     let impl_generics = of_the_derive(quote::ToTokens::to_token_stream(&impl_generics));
     quote! {
         #[automatically_derived]
-        impl #impl_generics #krate::AddSizeOf<#sizes_type> for #ident #type_generics #where_clause {
+        impl #impl_generics #krate::__private::AddSizeOf<#sizes_type> for #ident #type_generics #where_clause {
             fn add_size_of_excluding_this<#reading: #krate::Reading>(
                 &self,
                 #ops: &mut #krate::MallocSizeOfOps<#reading>,
@@ -53,7 +53,7 @@ fn statement(field: &Field, input: &Input, edge: &TokenStream, value: &TokenStre
     let sizes_type = input.attributes.sizes.as_ref();
     // The error about a type that cannot be split points at the field.
     let hand_on = |value| {
-        let add = quote_spanned!(at(field.span)=> <_ as #krate::AddSizeOf<#sizes_type>>::add_size_of_excluding_this);
+        let add = quote_spanned!(at(field.span)=> <_ as #krate::__private::AddSizeOf<#sizes_type>>::add_size_of_excluding_this);
         quote!({ #add(#value, #ops, #sizes); 0 })
     };
     match (&field.destination.add_to, field.destination.split.is_some()) {
@@ -70,7 +70,7 @@ fn statement(field: &Field, input: &Input, edge: &TokenStream, value: &TokenStre
             let inner = hand_on(&each);
             Some(quote! {
                 let #bytes = #measured::part_with(#ops, #edge, #value, |#whole, #ops| {
-                    #krate::MallocSizeOfEach::size_of_each(#whole, #ops, |#each, #ops| #inner)
+                    #krate::__private::MallocSizeOfEach::size_of_each(#whole, #ops, |#each, #ops| #inner)
                 });
                 #sizes.#name += #bytes;
             })

@@ -79,10 +79,11 @@ pub struct AllocatorStatistics {
     pub overhead: Option<u64>,
 }
 
-/// The wrapper that [`global_allocator!`](crate::global_allocator) puts around an allocator: it
-/// forwards, and counts the usable bytes of live blocks.
+/// The wrapper that [`global_allocator!`](crate::global_allocator) puts around an allocator: it forwards, and counts the
+/// usable bytes of live blocks.
+#[doc(hidden)]
 #[derive(Debug, Default)]
-pub struct Declared<A>(A, Proof);
+pub struct CountingAllocator<A>(A, Proof);
 
 /// Whether the static that it lies in is the global allocator. Its address is that of no other static,
 /// however small the allocator.
@@ -98,7 +99,7 @@ impl Proof {
     const REFUTED: u8 = 2;
 }
 
-impl<A> Declared<A> {
+impl<A> CountingAllocator<A> {
     #[doc(hidden)]
     pub const fn new(allocator: A) -> Self {
         Self(allocator, Proof(AtomicU8::new(Proof::NONE)))
@@ -108,7 +109,7 @@ impl<A> Declared<A> {
 #[allow(unsafe_code, reason = "an allocator")]
 // SAFETY: `A` fulfils the contract of `GlobalAlloc`; each method forwards its arguments and result unchanged, and the
 // counting beside it neither allocates nor unwinds.
-unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for Declared<A> {
+unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for CountingAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let tag = tags::current();
         if tag != NO_TAG {
@@ -163,7 +164,7 @@ unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for Declared<A> {
 }
 
 #[allow(unsafe_code, reason = "asks about blocks")]
-impl<A: UsableSize> Declared<A> {
+impl<A: UsableSize> CountingAllocator<A> {
     /// # Safety
     ///
     /// `pointer` is a live block of this allocator, allocated with `layout`.
@@ -230,10 +231,10 @@ impl DeclaredAllocator {
     /// # Safety
     ///
     /// `declared` is the static that carries `#[global_allocator]`, and `usable_size` is its
-    /// [`Declared::usable_size`].
+    /// [`CountingAllocator::usable_size`].
     #[doc(hidden)]
     pub const unsafe fn new<A: UsableSize + Sync>(
-        declared: &'static Declared<A>,
+        declared: &'static CountingAllocator<A>,
         usable_size: unsafe fn(*const u8, Layout) -> usize,
     ) -> Self {
         Self { allocator: &declared.0, proof: &declared.1, usable_size, name: core::any::type_name::<A> }
@@ -345,8 +346,8 @@ macro_rules! __global_allocator {
     (@declare $type:ty: $value:expr) => {
         const _: () = {
             #[$crate::__private::global_allocator]
-            static DECLARED: $crate::__private::Declared<$type> =
-                $crate::__private::Declared::new($value);
+            static DECLARED: $crate::__private::CountingAllocator<$type> =
+                $crate::__private::CountingAllocator::new($value);
 
             unsafe fn usable_size(pointer: *const u8, layout: ::core::alloc::Layout) -> usize {
                 // SAFETY: the caller guarantees a live block of `DECLARED` with this layout: it calls this function only

@@ -8,14 +8,14 @@ mod consistency;
 mod dark_matter;
 mod driver;
 mod one_run;
-mod pressure;
 mod program;
 mod tag_rows;
 mod times;
 
+pub mod pressure;
+
 pub use answer_here::answer_here;
-pub use driver::{CollectOptions, Collection, collect_reports};
-pub use pressure::{AllocatorPurge, MemoryPressure, PressureHook, minimize_memory_usage, on_memory_pressure};
+pub use driver::{CollectOptions, Collection, collect, collect_reports};
 pub use program::run_reporters;
 
 #[cfg(feature = "live")]

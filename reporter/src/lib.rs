@@ -2,11 +2,11 @@
 //! tree that adds up.
 //!
 //! A program declares its allocator ([`global_allocator!`]), derives [`MallocSizeOf`] on its types and
-//! registers reporters; [`collect_reports`] runs them. If the program declares its allocator, sizes come from that;
+//! registers reporters; [`collect()`] runs them. If the program declares its allocator, sizes come from that;
 //! otherwise they are computed from layouts, which is sound with any allocator.
 //!
 //! ```standalone_crate
-//! use memory_reporter::{CollectOptions, MallocSizeOf, collect_reports};
+//! use memory_reporter::MallocSizeOf;
 //! use std::sync::Mutex;
 //!
 //! memory_reporter::global_allocator!(std::alloc::System);
@@ -20,7 +20,7 @@
 //! memory_reporter::define_reporter!("explicit/pages", Heap, &PAGES, "Memory used by pages.");
 //!
 //! PAGES.lock().unwrap().push(Page { title: "a page".into() });
-//! let reports = collect_reports(&CollectOptions::new());
+//! let reports = memory_reporter::collect();
 //! let tree = memory_reporter::tree::Forest::new(&reports);
 //! assert!(tree.amount("explicit/pages").unwrap() >= 24 + 6);
 //! assert!(tree.amount("explicit/heap-unclassified").is_some());
@@ -31,13 +31,16 @@
 //!
 //! # How it hangs together
 //!
-//! - Measuring: [`MallocSizeOf`] is the walk, [`MallocSizeOfOps`] has the functions it calls, and [`Reading`] is what
-//!   it means: [`Computed`] or [`Measured`].
-//! - Reporting: a [`MemoryReporter`] puts reports into [`Reports`]; [`collect_reports`] and
-//!   [`Collection`] make a [`ReportSet`] of them, with a [`Warning`] for each fault.
+//! - Measuring: [`MallocSizeOf`] is the walk, [`MallocSizeOfOps`] has the functions that it calls, and [`Reading`] is
+//!   what the walk means: [`Computed`](measure::Computed) or [`Measured`](measure::Measured). The module [`measure`]
+//!   has the rest.
+//! - Reporting: a [`MemoryReporter`] puts reports into [`Reports`]; [`collect_reports`] and [`Collection`] make a
+//!   [`ReportSet`] of them, with a [`Warning`](memory_report::Warning) for each fault. Memory without a type to measure
+//!   gets [`tags`], and memory of foreign code [`counters`].
 //! - Using: [`tree::Forest`] adds a set up, [`mod@file`] reads and writes it as Firefox does, and [`mod@diff`] compares
-//!   two sets; these are the crate `memory-report`. The module `live` answers requests while the
-//!   program runs.
+//!   two sets; these are the crate [`memory_report`]. The module `live` answers requests while the program runs.
+//! - Acting: [`pressure`] frees caches, and [`watching`] follows garbage collectors and allocations, as Firefox's
+//!   `Debugger.Memory` does.
 //!
 //! # What is exact
 //!
@@ -51,9 +54,9 @@
 //! - `derive` (default): `#[derive(MallocSizeOf)]`.
 //! - `gzip` (default): [`file`](mod@file) reads and writes compressed files. Without it a program builds in a fifth less time.
 //! - `live` (default): the module `live`, and the variable `ABOUT_MEMORY`. Without it a program is smaller.
-//! - `serde`: a [`SizeTree`] can be serialized.
+//! - `serde`: a [`SizeTree`](measure::SizeTree) can be serialized.
 //! - `jemalloc`, `mimalloc`: declare these allocators, and read their statistics.
-//! - `gc-arena`: an arena of this crate is a [`Collector`].
+//! - `gc-arena`: an arena of this crate is a [`Collector`](watching::Collector).
 //! - one for each crate whose types can be measured, by the name of the crate: see [`docs`].
 //!
 //! With `gzip`, files are compressed by `flate2`, whose default backend is in Rust. An application that turns on another backend of
@@ -61,66 +64,51 @@
 
 #![deny(unsafe_code)]
 
-mod allocator;
 mod collect;
-mod measure;
 mod platform;
 mod process_lock;
 mod reporting;
 mod small_sort;
 mod start_up;
-mod watching;
 
+pub mod allocator;
 pub mod docs;
 #[doc(hidden)]
 pub mod engine_abi;
 #[cfg(feature = "live")]
 pub mod live;
+pub mod measure;
+pub mod watching;
 
-pub use memory_report::{
-    Kind, NamePattern, ReadError, Report, ReportSet, ReporterRun, SkipReason, Skipped, Units, Warning,
-    WarningKind, diff, file, path_segment, tree,
-};
+pub use memory_report::{self, Kind, Report, ReportSet, Units, diff, file, path_segment, tree};
 
-pub use allocator::{
-    AllocatorStatistics, CUsableSize, DeclaredAllocator, UsableSize, declared as declared_allocator,
-};
-pub use collect::{
-    AllocatorPurge, CollectOptions, Collection, MemoryPressure, PressureHook, answer_here, collect_reports,
-    minimize_memory_usage, on_memory_pressure,
-};
-pub use engine_abi::SiteFrame;
+pub use collect::{CollectOptions, Collection, answer_here, collect, collect_reports, pressure};
 #[cfg(feature = "live")]
-pub use live::{listen, listen_to_signals};
-pub use measure::{
-    AddSizeOf, Block, Computed, Edge, Erased, ErasedMallocSizeOf, MallocSizeOf, MallocSizeOfEach,
-    MallocSizeOfOps, Measured, Observe, OwningPointer, Reading, SizeOfIncludingThis, SizeSummary, SizeTree,
-    Summed, WalkState, add_size_of, computed_size_of, computed_size_tree, malloc_size_of, size_summary,
-    size_tree,
-};
+pub use live::listen;
+pub use measure::malloc_size_of::{MallocSizeOf, computed_size_of, malloc_size_of};
+pub use measure::ops::MallocSizeOfOps;
+pub use measure::reading::Reading;
+pub use measure::size_tree::size_tree;
 #[cfg(feature = "derive")]
 pub use memory_reporter_derive::MallocSizeOf;
-#[cfg(feature = "live")]
-pub use platform::ListenError;
 pub use reporting::{
-    CounterSite, CountingMalloc, LocalRegistration, MemoryCounter, MemoryReporter, Registration, Reports,
-    Tag, TagGuard, Tagged, amounts, register_local, register_strong, register_weak, spawn_tagged, tag,
-};
-pub use watching::{
-    AllocationsLogEntry, ClassName, Collector, CycleProgress, GarbageCollection, GarbageCollectionCycle,
-    GarbageCollectionHandler, GarbageCollectionHook, GarbageCollectionSlice, MemoryObserver,
-    NurseryRegistration, ObserverError, SavedStack, UncaughtExceptionHandler, WatchedCollector,
-    allocation_site, describe_block, on_garbage_collection, register_nursery,
+    LocalRegistration, MemoryReporter, Registration, Reports, amounts, counters, register_local,
+    register_strong, register_weak, tag, tags,
 };
 
-/// For the macros of this crate, for `heap-graph`, `dmd` and `memory-endpoint`. Not for direct use; it may change at any time.
+/// For the macros and the derive of this crate, for `heap-graph`, `dmd` and `memory-endpoint`. Not for direct use; it
+/// may change at any time.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::allocator::{Declared, DeclaredAllocator};
+    pub use crate::allocator::{CountingAllocator, DeclaredAllocator};
     pub use crate::collect::run_reporters;
     #[cfg(feature = "live")]
     pub use crate::live::{__collect as collect_alone, __dump as dump};
-    pub use crate::measure::{apart, bytes, of_the_mirrors_type};
+    pub use crate::measure::mirror::of_the_mirrors_type;
+    pub use crate::measure::reading::Sealed;
+    pub use crate::measure::stack_guard::apart;
+    pub use crate::measure::stated::bytes;
+    pub use crate::measure::{AddSizeOf, Edge, MallocSizeOfEach, SkipReason};
     #[cfg(feature = "live")]
     pub use crate::platform::{ThreadHost, host_threads};
     pub use crate::reporting::isolation::contain;

@@ -3,7 +3,7 @@
 //! A program turns it on with [`listen`] and [`listen_to_signals`], or without any code by the environment variable
 //! `ABOUT_MEMORY` at its start. The value is a list of `listen`, `signals` (files go to the folder for temporary files)
 //! and `signals=FOLDER`, separated by commas. A program that starts others calls [`ignore_environment`]. On systems other than Linux each function returns
-//! [`ListenError::Unsupported`](crate::ListenError::Unsupported).
+//! [`ListenError::Unsupported`](crate::live::ListenError::Unsupported).
 //!
 //! # The socket
 //!
@@ -41,7 +41,7 @@
 //! of the program. Its memory stays as it is, so that the peer reads blocks, their contents and the engine's tables of one
 //! moment from `/proc/PID/mem` ([`dmd_format::tables`]).
 //!
-//! `dmd-log` sends allocations as [`AllocationsLogEntry::to_json`](crate::AllocationsLogEntry::to_json) writes them, ten
+//! `dmd-log` sends allocations as [`AllocationsLogEntry::to_json`](crate::watching::AllocationsLogEntry::to_json) writes them, ten
 //! times a second, for so many of a million allocations. If the log was full, it has dropped its oldest entries, and a line
 //! `{"overflowed":true}` comes before the next entries; `{"lost":N}` counts allocations that DMD could not note. When the
 //! peer sends a line it gets the rest of the log.
@@ -79,6 +79,8 @@ pub use functions::{Answering, answer_requests};
 pub use listening::{ListenOptions, Listening, folder, listen, listen_until_dropped, listen_with};
 pub use protocol::{Amounts, Copied, Hello, MAX_REQUEST, Minimized, Tracking, VERSION};
 pub use triggers::listen_to_signals;
+
+pub use crate::platform::ListenError;
 
 #[doc(hidden)]
 pub use dmd_dump::dump as __dump;

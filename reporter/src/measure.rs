@@ -1,43 +1,46 @@
-//! The walk of a value and what it means: the traits, the ops, the readings, and the types of std and of other
-//! crates.
+//! Measuring values: the walk of a value, and what it means.
+//!
+//! - [`MallocSizeOf`](crate::MallocSizeOf) is the walk; [`MallocSizeOfEach`] hands out the elements of a container, so that
+//!   a function can measure each, [`SizeOfIncludingThis`] is for owning pointers, [`ErasedMallocSizeOf`] for `dyn` values,
+//!   and [`AddSizeOf`] splits a size into parts.
+//! - A [`Reading`](crate::Reading) decides what the walk means: [`Computed`] adds layouts up, [`Measured`] asks the
+//!   declared allocator.
+//! - [`SizeTree`] has the bytes by field and type, [`SizeSummary`] the sums of a value.
 
 mod add_size_of;
 mod block;
 mod erased;
 mod impls;
 mod layout;
-mod malloc_size_of;
-mod mirror;
-mod ops;
 mod prefetch;
-mod reading;
 mod size_source;
 mod size_summary;
-mod stack_guard;
-mod stated;
 mod tagged_bytes;
 mod third_party;
 mod walk;
 mod walk_state;
 
-pub mod size_tree;
+pub(crate) mod malloc_size_of;
+pub(crate) mod mirror;
+pub(crate) mod ops;
+pub(crate) mod reading;
+pub(crate) mod size_tree;
+pub(crate) mod stack_guard;
+pub(crate) mod stated;
+
+pub use memory_report::{SkipReason, Skipped};
 
 pub use add_size_of::{AddSizeOf, add_size_of};
 pub use block::{Block, Edge};
 pub use erased::ErasedMallocSizeOf;
-pub use malloc_size_of::{
-    MallocSizeOf, MallocSizeOfEach, OwningPointer, SizeOfIncludingThis, computed_size_of, malloc_size_of,
-};
-pub use mirror::of_the_mirrors_type;
-pub use ops::MallocSizeOfOps;
-pub use reading::{Computed, Erased, Measured, Observe, Reading};
+pub use malloc_size_of::{MallocSizeOfEach, OwningPointer, SizeOfIncludingThis};
+pub use reading::{Computed, Erased, Measured, Observe};
 pub use size_summary::{SizeSummary, Summed, size_summary};
-pub use size_tree::{SizeTree, computed_size_tree, size_tree};
-pub use stack_guard::apart;
-pub use stated::bytes;
-pub(crate) use walk_state::FaultyPointers;
+pub use size_tree::{FoldedStacks, SizeNode, SizeTree, computed_size_tree};
 pub use walk_state::WalkState;
 
-pub(crate) use ops::MOST_BYTES;
+pub(crate) use malloc_size_of::MallocSizeOf;
+pub(crate) use ops::{MOST_BYTES, MallocSizeOfOps};
+pub(crate) use reading::Reading;
 pub(crate) use tagged_bytes::TaggedBytes;
-pub(crate) use walk_state::Addresses;
+pub(crate) use walk_state::{Addresses, FaultyPointers};

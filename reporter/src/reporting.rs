@@ -3,18 +3,18 @@
 
 mod claims;
 mod conventions;
-mod counter;
 mod macros;
 mod memory_reporter;
 mod reporter_name;
 mod reports;
 mod resident_map;
 mod stated;
-mod tag;
 mod tagged_future;
 mod wrapped;
 
 pub mod amounts;
+pub mod counters;
+pub mod tags;
 
 pub(crate) mod builtin;
 pub(crate) mod isolation;
@@ -23,17 +23,16 @@ pub(crate) mod name_pattern;
 pub(crate) mod registry;
 
 pub use conventions::{amount, assert_description, assert_kind, assert_path};
-pub use counter::{CounterSite, CountingMalloc, MemoryCounter};
 pub use local_reporters::{LocalRegistration, register_local};
 pub use macros::OneReport;
 pub use memory_reporter::MemoryReporter;
 pub use name_pattern::StaticNamePattern;
 pub use registry::{Registration, register_strong, register_weak};
 pub use reports::Reports;
-pub use tag::{Tag, TagGuard, Tagged, spawn_tagged, tag};
+pub use tags::tag;
 
 pub(crate) use claims::ByAmount;
 pub(crate) use conventions::is_explicit;
 pub(crate) use reporter_name::ReporterName;
 pub(crate) use resident_map::ResidentMap;
-pub(crate) use tag::{TagPaths, tag_paths};
+pub(crate) use tags::{TagPaths, tag_paths};

@@ -11,6 +11,7 @@ mod nursery;
 mod observer;
 mod saved_stack;
 
+pub use crate::engine_abi::SiteFrame;
 pub use collector::{Collector, CycleProgress, WatchedCollector};
 pub use cycle::{
     GarbageCollection, GarbageCollectionCycle, GarbageCollectionHook, GarbageCollectionSlice,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use memory_reporter::{
-    CollectOptions, MemoryReporter, ReportSet, Reports, WarningKind, collect_reports, register_reporter,
-    register_strong,
+    CollectOptions, MemoryReporter, ReportSet, Reports, collect_reports, memory_report::WarningKind,
+    register_reporter, register_strong,
 };
 
 memory_reporter::global_allocator!(std::alloc::System);

@@ -17,7 +17,9 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use allocators::{Counting, Random, grown};
-use memory_reporter::{MallocSizeOf, MallocSizeOfOps, SkipReason, amounts, computed_size_of, malloc_size_of};
+use memory_reporter::{
+    MallocSizeOf, MallocSizeOfOps, amounts, computed_size_of, malloc_size_of, measure::SkipReason,
+};
 
 memory_reporter::global_allocator!(Counting);
 

@@ -13,7 +13,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use std::alloc::System;
 use std::rc::Rc;
 
-use memory_reporter::{UsableSize, amounts, computed_size_of, malloc_size_of};
+use memory_reporter::{allocator::UsableSize, amounts, computed_size_of, malloc_size_of};
 
 struct Header;
 

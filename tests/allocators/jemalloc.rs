@@ -11,8 +11,8 @@ mod without_headers;
 use std::collections::HashMap;
 
 use memory_reporter::{
-    Collection, MemoryReporter, Reports, amounts, collect_report, computed_size_of, declared_allocator,
-    malloc_size_of, minimize_memory_usage,
+    Collection, MemoryReporter, Reports, allocator::declared as declared_allocator, amounts, collect_report,
+    computed_size_of, malloc_size_of, pressure::minimize_memory_usage,
 };
 
 memory_reporter::global_allocator!(tikv_jemallocator::Jemalloc);

@@ -10,8 +10,9 @@ use std::rc::{self, Rc};
 use std::sync::{self, Arc, Mutex};
 
 use memory_reporter::{
-    Collection, MallocSizeOf, MallocSizeOfEach, MallocSizeOfOps, MemoryReporter, Reports, computed_size_of,
-    malloc_size_of, size_summary, size_tree,
+    Collection, MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reports, computed_size_of, malloc_size_of,
+    measure::{MallocSizeOfEach, size_summary},
+    size_tree,
 };
 
 /// Asserts that the value owns as many requested bytes, and that each reading says so.

@@ -11,9 +11,14 @@ use std::sync::mpsc;
 
 use allocators::Random;
 use memory_reporter::{
-    CollectOptions, CounterSite, CountingMalloc, Erased, MallocSizeOf, MallocSizeOfOps, MemoryCounter,
-    MemoryReporter, ReportSet, Reports, Tag, Tagged, collect_report, collect_reports, malloc_size_of,
-    register_local, spawn_tagged, tag, tree::Forest,
+    CollectOptions, MallocSizeOf, MallocSizeOfOps, MemoryReporter, ReportSet, Reports, collect_report,
+    collect_reports,
+    counters::{CounterSite, CountingMalloc, MemoryCounter},
+    malloc_size_of,
+    measure::Erased,
+    register_local, tag,
+    tags::{Tag, Tagged, spawn_tagged},
+    tree::Forest,
 };
 
 fn reports() -> ReportSet {

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use allocators::{Counting, grown};
 use memory_reporter::{
-    Collection, MallocSizeOfOps, MemoryReporter, Reports, WarningKind, amounts, collect_report,
-    computed_size_of, malloc_size_of,
+    Collection, MallocSizeOfOps, MemoryReporter, Reports, amounts, collect_report, computed_size_of,
+    malloc_size_of, memory_report::WarningKind,
 };
 
 #[global_allocator]

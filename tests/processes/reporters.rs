@@ -7,9 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use memory_reporter::{
-    CollectOptions, Collection, CounterSite, CountingMalloc, Kind, MallocSizeOf, MemoryCounter,
-    MemoryReporter, Report, ReportSet, Reports, Units, WarningKind, collect_report, collect_reports, file,
-    minimize_memory_usage, on_memory_pressure, path_segment, register_local, register_strong, register_weak,
+    CollectOptions, Collection, Kind, MallocSizeOf, MemoryReporter, Report, ReportSet, Reports, Units,
+    collect_report, collect_reports,
+    counters::{CounterSite, CountingMalloc, MemoryCounter},
+    file,
+    memory_report::WarningKind,
+    path_segment,
+    pressure::{minimize_memory_usage, on_memory_pressure},
+    register_local, register_strong, register_weak,
     tree::Forest,
 };
 

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, Weak};
 
 use memory_reporter::{
-    Collection, MallocSizeOf, MemoryReporter, Reports, malloc_size_of, size_summary, size_tree,
+    Collection, MallocSizeOf, MemoryReporter, Reports, malloc_size_of, measure::size_summary, size_tree,
 };
 use tests::{Random, grown};
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use memory_report::ReadError;
-use memory_reporter::ListenError;
+use memory_reporter::live::ListenError;
 use memory_reporter::live::VERSION;
 
 use crate::platform::ConnectError;

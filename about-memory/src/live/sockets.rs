@@ -50,7 +50,7 @@ pub(super) fn sockets() -> Result<Vec<Socket>, LiveError> {
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(LiveError::Folder(memory_reporter::ListenError::Io(folder, error))),
+        Err(error) => return Err(LiveError::Folder(memory_reporter::live::ListenError::Io(folder, error))),
     };
     let mut sockets: Vec<_> = entries
         .flatten()

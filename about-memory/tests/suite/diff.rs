@@ -5,7 +5,7 @@ use about_memory::{
     changes, check_limits, diff,
 };
 use memory_reporter::tree::{Forest, Mark};
-use memory_reporter::{Kind, NamePattern, Report, ReportSet, Units};
+use memory_reporter::{Kind, Report, ReportSet, Units, memory_report::NamePattern};
 use proptest::prelude::*;
 
 fn push(set: &mut ReportSet, process: &str, path: &str, amount: i64) {

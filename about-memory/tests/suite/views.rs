@@ -2,7 +2,8 @@
 
 use about_memory::{ByteUnits, Sort, text};
 use memory_reporter::{
-    Collection, Kind, MemoryReporter, Report, ReportSet, Reports, Units, Warning, WarningKind,
+    Collection, Kind, MemoryReporter, Report, ReportSet, Reports, Units,
+    memory_report::{Warning, WarningKind},
 };
 
 fn set() -> ReportSet {

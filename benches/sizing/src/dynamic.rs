@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use memory_reporter::{
-    ErasedMallocSizeOf, MallocSizeOf, computed_size_of, malloc_size_of, malloc_size_of_dyn,
+    MallocSizeOf, computed_size_of, malloc_size_of, malloc_size_of_dyn, measure::ErasedMallocSizeOf,
 };
 
 trait Shape: ErasedMallocSizeOf {}

@@ -44,9 +44,9 @@ macro_rules! measurer {
 }
 measurer!(floor_computed, crate::floor::Floor, |v| v.walk::<crate::floor::Computed>());
 measurer!(ours_computed, ::memory_reporter::MallocSizeOf, |v| ::memory_reporter::computed_size_of(v));
-measurer!(ours_computed_tree, ::memory_reporter::MallocSizeOf, |v| ::memory_reporter::computed_size_tree(v)
-    .total()
-    .asked);
+measurer!(ours_computed_tree, ::memory_reporter::MallocSizeOf, |v| {
+    ::memory_reporter::measure::computed_size_tree(v).total().asked
+});
 measurer!(ours_tree, ::memory_reporter::MallocSizeOf, |v| ::memory_reporter::size_tree(v).total().asked);
 measurer!(allocative, ::allocative::Allocative, |v| ::allocative::size_of_unique_allocated_data(v));
 measurer!(allocative_flame, ::allocative::Allocative, |v| super::flame_graph(v));

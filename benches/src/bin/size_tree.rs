@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::Instant;
 
-use memory_reporter::{MallocSizeOf, computed_size_of, malloc_size_of, size_summary, size_tree};
+use memory_reporter::{MallocSizeOf, computed_size_of, malloc_size_of, measure::size_summary, size_tree};
 
 const ROUNDS: usize = 15;
 

@@ -15,12 +15,12 @@ use core::hint::black_box;
 use std::alloc::System;
 use std::time::Instant;
 
-use memory_reporter::__private::Declared;
-use memory_reporter::Tag;
+use memory_reporter::__private::CountingAllocator;
+use memory_reporter::tags::Tag;
 
 const ROUNDS: usize = 25;
 
-static DECLARED: Declared<System> = Declared::new(System);
+static DECLARED: CountingAllocator<System> = CountingAllocator::new(System);
 static HEADER: Header = Header;
 
 /// The declared allocator with a header before each block.

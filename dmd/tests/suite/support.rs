@@ -8,7 +8,10 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use memory_reporter::{ReportSet, Warning, WarningKind};
+use memory_reporter::{
+    ReportSet,
+    memory_report::{Warning, WarningKind},
+};
 use serde_json::Value;
 
 use crate::format;

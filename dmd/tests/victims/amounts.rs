@@ -9,8 +9,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use memory_reporter::{
-    CollectOptions, CounterSite, CountingMalloc, MallocSizeOf, MemoryCounter, MemoryReporter, Reports,
-    collect_report, collect_reports, register_strong,
+    CollectOptions, MallocSizeOf, MemoryReporter, Reports, collect_report, collect_reports,
+    counters::{CounterSite, CountingMalloc, MemoryCounter},
+    register_strong,
 };
 
 memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));

@@ -4,7 +4,7 @@
 use std::alloc::System;
 use std::hint::black_box;
 
-use memory_reporter::{CollectOptions, SiteFrame, collect_reports};
+use memory_reporter::{CollectOptions, collect_reports, watching::SiteFrame};
 
 memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
 

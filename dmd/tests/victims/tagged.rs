@@ -5,7 +5,7 @@ use std::alloc::System;
 use std::hint::black_box;
 use std::sync::Mutex;
 
-use memory_reporter::{CollectOptions, Tag, collect_reports};
+use memory_reporter::{CollectOptions, collect_reports, tags::Tag};
 
 memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
 

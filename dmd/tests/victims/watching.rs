@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::thread;
 
 use dmd::{AllocationsLogEntry, ClassName, MemoryObserver, ObserverError};
-use memory_reporter::GarbageCollectionCycle;
+use memory_reporter::watching::GarbageCollectionCycle;
 
 memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
 

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use memory_reporter::{
-    CollectOptions, Erased, MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reports, collect_reports,
+    CollectOptions, MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reports, collect_reports, measure::Erased,
     register_reporter,
 };
 

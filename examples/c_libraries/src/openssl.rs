@@ -4,7 +4,7 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::NonNull;
 
-use memory_reporter::{CounterSite, CountingMalloc, MemoryCounter};
+use memory_reporter::counters::{CounterSite, CountingMalloc, MemoryCounter};
 
 static COUNTER: MemoryCounter = MemoryCounter::new();
 memory_reporter::define_reporter!(

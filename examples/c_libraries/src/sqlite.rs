@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::ptr::{NonNull, null, null_mut};
 
 use libsqlite3_sys as ffi;
-use memory_reporter::{CounterSite, CountingMalloc, MemoryCounter};
+use memory_reporter::counters::{CounterSite, CountingMalloc, MemoryCounter};
 
 static COUNTER: MemoryCounter = MemoryCounter::new();
 memory_reporter::define_reporter!("explicit/sqlite", Heap, Bytes, COUNTER.bytes(), "Memory used by SQLite.");

@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
 
-use memory_reporter::{CounterSite, CountingMalloc, MemoryCounter};
+use memory_reporter::counters::{CounterSite, CountingMalloc, MemoryCounter};
 use zstd_sys::{ZSTD_CCtx, ZSTD_customMem};
 
 static COUNTER: MemoryCounter = MemoryCounter::new();

@@ -1,7 +1,7 @@
 //! Building a graph node by node. The edges of a node follow it; their targets may come later.
 
 use hashbrown::HashMap;
-use memory_reporter::SiteFrame;
+use memory_reporter::watching::SiteFrame;
 
 use super::coarse_type::CoarseType;
 use super::error::GraphError;

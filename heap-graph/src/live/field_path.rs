@@ -1,7 +1,7 @@
 //! The names of edges: fields from the start of a block or value down to a part of it.
 
 use hashbrown::HashMap;
-use memory_reporter::Edge;
+use memory_reporter::measure::Edge;
 
 use super::descriptions::Descriptions;
 use crate::graph::TextId;

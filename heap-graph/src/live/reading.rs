@@ -1,6 +1,10 @@
 //! The reading that makes nodes of blocks and edges of the fields between them.
 
-use memory_reporter::{Block, Edge, Measured, Observe, Reading, WalkState};
+use memory_reporter::__private::Sealed;
+use memory_reporter::{
+    Reading,
+    measure::{Block, Edge, Measured, Observe, WalkState},
+};
 
 use super::descriptions::Descriptions;
 use super::field_path::{FieldPath, FieldPaths};
@@ -174,6 +178,8 @@ impl<'a, S: Sink> Live<'a, S> {
         self.last = Some((node, known.is_none()));
     }
 }
+
+impl<S: Sink> Sealed for Live<'_, S> {}
 
 #[allow(
     unsafe_code,

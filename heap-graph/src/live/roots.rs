@@ -4,7 +4,7 @@ use core::fmt;
 use core::panic::AssertUnwindSafe;
 use std::panic::{catch_unwind, resume_unwind};
 
-use memory_reporter::{MallocSizeOf, MallocSizeOfOps, SkipReason};
+use memory_reporter::{MallocSizeOf, MallocSizeOfOps, measure::SkipReason};
 
 use super::collected::Collected;
 use super::reading::Live;

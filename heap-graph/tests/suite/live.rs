@@ -11,7 +11,7 @@ use heap_graph::graph::CoarseType;
 use heap_graph::live::{AllocationSites, LiveOptions, SiteFrame, coarse_type};
 use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from};
 use heap_graph::{Breakdown, DominatorTree, Graph, HeapGraph, Node, NodeIndex, census};
-use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading, SkipReason, computed_size_of};
+use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading, computed_size_of, measure::SkipReason};
 
 /// Node types and edges, from the roots on: `name: type -> name: type`.
 fn lines(graph: &Graph) -> Vec<String> {

@@ -110,7 +110,7 @@ fn count(bytes: usize) -> bool {
 }
 
 /// Makes a value and gives the last block that this thread allocated meanwhile through a static of
-/// [`Declared`](super::Declared).
+/// [`CountingAllocator`](super::CountingAllocator).
 pub(crate) fn noted<T>(make: impl FnOnce() -> T) -> (T, Noted) {
     NOTED.set(Noted { block: 0, place: 0 });
     let slot = SLOT.replace(NOTING);

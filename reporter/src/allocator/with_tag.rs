@@ -3,10 +3,10 @@
 use core::alloc::{GlobalAlloc, Layout};
 
 use super::tags::{self, NO_TAG, TagNumber, raised};
-use super::{Declared, UsableSize, counters};
+use super::{CountingAllocator, UsableSize, counters};
 
 #[allow(unsafe_code, reason = "an allocator")]
-impl<A: GlobalAlloc + UsableSize> Declared<A> {
+impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
     /// Allocates a block with a tag; without one if the system has no memory for the table of tags.
     ///
     /// # Safety

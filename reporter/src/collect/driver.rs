@@ -13,9 +13,9 @@ use crate::engine_abi::{self, Collecting, Marker, Run};
 use crate::measure::TaggedBytes;
 use crate::reporting::isolation::{self, Ran};
 use crate::reporting::registry::{self, Entry, Turn};
+use crate::reporting::tags::{Tag, TagGuard};
 use crate::reporting::{
-    ByAmount, MemoryReporter, ReporterName, ResidentMap, Tag, TagGuard, amounts, builtin, local_reporters,
-    name_pattern,
+    ByAmount, MemoryReporter, ReporterName, ResidentMap, amounts, builtin, local_reporters, name_pattern,
 };
 
 use super::admission::{self, Admitted};
@@ -167,6 +167,11 @@ pub fn collect_reports(options: &CollectOptions) -> ReportSet {
     }
     driver.run_tags();
     driver.finish()
+}
+
+/// [`collect_reports`] with the default options.
+pub fn collect() -> ReportSet {
+    collect_reports(&CollectOptions::new())
 }
 
 /// A collection of exactly the reporters given to it, and none of the registered ones.

@@ -8,7 +8,8 @@ use memory_report::{ReportSet, Skipped};
 use crate::engine_abi::{Marker, Run};
 use crate::measure::{Addresses, TaggedBytes};
 use crate::reporting::isolation::{self, Ran};
-use crate::reporting::{ByAmount, Reports, Tag};
+use crate::reporting::tags::Tag;
+use crate::reporting::{ByAmount, Reports};
 
 use super::admission;
 

@@ -21,7 +21,7 @@ std::thread_local! {
 static HOOKS: ProcessLock<Vec<Arc<Hook>>> = ProcessLock::new(Vec::new());
 
 /// Keeps a memory-pressure hook; dropping it removes the hook.
-#[must_use = "dropping it removes the hook"]
+#[must_use = "dropping it removes the hook; `forever` keeps it"]
 pub struct PressureHook {
     hook: Arc<Hook>,
 }
@@ -33,6 +33,14 @@ pub fn on_memory_pressure(hook: impl Fn() + Send + Sync + 'static) -> PressureHo
     let hook: Arc<Hook> = Arc::new(hook);
     HOOKS.lock().push(Arc::clone(&hook));
     PressureHook { hook }
+}
+
+impl PressureHook {
+    /// Keeps the hook until the program ends.
+    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    pub fn forever(self) {
+        core::mem::forget(self);
+    }
 }
 
 impl Drop for PressureHook {
@@ -53,7 +61,7 @@ impl fmt::Debug for PressureHook {
 /// does nothing.
 ///
 /// It is a cycle of the collector [`MemoryPressure`], for the reason `"MEM_PRESSURE"`: the callbacks of
-/// [`on_garbage_collection`](crate::on_garbage_collection) learn of it, with a slice for each of the three rounds and
+/// [`on_garbage_collection`](crate::watching::on_garbage_collection) learn of it, with a slice for each of the three rounds and
 /// one for the allocator.
 ///
 /// Source: `nsMemoryReporterManager::MinimizeMemoryUsage` of Firefox.
@@ -74,7 +82,7 @@ const ROUNDS: u8 = 3;
 /// Slice by slice, a program does some of the work of [`minimize_memory_usage`] at a time:
 ///
 /// ```
-/// use memory_reporter::{CycleProgress, MemoryPressure, WatchedCollector};
+/// use memory_reporter::{pressure::MemoryPressure, watching::{CycleProgress, WatchedCollector}};
 ///
 /// let mut pressure = WatchedCollector::new(MemoryPressure::new());
 /// assert_eq!(pressure.slice("INTER_SLICE_GC"), CycleProgress::Unfinished);

@@ -19,7 +19,7 @@ const REQUEST: &str = "collect";
 /// use std::sync::Mutex;
 ///
 /// use memory_reporter::live::answer_collections;
-/// use memory_reporter::{AllocatorPurge, WatchedCollector};
+/// use memory_reporter::{pressure::AllocatorPurge, watching::WatchedCollector};
 ///
 /// let collector = Mutex::new(WatchedCollector::new(AllocatorPurge));
 /// answer_collections(move || collector.lock().unwrap().collect("API")).forever();

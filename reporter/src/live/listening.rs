@@ -50,7 +50,7 @@ pub fn folder() -> Result<PathBuf, ListenError> {
 ///
 /// ```no_run
 /// memory_reporter::listen()?;
-/// # Ok::<(), memory_reporter::ListenError>(())
+/// # Ok::<(), memory_reporter::live::ListenError>(())
 /// ```
 ///
 /// A process has one socket: a second call, or a call after `ABOUT_MEMORY=listen`, shares it. To stop earlier, call

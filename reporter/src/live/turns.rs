@@ -5,7 +5,8 @@ use core::time::Duration;
 
 use memory_report::ReportSet;
 
-use crate::collect::{CollectOptions, collect_reports, minimize_memory_usage};
+use crate::collect::pressure::minimize_memory_usage;
+use crate::collect::{CollectOptions, collect_reports};
 use crate::process_lock::{Changes, ProcessLock};
 use crate::reporting::isolation;
 

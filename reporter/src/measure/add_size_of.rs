@@ -11,7 +11,7 @@ use super::walk_state::WalkState;
 /// numbers then add up to the size that that trait gives.
 ///
 /// ```standalone_crate
-/// use memory_reporter::{AddSizeOf, MallocSizeOf, add_size_of, computed_size_of};
+/// use memory_reporter::{MallocSizeOf, computed_size_of, measure::{AddSizeOf, add_size_of}};
 ///
 /// #[derive(Debug, Default, PartialEq)]
 /// struct TabSizes {

@@ -7,7 +7,7 @@ use core::fmt;
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Block {
-    /// The block's first byte or, in [`Observe::enclosing`](crate::Observe::enclosing), some byte inside it.
+    /// The block's first byte or, in [`Observe::enclosing`](crate::measure::Observe::enclosing), some byte inside it.
     pub pointer: *const u8,
     /// The size and alignment that the program requested. The size is never 0.
     pub layout: Layout,

@@ -11,7 +11,7 @@ use super::reading::Erased;
 /// walk measures `Box<dyn YourTrait>` like any other pointer.
 ///
 /// ```
-/// use memory_reporter::{ErasedMallocSizeOf, MallocSizeOf, malloc_size_of_dyn};
+/// use memory_reporter::{MallocSizeOf, malloc_size_of_dyn, measure::ErasedMallocSizeOf};
 ///
 /// trait Shape: ErasedMallocSizeOf {}
 /// malloc_size_of_dyn!(Shape);
@@ -28,7 +28,7 @@ use super::reading::Erased;
 #[diagnostic::on_unimplemented(
     message = "the trait of `{Self}` lacks the supertrait `ErasedMallocSizeOf`",
     label = "`{Self}` has no companion",
-    note = "write `trait TheTrait: memory_reporter::ErasedMallocSizeOf`; then `malloc_size_of_dyn!(TheTrait)` measures its values"
+    note = "write `trait TheTrait: memory_reporter::measure::ErasedMallocSizeOf`; then `malloc_size_of_dyn!(TheTrait)` measures its values"
 )]
 pub trait ErasedMallocSizeOf {
     /// [`MallocSizeOf::size_of_excluding_this`] of the value behind the `dyn`.
@@ -54,7 +54,7 @@ macro_rules! malloc_size_of_dyn {
             ) -> usize {
                 // This compiles only if the companion is a supertrait; otherwise the impl would call itself.
                 ops.erased(|ops| {
-                    <dyn $trait + 'dynamic as $crate::ErasedMallocSizeOf>::erased_size_of_excluding_this(self, ops)
+                    <dyn $trait + 'dynamic as $crate::measure::ErasedMallocSizeOf>::erased_size_of_excluding_this(self, ops)
                 })
             }
         }

@@ -85,14 +85,14 @@ pub trait OwningPointer: MallocSizeOf {}
 /// excluding".
 ///
 /// ```
-/// use memory_reporter::{MallocSizeOfOps, SizeOfIncludingThis};
+/// use memory_reporter::{MallocSizeOfOps, measure::SizeOfIncludingThis};
 ///
 /// let boxed = Box::new(7_u64);
 /// assert_eq!(boxed.size_of_including_this(&mut MallocSizeOfOps::computed()), 8);
 /// ```
 ///
 /// ```compile_fail,E0277
-/// use memory_reporter::{MallocSizeOfOps, SizeOfIncludingThis};
+/// use memory_reporter::{MallocSizeOfOps, measure::SizeOfIncludingThis};
 ///
 /// let plain = String::new();
 /// plain.size_of_including_this(&mut MallocSizeOfOps::computed());

@@ -11,8 +11,13 @@ use super::block::{Block, Edge};
 use super::size_source::SizeSource;
 use super::walk_state::WalkState;
 
+/// Only this crate and `heap-graph` have readings, so that a later version can add to what a walk offers.
+pub trait Sealed {}
+
 /// The object-safe core of a reading: the walk calls it for each block and each step.
-pub trait Observe {
+///
+/// It is sealed: only this framework implements it.
+pub trait Observe: Sealed {
     /// Takes a block that starts at `block.pointer`, and returns the bytes to count for it.
     ///
     /// # Safety
@@ -78,7 +83,9 @@ pub trait Observe {
     fn close_block(&mut self) {}
 }
 
-/// A meaning of a walk. See [`Computed`] and [`Measured`].
+/// A meaning of a walk. See [`Computed`](crate::measure::Computed) and [`Measured`](crate::measure::Measured).
+///
+/// An impl of [`MallocSizeOf`](crate::MallocSizeOf) is generic over it. The trait is sealed.
 pub trait Reading: Observe + Sized {
     /// Whether the reading wants the names of fields and types, for which the walk must visit plain data too.
     ///
@@ -138,6 +145,8 @@ pub struct Computed {
     state: WalkState,
 }
 
+impl Sealed for Computed {}
+
 #[allow(unsafe_code, reason = "the trait's method is unsafe; this one reads no pointer")]
 impl Observe for Computed {
     #[inline]
@@ -183,6 +192,8 @@ impl Measured {
         Self(SizeSource::best(marks, state))
     }
 }
+
+impl Sealed for Measured {}
 
 #[allow(unsafe_code, reason = "asks the declared allocator")]
 impl Observe for Measured {
@@ -239,6 +250,8 @@ impl fmt::Debug for Erased<'_> {
         f.write_str("Erased")
     }
 }
+
+impl Sealed for Erased<'_> {}
 
 #[allow(unsafe_code, reason = "forwards")]
 impl Observe for Erased<'_> {

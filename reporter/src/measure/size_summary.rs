@@ -9,7 +9,7 @@ use crate::engine_abi::BlockSizes;
 use super::block::Block;
 use super::malloc_size_of::MallocSizeOf;
 use super::ops::MallocSizeOfOps;
-use super::reading::{Observe, Reading};
+use super::reading::{Observe, Reading, Sealed};
 use super::size_source::usable_around;
 use super::walk_state::WalkState;
 
@@ -92,6 +92,8 @@ impl Default for Summed {
     }
 }
 
+impl Sealed for Summed {}
+
 #[allow(unsafe_code, reason = "asks the declared allocator")]
 impl Observe for Summed {
     #[inline]
@@ -141,7 +143,7 @@ impl Reading for Summed {
 ///
 /// ```
 /// let names = vec![String::from("ab"), String::from("cde")];
-/// let summary = memory_reporter::size_summary(&names);
+/// let summary = memory_reporter::measure::size_summary(&names);
 /// assert_eq!(summary.asked, 2 * size_of::<String>() + 5);
 /// assert_eq!(summary.blocks, 3);
 /// assert_eq!(summary.usable, summary.asked + summary.slop());

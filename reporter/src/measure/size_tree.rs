@@ -105,7 +105,7 @@ pub fn size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
 ///
 /// ```
 /// let names = vec![String::from("ab"), String::from("cde")];
-/// let tree = memory_reporter::computed_size_tree(&names);
+/// let tree = memory_reporter::measure::computed_size_tree(&names);
 /// assert_eq!(tree.total().usable, memory_reporter::computed_size_of(&names));
 /// ```
 pub fn computed_size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {

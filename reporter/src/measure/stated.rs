@@ -22,7 +22,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
     ///
     /// - The description of the report says how many of its bytes are stated, and by values of which types; except for
     ///   reports of what [`Reports::split`](crate::Reports::split) has measured.
-    /// - A [`SizeTree`](crate::SizeTree) has them in a node `(stated)`, and a [`SizeSummary`](crate::SizeSummary) in no
+    /// - A [`SizeTree`](crate::measure::SizeTree) has them in a node `(stated)`, and a [`SizeSummary`](crate::measure::SizeSummary) in no
     ///   block.
     /// - With DMD they are reported by amount: the blocks stay unreported, and the row `(reported by amount, blocks
     ///   unknown)` subtracts them.

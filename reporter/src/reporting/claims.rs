@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use crate::engine_abi::Marks;
 
-use super::counter;
+use super::counters;
 
 /// Heap bytes that a report claims without a block.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Claims {
 impl Claims {
     /// For a reporter that begins on this thread.
     pub(crate) fn begin() -> Self {
-        drop(counter::take_read());
+        drop(counters::take_read());
         Self::default()
     }
 
@@ -52,7 +52,7 @@ impl Claims {
 
     /// A report claims an amount.
     pub(crate) fn claim_amount(&mut self, path: &str, amount: i64) {
-        for (counter, bytes) in counter::take_read() {
+        for (counter, bytes) in counters::take_read() {
             if !self.counters.contains(&counter) {
                 self.counters.push(counter);
                 self.unclaimed.push_back((None, memory_report::amount(bytes)));

@@ -48,7 +48,7 @@ pub(crate) struct LocalEntry {
 }
 
 /// Keeps a reporter of one thread registered; dropping it unregisters the reporter.
-#[must_use = "bind it to a variable, as in `let _registration = ..`: dropping it unregisters the reporter, and `let _ = ..` drops it at once"]
+#[must_use = "bind it to a variable, as in `let _registration = ..`: dropping it unregisters the reporter, and `let _ = ..` drops it at once; `forever` keeps it"]
 pub struct LocalRegistration {
     id: u64,
     one_thread: core::marker::PhantomData<*const ()>,
@@ -68,6 +68,14 @@ pub fn register_local(reporter: Rc<dyn MemoryReporter>) -> LocalRegistration {
         thread.reporters.fetch_add(1, Ordering::SeqCst);
     }
     LocalRegistration { id, one_thread: core::marker::PhantomData }
+}
+
+impl LocalRegistration {
+    /// Keeps the reporter registered until its thread ends.
+    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    pub fn forever(self) {
+        core::mem::forget(self);
+    }
 }
 
 impl Drop for LocalRegistration {

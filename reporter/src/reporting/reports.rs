@@ -126,7 +126,7 @@ impl Reports {
     ///
     /// The report of the last level includes all deeper levels; the report `(itself)` has the bytes of an inner node's
     /// own blocks. So the reports add up to the one of [`heap`](Self::heap), and none lies below another. At depth 0
-    /// there is only that report. Shared blocks count as there, names are those of [`SizeTree`](crate::SizeTree), and
+    /// there is only that report. Shared blocks count as there, names are those of [`SizeTree`](crate::measure::SizeTree), and
     /// parts without bytes have no report.
     ///
     /// ```standalone_crate

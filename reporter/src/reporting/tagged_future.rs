@@ -4,7 +4,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use super::tag::Tagged;
+use super::tags::Tagged;
 
 #[allow(unsafe_code, reason = "projects a pin to a field")]
 impl<F: Future> Future for Tagged<F> {

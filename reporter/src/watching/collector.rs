@@ -40,7 +40,7 @@ pub trait Collector {
 /// It dereferences to the collector. Work that the program asks the collector itself to do is in no statistics.
 ///
 /// ```
-/// use memory_reporter::{Collector, CycleProgress, WatchedCollector, on_garbage_collection};
+/// use memory_reporter::watching::{Collector, CycleProgress, WatchedCollector, on_garbage_collection};
 /// use std::borrow::Cow;
 /// use std::sync::atomic::{AtomicUsize, Ordering};
 ///

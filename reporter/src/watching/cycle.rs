@@ -79,7 +79,7 @@ const MOST_SLICES: usize = 10_000;
 /// A cycle that is dropped without [`end`](Self::end) was given up, and no callback learns of it.
 ///
 /// ```
-/// use memory_reporter::GarbageCollectionCycle;
+/// use memory_reporter::watching::GarbageCollectionCycle;
 ///
 /// let mut cycle = GarbageCollectionCycle::begin("interner", "ALLOC_TRIGGER");
 /// let freed = cycle.slice(|| 2 + 2);
@@ -159,14 +159,14 @@ std::thread_local! {
 static CALLBACKS: ProcessLock<Vec<Arc<Callback>>> = ProcessLock::new(Vec::new());
 
 /// Keeps a callback of [`on_garbage_collection`]; dropping it removes the callback.
-#[must_use = "dropping it removes the callback"]
+#[must_use = "dropping it removes the callback; `forever` keeps it"]
 pub struct GarbageCollectionHook {
     callback: Arc<Callback>,
 }
 
 /// Calls `callback` after each cycle of a garbage collector in this process, with its statistics: of each
 /// [`WatchedCollector`](super::WatchedCollector), of each [`GarbageCollectionCycle`] that ends, and of
-/// [`minimize_memory_usage`](crate::minimize_memory_usage).
+/// [`minimize_memory_usage`](crate::pressure::minimize_memory_usage).
 ///
 /// It runs on the thread that ended the cycle. If it panics, the others still run.
 ///
@@ -191,6 +191,14 @@ fn call_back(statistics: &GarbageCollection) {
         let _ = isolation::discard(callback);
     }
     CALLING.set(false);
+}
+
+impl GarbageCollectionHook {
+    /// Keeps the callback until the program ends.
+    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    pub fn forever(self) {
+        core::mem::forget(self);
+    }
 }
 
 impl Drop for GarbageCollectionHook {

@@ -46,7 +46,7 @@ static TRACKING: AtomicUsize = AtomicUsize::new(0);
 /// sites, a call looks at one flag. The last 16,384 calls count.
 ///
 /// ```
-/// use memory_reporter::{ClassName, describe_block};
+/// use memory_reporter::watching::{ClassName, describe_block};
 ///
 /// let point = ClassName::new("Point");
 /// let object = Box::new([1.0, 2.0]);

@@ -28,7 +28,7 @@ static NURSERIES: ProcessLock<Nurseries> =
 
 /// Keeps the range of an arena; the arena drops it when it frees the memory.
 #[derive(Debug)]
-#[must_use = "dropping it ends the registration"]
+#[must_use = "dropping it ends the registration; `forever` keeps it"]
 pub struct NurseryRegistration(u64);
 
 /// Says that an arena of the program owns these addresses: a chunk of a bump allocator, the young generation of a
@@ -40,7 +40,7 @@ pub struct NurseryRegistration(u64);
 ///
 /// ```
 /// let chunk = vec![0_u8; 1 << 16];
-/// let registration = memory_reporter::register_nursery(chunk.as_ptr_range());
+/// let registration = memory_reporter::watching::register_nursery(chunk.as_ptr_range());
 /// // ... the arena hands out parts of the chunk ...
 /// drop(registration);
 /// drop(chunk);
@@ -51,6 +51,14 @@ pub fn register_nursery(range: Range<*const u8>) -> NurseryRegistration {
     let number = nurseries.made;
     nurseries.owned.push(Nursery { number, addresses: range.start.addr()..range.end.addr() });
     NurseryRegistration(number)
+}
+
+impl NurseryRegistration {
+    /// Keeps the range until the program ends: for memory that the arena never frees.
+    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    pub fn forever(self) {
+        core::mem::forget(self);
+    }
 }
 
 impl Drop for NurseryRegistration {

@@ -294,7 +294,7 @@ impl MemoryObserver {
     /// collector, until the observer is dropped. The handler takes the place of the one before; `None` removes that.
     ///
     /// ```
-    /// use memory_reporter::{GarbageCollectionCycle, MemoryObserver};
+    /// use memory_reporter::watching::{GarbageCollectionCycle, MemoryObserver};
     /// use std::sync::Arc;
     ///
     /// let observer = MemoryObserver::new();

@@ -9,8 +9,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use memory_reporter::{
-    CollectOptions, Kind, MemoryReporter, ReportSet, Reports, Units, WarningKind, answer_here,
-    collect_report, collect_reports, register_local, register_strong,
+    CollectOptions, Kind, MemoryReporter, ReportSet, Reports, Units, answer_here, collect_report,
+    collect_reports, memory_report::WarningKind, register_local, register_strong,
 };
 
 use super::{By, DropBomb, alone, amounts};

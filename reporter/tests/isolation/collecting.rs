@@ -7,7 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use memory_reporter::{
-    CollectOptions, Collection, MemoryReporter, ReportSet, Reports, Warning, WarningKind, collect_reports,
+    CollectOptions, Collection, MemoryReporter, ReportSet, Reports, collect_reports,
+    memory_report::{Warning, WarningKind},
     register_strong,
 };
 

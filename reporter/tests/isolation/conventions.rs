@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use memory_reporter::{
     CollectOptions, Collection, Kind, MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reading, ReportSet,
-    Reports, Units, WarningKind, collect_report, collect_reports, computed_size_of, malloc_size_of,
-    register_strong, size_summary, size_tree,
+    Reports, Units, collect_report, collect_reports, computed_size_of, malloc_size_of, measure::size_summary,
+    memory_report::WarningKind, register_strong, size_tree,
 };
 
 use super::{By, alone, amounts, warnings};

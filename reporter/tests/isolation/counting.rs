@@ -3,7 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use memory_reporter::{AddSizeOf, Collection, MallocSizeOf, MallocSizeOfOps, Reading, Reports, WarningKind};
+use memory_reporter::{
+    Collection, MallocSizeOf, MallocSizeOfOps, Reading, Reports, measure::AddSizeOf,
+    memory_report::WarningKind,
+};
 
 use super::{Bomb, By, amounts, warnings};
 

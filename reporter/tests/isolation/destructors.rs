@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use memory_reporter::{
-    CollectOptions, LocalRegistration, MemoryReporter, Registration, ReportSet, Reports, WarningKind,
-    collect_reports, register_local, register_strong, register_weak,
+    CollectOptions, LocalRegistration, MemoryReporter, Registration, ReportSet, Reports, collect_reports,
+    memory_report::WarningKind, register_local, register_strong, register_weak,
 };
 
 use super::{DropBomb, alone, amounts, warnings};

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use memory_reporter::{
-    CollectOptions, MemoryObserver, MemoryReporter, Registration, ReportSet, Reports, Tag, WarningKind,
-    collect_reports, register_strong, tag,
+    CollectOptions, MemoryReporter, Registration, ReportSet, Reports, collect_reports,
+    memory_report::WarningKind, register_strong, tag, tags::Tag, watching::MemoryObserver,
 };
 
 use super::{By, alone, warnings};

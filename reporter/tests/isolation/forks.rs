@@ -8,8 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use memory_reporter::{
-    CollectOptions, GarbageCollectionCycle, MemoryReporter, Reports, Tag, collect_reports,
-    on_garbage_collection, on_memory_pressure, register_nursery, register_strong,
+    CollectOptions, MemoryReporter, Reports, collect_reports,
+    pressure::on_memory_pressure,
+    register_strong,
+    tags::Tag,
+    watching::{GarbageCollectionCycle, on_garbage_collection, register_nursery},
 };
 
 use super::{By, alone};

@@ -6,8 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use memory_reporter::{
-    AllocatorPurge, Collector, CycleProgress, GarbageCollection, GarbageCollectionCycle,
-    GarbageCollectionHook, MemoryPressure, WatchedCollector, minimize_memory_usage, on_garbage_collection,
+    pressure::{AllocatorPurge, MemoryPressure, minimize_memory_usage},
+    watching::{
+        Collector, CycleProgress, GarbageCollection, GarbageCollectionCycle, GarbageCollectionHook,
+        WatchedCollector, on_garbage_collection,
+    },
 };
 
 use super::{DropBomb, alone};

@@ -4,7 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, RwLock};
 
 use memory_reporter::{
-    Collection, MallocSizeOf, Reports, WarningKind, computed_size_of, malloc_size_of, size_summary, size_tree,
+    Collection, MallocSizeOf, Reports, computed_size_of, malloc_size_of, measure::size_summary,
+    memory_report::WarningKind, size_tree,
 };
 
 use super::{Bomb, By, warnings};

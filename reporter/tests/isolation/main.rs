@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use memory_reporter::{
-    MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reading, ReportSet, Reports, WarningKind,
+    MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reading, ReportSet, Reports, memory_report::WarningKind,
 };
 
 memory_reporter::global_allocator!(std::alloc::System);

@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use memory_reporter::{
-    CollectOptions, Collection, ReportSet, Reports, WarningKind, collect_reports, register_local,
-    register_strong, register_weak,
+    CollectOptions, Collection, ReportSet, Reports, collect_reports, memory_report::WarningKind,
+    register_local, register_strong, register_weak,
 };
 
 use super::{By, alone, amounts, warnings};

@@ -4,7 +4,10 @@ use std::panic::panic_any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use memory_reporter::{CollectOptions, Collection, PressureHook, minimize_memory_usage, on_memory_pressure};
+use memory_reporter::{
+    CollectOptions, Collection,
+    pressure::{PressureHook, minimize_memory_usage, on_memory_pressure},
+};
 
 use super::{DropBomb, alone};
 

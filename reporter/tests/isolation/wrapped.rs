@@ -8,8 +8,9 @@ use std::rc::Rc;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, RwLock};
 
 use memory_reporter::{
-    CollectOptions, Collection, MemoryReporter, ReportSet, Reports, SkipReason, WarningKind, collect_report,
-    collect_reports, register_local, register_reporter, register_strong, register_weak,
+    CollectOptions, Collection, MemoryReporter, ReportSet, Reports, collect_report, collect_reports,
+    measure::SkipReason, memory_report::WarningKind, register_local, register_reporter, register_strong,
+    register_weak,
 };
 
 use super::{By, alone, amounts, warnings};

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use memory_reporter::{WarningKind, tree::Forest};
+use memory_reporter::{memory_report::WarningKind, tree::Forest};
 
 use super::{Victim, amount};
 

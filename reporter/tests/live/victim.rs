@@ -13,8 +13,8 @@ use memory_reporter::live::{
     ListenOptions, answer_collections, answer_requests, listen_until_dropped, listen_with,
 };
 use memory_reporter::{
-    Kind, MemoryReporter, Reports, Units, answer_here, listen, listen_to_signals, on_memory_pressure,
-    register_local, register_strong,
+    Kind, MemoryReporter, Reports, Units, answer_here, listen, live::listen_to_signals,
+    pressure::on_memory_pressure, register_local, register_strong,
 };
 
 memory_reporter::global_allocator!(std::alloc::System);

@@ -7,7 +7,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
 use std::alloc::System;
 
-use memory_reporter::{CUsableSize, UsableSize};
+use memory_reporter::allocator::{CUsableSize, UsableSize};
 
 /// The C library's allocator, which counts the blocks of each thread.
 #[derive(Debug)]

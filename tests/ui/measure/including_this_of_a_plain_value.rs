@@ -1,4 +1,4 @@
-use memory_reporter::{MallocSizeOfOps, SizeOfIncludingThis};
+use memory_reporter::{MallocSizeOfOps, measure::SizeOfIncludingThis};
 
 fn main() {
     let text = String::from("plain");

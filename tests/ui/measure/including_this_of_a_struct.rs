@@ -1,4 +1,4 @@
-use memory_reporter::{MallocSizeOf, MallocSizeOfOps, SizeOfIncludingThis};
+use memory_reporter::{MallocSizeOf, MallocSizeOfOps, measure::SizeOfIncludingThis};
 
 #[derive(MallocSizeOf)]
 struct Page(Vec<u8>);

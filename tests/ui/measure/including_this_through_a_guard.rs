@@ -1,6 +1,6 @@
 use std::sync::Mutex;
 
-use memory_reporter::{MallocSizeOfOps, SizeOfIncludingThis};
+use memory_reporter::{MallocSizeOfOps, measure::SizeOfIncludingThis};
 
 fn main() {
     let text = Mutex::new(String::from("guarded"));

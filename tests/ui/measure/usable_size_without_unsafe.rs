@@ -1,6 +1,6 @@
 use std::alloc::Layout;
 
-use memory_reporter::UsableSize;
+use memory_reporter::allocator::UsableSize;
 
 struct Mine;
 

@@ -4,8 +4,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use memory_reporter::WarningKind;
 use memory_reporter::file;
+use memory_reporter::memory_report::WarningKind;
 
 use super::herd::{Herd, drain, stderr};
 use super::watching::drawn;

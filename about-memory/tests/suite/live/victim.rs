@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use memory_reporter::live::{ListenOptions, answer_requests, listen_with};
-use memory_reporter::{Kind, MemoryReporter, Reports, Units, on_memory_pressure, register_strong};
+use memory_reporter::{Kind, MemoryReporter, Reports, Units, pressure::on_memory_pressure, register_strong};
 
 static SIZE: AtomicI64 = AtomicI64::new(3 << 20);
 

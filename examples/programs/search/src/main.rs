@@ -28,7 +28,7 @@ impl memory_reporter::MemoryReporter for History { // +
 
 fn main() -> tantivy::Result<()> {
     let count = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(20_000);
-    let tag = memory_reporter::Tag::new("explicit/search/tantivy"); // +
+    let tag = memory_reporter::tags::Tag::new("explicit/search/tantivy"); // +
     let guard = tag.enter(); // +
     let mut schema = Schema::builder();
     let (id, body) = (schema.add_text_field("id", STRING | STORED), schema.add_text_field("body", TEXT | STORED));

@@ -25,7 +25,7 @@ macro_rules! hidden_behind {
                 &self,
                 ops: &mut $crate::MallocSizeOfOps<R>,
             ) -> usize {
-                if size_of_val(self) == 0 { 0 } else { ops.skip::<Self>($crate::SkipReason::Opaque) }
+                if size_of_val(self) == 0 { 0 } else { ops.skip::<Self>($crate::measure::SkipReason::Opaque) }
             }
         }
     };

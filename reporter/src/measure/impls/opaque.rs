@@ -10,7 +10,7 @@ macro_rules! opaque {
                 &self,
                 ops: &mut $crate::MallocSizeOfOps<R>,
             ) -> usize {
-                ops.skip::<Self>($crate::SkipReason::Opaque)
+                ops.skip::<Self>($crate::measure::SkipReason::Opaque)
             }
         }
     )*};

@@ -2,7 +2,7 @@
 
 use crate::engine_abi::Marks;
 use crate::measure::block::{Block, Edge};
-use crate::measure::reading::{Observe, Reading};
+use crate::measure::reading::{Observe, Reading, Sealed};
 use crate::measure::size_source::SizeSource;
 use crate::measure::size_summary::SizeSummary;
 use crate::measure::walk_state::WalkState;
@@ -31,6 +31,8 @@ impl ByField {
         !self.sizes.is_computed()
     }
 }
+
+impl Sealed for ByField {}
 
 #[allow(unsafe_code, reason = "asks the declared allocator")]
 impl Observe for ByField {

@@ -46,7 +46,7 @@ use super::conventions::{is_explicit, kind_fault, path_fault};
 /// - DMD counts blocks with a tag as reported.
 ///
 /// Tags need an allocator that the program declared with [`global_allocator!`](crate::global_allocator), and see only
-/// its blocks. For blocks of C libraries there is [`CountingMalloc`](crate::CountingMalloc). The path must be one that
+/// its blocks. For blocks of C libraries there is [`CountingMalloc`](crate::counters::CountingMalloc). The path must be one that
 /// a report under `explicit/` can have; with another path there is no tag, and collections warn.
 ///
 /// Bind the guard to a name such as `_tag`: `let _ = tag(..)` drops it at once. [`Tag::run`] needs no guard. Threads,
@@ -134,11 +134,19 @@ impl fmt::Debug for Tag {
 
 /// Ends the tag of its thread when dropped: see [`tag`].
 #[derive(Debug)]
-#[must_use = "bind it to a variable, as in `let _tag = ..`: the tag ends when the guard is dropped, and `let _ = ..` drops it at once"]
+#[must_use = "bind it to a variable, as in `let _tag = ..`: the tag ends when the guard is dropped, and `let _ = ..` drops it at once; `forever` keeps it"]
 pub struct TagGuard {
     /// Counts the guards of this thread; 0 for a guard without a tag.
     place: u64,
     one_thread: PhantomData<*const ()>,
+}
+
+impl TagGuard {
+    /// Keeps the tag until its thread ends. [`Tag::keep`] does so without a guard, and below all guards.
+    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    pub fn forever(self) {
+        core::mem::forget(self);
+    }
 }
 
 impl Drop for TagGuard {

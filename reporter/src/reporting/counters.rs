@@ -15,7 +15,7 @@ use crate::allocator::declared;
 use crate::engine_abi::{is_known, mark_on_alloc};
 
 use super::isolation;
-use super::tag::Suspended;
+use super::tags::Suspended;
 
 /// The bytes that are allocated now. The code that allocates and frees must count them.
 ///
@@ -25,7 +25,7 @@ use super::tag::Suspended;
 /// `heap-unclassified/(reported by amount, blocks unknown)`.
 ///
 /// ```
-/// use memory_reporter::MemoryCounter;
+/// use memory_reporter::counters::MemoryCounter;
 ///
 /// static TEXTURES: MemoryCounter = MemoryCounter::new();
 ///
@@ -117,7 +117,7 @@ pub trait CounterSite {
 /// part of `heap-allocated`, so report the counter as [`Kind::Heap`](crate::Kind::Heap).
 ///
 /// ```
-/// use memory_reporter::{CounterSite, CountingMalloc, MemoryCounter};
+/// use memory_reporter::counters::{CounterSite, CountingMalloc, MemoryCounter};
 ///
 /// static COUNTER: MemoryCounter = MemoryCounter::new();
 ///
