@@ -19,6 +19,21 @@ pub fn words_for_first_process() -> OsString {
     dmd_format::first_process::suffix(&folder)
 }
 
+/// Writes a library that this program contains to a folder that only this user can change, and returns its absolute path.
+/// Without `folders`, the folder is in the user's cache, or else in the one for temporary files. A library of an
+/// earlier call stays if it has the same contents, also while programs use it.
+///
+/// # Errors
+///
+/// If no folder can be used: another user can change it, its file system is mounted with `noexec`, or its path has a space or a
+/// colon, which `$LD_PRELOAD` cannot hold. The error has the reason for each folder.
+pub fn unpack_library(name: &str, contents: &[u8], folders: Option<&[PathBuf]>) -> io::Result<PathBuf> {
+    match folders {
+        Some(folders) => platform::unpack(name, contents, folders),
+        None => platform::unpack(name, contents, &platform::folders_for_unpacked()),
+    }
+}
+
 /// Runs a program to its end. Forwards the signals that another process sends to this process. Signals of the
 /// terminal reach the program directly, and do not end this process before it.
 ///

@@ -50,6 +50,7 @@
 //! The `[N]` behind a name is Firefox's count of added reports, which omits reports added to a sum of 0.
 //! [`Node::reports`](memory_report::tree::Node::reports) counts all.
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod assert;
 #[cfg(feature = "budget")]

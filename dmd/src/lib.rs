@@ -46,6 +46,7 @@
 //! It does not see memory outside of `malloc` and the wrapped allocator: mappings, stacks, static data.
 
 #![deny(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     engine = "portable",
     allow(dead_code, unreachable_pub, reason = "`libdmd.so` alone uses it, which has the native engine")

@@ -63,6 +63,7 @@
 //! `flate2` (`zlib-rs`, `zlib-ng`) has that one here, too.
 
 #![deny(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod collect;
 mod platform;

@@ -44,6 +44,7 @@ fn published_crates_say_what_they_are() {
         };
         assert!(text("description").contains(' '), "{folder}: description");
         assert_eq!(text("readme"), "README.md", "{folder}");
+        assert_eq!(text("documentation"), format!("https://docs.rs/{}", name(&folder)));
         let keywords = list("keywords");
         assert!((1..=5).contains(&keywords.len()), "{folder}: keywords");
         for keyword in keywords {

@@ -77,6 +77,7 @@
 //! profiles of the processor's time.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod accept;
 mod answer;

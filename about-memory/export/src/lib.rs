@@ -37,6 +37,7 @@
 //! What it does not do: read dumps and look up symbols (`dmd-analyze` does), or send anything anywhere.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod beside;
 mod error;

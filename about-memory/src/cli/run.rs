@@ -68,7 +68,7 @@ pub(crate) struct Run {
     /// Record every allocation and every end of a block into this file, whose name is as that of a dump.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["sample", "wait_for_track"])]
     record: Option<PathBuf>,
-    /// The path of libdmd.so. [default: beside this program, in ../lib, or in the target folder]
+    /// The path of libdmd.so. [default: the one in this program, beside it, in ../lib, or in the target folder]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
     #[command(flatten)]

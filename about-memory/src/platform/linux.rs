@@ -4,6 +4,8 @@
 mod private_socket;
 #[cfg(feature = "program")]
 mod program;
+#[cfg(feature = "program")]
+mod unpacked;
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
@@ -23,6 +25,8 @@ use super::{ConnectError, Found};
 pub(crate) use private_socket::PrivateSocket;
 #[cfg(feature = "program")]
 pub(crate) use program::{end_by_signal, end_like, ending_signal, is_executable, is_privileged, run_to_end};
+#[cfg(feature = "program")]
+pub(crate) use unpacked::{folders_for_unpacked, unpack};
 
 /// Ends each `accept` of a socket, whatever its address leads to by now.
 #[cfg(feature = "serve")]

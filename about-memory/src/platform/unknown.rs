@@ -2,7 +2,7 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -58,12 +58,20 @@ pub(crate) fn has_ended(_: u32, _: u64) -> bool {
     false
 }
 
-pub(crate) fn program_of(_: u32) -> Option<std::path::PathBuf> {
+pub(crate) fn program_of(_: u32) -> Option<PathBuf> {
     None
 }
 
 pub(crate) fn descendants(_: u32) -> Vec<Found> {
     Vec::new()
+}
+
+pub(crate) fn folders_for_unpacked() -> Vec<PathBuf> {
+    Vec::new()
+}
+
+pub(crate) fn unpack(_: &str, _: &[u8], _: &[PathBuf]) -> io::Result<PathBuf> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 pub(crate) fn is_executable(path: &Path) -> bool {

@@ -1,6 +1,7 @@
 //! `about-memory run`: signals and exit status, names of dumps, and obstacles.
 
 mod tracked;
+mod unpacking;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};

@@ -128,7 +128,7 @@ const RULES: &[(Fold, By)] = &[
     (
         Fold::Allocator,
         By::Crate(&[
-            "dmd",
+            "memory-dmd",
             "mimalloc",
             "tikv-jemallocator",
             "jemallocator",

@@ -15,7 +15,7 @@ const CRATES: [&str; 6] =
 
 /// The same, as packages of a registry.
 const PACKAGES: [&str; 6] =
-    ["memory-reporter", "memory-report", "dmd", "dmd-unwind", "dmd-analyze", "dmd-format"];
+    ["memory-reporter", "memory-report", "memory-dmd", "dmd-unwind", "dmd-analyze", "dmd-format"];
 
 /// The folders of the framework's sources.
 #[derive(Clone, Debug, Default)]

@@ -49,6 +49,7 @@
 //! The crate does not record blocks: the crate `dmd` does. It does not change a dump, except in [`clamp`].
 
 #![deny(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod allocators;
 mod amounts;

@@ -12,7 +12,7 @@ use crate::support::{build_folder, command, succeed, victim};
 fn with_native_engine(name: &str) -> PathBuf {
     let target = build_folder().parent().unwrap().join("native-engine");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "-p", "dmd", "--example", name, "--target-dir"]).arg(&target);
+    cargo.args(["build", "--quiet", "-p", "memory-dmd", "--example", name, "--target-dir"]).arg(&target);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }

@@ -35,7 +35,9 @@ pub(crate) fn victim(name: &str) -> PathBuf {
             return;
         }
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "-p", "dmd", "--examples"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        cargo
+            .args(["build", "--quiet", "-p", "memory-dmd", "--examples"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"));
         if !cfg!(debug_assertions) {
             cargo.arg("--release");
         }

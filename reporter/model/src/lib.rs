@@ -29,6 +29,7 @@
 //! - [`new_file`] writes files that have their name once they are whole.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod deceptive;
 mod error;

@@ -7,8 +7,18 @@ use super::Failure;
 
 const NAME: &str = "libdmd.so";
 
-/// The named library, or the one that was built or installed with this program.
+/// The library of an optimized build of this program.
+#[cfg(contains_libdmd)]
+const CONTENTS: Option<&[u8]> = Some(include_bytes!(env!("LIBDMD")));
+#[cfg(not(contains_libdmd))]
+const CONTENTS: Option<&[u8]> = None;
+
+/// The named library, the one in this program, or the one that was built or installed with it.
 pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let (None, Some(contents)) = (named, CONTENTS) {
+        return about_memory::launch::unpack_library(NAME, contents, None)
+            .map_err(|error| Failure::File(NAME.to_owned(), anyhow::anyhow!("no folder for it: {error}")));
+    }
     let found = match named {
         Some(path) if path.is_file() => path.to_owned(),
         Some(path) => {

@@ -1,0 +1,114 @@
+//! Builds `libdmd.so` for the program, which contains it: then one file is all that has to be installed. Only optimized
+//! builds have it; others look for the library in the folders of cargo.
+//!
+//! `$ABOUT_MEMORY_LIBDMD` names a library that is built already.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The profile of `dmd/preload/profile.toml`.
+const PROFILE: &str = "dist";
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=ABOUT_MEMORY_LIBDMD");
+    println!("cargo::rustc-check-cfg=cfg(contains_libdmd)");
+    if env::var_os("CARGO_FEATURE_PROGRAM").is_none() {
+        return;
+    }
+    let library = match env::var_os("ABOUT_MEMORY_LIBDMD") {
+        Some(path) => Ok(PathBuf::from(path)),
+        None if is_optimized() && is_for_linux() => build(),
+        None => return,
+    };
+    match library.and_then(|path| path.canonicalize().map_err(|error| format!("{}: {error}", path.display())))
+    {
+        Ok(path) => {
+            println!("cargo::rerun-if-changed={}", path.display());
+            println!("cargo::rustc-env=LIBDMD={}", path.display());
+            println!("cargo::rustc-cfg=contains_libdmd");
+        }
+        // The program has its uses without the library, and `--library` names one.
+        Err(reason) => println!("cargo::warning=about-memory will not contain libdmd.so: {reason}"),
+    }
+}
+
+fn is_optimized() -> bool {
+    env::var_os("PROFILE").is_some_and(|profile| profile == "release")
+}
+
+fn is_for_linux() -> bool {
+    let target = |part: &str| env::var(format!("CARGO_CFG_TARGET_{part}")).unwrap_or_default();
+    target("OS") == "linux"
+        && target("ENV") == "gnu"
+        && ["x86_64", "aarch64"].contains(&target("ARCH").as_str())
+}
+
+/// Builds the library by a second cargo, in a target folder of its own. Cargo has downloaded all sources, since the package
+/// of the library is a dependency, so this needs no network.
+fn build() -> Result<PathBuf, String> {
+    let variable = |name: &str| env::var_os(name).ok_or_else(|| format!("${name} is not set"));
+    let sources = PathBuf::from(variable("DEP_DMD_PRELOAD_MANIFEST_DIR")?);
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    let target = variable("TARGET")?;
+    let (folder, is_package) = match sources.join("Cargo.toml.orig").exists() {
+        true => (copied(&sources, &out)?, true),
+        false => (sources, false),
+    };
+    let target_folder = out.join("libdmd-target");
+    let mut cargo = Command::new(variable("CARGO")?);
+    cargo.args(["build", "--quiet", "--lib", "--offline", "--profile", PROFILE, "--manifest-path"]);
+    cargo.arg(folder.join("Cargo.toml")).arg("--target-dir").arg(&target_folder).arg("--target").arg(&target);
+    // The names that the loader and debuggers need stay.
+    cargo.args(["--config", "profile.dist.strip=\"symbols\""]);
+    if !is_package {
+        cargo.arg("--locked");
+    }
+    // Options of the program's build, such as sanitizers or clippy's wrapper, are not for the library.
+    for name in ["CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "RUSTC_WORKSPACE_WRAPPER", "CARGO_BUILD_TARGET"] {
+        cargo.env_remove(name);
+    }
+    let output = cargo.output().map_err(|error| format!("cargo does not start: {error}"))?;
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let first = errors.lines().find(|line| line.starts_with("error")).unwrap_or("cargo failed");
+        return Err(first.to_owned());
+    }
+    let built = target_folder.join(target).join(PROFILE);
+    rerun_if_sources_change(&built.join("libdmd.d"));
+    Ok(built.join("libdmd.so"))
+}
+
+/// A copy of a downloaded package. Its own list of versions may name some that cargo did not download, and cargo reads
+/// profiles only from the package that it builds.
+fn copied(sources: &Path, out: &Path) -> Result<PathBuf, String> {
+    let copy = out.join("libdmd-sources");
+    let failure = |error: std::io::Error| format!("its sources cannot be copied: {error}");
+    if copy.exists() {
+        fs::remove_dir_all(&copy).map_err(failure)?;
+    }
+    fs::create_dir_all(copy.join("src")).map_err(failure)?;
+    for entry in fs::read_dir(sources.join("src")).map_err(failure)? {
+        let entry = entry.map_err(failure)?;
+        fs::copy(entry.path(), copy.join("src").join(entry.file_name())).map_err(failure)?;
+    }
+    fs::copy(sources.join("build.rs"), copy.join("build.rs")).map_err(failure)?;
+    let read = |name: &str| fs::read_to_string(sources.join(name)).map_err(failure);
+    let manifest = format!("{}\n[workspace]\n\n{}", read("Cargo.toml")?, read("profile.toml")?);
+    fs::write(copy.join("Cargo.toml"), manifest).map_err(failure)?;
+    Ok(copy)
+}
+
+/// Asks cargo to run this script again when a source of the library changes, by the list that rustc writes.
+fn rerun_if_sources_change(list: &Path) {
+    let text = fs::read_to_string(list).unwrap_or_default();
+    let sources =
+        text.lines().next().and_then(|line| line.split_once(": ")).map_or("", |(_, sources)| sources);
+    for source in sources.replace("\\ ", "\0").split_ascii_whitespace() {
+        let path: OsString = source.replace('\0', " ").into();
+        println!("cargo::rerun-if-changed={}", Path::new(&path).display());
+    }
+}
