@@ -40,6 +40,13 @@ test("a snapshot was taken once it is read", async () => {
   waiting.pop().end('{"version":1,"error":"not today"}\n');
   await page.waitForFunction(() => document.querySelectorAll(".messages li").length === 2);
   assert.match((await messages())[0], /not today/);
+
+  // The newest snapshot is removed while the page waits for it, and no later one follows.
+  await page.click("text=Take snapshot");
+  await page.waitForFunction(() => document.querySelector("#side li:last-child small")?.textContent === "Saving snapshot…");
+  await page.click("#side li:last-child button[aria-label^='Remove this snapshot']");
+  await page.waitForFunction(() => document.querySelectorAll(".messages li").length === 3);
+  assert.match((await messages())[0], /The snapshot was removed\./);
   assert.deepEqual(faults, []);
   await close();
 });

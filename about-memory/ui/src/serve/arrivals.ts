@@ -1,38 +1,50 @@
-// Snapshots that the reader has asked for. The server accepts such a request at once; the snapshot is there once it is read.
+// Snapshots that the reader has asked for. The server accepts such a request at once, and lists the snapshot while it still
+// takes and reads it.
 
 import type { Snapshot } from "./api";
 
-interface Waiting {
+interface AwaitedSnapshot {
+  /** The number of the latest request for the state when the server had accepted the snapshot. */
+  acceptedAt: number;
   done: () => void;
   failed: (error: Error) => void;
 }
 
-const waiting = new Map<number, Waiting>();
+const awaited = new Map<number, AwaitedSnapshot>();
 
-/** What has become of a snapshot; `null` while the server still takes or reads it. */
-function outcome(id: number, snapshots: Snapshot[]): { error?: string } | null {
-  const own = snapshots.find((snapshot) => snapshot.id === id);
-  // Numbers only grow: one that the server does not know yet is still to come.
-  if (!own) return snapshots.some((snapshot) => snapshot.id > id) ? { error: "The snapshot was removed." } : null;
+/** The number of requests for the state so far. */
+let requests = 0;
+
+/** Counts a request for the server's state, and returns its number, which `settle` gets with the answer. */
+export function countRequest(): number {
+  return ++requests;
+}
+
+/** Whether a snapshot is read; `null` while the server takes or reads it, and an error if it never will be. */
+function outcome(own: Snapshot | undefined): { error?: string } | null {
+  if (!own) return { error: "The snapshot was removed." };
   if (own.error !== null) return { error: own.error };
   return own.state === "read" ? {} : null;
 }
 
-/** Waits until a snapshot is read. */
-export function arrival(id: number, snapshots: Snapshot[]): Promise<void> {
+/** Waits until a snapshot, which the server has accepted, is read. `refresh` asks for the state. */
+export function arrival(id: number, refresh: () => Promise<void>): Promise<void> {
   return new Promise((done, failed) => {
-    waiting.set(id, { done, failed });
-    settle(snapshots);
+    awaited.set(id, { acceptedAt: requests, done, failed });
+    // The snapshot may be read or removed already, and no other event may follow.
+    refresh().catch(failed);
   });
 }
 
-/** Looks which of them have come; the page calls it whenever it learns of a change. */
-export function settle(snapshots: Snapshot[]) {
-  for (const [id, { done, failed }] of waiting) {
-    const now = outcome(id, snapshots);
-    if (!now) continue;
-    waiting.delete(id);
-    if (now.error === undefined) done();
-    else failed(new Error(now.error));
+/** Settles the snapshots that are read, have failed or are gone in the answer to a request for the state. */
+export function settle(snapshots: Snapshot[], request: number) {
+  for (const [id, { acceptedAt, done, failed }] of awaited) {
+    // An older state may lack the snapshot because the server had not accepted it yet.
+    if (request <= acceptedAt) continue;
+    const result = outcome(snapshots.find((snapshot) => snapshot.id === id));
+    if (!result) continue;
+    awaited.delete(id);
+    if (result.error === undefined) done();
+    else failed(new Error(result.error));
   }
 }

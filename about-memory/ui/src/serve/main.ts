@@ -2,7 +2,7 @@
 
 import { byId, create, setText, setTip, setTitle, words } from "../elements";
 import { Api, type Job, type State, takeToken } from "./api";
-import { settle } from "./arrivals";
+import { countRequest, settle } from "./arrivals";
 import { follow } from "./events";
 import { memoryPage, type Page } from "./memory";
 import { processesPage } from "./processes";
@@ -106,7 +106,7 @@ function show() {
   else if (kind === "report") page = reportPage(main, api, state, route, tell);
   else if (kind === "stacks") page = stacksPage(main, api, state, route, tell);
   else if (kind === "series") page = seriesPage(main, api, state, route, tell);
-  else if (isProcesses) page = processesPage(main, api, state, tell);
+  else if (isProcesses) page = processesPage(main, api, state, tell, refresh);
   else main.replaceChildren(create("p", "empty", "There is no such page. Choose one on the left."));
 }
 
@@ -144,16 +144,17 @@ function showJobs(jobs: Job[]) {
   byId("jobs").replaceChildren(...parts);
 }
 
-let [asked, taken] = [0, 0];
+/** The number of the request whose answer is shown. */
+let answered = 0;
 
-/** Takes the server's state. Of two questions at once, the answer to the later one counts. */
+/** Takes the server's state. Of two requests at once, the answer to the later one counts. */
 async function refresh() {
-  const turn = ++asked;
+  const request = countRequest();
   const next = await api.get<State>("state");
-  if (turn < taken) return;
-  taken = turn;
+  if (request < answered) return;
+  answered = request;
   state = next;
-  settle(state.snapshots);
+  settle(state.snapshots, request);
   side.draw(state);
   show();
   document.documentElement.dataset.state = "ready";

@@ -67,8 +67,9 @@ interface Cells {
   line: Sparkline;
 }
 
-export function processesPage(main: HTMLElement, api: Api, state: State, tell: Tell): Page {
-  const page = new ProcessesPage(main, api, state, tell);
+/** `refreshState` asks the server for its state. */
+export function processesPage(main: HTMLElement, api: Api, state: State, tell: Tell, refreshState: () => Promise<void>): Page {
+  const page = new ProcessesPage(main, api, state, tell, refreshState);
   page.start();
   return page;
 }
@@ -86,6 +87,7 @@ class ProcessesPage implements Page {
     private readonly api: Api,
     private state: State,
     private readonly tell: Tell,
+    private readonly refreshState: () => Promise<void>,
   ) {}
 
   start() {
@@ -136,7 +138,7 @@ class ProcessesPage implements Page {
     const of = `processes/${pid}`;
     const post = (action: string) => () => api.post<{ stacks: number }>(`${of}/${action}`, {});
     const name = `process ${pid}`;
-    const take = async () => arrival((await api.post<{ snapshot: number }>(`${of}/heap-snapshot`, {})).snapshot, this.state.snapshots);
+    const take = async () => arrival((await api.post<{ snapshot: number }>(`${of}/heap-snapshot`, {})).snapshot, this.refreshState);
     const measured = (minimize: boolean) => async () => this.show(await this.measure([pid], minimize));
     const all: HTMLElement[] = [this.button("Measure", `Measured ${name}`, measured(false))];
     if (!state.readOnly) {
