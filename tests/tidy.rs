@@ -8,6 +8,8 @@ mod arrows;
 mod guide;
 #[path = "tidy/packages.rs"]
 mod packages;
+#[path = "tidy/page.rs"]
+mod page;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -49,9 +49,9 @@ const served = {
 };
 const files = [[output, page], ...Object.entries(served).map(([name, text]) => [here(`../assets/${name}`), text])];
 
-/** Ways to give the page text, which only `src/elements.ts` may use: it escapes what deceives a reader. */
+/** Ways to give the page text, which only `src/widgets/elements.ts` may use: it escapes what deceives a reader. */
 const TEXT = /\.(textContent|innerText|innerHTML|outerHTML|title|ariaLabel) = |\["(title|textContent)"\]|setAttribute(NS)?\("(title|aria-label|aria-description)"|createTextNode|insertAdjacent|new Option\(/;
-const sources = (await readdir(here("src"), { recursive: true })).filter((name) => name.endsWith(".ts") && name !== "elements.ts");
+const sources = (await readdir(here("src"), { recursive: true })).filter((name) => name.endsWith(".ts") && name !== "widgets/elements.ts");
 
 if (process.argv.includes("--check")) {
   for (const name of sources) {

@@ -1,4 +1,5 @@
-//! Stacks over time or before and after, in the data of the page: see `ui/src/stacks.ts`, `timeline.ts` and `change.ts`.
+//! Stacks over time or before and after, in the data of the page: see `heap.ts`, `timeline.ts` and
+//! `change.ts` in `ui/src/data`.
 //!
 //! The page sums, so only rows have amounts here. Times are in nanoseconds, as differences to the time before.
 

@@ -188,7 +188,7 @@ fn rules_in_a_file_that_double_a_name_are_passed_over() {
 /// The page has the same characters as the other views. Each list is written by hand: one in Rust, one in TypeScript.
 #[test]
 fn the_page_escapes_the_same_characters() {
-    let source = include_str!("../../ui/src/escape.ts");
+    let source = include_str!("../../ui/src/text/escape.ts");
     let (_, set) = source.split_once("const DECEPTIVE =\n  /[\\p{Cc}").unwrap();
     let set = set.split_once("]/gu;").unwrap().0;
     let ends = set.split("\\u{").skip(1).map(|part| {

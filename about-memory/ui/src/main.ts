@@ -1,12 +1,12 @@
 // The page: reads its data, then shows one of its views with the settings of the toolbar.
 
-import { read } from "./data";
-import { byId, create, setText } from "./elements";
-import { showName, showText } from "./escape";
-import { Model } from "./model";
-import { HeapViews } from "./heap_views";
-import { ProcessIndex } from "./process_index";
-import type { View } from "./view";
+import { read } from "./data/reports";
+import { byId, create, setText } from "./widgets/elements";
+import { showName, showText } from "./text/escape";
+import { Model } from "./model/model";
+import { HeapViews } from "./views/heap_views";
+import { ProcessIndex } from "./widgets/process_index";
+import type { View } from "./views/view";
 import { FlameView } from "./views/flame_view";
 import { TreeView } from "./views/tree_view";
 import { TreemapView } from "./views/treemap_view";

@@ -15,7 +15,7 @@ const ROUNDS = process.env.THOROUGH ? 25 : 8;
 
 /** The page's model, without a page. */
 async function model() {
-  const contents = 'export { decode } from "./data"; export { Model } from "./model";';
+  const contents = 'export { decode } from "./data/reports"; export { Model } from "./model/model";';
   const built = await build({ stdin: { contents, resolveDir: new URL("../src", import.meta.url).pathname, loader: "ts" }, bundle: true, format: "esm", write: false });
   const file = join(folder, "model.mjs");
   writeFileSync(file, built.outputFiles[0].text);

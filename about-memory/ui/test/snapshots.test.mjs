@@ -24,8 +24,10 @@ test("a snapshot was taken once it is read", async () => {
   const { page, faults, close } = await serve({ XDG_RUNTIME_DIR: runtime });
   const messages = () => page.$$eval(".messages li", (all) => all.map((one) => one.textContent.replace(/^\S+ /, "")));
   const take = async () => {
+    // The request may arrive before the click returns.
+    const listed = waiting.length + 1;
     await page.click("text=Take snapshot");
-    await page.waitForFunction((n) => document.querySelectorAll("#side li small").length === n, waiting.length + 1);
+    await page.waitForFunction((n) => document.querySelectorAll("#side li small").length === n, listed);
     while (waiting.length === 0) await page.waitForTimeout(10);
   };
   await page.waitForSelector("text=Take snapshot");

@@ -1,7 +1,7 @@
 // Amounts over reports as lines, with the axes, and marks where a mark was made or something else was taken.
 
-import { draw, setName } from "../elements";
-import { bytes, count } from "./format";
+import { draw, setName } from "../widgets/elements";
+import { bytes, count } from "../text/format";
 import { link } from "./route";
 
 const HEIGHT = 240;

@@ -1,8 +1,8 @@
 // The menu of a view's files.
 
-import { byId } from "../elements";
-import { choice } from "./controls";
-import type { Tell } from "./memory";
+import { byId } from "../widgets/elements";
+import { choice } from "../widgets/controls";
+import type { Tell } from "./page";
 
 /** A file as the menu calls it, and what fetches it. */
 export type File = [title: string, fetch: () => Promise<void>];

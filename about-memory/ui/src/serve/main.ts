@@ -1,10 +1,11 @@
 // The page that `about-memory serve` serves: a function of the server's state and of the address.
 
-import { byId, create, setText, setTip, setTitle, words } from "../elements";
+import { byId, create, setText, setTip, setTitle, words } from "../widgets/elements";
 import { Api, type Job, type State, takeToken } from "./api";
 import { countRequest, settle } from "./arrivals";
 import { follow } from "./events";
-import { memoryPage, type Page } from "./memory";
+import { memoryPage } from "./memory";
+import { JOB_TEXTS, type Page } from "./page";
 import { processesPage } from "./processes";
 import { reportPage } from "./report";
 import { link, readRoute, type Route } from "./route";
@@ -110,23 +111,6 @@ function show() {
   else main.replaceChildren(create("p", "empty", "There is no such page. Choose one on the left."));
 }
 
-/** What the page says of each kind of computation. */
-const JOBS: Record<string, string> = {
-  read: "Reading snapshot…",
-  report: "Generating aggregate report…",
-  census: "Generating aggregate report…",
-  "tree-map": "Generating tree map…",
-  diff: "Computing difference…",
-  generations: "Computing differences…",
-  dominators: "Generating dominators report…",
-  classes: "Computing dominator's retained sizes…",
-  individuals: "Fetching individuals in group…",
-  search: "Searching…",
-  suspects: "Looking for suspects…",
-  paths: "Finding paths…",
-  walk: "Preparing paths…",
-};
-
 function showJobs(jobs: Job[]) {
   const parts = jobs.map((job) => {
     const part = create("span");
@@ -138,7 +122,7 @@ function showJobs(jobs: Job[]) {
     const cancel = create("button", "", "Cancel");
     cancel.type = "button";
     cancel.addEventListener("click", () => void api.remove(`jobs/${job.id}`).catch(() => {}));
-    part.append(words(`${JOBS[job.kind] ?? job.kind} `), bar, " ", cancel, " ");
+    part.append(words(`${JOB_TEXTS[job.kind] ?? job.kind} `), bar, " ", cancel, " ");
     return part;
   });
   byId("jobs").replaceChildren(...parts);

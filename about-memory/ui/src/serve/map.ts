@@ -4,11 +4,11 @@
 // to box, and Enter or a click opens the group. What is too small to be drawn is counted beside the map.
 
 import { hierarchy, type HierarchyRectangularNode, treemap } from "d3-hierarchy";
-import { create, setName, setText, setTip } from "../elements";
-import { type Direction, nearest } from "../nearest";
+import { create, setName, setText, setTip } from "../widgets/elements";
+import { type Direction, nearest } from "../widgets/nearest";
 import type { Api } from "./api";
-import { button, retry } from "./controls";
-import { bytes, count } from "./format";
+import { button, retry } from "../widgets/controls";
+import { bytes, count } from "../text/format";
 
 interface Box {
   name: string;

@@ -1,34 +1,19 @@
 // The views of a snapshot, of two and of more: aggregate, tree map, dominators, classes, individuals, suspects, search,
 // difference, generations.
 
-import { brief, create, setName, setTip } from "../elements";
-import type { Api, Display, State } from "./api";
-import { button, check, choice, field, type Option } from "./controls";
+import { brief, create } from "../widgets/elements";
+import type { Api, State } from "./api";
+import { breakdownMenu, GROUPS, LABELS } from "./breakdown_menu";
+import { button, check, field } from "../widgets/controls";
 import { exportMenu, type File } from "./export_menu";
 import { MapView } from "./map";
-import { Opened } from "./opened";
+import { OpenRows } from "./open_rows";
+import { JOB_TEXTS, type Page, type Tell } from "./page";
 import { PathsPane } from "./paths";
 import { changed, link, readRoute, type Route } from "./route";
-import { Table } from "./table";
+import { Table, type TableRow } from "./table";
 import { TypesView } from "./types";
 
-const GROUPS: Option[] = [
-  ["type", "Type"],
-  ["stack", "Call Stack"],
-  ["objectClass", "Class"],
-  ["internalType", "Internal Type"],
-  ["coarseType", "Coarse Type"],
-  ["filename", "File Name"],
-];
-/** The type of a node, as the server names nodes by itself. */
-const LABEL =
-  '{"by":"coarseType","objects":{"by":"objectClass","then":{"by":"count","count":true,"bytes":true},"other":{"by":"count","count":true,"bytes":true}},"strings":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"scripts":{"by":"internalType","then":{"by":"filename","then":{"by":"count","count":true,"bytes":true},"noFilename":{"by":"count","count":true,"bytes":true}}},"other":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"domNode":{"by":"descriptiveType","then":{"by":"count","count":true,"bytes":true}}}';
-const LABELS: Option[] = [
-  ["", "Type"],
-  [`{"by":"allocationStack","then":${LABEL},"noStack":${LABEL}}`, "Call Stack"],
-];
-/** The choice of a breakdown that the reader writes. */
-const OWN = "own";
 const VIEWS: [string, string][] = [
   ["treemap", "Tree Map"],
   ["census", "Aggregate"],
@@ -41,199 +26,257 @@ const VIEWS: [string, string][] = [
 const TYPES: [string, string] = ["types", "Types"];
 /** The levels of dominators that are open at first: as in Firefox three, of which the root is the first. */
 const DEPTH = 2;
-/** What the page says while it waits for a view. */
-const BUSY: Record<string, string> = {
-  census: "Generating aggregate report…",
-  treemap: "Generating tree map…",
-  diff: "Computing difference…",
-  generations: "Computing differences…",
-  dominators: "Generating dominators report…",
-  classes: "Computing dominator's retained sizes…",
-  individuals: "Fetching individuals in group…",
-  suspects: "Looking for suspects…",
-  search: "Searching…",
-};
-
-export interface Page {
-  close(): void;
-  /** The server has other snapshots, reports or stacks. */
-  renew?(state: State): void;
-}
-
-export type Tell = (text: string, isError: boolean) => void;
+/** The values of an address that belong to other rows. */
+const NO_ROWS = { open: "", all: "", closed: "", at: "" };
 
 /** Shows a route below `#/memory`, `#/diff` or `#/generations`. */
 export function memoryPage(main: HTMLElement, api: Api, state: State, route: Route, tell: Tell): Page {
-  const isDiff = route.parts[0] === "diff";
-  const generations = route.parts[0] === "generations" ? route.parts.slice(1).map(Number) : [];
-  const [first, second] = [Number(route.parts[1]), Number(route.parts[2])];
-  const view = isDiff ? "diff" : generations.length ? "generations" : (route.parts[2] ?? "census");
-  const { query } = route;
-  const by = query.get("by") ?? "type";
-  // By type the leaves come first, as in Firefox.
-  const invert = (query.get("invert") ?? (by === "type" ? "1" : "0")) === "1";
-  const filter = query.get("filter") ?? "";
-  const names = query.get("label") ?? "";
-  // Those that a filter keeps are open, and so are the first levels of dominators.
-  const depth = view === "dominators" ? DEPTH : 0;
-  const opened = new Opened(query, filter !== "" || depth > 0);
-  const go = (changes: Record<string, string>) => location.replace(changed(readRoute(), { ...opened.address, ...changes }));
-  /** The same rows of other snapshots stay open. */
-  const kept = () => ({ ...Object.fromEntries(readRoute().query), ...opened.address });
-  const bar = create("div", "bar");
-  main.replaceChildren(bar);
-  /** The snapshots that may stand side by side. */
-  const sides = create("span", "sides");
-  const drawSides = ({ snapshots }: State) => {
+  return new MemoryPage(main, api, state, route, tell).show();
+}
+
+class MemoryPage {
+  private readonly isDiff: boolean;
+  /** The snapshots side by side; empty for a view of one snapshot or of a difference. */
+  private readonly generations: number[];
+  private readonly first: number;
+  private readonly second: number;
+  private readonly view: string;
+  private readonly hasGroups: boolean;
+  private readonly by: string;
+  private readonly invert: boolean;
+  private readonly filter: string;
+  private readonly label: string;
+  private readonly openRows: OpenRows;
+  private readonly bar = create("div", "bar");
+  /** The boxes of the snapshots that may stand side by side. */
+  private readonly sides = create("span", "sides");
+
+  constructor(
+    private readonly main: HTMLElement,
+    private readonly api: Api,
+    private readonly state: State,
+    private readonly route: Route,
+    private readonly tell: Tell,
+  ) {
+    const { parts, query } = route;
+    this.isDiff = parts[0] === "diff";
+    this.generations = parts[0] === "generations" ? parts.slice(1).map(Number) : [];
+    [this.first, this.second] = [Number(parts[1]), Number(parts[2])];
+    this.view = this.isDiff ? "diff" : this.generations.length ? "generations" : (parts[2] ?? "census");
+    this.hasGroups = ["census", "treemap", "diff", "generations"].includes(this.view);
+    this.by = query.get("by") ?? "type";
+    // By type the leaves come first, as in Firefox.
+    this.invert = (query.get("invert") ?? (this.by === "type" ? "1" : "0")) === "1";
+    this.filter = query.get("filter") ?? "";
+    this.label = query.get("label") ?? "";
+    // Rows that a filter keeps are open, and so are the first levels of dominators.
+    this.openRows = new OpenRows(query, this.filter !== "" || this.depth > 0);
+  }
+
+  /** The levels that are open at first. */
+  private get depth() {
+    return this.view === "dominators" ? DEPTH : 0;
+  }
+
+  private go(changes: Record<string, string>) {
+    location.replace(changed(readRoute(), { ...this.openRows.address, ...changes }));
+  }
+
+  /** The values of the address, so that the same rows of other snapshots stay open. */
+  private kept(): Record<string, string> {
+    return { ...Object.fromEntries(readRoute().query), ...this.openRows.address };
+  }
+
+  show(): Page {
+    const { main, api, first, view, bar, tell } = this;
+    main.replaceChildren(bar);
+    this.drawHead();
+    this.drawControls();
+    if (view === "types") {
+      const types = new TypesView(api, first, this.by, tell);
+      main.append(types.element);
+      types.element.focus();
+      return types;
+    }
+    const question = this.question();
+    if (!question) return this.empty(`There is no view called ${view}.`);
+    bar.append(exports(api, question, this.isDiff || this.generations.length ? null : first, tell));
+    if (view === "treemap") return this.showMap(question);
+    if (view === "search" && !this.route.query.get("q")) {
+      const page = this.empty("Type a part of a name, or the id of a node as @0x1f or 31.");
+      bar.querySelector("input")?.focus();
+      return page;
+    }
+    return this.showTable(question);
+  }
+
+  /** The title of a comparison, or the tabs of a snapshot. */
+  private drawHead() {
+    const { bar, first, second, generations } = this;
+    if (this.isDiff) {
+      bar.append(create("strong", "", `From snapshot ${first} to snapshot ${second}`));
+      bar.append(button("Swap", () => (location.hash = link(["diff", second, first], this.kept()))));
+    } else if (generations.length) {
+      const swap = () => (location.hash = link(["generations", ...[...generations].reverse()], this.kept()));
+      bar.append(create("strong", "", "Growth from the first snapshot to the last"), button("Swap", swap), this.sides);
+      this.drawSides(this.state);
+    } else {
+      const tabs = create("span", "tabs");
+      const views = this.state.types.includes(first) ? [TYPES, ...VIEWS] : VIEWS;
+      for (const [name, title] of views) {
+        const tab = create("a", "", title);
+        tab.href = link(["memory", first, name]);
+        if (name === this.view) tab.setAttribute("aria-current", "page");
+        tabs.append(tab);
+      }
+      bar.append(tabs);
+    }
+  }
+
+  private drawSides({ snapshots }: State) {
+    const { sides, generations } = this;
     const read = snapshots.filter(({ state }) => state === "read");
     const boxes = new Map([...sides.querySelectorAll("label")].map((label) => [Number(label.dataset.snapshot), label]));
     for (const [id, label] of boxes) if (!read.some((snapshot) => snapshot.id === id)) label.remove();
-    // Numbers only grow, so new ones come last.
-    sides.append(...read.filter(({ id }) => !boxes.has(id)).map(({ id, title }) => {
+    const box = (id: number, title: string) => {
       const chosen = generations.includes(id);
       const label = check(`${id}. ${brief(title)}`, chosen, () => {
         const next = chosen ? generations.filter((other) => other !== id) : [...generations, id];
-        location.hash = link(["generations", ...next], kept());
+        location.hash = link(["generations", ...next], this.kept());
       });
       label.dataset.snapshot = String(id);
       // One snapshot stays.
       label.querySelector("input")!.disabled = chosen && generations.length === 1;
       return label;
-    }));
-  };
-  if (isDiff) {
-    bar.append(create("strong", "", `From snapshot ${first} to snapshot ${second}`));
-    bar.append(button("Swap", () => (location.hash = link(["diff", second, first], kept()))));
-  } else if (generations.length) {
-    bar.append(create("strong", "", "Growth from the first snapshot to the last"));
-    bar.append(button("Swap", () => (location.hash = link(["generations", ...[...generations].reverse()], kept()))), sides);
-    drawSides(state);
-  } else {
-    const tabs = create("span", "tabs");
-    const views = state.types.includes(first) ? [TYPES, ...VIEWS] : VIEWS;
-    for (const [name, title] of views) {
-      const tab = create("a", "", title);
-      tab.href = link(["memory", first, name]);
-      if (name === view) tab.setAttribute("aria-current", "page");
-      tabs.append(tab);
-    }
-    bar.append(tabs);
+    };
+    // Numbers only grow, so new ones come last.
+    sides.append(...read.filter(({ id }) => !boxes.has(id)).map(({ id, title }) => box(id, title)));
   }
-  const hasGroups = ["census", "treemap", "diff", "generations"].includes(view);
-  const others = { open: "", all: "", closed: "", at: "" };
-  if (hasGroups) {
-    const displays = view === "treemap" ? state.displays["tree-map"] : state.displays.census;
-    bar.append(...breakdown("Group by", GROUPS, displays, [by, invert], (value, inverted) => go({ by: value, invert: inverted, ...others })));
-  }
-  if (hasGroups && view !== "treemap") {
-    bar.append(check("Invert tree", invert, (value) => go({ invert: value ? "1" : "0", ...others })));
-  }
-  if (view !== "suspects" && view !== "search" && view !== "types") {
-    bar.append(field("Filter", filter, (value) => go({ filter: value, at: "" }), { isNew: true }));
-  }
-  if (view === "search") bar.append(field("Name or id", query.get("q") ?? "", (value) => go({ q: value, at: "" }), { isNew: true }));
-  if (["dominators", "suspects", "search", "individuals"].includes(view)) {
-    bar.append(...breakdown("Label by", LABELS, state.displays.label, [names, null], (value) => go({ label: value })));
-  }
-  if (view === "individuals") bar.append(...ofGroup(route, first));
 
-  if (view === "types") {
-    const types = new TypesView(api, first, by, tell);
-    main.append(types.element);
-    types.element.focus();
-    return types;
+  /** The menus and fields of the view. */
+  private drawControls() {
+    const { bar, view, hasGroups, state, by, invert, route } = this;
+    if (hasGroups) {
+      const displays = view === "treemap" ? state.displays["tree-map"] : state.displays.census;
+      const set = (value: string, inverted: string) => this.go({ by: value, invert: inverted, ...NO_ROWS });
+      bar.append(...breakdownMenu("Group by", GROUPS, displays, [by, invert], set));
+    }
+    if (hasGroups && view !== "treemap") {
+      bar.append(check("Invert tree", invert, (value) => this.go({ invert: value ? "1" : "0", ...NO_ROWS })));
+    }
+    if (view !== "suspects" && view !== "search" && view !== "types") {
+      bar.append(field("Filter", this.filter, (value) => this.go({ filter: value, at: "" }), { isNew: true }));
+    }
+    if (view === "search") {
+      const set = (value: string) => this.go({ q: value, at: "" });
+      bar.append(field("Name or id", route.query.get("q") ?? "", set, { isNew: true }));
+    }
+    if (["dominators", "suspects", "search", "individuals"].includes(view)) {
+      const set = (value: string) => this.go({ label: value });
+      bar.append(...breakdownMenu("Label by", LABELS, state.displays.label, [this.label, null], set));
+    }
+    if (view === "individuals") bar.append(...groupOf(route, this.first));
   }
-  const asked: Record<string, Record<string, unknown>> = {
-    census: { view: "census", snapshot: first, by, invert, filter },
-    treemap: { view: "tree-map", snapshot: first, by, filter },
-    diff: { view: "diff", baseline: first, comparison: second, by, invert, filter },
-    generations: { view: "generations", snapshots: generations, by, invert, filter },
-    dominators: { view: "dominators", snapshot: first, filter },
-    classes: { view: "classes", snapshot: first, filter },
-    suspects: { view: "suspects", snapshot: first },
-    search: { view: "search", snapshot: first, text: query.get("q") ?? "" },
-    individuals: { view: "individuals", snapshot: first, by, invert, group: Number(query.get("group")), filter },
-  };
-  const question = asked[view];
-  if (!question) {
-    main.append(create("p", "empty", `There is no view called ${view}.`));
+
+  /** The query for the server; none for an unknown view. */
+  private question(): Record<string, unknown> | undefined {
+    const { first, second, by, invert, filter, generations } = this;
+    const { query } = this.route;
+    const questions: Record<string, Record<string, unknown>> = {
+      census: { view: "census", snapshot: first, by, invert, filter },
+      treemap: { view: "tree-map", snapshot: first, by, filter },
+      diff: { view: "diff", baseline: first, comparison: second, by, invert, filter },
+      generations: { view: "generations", snapshots: generations, by, invert, filter },
+      dominators: { view: "dominators", snapshot: first, filter },
+      classes: { view: "classes", snapshot: first, filter },
+      suspects: { view: "suspects", snapshot: first },
+      search: { view: "search", snapshot: first, text: query.get("q") ?? "" },
+      individuals: { view: "individuals", snapshot: first, by, invert, group: Number(query.get("group")), filter },
+    };
+    return questions[this.view];
+  }
+
+  private empty(text: string): Page {
+    this.main.append(create("p", "empty", text));
     return { close() {} };
   }
-  bar.append(exports(api, question, isDiff || generations.length ? null : first, tell));
-  if (view === "treemap") {
+
+  private showMap(question: Record<string, unknown>): Page {
+    const { api, first, by, tell } = this;
     const choose = (name: string) => (location.hash = link(["memory", first, "census"], { by, filter: name }));
-    const map = new MapView(api, question, choose, tell, BUSY[view]);
+    const map = new MapView(api, question, choose, tell, JOB_TEXTS["tree-map"]);
     const fill = create("div", "fill");
     fill.append(map.element);
-    main.append(fill);
+    this.main.append(fill);
     return map;
   }
-  if (view === "search" && !query.get("q")) {
-    main.append(create("p", "empty", "Type a part of a name, or the id of a node as @0x1f or 31."));
-    bar.querySelector("input")?.focus();
-    return { close() {} };
+
+  private showTable(question: Record<string, unknown>): Page {
+    const { api, first, second, view, hasGroups, generations, openRows, main, bar } = this;
+    const { query } = this.route;
+    const isOfNodes = !hasGroups && view !== "classes";
+    const paths = isOfNodes ? new PathsPane(api, first) : null;
+    const column = query.get("sort");
+    const ascending = query.get("asc") === "1";
+    const all = this.isDiff ? [first, second] : generations.length ? generations : [first];
+    const table = new Table(api, {
+      query: question,
+      isOfNodes,
+      isDiff: this.isDiff,
+      heads: Object.fromEntries(generations.map((id, place) => [`in-${place}`, `Snapshot ${id}`])),
+      label: isOfNodes ? "Nodes" : "Groups",
+      names: this.label,
+      depth: this.depth,
+      sort: column ? { column, ascending } : null,
+      onSort: (next) => this.go({ sort: next, asc: next === column && !ascending ? "1" : "", at: "" }),
+      ...(paths ? { onFocus: (row: TableRow) => (row.node ? paths.show(row.id) : paths.clear()) } : {}),
+      ...(hasGroups ? { onBehind: (row: TableRow) => this.showNodesOf(row, all) } : {}),
+      behind: "The nodes of this group",
+      onState: this.tell,
+      openRows,
+      busy: JOB_TEXTS[view],
+      empty: (only) => this.textFor(only),
+    });
+    main.append(table.element);
+    if (paths) main.append(paths.splitter, paths.element);
+    if (!bar.contains(document.activeElement)) table.focus();
+    return {
+      ...(generations.length ? { renew: (state: State) => this.drawSides(state) } : {}),
+      close() {
+        openRows.close();
+        table.close();
+        paths?.close();
+      },
+    };
   }
-  const isOfNodes = !hasGroups && view !== "classes";
-  const paths = isOfNodes ? new PathsPane(api, first) : null;
-  const column = query.get("sort");
-  const ascending = query.get("asc") === "1";
-  const all = isDiff ? [first, second] : generations.length ? generations : [first];
-  const table = new Table(api, {
-    query: question,
-    isOfNodes,
-    isDiff,
-    heads: Object.fromEntries(generations.map((id, place) => [`in-${place}`, `Snapshot ${id}`])),
-    label: isOfNodes ? "Nodes" : "Groups",
-    names,
-    depth,
-    sort: column ? { column, ascending } : null,
-    onSort: (next) => go({ sort: next, asc: next === column && !ascending ? "1" : "", at: "" }),
-    ...(paths ? { onFocus: (row) => (row.node ? paths.show(row.id) : paths.clear()) } : {}),
-    ...(hasGroups
-      ? {
-          // Of several sides the last comes first.
-          onBehind: (row) => {
-            const of = all.length > 1 ? { of: all.join(".") } : {};
-            const from = changed(readRoute(), opened.address).slice(2);
-            const group = { by, invert: invert ? "1" : "0", group: String(row.id), name: row.name.join(" › "), from };
-            location.hash = link(["memory", all[all.length - 1], "individuals"], { ...group, ...of });
-          },
-        }
-      : {}),
-    behind: "The nodes of this group",
-    onState: tell,
-    opened,
-    busy: BUSY[view],
-    empty: (only) => {
-      if (only) {
-        const isWithoutStacks = by === "stack" && !filter && only.name[0] === "(no stack available)";
-        return isWithoutStacks ? "No call stacks found. Record call stacks before taking a snapshot." : "";
-      }
-      if (filter) return "No matches.";
-      if (view === "individuals") return "This snapshot has no nodes of the group.";
-      return isDiff ? "No difference between the baseline and comparison." : "Empty.";
-    },
-  });
-  main.append(table.element);
-  if (paths) main.append(paths.splitter, paths.element);
-  if (!bar.contains(document.activeElement)) table.focus();
-  return {
-    ...(generations.length ? { renew: drawSides } : {}),
-    close() {
-      opened.close();
-      table.close();
-      paths?.close();
-    },
-  };
+
+  /** Leads to the nodes of a group. Of several snapshots, the last comes first. */
+  private showNodesOf(row: TableRow, all: number[]) {
+    const of = all.length > 1 ? { of: all.join(".") } : {};
+    const from = changed(readRoute(), this.openRows.address).slice(2);
+    const group = { by: this.by, invert: this.invert ? "1" : "0", group: String(row.id), name: row.name.join(" › "), from };
+    location.hash = link(["memory", all[all.length - 1], "individuals"], { ...group, ...of });
+  }
+
+  /** The text below a table that has no rows, or the row `only`; empty for none. */
+  private textFor(only: TableRow | null): string {
+    if (only) {
+      const isWithoutStacks = this.by === "stack" && !this.filter && only.name[0] === "(no stack available)";
+      return isWithoutStacks ? "No call stacks found. Record call stacks before taking a snapshot." : "";
+    }
+    if (this.filter) return "No matches.";
+    if (this.view === "individuals") return "This snapshot has no nodes of the group.";
+    return this.isDiff ? "No difference between the baseline and comparison." : "Empty.";
+  }
 }
 
-/** What the nodes of a group belong to: the view that the reader comes from, and the other sides of a difference. */
-function ofGroup({ query }: Route, snapshot: number): HTMLElement[] {
+/** The name of the group whose nodes the view shows, with links to the view before and to the other snapshots. */
+function groupOf({ query }: Route, snapshot: number): HTMLElement[] {
   const { by, invert, group, name, of, from } = Object.fromEntries(query) as Record<string, string | undefined>;
   const sides = (of ?? "").split(".").filter(Boolean);
   const back = create("a", "", "← Back to the aggregate");
   const kept = { by: by ?? "type", invert: invert ?? "" };
-  // An address without `from` is of a group, too; then the aggregate has that group.
+  // In an address without `from`, the aggregate has the group.
   back.href = from ? `#/${from}` : link(["memory", snapshot, "census"], kept);
   const links = sides.map((side) => {
     const to = create("a", "", `in snapshot ${side}`);
@@ -244,40 +287,6 @@ function ofGroup({ query }: Route, snapshot: number): HTMLElement[] {
   const tabs = create("span", "tabs");
   tabs.append(...links);
   return [create("strong", "", `⁂ Nodes of the group ${name ?? ""}`), tabs, back];
-}
-
-/**
- * The choice of a breakdown: one of the page's, one of the user's, or one that the reader writes. Two of the user's may have one
- * breakdown, of which one is turned around.
- */
-function breakdown(
-  title: string,
-  known: Option[],
-  own: Record<string, Display>,
-  [value, invert]: [string, boolean | null],
-  set: (value: string, inverted: string) => void,
-): HTMLElement[] {
-  const ofUser = new Map(Object.entries(own ?? {}).map(([name, display]) => [`display:${name}`, display]));
-  const same = [...ofUser].filter(([, { breakdown }]) => JSON.stringify(breakdown) === value);
-  const chosen = same.find(([, { inverted }]) => invert === null || inverted === invert) ?? same[0];
-  const all: Option[] = [...known, ...[...ofUser].map(([name, { displayName, tooltip }]): Option => [name, displayName, tooltip])];
-  const isWritten = !chosen && !known.some(([name]) => name === value);
-  const input = create("input", "breakdown");
-  input.value = isWritten ? value : "";
-  input.hidden = !isWritten;
-  input.placeholder = '{"by":"internalType"} and Enter';
-  input.spellcheck = false;
-  setName(input, `${title}: breakdown as JSON`);
-  input.addEventListener("change", () => input.value && set(input.value, "0"));
-  const menu = choice(title, [...all, [OWN, "own …"]], isWritten ? OWN : (chosen?.[0] ?? value), (next) => {
-    const display = ofUser.get(next);
-    if (display) return set(JSON.stringify(display.breakdown), display.inverted ? "1" : "0");
-    if (next !== OWN) return set(next, "");
-    input.hidden = false;
-    input.focus();
-  });
-  setTip(menu, chosen?.[1].tooltip ?? "");
-  return [menu, input];
 }
 
 function exports(api: Api, query: Record<string, unknown>, snapshot: number | null, tell: Tell): HTMLElement {

@@ -1,16 +1,10 @@
 // Why a node is alive: paths from the root to the node that has the focus, and to no other; as a list or as a graph.
 
-import { create, setName, setText, words } from "../elements";
+import { create, setName, setText, words } from "../widgets/elements";
 import type { Api } from "./api";
-import { check } from "./controls";
-import { graphOf } from "./paths_graph";
+import { check } from "../widgets/controls";
+import { graphOf, type PathStep } from "./paths_graph";
 import { link } from "./route";
-
-export interface Step {
-  node: number;
-  name: string;
-  edge: string | null;
-}
 
 /** A focus that moves on within this many milliseconds asks for nothing. */
 const RESTING = 80;
@@ -29,7 +23,7 @@ export class PathsPane {
   private readonly body = create("div", "", CHOOSE);
   private request = new AbortController();
   private timer = 0;
-  private found: Step[][] = [];
+  private found: PathStep[][] = [];
   private isGraph = sessionStorage.getItem(GRAPH) === "1";
 
   constructor(
@@ -100,7 +94,7 @@ export class PathsPane {
   private async load(node: number, signal: AbortSignal) {
     try {
       const query = { view: "paths", snapshot: this.snapshot, node, max: MOST };
-      const { paths } = await this.api.post<{ paths: Step[][] }>("query", { query }, signal);
+      const { paths } = await this.api.post<{ paths: PathStep[][] }>("query", { query }, signal);
       if (signal.aborted) return;
       this.found = paths;
       this.draw();
@@ -121,7 +115,7 @@ export class PathsPane {
     return link(["memory", this.snapshot, "search"], { q: `@0x${node.toString(16)}` });
   }
 
-  private path(steps: Step[]): HTMLElement {
+  private path(steps: PathStep[]): HTMLElement {
     const list = create("ol", "path");
     steps.forEach((step, at) => {
       const item = create("li");

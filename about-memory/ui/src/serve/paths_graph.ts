@@ -1,13 +1,19 @@
 // Paths as a graph: each node and each edge once, in columns by their distance from the root. The wheel zooms, a drag moves.
 
-import { create, draw, setName } from "../elements";
-import { showText } from "../escape";
-import type { Step } from "./paths";
+import { create, draw, setName } from "../widgets/elements";
+import { showText } from "../text/escape";
 
 const [WIDE, HIGH] = [290, 48];
 const [BOX, TALL] = [170, 26];
 /** Longer names of nodes and of edges are cut to what fits; their tooltips have all. */
 const [LONGEST, LONGEST_EDGE] = [20, 18];
+
+/** A node of a path, and the edge to the next one. */
+export interface PathStep {
+  node: number;
+  name: string;
+  edge: string | null;
+}
 
 interface Node {
   id: number;
@@ -23,7 +29,7 @@ const cut = (text: string, longest: number) => {
 
 const tooltip = (text: string) => draw("title", {}, text);
 
-export function graphOf(paths: Step[][], address: (node: number) => string): HTMLElement {
+export function graphOf(paths: PathStep[][], address: (node: number) => string): HTMLElement {
   const nodes = new Map<number, Node>();
   const edges = new Map<string, { from: number; to: number; names: string[] }>();
   for (const path of paths) {

@@ -1,14 +1,14 @@
 // Running processes, with what each of them can do, what was done, and what to say when something does not work.
 
-import { brief, create, setName, setText, setTip } from "../elements";
+import { brief, create, setName, setText, setTip } from "../widgets/elements";
 import type { Api, State } from "./api";
 import { arrival } from "./arrivals";
-import { button, check } from "./controls";
+import { button, check } from "../widgets/controls";
 import { exportMenu } from "./export_menu";
-import { bytes, percent } from "./format";
-import type { Page, Tell } from "./memory";
+import { bytes, percent } from "../text/format";
+import type { Page, Tell } from "./page";
 import { link } from "./route";
-import { Sparkline } from "./sparkline";
+import { Sparkline } from "../widgets/sparkline";
 
 interface Process {
   pid: number;

@@ -1,18 +1,18 @@
 // A report: the tree and the treemap of the page that `html` writes, with data from the server. A measurement of a process
 // can be followed: it is measured again each second, also as the difference since a mark.
 
-import { decode } from "../data";
-import { byId, create, setName, setTip } from "../elements";
-import { Model } from "../model";
-import { ProcessIndex } from "../process_index";
-import type { View } from "../view";
+import { decode } from "../data/reports";
+import { byId, create, setName, setTip } from "../widgets/elements";
+import { Model } from "../model/model";
+import { ProcessIndex } from "../widgets/process_index";
+import type { View } from "../views/view";
 import { TreeView } from "../views/tree_view";
 import { TreemapView } from "../views/treemap_view";
 import type { Api, State } from "./api";
-import { button, check, choice, field, fillOptions, type Option } from "./controls";
+import { button, check, choice, field, fillOptions, type Option } from "../widgets/controls";
 import { exportMenu, type File } from "./export_menu";
-import type { Page, Tell } from "./memory";
-import { reportFlame } from "./report_flame";
+import type { Page, Tell } from "./page";
+import { reportFlame } from "../views/report_flame";
 import { changed, link, readRoute, replaceAddress, type Route } from "./route";
 
 /** The address follows what the reader opens after this many milliseconds. */

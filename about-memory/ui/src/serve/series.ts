@@ -1,12 +1,12 @@
 // Amounts over all reports of the list, as lines and as a table.
 
-import { brief, create, setName, setText, setTip, words } from "../elements";
+import { brief, create, setName, setText, setTip, words } from "../widgets/elements";
 import type { Api, State } from "./api";
 import { amountText, chart, type Line, type Report, type Taken } from "./chart";
-import { choice, field } from "./controls";
-import { count } from "./format";
+import { choice, field } from "../widgets/controls";
+import { count } from "../text/format";
 import { exportMenu, type File } from "./export_menu";
-import type { Page, Tell } from "./memory";
+import type { Page, Tell } from "./page";
 import { changed, link, type Route } from "./route";
 
 interface Series {

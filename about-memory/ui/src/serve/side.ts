@@ -1,10 +1,10 @@
 // The list of snapshots and reports beside each view.
 
-import { brief, create, setName } from "../elements";
+import { brief, create, setName } from "../widgets/elements";
 import type { Api, Snapshot, State } from "./api";
-import { bytes, count } from "./format";
-import { button, chooseFile } from "./controls";
-import type { Tell } from "./memory";
+import { bytes, count } from "../text/format";
+import { button, chooseFile } from "../widgets/controls";
+import type { Tell } from "./page";
 import { link, readRoute } from "./route";
 
 const STATES: Record<string, string> = {

@@ -1,15 +1,15 @@
 // The stacks of a dump or a recording: the views of the page that `html` writes, with data from the server.
 
-import { decode } from "../data";
-import { create } from "../elements";
-import { HeapViews } from "../heap_views";
-import { Model } from "../model";
-import type { View } from "../view";
+import { decode } from "../data/reports";
+import { create } from "../widgets/elements";
+import { HeapViews } from "../views/heap_views";
+import { Model } from "../model/model";
+import type { View } from "../views/view";
 import { FlameView } from "../views/flame_view";
 import type { Api, State } from "./api";
 import { exportMenu, type File } from "./export_menu";
-import type { Page, Tell } from "./memory";
-import { button, check, choice, field, fillOptions, type Option } from "./controls";
+import type { Page, Tell } from "./page";
+import { button, check, choice, field, fillOptions, type Option } from "../widgets/controls";
 import { changed, link, replaceAddress, type Route } from "./route";
 import { SuggestionsPane } from "./suggestions";
 

@@ -1,10 +1,10 @@
 // What to report of the unreported blocks of a dump, beside its stacks: the derive and the reporter for each type and
 // function, those of the chosen row first.
 
-import { create, setLines, setName, setText } from "../elements";
-import type { HeapViews } from "../heap_views";
+import { create, setLines, setName, setText } from "../widgets/elements";
+import type { HeapViews } from "../views/heap_views";
 import type { Api } from "./api";
-import { bytes, count } from "./format";
+import { bytes, count } from "../text/format";
 
 interface Suggestion {
   bytes: number;

@@ -1,13 +1,13 @@
 // A table of rows that come in windows from the server, which sorts and filters. The page has only the windows in sight.
 
-import { create, setName, setTip, words } from "../elements";
-import { VirtualList } from "../virtual_list";
+import { create, setName, setTip, words } from "../widgets/elements";
+import { VirtualList } from "../widgets/virtual_list";
 import type { Api } from "./api";
-import { retry } from "./controls";
-import { bytes, count, percent } from "./format";
-import { Opened } from "./opened";
+import { retry } from "../widgets/controls";
+import { bytes, count, percent } from "../text/format";
+import type { OpenRows } from "./open_rows";
 
-export interface Row {
+export interface TableRow {
   id: number;
   level: number;
   /** The place of the row around it; it may be in no window that the page has. */
@@ -22,12 +22,12 @@ export interface Row {
   node: boolean;
 }
 
-interface Window {
+interface RowWindow {
   columns: string[];
   whole: number[];
   total: number;
   found: number;
-  rows: Row[];
+  rows: TableRow[];
 }
 
 export interface TableOptions {
@@ -45,22 +45,22 @@ export interface TableOptions {
   depth: number;
   sort: { column: string; ascending: boolean } | null;
   onSort: (column: string) => void;
-  onFocus?: (row: Row) => void;
+  onFocus?: (row: TableRow) => void;
   /** Shows the nodes behind a group. */
-  onBehind?: (row: Row) => void;
-  /** What `i` does, for the help of a row. */
+  onBehind?: (row: TableRow) => void;
+  /** The tooltip of the button of the nodes behind a group. */
   behind: string;
   onState: (text: string, isError: boolean) => void;
-  /** What is open, and the row that has the focus, as the address has them. */
-  opened: Opened;
-  /** What the page says while the first rows come. */
+  /** The open rows and the row with the focus, as the address has them. */
+  openRows: OpenRows;
+  /** The status line while the first rows come. */
   busy: string;
-  /** What the page says of an answer without rows, or with one of which nothing is known. */
-  empty: (first: Row | undefined) => string;
+  /** The status line for an answer without rows, or with the one row `only`; if empty, the line has the number of rows. */
+  empty: (only: TableRow | null) => string;
 }
 
 const WINDOW = 200;
-/** Windows to keep: what is in sight and what is near. */
+/** The number of windows to keep: those in sight and their neighbours. */
 const MOST = 10;
 const HEADS: Record<string, string> = {
   bytes: "Bytes",
@@ -76,14 +76,14 @@ export class Table {
   readonly element = create("div", "table windowed");
   private readonly heads = create("div", "heads");
   private readonly list = new VirtualList((row) => this.render(row));
-  private windows = new Map<number, Row[]>();
+  private windows = new Map<number, TableRow[]>();
   private readonly asked = new Map<number, AbortController>();
   private columns: string[] = [];
   private whole: number[] = [];
   private total = 0;
-  /** Whether the windows are of what was open before; they stay in sight until the first answer. */
+  /** Whether the windows have the rows before a change; they stay in sight until the first answer. */
   private isStale = false;
-  /** Answers to what was open before do not count. */
+  /** The number of changes of the open rows. Answers to requests before the last change do not count. */
   private turn = 0;
 
   constructor(
@@ -97,23 +97,23 @@ export class Table {
     element.addEventListener("keydown", (event) => this.pressed(event));
     this.element.append(this.heads, element);
     options.onState(options.busy, false);
-    const { at } = options.opened;
+    const { at } = options.openRows;
     void this.load(at - (at % WINDOW));
   }
 
   private get active() {
-    return this.options.opened.at;
+    return this.options.openRows.at;
   }
 
   private set active(row: number) {
-    this.options.opened.at = row;
+    this.options.openRows.at = row;
   }
 
   focus() {
     this.list.element.focus();
   }
 
-  /** Nobody looks at the table any more. */
+  /** Ends all requests. */
   close() {
     this.turn++;
     for (const request of this.asked.values()) request.abort();
@@ -131,10 +131,10 @@ export class Table {
     const request = new AbortController();
     this.asked.set(start, request);
     try {
-      const { query, sort, names, opened, depth } = this.options;
-      const rows = { start, count: WINDOW, depth, ...opened.rows, ...(sort ? { sort } : {}), ...(names ? { label: names } : {}) };
+      const { query, sort, names, openRows, depth } = this.options;
+      const rows = { start, count: WINDOW, depth, ...openRows.rows, ...(sort ? { sort } : {}), ...(names ? { label: names } : {}) };
       if (this.total > 0) this.options.onState("Fetching more…", false);
-      const answer = await this.api.post<Window>("query", { query, rows }, request.signal);
+      const answer = await this.api.post<RowWindow>("query", { query, rows }, request.signal);
       if (turn !== this.turn) return;
       this.take(start, answer);
     } catch (error) {
@@ -144,7 +144,7 @@ export class Table {
     }
   }
 
-  private take(start: number, answer: Window) {
+  private take(start: number, answer: RowWindow) {
     const isFirst = this.columns.length === 0;
     if (this.isStale) this.windows = new Map();
     this.isStale = false;
@@ -164,12 +164,12 @@ export class Table {
     }
     const { found, total } = answer;
     const more = found > total ? ` of ${count(found)} found, those that retain most` : found < total ? `, ${count(found)} of them found` : "";
-    const empty = total <= 1 && start === 0 ? this.options.empty(answer.rows[0]) : "";
+    const empty = total <= 1 && start === 0 ? this.options.empty(answer.rows[0] ?? null) : "";
     this.options.onState(empty || `${count(total)} row${total === 1 ? "" : "s"}${more}`, false);
     document.documentElement.dataset.rows = String(total);
   }
 
-  /** Says what went wrong, and lets the reader try again. */
+  /** Shows the error, and a button to try again. */
   private fail(error: Error) {
     this.options.onState(error.message, true);
     if (this.total > 0) return;
@@ -199,7 +199,7 @@ export class Table {
     this.heads.replaceChildren(...heads);
   }
 
-  private row(at: number): Row | undefined {
+  private row(at: number): TableRow | undefined {
     const start = at - (at % WINDOW);
     return this.windows.get(start)?.[at - start];
   }
@@ -254,16 +254,16 @@ export class Table {
     if (target.closest(".behind")) return this.options.onBehind?.(row);
     this.go(Number(element.dataset.row));
     if (!target.closest(".branch")) return;
-    if (event.altKey) this.change(() => this.options.opened.below(row.id));
+    if (event.altKey) this.change(() => this.options.openRows.below(row.id));
     else this.toggle(row, !row.open);
   }
 
-  private toggle(row: Row, open: boolean) {
+  private toggle(row: TableRow, open: boolean) {
     if (!row.children || row.open === open) return;
-    this.change(() => this.options.opened.set(row.id, open));
+    this.change(() => this.options.openRows.set(row.id, open));
   }
 
-  /** Changes what is open, and asks for the rows in sight. */
+  /** Opens or closes rows, and asks for the rows in sight. */
   private change(how: () => void) {
     how();
     this.turn++;
@@ -300,7 +300,7 @@ export class Table {
       ArrowLeft: () => row && (row.open ? this.toggle(row, false) : this.go(row.parent ?? this.active)),
       Enter: () => row && this.toggle(row, !row.open),
       " ": () => row && this.toggle(row, !row.open),
-      "*": () => row?.children && this.change(() => this.options.opened.below(row.id)),
+      "*": () => row?.children && this.change(() => this.options.openRows.below(row.id)),
       i: () => row?.behind && this.options.onBehind?.(row),
     };
     const move = moves[event.key];

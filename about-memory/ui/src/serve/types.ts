@@ -1,9 +1,9 @@
 // The tables of a typed heap, beside the views of its snapshot.
 
-import { create, setName, setText, setTip } from "../elements";
+import { create, setName, setText, setTip } from "../widgets/elements";
 import type { Api } from "./api";
-import { choice } from "./controls";
-import { bytes, count, percent } from "./format";
+import { choice } from "../widgets/controls";
+import { bytes, count, percent } from "../text/format";
 import { link, replaceAddress } from "./route";
 
 interface Row {

@@ -1,13 +1,13 @@
 // A function with its callers and callees, chosen from the list of all functions or by walking from one to the next.
 
-import { formatAmount, formatShare, Units } from "../amount";
-import { type Edge, edges, peek, type Peeked } from "../callers";
-import { create, setName, setTip } from "../elements";
-import { makeFilter } from "../filter";
-import type { Frame } from "../flame";
-import type { Model } from "../model";
-import type { View } from "../view";
-import { VirtualList } from "../virtual_list";
+import { formatAmount, formatShare, Units } from "../text/amount";
+import { type Edge, edges, peek, type Peeked } from "../data/callers";
+import { create, setName, setTip } from "../widgets/elements";
+import { makeFilter } from "../model/filter";
+import type { Frame } from "../data/flame";
+import type { Model } from "../model/model";
+import type { View } from "./view";
+import { VirtualList } from "../widgets/virtual_list";
 
 /** At most this many callers and callees have buttons. */
 const MOST = 200;

@@ -1,12 +1,12 @@
 // All stacks as one graph. The width of a frame is what it and the functions it called allocated. The outermost
 // frames are at the top; inverted, the innermost ones. Only wide frames in sight have elements.
 
-import { add, type Amount, formatAmount, formatShare, Units } from "../amount";
-import { create, setName, setText, setTip } from "../elements";
-import { showText } from "../escape";
-import { type Before, type FlameGraph, type Frame, inverted } from "../flame";
-import type { Model } from "../model";
-import type { View } from "../view";
+import { add, type Amount, formatAmount, formatShare, Units } from "../text/amount";
+import { create, setName, setText, setTip } from "../widgets/elements";
+import { showText } from "../text/escape";
+import { type Before, type FlameGraph, type Frame, inverted } from "../data/flame";
+import type { Model } from "../model/model";
+import type { View } from "./view";
 
 const ROW = 18;
 /** Narrower frames are not drawn. */

@@ -1,12 +1,12 @@
 // Who holds memory, by site, type or crate, as a table. Of a change it has both sides.
 
-import { formatAmount, formatShare, Units } from "../amount";
-import { create, setName, setText, setTip } from "../elements";
-import { makeFilter } from "../filter";
-import type { Model } from "../model";
-import { type Amounts, type Holder, holders, type Key, KEYS, type Stacks } from "../stacks";
-import type { View } from "../view";
-import { VirtualList } from "../virtual_list";
+import { formatAmount, formatShare, Units } from "../text/amount";
+import { create, setName, setText, setTip } from "../widgets/elements";
+import { makeFilter } from "../model/filter";
+import type { Model } from "../model/model";
+import { type Amounts, type Holder, holders, type Key, KEYS, type Stacks } from "../data/stacks";
+import type { View } from "./view";
+import { VirtualList } from "../widgets/virtual_list";
 
 interface Column {
   title: string;

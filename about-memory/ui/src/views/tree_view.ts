@@ -1,13 +1,13 @@
 // The text as trees to open and close; tooltips explain the lines.
 
-import { formatAmount } from "../amount";
-import { isLeaf } from "../data";
-import { create, setName, setText, setWords, tipOf } from "../elements";
-import { showText } from "../escape";
-import type { Model } from "../model";
-import { Kind, type Parts } from "../rows";
-import type { View } from "../view";
-import { VirtualList } from "../virtual_list";
+import { formatAmount } from "../text/amount";
+import { isLeaf } from "../data/reports";
+import { create, setName, setText, setWords, tipOf } from "../widgets/elements";
+import { showText } from "../text/escape";
+import type { Model } from "../model/model";
+import { Kind, type Parts } from "../model/rows";
+import type { View } from "./view";
+import { VirtualList } from "../widgets/virtual_list";
 
 /** Longer texts are cut on the screen; copied text is complete. */
 const LONGEST = 4000;

@@ -5,13 +5,13 @@
 // keys move between the boxes of the first level.
 
 import { hierarchy, type HierarchyRectangularNode, treemap } from "d3-hierarchy";
-import { add, type Amount, formatAmount, formatShare, Units } from "../amount";
-import { type Data, isLeaf, type Process, rawName, units } from "../data";
-import { create, setName, setText, setTip, words } from "../elements";
-import { showName, showText } from "../escape";
-import type { Model } from "../model";
-import { type Direction, nearest } from "../nearest";
-import type { View } from "../view";
+import { add, type Amount, formatAmount, formatShare, Units } from "../text/amount";
+import { type Data, isLeaf, type Process, rawName, units } from "../data/reports";
+import { create, setName, setText, setTip, words } from "../widgets/elements";
+import { showName, showText } from "../text/escape";
+import type { Model } from "../model/model";
+import { type Direction, nearest } from "../widgets/nearest";
+import type { View } from "./view";
 
 /** At most this many boxes in one level, and trees to choose from; the rest is one box. */
 const MOST = 150;

@@ -1,20 +1,21 @@
 // The views of a recording or of a change, and what is above them: the time line, or the names of both sides.
 
-import { formatAmount, Units } from "./amount";
-import { create, setText, setTip } from "./elements";
-import { showText } from "./escape";
-import { dataOf } from "./heap_data";
-import { flameByReporter, flameOf } from "./heap_flame";
-import { placeOf } from "./kinds";
-import type { Model } from "./model";
-import type { Amounts, Heap } from "./stacks";
-import { TimeStrip } from "./time_strip";
-import { select, type Shown } from "./timeline";
+import { formatAmount, Units } from "../text/amount";
+import { create, setText, setTip } from "../widgets/elements";
+import { showText } from "../text/escape";
+import { dataOf } from "../data/stack_trees";
+import { flameByReporter, flameOf } from "../data/stack_flame";
+import { placeOf } from "../data/kinds";
+import type { Model } from "../model/model";
+import type { Heap } from "../data/heap";
+import type { Amounts } from "../data/stacks";
+import { TimeStrip } from "../widgets/time_strip";
+import { select, type Shown } from "../data/timeline";
 import type { View } from "./view";
-import { CallersView } from "./views/callers_view";
-import { FlameView } from "./views/flame_view";
-import { TableView } from "./views/table_view";
-import { TreemapView } from "./views/treemap_view";
+import { CallersView } from "./callers_view";
+import { FlameView } from "./flame_view";
+import { TableView } from "./table_view";
+import { TreemapView } from "./treemap_view";
 
 export class HeapViews {
   readonly views: View[];

@@ -1,7 +1,7 @@
 // The trees of the reports that pass the filter: sums, and invalid values.
 
-import { type Amount, add, magnitude } from "./amount";
-import { type Data, HEAP_UNCLASSIFIED, heapPart, isCorrection, isItself, isLeaf, rawName } from "./data";
+import { type Amount, add, magnitude } from "../text/amount";
+import { type Data, HEAP_UNCLASSIFIED, heapPart, isCorrection, isItself, isLeaf, rawName } from "../data/reports";
 import { type Filter, passing } from "./filter";
 
 export class Forest {

@@ -1,6 +1,6 @@
 // Filters on paths as reported: a substring or a regular expression.
 
-import { type Data, isItself, rawName } from "./data";
+import { type Data, isItself, rawName } from "../data/reports";
 
 /** `null` accepts all paths. `extends`: a filter that accepts a path accepts all paths below it. */
 export type Filter = { accepts: (path: string) => boolean; extends: boolean } | null;

@@ -1,8 +1,8 @@
 // The whole text, from the total down to the end of the last process, as rows.
 
-import { formatAmount, Units } from "./amount";
-import type { Data, Process } from "./data";
-import { showName, showText } from "./escape";
+import { formatAmount, Units } from "../text/amount";
+import type { Data, Process } from "../data/reports";
+import { showName, showText } from "../text/escape";
 import type { Filter } from "./filter";
 import type { Layout } from "./layout";
 import { invalidPaths, isShown, type Opened, Rows } from "./rows";

@@ -1,7 +1,13 @@
 // What changed between two heaps. html/heap.rs writes it.
 
 import { Numbers } from "./columns";
-import type { Amounts, HeapHeader } from "./stacks";
+import type { Amounts } from "./stacks";
+
+export interface ChangeHeader {
+  before: string;
+  after: string;
+  estimated: boolean;
+}
 
 export interface Change {
   /** The names of both sides. */
@@ -12,7 +18,7 @@ export interface Change {
 }
 
 export function readChange(
-  header: NonNullable<HeapHeader["change"]>,
+  header: ChangeHeader,
   rows: number,
   column: (name: string) => Uint8Array,
 ): Change {

@@ -1,7 +1,7 @@
 // Creates elements and gives them text. All text of the page passes through this module, so that no name in it deceives a
 // reader; `npm run check` refuses text elsewhere. Text is never parsed as HTML.
 
-import { showText } from "./escape";
+import { showText } from "../text/escape";
 
 /** The longest text of an element: nobody reads more, and a name may have megabytes. */
 const LONGEST = 4_000;

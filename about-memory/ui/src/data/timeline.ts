@@ -4,7 +4,17 @@
 // older than the recording. A cell has the blocks of a row that began in one slice and ended in another.
 
 import { Numbers } from "./columns";
-import type { Amounts, HeapHeader } from "./stacks";
+import type { Amounts } from "./stacks";
+
+export interface TimelineHeader {
+  bounds: number;
+  steps: number;
+  cells: number;
+  peak: number;
+  starts_at_peak: boolean;
+  is_complete: boolean;
+  began_late: boolean;
+}
 
 /** What the views show of a part of the time. */
 export type Shown = "kept" | "alive" | "allocated";
@@ -28,7 +38,7 @@ export interface Timeline {
 }
 
 export function readTimeline(
-  header: NonNullable<HeapHeader["timeline"]>,
+  header: TimelineHeader,
   rows: number,
   column: (name: string) => Uint8Array,
 ): Timeline {

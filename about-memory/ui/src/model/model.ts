@@ -1,6 +1,6 @@
 // The model of all views: the settings, and the filtered data.
 
-import { type Data, rawName } from "./data";
+import { type Data, rawName } from "../data/reports";
 import { arrange } from "./document";
 import { makeFilter } from "./filter";
 import { Forest } from "./forest";

@@ -1,6 +1,6 @@
 // The stacks of a dump as one tree, and the tree from the innermost frames. html/flame.rs writes them.
 
-import { add, type Amount } from "./amount";
+import { add, type Amount } from "../text/amount";
 import { Numbers, Texts } from "./columns";
 
 export interface FlameHeader {

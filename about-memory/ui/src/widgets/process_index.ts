@@ -1,9 +1,9 @@
 // Links to all processes. A process without reports that pass the filter is plain text.
 
-import { formatAmount, Units } from "./amount";
+import { formatAmount, Units } from "../text/amount";
 import { create, setTip } from "./elements";
-import { showText } from "./escape";
-import type { Model } from "./model";
+import { showText } from "../text/escape";
+import type { Model } from "../model/model";
 
 /** At most this many links. */
 const MOST = 1000;

@@ -1,7 +1,7 @@
 // The entries below a node in order of display: the largest first, and one entry for the tiny ones.
 
-import { type Amount, add, magnitude } from "./amount";
-import { isItself, mark } from "./data";
+import { type Amount, add, magnitude } from "../text/amount";
+import { isItself, mark } from "../data/reports";
 import type { Forest } from "./forest";
 
 /** Entries below this percentage of the root of their tree are tiny. */

@@ -2,9 +2,9 @@
 //
 // The text of a line is made on demand, since only some forty lines are in sight.
 
-import { type Amount, formatAmount, formatShare, type Units } from "./amount";
-import { isLeaf, type Process, units } from "./data";
-import { showName } from "./escape";
+import { type Amount, formatAmount, formatShare, type Units } from "../text/amount";
+import { isLeaf, type Process, units } from "../data/reports";
+import { showName } from "../text/escape";
 import { type Layout, tinyName } from "./layout";
 
 export const enum Kind {

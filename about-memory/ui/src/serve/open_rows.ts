@@ -12,7 +12,7 @@ const write = (ids: Set<number>) => [...ids].slice(-MOST).map((id) => id.toStrin
 const read = (text: string | null) =>
   new Set((text ?? "").split(".").map((id) => parseInt(id, 36)).filter(Number.isSafeInteger));
 
-export class Opened {
+export class OpenRows {
   private readonly open: Set<number>;
   /** Those that are open with all below them. */
   private readonly all: Set<number>;

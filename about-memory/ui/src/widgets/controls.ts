@@ -1,6 +1,6 @@
 // Controls that several views have.
 
-import { create, setTip, words } from "../elements";
+import { create, setTip, words } from "./elements";
 
 /** A question begins this many milliseconds after the last key. */
 const TYPING = 300;

@@ -3,9 +3,9 @@
 // A drag selects a range, a click one time. Two sliders do the same for the keyboard. Ranges snap to bounds of slices, at
 // which the figures are exact.
 
-import { formatAmount, Units } from "./amount";
+import { formatAmount, Units } from "../text/amount";
 import { create, setName, setText, words } from "./elements";
-import type { Shown, Timeline } from "./timeline";
+import type { Shown, Timeline } from "../data/timeline";
 
 const SVG = "http://www.w3.org/2000/svg";
 /** The size of the drawing, which the browser scales. */

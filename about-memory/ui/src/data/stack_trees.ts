@@ -1,6 +1,6 @@
 // Rows as trees of reports, for the treemap: the sites of each crate, and the sites of each type.
 
-import type { Data } from "./data";
+import type { Data } from "./reports";
 import type { Amounts, Key, Stacks } from "./stacks";
 
 const TREES: [string, Key][] = [

@@ -1,6 +1,6 @@
 // The latest amounts of a process as a line, as high as the greatest of them.
 
-import { setName } from "../elements";
+import { setName } from "./elements";
 
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 120;

@@ -1,7 +1,13 @@
 // The blocks of a dump by how often reporters reported them. html/heap.rs writes them.
 
 import { Numbers } from "./columns";
-import type { Amounts, HeapHeader } from "./stacks";
+import type { Amounts } from "./stacks";
+
+export interface KindsHeader {
+  kinds: string[];
+  reporters: string[];
+  estimated: boolean;
+}
 
 export interface Kinds {
   estimated: boolean;
@@ -10,7 +16,7 @@ export interface Kinds {
 }
 
 export function readKinds(
-  header: NonNullable<HeapHeader["blocks"]>,
+  header: KindsHeader,
   rows: number,
   column: (name: string) => Uint8Array,
 ): Kinds {

@@ -1,10 +1,10 @@
 // The reports in the page, decoded once and never changed; a later measurement shares what has not changed with the one
 // before. html/payload.rs writes them.
 
-import type { Units } from "./amount";
+import type { Units } from "../text/amount";
 import { Numbers, Texts } from "./columns";
 import { type FlameGraph, type FlameHeader, readFlame } from "./flame";
-import { type Heap, type HeapHeader, readHeap } from "./stacks";
+import { type Heap, type HeapHeader, readHeap } from "./heap";
 
 const VERSION = 1;
 export const HEAP_UNCLASSIFIED = "heap-unclassified";

@@ -1,11 +1,11 @@
 // A report as a flame graph: the tree `explicit` of each process. A flame graph has no negative amounts, so a difference has
 // none.
 
-import { Frame } from "../flame";
-import type { Model } from "../model";
-import { rawName } from "../data";
-import type { View } from "../view";
-import { FlameView } from "../views/flame_view";
+import { Frame } from "../data/flame";
+import type { Model } from "../model/model";
+import { rawName } from "../data/reports";
+import type { View } from "./view";
+import { FlameView } from "./flame_view";
 
 export function reportFlame(model: Model): View {
   const flame = new FlameView({ root: rootOf(model) }, model, "report");

@@ -1,0 +1,66 @@
+// The stacks of a recording, of a change or of a dump, which the page shows in place of reports. html/heap.rs writes them.
+
+import { type Change, type ChangeHeader, readChange } from "./change";
+import { Numbers, Texts } from "./columns";
+import { type Kinds, type KindsHeader, readKinds } from "./kinds";
+import type { Stacks } from "./stacks";
+import { readTimeline, type Timeline, type TimelineHeader } from "./timeline";
+
+export interface HeapHeader {
+  names: number;
+  frames: number;
+  rows: number;
+  merged: number;
+  timeline?: TimelineHeader;
+  change?: ChangeHeader;
+  blocks?: KindsHeader;
+}
+
+/** What the page shows in place of reports. */
+export interface Heap {
+  stacks: Stacks;
+  timeline: Timeline | null;
+  change: Change | null;
+  kinds: Kinds | null;
+}
+
+export function readHeap(header: HeapHeader, column: (name: string) => Uint8Array): Heap {
+  const caller = new Int32Array(header.frames).fill(-1);
+  const children = new Numbers(column("heapChildren"));
+  // Frames with callees still to come, and how many.
+  const open: number[] = [];
+  const left: number[] = [];
+  for (let frame = 0; frame < header.frames; frame++) {
+    while (left.length > 0 && left[left.length - 1] === 0) {
+      left.pop();
+      open.pop();
+    }
+    if (open.length > 0) {
+      left[left.length - 1]--;
+      caller[frame] = open[open.length - 1];
+    }
+    const count = children.next();
+    if (count === 0) continue;
+    open.push(frame);
+    left.push(count);
+  }
+  const numbers = (name: string, count: number) => {
+    const from = new Numbers(column(name));
+    return Int32Array.from({ length: count }, () => from.next());
+  };
+  const stacks: Stacks = {
+    names: new Texts(column("heapNameLengths"), column("heapNames"), header.names),
+    caller,
+    nameOf: numbers("heapNameOf", header.frames),
+    rows: header.rows,
+    frameOf: numbers("heapFrame", header.rows),
+    holders: [numbers("heapSite", header.rows), numbers("heapType", header.rows), numbers("heapCrate", header.rows)],
+    merged: header.merged,
+  };
+  return {
+    stacks,
+    timeline: header.timeline ? readTimeline(header.timeline, header.rows, column) : null,
+    change: header.change ? readChange(header.change, header.rows, column) : null,
+    kinds: header.blocks ? readKinds(header.blocks, header.rows, column) : null,
+  };
+}

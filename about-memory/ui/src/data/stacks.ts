@@ -1,0 +1,62 @@
+// Stacks as rows: a tree of frames, and for each row its innermost frame, site, type and crate.
+
+import type { Texts } from "./columns";
+
+/** The keys of a row's holders, in the order of the data. */
+export const KEYS = ["site", "type", "crate"] as const;
+export type Key = 0 | 1 | 2;
+
+export interface Stacks {
+  names: Texts;
+  /** For each frame in preorder, its caller; -1 for the root. */
+  caller: Int32Array;
+  nameOf: Int32Array;
+  /** The number of rows. */
+  rows: number;
+  /** The innermost frame of each row. */
+  frameOf: Int32Array;
+  /** The name of each row's holder under each key. */
+  holders: [Int32Array, Int32Array, Int32Array];
+  /** Stacks that share rows. */
+  merged: number;
+}
+
+/** The blocks of each row. */
+export interface Amounts {
+  bytes: Float64Array;
+  blocks: Float64Array;
+  /** Of a change, the same before. */
+  before: { bytes: Float64Array; blocks: Float64Array } | null;
+}
+
+/** A holder under a key, with the sums of its rows. */
+export interface Holder {
+  name: string;
+  bytes: number;
+  blocks: number;
+  bytesBefore: number;
+  blocksBefore: number;
+}
+
+/** The holders that have or had blocks. */
+export function holders(stacks: Stacks, key: Key, amounts: Amounts): Holder[] {
+  const { before } = amounts;
+  const all = new Map<number, Holder>();
+  for (let row = 0; row < stacks.rows; row++) {
+    const [bytes, blocks] = [amounts.bytes[row], amounts.blocks[row]];
+    const bytesBefore = before?.bytes[row] ?? 0;
+    const blocksBefore = before?.blocks[row] ?? 0;
+    if (bytes === 0 && blocks === 0 && bytesBefore === 0 && blocksBefore === 0) continue;
+    const number = stacks.holders[key][row];
+    const known = all.get(number);
+    if (!known) {
+      all.set(number, { name: stacks.names.get(number), bytes, blocks, bytesBefore, blocksBefore });
+      continue;
+    }
+    known.bytes += bytes;
+    known.blocks += blocks;
+    known.bytesBefore += bytesBefore;
+    known.blocksBefore += blocksBefore;
+  }
+  return [...all.values()];
+}

@@ -1,0 +1,58 @@
+// The choice of how to group or to label nodes: one of the page's breakdowns, one of the user's, or one that the reader
+// writes.
+
+import { create, setName, setTip } from "../widgets/elements";
+import type { Display } from "./api";
+import { choice, type Option } from "../widgets/controls";
+
+export const GROUPS: Option[] = [
+  ["type", "Type"],
+  ["stack", "Call Stack"],
+  ["objectClass", "Class"],
+  ["internalType", "Internal Type"],
+  ["coarseType", "Coarse Type"],
+  ["filename", "File Name"],
+];
+/** The type of a node, as the server names nodes by itself. */
+const LABEL =
+  '{"by":"coarseType","objects":{"by":"objectClass","then":{"by":"count","count":true,"bytes":true},"other":{"by":"count","count":true,"bytes":true}},"strings":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"scripts":{"by":"internalType","then":{"by":"filename","then":{"by":"count","count":true,"bytes":true},"noFilename":{"by":"count","count":true,"bytes":true}}},"other":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"domNode":{"by":"descriptiveType","then":{"by":"count","count":true,"bytes":true}}}';
+export const LABELS: Option[] = [
+  ["", "Type"],
+  [`{"by":"allocationStack","then":${LABEL},"noStack":${LABEL}}`, "Call Stack"],
+];
+/** The choice of a breakdown that the reader writes. */
+const OWN = "own";
+
+/**
+ * The menu and the field for a breakdown. `chosen` is the breakdown of the view, and whether its tree is inverted: two of the
+ * user's displays may have one breakdown and differ in that only.
+ */
+export function breakdownMenu(
+  title: string,
+  known: Option[],
+  own: Record<string, Display>,
+  [value, invert]: [string, boolean | null],
+  set: (value: string, inverted: string) => void,
+): HTMLElement[] {
+  const ofUser = new Map(Object.entries(own ?? {}).map(([name, display]) => [`display:${name}`, display]));
+  const same = [...ofUser].filter(([, { breakdown }]) => JSON.stringify(breakdown) === value);
+  const chosen = same.find(([, { inverted }]) => invert === null || inverted === invert) ?? same[0];
+  const all: Option[] = [...known, ...[...ofUser].map(([name, { displayName, tooltip }]): Option => [name, displayName, tooltip])];
+  const isWritten = !chosen && !known.some(([name]) => name === value);
+  const input = create("input", "breakdown");
+  input.value = isWritten ? value : "";
+  input.hidden = !isWritten;
+  input.placeholder = '{"by":"internalType"} and Enter';
+  input.spellcheck = false;
+  setName(input, `${title}: breakdown as JSON`);
+  input.addEventListener("change", () => input.value && set(input.value, "0"));
+  const menu = choice(title, [...all, [OWN, "own …"]], isWritten ? OWN : (chosen?.[0] ?? value), (next) => {
+    const display = ofUser.get(next);
+    if (display) return set(JSON.stringify(display.breakdown), display.inverted ? "1" : "0");
+    if (next !== OWN) return set(next, "");
+    input.hidden = false;
+    input.focus();
+  });
+  setTip(menu, chosen?.[1].tooltip ?? "");
+  return [menu, input];
+}

@@ -1,0 +1,29 @@
+// A page of the server's front end, and the texts for what the server computes.
+
+import type { State } from "./api";
+
+export interface Page {
+  close(): void;
+  /** Called when the server has other snapshots, reports or stacks. */
+  renew?(state: State): void;
+}
+
+/** Shows a text in the status line. */
+export type Tell = (text: string, isError: boolean) => void;
+
+/** The status line by the kind of job that the server runs, in Firefox's words. */
+export const JOB_TEXTS: Record<string, string> = {
+  read: "Reading snapshot…",
+  report: "Generating aggregate report…",
+  census: "Generating aggregate report…",
+  "tree-map": "Generating tree map…",
+  diff: "Computing difference…",
+  generations: "Computing differences…",
+  dominators: "Generating dominators report…",
+  classes: "Computing dominator's retained sizes…",
+  individuals: "Fetching individuals in group…",
+  search: "Searching…",
+  suspects: "Looking for suspects…",
+  paths: "Finding paths…",
+  walk: "Preparing paths…",
+};
