@@ -6,6 +6,8 @@
 mod arrows;
 #[path = "tidy/guide.rs"]
 mod guide;
+#[path = "tidy/house.rs"]
+mod house;
 #[path = "tidy/packages.rs"]
 mod packages;
 #[path = "tidy/page.rs"]

@@ -10,13 +10,13 @@ use toml::Table;
 use super::{files, manifest, members, read, root};
 
 /// The folders of the crates that may be published.
-fn published() -> Vec<String> {
+pub(super) fn published() -> Vec<String> {
     let may =
         |folder: &String| manifest(folder)["package"].get("publish").and_then(|p| p.as_bool()) != Some(false);
     members().into_iter().filter(may).collect()
 }
 
-fn name(folder: &str) -> String {
+pub(super) fn name(folder: &str) -> String {
     manifest(folder)["package"]["name"].as_str().unwrap().to_owned()
 }
 
