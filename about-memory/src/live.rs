@@ -31,5 +31,5 @@ pub use gather::{Gathered, gather};
 pub use listener::{Listener, hello, list, list_with_amounts};
 pub use log::{AllocationLog, log};
 pub use save::{save_dump, save_snapshot};
-pub use track::{Tracking, record, track};
+pub use track::{SessionEnd, Tracking, record, track};
 pub use watch::{Change, Watch, WatchRow};
