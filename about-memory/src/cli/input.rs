@@ -25,11 +25,15 @@ pub(crate) struct Input(PathBuf);
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Reading {
     /// Read at most this many bytes of uncompressed text per file.
-    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
+    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::MAX_BYTES)]
     max_bytes: u64,
 }
 
 impl Reading {
+    pub(crate) fn max_bytes(&self) -> u64 {
+        self.max_bytes
+    }
+
     pub(crate) fn options(&self) -> ReadOptions {
         ReadOptions::new().max_bytes(self.max_bytes)
     }

@@ -205,7 +205,7 @@ impl Serve {
 
     /// How stacks are read that come later: at their usual time.
     fn stacks(&self) -> Stacks {
-        let limits = DumpLimits::of_bytes(self.reading.options().max_bytes);
+        let limits = DumpLimits::of_bytes(self.reading.max_bytes());
         Stacks { when: When::default(), symbols: self.symbols.clone(), limits }
     }
 
@@ -218,7 +218,7 @@ impl Serve {
 
     /// How typed heaps are read.
     fn typed(&self) -> typed::Reading {
-        let limits = DumpLimits::of_bytes(self.reading.options().max_bytes);
+        let limits = DumpLimits::of_bytes(self.reading.max_bytes());
         typed::Reading::new(self.symbols.clone(), limits)
     }
 

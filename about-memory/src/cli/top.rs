@@ -140,7 +140,7 @@ impl Top {
     }
 
     fn typed(&self) -> typed::Reading {
-        let limits = DumpLimits::of_bytes(self.reading.options().max_bytes);
+        let limits = DumpLimits::of_bytes(self.reading.max_bytes());
         typed::Reading::new(self.symbols.clone(), limits)
     }
 

@@ -6,38 +6,38 @@ use super::Suggestion;
 use crate::names::segments;
 use crate::print::Clean;
 
-/// The crates whose types memory-reporter measures with a feature of the same name.
+/// The features of memory-reporter that measure the types of a crate: its name and its major version.
 const FEATURES: &[&str] = &[
-    "arc-swap",
-    "arrayvec",
-    "bitvec",
-    "bumpalo",
-    "bytes",
-    "chrono",
-    "compact_str",
-    "dashmap",
-    "either",
-    "hashbrown",
-    "indexmap",
-    "lru",
-    "num-bigint",
-    "once_cell",
-    "ordered-float",
-    "parking_lot",
-    "petgraph",
-    "roaring",
-    "serde_json",
-    "slab",
-    "slotmap",
-    "smallvec",
-    "smol_str",
-    "thin-vec",
-    "time",
-    "tinyvec",
-    "tokio",
-    "triomphe",
-    "url",
-    "uuid",
+    "arc-swap1",
+    "arrayvec07",
+    "bitvec1",
+    "bumpalo3",
+    "bytes1",
+    "chrono04",
+    "compact_str010",
+    "dashmap6",
+    "either1",
+    "hashbrown017",
+    "indexmap2",
+    "lru018",
+    "num-bigint05",
+    "once_cell1",
+    "ordered-float5",
+    "parking_lot012",
+    "petgraph08",
+    "roaring011",
+    "serde_json1",
+    "slab04",
+    "slotmap1",
+    "smallvec1",
+    "smol_str03",
+    "thin-vec02",
+    "time03",
+    "tinyvec1",
+    "tokio1",
+    "triomphe01",
+    "url2",
+    "uuid1",
 ];
 
 impl Suggestion {
@@ -181,7 +181,8 @@ fn describe(path: &str) -> String {
 
 /// The feature of memory-reporter that measures the types of a crate.
 pub(super) fn feature_for(name: &str) -> Option<&'static str> {
-    FEATURES.iter().find(|feature| feature.replace('-', "_") == name).copied()
+    let crate_name = |feature: &str| feature.trim_end_matches(|c: char| c.is_ascii_digit()).replace('-', "_");
+    FEATURES.iter().find(|feature| crate_name(feature) == name).copied()
 }
 
 fn kebab(name: &str) -> String {
