@@ -87,7 +87,7 @@ fn crates_depend_along_the_arrows_only() {
                 "memory-reporter",
                 "dmd-analyze",
                 "dmd-format",
-                "dmd-preload",
+                "memory-dmd",
                 "heap-graph",
                 "memory-export",
                 "typed-heap",

@@ -196,7 +196,11 @@ impl Normalizer {
                     processes.push(compiled);
                 }
                 Err(error) => {
-                    warnings.push(Warning::new(WarningKind::Unavailable, "normalizeNames", error.to_string()))
+                    warnings.push(Warning::new(
+                        WarningKind::Unavailable,
+                        "normalizeNames",
+                        error.to_string(),
+                    ));
                 }
             }
         }

@@ -116,7 +116,7 @@ fn ask_all(targets: &[Target], options: &AskOptions) -> Result<ReportSet, LiveEr
             }
             Err(LiveError::NotListening) if has_ended(target) => {}
             Err(error) => {
-                all.warn(Warning::new(WarningKind::ProcessMissing, name, format!("missing: {error}")))
+                all.warn(Warning::new(WarningKind::ProcessMissing, name, format!("missing: {error}")));
             }
         }
     }

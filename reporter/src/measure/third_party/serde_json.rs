@@ -1,5 +1,5 @@
 //! `serde_json`: exact; with its feature `preserve_order` at least the space of the existing entries, with
-//! `arbitrary_precision` numbers are opaque. `RawValue` exists only with a feature of serde_json, which this crate does not
+//! `arbitrary_precision` numbers are opaque. `RawValue` exists only with a feature of `serde_json`, which this crate does not
 //! turn on for the program.
 
 use std::collections::BTreeMap;
