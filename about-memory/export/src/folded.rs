@@ -6,17 +6,17 @@ use std::io::{BufWriter, Write};
 use memory_report::is_deceptive;
 
 use crate::error::ExportError;
-use crate::stacks::{Stacks, Value};
+use crate::stack_profile::{ProfileValue, StackProfile};
 
 const FORMAT: &str = "folded stacks";
 
-/// Writes live bytes, or allocated ones where live ones were not recorded. Stacks without bytes have no line.
+/// Writes live bytes, or allocated ones where live ones were not recorded. StackProfile without bytes have no line.
 ///
 /// # Errors
 ///
 /// If `out` fails, or if an amount is negative.
-pub fn write(stacks: &Stacks, out: impl Write) -> Result<(), ExportError> {
-    let values = [Value::LiveBytes, Value::AllocatedBytes];
+pub fn write(stacks: &StackProfile, out: impl Write) -> Result<(), ExportError> {
+    let values = [ProfileValue::LiveBytes, ProfileValue::AllocatedBytes];
     let Some((value, column)) = values.into_iter().find_map(|value| Some((value, stacks.index_of(value)?)))
     else {
         return Err(ExportError::NotRecorded(FORMAT, "bytes"));

@@ -12,8 +12,8 @@ use clap::{Args, ValueEnum};
 use dmd_analyze::recording::Recording;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use memory_export::dmd::{StacksError, StacksOptions};
-use memory_export::{ExportError, StacksFormat, chrome_trace, open_metrics, pprof, snapshot};
+use memory_export::dmd::{ProfileError, ProfileOptions};
+use memory_export::{ExportError, ProfileFormat, chrome_trace, open_metrics, pprof, snapshot};
 use memory_report::ReportSet;
 use memory_report::file::ReadOptions as ReportOptions;
 
@@ -150,10 +150,10 @@ impl Export {
             Kind::Reports => {
                 let set = self.report(first)?;
                 let form = match format {
-                    Format::Prometheus => open_metrics::Form::Prometheus,
-                    _ => open_metrics::Form::OpenMetrics,
+                    Format::Prometheus => open_metrics::MetricsForm::Prometheus,
+                    _ => open_metrics::MetricsForm::OpenMetrics,
                 };
-                let options = open_metrics::Options::new().form(form);
+                let options = open_metrics::OpenMetricsOptions::new().form(form);
                 self.write(|out| Ok(open_metrics::write(&set, &options, out)?))
             }
             Kind::Graph => {
@@ -225,15 +225,15 @@ impl Export {
         Err(Failure::Usage(format!("{name}: one of {}", Format::names())))
     }
 
-    fn stacks(&self, format: StacksFormat) -> Result<(), Failure> {
-        let is_pprof = format == StacksFormat::Pprof;
+    fn stacks(&self, format: ProfileFormat) -> Result<(), Failure> {
+        let is_pprof = format == ProfileFormat::Pprof;
         let by_build_id = is_pprof && self.symbols_in == SymbolsIn::BuildId;
         let making = Making {
             symbols: (!by_build_id).then_some(&self.symbols),
             system_names: is_pprof,
             limits: &self.limits,
             when: &self.when,
-            options: StacksOptions::new()
+            options: ProfileOptions::new()
                 // Without functions nobody knows which frames are the program's.
                 .all_frames(self.all_frames || by_build_id)
                 .types(is_pprof && !by_build_id)
@@ -244,8 +244,8 @@ impl Export {
             [source] if has_end(source.path(), "fxsnapshot") => self.nodes(source)?,
             sources => making.made(&sources[0], format)?,
         };
-        let symbols = if by_build_id { pprof::Symbols::BuildId } else { pprof::Symbols::Inline };
-        let options = pprof::Options::new().symbols(symbols).sizes(self.sizes);
+        let symbols = if by_build_id { pprof::PprofSymbols::BuildId } else { pprof::PprofSymbols::Inline };
+        let options = pprof::PprofOptions::new().symbols(symbols).sizes(self.sizes);
         let mut merged = 0;
         self.write(|out| {
             merged = made.write(format, &options, out)?;
@@ -275,7 +275,7 @@ impl Export {
         }
     }
 
-    fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<(), StacksError>) -> Result<(), Failure> {
+    fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<(), ProfileError>) -> Result<(), Failure> {
         let path = self.output.as_deref().filter(|path| path.as_os_str() != "-");
         let Some(path) = path else {
             if io::stdout().is_terminal() && matches!(self.format(), Ok(Format::Pprof)) {
@@ -284,7 +284,7 @@ impl Export {
             let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
             let written = write(&mut out).and_then(|()| Ok(out.flush()?));
             return written.map_err(|error| match error {
-                StacksError::Export(ExportError::Write(error)) => Failure::Output(error),
+                ProfileError::Export(ExportError::Write(error)) => Failure::Output(error),
                 error => Failure::File(self.sources[0].name(), error.into()),
             });
         };
@@ -304,7 +304,7 @@ impl Export {
             Ok(())
         });
         written.map_err(|error| match error {
-            StacksError::Export(ExportError::Write(error)) => {
+            ProfileError::Export(ExportError::Write(error)) => {
                 Failure::File(path.display().to_string(), anyhow::anyhow!("cannot be written: {error}"))
             }
             error => Failure::File(self.sources[0].name(), error.into()),

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 
 use clap::{Args, ValueEnum};
 use memory_export::ExportError;
-use memory_export::open_metrics::{self, Form, Options};
+use memory_export::open_metrics::{self, MetricsForm, OpenMetricsOptions};
 
 use super::Failure;
 use super::input::{self, Input, Reading};
@@ -40,13 +40,13 @@ pub(crate) struct Metrics {
     #[arg(long, value_enum, default_value_t)]
     format: FormName,
     /// Write at most this many series of reports.
-    #[arg(long, value_name = "SERIES", default_value_t = Options::default().max_series)]
+    #[arg(long, value_name = "SERIES", default_value_t = OpenMetricsOptions::default().max_series)]
     max_series: usize,
     /// Paths of at most this many names have series of their own.
-    #[arg(long, value_name = "NAMES", default_value_t = Options::default().depth)]
+    #[arg(long, value_name = "NAMES", default_value_t = OpenMetricsOptions::default().depth)]
     depth: usize,
     /// Longer paths have series of their own from this percentage of their tree on.
-    #[arg(long, value_name = "PERCENT", default_value_t = Options::default().threshold, value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = OpenMetricsOptions::default().threshold, value_parser = percent)]
     threshold: f64,
     /// Keep private data in the names of running processes.
     #[arg(long)]
@@ -79,10 +79,10 @@ impl Metrics {
                 self.live.collect(&input::pids(&self.inputs)?, &ask)?
             }
         };
-        let options = Options::new()
+        let options = OpenMetricsOptions::new()
             .form(match self.format {
-                FormName::Openmetrics => Form::OpenMetrics,
-                FormName::Prometheus => Form::Prometheus,
+                FormName::Openmetrics => MetricsForm::OpenMetrics,
+                FormName::Prometheus => MetricsForm::Prometheus,
             })
             .max_series(self.max_series)
             .depth(self.depth)

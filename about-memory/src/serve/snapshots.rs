@@ -6,7 +6,7 @@ use std::io;
 use std::net::TcpStream;
 
 use heap_graph::snapshot::WriteOptions;
-use memory_export::{StacksFormat, pprof, snapshot};
+use memory_export::{ProfileFormat, pprof, snapshot};
 use serde::Deserialize;
 
 use super::answers;
@@ -55,7 +55,7 @@ pub(super) enum Export {
     Stacks {
         snapshot: SnapshotId,
         #[serde(deserialize_with = "stacks_format")]
-        of: StacksFormat,
+        of: ProfileFormat,
     },
     /// The immediate dominator and the retained size of each node, or a list of nodes, as a table.
     Tsv { query: Query },
@@ -96,7 +96,7 @@ impl Export {
                 let name = format!("heap-{snapshot}.{}", of.extension());
                 downloads.answer(name, session, stream, |out| {
                     let stacks = snapshot::stacks(&graph).map_err(|error| error.to_string())?;
-                    let written = of.write(&stacks, &pprof::Options::new(), out);
+                    let written = of.write(&stacks, &pprof::PprofOptions::new(), out);
                     written.map(drop).map_err(|error| error.to_string())
                 })
             }

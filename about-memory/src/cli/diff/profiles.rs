@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use about_memory::escape;
-use memory_export::{Frame, LabelsId, StackId, Stacks, Value};
+use memory_export::{ProfileFrame, ProfileStackId, ProfileValue, SampleLabelsId, StackProfile};
 use serde::Serialize;
 
 use super::super::Failure;
@@ -20,7 +20,7 @@ type Key = (Vec<String>, Vec<(&'static str, String)>);
 
 /// What both profiles have: the bytes, with the places of their amounts in each profile, and those of the blocks.
 struct Columns {
-    value: Value,
+    value: ProfileValue,
     bytes: [usize; 2],
     blocks: Option<[usize; 2]>,
 }
@@ -92,21 +92,24 @@ pub(super) fn run(first: &Input, second: &Input, json: bool, max_bytes: u64) -> 
 
 impl Columns {
     /// The first kind of bytes that both profiles have.
-    fn of(profiles: [&Stacks; 2]) -> Option<Self> {
+    fn of(profiles: [&StackProfile; 2]) -> Option<Self> {
         let of_both = |value| match profiles.map(|stacks| stacks.index_of(value)) {
             [Some(first), Some(second)] => Some([first, second]),
             _ => None,
         };
-        let values = [(Value::LiveBytes, Value::LiveBlocks), (Value::AllocatedBytes, Value::AllocatedBlocks)];
+        let values = [
+            (ProfileValue::LiveBytes, ProfileValue::LiveBlocks),
+            (ProfileValue::AllocatedBytes, ProfileValue::AllocatedBlocks),
+        ];
         values
             .into_iter()
             .find_map(|(value, blocks)| Some(Self { value, bytes: of_both(value)?, blocks: of_both(blocks) }))
     }
 }
 
-fn add(stacks: &Stacks, time: usize, columns: &Columns, changes: &mut BTreeMap<Key, Amounts>) {
+fn add(stacks: &StackProfile, time: usize, columns: &Columns, changes: &mut BTreeMap<Key, Amounts>) {
     let (bytes, blocks) = (columns.bytes[time], columns.blocks.map(|blocks| blocks[time]));
-    let mut last: Option<((StackId, LabelsId), Key)> = None;
+    let mut last: Option<((ProfileStackId, SampleLabelsId), Key)> = None;
     for sample in stacks.samples() {
         let ids = (sample.stack, sample.labels);
         let key = match last.take() {
@@ -125,7 +128,7 @@ fn add(stacks: &Stacks, time: usize, columns: &Columns, changes: &mut BTreeMap<K
 }
 
 /// A frame without its line, which moves from build to build.
-fn text(stacks: &Stacks, frame: &Frame<'_>) -> String {
+fn text(stacks: &StackProfile, frame: &ProfileFrame<'_>) -> String {
     let place = frame.file.map(|file| format!(" ({file})")).unwrap_or_default();
     match (frame.function, frame.module) {
         (Some(function), _) => format!("{function}{place}"),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::ValueEnum;
-use memory_export::StacksFormat;
+use memory_export::ProfileFormat;
 
 /// A format of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -35,7 +35,7 @@ pub(crate) enum Format {
 /// What a format is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    Stacks(StacksFormat),
+    Stacks(ProfileFormat),
     Reports,
     Graph,
     /// Any of them.
@@ -48,12 +48,12 @@ impl Format {
             Self::ChromeTrace | Self::Openmetrics | Self::Prometheus => Kind::Reports,
             Self::V8 => Kind::Graph,
             Self::Parquet => Kind::Tables,
-            Self::Pprof => Kind::Stacks(StacksFormat::Pprof),
-            Self::Dhat => Kind::Stacks(StacksFormat::Dhat),
-            Self::Speedscope => Kind::Stacks(StacksFormat::Speedscope),
-            Self::Heaptrack => Kind::Stacks(StacksFormat::Heaptrack),
-            Self::FirefoxProfiler => Kind::Stacks(StacksFormat::FirefoxProfiler),
-            Self::Folded => Kind::Stacks(StacksFormat::Folded),
+            Self::Pprof => Kind::Stacks(ProfileFormat::Pprof),
+            Self::Dhat => Kind::Stacks(ProfileFormat::Dhat),
+            Self::Speedscope => Kind::Stacks(ProfileFormat::Speedscope),
+            Self::Heaptrack => Kind::Stacks(ProfileFormat::Heaptrack),
+            Self::FirefoxProfiler => Kind::Stacks(ProfileFormat::FirefoxProfiler),
+            Self::Folded => Kind::Stacks(ProfileFormat::Folded),
         }
     }
 

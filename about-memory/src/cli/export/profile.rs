@@ -1,4 +1,4 @@
-//! Stacks from dumps of DMD and from pprof profiles.
+//! StackProfile from dumps of DMD and from pprof profiles.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,8 +8,8 @@ use about_memory::live;
 use about_memory::temporary::TemporaryFolder;
 use dmd_analyze::recording::{Moment, Recording};
 use dmd_analyze::{AnalyzeError, Dump};
-use memory_export::dmd::{self, RecordingHistory, StacksError, StacksOptions};
-use memory_export::{Stacks, StacksFormat, pprof};
+use memory_export::dmd::{self, ProfileError, ProfileOptions, RecordingHistory};
+use memory_export::{ProfileFormat, StackProfile, pprof};
 
 use super::super::Failure;
 use super::super::dump_limits::DumpLimits;
@@ -22,7 +22,7 @@ use super::super::symbols::Symbols;
 /// A source of stacks.
 pub(crate) enum Profile {
     Heap(Source),
-    Pprof(Box<Stacks>),
+    Pprof(Box<StackProfile>),
 }
 
 impl From<Source> for Profile {
@@ -69,7 +69,7 @@ fn read_from(input: &Input, reader: impl Read, limits: &DumpLimits) -> Result<Pr
     let start = reader.fill_buf().map_err(|error| failure(error.into()))?;
     if pprof::is_pprof(start) {
         let dmd_analyze::ReadOptions { max_bytes, max_entries, .. } = limits.options();
-        let options = pprof::ReadOptions::new().max_bytes(max_bytes).max_entries(max_entries);
+        let options = pprof::PprofReadOptions::new().max_bytes(max_bytes).max_entries(max_entries);
         return pprof::read(reader, &options)
             .map(|stacks| Profile::Pprof(Box::new(stacks)))
             .map_err(|error| failure(error.into()));
@@ -96,12 +96,12 @@ pub(crate) struct Making<'a> {
     pub(crate) system_names: bool,
     pub(crate) limits: &'a DumpLimits,
     pub(crate) when: &'a When,
-    pub(crate) options: StacksOptions,
+    pub(crate) options: ProfileOptions,
 }
 
 /// What an export is written from.
 pub(crate) enum Made {
-    Stacks(Box<Stacks>),
+    StackProfile(Box<StackProfile>),
     /// A part of a recording.
     RecordingHistory(Box<RecordingHistory>, Box<Recording>),
 }
@@ -110,10 +110,10 @@ impl Made {
     /// Writes it. Returns the number of blocks that are missing from the format's counts.
     pub(crate) fn write(
         &mut self,
-        format: StacksFormat,
-        options: &pprof::Options,
+        format: ProfileFormat,
+        options: &pprof::PprofOptions,
         out: &mut dyn Write,
-    ) -> Result<u64, StacksError> {
+    ) -> Result<u64, ProfileError> {
         match self {
             Self::Stacks(stacks) => Ok(format.write(stacks, options, out)?),
             Self::RecordingHistory(history, recording) => {
@@ -126,11 +126,11 @@ impl Made {
 
 impl Making<'_> {
     /// What the format is written from.
-    pub(crate) fn made(&self, input: &Input, format: StacksFormat) -> Result<Made, Failure> {
+    pub(crate) fn made(&self, input: &Input, format: ProfileFormat) -> Result<Made, Failure> {
         match self.source(input)? {
             Profile::Heap(Source::Recording(recording)) if format.has_history() => {
                 // These show how the program went on until its end.
-                let is_whole = matches!(format, StacksFormat::Heaptrack | StacksFormat::Dhat);
+                let is_whole = matches!(format, ProfileFormat::Heaptrack | ProfileFormat::Dhat);
                 self.history(input, recording, is_whole.then_some(Moment::End))
             }
             profile => Ok(Made::Stacks(Box::new(self.stacks(input, profile)?))),
@@ -138,7 +138,7 @@ impl Making<'_> {
     }
 
     /// The live blocks of one time.
-    pub(crate) fn stacks(&self, input: &Input, profile: Profile) -> Result<Stacks, Failure> {
+    pub(crate) fn stacks(&self, input: &Input, profile: Profile) -> Result<StackProfile, Failure> {
         match profile {
             Profile::Pprof(stacks) => Ok(*stacks),
             Profile::Heap(source) => dmd::stacks(self.prepared(input, source, None)?, &self.options)
@@ -188,7 +188,7 @@ impl Making<'_> {
     }
 
     /// What the second dump has more than the first.
-    pub(crate) fn difference(&self, first: &Input, second: &Input) -> Result<Stacks, Failure> {
+    pub(crate) fn difference(&self, first: &Input, second: &Input) -> Result<StackProfile, Failure> {
         let dump = |input: &Input| match read(input, self.limits)? {
             Profile::Heap(source) => self.prepared(input, source, Some(Moment::End)),
             Profile::Pprof(_) => Err(Failure::Usage(format!(

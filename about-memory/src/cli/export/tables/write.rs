@@ -9,9 +9,9 @@ use dmd_analyze::recording::Recording;
 use heap_graph::census::TreeOptions;
 use heap_graph::dominators::retained_by_leaves;
 use heap_graph::{Breakdown, CensusTree, DominatorTree};
-use memory_export::dmd::StacksOptions;
-use memory_export::parquet::{self, CensusRow, Options, Run};
-use memory_export::{ExportError, Stacks};
+use memory_export::dmd::ProfileOptions;
+use memory_export::parquet::{self, CensusRow, ParquetOptions, ParquetRun};
+use memory_export::{ExportError, StackProfile};
 use memory_report::ReportSet;
 
 use super::super::super::input::Input;
@@ -26,7 +26,7 @@ const BY: &str = "type";
 /// What a source is.
 enum Source {
     Reports(Box<ReportSet>),
-    Stacks(Box<Stacks>),
+    StackProfile(Box<StackProfile>),
     Census(Vec<CensusRow>),
 }
 
@@ -104,7 +104,13 @@ impl Export {
     }
 
     /// Adds the file of a run to a table's folder.
-    fn append(&self, folder: &Path, source: &str, table: Table, run: &(Run, Source)) -> Result<(), Failure> {
+    fn append(
+        &self,
+        folder: &Path,
+        source: &str,
+        table: Table,
+        run: &(ParquetRun, Source),
+    ) -> Result<(), Failure> {
         if matches!((&run.1, table), (Source::Reports(set), Table::Warnings) if set.warnings().is_empty()) {
             return Ok(());
         }
@@ -118,7 +124,13 @@ impl Export {
         writeln!(io::stdout(), "{}", path.display()).map_err(Failure::Output)
     }
 
-    fn put(&self, path: &Path, source: &str, table: Table, runs: &[(Run, Source)]) -> Result<(), Failure> {
+    fn put(
+        &self,
+        path: &Path,
+        source: &str,
+        table: Table,
+        runs: &[(ParquetRun, Source)],
+    ) -> Result<(), Failure> {
         let mut private = false;
         for source in &self.sources {
             private |= source.is_private()?;
@@ -161,7 +173,7 @@ impl Export {
             system_names: false,
             limits: &self.limits,
             when: &self.when,
-            options: StacksOptions::new().all_frames(self.all_frames).types(true).both(true),
+            options: ProfileOptions::new().all_frames(self.all_frames).types(true).both(true),
         };
         making.stacks(source, making.source(source)?).map(|stacks| Source::Stacks(Box::new(stacks)))
     }
@@ -206,9 +218,13 @@ fn has_no_reports(error: &anyhow::Error) -> bool {
     error.downcast_ref::<super::super::NoReports>().is_some()
 }
 
-fn write(table: Table, runs: &[(Run, Source)], out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
-    let options = Options::new().created_by(concat!("about-memory ", env!("CARGO_PKG_VERSION")));
-    let sets: Vec<(&Run, &ReportSet)> = runs
+fn write(
+    table: Table,
+    runs: &[(ParquetRun, Source)],
+    out: &mut (dyn Write + Send),
+) -> Result<(), ExportError> {
+    let options = ParquetOptions::new().created_by(concat!("about-memory ", env!("CARGO_PKG_VERSION")));
+    let sets: Vec<(&ParquetRun, &ReportSet)> = runs
         .iter()
         .filter_map(|(run, source)| match source {
             Source::Reports(set) => Some((run, &**set)),
@@ -227,7 +243,7 @@ fn write(table: Table, runs: &[(Run, Source)], out: &mut (dyn Write + Send)) -> 
 
 impl Tables {
     /// What all rows of the source have in common.
-    fn run(&self, source: &Input, read: &Source) -> Result<Run, Failure> {
+    fn run(&self, source: &Input, read: &Source) -> Result<ParquetRun, Failure> {
         let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = || since(SystemTime::now());
         let pid = source.process()?;
@@ -242,7 +258,7 @@ impl Tables {
         };
         let time = self.time.or_else(|| if pid.is_some() { Some(now()) } else { in_file.or_else(changed) });
         let service = self.service.clone().unwrap_or_else(|| service_of(source, read));
-        let mut run = Run::new(service, time.unwrap_or_else(now));
+        let mut run = ParquetRun::new(service, time.unwrap_or_else(now));
         run.version.clone_from(&self.service_version);
         run.host = self.host.clone().or_else(host_name);
         run.labels = self.labels.iter().cloned().collect();
@@ -253,9 +269,9 @@ impl Tables {
                 stacks.modules().first().map(|module| module.build_id.clone()).filter(|id| !id.is_empty());
         }
         Ok(match read {
-            Source::Reports(set) => run.of_reports(set),
-            Source::Stacks(stacks) => run.of_stacks(stacks),
-            Source::Census(rows) => run.of_census(rows),
+            Source::Reports(set) => run.with_id_from_reports(set),
+            Source::Stacks(stacks) => run.with_id_from_stacks(stacks),
+            Source::Census(rows) => run.with_id_from_census(rows),
         })
     }
 }
