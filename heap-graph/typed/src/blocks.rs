@@ -3,7 +3,7 @@
 use dmd_analyze::{Certainty, Dump, Frame, Shape, TypeNames, Verdict};
 use hashbrown::HashMap;
 
-use crate::debug_info::{CodePlace, DebugInfo};
+use crate::debug_info::{ClassEntries, CodePlace, DebugInfo};
 use crate::error::TypedError;
 use crate::walk::Contents;
 
@@ -146,6 +146,7 @@ impl StackTypes {
         let mut of_stacks = Vec::with_capacity(dump.stacks().len());
         let mut by_verdict: HashMap<usize, u32> = HashMap::new();
         let mut by_place: HashMap<(usize, Option<CodePlace>), u32> = HashMap::new();
+        let mut entries: Option<ClassEntries> = None;
         for stack in 0..dump.stacks().len() {
             let (Some(number), Some(verdict)) = (types.number(stack), types.get(stack)) else {
                 of_stacks.push(u32::MAX);
@@ -173,7 +174,8 @@ impl StackTypes {
             }
             let key = (number, place);
             if !by_place.contains_key(&key) {
-                let kept = Candidates { all: known_at(info, place, &known.all), exact: known.exact };
+                let entries = entries.get_or_insert_with(|| ClassEntries::new(info));
+                let kept = Candidates { all: known_at(info, place, &known.all, entries), exact: known.exact };
                 by_place.insert(key, lists.len() as u32);
                 lists.push(kept);
             }
@@ -227,10 +229,15 @@ fn place(dump: &Dump, info: &DebugInfo, frame: &Frame<'_>) -> Option<Option<Code
 }
 
 /// The contents whose types the code of a place knows. Code of a module whose types are unknown knows none of these.
-fn known_at(info: &DebugInfo, place: Option<CodePlace>, all: &[Contents]) -> Vec<Contents> {
+fn known_at(
+    info: &DebugInfo,
+    place: Option<CodePlace>,
+    all: &[Contents],
+    entries: &ClassEntries,
+) -> Vec<Contents> {
     let Some(place) = place else { return Vec::new() };
     let types: Vec<_> = all.iter().map(|contents| contents.element()).collect();
-    let known = info.known_at(place, &types);
+    let known = info.known_at(place, &types, entries);
     all.iter().copied().filter(|contents| known.contains(&contents.element())).collect()
 }
 

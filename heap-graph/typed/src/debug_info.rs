@@ -26,8 +26,8 @@ use hashbrown::{HashMap, HashSet};
 use object::{Architecture, Object as _, ObjectSection as _};
 
 use crate::error::{Bound, TypedError};
-pub(crate) use library::CodePlace;
 pub use library::Library;
+pub(crate) use library::{ClassEntries, CodePlace};
 use library::{Parts, Units};
 use loose_name::loose;
 use names::Names;

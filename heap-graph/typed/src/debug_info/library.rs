@@ -109,6 +109,38 @@ pub(crate) struct CodePlace {
     unit: Option<u64>,
 }
 
+/// The entries of each class of types, ascending.
+#[derive(Debug)]
+pub(crate) struct ClassEntries {
+    /// Where the entries of each class start, by the class's first type, and where the last ones end.
+    starts: Vec<u32>,
+    entries: Vec<u32>,
+}
+
+impl ClassEntries {
+    pub(crate) fn new(info: &DebugInfo) -> Self {
+        let mut starts = vec![0_u32; info.same_as.len() + 1];
+        info.same_as.iter().for_each(|class| starts[class.index() + 1] += 1);
+        (1..starts.len()).for_each(|class| starts[class] += starts[class - 1]);
+        let mut next = starts.clone();
+        let mut entries = vec![0; info.same_as.len()];
+        for (entry, class) in info.same_as.iter().enumerate() {
+            let place = &mut next[class.index()];
+            entries[*place as usize] = entry as u32;
+            *place += 1;
+        }
+        Self { starts, entries }
+    }
+
+    /// Whether a class has an entry in a range.
+    fn has_any_in(&self, class: TypeId, range: &Range<usize>) -> bool {
+        let [start, end] = [0, 1].map(|next| self.starts[class.index() + next] as usize);
+        let entries = &self.entries[start..end];
+        let first = entries.get(entries.partition_point(|entry| (*entry as usize) < range.start));
+        first.is_some_and(|entry| (*entry as usize) < range.end)
+    }
+}
+
 impl DebugInfo {
     /// Whether all types are of one file.
     pub(crate) fn is_one_file(&self) -> bool {
@@ -127,19 +159,18 @@ impl DebugInfo {
         Some(CodePlace { file, unit })
     }
 
-    /// Of types with one name, those that code knows: those of its unit if there are any, and otherwise those of its file.
-    pub(crate) fn known_at(&self, place: CodePlace, types: &[TypeId]) -> Vec<TypeId> {
-        let of = |range: Range<usize>| -> Vec<TypeId> {
-            let range = &self.same_as[range];
-            types.iter().copied().filter(|id| range.contains(&self.same_as(*id))).collect()
+    /// The types of one name that code can mean: those of its unit if it has any, and otherwise those of its file.
+    pub(crate) fn known_at(&self, place: CodePlace, types: &[TypeId], entries: &ClassEntries) -> Vec<TypeId> {
+        let known_in = |range: Range<usize>| -> Vec<TypeId> {
+            types.iter().copied().filter(|id| entries.has_any_in(self.same_as(*id), &range)).collect()
         };
-        let in_unit = place.unit.map(|start| of(self.types_of_unit(start))).unwrap_or_default();
+        let in_unit = place.unit.map(|start| known_in(self.types_of_unit(start))).unwrap_or_default();
         if !in_unit.is_empty() {
             return in_unit;
         }
         let Units { files, .. } = &self.units;
         let end = files.get(place.file + 1).map_or(self.types.len(), |next| next.first_type);
-        of(files[place.file].first_type..end)
+        known_in(files[place.file].first_type..end)
     }
 
     fn types_of_unit(&self, start: u64) -> Range<usize> {

@@ -240,6 +240,30 @@ fn containers_have_their_types() {
     });
 }
 
+#[test]
+fn a_little_of_each_has_its_types() {
+    if !statics_are_readable() {
+        return;
+    }
+    let witness = Witness::start("tiny", "3");
+    witness.with(|heap, _| {
+        let expected = [
+            ("Arc", 9),
+            ("BTreeMap", 30),
+            ("Box", 334),
+            ("Box<dyn Shape>", 835),
+            ("HashMap", 20),
+            ("String", 1597),
+            ("Vec", 734),
+            ("VecDeque", 9),
+            ("locals of tasks", 5),
+            ("tasks", 5),
+        ];
+        check(&witness, heap, &expected);
+        assert_eq!(heap.agreement().disagreements().count(), 0, "{:?}", heap.agreement());
+    });
+}
+
 /// Programs with containers of crates, built as all victims of these tests.
 #[test]
 fn containers_of_crates_have_their_types() {
