@@ -40,15 +40,15 @@ impl Endpoint {
     ///
     /// ```
     /// use heap_graph::HeapGraph;
-    /// use heap_graph::live::LiveOptions;
-    /// use heap_graph::snapshot::WriteOptions;
+    /// use heap_graph::live::LiveGraphOptions;
+    /// use heap_graph::snapshot::SnapshotWriteOptions;
     /// use memory_endpoint::Endpoint;
     ///
     /// static NAMES: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
     ///
     /// let endpoint = Endpoint::new().snapshot(|file| {
     ///     let roots = |roots: &mut heap_graph::live::Roots<'_>| roots.add("names", &NAMES);
-    ///     HeapGraph::stream(file, LiveOptions::new(), &WriteOptions::new(), roots).map(drop)
+    ///     HeapGraph::stream(file, LiveGraphOptions::new(), &SnapshotWriteOptions::new(), roots).map(drop)
     /// });
     /// assert_eq!(endpoint.respond("/memory/snapshot", "", "*/*").status, 200);
     /// ```

@@ -165,7 +165,8 @@ impl Export {
     }
 
     fn graph(&self, source: &Input) -> Result<heap_graph::Graph, Failure> {
-        let options = heap_graph::snapshot::ReadOptions::new().max_bytes(self.limits.options().max_bytes);
+        let options =
+            heap_graph::snapshot::SnapshotReadOptions::new().max_bytes(self.limits.options().max_bytes);
         let graph = match source.is_stdin() {
             true => heap_graph::snapshot::read_from(io::stdin().lock(), &options),
             false => heap_graph::snapshot::read_with(source.path(), &options),

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::net::TcpStream;
 
-use heap_graph::snapshot::WriteOptions;
+use heap_graph::snapshot::SnapshotWriteOptions;
 use memory_export::{ProfileFormat, pprof, snapshot};
 use serde::Deserialize;
 
@@ -82,7 +82,7 @@ impl Export {
                 }
                 let graph = session.graph(snapshot).map_err(answers::refusal)?;
                 Ok(Response::download(name, move |out| {
-                    heap_graph::snapshot::write(&graph, out, &WriteOptions::new()).map(drop)
+                    heap_graph::snapshot::write(&graph, out, &SnapshotWriteOptions::new()).map(drop)
                 }))
             }
             Self::Heapsnapshot { snapshot } => {
@@ -148,7 +148,7 @@ fn table(answer: &Answer, out: &mut dyn io::Write) -> io::Result<()> {
     let tree = shared.tree();
     writeln!(out, "#id\timmediate_dominator\tretained_size\tshallow_size")?;
     let mut line = String::new();
-    let mut write = |node: heap_graph::Node<'_>| {
+    let mut write = |node: heap_graph::HeapNode<'_>| {
         let Some(dominator) = tree.immediate_dominator(node.index()) else { return Ok(()) };
         let at = node.index().get();
         if kept.is_some_and(|kept| kept[at / 64] >> (at % 64) & 1 == 0) {

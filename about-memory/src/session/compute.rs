@@ -5,7 +5,7 @@ use std::sync::Arc;
 use heap_graph::census::{CensusDifference, CensusError, CensusTreeNode, TreeOptions, census_watched};
 use heap_graph::dominators::SharedDominators;
 use heap_graph::paths::PathTree;
-use heap_graph::{Cancelled, CensusReport, CensusTree, Graph, Progress};
+use heap_graph::{AnalysisProgress, CancelledError, CensusReport, CensusTree, Graph};
 
 use super::answer::{Answer, TreeMapBox};
 use super::error::SessionError;
@@ -52,7 +52,7 @@ pub(super) struct Needs<'a> {
     pub(super) answer: &'a dyn Fn(Key) -> Result<Arc<Answer>, SessionError>,
     /// The dominator tree that the computation needs is there.
     pub(super) has_tree: &'a dyn Fn(),
-    pub(super) progress: &'a Progress,
+    pub(super) progress: &'a AnalysisProgress,
 }
 
 impl From<CensusError> for SessionError {
@@ -64,8 +64,8 @@ impl From<CensusError> for SessionError {
     }
 }
 
-impl From<Cancelled> for SessionError {
-    fn from(_: Cancelled) -> Self {
+impl From<CancelledError> for SessionError {
+    fn from(_: CancelledError) -> Self {
         Self::Cancelled
     }
 }
@@ -93,7 +93,7 @@ pub(super) fn compute(key: &Key, needs: &Needs<'_>) -> Result<Answer, SessionErr
             needs.report(*baseline, by, |first| {
                 let Answer::Report(second) = &*second else { unreachable!("a report answers such a key") };
                 let difference = CensusDifference::new(first, second);
-                Answer::Tree(CensusTree::of_difference(&difference, &shape(*invert, filter)))
+                Answer::Tree(CensusTree::from_difference(&difference, &shape(*invert, filter)))
             })
         }
         Query::Generations { snapshots, by, invert, filter } => {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use heap_graph::snapshot::{ReadOptions, read_watched};
-use heap_graph::{Graph, Progress};
+use heap_graph::snapshot::{SnapshotReadOptions, read_watched};
+use heap_graph::{AnalysisProgress, Graph};
 #[cfg(feature = "serve")]
 use tempfile::TempDir;
 use tempfile::{Builder, NamedTempFile, TempPath};
@@ -49,7 +49,7 @@ pub struct SessionOptions {
     /// Events to keep for front ends that come later. Default: 10,000.
     pub max_events: usize,
     /// Limits on reading a snapshot, which is untrusted.
-    pub read: ReadOptions,
+    pub read: SnapshotReadOptions,
 }
 
 impl Default for SessionOptions {
@@ -59,7 +59,7 @@ impl Default for SessionOptions {
             max_snapshots: 100,
             max_jobs: 32,
             max_events: 10_000,
-            read: ReadOptions::default(),
+            read: SnapshotReadOptions::default(),
         }
     }
 }
@@ -110,7 +110,7 @@ impl SessionOptions {
 #[derive(Clone, Debug)]
 pub struct Session {
     pub(super) engine: Arc<Engine>,
-    read: ReadOptions,
+    read: SnapshotReadOptions,
     /// The budget follows the size of the snapshots.
     budget_grows: bool,
 }
@@ -136,7 +136,7 @@ impl Session {
     pub fn open(&self, path: &Path) -> Result<SnapshotId, SessionError> {
         let title = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
         let title = title.strip_suffix(".fxsnapshot").unwrap_or(&title).to_owned();
-        let progress = Progress::new();
+        let progress = AnalysisProgress::new();
         let source = Source::File(path.to_owned());
         let id = self.snapshots_().add(&title, SnapshotState::Saved, source, &progress)?;
         let session = self.clone();
@@ -155,7 +155,7 @@ impl Session {
         title: &str,
         save: impl FnOnce(&Path) -> Result<(), String> + Send + 'static,
     ) -> Result<SnapshotId, SessionError> {
-        let progress = Progress::new();
+        let progress = AnalysisProgress::new();
         let id = self.snapshots_().add(title, SnapshotState::Saving, Source::None, &progress)?;
         let session = self.clone();
         self.on_a_thread(id, move || {
@@ -181,7 +181,7 @@ impl Session {
     ///
     /// [`SessionError::Full`]; [`SessionError::Failed`] if the copy fails, which is the state of the snapshot, too.
     pub fn import(&self, title: &str, from: &mut dyn Read) -> Result<SnapshotId, SessionError> {
-        let progress = Progress::new();
+        let progress = AnalysisProgress::new();
         let id = self.snapshots_().add(title, SnapshotState::Importing, Source::None, &progress)?;
         let copied = self.temporary().and_then(|path| {
             // What nobody wants any more is not copied to its end.
@@ -212,7 +212,7 @@ impl Session {
     /// [`SessionError::Full`].
     pub fn insert(&self, title: &str, graph: Graph) -> Result<SnapshotId, SessionError> {
         let state = SnapshotState::Reading;
-        let id = self.snapshots_().add(title, state, Source::None, &Progress::new())?;
+        let id = self.snapshots_().add(title, state, Source::None, &AnalysisProgress::new())?;
         self.fill(id, Arc::new(graph));
         Ok(id)
     }
@@ -250,13 +250,13 @@ impl Session {
         self.engine.files.with(|folder| temporary::private_folder("", folder))
     }
 
-    fn read_now(&self, id: SnapshotId, progress: &Progress) {
+    fn read_now(&self, id: SnapshotId, progress: &AnalysisProgress) {
         if self.snapshots_().advance(id, SnapshotState::Reading, None) {
             self.read_graph(id, progress);
         }
     }
 
-    fn read_graph(&self, id: SnapshotId, progress: &Progress) {
+    fn read_graph(&self, id: SnapshotId, progress: &AnalysisProgress) {
         let Ok(path) = self.snapshots_().path(id) else { return };
         let job = self.engine.jobs.next();
         // Reading is no query: a snapshot has been accepted, so it is read.
@@ -391,7 +391,7 @@ impl Session {
 /// A snapshot that a front end sends, until the snapshot is removed.
 struct Wanted<'a> {
     from: &'a mut dyn Read,
-    progress: &'a Progress,
+    progress: &'a AnalysisProgress,
 }
 
 impl Read for Wanted<'_> {

@@ -1,4 +1,4 @@
-//! What threads hold: words of their stacks, of their registers, and of their libraries' thread-locals.
+//! The blocks that threads hold: by words of their stacks, of their registers, and of their libraries' thread-locals.
 //!
 //! A word counts if it leads into a block, and it names a block that no static and no other block holds: a stack may
 //! borrow what others own, and may have words that are out of date.
@@ -9,8 +9,8 @@ use dmd_analyze::symbolize::{ResolvedFrames, SymbolOptions};
 use dmd_analyze::{Dump, short_type_name};
 use hashbrown::HashMap;
 
-use crate::blocks::{Block, Index};
-use crate::memory::{Memory, Reader};
+use crate::blocks::{BlockIndex, HeapBlock};
+use crate::memory::{MemoryReader, MemorySource};
 use crate::unwind::{StackFrame, Unwinder};
 
 /// The most bytes of a stack that are read.
@@ -26,7 +26,7 @@ const BEHIND: u64 = 4096;
 
 /// A thread, and a place in the code of one of its frames, if that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct ThreadPlace {
     thread: u32,
     code: Option<u64>,
 }
@@ -35,28 +35,28 @@ struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct ThreadWords {
     /// For each block the outermost place: the innermost ones borrow from it.
-    by_block: HashMap<u32, Place>,
+    by_block: HashMap<u32, ThreadPlace>,
     threads: Vec<Thread>,
-    texts: HashMap<Place, String>,
+    texts: HashMap<ThreadPlace, String>,
 }
 
 impl ThreadWords {
     /// Reads what threads have.
     pub(crate) fn read(
         dump: &Dump,
-        memory: &dyn Memory,
-        reader: &mut Reader<'_>,
-        (index, blocks): (&Index, &[Block]),
+        memory: &dyn MemorySource,
+        reader: &mut MemoryReader<'_>,
+        (index, blocks): (&BlockIndex, &[HeapBlock]),
         mut threads: Vec<Thread>,
     ) -> Self {
-        // The system numbers threads in their order. What is not a thread of the system comes last.
+        // The system numbers threads in their order. Threads without a number come last.
         threads.sort_by_key(|thread| thread.number.unwrap_or(u64::MAX));
         let unwinder = Unwinder::new(dump.modules());
         let mut words = Self::default();
         let mut left = MOST_OF_ALL;
         for (number, thread) in threads.iter().enumerate() {
-            let place = |code| Place { thread: number as u32, code };
-            let mut note = |word: u64, place: Place| {
+            let place = |code| ThreadPlace { thread: number as u32, code };
+            let mut note = |word: u64, place: ThreadPlace| {
                 if let Some(block) = index.find(blocks, word) {
                     words.by_block.insert(block as u32, place);
                 }

@@ -16,7 +16,7 @@ use object::{Architecture, Object as _, ObjectSection as _, ObjectSegment as _};
 /// The most frames of a stack.
 const MOST: usize = 1 << 14;
 
-/// DWARF's numbers of registers, of which no processor here has more.
+/// The number of DWARF registers: the most of all processors here.
 const REGISTERS: usize = 96;
 
 /// A frame of a thread, or frames of unknown functions.
@@ -30,7 +30,7 @@ pub(crate) struct StackFrame {
 
 /// The unwind tables of a file, and the numbers of its processor's registers.
 #[derive(Debug)]
-struct Tables {
+struct UnwindTables {
     frames: Vec<u8>,
     header: Option<Vec<u8>>,
     bases: BaseAddresses,
@@ -39,18 +39,18 @@ struct Tables {
 }
 
 #[derive(Debug)]
-struct Loaded<'d> {
+struct LoadedModule<'d> {
     module: &'d Module,
     bias: u64,
     /// The addresses of its code in memory, and its size.
     code: Vec<(u64, u64)>,
-    tables: OnceCell<Option<Tables>>,
+    tables: OnceCell<Option<UnwindTables>>,
 }
 
 /// Unwinds stacks of the modules of a dump.
 #[derive(Debug)]
 pub(crate) struct Unwinder<'d> {
-    modules: Vec<Loaded<'d>>,
+    modules: Vec<LoadedModule<'d>>,
 }
 
 impl<'d> Unwinder<'d> {
@@ -63,8 +63,8 @@ impl<'d> Unwinder<'d> {
         self.at(code).map(|loaded| (loaded.module, code.wrapping_sub(loaded.bias)))
     }
 
-    fn at(&self, code: u64) -> Option<&Loaded<'d>> {
-        let has = |loaded: &&Loaded<'_>| {
+    fn at(&self, code: u64) -> Option<&LoadedModule<'d>> {
+        let has = |loaded: &&LoadedModule<'_>| {
             loaded.code.iter().any(|(start, bytes)| code.wrapping_sub(*start) < *bytes)
         };
         self.modules.iter().find(has)
@@ -156,19 +156,19 @@ impl<'d> Unwinder<'d> {
     }
 }
 
-impl Tables {
+impl UnwindTables {
     fn header(&self) -> Option<ParsedEhFrameHdr<EndianSlice<'_, LittleEndian>>> {
         EhFrameHdr::new(self.header.as_ref()?, LittleEndian).parse(&self.bases, 8).ok()
     }
 }
 
-fn loaded(module: &Module) -> Option<Loaded<'_>> {
+fn loaded(module: &Module) -> Option<LoadedModule<'_>> {
     let bias = module.bias?;
     let cache = opened(&module.path)?;
     let file = object::File::parse(&cache).ok()?;
     let code =
         file.segments().map(|segment| (segment.address().wrapping_add(bias), segment.size())).collect();
-    Some(Loaded { module, bias, code, tables: OnceCell::new() })
+    Some(LoadedModule { module, bias, code, tables: OnceCell::new() })
 }
 
 fn opened(path: &str) -> Option<ReadCache<File>> {
@@ -177,7 +177,7 @@ fn opened(path: &str) -> Option<ReadCache<File>> {
     Some(ReadCache::new(File::open(path).ok()?))
 }
 
-fn tables(path: &str) -> Option<Tables> {
+fn tables(path: &str) -> Option<UnwindTables> {
     let cache = opened(path)?;
     let file = object::File::parse(&cache).ok()?;
     let registers = match file.architecture() {
@@ -196,5 +196,5 @@ fn tables(path: &str) -> Option<Tables> {
         bases = bases.set_text(text.address());
     }
     let contents = |section: object::Section<'_, '_, _>| section.data().ok().map(<[u8]>::to_vec);
-    Some(Tables { frames: contents(frames)?, header: header.and_then(contents), bases, registers })
+    Some(UnwindTables { frames: contents(frames)?, header: header.and_then(contents), bases, registers })
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use heap_graph::HeapGraph;
-use heap_graph::live::{LiveOptions, Roots};
-use heap_graph::snapshot::{self, WriteOptions};
+use heap_graph::live::{LiveGraphOptions, Roots};
+use heap_graph::snapshot::{self, SnapshotWriteOptions};
 use memory_endpoint::{Endpoint, EndpointOptions, PATHS};
 use memory_export::ProfileValue;
 use memory_report::{ReportSet, file};
@@ -14,7 +14,7 @@ use crate::program::{self, NAMES, body, by_reporter, line, names_bytes, profile}
 fn endpoint() -> Endpoint {
     Endpoint::new().snapshot(|file| {
         let roots = |roots: &mut Roots<'_>| roots.add("names", &NAMES);
-        HeapGraph::stream(file, LiveOptions::new(), &WriteOptions::new(), roots).map(drop)
+        HeapGraph::stream(file, LiveGraphOptions::new(), &SnapshotWriteOptions::new(), roots).map(drop)
     })
 }
 
@@ -140,7 +140,7 @@ fn a_snapshot_is_what_the_program_gives() {
     let response = endpoint().respond("/memory/snapshot", "", "");
     let disposition = "attachment; filename=\"heap.fxsnapshot\"";
     assert_eq!(response.header("content-disposition"), Some(disposition));
-    let graph = snapshot::read_from(&*body(response), &snapshot::ReadOptions::new()).unwrap();
+    let graph = snapshot::read_from(&*body(response), &snapshot::SnapshotReadOptions::new()).unwrap();
     // The root, the value, its block, and the blocks of 1,000 names.
     assert_eq!(graph.node_count(), 1003);
 

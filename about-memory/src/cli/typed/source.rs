@@ -7,7 +7,7 @@ use about_memory::live::ProcessCopy;
 use dmd_analyze::image::{Mapping, read_image, read_threads};
 use dmd_analyze::program::bytes;
 use dmd_analyze::{AnalyzeError, Dump, Mode, ReadOptions};
-use typed_heap::{CoreFile, Layered, Memory, ProcessMemory, ScanMemory, TypedError};
+use typed_heap::{CoreFile, LayeredMemory, MemorySource, ProcessMemory, ScanMemory, TypedError};
 
 use super::super::input::Input;
 use super::super::recorded;
@@ -87,7 +87,7 @@ impl Source {
             None => {
                 let copy =
                     ProcessCopy::of(pid, timeout).map_err(|error| live_input::failure(&[pid], error))?;
-                let memory = ProcessMemory::of(copy.pid()).map_err(|error| failure(error.into()))?;
+                let memory = ProcessMemory::open(copy.pid()).map_err(|error| failure(error.into()))?;
                 (memory, Some(copy))
             }
         };
@@ -128,7 +128,7 @@ impl Source {
     /// Gives the blocks and their memory to `show`.
     pub(super) fn with<T>(
         &self,
-        show: impl FnOnce(&Dump, &dyn Memory) -> Result<T, TypedError>,
+        show: impl FnOnce(&Dump, &dyn MemorySource) -> Result<T, TypedError>,
     ) -> Result<T, TypedError> {
         match &self.place {
             Place::Core(core) => show(&self.dump, core),
@@ -136,7 +136,7 @@ impl Source {
             Place::Dump(core) => {
                 let contents = ScanMemory::new(&self.dump)?;
                 match core {
-                    Some(core) => show(&self.dump, &Layered::new(&contents, core)),
+                    Some(core) => show(&self.dump, &LayeredMemory::new(&contents, core)),
                     None => show(&self.dump, &contents),
                 }
             }
@@ -144,6 +144,6 @@ impl Source {
     }
 }
 
-fn read(memory: &dyn Memory, mappings: &[Mapping], limits: &ReadOptions) -> Result<Dump, AnalyzeError> {
+fn read(memory: &dyn MemorySource, mappings: &[Mapping], limits: &ReadOptions) -> Result<Dump, AnalyzeError> {
     read_image(&|address, into| memory.read(address, into), mappings, limits.max_entries)
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::json;
-use typed_heap::{DuplicateRow, Duplicates, Unused, Waste as Facts, WasteRow};
+use typed_heap::{DuplicateRow, Duplicates, HeapWaste as Facts, WasteKind, WasteRow};
 
 use super::super::Failure;
 use super::{Heap, Table, about, counted, left_out, print, size};
@@ -144,7 +144,7 @@ impl Waste {
 pub(super) fn unused(row: &WasteRow) -> String {
     let WasteRow { name, unused, values, .. } = row;
     let values = match unused {
-        Unused::Variants => format!(", {values} {}", if *values == 1 { "value" } else { "values" }),
+        WasteKind::Variants => format!(", {values} {}", if *values == 1 { "value" } else { "values" }),
         _ => String::new(),
     };
     let full = row.percent_full().map(|percent| format!(", {percent}% full")).unwrap_or_default();

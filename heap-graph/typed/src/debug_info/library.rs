@@ -3,10 +3,10 @@
 use core::ops::Range;
 
 use super::DebugInfo;
-use super::names::Names;
-use super::read::Reading;
-use super::types::{Static, Type, TypeId};
-use crate::error::{Bound, TypedError};
+use super::names::NameTable;
+use super::read::UnitReader;
+use super::types::{StaticItem, Type, TypeId};
+use crate::error::{DebugInfoLimit, TypedError};
 
 /// A shared library that a program has loaded, with its debug information.
 #[derive(Clone, Copy, Debug)]
@@ -26,18 +26,18 @@ impl<'f> Library<'f> {
 
 /// A file, and which types come from it.
 #[derive(Debug)]
-struct File {
+struct InfoFile {
     /// Empty for the program.
     path: String,
-    /// What its addresses lack to those of the program's file.
+    /// The number to add to its addresses, to compare them with those of the program's file.
     displacement: u64,
     first_type: usize,
 }
 
 /// Where units have their entries and their code.
 #[derive(Debug)]
-pub(super) struct Units {
-    files: Vec<File>,
+pub(super) struct UnitTable {
+    files: Vec<InfoFile>,
     /// Where the entries of each unit start, ascending.
     starts: Vec<u64>,
     /// The code of units, by address, with the start of the unit's entries.
@@ -46,27 +46,27 @@ pub(super) struct Units {
 
 /// All that is read of files, before it is put in order.
 #[derive(Debug)]
-pub(super) struct Parts {
-    pub(super) names: Names,
+pub(super) struct InfoParts {
+    pub(super) names: NameTable,
     pub(super) types: Vec<Type>,
     pub(super) offsets: Vec<u64>,
-    pub(super) statics: Vec<Static>,
-    pub(super) vtables: Vec<Static>,
-    pub(super) units: Units,
+    pub(super) statics: Vec<StaticItem>,
+    pub(super) vtables: Vec<StaticItem>,
+    pub(super) units: UnitTable,
 }
 
-impl Parts {
+impl InfoParts {
     /// The parts of a program's own file.
-    pub(super) fn of(reading: Reading<'_>) -> Self {
-        let Reading { names, types, offsets, statics, vtables, units, mut code, .. } = reading;
+    pub(super) fn from_readers(reading: UnitReader<'_>) -> Self {
+        let UnitReader { names, types, offsets, statics, vtables, units, mut code, .. } = reading;
         code.sort_by_key(|(range, start)| (range.start, *start));
-        let files = vec![File { path: String::new(), displacement: 0, first_type: 0 }];
-        Self { names, types, offsets, statics, vtables, units: Units { files, starts: units, code } }
+        let files = vec![InfoFile { path: String::new(), displacement: 0, first_type: 0 }];
+        Self { names, types, offsets, statics, vtables, units: UnitTable { files, starts: units, code } }
     }
 
     /// Adds the parts of a library.
     pub(super) fn append(&mut self, other: Self, library: &Library<'_>) -> Result<(), TypedError> {
-        let names = self.names.append(&other.names).ok_or(TypedError::Bounded(0, Bound::Names))?;
+        let names = self.names.append(&other.names).ok_or(TypedError::Bounded(0, DebugInfoLimit::Names))?;
         let renamed = |name: super::NameId| names[name.number()];
         // 0 means that there is no reference: no entry starts there.
         let by = self
@@ -77,11 +77,11 @@ impl Parts {
             .unwrap_or(0)
             .saturating_add(1);
         let displacement = library.displacement;
-        let file = File { path: library.path.to_owned(), displacement, first_type: self.types.len() };
+        let file = InfoFile { path: library.path.to_owned(), displacement, first_type: self.types.len() };
         self.units.files.push(file);
         self.types.extend(other.types.into_iter().map(|of| of.moved(renamed, by)));
         self.offsets.extend(other.offsets.into_iter().map(|offset| offset.saturating_add(by)));
-        let placed = |one: Static| Static {
+        let placed = |one: StaticItem| StaticItem {
             name: renamed(one.name),
             address: one.address.wrapping_add(displacement),
             of: one.of.moved(by),
@@ -150,7 +150,7 @@ impl DebugInfo {
     /// The place of code, by the path of its module, empty for the program, and its address in the file; `None` for a module
     /// whose types are not known.
     pub(crate) fn place_of_code(&self, module: &str, address: u64) -> Option<CodePlace> {
-        let Units { files, code, .. } = &self.units;
+        let UnitTable { files, code, .. } = &self.units;
         let file = files.iter().position(|file| file.path == module)?;
         let address = address.wrapping_add(files[file].displacement);
         let after = code.partition_point(|(range, _)| range.start <= address);
@@ -168,7 +168,7 @@ impl DebugInfo {
         if !in_unit.is_empty() {
             return in_unit;
         }
-        let Units { files, .. } = &self.units;
+        let UnitTable { files, .. } = &self.units;
         let end = files.get(place.file + 1).map_or(self.types.len(), |next| next.first_type);
         known_in(files[place.file].first_type..end)
     }

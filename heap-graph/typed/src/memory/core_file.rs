@@ -5,7 +5,7 @@ use std::path::Path;
 
 use dmd_analyze::image::{Mapping, Thread};
 
-use super::Memory;
+use super::MemorySource;
 use super::positioned::{fill_at, read_at};
 use crate::error::TypedError;
 
@@ -63,7 +63,7 @@ const MOST_NOTES: u64 = 64 << 20;
 
 /// A segment of memory that the file contains.
 #[derive(Clone, Copy, Debug)]
-struct Segment {
+struct CoreSegment {
     start: u64,
     bytes: u64,
     offset: u64,
@@ -76,7 +76,7 @@ struct Segment {
 pub struct CoreFile {
     file: File,
     /// Sorted by address, without overlap.
-    segments: Vec<Segment>,
+    segments: Vec<CoreSegment>,
     /// The offsets and the lengths of the notes.
     notes: Vec<(u64, u64)>,
     machine: u16,
@@ -114,8 +114,8 @@ impl CoreFile {
         }
         let of_kind =
             |kind: [u8; 4]| table.chunks_exact(PROGRAM_HEADER).filter(move |header| header[..4] == kind);
-        let mut segments: Vec<Segment> = of_kind(LOAD)
-            .map(|header| Segment {
+        let mut segments: Vec<CoreSegment> = of_kind(LOAD)
+            .map(|header| CoreSegment {
                 offset: u64_at(header, 8),
                 start: u64_at(header, 16),
                 bytes: u64_at(header, 32),
@@ -124,7 +124,7 @@ impl CoreFile {
             .filter(|segment| segment.bytes > 0)
             .collect();
         segments.sort_by_key(|segment| segment.start);
-        let apart = |pair: &[Segment]| {
+        let apart = |pair: &[CoreSegment]| {
             pair[0].start.checked_add(pair[0].bytes).is_some_and(|end| end <= pair[1].start)
         };
         if !segments.windows(2).all(apart) {
@@ -147,10 +147,10 @@ impl CoreFile {
     ///
     /// # Errors
     ///
-    /// [`TypedError::Io`] if the system does not tell the length of the file.
+    /// [`TypedError::Io`] if the system does not return the length of the file.
     pub fn missing(&self) -> Result<u64, TypedError> {
         let length = self.file.metadata()?.len();
-        let behind = |segment: &Segment| {
+        let behind = |segment: &CoreSegment| {
             let end = segment.offset.saturating_add(segment.bytes);
             end.saturating_sub(length.max(segment.offset))
         };
@@ -207,7 +207,7 @@ impl CoreFile {
     }
 
     /// The last segment that does not start behind an address.
-    fn segment(&self, address: u64) -> Option<Segment> {
+    fn segment(&self, address: u64) -> Option<CoreSegment> {
         let after = self.segments.partition_point(|segment| segment.start <= address);
         after.checked_sub(1).map(|index| self.segments[index])
     }
@@ -227,7 +227,7 @@ fn each(mut notes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
-impl Memory for CoreFile {
+impl MemorySource for CoreFile {
     fn is_whole(&self) -> bool {
         true
     }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use dmd_analyze::image::{Mapping, Thread};
 
-use super::Memory;
+use super::MemorySource;
 use super::positioned::fill_at;
 use crate::error::TypedError;
 
@@ -29,7 +29,7 @@ impl ProcessMemory {
     ///
     /// [`TypedError::Io`] if there is no such process, if the system forbids reading it (ptrace's rules), and on other
     /// systems than Linux, which have no such file.
-    pub fn of(pid: u32) -> Result<Self, TypedError> {
+    pub fn open(pid: u32) -> Result<Self, TypedError> {
         if !cfg!(target_os = "linux") {
             let reason = "the memory of a process can be read on Linux only";
             return Err(io::Error::new(io::ErrorKind::Unsupported, reason).into());
@@ -45,7 +45,7 @@ impl ProcessMemory {
     ///
     /// As [`of`](Self::of).
     pub fn stopped(pid: u32) -> Result<Option<Self>, TypedError> {
-        let memory = Self::of(pid)?;
+        let memory = Self::open(pid)?;
         if !memory.is_stopped() {
             return Ok(None);
         }
@@ -65,7 +65,7 @@ impl ProcessMemory {
         tasks.filter_map(|task| Some(task.ok()?.path()))
     }
 
-    /// Where the threads of the process were, of which a copy has none:
+    /// The places of the process's threads, for a copy, which has no threads:
     /// [`read_threads`](dmd_analyze::image::read_threads).
     #[must_use]
     pub fn with_threads(mut self, threads: Vec<Thread>) -> Self {
@@ -73,7 +73,7 @@ impl ProcessMemory {
         self
     }
 
-    /// Whether the process is still there. What was read of one that has ended is not whole.
+    /// Whether the process is still there. The bytes of a process that has ended are incomplete.
     pub fn is_there(&self) -> bool {
         // The list of a process that ended is empty, or gone.
         fs::read(format!("/proc/{}/maps", self.pid)).is_ok_and(|maps| !maps.is_empty())
@@ -94,7 +94,7 @@ impl ProcessMemory {
     }
 }
 
-impl Memory for ProcessMemory {
+impl MemorySource for ProcessMemory {
     fn is_whole(&self) -> bool {
         true
     }

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use dmd_analyze::{ReadOptions, read_with, symbolize::SymbolOptions};
 use heap_graph::DominatorTree;
 use tempfile::TempDir;
-use typed_heap::{DebugInfo, Layered, Library, ProcessMemory, ScanMemory, TypedHeap, Unused};
+use typed_heap::{DebugInfo, LayeredMemory, Library, ProcessMemory, ScanMemory, TypedHeap, WasteKind};
 
 use crate::{Victim, program, statics_are_readable};
 
@@ -116,10 +116,10 @@ impl Witness {
     }
 
     /// Gives the heap, with the statics of the program, to `check`.
-    fn with(&self, check: impl FnOnce(&TypedHeap<'_>, &Layered<'_>)) {
+    fn with(&self, check: impl FnOnce(&TypedHeap<'_>, &LayeredMemory<'_>)) {
         let scan = ScanMemory::new(&self.victim.dump).unwrap();
-        let process = ProcessMemory::of(self.victim.child.id()).unwrap();
-        let memory = Layered::new(&scan, &process);
+        let process = ProcessMemory::open(self.victim.child.id()).unwrap();
+        let memory = LayeredMemory::new(&scan, &process);
         check(&self.victim.heap(&memory), &memory);
     }
 
@@ -195,7 +195,7 @@ fn stale_words_never_win() {
         // Three of five elements, one of three, and one of four.
         let rows = heap.waste(memory).rows;
         let row = rows.iter().find(|row| row.name == "[Box<stale::Old>]").unwrap();
-        assert_eq!((row.unused, row.blocks, row.unused_bytes), (Unused::Capacity, 3, (3 + 1 + 1) * 8));
+        assert_eq!((row.unused, row.blocks, row.unused_bytes), (WasteKind::Capacity, 3, (3 + 1 + 1) * 8));
     });
 }
 
@@ -342,7 +342,7 @@ fn names_of_buffers_are_those_of_their_owners() {
         check(&witness, heap, &expected);
         let rows = heap.waste(memory).rows;
         let row = rows.iter().find(|row| row.name == "[u32]").unwrap();
-        assert_eq!((row.unused, row.blocks, row.unused_bytes), (Unused::Capacity, 50, 25 * 4));
+        assert_eq!((row.unused, row.blocks, row.unused_bytes), (WasteKind::Capacity, 50, 25 * 4));
         let statics: Vec<_> = heap.statics().map(|(path, _)| path).collect();
         let of = |name: &str| statics.iter().filter(|path| path.starts_with(name)).count();
         assert_eq!(["static names::ONCE", "static names::LAZY", "static names::UNUSED"].map(of), [1, 1, 0]);
@@ -373,7 +373,7 @@ fn two_versions_of_a_crate_stay_apart() {
         let agreement = heap.agreement();
         assert_eq!((agreement.disagree, agreement.outweighed, agreement.owners_disagree), (0, 0, 0));
         // Statics hold all, those of the library too: each version's items lead to what that version has.
-        let why = heap.why();
+        let why = heap.holding_chains();
         let blocks =
             |name: &str| (0..heap.blocks().len()).filter(|block| heap.type_name(*block) == name).collect();
         let holders = |name: &str| -> Vec<(String, u64)> {

@@ -10,7 +10,7 @@ use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
 use dmd_analyze::image::{Mapping, read_image};
-use typed_heap::{CoreFile, DebugInfo, Memory as _, ProcessMemory};
+use typed_heap::{CoreFile, DebugInfo, MemorySource as _, ProcessMemory};
 
 /// A sequence of numbers that looks random (Numerical Recipes' generator).
 fn next(state: &mut u64) -> u64 {
@@ -179,7 +179,7 @@ fn a_process_that_has_ended_is_not_there() {
     // The program runs once it answers.
     child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
     child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
-    let memory = ProcessMemory::of(child.id()).unwrap();
+    let memory = ProcessMemory::open(child.id()).unwrap();
     assert!(memory.is_there() && !memory.mappings().unwrap().is_empty());
     child.kill().unwrap();
     child.wait().unwrap();

@@ -2,7 +2,7 @@
 
 use dmd_analyze::image::Thread;
 use dmd_analyze::{AnalyzeError, Dump, ReadOptions, read_from};
-use typed_heap::{DebugInfo, Memory};
+use typed_heap::{DebugInfo, MemorySource};
 
 /// The abbreviations (DWARF 4, section 7.5): a unit, and one for each function of [`Types`]. The attributes are the name as
 /// text, the size, the type, the offset and the count.
@@ -148,7 +148,7 @@ pub(crate) struct OneStack {
     pub(crate) read: core::cell::Cell<u64>,
 }
 
-impl Memory for OneStack {
+impl MemorySource for OneStack {
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
         if address < self.start {
             return 0;
