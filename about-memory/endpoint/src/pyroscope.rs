@@ -1,6 +1,6 @@
 //! Pushes profiles to a server of Pyroscope, for programs that no collector reaches.
 //!
-//! The push service takes `POST /push.v1.PusherService/PyroscopePush` with JSON (grafana/pyroscope `api/push/v1/push.proto`).
+//! The push service takes `POST /push.v1.PusherService/Push` with JSON (grafana/pyroscope `api/push/v1/push.proto`).
 //! The program sends it with the HTTP client that it has, so this module needs none: TLS, proxies and passwords are the
 //! client's.
 //!
@@ -40,7 +40,7 @@ use memory_report::json::push_string;
 use crate::Endpoint;
 
 /// The path of the push service below the address of the server.
-const SERVICE: &str = "push.v1.PusherService/PyroscopePush";
+const SERVICE: &str = "push.v1.PusherService/Push";
 
 /// What goes where, and how often.
 #[derive(Clone, Debug)]

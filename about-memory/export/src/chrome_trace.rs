@@ -1,6 +1,6 @@
 //! Chrome's trace events as JSON: counters over time, for ui.perfetto.dev.
 //!
-//! Each path is a counter (`ph` is `C`) of its process. Times are microseconds. Source: "Trace BlockEvent Format".
+//! Each path is a counter (`ph` is `C`) of its process. Times are microseconds. Source: "Trace Event Format".
 
 use std::io::Write;
 

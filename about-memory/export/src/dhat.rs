@@ -135,7 +135,7 @@ fn points(
     points
 }
 
-/// The table of frames. DhatFrames with equal texts are one.
+/// The table of frames. Frames with equal texts are one.
 struct DhatFrames<'a> {
     stacks: &'a StackProfile,
     texts: Vec<String>,

@@ -10,7 +10,7 @@ use crate::stack_profile::{ProfileValue, StackProfile};
 
 const FORMAT: &str = "folded stacks";
 
-/// Writes live bytes, or allocated ones where live ones were not recorded. StackProfile without bytes have no line.
+/// Writes live bytes, or allocated ones where live ones were not recorded. Stacks without bytes have no line.
 ///
 /// # Errors
 ///

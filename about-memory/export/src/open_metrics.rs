@@ -15,7 +15,7 @@
 //! Each report is in one series, so that a sum over the paths of one tree is the tree's sum. Different trees and lines
 //! describe the same memory in different ways, and a sum over all of them means nothing.
 //!
-//! SampleLabels have no addresses, no URLs and no ids of threads, which would make new series for ever: `ADDRESS`, `URL` and
+//! Labels have no addresses, no URLs and no ids of threads, which would make new series for ever: `ADDRESS`, `URL` and
 //! `(tid=NNN)` stand in their place, and threads of one name are one series. A collector reads amounts as doubles, so
 //! amounts above 2^53 are rounded.
 

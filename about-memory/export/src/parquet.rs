@@ -29,7 +29,7 @@
 //!
 //! let mut set = ReportSet::new();
 //! let (path, description) = ("explicit/cache", "Memory used by the cache.");
-//! set.push(Report { process: "app (pid 7)", path, kind: Kind::HeapTotals, units: Units::Bytes, amount: 42, description });
+//! set.push(Report { process: "app (pid 7)", path, kind: Kind::Heap, units: Units::Bytes, amount: 42, description });
 //! let run = ParquetRun::new("search", Duration::from_secs(1_763_856_000)).with_id_from_reports(&set);
 //!
 //! let mut file = Vec::new();

@@ -1,7 +1,7 @@
 //! speedscope's JSON, for speedscope.app and its offline page.
 //!
 //! Each value of each kind of blocks is a profile, to choose at the top. A difference has two of each, `grown` and
-//! `shrunk`, as the format has no negative weights. StackProfile below a part of a profile's sum are one stack `(N small)`, as
+//! `shrunk`, as the format has no negative weights. Stacks below a part of a profile's sum are one stack `(N small)`, as
 //! speedscope cannot open files of gigabytes. Source: `src/lib/file-format-spec.ts` of jlfwong/speedscope 1.25.0.
 
 use std::io::Write;
@@ -20,7 +20,7 @@ const FORMAT: &str = "speedscope";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpeedscopeOptions {
-    /// StackProfile below the sum of a profile divided by this are one. 0 keeps all. Default: 100,000.
+    /// Stacks below the sum of a profile divided by this are one. 0 keeps all. Default: 100,000.
     pub small: u64,
 }
 
@@ -214,7 +214,7 @@ fn profiles<'a>(
     Ok(profiles)
 }
 
-/// The frames that stacks have, by their numbers in the file. SpeedscopeFrames that differ by their address alone are one.
+/// The frames that stacks have, by their numbers in the file. Frames that differ by their address alone are one.
 struct SpeedscopeFrames<'a> {
     stacks: &'a StackProfile,
     all: Vec<ProfileFrame<'a>>,

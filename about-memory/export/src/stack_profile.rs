@@ -1,4 +1,4 @@
-//! StackProfile with amounts: the one intermediate form from which every format of stacks is written.
+//! Stacks with amounts: the one intermediate form from which every format of stacks is written.
 //!
 //! A [`StackProfile`] is canonical: its frames, stacks and labels are sorted by what they contain, each is there once, and so
 //! is each sample. So equal data gives equal files, whatever the order in which somebody built it.
@@ -152,7 +152,7 @@ impl<'t> SampleLabels<'t> {
     }
 }
 
-/// ProfileFacts about the whole profile. Unknown ones are `None` or empty.
+/// Facts about the whole profile. Unknown ones are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProfileFacts {
@@ -233,7 +233,7 @@ struct SampleKey {
     size: u64,
 }
 
-/// StackProfile with amounts. A [`StackProfileBuilder`] makes one.
+/// Stacks with amounts. A [`StackProfileBuilder`] makes one.
 #[derive(Debug)]
 pub struct StackProfile {
     facts: ProfileFacts,
@@ -253,7 +253,7 @@ pub struct StackProfile {
 }
 
 impl StackProfile {
-    /// ProfileFacts about the whole profile.
+    /// Facts about the whole profile.
     pub fn facts(&self) -> &ProfileFacts {
         &self.facts
     }
@@ -315,7 +315,7 @@ impl StackProfile {
         })
     }
 
-    /// TextTable of frames and labels, sorted.
+    /// Texts of frames and labels, sorted.
     pub(crate) fn texts(&self) -> &TextTable {
         &self.texts
     }
@@ -347,7 +347,7 @@ impl StackProfile {
         &self.calls[start as usize..end as usize]
     }
 
-    /// SampleLabels.
+    /// The labels of a sample.
     pub fn labels(&self, id: SampleLabelsId) -> SampleLabels<'_> {
         let StoredLabels { kind, reporter, type_name, thread } = self.labels[id.0 as usize];
         let text = |id: Option<StoredTextId>| id.map(|id| self.texts.get(id));

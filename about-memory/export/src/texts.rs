@@ -1,4 +1,4 @@
-//! TextTable, each stored once.
+//! Texts, each stored once.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StoredTextId(pub(crate) u32);
 
-/// TextTable by their ids.
+/// Texts by their ids.
 #[derive(Debug, Default)]
 pub(crate) struct TextTable {
     all: String,

@@ -82,7 +82,7 @@ fn keys(value: &Value) -> Vec<&str> {
 
 /// Decodes a message `PushRequest`: its labels and its profile.
 fn decoded(received: &Received) -> (Vec<(String, String)>, Vec<u8>) {
-    assert_eq!(received.first_line, "POST /push.v1.PusherService/PyroscopePush HTTP/1.1");
+    assert_eq!(received.first_line, "POST /push.v1.PusherService/Push HTTP/1.1");
     assert_eq!(received.headers["content-type"], "application/json");
     let message: Value = serde_json::from_slice(&received.body).unwrap();
     assert_eq!(keys(&message), ["series"]);

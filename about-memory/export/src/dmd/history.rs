@@ -260,7 +260,7 @@ impl RecordingHistory {
         changes.error.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// What each stack allocated, held at the heap's peak and at its own, holds, and for how long. StackProfile that people read
+    /// What each stack allocated, held at the heap's peak and at its own, holds, and for how long. Stacks that people read
     /// as equal are one, so that the most of a stack is exact.
     fn lives(&self, recording: &mut Recording) -> Result<StackProfile, ProfileError> {
         // The ids of equal stacks are equal once they are finished, so the sums are of new ids.

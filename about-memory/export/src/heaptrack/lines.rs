@@ -1,8 +1,8 @@
-//! HeaptrackLines of a file before they are text. One thread finds what they say while another one formats them.
+//! Lines of a file before they are text. One thread finds what they say while another one formats them.
 
 use std::io::{self, Write};
 
-/// HeaptrackLines in order.
+/// Lines in order.
 #[derive(Debug)]
 pub(super) struct HeaptrackLines {
     /// For each line its letter and form with a length, and what the form says.

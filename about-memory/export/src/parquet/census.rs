@@ -35,7 +35,7 @@ const LAYOUT: TableLayout = TableLayout {
 
 /// Writes the table `census`.
 ///
-/// TableColumns: `ts`, `run_id`, `host`, `service`, `by`, `group` (a list of names), `bytes`, `count`, `retained`. Groups do not
+/// Columns: `ts`, `run_id`, `host`, `service`, `by`, `group` (a list of names), `bytes`, `count`, `retained`. Groups do not
 /// overlap, so that the sum of `bytes` over one run and `by` is that of the census.
 ///
 /// # Errors

@@ -37,7 +37,7 @@ const LAYOUT: TableLayout = TableLayout {
 
 /// Writes the table `frames`: each stack of the table `stacks` once.
 ///
-/// TableColumns: `service`, `stack_id`, and `frames`, a list with the innermost first, of structures of `build_id`, `offset` (an
+/// Columns: `service`, `stack_id`, and `frames`, a list with the innermost first, of structures of `build_id`, `offset` (an
 /// address in the module's file), `function`, `file`, `line` and `module`. What is unknown is null. Neighbours with the same
 /// offset are inlined into the last of them.
 ///

@@ -63,7 +63,7 @@ struct TableRow<'a> {
 /// Writes the table `reports`: the reports of all runs, and `explicit/heap-unclassified` of each process that has
 /// `heap-allocated` and no report of this path.
 ///
-/// TableColumns: `ts`, `run_id`, `host`, `service`, `version`, `build_id`, `process` (without its id), `pid`, `started`, `path`
+/// Columns: `ts`, `run_id`, `host`, `service`, `version`, `build_id`, `process` (without its id), `pid`, `started`, `path`
 /// (a `/` inside a name is `\`), `name` (the last of the path), `depth` (the number of names, at most 255), `kind`
 /// (`heap`, `nonheap`, `other`), `units` (`bytes`, `count`, `count-cumulative`, `percentage`, which is in hundredths of a per
 /// cent), `amount`, `description`, `labels`. Inner nodes of trees have no rows, so a sum over `explicit/%` counts each byte

@@ -55,7 +55,7 @@ struct TableRow {
 /// Writes the table `stacks`: the blocks of each stack, kind, reporter and type. [`frames`](super::frames()) has the frames of
 /// the stacks.
 ///
-/// TableColumns: `ts`, `run_id`, `host`, `service`, `version`, `process`, `pid`, `stack_id` (a hash of build ids and offsets, the
+/// Columns: `ts`, `run_id`, `host`, `service`, `version`, `process`, `pid`, `stack_id` (a hash of build ids and offsets, the
 /// same on all machines), `kind` (`unreported`, `once`, `twice`), `reporter` (a path of the table `reports`), `type`, `blocks`,
 /// `req` and `usable` (live bytes), `alloc_blocks` and `alloc_bytes` (all that were ever allocated). What was not recorded
 /// is null.

@@ -21,7 +21,7 @@ pub(super) struct TableLayout {
     pub(super) schema: &'static str,
     /// The leading columns of the order.
     pub(super) sorted_by: &'static [&'static str],
-    /// TableColumns whose neighbours differ by little.
+    /// Columns whose neighbours differ by little.
     pub(super) deltas: &'static [&'static str],
     /// Sorted texts too many for a dictionary: each is stored as what differs from the one before.
     pub(super) prefixes: &'static [&'static str],

@@ -29,7 +29,7 @@ const LAYOUT: TableLayout = TableLayout {
 
 /// Writes the table `warnings`: what was wrong with reports and reporters.
 ///
-/// TableColumns: `ts`, `run_id`, `host`, `service`, `kind` (`report-dropped`, `timed-out` ...), `subject` (the reporter or
+/// Columns: `ts`, `run_id`, `host`, `service`, `kind` (`report-dropped`, `timed-out` ...), `subject` (the reporter or
 /// process), `text`.
 ///
 /// # Errors

@@ -399,7 +399,7 @@ impl<'b> ReadProfile<'b> {
     }
 }
 
-/// FunctionNames by ascending ids, and their texts in the same order.
+/// The names of functions by ascending ids, and their texts in the same order.
 struct FunctionNames {
     all: Vec<ReadFunction>,
     texts: Vec<FunctionTexts>,

@@ -62,7 +62,7 @@ impl StackProfileBuilder {
         }
     }
 
-    /// ProfileFacts about the whole profile, to set.
+    /// Facts about the whole profile, to set.
     pub fn facts(&mut self) -> &mut ProfileFacts {
         &mut self.facts
     }

@@ -1,4 +1,4 @@
-//! StackProfile do not depend on the order in which somebody builds them.
+//! Stacks do not depend on the order in which somebody builds them.
 
 use memory_export::{
     BlockEvent, ExportError, ProfileFrame, ProfileValue, SampleLabels, StackProfile, StackProfileBuilder,

@@ -1,4 +1,4 @@
-//! StackProfile that each format is tried on.
+//! Stacks that each format is tried on.
 
 use memory_export::{ProfileFrame, ProfileValue, SampleLabels, StackProfile, StackProfileBuilder};
 
@@ -37,7 +37,7 @@ pub(crate) fn one_block() -> StackProfile {
     builder.finish().unwrap()
 }
 
-/// OwnerTable, types and files with hostile names, inlined frames, and addresses without functions.
+/// Owners, types and files with hostile names, inlined frames, and addresses without functions.
 pub(crate) fn hostile() -> StackProfile {
     let mut builder = StackProfileBuilder::new(&LIVE);
     builder.facts().program = "/opt/a \"b\"\n;c".to_owned();

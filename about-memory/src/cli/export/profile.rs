@@ -1,4 +1,4 @@
-//! StackProfile from dumps of DMD and from pprof profiles.
+//! Stacks from dumps of DMD and from pprof profiles.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -101,7 +101,7 @@ pub(crate) struct Making<'a> {
 
 /// What an export is written from.
 pub(crate) enum Made {
-    StackProfile(Box<StackProfile>),
+    Stacks(Box<StackProfile>),
     /// A part of a recording.
     RecordingHistory(Box<RecordingHistory>, Box<Recording>),
 }

@@ -26,7 +26,7 @@ const BY: &str = "type";
 /// What a source is.
 enum Source {
     Reports(Box<ReportSet>),
-    StackProfile(Box<StackProfile>),
+    Stacks(Box<StackProfile>),
     Census(Vec<CensusRow>),
 }
 
