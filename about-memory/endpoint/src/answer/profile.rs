@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use dmd_analyze::{Dump, ReadOptions};
+use dmd_analyze::{Dump, DumpReadOptions};
 use memory_export::dmd::{self, StacksOptions};
 use memory_export::pprof::{self, Symbols};
 use memory_reporter::__private;
@@ -33,7 +33,7 @@ pub(crate) fn profile(first: Option<File>, second: File, options: &Options) -> R
     let failure = |error: &dyn std::fmt::Display| {
         Refusal::new(503, format!("the dump of DMD cannot be used: {}", one_line(&error.to_string())))
     };
-    let limits = ReadOptions::new().max_bytes(options.max_dump_bytes);
+    let limits = DumpReadOptions::new().max_bytes(options.max_dump_bytes);
     let read = |file: File| -> Result<Dump, Refusal> {
         dmd_analyze::read_from(file, &limits).map_err(|error| failure(&error))
     };

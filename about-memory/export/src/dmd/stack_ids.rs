@@ -25,7 +25,7 @@ impl DumpStackIds {
         let frames: Vec<FrameId> = dump
             .frames()
             .map(|frame| {
-                let dmd_analyze::Frame { function, file, line, column, .. } = frame;
+                let dmd_analyze::CallFrame { function, file, line, column, .. } = frame;
                 let read = Frame { function, file, line, column, ..Frame::default() };
                 if function.is_some() && !addresses {
                     return builder.frame(&read);
