@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use dmd_analyze::program::History as Facts;
+use dmd_analyze::program::UsageHistory as Facts;
 
 use super::dump_limits::DumpLimits;
 use super::program_view::{StackView, on_terminal};

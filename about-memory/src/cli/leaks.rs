@@ -109,7 +109,7 @@ impl Leaks {
         let leaks = match Source::read(&self.file, &limits)? {
             Source::Dump(mut dump) => {
                 self.symbols.fix(&mut dump, &limits);
-                Facts::of_dump(*dump, &of_leaks).map_err(failure)?
+                Facts::from_dump(*dump, &of_leaks).map_err(failure)?
             }
             Source::Recording(mut recording) => {
                 let fix = |dump: &mut _| self.symbols.fix(dump, &limits);

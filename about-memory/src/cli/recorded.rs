@@ -5,9 +5,9 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use clap::Args;
-use dmd_analyze::program::Overview;
+use dmd_analyze::program::HeapOverview;
 use dmd_analyze::recording::{Moment, Recording};
-use dmd_analyze::{AnalyzeError, Dump, ReadOptions};
+use dmd_analyze::{AnalyzeError, Dump, DumpReadOptions};
 use memory_export::dmd::RecordingWindow;
 
 use super::dump_limits::is_stdin;
@@ -48,10 +48,10 @@ impl When {
     pub(super) fn read(
         &self,
         path: &Path,
-        limits: &ReadOptions,
+        limits: &DumpReadOptions,
         default: Option<Moment>,
         symbolize: impl FnOnce(&mut Dump),
-    ) -> Result<(Dump, Overview), Failure> {
+    ) -> Result<(Dump, HeapOverview), Failure> {
         self.of(Source::read(path, limits)?, path, default, symbolize)
     }
 
@@ -62,7 +62,7 @@ impl When {
         path: &Path,
         default: Option<Moment>,
         symbolize: impl FnOnce(&mut Dump),
-    ) -> Result<(Dump, Overview), Failure> {
+    ) -> Result<(Dump, HeapOverview), Failure> {
         match source {
             Source::Dump(dump) => self.of_dump(*dump, path, default, symbolize),
             Source::Recording(recording) => self.of_recording(*recording, path, default, symbolize),
@@ -76,18 +76,18 @@ impl When {
         path: &Path,
         default: Option<Moment>,
         symbolize: impl FnOnce(&mut Dump),
-    ) -> Result<(Dump, Overview), Failure> {
+    ) -> Result<(Dump, HeapOverview), Failure> {
         let failure = |error| failure(path, error);
         let at = match (self.at, &self.between) {
-            (Some(Moment::Peak), None) => Some(dmd_analyze::At::Peak),
-            (Some(Moment::End), None) => Some(dmd_analyze::At::End),
+            (Some(Moment::Peak), None) => Some(dmd_analyze::DumpTime::Peak),
+            (Some(Moment::End), None) => Some(dmd_analyze::DumpTime::End),
             (None, None) => None,
             _ => return Err(failure(AnalyzeError::OneTime)),
         };
         symbolize(&mut dump);
-        let overview = Overview::new(&dump, at);
+        let overview = HeapOverview::new(&dump, at);
         let by_default = match default {
-            Some(Moment::End) => dmd_analyze::At::End,
+            Some(Moment::End) => dmd_analyze::DumpTime::End,
             _ => overview.at,
         };
         let dump = dump.at(at.unwrap_or(by_default)).map_err(failure)?;
@@ -115,7 +115,7 @@ impl When {
         path: &Path,
         default: Option<Moment>,
         symbolize: impl FnOnce(&mut Dump),
-    ) -> Result<(Dump, Overview), Failure> {
+    ) -> Result<(Dump, HeapOverview), Failure> {
         let RecordingWindow { from, to } = self.window(&mut recording, path, default)?;
         let dump = match from {
             Some(from) => recording.between(from, to),
@@ -124,7 +124,7 @@ impl When {
         let mut dump = dump.map_err(|error| failure(path, error))?;
         say_warnings(path, &recording);
         symbolize(&mut dump);
-        let overview = Overview::new(&dump, None);
+        let overview = HeapOverview::new(&dump, None);
         Ok((dump, overview))
     }
 }
@@ -137,7 +137,7 @@ pub(super) enum Source {
 
 impl Source {
     /// Reads a file; `-` is standard input.
-    pub(super) fn read(path: &Path, limits: &ReadOptions) -> Result<Self, Failure> {
+    pub(super) fn read(path: &Path, limits: &DumpReadOptions) -> Result<Self, Failure> {
         let failure = |error| failure(path, error);
         if !is_stdin(path) {
             if Recording::is_at(path) {
@@ -174,7 +174,7 @@ impl Source {
     }
 }
 
-fn open(path: &Path, limits: &ReadOptions) -> Result<Recording, AnalyzeError> {
+fn open(path: &Path, limits: &DumpReadOptions) -> Result<Recording, AnalyzeError> {
     let file = File::open(path).map_err(memory_report::ReadError::Io)?;
     let mut recording = Recording::from_file(file, limits)?;
     recording.set_progress(progress::of_recording(path.display().to_string()));
@@ -182,7 +182,7 @@ fn open(path: &Path, limits: &ReadOptions) -> Result<Recording, AnalyzeError> {
 }
 
 /// Reads a recording; `-` is standard input.
-pub(super) fn read(path: &Path, limits: &ReadOptions) -> Result<Recording, Failure> {
+pub(super) fn read(path: &Path, limits: &DumpReadOptions) -> Result<Recording, Failure> {
     match Source::read(path, limits)? {
         Source::Recording(recording) => Ok(*recording),
         Source::Dump(_) => {

@@ -114,7 +114,7 @@ fn dump(path: &Path) -> Result<OpenedStacks, String> {
 /// Writes what to report of a dump's unreported memory, as JSON for the page: for each type and function their bytes, and
 /// the derive and the reporter that would report them.
 pub(super) fn write_suggestions(dump: Dump, out: &mut dyn Write) -> Result<(), String> {
-    let workspace = Workspace::of(dump.stacks().flatten());
+    let workspace = Workspace::from_frames(dump.stacks().flatten());
     let all = Suggestions::new(dump, MOST).map_err(|error| error.to_string())?;
     let list = all.suggestions.iter().map(|suggestion| {
         json!({

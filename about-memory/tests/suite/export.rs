@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use dmd_analyze::recording::{Moment, Recording};
-use dmd_format::recording::{Block, Module, What};
+use dmd_format::recording::{BlockAction, RecordedBlock, RecordedModule};
 use memory_export::dmd::{ProfileOptions, RecordingHistory, RecordingWindow};
 use memory_export::pprof::{self, PprofReadOptions, read};
 use memory_export::{
@@ -565,7 +565,14 @@ fn formats_without_a_history_read_the_stacks_of_what_lives() {
     let start = 0x6600_0000_0000;
     let path = b"/gone/libgone.so".to_vec();
     let (build_id, unloaded_since) = ("00ee".to_owned(), None);
-    script.modules.push(Module { path, build_id, start, end: start + 0x1000, bias: start, unloaded_since });
+    script.modules.push(RecordedModule {
+        path,
+        build_id,
+        start,
+        end: start + 0x1000,
+        bias: start,
+        unloaded_since,
+    });
     let of_library = script.stack(&[0x10, start - BASE + 0x20]);
     script.begin(71, 1, 0x9000, 5000, of_library);
     script.end(72, 1, 0x9000);
@@ -583,8 +590,8 @@ fn a_block_that_could_not_move_is_allocated_once() {
     let mut script = Script::new();
     let stack = script.stack(&[0x10]);
     script.begin(10, 1, 0x1000, 100, stack);
-    script.push(30, 1, 0x1000, What::EndByMove(None));
-    script.push(30, 1, 0x1000, What::Back(Block { requested: 100, slop: 0, stack }));
+    script.push(30, 1, 0x1000, BlockAction::EndByMove(None));
+    script.push(30, 1, 0x1000, BlockAction::Back(RecordedBlock { requested: 100, slop: 0, stack }));
     script.begin(50, 1, 0x2000, 1, stack);
     fs::write(folder.path().join("r.dmdrec"), script.bytes()).unwrap();
     let dhat = run(&["export", "r.dmdrec", "--format", "dhat"], folder.path());

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use about_memory::live::ProcessCopy;
 use dmd::analyze::image::{read_image, read_threads};
 use dmd::analyze::symbolize::SymbolOptions;
-use dmd::analyze::{Dump, ReadOptions, read_with};
+use dmd::analyze::{Dump, DumpReadOptions, read_with};
 use heap_graph::DominatorTree;
 use typed_heap::{DebugInfo, MemorySource, ProcessMemory, ScanMemory, TypedHeap};
 
@@ -51,7 +51,7 @@ fn main() {
     }
     let source = words.into_iter().next().expect("a process or a dump");
     let Ok(pid) = source.parse() else {
-        let options = ReadOptions::new().contents(true).max_entries(MOST_ENTRIES);
+        let options = DumpReadOptions::new().contents(true).max_entries(MOST_ENTRIES);
         let dump = timed("read the dump", || read_with(&source, &options).unwrap());
         return measure(dump, |dump| Box::new(ScanMemory::new(dump).unwrap()));
     };

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fs::{self, File};
 use std::time::Instant;
 
-use dmd_analyze::{ReadOptions, read_with, symbolize::SymbolOptions};
+use dmd_analyze::{DumpReadOptions, read_with, symbolize::SymbolOptions};
 use heap_graph::snapshot::{SnapshotWriteOptions, write};
 use typed_heap::{CoreFile, DebugInfo, MemorySource, ProcessMemory, ScanMemory, TypedHeap, WasteRow};
 
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [path, rest @ ..] = &arguments[..] else { return Err("typed_census DUMP".into()) };
     let option = |name: &str| rest.iter().position(|word| word == name).and_then(|at| rest.get(at + 1));
     let started = Instant::now();
-    let mut dump = read_with(path, &ReadOptions::new().contents(true).max_entries(100_000_000))?;
+    let mut dump = read_with(path, &DumpReadOptions::new().contents(true).max_entries(100_000_000))?;
     let read = started.elapsed();
     for note in dump.symbolize(&SymbolOptions::new()) {
         eprintln!("{note}");

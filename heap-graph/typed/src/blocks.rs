@@ -1,6 +1,6 @@
 //! The live blocks of a scan dump, and the types that their allocation stacks name.
 
-use dmd_analyze::{Certainty, Dump, Frame, Shape, TypeNames, Verdict};
+use dmd_analyze::{BlockShape, CallFrame, Dump, TypeCertainty, TypeNames, TypeVerdict};
 use hashbrown::HashMap;
 
 use crate::debug_info::{ClassEntries, CodePlace, DebugInfo};
@@ -186,7 +186,7 @@ impl StackTypes {
     }
 
     /// The verdict about a stack.
-    pub(crate) fn verdict(&self, stack: Option<usize>) -> Option<&Verdict> {
+    pub(crate) fn verdict(&self, stack: Option<usize>) -> Option<&TypeVerdict> {
         self.types.get(stack?)
     }
 
@@ -197,7 +197,7 @@ impl StackTypes {
 
     /// Whether a stack's type may be another one of the same layout.
     pub(crate) fn is_same_layout(&self, stack: Option<usize>) -> bool {
-        matches!(self.verdict(stack), Some(Verdict::Typed { certainty: Certainty::SameLayout, .. }))
+        matches!(self.verdict(stack), Some(TypeVerdict::Typed { certainty: TypeCertainty::SameLayout, .. }))
     }
 
     fn candidates(&self, block: &HeapBlock) -> Option<&CandidateTypes> {
@@ -223,7 +223,7 @@ impl StackTypes {
 
 /// The place of a frame's code, with nothing inside for a module whose types are not known; `None` if the frame does not name
 /// its module.
-fn place(dump: &Dump, info: &DebugInfo, frame: &Frame<'_>) -> Option<Option<CodePlace>> {
+fn place(dump: &Dump, info: &DebugInfo, frame: &CallFrame<'_>) -> Option<Option<CodePlace>> {
     let (module, offset) = frame.module.zip(frame.offset)?;
     let number = dump.modules().iter().position(|known| known.path == module)?;
     Some(info.place_of_code(if number == 0 { "" } else { module }, offset))
@@ -243,8 +243,8 @@ fn known_at(
 }
 
 /// Whether the types of a verdict have its name, and are not only closures of a similar one.
-fn is_exact(verdict: &Verdict, info: &DebugInfo) -> bool {
-    let Verdict::Typed { name, .. } = verdict else { return false };
+fn is_exact(verdict: &TypeVerdict, info: &DebugInfo) -> bool {
+    let TypeVerdict::Typed { name, .. } = verdict else { return false };
     !name.contains('{') || info.has_short_name(name) || info.has_short_name(element(name))
 }
 
@@ -264,24 +264,24 @@ fn is_task(name: &str) -> bool {
 
 /// The contents that a verdict names, as types of the program.
 fn contents(
-    verdict: &Verdict,
+    verdict: &TypeVerdict,
     info: &DebugInfo,
     has_tail: impl Fn(BlockContents) -> bool,
 ) -> Vec<BlockContents> {
-    let Verdict::Typed { shape, name, .. } = verdict else { return Vec::new() };
+    let TypeVerdict::Typed { shape, name, .. } = verdict else { return Vec::new() };
     let element = element(name);
     // Newer versions of `Box::new` make a place first, whose type has no layout of its own.
     let place = name.strip_prefix("MaybeUninit<").and_then(|rest| rest.strip_suffix('>'));
     let name = place.filter(|_| info.with_short_name(name).is_empty()).unwrap_or(name);
     let headed = name.strip_prefix("ThinVec<[").and_then(|rest| rest.strip_suffix("]>"));
     match shape {
-        Shape::One if headed.is_some() => {
+        BlockShape::One if headed.is_some() => {
             let header = info.with_name("thin_vec::Header").into_iter();
             let elements = headed.map_or(&[][..], |element| info.with_short_name(element));
             let of = header.flat_map(|header| elements.iter().map(move |of| (header, *of)));
             of.map(|(header, element)| BlockContents::Headed { header, element }).collect()
         }
-        Shape::One => {
+        BlockShape::One => {
             let of = info.with_short_name(name).iter().map(|of| BlockContents::One(*of));
             of.map(|one| match one {
                 BlockContents::One(of) if is_task(name) => BlockContents::Task { raw: of },
@@ -290,11 +290,11 @@ fn contents(
             })
             .collect()
         }
-        Shape::Slice | Shape::BoxedSlice => {
+        BlockShape::Slice | BlockShape::BoxedSlice => {
             let of = info.with_short_name(element).iter();
             of.map(|of| BlockContents::Slice { element: *of, first: 0, len: None }).collect()
         }
-        Shape::Table => {
+        BlockShape::Table => {
             info.with_short_name(name).iter().map(|of| BlockContents::Table { entry: *of }).collect()
         }
         _ => Vec::new(),

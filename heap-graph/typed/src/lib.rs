@@ -9,11 +9,11 @@
 //!
 //! ```no_run
 //! use std::fs;
-//! use dmd_analyze::{ReadOptions, read_with, symbolize::SymbolOptions};
+//! use dmd_analyze::{DumpReadOptions, read_with, symbolize::SymbolOptions};
 //! use typed_heap::{DebugInfo, ScanMemory, TypedHeap};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut dump = read_with("scan.json.gz", &ReadOptions::new().contents(true))?;
+//! let mut dump = read_with("scan.json.gz", &DumpReadOptions::new().contents(true))?;
 //! dump.symbolize(&SymbolOptions::new());
 //! let module = dump.modules().first().ok_or("no modules")?;
 //! let info = DebugInfo::read(&fs::read(&module.path)?)?;

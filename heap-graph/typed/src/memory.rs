@@ -10,7 +10,7 @@ mod window;
 
 use core::fmt::Debug;
 
-use dmd_analyze::image::Thread;
+use dmd_analyze::image::StoppedThread;
 
 pub use core_file::CoreFile;
 pub use layered::LayeredMemory;
@@ -25,7 +25,7 @@ pub trait MemorySource: Debug {
     fn read(&self, address: u64, into: &mut [u8]) -> usize;
 
     /// Where the threads were, as far as that is known.
-    fn threads(&self) -> Vec<Thread> {
+    fn threads(&self) -> Vec<StoppedThread> {
         Vec::new()
     }
 

@@ -5,7 +5,7 @@
 //! it needs proof, or a wrong type could hide behind it. The stack itself has the proof: functions further out
 //! are instances for the pointer's type, and call one for the other type.
 
-use dmd_analyze::{Dump, Frame, FunctionName};
+use dmd_analyze::{CallFrame, Dump, FunctionName};
 use hashbrown::HashMap;
 
 use crate::debug_info::{DebugInfo, TypeId};
@@ -42,7 +42,7 @@ struct StackFunction<'d> {
 }
 
 impl<'d> StackFunction<'d> {
-    fn new(frame: Frame<'d>) -> Self {
+    fn new(frame: CallFrame<'d>) -> Self {
         let name = frame.name();
         Self { name, parts: FunctionName::parse(name).unwrap_or_default(), inlined: frame.inlined }
     }

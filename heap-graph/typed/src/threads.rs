@@ -3,8 +3,8 @@
 //! A word counts if it leads into a block, and it names a block that no static and no other block holds: a stack may
 //! borrow what others own, and may have words that are out of date.
 
-use dmd_analyze::image::Thread;
-use dmd_analyze::program::Folds;
+use dmd_analyze::image::StoppedThread;
+use dmd_analyze::program::FoldRules;
 use dmd_analyze::symbolize::{ResolvedFrames, SymbolOptions};
 use dmd_analyze::{Dump, short_type_name};
 use hashbrown::HashMap;
@@ -36,7 +36,7 @@ struct ThreadPlace {
 pub(crate) struct ThreadWords {
     /// For each block the outermost place: the innermost ones borrow from it.
     by_block: HashMap<u32, ThreadPlace>,
-    threads: Vec<Thread>,
+    threads: Vec<StoppedThread>,
     texts: HashMap<ThreadPlace, String>,
 }
 
@@ -47,7 +47,7 @@ impl ThreadWords {
         memory: &dyn MemorySource,
         reader: &mut MemoryReader<'_>,
         (index, blocks): (&BlockIndex, &[HeapBlock]),
-        mut threads: Vec<Thread>,
+        mut threads: Vec<StoppedThread>,
     ) -> Self {
         // The system numbers threads in their order. Threads without a number come last.
         threads.sort_by_key(|thread| thread.number.unwrap_or(u64::MAX));
@@ -111,7 +111,7 @@ impl ThreadWords {
         let mut wanted: Vec<u64> = self.by_block.values().filter_map(|place| place.code).collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let index_of = |module: &dmd_analyze::Module| {
+        let index_of = |module: &dmd_analyze::LoadedModule| {
             dump.modules().iter().position(|other| core::ptr::eq(other, module))
         };
         let addresses: Vec<_> = wanted
@@ -127,7 +127,7 @@ impl ThreadWords {
         if !addresses.is_empty() {
             frames.look_up(&addresses, dump.modules(), &SymbolOptions::new());
         }
-        let folds = Folds::new();
+        let folds = FoldRules::new();
         for place in self.by_block.values() {
             let threads = &self.threads;
             self.texts.entry(*place).or_insert_with(|| {
@@ -141,7 +141,7 @@ impl ThreadWords {
                 }
                 let function = place.code.and_then(|code| {
                     let mut calls = frames.get(code as usize);
-                    let own = frames.get(code as usize).find(|frame| folds.of(frame).is_none());
+                    let own = frames.get(code as usize).find(|frame| folds.reason(frame).is_none());
                     own.or_else(|| calls.next())?.function.map(short_type_name)
                 });
                 if let Some(function) = function {

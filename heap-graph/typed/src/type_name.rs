@@ -1,6 +1,6 @@
 //! Types of blocks as a programmer writes them.
 
-use dmd_analyze::Verdict;
+use dmd_analyze::TypeVerdict;
 
 use crate::debug_info::TypeId;
 use crate::infer::TypedHeap;
@@ -45,7 +45,9 @@ impl TypedHeap<'_> {
                 };
                 match &*text {
                     "[u8]" if is_text() => "str".to_owned(),
-                    "" | "[]" => named.or_else(|| verdict.map(Verdict::to_string)).unwrap_or_else(unnamed),
+                    "" | "[]" => {
+                        named.or_else(|| verdict.map(TypeVerdict::to_string)).unwrap_or_else(unnamed)
+                    }
                     _ => text,
                 }
             }

@@ -4,8 +4,8 @@
 use std::cell::OnceCell;
 use std::fs::{self, File};
 
-use dmd_analyze::Module;
-use dmd_analyze::image::Thread;
+use dmd_analyze::LoadedModule;
+use dmd_analyze::image::StoppedThread;
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, ParsedEhFrameHdr, Register,
     RegisterRule, UnwindContext, UnwindSection as _,
@@ -39,8 +39,8 @@ struct UnwindTables {
 }
 
 #[derive(Debug)]
-struct LoadedModule<'d> {
-    module: &'d Module,
+struct UnwindModule<'d> {
+    module: &'d LoadedModule,
     bias: u64,
     /// The addresses of its code in memory, and its size.
     code: Vec<(u64, u64)>,
@@ -50,21 +50,21 @@ struct LoadedModule<'d> {
 /// Unwinds stacks of the modules of a dump.
 #[derive(Debug)]
 pub(crate) struct Unwinder<'d> {
-    modules: Vec<LoadedModule<'d>>,
+    modules: Vec<UnwindModule<'d>>,
 }
 
 impl<'d> Unwinder<'d> {
-    pub(crate) fn new(modules: &'d [Module]) -> Self {
+    pub(crate) fn new(modules: &'d [LoadedModule]) -> Self {
         Self { modules: modules.iter().filter_map(loaded).collect() }
     }
 
     /// The index of the module that has code at an address, and the address in its file.
-    pub(crate) fn module(&self, code: u64) -> Option<(&'d Module, u64)> {
+    pub(crate) fn module(&self, code: u64) -> Option<(&'d LoadedModule, u64)> {
         self.at(code).map(|loaded| (loaded.module, code.wrapping_sub(loaded.bias)))
     }
 
-    fn at(&self, code: u64) -> Option<&LoadedModule<'d>> {
-        let has = |loaded: &&LoadedModule<'_>| {
+    fn at(&self, code: u64) -> Option<&UnwindModule<'d>> {
+        let has = |loaded: &&UnwindModule<'_>| {
             loaded.code.iter().any(|(start, bytes)| code.wrapping_sub(*start) < *bytes)
         };
         self.modules.iter().find(has)
@@ -72,7 +72,11 @@ impl<'d> Unwinder<'d> {
 
     /// The frames from the innermost on: as far as tables have them, and then those that are known anyway. `read` gives the word at
     /// an address.
-    pub(crate) fn frames(&self, thread: &Thread, read: &dyn Fn(u64) -> Option<u64>) -> Vec<StackFrame> {
+    pub(crate) fn frames(
+        &self,
+        thread: &StoppedThread,
+        read: &dyn Fn(u64) -> Option<u64>,
+    ) -> Vec<StackFrame> {
         let mut frames = self.by_tables(thread, read);
         // A frame ends where its caller's stack pointer is after the call.
         for pair in thread.frames.windows(2).rev() {
@@ -89,7 +93,7 @@ impl<'d> Unwinder<'d> {
         frames
     }
 
-    fn by_tables(&self, thread: &Thread, read: &dyn Fn(u64) -> Option<u64>) -> Vec<StackFrame> {
+    fn by_tables(&self, thread: &StoppedThread, read: &dyn Fn(u64) -> Option<u64>) -> Vec<StackFrame> {
         let mut frames = Vec::new();
         let (Some(mut stack), Some(mut code)) = (thread.stack_pointer, thread.code) else { return frames };
         let mut registers = [None; REGISTERS];
@@ -162,13 +166,13 @@ impl UnwindTables {
     }
 }
 
-fn loaded(module: &Module) -> Option<LoadedModule<'_>> {
+fn loaded(module: &LoadedModule) -> Option<UnwindModule<'_>> {
     let bias = module.bias?;
     let cache = opened(&module.path)?;
     let file = object::File::parse(&cache).ok()?;
     let code =
         file.segments().map(|segment| (segment.address().wrapping_add(bias), segment.size())).collect();
-    Some(LoadedModule { module, bias, code, tables: OnceCell::new() })
+    Some(UnwindModule { module, bias, code, tables: OnceCell::new() })
 }
 
 fn opened(path: &str) -> Option<ReadCache<File>> {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use dmd_analyze::{Dump, ReadOptions};
+use dmd_analyze::{Dump, DumpReadOptions};
 use memory_export::dmd::{self, ProfileOptions};
 use memory_export::pprof::{self, PprofSymbols};
 use memory_reporter::__private;
@@ -37,7 +37,7 @@ pub(crate) fn profile(
     let failure = |error: &dyn std::fmt::Display| {
         RefusedRequest::new(503, format!("the dump of DMD cannot be used: {}", one_line(&error.to_string())))
     };
-    let limits = ReadOptions::new().max_bytes(options.max_dump_bytes);
+    let limits = DumpReadOptions::new().max_bytes(options.max_dump_bytes);
     let read = |file: File| -> Result<Dump, RefusedRequest> {
         dmd_analyze::read_from(file, &limits).map_err(|error| failure(&error))
     };

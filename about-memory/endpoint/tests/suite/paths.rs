@@ -128,7 +128,7 @@ fn a_client_finds_the_functions() {
          \"frameTable\": {{{text}}}}}",
         keys.join(", ")
     );
-    let mut dump = dmd::analyze::read_from(dump.as_bytes(), &dmd::analyze::ReadOptions::new()).unwrap();
+    let mut dump = dmd::analyze::read_from(dump.as_bytes(), &dmd::analyze::DumpReadOptions::new()).unwrap();
     dump.symbolize(&dmd::symbolize::SymbolOptions::new());
     let names: Vec<&str> = dump.frames().filter_map(|frame| frame.function).collect();
     assert!(names.iter().any(|name| name.contains("program::alone")), "{names:?}");

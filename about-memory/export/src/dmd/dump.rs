@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use dmd_analyze::program::Folds;
-use dmd_analyze::{At, Blocks, Dump, Mode};
+use dmd_analyze::program::FoldRules;
+use dmd_analyze::{BlockEntry, Dump, DumpTime, Mode};
 use rustc_hash::FxHashMap;
 
 use super::stack_ids::DumpStackIds;
@@ -76,14 +76,14 @@ fn describe(dump: &Dump, builder: &mut StackProfileBuilder) {
     let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
     let peak = dump.peak().and_then(|peak| seconds(peak.seconds()));
     let at = match dump.shown() {
-        At::Peak => " at the heap's peak",
+        DumpTime::Peak => " at the heap's peak",
         _ => "",
     };
     facts.comment = format!("blocks{at}, recorded by DMD in the mode {}", dump.mode());
     facts.time = dump.time().map(Duration::from_secs);
     facts.peak = peak;
     facts.duration = match dump.shown() {
-        At::Peak => peak,
+        DumpTime::Peak => peak,
         _ => dump.statistics().and_then(|statistics| seconds(statistics.seconds)),
     };
     if let Some(module) = dump.modules().first() {
@@ -100,7 +100,7 @@ fn add(
 ) -> Result<(), ExportError> {
     let types = if options.types { StackTypes::new(&dump) } else { StackTypes::default() };
     if !options.all_frames {
-        dump.fold(&Folds::new());
+        dump.fold(&FoldRules::new());
     }
     let stack_ids = DumpStackIds::new(&dump, true, builder);
     let mut labels = BlockLabels {
@@ -147,7 +147,7 @@ struct BlockLabels<'d> {
 type LabelsKey = ([u32; 2], u32, u8);
 
 impl<'d> BlockLabels<'d> {
-    fn get(&mut self, block: &Blocks<'d>, builder: &mut StackProfileBuilder) -> SampleLabelsId {
+    fn get(&mut self, block: &BlockEntry<'d>, builder: &mut StackProfileBuilder) -> SampleLabelsId {
         let Self { types, reporters, numbers, known } = self;
         let keys = block.reporter_keys();
         let reporters = [0, 1].map(|nth| {

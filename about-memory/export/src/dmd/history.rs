@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::time::Duration;
 
-use dmd_analyze::program::Folds;
-use dmd_analyze::recording::{Change, Changes, Moment, Recording};
+use dmd_analyze::program::FoldRules;
+use dmd_analyze::recording::{BlockChange, BlockChanges, Moment, Recording};
 use dmd_analyze::{AnalyzeError, Dump};
 use rustc_hash::FxHashMap;
 
@@ -81,9 +81,9 @@ impl RecordingHistory {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read any more, the window is backwards, or a limit of [`ReadOptions`] is exceeded.
+    /// If the file cannot be read any more, the window is backwards, or a limit of [`DumpReadOptions`] is exceeded.
     ///
-    /// [`ReadOptions`]: dmd_analyze::ReadOptions
+    /// [`DumpReadOptions`]: dmd_analyze::DumpReadOptions
     pub fn new(
         recording: &mut Recording,
         window: RecordingWindow,
@@ -98,7 +98,7 @@ impl RecordingHistory {
         let most = recording.max_entries();
         for (index, change) in (1..).zip(recording.changes(window.from, window.to)?) {
             let change = change?;
-            let Change { stack, thread, requested, .. } = change;
+            let BlockChange { stack, thread, requested, .. } = change;
             if kinds.len() > most {
                 return Err(AnalyzeError::TooManyEntries(most));
             }
@@ -126,7 +126,7 @@ impl RecordingHistory {
         symbolize(&mut dump);
         let types = if options.types { StackTypes::new(&dump) } else { StackTypes::default() };
         if !options.all_frames {
-            dump.fold(&Folds::new());
+            dump.fold(&FoldRules::new());
         }
         let time = dump.time().map(|start| Duration::from_secs(start) + duration);
         let facts = WindowFacts { pid: u32::try_from(outline.process).ok(), time, duration };
@@ -309,26 +309,26 @@ impl RecordingHistory {
 }
 
 /// Whether a block that begins is a new one, and not one that an allocator could not move.
-fn is_new(change: &Change) -> bool {
+fn is_new(change: &BlockChange) -> bool {
     change.since == change.time
 }
 
 /// The bytes of a block.
-fn size(change: &Change, options: &ProfileOptions) -> u64 {
+fn size(change: &BlockChange, options: &ProfileOptions) -> u64 {
     let slop = if options.requested { 0 } else { change.slop };
     change.requested.saturating_add(slop)
 }
 
 /// The changes up to an error.
 struct ChangesUntilError<'r> {
-    changes: Changes<'r>,
+    changes: BlockChanges<'r>,
     error: Option<AnalyzeError>,
 }
 
 impl Iterator for ChangesUntilError<'_> {
-    type Item = Change;
+    type Item = BlockChange;
 
-    fn next(&mut self) -> Option<Change> {
+    fn next(&mut self) -> Option<BlockChange> {
         match self.changes.next()? {
             Ok(change) => Some(change),
             Err(error) => {
@@ -368,7 +368,7 @@ struct StackLife {
 }
 
 impl StackLife {
-    fn take(&mut self, change: &Change, size: u64) {
+    fn take(&mut self, change: &BlockChange, size: u64) {
         let sign = if change.is_end { -1 } else { 1 };
         self.blocks += sign;
         self.bytes += sign * i128::from(size);

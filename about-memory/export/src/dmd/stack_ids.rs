@@ -25,7 +25,7 @@ impl DumpStackIds {
         let frames: Vec<ProfileFrameId> = dump
             .frames()
             .map(|frame| {
-                let dmd_analyze::Frame { function, file, line, column, .. } = frame;
+                let dmd_analyze::CallFrame { function, file, line, column, .. } = frame;
                 let read = ProfileFrame { function, file, line, column, ..ProfileFrame::default() };
                 if function.is_some() && !addresses {
                     return builder.frame(&read);

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use about_memory::HtmlOptions;
-use dmd_analyze::program::{Overview, Summary};
-use dmd_analyze::{Analysis, AnalyzeOptions, Dump, ReadOptions};
+use dmd_analyze::program::{HeapOverview, HeapSummary};
+use dmd_analyze::{Analysis, AnalyzeOptions, Dump, DumpReadOptions};
 use memory_report::ReportSet;
 
 use super::super::symbols::Symbols;
@@ -20,12 +20,12 @@ pub(super) fn print(path: &Path, resident: Option<u64>, is_sample: bool) -> Resu
     let peaks = resident.zip(dump.peak());
     let resident = peaks.map(|(resident, heap)| Comparison::new(resident, heap, is_sample).to_string());
     let resident = resident.unwrap_or_default();
-    let overview = Overview::new(&dump, None);
+    let overview = HeapOverview::new(&dump, None);
     let dump = at(dump, &overview, path)?;
     let (has_lines, is_of_rust) = (dump.has_lines_of_program(), dump.is_of_rust());
     let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).estimate(true).types(true);
     let analysis = Analysis::new(dump, &options);
-    let summary = Summary::new(&analysis, &program_view::options(io::stderr().is_terminal()));
+    let summary = HeapSummary::new(&analysis, &program_view::options(io::stderr().is_terminal()));
     if summary.total.num == 0 {
         if !resident.is_empty() {
             // If stderr is closed, there is nobody to read it. So below.
@@ -55,7 +55,7 @@ pub(super) fn open(path: &Path) -> Result<(), Failure> {
     let page = page_of(path);
     let failure = |reason: String| Failure::File(page.display().to_string(), anyhow::anyhow!(reason));
     let dump = read(path)?;
-    let overview = Overview::new(&dump, None);
+    let overview = HeapOverview::new(&dump, None);
     let graph = html::flame_graph(at(dump, &overview, path)?);
     let mut options = HtmlOptions::new();
     options.flame_graph = Some(graph);
@@ -73,7 +73,7 @@ pub(super) fn open(path: &Path) -> Result<(), Failure> {
     }
 }
 
-fn at(dump: Dump, overview: &Overview, path: &Path) -> Result<Dump, Failure> {
+fn at(dump: Dump, overview: &HeapOverview, path: &Path) -> Result<Dump, Failure> {
     dump.at(overview.at).map_err(|error| Failure::File(path.display().to_string(), error.into()))
 }
 
@@ -85,7 +85,7 @@ fn page_of(dump: &Path) -> PathBuf {
 }
 
 fn read(path: &Path) -> Result<Dump, Failure> {
-    let limits = ReadOptions::new();
+    let limits = DumpReadOptions::new();
     let failure = |error: anyhow::Error| Failure::File(path.display().to_string(), error);
     let mut dump = dmd_analyze::read_with(path, &limits).map_err(|error| failure(error.into()))?;
     Symbols::default().fix_quietly(&mut dump, &limits);

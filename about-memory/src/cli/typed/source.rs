@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use about_memory::live::ProcessCopy;
-use dmd_analyze::image::{Mapping, read_image, read_threads};
+use dmd_analyze::image::{FileMapping, read_image, read_threads};
 use dmd_analyze::program::bytes;
-use dmd_analyze::{AnalyzeError, Dump, Mode, ReadOptions};
+use dmd_analyze::{AnalyzeError, Dump, DumpReadOptions, Mode};
 use typed_heap::{CoreFile, LayeredMemory, MemorySource, ProcessMemory, ScanMemory, TypedError};
 
 use super::super::input::Input;
@@ -39,7 +39,7 @@ impl Source {
         source: &Input,
         core: Option<&PathBuf>,
         timeout: Duration,
-        limits: &ReadOptions,
+        limits: &DumpReadOptions,
     ) -> Result<Self, Failure> {
         let failure = |error: anyhow::Error| Failure::File(source.name(), error);
         let pid = source.process()?;
@@ -79,7 +79,7 @@ impl Source {
         Ok(Self { dump, place: Place::Dump(core) })
     }
 
-    fn of_process(pid: u32, timeout: Duration, limits: &ReadOptions) -> Result<Self, Failure> {
+    fn of_process(pid: u32, timeout: Duration, limits: &DumpReadOptions) -> Result<Self, Failure> {
         let failure = |error: anyhow::Error| Failure::File(format!("process {pid}"), error);
         let stopped = ProcessMemory::stopped(pid).map_err(|error| failure(error.into()))?;
         let (memory, copy) = match stopped {
@@ -144,6 +144,10 @@ impl Source {
     }
 }
 
-fn read(memory: &dyn MemorySource, mappings: &[Mapping], limits: &ReadOptions) -> Result<Dump, AnalyzeError> {
+fn read(
+    memory: &dyn MemorySource,
+    mappings: &[FileMapping],
+    limits: &DumpReadOptions,
+) -> Result<Dump, AnalyzeError> {
     read_image(&|address, into| memory.read(address, into), mappings, limits.max_entries)
 }

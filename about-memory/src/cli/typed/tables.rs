@@ -77,7 +77,7 @@ fn save(
         let by_field = TypeTable::new("field", "By field that keeps them alive", all, rows.collect(), ROWS);
 
         let tasks = heap.tasks(memory, &tree);
-        let workspace = Workspace::of(dump.stacks().flatten());
+        let workspace = Workspace::from_frames(dump.stacks().flatten());
         let rows = tasks.rows.iter().map(|row| TypeRow {
             bytes: row.retained_bytes,
             blocks: row.tasks,

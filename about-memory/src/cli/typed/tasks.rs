@@ -35,7 +35,7 @@ impl Tasks {
                 return print(&self.json(&tasks));
             }
             let all: u64 = heap.blocks().iter().map(|block| block.usable).sum();
-            print(&self.text(&tasks, all, &Workspace::of(dump.stacks().flatten())))
+            print(&self.text(&tasks, all, &Workspace::from_frames(dump.stacks().flatten())))
         })
     }
 

@@ -18,7 +18,7 @@ pub struct Library<'f> {
 
 impl<'f> Library<'f> {
     /// A library by the path that a dump has of it, with the contents of its file or of its debug file. `displacement` is
-    /// the difference between its [bias](dmd_analyze::Module::bias) and that of the program, which may wrap around.
+    /// the difference between its [bias](dmd_analyze::LoadedModule::bias) and that of the program, which may wrap around.
     pub fn new(path: &'f str, file: &'f [u8], displacement: u64) -> Self {
         Self { path, file, displacement }
     }

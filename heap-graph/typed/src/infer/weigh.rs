@@ -1,6 +1,6 @@
 //! Decides where pointers contradict the stack of a block, or each other.
 
-use dmd_analyze::Verdict;
+use dmd_analyze::TypeVerdict;
 
 use super::{Inference, TypeOrigin};
 use crate::debug_info::TypeKind;
@@ -71,7 +71,7 @@ impl Inference<'_, '_, '_> {
         let is_room =
             matches!(known, BlockContents::Slice { .. }) && info.size(named) <= 1 && info.size(owned) > 1;
         if is_room {
-            let named = self.heap.stacks.verdict(stack).and_then(Verdict::type_name);
+            let named = self.heap.stacks.verdict(stack).and_then(TypeVerdict::type_name);
             return named.is_none_or(|named| !named.starts_with("str"));
         }
         // The names of two versions are equal, and only the pointer knows which one it is.

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use dmd_analyze::image::{Mapping, Thread};
+use dmd_analyze::image::{FileMapping, StoppedThread};
 
 use super::MemorySource;
 use super::positioned::{fill_at, read_at};
@@ -159,7 +159,7 @@ impl CoreFile {
 
     /// The mappings of its program and libraries, for [`read_image`](dmd_analyze::image::read_image). Empty if the file
     /// has no note of them.
-    pub fn mappings(&self) -> Vec<Mapping> {
+    pub fn mappings(&self) -> Vec<FileMapping> {
         let notes = self.notes();
         let files = notes.iter().find_map(|notes| each(notes).find(|(kind, _)| *kind == FILES));
         files.and_then(|(_, files)| self.files(files)).unwrap_or_default()
@@ -189,13 +189,13 @@ impl CoreFile {
 
     /// The mappings that the note of files lists: their number, the size of a page, for each its start, its end and its
     /// offset in pages, and behind these the paths.
-    fn files(&self, note: &[u8]) -> Option<Vec<Mapping>> {
+    fn files(&self, note: &[u8]) -> Option<Vec<FileMapping>> {
         let word = |at: usize| Some(u64_at(note.get(8 * at..8 * at + 8)?, 0));
         let (count, page) = (usize::try_from(word(0)?).ok()?, word(1)?);
         let mut paths = note.get(count.checked_mul(24)?.checked_add(16)?..)?.split(|byte| *byte == 0);
         let mapping = |index: usize| {
             let start = word(2 + 3 * index)?;
-            Some(Mapping {
+            Some(FileMapping {
                 start,
                 end: word(3 + 3 * index)?,
                 offset: word(4 + 3 * index)?.saturating_mul(page),
@@ -232,8 +232,8 @@ impl MemorySource for CoreFile {
         true
     }
 
-    fn threads(&self) -> Vec<Thread> {
-        let mut threads: Vec<Thread> = Vec::new();
+    fn threads(&self) -> Vec<StoppedThread> {
+        let mut threads: Vec<StoppedThread> = Vec::new();
         for (kind, note) in self.notes().iter().flat_map(|notes| each(notes)) {
             if threads.len() >= MOST_THREADS {
                 break;
@@ -253,7 +253,10 @@ impl MemorySource for CoreFile {
                     Some(thread) if thread.thread_pointer.is_none() => {
                         thread.thread_pointer = Some(u64_at(note, 0));
                     }
-                    _ => threads.push(Thread { thread_pointer: Some(u64_at(note, 0)), ..Thread::default() }),
+                    _ => threads.push(StoppedThread {
+                        thread_pointer: Some(u64_at(note, 0)),
+                        ..StoppedThread::default()
+                    }),
                 },
                 _ => {}
             }
@@ -290,10 +293,10 @@ fn thread(
     note: &[u8],
     order: impl Iterator<Item = (usize, u16)>,
     (stack, code, pointer): (usize, usize, Option<usize>),
-) -> Thread {
+) -> StoppedThread {
     let register = |index: usize| u64_at(note, FIRST_REGISTER + 8 * index);
     let known = |index: usize| Some(register(index)).filter(|value| *value != 0);
-    Thread {
+    StoppedThread {
         number: Some(u32_at(note, NUMBER).into()).filter(|number| *number != 0),
         name: String::new(),
         thread_pointer: pointer.and_then(known),

@@ -1,6 +1,6 @@
 //! Two readers of the same moment.
 
-use dmd_analyze::image::Thread;
+use dmd_analyze::image::StoppedThread;
 
 use super::MemorySource;
 
@@ -27,7 +27,7 @@ impl MemorySource for LayeredMemory<'_> {
         }
     }
 
-    fn threads(&self) -> Vec<Thread> {
+    fn threads(&self) -> Vec<StoppedThread> {
         let mut threads = self.first.threads();
         threads.extend(self.second.threads());
         threads

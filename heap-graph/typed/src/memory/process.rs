@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use dmd_analyze::image::{Mapping, Thread};
+use dmd_analyze::image::{FileMapping, StoppedThread};
 
 use super::MemorySource;
 use super::positioned::fill_at;
@@ -17,7 +17,7 @@ use crate::error::TypedError;
 pub struct ProcessMemory {
     pid: u32,
     memory: File,
-    threads: Vec<Thread>,
+    threads: Vec<StoppedThread>,
     /// The first addresses and the ends of its mappings.
     areas: OnceLock<Vec<(u64, u64)>>,
 }
@@ -68,7 +68,7 @@ impl ProcessMemory {
     /// The places of the process's threads, for a copy, which has no threads:
     /// [`read_threads`](dmd_analyze::image::read_threads).
     #[must_use]
-    pub fn with_threads(mut self, threads: Vec<Thread>) -> Self {
+    pub fn with_threads(mut self, threads: Vec<StoppedThread>) -> Self {
         self.threads = threads;
         self
     }
@@ -84,7 +84,7 @@ impl ProcessMemory {
     /// # Errors
     ///
     /// [`TypedError::Io`] if the process has ended.
-    pub fn mappings(&self) -> Result<Vec<Mapping>, TypedError> {
+    pub fn mappings(&self) -> Result<Vec<FileMapping>, TypedError> {
         Ok(self.maps()?.lines().filter_map(mapping).collect())
     }
 
@@ -99,7 +99,7 @@ impl MemorySource for ProcessMemory {
         true
     }
 
-    fn threads(&self) -> Vec<Thread> {
+    fn threads(&self) -> Vec<StoppedThread> {
         self.threads.clone()
     }
 
@@ -125,7 +125,7 @@ fn is_stopped(task: &Path) -> bool {
 }
 
 /// Where a stopped thread is: the last two numbers of the kernel's file are the stack pointer and the next instruction.
-fn thread(task: &Path) -> Option<Thread> {
+fn thread(task: &Path) -> Option<StoppedThread> {
     let number = task.file_name()?.to_str()?.parse().ok()?;
     let name = fs::read(task.join("comm")).unwrap_or_default();
     let name = String::from_utf8_lossy(&name).trim_end().to_owned();
@@ -134,7 +134,7 @@ fn thread(task: &Path) -> Option<Thread> {
     let mut address = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
     let code = address();
     let stack_pointer = address();
-    Some(Thread { number: Some(number), name, stack_pointer, code, ..Thread::default() })
+    Some(StoppedThread { number: Some(number), name, stack_pointer, code, ..StoppedThread::default() })
 }
 
 /// The first address of a line of the kernel's list of mappings, and the end.
@@ -145,13 +145,13 @@ fn range(line: &str) -> Option<(u64, u64)> {
 }
 
 /// A line of the kernel's list of mappings; `None` if it has no file.
-fn mapping(line: &str) -> Option<Mapping> {
+fn mapping(line: &str) -> Option<FileMapping> {
     let (start, end) = range(line)?;
     let mut words = line.split_ascii_whitespace().skip(1);
     let (permissions, offset) = (words.next()?, words.next()?);
     // Nothing before the path has a slash: a device's number and an inode follow.
     let path = &line[line.find(" /")? + 1..];
-    Some(Mapping {
+    Some(FileMapping {
         start,
         end,
         offset: u64::from_str_radix(offset, 16).ok()?,

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use dmd_analyze::image::read_image;
-use dmd_analyze::{Dump, ReadOptions, read_with, symbolize::SymbolOptions};
+use dmd_analyze::{Dump, DumpReadOptions, read_with, symbolize::SymbolOptions};
 use tempfile::TempDir;
 use typed_heap::{
     CoreFile, DebugInfo, LayeredMemory, MemorySource, ProcessMemory, ScanMemory, TypedHeap, WasteKind,
@@ -70,7 +70,7 @@ impl Victim {
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
-        let mut dump = read_with(&path, &ReadOptions::new().contents(true)).unwrap();
+        let mut dump = read_with(&path, &DumpReadOptions::new().contents(true)).unwrap();
         dump.symbolize(&SymbolOptions::new());
         let info = DebugInfo::read(&std::fs::read(&program).unwrap()).unwrap();
         Self { child, dump, info, folder }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use dmd_analyze::{ReadOptions, read_with, symbolize::SymbolOptions};
+use dmd_analyze::{DumpReadOptions, read_with, symbolize::SymbolOptions};
 use heap_graph::DominatorTree;
 use tempfile::TempDir;
 use typed_heap::{DebugInfo, LayeredMemory, Library, ProcessMemory, ScanMemory, TypedHeap, WasteKind};
@@ -93,7 +93,7 @@ impl Witness {
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
-        let mut dump = read_with(&dump_path, &ReadOptions::new().contents(true)).unwrap();
+        let mut dump = read_with(&dump_path, &DumpReadOptions::new().contents(true)).unwrap();
         dump.symbolize(&SymbolOptions::new());
         let bias = dump.modules()[0].bias.unwrap();
         let plugged = dump.modules().iter().find(|module| Path::new(&module.path) == plug);

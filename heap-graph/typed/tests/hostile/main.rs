@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use dmd_analyze::image::{Mapping, read_image};
+use dmd_analyze::image::{FileMapping, read_image};
 use typed_heap::{CoreFile, DebugInfo, MemorySource as _, ProcessMemory};
 
 /// A sequence of numbers that looks random (Numerical Recipes' generator).
@@ -80,7 +80,7 @@ fn core_files_give_the_memory_of_their_segments() {
     assert_eq!(memory.read(0x1004, &mut bytes), 4);
     assert_eq!(memory.read(0x1008, &mut bytes), 0);
     assert_eq!(memory.read(0xfff, &mut bytes), 0);
-    let mapping = Mapping {
+    let mapping = FileMapping {
         start: 0x1000,
         end: 0x1008,
         offset: 2 * 4096,
