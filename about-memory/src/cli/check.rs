@@ -7,7 +7,7 @@ use about_memory::{Budget, BudgetCheck, BudgetError, BudgetOptions, LimitError, 
 use clap::Args;
 use serde::Serialize;
 
-use super::input::{Input, Reading};
+use super::input::{Input, ReadLimits};
 use super::view::percent;
 use super::{Failure, say};
 
@@ -45,14 +45,14 @@ pub(crate) struct Check {
     /// Headroom of a written budget above the reported amount.
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = percent, requires = "write")]
     headroom: f64,
-    /// Give this path a maximum in the written budget. Repeatable.
+    /// Choose this path. It gets a maximum in the written budget. Repeatable.
     #[arg(long, value_name = "PATH", requires = "write")]
     path: Vec<String>,
-    /// Print JSON: each limit with its amount.
+    /// Write JSON instead of text. It has each limit with its amount.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadLimits,
 }
 
 impl Check {

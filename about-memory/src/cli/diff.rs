@@ -1,6 +1,6 @@
 //! `about-memory diff`: what changed between two reports, and whether the changes exceed limits.
 
-mod profiles;
+pub(super) mod profiles;
 
 use std::io::{self, Write};
 
@@ -11,10 +11,10 @@ use memory_report::ReportSet;
 use memory_report::diff::{Change, Diff as Changes, Presence};
 use serde::Serialize;
 
-use super::export::profile::is_pprof;
+use super::file_kind::is_pprof;
 use super::heap_diff::HeapDiff;
 use super::html::is_version_of_dumps;
-use super::input::{Input, Reading, say_warnings};
+use super::input::{Input, ReadLimits, say_warnings};
 use super::program_view::{self, on_terminal};
 use super::view::View;
 use super::{Failure, say};
@@ -64,13 +64,13 @@ pub(crate) struct Diff {
     /// Replace matches in all names before the comparison. Repeatable.
     #[arg(long, value_name = "REGEX=>REPLACEMENT", value_parser = NormalizeRule::parse)]
     normalize: Vec<NormalizeRule>,
-    /// Print JSON: each changed report with both amounts, and each condition.
+    /// Write JSON instead of text. It has each change with both amounts, and each condition.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     heaps: HeapDiff,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadLimits,
 }
 
 impl Diff {

@@ -51,7 +51,7 @@ pub(crate) struct Dmd {
     file: PathBuf,
     /// A later dump or recording: show its difference from the first.
     file2: Option<PathBuf>,
-    /// Write to this file instead of standard output; `-` for standard output.
+    /// The file to write. [default: standard output, `-`]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -59,7 +59,7 @@ pub(crate) struct Dmd {
     /// Frames to keep of each stack; blocks whose kept frames are equal make one record.
     /// [default: all; 8 for the text of dmd.py, --json and flat tables; 24 with --classic]
     #[arg(long, short = 'f', value_name = "1..24", value_parser = frames)]
-    max_frames: Option<u8>,
+    max_frames: Option<u16>,
     /// The order of records.
     #[arg(long, short, value_enum, default_value_t = SortBy::Usable)]
     sort_by: SortBy,
@@ -77,43 +77,43 @@ pub(crate) struct Dmd {
     /// Replace the parts that differ from run to run, for tests.
     #[arg(long, hide = true)]
     filter_stacks_for_testing: bool,
-    /// Keep records whose allocation stack contains this text; `!TEXT`: does not contain it. Repeatable.
+    /// Show only entries that contain this text. An entry is an allocation stack; `!TEXT` shows the stacks without it.
+    /// Repeatable.
     #[arg(long, value_name = "TEXT", allow_negative_numbers = true)]
     filter: Vec<String>,
-    /// Keep records by the stacks of their reports, as --filter does. Repeatable.
+    /// As --filter, for the stacks of the reporters that reported a block. Repeatable.
     #[arg(long, value_name = "TEXT")]
     report_filter: Vec<String>,
-    /// Records of each kind, or rows of each table, to show. [default: 10, and in trees only rows with 0.1 % of the
-    /// whole or more; 999 for the text of dmd.py, for other tables and --json; all with --folded]
-    #[arg(long, value_name = "RECORDS")]
+    /// Show at most this many rows of each table. [default: 10, and in trees only rows with at least 0.1 % of the whole; 999 for
+    /// the text of dmd.py, for other tables and --json; all with --folded]
+    #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Add blocks without a stack to records of similar blocks with one; estimated numbers have a `~`.
+    /// Distribute the blocks without a stack over the records of similar blocks. Estimated numbers have a `~`.
     #[arg(long)]
     estimate: bool,
-    /// Show a table of blocks grouped by this instead of by stack: by `frame`, `module`, `reporter`, `size`, `type`,
-    /// `crate` or `site`. The last three, and several of them such as `crate,type,site`, make a tree. Repeatable.
-    #[arg(long, value_name = "KEY[,KEY...]", value_parser = By::parse, conflicts_with_all = ["folded", "classic"])]
+    /// Group the blocks by this. One of `frame`, `module`, `reporter`, `size`, `type`, `crate` and `site`. The last three,
+    /// and several of them such as `crate,type,site`, make a tree. Repeatable.
+    #[arg(long, value_name = "KEY", value_parser = By::parse, conflicts_with_all = ["folded", "classic", "suggest", "firefox"])]
     by: Vec<By>,
-    /// Suggest reporters for unreported memory, or for all memory at the peak: its type, who allocates it, and the code to
-    /// write. Uses whole stacks; all amounts are estimates.
-    #[arg(long, conflicts_with_all = [
-        "file2", "by", "json", "folded", "classic",
-        "max_frames", "sort_by", "ignore_alloc_fns", "estimate", "report_filter",
+    /// Suggest memory reporters to write, for unreported memory or for all memory at the peak: its type, the code that
+    /// allocates it, and the code of the reporter. All amounts are estimates.
+    #[arg(long, group = "form", conflicts_with_all = [
+        "file2", "max_frames", "sort_by", "ignore_alloc_fns", "estimate", "report_filter",
     ])]
     suggest: bool,
     /// Write the text of Firefox's dmd.py. Dumps of Firefox always get it.
-    #[arg(long, conflicts_with_all = ["by", "suggest", "json", "folded", "classic"])]
+    #[arg(long, group = "form")]
     firefox: bool,
     #[command(flatten)]
     view: ProgramView,
-    /// Write JSON.
-    #[arg(long, conflicts_with_all = ["folded", "classic"])]
+    /// Write JSON instead of text.
+    #[arg(long, group = "form")]
     json: bool,
-    /// Write folded stacks for flame graph programs.
-    #[arg(long, conflicts_with = "classic")]
+    /// Write folded stacks for programs that draw flame graphs.
+    #[arg(long, group = "form")]
     folded: bool,
-    /// Write the text layout of 2013, with records of stack frames.
-    #[arg(long)]
+    /// Write the text of the first DMD (2013), with records of stack frames.
+    #[arg(long, group = "form")]
     classic: bool,
     #[command(flatten)]
     limits: DumpLimits,

@@ -18,6 +18,7 @@ use memory_report::ReportSet;
 use memory_report::file::ReadOptions as ReportOptions;
 
 use super::dump_limits::DumpLimits;
+use super::file_kind::FileKind;
 use super::html::is_version_of_dumps;
 use super::input::Input;
 use super::recorded::When;
@@ -80,24 +81,24 @@ pub(crate) struct Export {
     /// for standard input. Of two dumps or recordings, the second minus the first.
     #[arg(value_name = "SOURCE", required = true)]
     sources: Vec<Input>,
-    /// The format. [default: by the name of the output]
+    /// The format to write. [default: by the name of the output]
     #[arg(long, short, value_enum)]
     format: Option<Format>,
-    /// The file to write, compressed if its name ends in .gz; `-` for standard output. [default: -]
+    /// The file to write. It is compressed if its name ends in .gz. [default: standard output, `-`]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
     when: When,
-    /// Keep frames of allocators, of libraries, and through which threads and `main` start.
+    /// Keep the frames of allocators and libraries, and those that start threads and `main`.
     #[arg(long)]
     all_frames: bool,
     /// Count the bytes that the program requested, not those that it can use.
     #[arg(long)]
     requested: bool,
-    /// Of pprof: how the profile names code.
+    /// For pprof: how the profile names code.
     #[arg(long, value_enum, default_value_t)]
     symbols_in: SymbolsIn,
-    /// Of pprof: make blocks of different sizes samples of their own, with a label `bytes`.
+    /// For pprof: write a sample for each size of block, with the label `bytes`.
     #[arg(long)]
     sizes: bool,
     #[command(flatten)]
@@ -123,6 +124,18 @@ impl std::fmt::Display for NoReports {
 impl std::error::Error for NoReports {}
 
 impl Export {
+    /// The kinds of files that have what the format needs.
+    pub(super) fn kinds(&self) -> &'static [FileKind] {
+        match self.format().map(Format::kind) {
+            Ok(Kind::Reports) => &[FileKind::Report, FileKind::Dump, FileKind::Recording],
+            Ok(Kind::Graph) => &[FileKind::Snapshot],
+            Ok(Kind::Stacks(_)) => {
+                &[FileKind::Dump, FileKind::Recording, FileKind::Pprof, FileKind::Snapshot, FileKind::Report]
+            }
+            Ok(Kind::Tables) | Err(_) => FileKind::ALL,
+        }
+    }
+
     pub(super) fn run(self) -> Result<(), Failure> {
         let format = self.format()?;
         let most = match format {

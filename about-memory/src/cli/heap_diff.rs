@@ -20,8 +20,8 @@ const STACKS: usize = 10;
 pub(crate) struct HeapDiff {
     #[command(flatten)]
     when: When,
-    /// Of dumps and recordings, the stacks to show. [default: 10; all with --json]
-    #[arg(long, value_name = "STACKS")]
+    /// Show at most this many rows of each table. For dumps and recordings: a row is a stack. [default: 10; all with --json]
+    #[arg(long, value_name = "N")]
     limit: Option<usize>,
     #[command(flatten)]
     symbols: Symbols,

@@ -28,13 +28,13 @@ const ROWS: usize = 5;
 pub(crate) struct History {
     /// The recording; `-` for standard input.
     file: PathBuf,
-    /// Rows of each table to show. [default: 5; all with --json]
-    #[arg(long, value_name = "ROWS")]
+    /// Show at most this many rows of each table. [default: 5; all with --json]
+    #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Columns of the text.
     #[arg(long, value_name = "COLUMNS", default_value_t = 100, value_parser = clap::value_parser!(u16).range(60..))]
     width: u16,
-    /// Write JSON.
+    /// Write JSON instead of text.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use dmd_analyze::{Analysis, AnalyzeOptions, Dump, FlameGraph, ReadOptions};
 use memory_report::{ReadError, ReportSet, file};
 
 use super::dump_limits;
-use super::input::{Input, Reading};
+use super::input::{Input, ReadLimits};
 use super::recorded::{self, When};
 use super::replay::Replay;
 use super::symbols::Symbols;
@@ -46,8 +46,8 @@ pub(crate) struct Html {
     file: Input,
     /// A later report, dump or recording: the page shows what changed.
     second: Option<Input>,
-    /// The page to write; `-` for standard output.
-    #[arg(long, short, value_name = "PAGE")]
+    /// The file to write. `-` is standard output.
+    #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
     /// The title of the page. [default: the names of the files]
     #[arg(long)]
@@ -63,7 +63,7 @@ pub(crate) struct Html {
     #[command(flatten)]
     symbols: Symbols,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadLimits,
 }
 
 impl Html {

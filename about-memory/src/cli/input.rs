@@ -6,16 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use dmd_analyze::recording::Recording;
 use memory_report::file::{self, ReadOptions};
 use memory_report::{ReadError, ReportSet};
 
 use super::progress::Progress;
 use super::{Failure, live_input, say};
-
-/// Why a recording is no report.
-const RECORDING: &str =
-    "is a recording of DMD, which has no reports; about-memory dmd, html, history and leaks show it";
 
 /// A report file, compressed or not; `-` for standard input; or the process id or the name of a running process.
 #[derive(Clone, Debug)]
@@ -23,13 +18,13 @@ pub(crate) struct Input(PathBuf);
 
 /// Limits on reading, the same for all files of a command.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Reading {
-    /// Read at most this many bytes of uncompressed text per file.
+pub(crate) struct ReadLimits {
+    /// Read at most this many bytes per file, uncompressed.
     #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
     max_bytes: u64,
 }
 
-impl Reading {
+impl ReadLimits {
     pub(crate) fn options(&self) -> ReadOptions {
         ReadOptions::new().max_bytes(self.max_bytes)
     }
@@ -92,7 +87,7 @@ impl Input {
         &self.0
     }
 
-    pub(crate) fn read(&self, reading: &Reading) -> Result<ReportSet, Failure> {
+    pub(crate) fn read(&self, reading: &ReadLimits) -> Result<ReportSet, Failure> {
         self.read_with(reading.options())
     }
 
@@ -112,17 +107,14 @@ impl Input {
                 _ => file::read_with(&self.0, &options),
             }
         };
-        result.map_err(|error| match !self.is_stdin() && Recording::is_at(&self.0) {
-            true => Failure::File(self.name(), anyhow::anyhow!(RECORDING)),
-            false => Failure::File(self.name(), error.into()),
-        })
+        result.map_err(|error| Failure::File(self.name(), error.into()))
     }
 
     /// Reads two files at the same time. If both fail, the error is that of the first.
     pub(crate) fn read_two(
         first: &Self,
         second: &Self,
-        reading: &Reading,
+        reading: &ReadLimits,
     ) -> Result<(ReportSet, ReportSet), Failure> {
         if first.is_stdin() && second.is_stdin() {
             return Err(Failure::Usage("only one file can be standard input".to_owned()));

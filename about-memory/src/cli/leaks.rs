@@ -36,16 +36,16 @@ pub(crate) struct Leaks {
     /// Exit with status 3 if more bytes (`64KiB`, `10 MiB`, `500B`) or more blocks (`10`, `0`) than this leaked.
     #[arg(long, value_name = "BYTES|BLOCKS", value_parser = Most::parse)]
     fail_if: Vec<Most>,
-    /// Leave out stacks with a frame that matches this: its text is `FUNCTION (FILE:LINE)`. Repeatable.
+    /// Leave out stacks with a frame that matches this. The text of a frame is `FUNCTION (FILE:LINE)`. Repeatable.
     #[arg(long, value_name = "REGEX")]
     ignore: Vec<Regex>,
-    /// Show what libraries allocate once as all other leaks.
+    /// Count one-time allocations of libraries as leaks.
     #[arg(long)]
     known: bool,
-    /// Stacks to show of each kind. [default: 10; all with --json]
-    #[arg(long, value_name = "STACKS")]
+    /// Show at most this many rows of each table. A row is a stack. [default: 10; all with --json]
+    #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Write JSON.
+    /// Write JSON instead of text.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

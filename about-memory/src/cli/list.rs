@@ -17,7 +17,7 @@ Examples:
 
 #[derive(Args)]
 pub(crate) struct List {
-    /// The time each process has to answer: seconds, or a number with ms, s, m or h.
+    /// Wait at most this long for an answer. Seconds, or a number with ms, s, m or h.
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = seconds)]
     timeout: Duration,
 }

@@ -30,10 +30,10 @@ pub(crate) struct LiveOptions {
     /// Free caches in the process before it reports.
     #[arg(long)]
     minimize: bool,
-    /// Add the view that sums to resident memory: what each mapping holds besides `explicit`.
+    /// Add the trees of resident memory, mapping by mapping.
     #[arg(long)]
     resident: bool,
-    /// The time each process has to answer: seconds, or a number with ms, s, m or h. [default: 10]
+    /// Wait at most this long for an answer. Seconds, or a number with ms, s, m or h. [default: 10; 60 for a dump]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     timeout: Option<Duration>,
 }
@@ -45,6 +45,11 @@ impl LiveOptions {
 
     pub(crate) fn resident(&self) -> bool {
         self.resident
+    }
+
+    /// The time to answer, if the user set one.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.timeout
     }
 
     /// The first given option that only applies to processes.

@@ -41,13 +41,13 @@ pub(crate) struct Log {
     /// The share of the allocations to log, from 0 to 1.
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = probability)]
     probability: f64,
-    /// The most allocations that the process keeps for the next line.
+    /// The process keeps at most this many allocations that were not sent yet.
     #[arg(long, value_name = "ENTRIES", default_value_t = 5000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     length: u64,
-    /// How long to log: seconds, or a number with ms, s, m or h. [default: until Ctrl-C, or the end of the process]
+    /// End after this time. Seconds, or a number with ms, s, m or h. [default: at Ctrl-C or the end of the process]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     seconds: Option<Duration>,
-    /// The time the process has for its first and last answer: seconds, or a number with ms, s, m or h.
+    /// Wait at most this long for an answer. Seconds, or a number with ms, s, m or h.
     #[arg(long, value_name = "TIME", default_value = "60", value_parser = seconds)]
     timeout: Duration,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use memory_export::ExportError;
 use memory_export::open_metrics::{self, Form, Options};
 
 use super::Failure;
-use super::input::{self, Input, Reading};
+use super::input::{self, Input, ReadLimits};
 use super::live_input::LiveOptions;
 use super::view::percent;
 
@@ -36,16 +36,16 @@ pub(crate) struct Metrics {
     /// A report file, compressed or not, `-` for standard input; or the process ids or names of running processes.
     #[arg(value_name = "FILE|PID", required_unless_present = "all", conflicts_with = "all")]
     inputs: Vec<Input>,
-    /// The form of the text.
+    /// The format to write.
     #[arg(long, value_enum, default_value_t)]
     format: FormName,
     /// Write at most this many series of reports.
     #[arg(long, value_name = "SERIES", default_value_t = Options::default().max_series)]
     max_series: usize,
-    /// Paths of at most this many names have series of their own.
-    #[arg(long, value_name = "NAMES", default_value_t = Options::default().depth)]
+    /// Show at most this many levels. A path with at most this many names has a series of its own.
+    #[arg(long, value_name = "LEVELS", default_value_t = Options::default().depth)]
     depth: usize,
-    /// Longer paths have series of their own from this percentage of their tree on.
+    /// Leave out entries below this percentage of their tree. Only longer paths than --depth are left out.
     #[arg(long, value_name = "PERCENT", default_value_t = Options::default().threshold, value_parser = percent)]
     threshold: f64,
     /// Keep private data in the names of running processes.
@@ -54,7 +54,7 @@ pub(crate) struct Metrics {
     #[command(flatten)]
     live: LiveOptions,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadLimits,
 }
 
 impl Metrics {

@@ -20,7 +20,7 @@ pub(crate) struct Minimize {
     /// The process id or the name of a running process.
     #[arg(value_name = "PID")]
     process: Input,
-    /// The time the process has to answer: seconds, or a number with ms, s, m or h.
+    /// Wait at most this long for an answer. Seconds, or a number with ms, s, m or h.
     #[arg(long, value_name = "TIME", default_value = "60", value_parser = seconds)]
     timeout: Duration,
 }

@@ -19,12 +19,12 @@ const START: usize = 8;
 /// The time whose blocks a view shows.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct When {
-    /// The time whose blocks to show: `peak`, `end`, or of a recording a time such as `12.5s` or `1m30s` after its start. At
-    /// the peak of a dump, a block has the mean size of its stack's blocks. [default: peak if no reporter reported a block
-    /// and the heap has shrunk by a tenth since, else end; for the text of dmd.py and for differences end]
+    /// The time whose blocks to show. `peak`, `end` or, in a recording, a time after its start such as `12.5s` or `1m30s`. At
+    /// the peak of a dump, each block has the mean size of its stack's blocks. [default: peak if no reporter reported a
+    /// block and the heap has shrunk by a tenth since, else end; for the text of dmd.py and for differences end]
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
-    /// Of a recording, show the blocks that the program allocated between two times and that are alive at the second.
+    /// In a recording: show the blocks that the program allocated between two times and that are alive at the second time.
     #[arg(long, num_args = 2, value_names = ["TIME", "TIME"], conflicts_with = "at")]
     between: Option<Vec<Moment>>,
 }

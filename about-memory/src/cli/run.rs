@@ -35,7 +35,7 @@ Examples:
 
 The output and the exit status of the program stay the same. When it has ended, standard error names the
 dumps, and shows which places in the program held the most memory. Show a dump with: about-memory dmd FILE
-With --listen the program answers requests while it runs, such as `about-memory dump PID`.
+With --listen the program answers requests while it runs, such as `about-memory save --dump PID`.
 SIGTERM and SIGINT write a dump before they end a program that does not handle them.
 A recording has every allocation and every end of a block, with time, stack and thread: see
 about-memory leaks FILE and about-memory history FILE. With --record there is a dump only with -o.";
@@ -48,32 +48,32 @@ pub(crate) struct Run {
     /// Which blocks get a stack: a sample, or all.
     #[arg(long, value_enum, default_value_t = Stacks::Full)]
     stacks: Stacks,
-    /// Sample blocks smaller than this: record one per this many allocated bytes.
-    #[arg(long, value_name = "BYTES", conflicts_with = "record", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Record a sample of the blocks smaller than this: one per this many allocated bytes.
+    #[arg(long, group = "recorded", value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     sample_below: Option<u64>,
-    /// Record a sample by bytes, cheap enough for production: one block per this many allocated bytes, on average. A
-    /// number, with KiB, MiB or GiB; 512KiB if none is given.
-    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = sample_bytes::DEFAULT, value_parser = sample_bytes::parse, conflicts_with = "sample_below")]
+    /// Record a sample: one block per this many allocated bytes, on average. A number, with KiB, MiB or GiB; 512KiB without a
+    /// number. Cheap enough for production.
+    #[arg(long, group = "recorded", value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = sample_bytes::DEFAULT, value_parser = sample_bytes::parse)]
     sample: Option<u64>,
-    /// Record nothing until `about-memory track` asks for it; implies --listen.
-    #[arg(long, conflicts_with_all = ["sample", "sample_below", "open"])]
+    /// Wait with recording until `about-memory track` asks for it. Implies --listen.
+    #[arg(long, group = "recorded", conflicts_with = "open")]
     wait_for_track: bool,
     /// Frames to keep of each stack. [default: 24]
     #[arg(long, value_name = "1..256", value_parser = clap::value_parser!(u16).range(1..=256))]
     max_frames: Option<u16>,
-    /// The dump to write; %p in the name becomes the process id. Without %p, child processes put their
-    /// process id before the extension. [default: dmd-%p.json.gz, and no dump with --record]
+    /// The file to write. %p in its name becomes the process id. Without %p, child processes put their process id before the
+    /// extension. [default: dmd-%p.json.gz, and no dump with --record]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Record every allocation and every end of a block into this file, whose name is as that of a dump.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["sample", "wait_for_track"])]
+    /// Record every allocation, and the end of every block, into this file. %p in its name is as in --output.
+    #[arg(long, group = "recorded", value_name = "FILE")]
     record: Option<PathBuf>,
     /// The path of libdmd.so. [default: the one in this program, beside it, in ../lib, or in the target folder]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
     #[command(flatten)]
     plan: Plan,
-    /// Let DMD report on standard error what it does.
+    /// Let DMD print on standard error what it does.
     #[arg(long, short)]
     verbose: bool,
     /// Print no summary when the program has ended.

@@ -6,7 +6,7 @@ use about_memory::{ByteUnits, Series as Amounts, SeriesOptions, SeriesSort};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::input::{Input, Reading};
+use super::input::{Input, ReadLimits};
 use super::view::{UnitsName, percent};
 use super::{Failure, say};
 
@@ -24,32 +24,32 @@ pub(crate) struct Series {
     /// The report files, the earliest first.
     #[arg(required = true)]
     files: Vec<Input>,
-    /// Show this path. Repeatable. [default: each tree, and each report outside of trees]
+    /// Choose this path. Repeatable. [default: each tree, and each report outside of trees]
     #[arg(long, value_name = "PATH")]
     path: Vec<String>,
-    /// Also show this many levels below each path.
+    /// Show at most this many levels. Each path is level 0.
     #[arg(long, value_name = "LEVELS", default_value_t = 0)]
-    depth: u32,
-    /// Omit entries below a path that never reach this percentage of it.
+    depth: usize,
+    /// Leave out entries below this percentage of their tree. The tree is a path; one file with more is enough.
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
     threshold: f64,
-    /// Count only processes whose name contains this text.
+    /// Show only processes whose name contains this text.
     #[arg(long, value_name = "NAME")]
     process: Option<String>,
     /// Show each process, after the total.
     #[arg(long)]
     by_process: bool,
-    /// The order of paths.
+    /// The order of entries.
     #[arg(long, value_name = "ORDER", default_value = "amount")]
     sort: Order,
     /// The unit of bytes.
     #[arg(long, value_name = "UNITS", default_value = "mb")]
     units: UnitsName,
-    /// Print JSON: each path with its amount in each file.
+    /// Write JSON instead of text. It has each path with its amount in each file.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadLimits,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -69,7 +69,7 @@ impl Series {
         }
         let mut options = SeriesOptions::default();
         options.paths = self.path;
-        options.depth = self.depth;
+        options.depth = u32::try_from(self.depth).unwrap_or(u32::MAX);
         options.threshold = self.threshold;
         options.process = self.process;
         options.by_process = self.by_process;

@@ -23,11 +23,12 @@ use typed_heap::CoreFile;
 
 use super::dump_limits::DumpLimits;
 use super::export::profile::Making;
+use super::file_kind::FileKind;
 use super::html::{is_version_of_dumps, timeline};
-use super::input::{Input, Reading};
+use super::input::{Input, ReadLimits};
 use super::recorded::When;
 use super::symbols::Symbols;
-use super::{Failure, live_input, say, typed};
+use super::{Failure, heap, live_input, say};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -78,7 +79,7 @@ pub(crate) struct Serve {
     /// The page can change nothing: no buttons for processes, no import, no removal.
     #[arg(long)]
     read_only: bool,
-    /// Measure processes without private names, whatever the page asks for.
+    /// Ask for names without private data. The page cannot change this.
     #[arg(long)]
     anonymize: bool,
     /// Keep the last N reports and the last N stacks that pages made. [default: 50 reports, 20 stacks]
@@ -91,7 +92,7 @@ pub(crate) struct Serve {
     /// Firefox has them in devtools.memory.custom-census-displays.
     #[arg(long, value_name = "FILE")]
     displays: Option<PathBuf>,
-    /// Print the address as JSON in one line.
+    /// Write JSON instead of text. It has the address, in one line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -99,7 +100,7 @@ pub(crate) struct Serve {
     #[command(flatten)]
     symbols: Symbols,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadLimits,
 }
 
 impl Serve {
@@ -111,7 +112,7 @@ impl Serve {
             .map_err(|error| Failure::File(self.place(), error.into()))?;
         let reading = self.typed();
         server.types_of_processes(move |pid, path| {
-            typed::saver(reading.clone(), Input::from(OsString::from(pid.to_string())))(path)
+            heap::saver(reading.clone(), Input::from(OsString::from(pid.to_string())))(path)
         });
         let stacks = self.stacks();
         server.open_stacks_by(move |path| stacks.open(path));
@@ -211,15 +212,15 @@ impl Serve {
 
     /// Adds the typed heap of a core file or a dump of scan mode.
     fn add_types(&self, name: String, input: &Input, server: &Server) -> Result<(), Failure> {
-        let save = typed::saver(self.typed(), input.clone());
+        let save = heap::saver(self.typed(), input.clone());
         let added = server.add_types(&format!("types of {name}"), save);
         added.map(drop).map_err(|error| Failure::File(input.name(), error.into()))
     }
 
     /// How typed heaps are read.
-    fn typed(&self) -> typed::Reading {
+    fn typed(&self) -> heap::TypedHeapReader {
         let limits = DumpLimits::of_bytes(self.reading.options().max_bytes);
-        typed::Reading::new(self.symbols.clone(), limits)
+        heap::TypedHeapReader::new(self.symbols.clone(), limits)
     }
 
     fn tell(&self, server: &Server, file: Option<&Path>) -> io::Result<()> {
@@ -317,7 +318,7 @@ impl Stacks {
 
 /// Why a file cannot be read, without its folder, which the reader of the page does not know.
 fn reason(path: &Path, failure: Failure) -> String {
-    let text = failure.lines().join("; ");
+    let text = failure.lines(FileKind::SERVED).join("; ");
     match path.file_name() {
         Some(name) => text.replace(&*path.to_string_lossy(), &name.to_string_lossy()),
         None => text,

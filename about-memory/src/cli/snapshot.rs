@@ -11,16 +11,21 @@ mod table;
 
 use std::io::{self, Write as _};
 
-use clap::{Args, Subcommand};
+use std::path::Path;
 
-use super::Failure;
+use clap::{Args, Subcommand};
+use heap_graph::DominatorTree;
+use heap_graph::snapshot::ReadOptions;
+
+use super::file_kind::FileKind;
+use super::{Failure, heap};
 
 const EXAMPLES: &str = "\
 Examples:
   about-memory snapshot census heap.fxsnapshot --breakdown type
   about-memory snapshot tree heap.fxsnapshot --breakdown stack --invert
   about-memory snapshot dominators heap.fxsnapshot
-  about-memory snapshot paths heap.fxsnapshot --target 140737353 --max 5
+  about-memory snapshot paths heap.fxsnapshot --target 140737353 --limit 5
   about-memory snapshot diff before.fxsnapshot after.fxsnapshot
   about-memory snapshot save 1234 heap.fxsnapshot
   about-memory snapshot save --typed 1234 heap.fxsnapshot     # of a program without a derive
@@ -59,7 +64,33 @@ enum Question {
     Save(save::Save),
 }
 
+/// The classes that the first screen of a snapshot shows.
+const FIRST_CLASSES: usize = 15;
+
+/// The percentage of the heap from which on the first screen names a node.
+const FIRST_PERCENT: f64 = 10.0;
+
+/// The first screen of a snapshot: its suspects, and the classes that retain the most.
+pub(super) fn first_screen(path: &Path, max_bytes: u64) -> Result<String, Failure> {
+    let options = ReadOptions::new().max_bytes(max_bytes);
+    let graph = heap_graph::snapshot::read_with(path, &options)
+        .map_err(|error| Failure::File(path.display().to_string(), error.into()))?;
+    let tree = DominatorTree::new(&graph);
+    let (nodes, edges) = (graph.node_count(), graph.edge_count());
+    let (suspects, classes) =
+        (suspects::text(&tree, FIRST_PERCENT), dominators::by_class(&tree, FIRST_CLASSES));
+    Ok(format!("{nodes} nodes, {edges} edges, {suspects}\n{classes}"))
+}
+
 impl Snapshot {
+    /// The kinds of files that the question is about.
+    pub(super) fn kinds(&self) -> &'static [FileKind] {
+        match self.question {
+            Question::Save(_) => heap::TYPED,
+            _ => &[FileKind::Snapshot],
+        }
+    }
+
     pub(super) fn run(self) -> Result<(), Failure> {
         let text = match self.question {
             Question::Info(info) => info.run()?,

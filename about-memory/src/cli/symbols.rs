@@ -14,11 +14,11 @@ const MAX_NOTES: usize = 10;
 
 #[derive(Args, Clone, Default)]
 pub(crate) struct Symbols {
-    /// Do not look up the function and line of frames that only have a library and an offset.
+    /// Do not look up functions and lines. Frames without them keep their library and offset.
     #[arg(long)]
     no_fix_stacks: bool,
-    /// A folder with debug files (such as .debug, .dwo and .dwp), named by build id or by file name.
-    /// Repeatable. /usr/lib/debug and the cache of debuginfod are always searched.
+    /// Search this folder for debug files (.debug, .dwo, .dwp), by build id and by file name. Repeatable. /usr/lib/debug and
+    /// the cache of debuginfod are always searched.
     #[arg(long, value_name = "FOLDER", conflicts_with = "no_fix_stacks")]
     symbols: Vec<PathBuf>,
 }

@@ -27,12 +27,12 @@ use typed_heap::CoreFile;
 
 use super::dump_limits::DumpLimits;
 use super::html::is_version_of_dumps;
-use super::input::{Input, Reading};
+use super::input::{Input, ReadLimits};
 use super::keys::{self, KeyInput, Keys};
 use super::live_input::{self, seconds};
 use super::recorded::When;
 use super::symbols::Symbols;
-use super::{Failure, serve, typed};
+use super::{Failure, heap, serve};
 use ask::{Ask, Told};
 use screens::{Next, Screen, Screens};
 
@@ -55,11 +55,11 @@ const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 pub(crate) struct Top {
-    /// A heap snapshot (.fxsnapshot), report file, DMD dump or recording, core file, or a process id or name to measure. Of several
-    /// reports or dumps the last is shown.
+    /// Heap snapshots (.fxsnapshot), report files, dumps and recordings of DMD, core files, and ids or names of processes to
+    /// measure. Of several reports or dumps, the last is shown.
     #[arg(value_name = "FILE|PID")]
     inputs: Vec<Input>,
-    /// The time between updates: seconds, or a number with ms, s, m or h.
+    /// Update after this time. Seconds, or a number with ms, s, m or h.
     #[arg(long, short, value_name = "TIME", default_value = "2", value_parser = seconds)]
     interval: Duration,
     #[command(flatten)]
@@ -67,13 +67,13 @@ pub(crate) struct Top {
     #[command(flatten)]
     symbols: Symbols,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadLimits,
 }
 
 impl Top {
     pub(super) fn run(self) -> Result<(), Failure> {
         if !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
-            let reason = "top needs a terminal; for text, use list, show or watch";
+            let reason = "top needs a terminal; for text, use list, show or show --interval";
             return Err(Failure::Usage(reason.to_owned()));
         }
         let ending = EndSignals::new(GRACE, || drop(ratatui::try_restore())).map_err(Failure::Output)?;
@@ -133,15 +133,15 @@ impl Top {
 
     /// Reads the typed heap of a core file or a dump of scan mode.
     fn open_types(&self, input: &Input, session: &Session, screens: &mut Screens) -> Result<(), Failure> {
-        let save = typed::saver(self.typed(), input.clone());
+        let save = heap::saver(self.typed(), input.clone());
         let taken = screens.types.take(session, &format!("types of {}", input.name()), save);
         screens.screen = Screen::Types;
         taken.map_err(|reason| Failure::File(input.name(), anyhow::anyhow!(reason)))
     }
 
-    fn typed(&self) -> typed::Reading {
+    fn typed(&self) -> heap::TypedHeapReader {
         let limits = DumpLimits::of_bytes(self.reading.options().max_bytes);
-        typed::Reading::new(self.symbols.clone(), limits)
+        heap::TypedHeapReader::new(self.symbols.clone(), limits)
     }
 
     /// Draws, and follows keys and answers until the reader, a signal or the end of the terminal ends it.

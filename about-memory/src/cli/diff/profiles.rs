@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use about_memory::escape;
+use dmd_analyze::program::bytes;
 use memory_export::{Frame, LabelsId, StackId, Stacks, Value};
 use serde::Serialize;
 
@@ -17,6 +18,9 @@ const SHOWN: usize = 20;
 
 /// A stack with its labels, as a text of each frame, the innermost first.
 type Key = (Vec<String>, Vec<(&'static str, String)>);
+
+/// The stacks that the first screen of a profile shows.
+const SHOWN_OF_ONE: usize = 10;
 
 /// What both profiles have: the bytes, with the places of their amounts in each profile, and those of the blocks.
 struct Columns {
@@ -88,6 +92,37 @@ pub(super) fn run(first: &Input, second: &Input, json: bool, max_bytes: u64) -> 
         false => write_text(&mut out, &columns, &total, &changes),
     };
     written.and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+/// The stacks with the most memory.
+pub(in super::super) fn largest_stacks(stacks: &Stacks) -> String {
+    let Some(columns) = Columns::of([stacks, stacks]) else {
+        return "The profile has no amounts of live or allocated memory.\n".to_owned();
+    };
+    let mut sums: BTreeMap<Key, Amounts> = BTreeMap::new();
+    add(stacks, 1, &columns, &mut sums);
+    let whole: i128 = sums.values().map(|amounts| amounts.bytes[1]).sum();
+    let mut sums: Vec<(&Key, &Amounts)> = sums.iter().collect();
+    sums.sort_by_key(|(_, amounts)| core::cmp::Reverse(amounts.bytes[1]));
+    let mut out = format!("{} {} in {} stacks\n", bytes(whole), columns.value.name(), sums.len());
+    for ((stack, labels), amounts) in sums.iter().take(SHOWN_OF_ONE) {
+        let share = 100.0 * amounts.bytes[1] as f64 / whole.max(1) as f64;
+        out += &format!("\n{} ({share:.1}%)", bytes(amounts.bytes[1]));
+        if columns.blocks.is_some() {
+            out += &format!(", {} blocks", amounts.blocks[1]);
+        }
+        for (name, value) in labels {
+            out += &format!(", {name} {}", escape(value));
+        }
+        out.push('\n');
+        for frame in stack {
+            out += &format!("    {}\n", escape(frame));
+        }
+    }
+    if sums.len() > SHOWN_OF_ONE {
+        out += &format!("\n... and {} more stacks\n", sums.len() - SHOWN_OF_ONE);
+    }
+    out
 }
 
 impl Columns {

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::Path;
 
 use about_memory::live;
 use about_memory::temporary::TemporaryFolder;
@@ -53,14 +52,6 @@ pub(crate) fn read(input: &Input, limits: &DumpLimits) -> Result<Profile, Failur
         // A recording; or the error says what is wrong with the path.
         _ => Source::read(input.path(), &limits.options()).map(Profile::from),
     }
-}
-
-/// Whether a file is a pprof profile. The command that reads it reports why it cannot be read.
-pub(crate) fn is_pprof(path: &Path) -> bool {
-    let mut start = Vec::new();
-    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-    let mut read = |path| File::open(path)?.take(512).read_to_end(&mut start);
-    is_file && read(path).is_ok() && pprof::is_pprof(&start)
 }
 
 fn read_from(input: &Input, reader: impl Read, limits: &DumpLimits) -> Result<Profile, Failure> {

@@ -25,7 +25,7 @@ pub(super) struct Plan {
     /// is checked about once a second.
     #[arg(long, value_name = "CONDITION")]
     when: Vec<Limit>,
-    /// Let the program answer requests while it runs, such as `about-memory dump PID`: a thread of its own listens. So
+    /// Let the program answer requests while it runs, such as `about-memory save --dump PID`: a thread of its own listens. So
     /// do --every and --when.
     #[arg(long)]
     listen: bool,

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use about_memory::HtmlOptions;
-use dmd_analyze::program::{Overview, Summary};
-use dmd_analyze::{Analysis, AnalyzeOptions, Dump, ReadOptions};
+use dmd_analyze::program::Overview;
+use dmd_analyze::{Dump, ReadOptions};
 use memory_report::ReportSet;
 
 use super::super::symbols::Symbols;
-use super::super::{Failure, html, new_file, program_view, say};
+use super::super::{Failure, first_screen, html, new_file, program_view, say};
 use super::resident::Comparison;
 
 /// Prints the summary of a dump on standard error. `resident` is the peak of its process's resident memory, and
@@ -23,18 +23,15 @@ pub(super) fn print(path: &Path, resident: Option<u64>, is_sample: bool) -> Resu
     let overview = Overview::new(&dump, None);
     let dump = at(dump, &overview, path)?;
     let (has_lines, is_of_rust) = (dump.has_lines_of_program(), dump.is_of_rust());
-    let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).estimate(true).types(true);
-    let analysis = Analysis::new(dump, &options);
-    let summary = Summary::new(&analysis, &program_view::options(io::stderr().is_terminal()));
-    if summary.total.num == 0 {
+    let view = program_view::options(io::stderr().is_terminal());
+    let Some(summary) = first_screen::heap_summary(dump, &overview, &view) else {
         if !resident.is_empty() {
             // If stderr is closed, there is nobody to read it. So below.
             let _ = write!(io::stderr(), "\n{resident}");
         }
         return Ok(());
-    }
-    let path = path.display();
-    let mut text = format!("\n{resident}{overview}{summary}\n");
+    };
+    let mut text = format!("\n{resident}{summary}\n");
     if !has_lines {
         text += "The program has no line numbers. To get them, build it with debug information";
         text += match is_of_rust {
@@ -42,10 +39,11 @@ pub(super) fn print(path: &Path, resident: Option<u64>, is_sample: bool) -> Resu
             false => ": the compilers of C and C++ add it with -g.\n\n",
         };
     }
-    text += &format!(
-        "Next: about-memory dmd {path}                the stacks, the largest first\n\
-         \x20     about-memory html {path} -o heap.html  a flame graph in the browser\n"
-    );
+    let commands = [
+        ("dmd", "", "the stacks, the largest first"),
+        ("html", " -o heap.html", "a flame graph in the browser"),
+    ];
+    text += &first_screen::next_commands(&path.display().to_string(), &commands);
     let _ = io::stderr().write_all(text.as_bytes());
     Ok(())
 }

@@ -20,7 +20,7 @@ pub(super) struct Census {
     /// How to group nodes: JSON or a name.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "default")]
     breakdown: String,
-    /// Print the report as JSON.
+    /// Write JSON instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -51,10 +51,10 @@ struct Shape {
     /// Put leaves at the top, and what leads to them below.
     #[arg(long)]
     invert: bool,
-    /// Show only paths through a name that contains this text.
+    /// Show only entries that contain this text. An entry is the name of a group; what leads to it is shown, too.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Levels to print.
+    /// Show at most this many levels.
     #[arg(long, value_name = "LEVELS")]
     depth: Option<usize>,
 }
@@ -78,7 +78,7 @@ pub(super) struct Tree {
     breakdown: String,
     #[command(flatten)]
     shape: Shape,
-    /// Print the tree as JSON.
+    /// Write JSON instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -148,10 +148,10 @@ pub(super) struct Individuals {
     /// All leaves below this name. Repeatable.
     #[arg(long = "name", value_name = "NAME")]
     names: Vec<String>,
-    /// Print at most this many.
-    #[arg(long, value_name = "COUNT", default_value_t = MAX_INDIVIDUALS)]
-    max: usize,
-    /// Print JSON.
+    /// Show at most this many rows of each table.
+    #[arg(long, alias = "max", value_name = "N", default_value_t = MAX_INDIVIDUALS)]
+    limit: usize,
+    /// Write JSON instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -178,7 +178,7 @@ impl Individuals {
         }
         let tree = DominatorTree::new(&graph);
         let nodes =
-            heap_graph::dominators::individuals(&tree, &breakdown, |leaf| leaves.contains(&leaf), self.max)
+            heap_graph::dominators::individuals(&tree, &breakdown, |leaf| leaves.contains(&leaf), self.limit)
                 .map_err(|error| self.input.failure(error))?;
         let retained = |node: heap_graph::Node<'_>| tree.retained_size(node.index()).unwrap_or_default();
         if self.json {
@@ -212,7 +212,7 @@ pub(super) struct Diff {
     breakdown: String,
     #[command(flatten)]
     shape: Shape,
-    /// Print the difference and its trees as JSON.
+    /// Write JSON instead of text. It has the difference and its trees.
     #[arg(long)]
     json: bool,
 }

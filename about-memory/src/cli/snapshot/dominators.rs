@@ -15,21 +15,21 @@ pub(super) struct Dominators {
     #[command(flatten)]
     input: Input,
     /// Print a line for each node except the root: id, immediate dominator, retained size.
-    #[arg(long)]
+    #[arg(long, group = "form")]
     tsv: bool,
-    /// Print the tree as JSON.
-    #[arg(long, conflicts_with = "tsv")]
+    /// Write JSON instead of text.
+    #[arg(long, group = "form")]
     json: bool,
     /// Print retained sizes by class.
-    #[arg(long, conflicts_with_all = ["tsv", "json"])]
+    #[arg(long, group = "form")]
     by_class: bool,
-    /// Print what each field keeps alive: the edges of one name from nodes of one class.
-    #[arg(long, conflicts_with_all = ["tsv", "json", "by_class"])]
+    /// Print the memory that each field keeps alive. A field is the edges of one name from nodes of one class.
+    #[arg(long, group = "form")]
     by_field: bool,
-    /// Start from this node.
+    /// Start from this node instead of the root.
     #[arg(long, value_name = "ID")]
     start: Option<u64>,
-    /// Levels to print.
+    /// Show at most this many levels.
     #[arg(long, value_name = "LEVELS", default_value_t = 4, value_parser = levels)]
     depth: usize,
     /// Children of each node to print.
@@ -57,7 +57,7 @@ impl Dominators {
             return Ok(tsv(&tree));
         }
         if self.by_class {
-            return Ok(by_class(&tree));
+            return Ok(by_class(&tree, usize::MAX));
         }
         if self.by_field {
             return Ok(by_field(&tree));
@@ -97,8 +97,9 @@ fn tsv(tree: &DominatorTree<'_>) -> String {
     text
 }
 
-fn by_class(tree: &DominatorTree<'_>) -> String {
-    let sizes = heap_graph::dominators::sizes_by_class(tree).into_iter();
+/// The retained sizes of the first `limit` classes.
+pub(super) fn by_class(tree: &DominatorTree<'_>, limit: usize) -> String {
+    let sizes = heap_graph::dominators::sizes_by_class(tree).into_iter().take(limit);
     table(tree, "class", sizes.map(|of| (of.retained_size, of.shallow_size, of.count, of.class.to_string())))
 }
 

@@ -32,8 +32,8 @@ pub(super) struct Export {
     /// The node to draw, by id. [default: the root]
     #[arg(long, value_name = "ID")]
     node: Option<u64>,
-    /// Draw nodes up to this many edges away.
-    #[arg(long, value_name = "EDGES", default_value_t = 2)]
+    /// Show at most this many levels. A level is an edge away from the node.
+    #[arg(long, value_name = "LEVELS", default_value_t = 2)]
     depth: usize,
     /// Draw at most this many nodes.
     #[arg(long, value_name = "COUNT", default_value_t = 100)]

@@ -13,10 +13,10 @@ use super::super::Failure;
 pub(super) struct Input {
     /// The snapshot; `-` for standard input.
     pub(super) file: PathBuf,
-    /// Refuse messages larger than this.
+    /// Read no message of a snapshot that is larger than this.
     #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_message_bytes)]
     max_message_bytes: u64,
-    /// Refuse snapshots larger than this after decompression.
+    /// Read at most this many bytes per file, uncompressed.
     #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
     max_bytes: u64,
 }
@@ -71,7 +71,7 @@ pub(super) fn breakdown(argument: &str) -> Result<(Breakdown, String), Failure> 
 pub(super) struct Info {
     #[command(flatten)]
     input: Input,
-    /// Print JSON.
+    /// Write JSON instead of text.
     #[arg(long)]
     json: bool,
 }

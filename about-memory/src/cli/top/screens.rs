@@ -10,9 +10,9 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
+use super::super::heap;
 use super::super::input::Input;
 use super::super::line::{line, part, styled};
-use super::super::typed;
 use super::ask::{self, Ask, Asked, Told};
 use super::memory::Memory;
 use super::processes::Processes;
@@ -51,7 +51,7 @@ pub(super) struct Screens {
     pub(super) stacks: Stacks,
     pub(super) types: Types,
     /// How typed heaps are read.
-    reading: typed::Reading,
+    reading: heap::TypedHeapReader,
     processes: Processes,
     memory: Memory,
     session: Session,
@@ -62,7 +62,7 @@ pub(super) struct Screens {
 }
 
 impl Screens {
-    pub(super) fn new(session: Session, reading: typed::Reading) -> Self {
+    pub(super) fn new(session: Session, reading: heap::TypedHeapReader) -> Self {
         Self {
             screen: Screen::Processes,
             report: Report::default(),
@@ -192,7 +192,7 @@ impl Screens {
             }
             Ask::Types(pid, name) => {
                 self.screen = Screen::Types;
-                let save = typed::saver(self.reading.clone(), Input::from(OsString::from(pid.to_string())));
+                let save = heap::saver(self.reading.clone(), Input::from(OsString::from(pid.to_string())));
                 if let Err(error) = self.types.take(&self.session, &format!("{name} (pid {pid})"), save) {
                     self.message = error;
                 }

@@ -15,8 +15,8 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::super::dump_limits::DumpLimits;
+use super::super::heap::TypedHeapReader;
 use super::super::symbols::Symbols;
-use super::super::typed::Reading;
 use super::ask::{Ask, Asked, Process, Told};
 use super::screens::{Next, Screen, Screens};
 
@@ -28,7 +28,7 @@ struct Shown {
 impl Shown {
     fn new(session: Session) -> Self {
         let terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
-        let reading = Reading::new(Symbols::default(), DumpLimits::of_bytes(1 << 30));
+        let reading = TypedHeapReader::new(Symbols::default(), DumpLimits::of_bytes(1 << 30));
         Self { screens: Screens::new(session, reading), terminal }
     }
 

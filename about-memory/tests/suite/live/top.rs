@@ -27,7 +27,7 @@ fn hangs_in_its_answer(mut stream: UnixStream) {
 
 /// Nobody sends a signal: the terminal is not that of the program's session.
 #[test]
-fn top_and_watch_end_with_their_terminal() {
+fn top_ends_with_its_terminal() {
     let mut herd = Herd::new();
     let pid = herd.start("name heap").to_string();
     let (mut child, mut terminal) = herd.on_whole_terminal(&["top", "--interval", "0.05"], 24, 80);
@@ -38,11 +38,6 @@ fn top_and_watch_end_with_their_terminal() {
     drop(terminal);
     assert!(until(|| child.try_wait().unwrap()).success());
     assert_eq!(herd.temporary(), Vec::<String>::new());
-
-    let (mut child, mut terminal) = herd.on_whole_terminal(&["watch", &pid, "--interval", "0.05"], 24, 80);
-    drawn(&mut terminal, "update 1");
-    drop(terminal);
-    assert!(until(|| child.try_wait().unwrap()).success());
 }
 
 /// The user has stopped the output of the terminal with Ctrl-S, so drawing waits.

@@ -1,7 +1,7 @@
-//! `watch` with and without a terminal, and the comparison that it uses.
+//! `show --interval`, its old spelling `watch`, and the comparison that they use.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::ExitStatusExt as _;
 
 use about_memory::live::{Change, Watch};
@@ -48,38 +48,15 @@ pub(super) fn drawn(terminal: &mut File, wanted: &str) -> String {
 }
 
 #[test]
-fn on_a_terminal_the_screen_is_drawn_anew() {
+fn a_terminal_gets_the_same_lines_until_a_signal_ends_it() {
     let mut herd = Herd::new();
     let pid = herd.start("one");
-    let arguments = ["watch", &pid.to_string(), "--interval", "0.05", "--filter", "cache"];
-    let (mut child, mut terminal) = herd.on_terminal(&arguments, 8, 70);
-    let first = drawn(&mut terminal, "update 1: q quits");
-    assert!(first.contains("\u{1b}[?1049h"), "{first:?}");
-    for part in ["Main", "3.00", "MB", "cache/data"] {
-        assert!(first.contains(part), "{part}: {first:?}");
-    }
-    herd.nudge(pid);
-    drawn(&mut terminal, "+1.00");
-    terminal.write_all(b" ").unwrap();
-    drawn(&mut terminal, "paused");
-    terminal.write_all(b" ").unwrap();
-    herd.kill(pid);
-    drawn(&mut terminal, "does not listen");
-    terminal.write_all(b"q").unwrap();
-    drawn(&mut terminal, "\u{1b}[?1049l");
-    assert!(child.wait().unwrap().success());
-}
-
-#[test]
-fn a_signal_gives_the_screen_back_and_ends_it() {
-    let mut herd = Herd::new();
-    let pid = herd.start("one");
-    for signal in [Signal::TERM, Signal::HUP] {
-        let (mut child, mut terminal) = herd.on_terminal(&["watch", &pid.to_string()], 8, 70);
-        drawn(&mut terminal, "update 1: q quits");
-        kill_process(Pid::from_child(&child), signal).unwrap();
-        drawn(&mut terminal, "\u{1b}[?1049l");
-        assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()));
+    for arguments in [&["watch", &pid.to_string()][..], &["show", &pid.to_string(), "--interval", "0.05"]] {
+        let (mut child, mut terminal) = herd.on_terminal(arguments, 8, 70);
+        let text = drawn(&mut terminal, "cache/data");
+        assert!(text.starts_with("== 1, after ") && !text.contains("\u{1b}["), "{text:?}");
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::TERM.as_raw()));
     }
 }
 
@@ -87,7 +64,7 @@ fn a_signal_gives_the_screen_back_and_ends_it() {
 fn a_count_ends_it() {
     let mut herd = Herd::new();
     let pids = [herd.start("one").to_string(), herd.start("two").to_string()];
-    let text = herd.shown(&["watch", &pids[0], &pids[1], "-i", "0.01", "-c", "3"]);
+    let text = herd.shown(&["show", &pids[0], &pids[1], "-i", "0.01", "-c", "3"]);
     assert_eq!(text.lines().filter(|line| line.starts_with("== ")).count(), 3, "{text}");
     assert_eq!(text.lines().filter(|line| **line == format!("two (pid {})", pids[1])).count(), 3);
 }

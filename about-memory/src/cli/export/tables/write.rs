@@ -14,9 +14,10 @@ use memory_export::parquet::{self, CensusRow, Options, Run};
 use memory_export::{ExportError, Stacks};
 use memory_report::ReportSet;
 
+use super::super::super::file_kind::is_pprof;
 use super::super::super::input::Input;
 use super::super::super::{Failure, new_file};
-use super::super::profile::{self, Making};
+use super::super::profile::Making;
 use super::super::{Export, has_end};
 use super::{Table, Tables};
 
@@ -144,7 +145,7 @@ impl Export {
         if has_end(path, "fxsnapshot") {
             return self.census(source);
         }
-        if !source.is_stdin() && (profile::is_pprof(path) || Recording::is_at(path)) {
+        if !source.is_stdin() && (is_pprof(path) || Recording::is_at(path)) {
             return self.stacks_of(source);
         }
         match self.report(source) {

@@ -1,4 +1,4 @@
-//! `about-memory coverage`.
+//! `about-memory heap coverage`.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use dmd_analyze::recording::Moment;
 
-use super::dump_limits::DumpLimits;
-use super::recorded::Source;
-use super::{Failure, symbols};
+use super::super::dump_limits::DumpLimits;
+use super::super::recorded::Source;
+use super::super::{Failure, symbols};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  about-memory coverage dmd.json.gz
-  about-memory coverage --by type dmd.json.gz
+  about-memory heap coverage dmd.json.gz
+  about-memory heap coverage --by type dmd.json.gz
 
 Reporters run when the program writes the dump, so coverage is of that time. To see the coverage near the peak:
   about-memory run --when 'heap > 1 GiB' -- my-program";
@@ -32,11 +32,11 @@ enum Key {
 pub(crate) struct Coverage {
     /// A dump of dark-matter mode, compressed or not; `-` for standard input.
     file: PathBuf,
-    /// Show the coverage of each crate or of each type
+    /// Group the blocks by this.
     #[arg(long, value_enum, default_value_t, value_name = "KEY")]
     by: Key,
-    /// The time of the blocks. Only `end` has reports
-    #[arg(long, value_name = "TIME", default_value = "end")]
+    /// The time whose blocks to show. Only `end` has reports.
+    #[arg(long, value_name = "TIME", default_value = "end", hide = true)]
     at: Moment,
     #[command(flatten)]
     symbols: symbols::Symbols,

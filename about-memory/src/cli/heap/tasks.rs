@@ -1,4 +1,4 @@
-//! `about-memory tasks`.
+//! `about-memory heap tasks`.
 
 use clap::Args;
 use dmd_analyze::program::Workspace;
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use typed_heap::{Await, Branch, TaskRow, Tasks as Facts};
 
 use super::super::Failure;
-use super::{Heap, Table, about, left_out, print, size};
+use super::{HeapInput, Table, about, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
 Examples:
-  about-memory tasks 1234
-  about-memory tasks core.1234 --limit 50
-  about-memory tasks scan.json.gz --json
+  about-memory heap tasks 1234
+  about-memory heap tasks core.1234 --limit 50
+  about-memory heap tasks scan.json.gz --json
 
 A task is a future of an async function or block on the heap that no other future awaits. A row has the tasks that are at
 the same await, with the futures that they await in turn. Its bytes are those of the tasks and of all that only they keep alive."
@@ -23,7 +23,7 @@ the same await, with the futures that they await in turn. Its bytes are those of
 #[derive(Args)]
 pub(crate) struct Tasks {
     #[command(flatten)]
-    heap: Heap,
+    heap: HeapInput,
 }
 
 impl Tasks {

@@ -1,4 +1,4 @@
-//! `about-memory why`.
+//! `about-memory heap why`.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,17 @@ use serde_json::json;
 use typed_heap::{Holder, HolderRow, TypedHeap};
 
 use super::super::Failure;
-use super::{Heap, Table, about, counted, left_out, print, size};
+use super::{HeapInput, Table, about, counted, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
 Examples:
-  about-memory why 1234 '[my_crate::Session]'
-  about-memory why scan.json.gz 'table (u32, String)'
-  about-memory why scan.json.gz 0x7f0000001000
-  about-memory why scan.json.gz str --json
+  about-memory heap why 1234 '[my_crate::Session]'
+  about-memory heap why scan.json.gz 'table (u32, String)'
+  about-memory heap why scan.json.gz 0x7f0000001000
+  about-memory heap why scan.json.gz str --json
 
-Types are spelled as `about-memory types` shows them."
+Types are spelled as `about-memory heap types` shows them."
 );
 
 /// Similar types that an error names.
@@ -26,7 +26,7 @@ const SIMILAR: usize = 5;
 #[derive(Args)]
 pub(crate) struct Why {
     #[command(flatten)]
-    heap: Heap,
+    heap: HeapInput,
     /// A type, or the address of a block, such as `0x7f0000001000`.
     #[arg(value_name = "TYPE|ADDRESS")]
     what: String,
@@ -70,7 +70,7 @@ impl Why {
             all.map(|block| heap.type_name(block)).filter(|name| name.contains(&self.what)).collect();
         let names: Vec<_> = similar.iter().take(SIMILAR).map(String::as_str).collect();
         let hint = match names.is_empty() {
-            true => "about-memory types lists all".to_owned(),
+            true => "about-memory heap types lists all".to_owned(),
             false => format!("similar ones: {}", names.join(", ")),
         };
         Err(self.heap.failure(anyhow::anyhow!("no block has the type {}; {hint}", self.what)))

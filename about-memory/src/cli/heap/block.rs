@@ -1,4 +1,4 @@
-//! `about-memory block`.
+//! `about-memory heap block`.
 
 mod reach;
 
@@ -8,19 +8,19 @@ use std::path::PathBuf;
 use clap::Args;
 use dmd_analyze::BlockOptions;
 
-use super::Failure;
-use super::dump_limits::DumpLimits;
-use super::recorded::Source;
-use super::spelling::frames;
-use super::symbols::Symbols;
+use super::super::Failure;
+use super::super::dump_limits::DumpLimits;
+use super::super::recorded::Source;
+use super::super::spelling::frames;
+use super::super::symbols::Symbols;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   about-memory dmd --clamp-contents scan.json.gz > blocks.txt
-  about-memory block scan.json.gz 7f0000001000
-  about-memory block scan.json.gz 7f0000001000 --chain-reports --ignore-alloc-fns
-  about-memory block scan.json.gz 7f0000001000 --info
-  about-memory block scan.json.gz 7f0000001000 --retained --chain
+  about-memory heap block scan.json.gz 7f0000001000
+  about-memory heap block scan.json.gz 7f0000001000 --chain-reports --ignore-alloc-fns
+  about-memory heap block scan.json.gz 7f0000001000 --info
+  about-memory heap block scan.json.gz 7f0000001000 --retained --chain
 
 The options of Firefox's block_analyzer.py have the same meaning and give the same output.";
 
@@ -42,7 +42,7 @@ pub(crate) struct Block {
     ignore_alloc_fns: bool,
     /// Frames to keep of each stack.
     #[arg(long, short = 'f', value_name = "1..24", default_value_t = 8, value_parser = frames)]
-    max_frames: u8,
+    max_frames: u16,
     /// Follow the chain of referrers as long as each block has only one.
     #[arg(long, short)]
     chain_reports: bool,

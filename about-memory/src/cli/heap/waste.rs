@@ -1,19 +1,19 @@
-//! `about-memory waste`.
+//! `about-memory heap waste`.
 
 use clap::Args;
 use serde_json::json;
 use typed_heap::{DuplicateRow, Duplicates, Unused, Waste as Facts, WasteRow};
 
 use super::super::Failure;
-use super::{Heap, Table, about, counted, left_out, print, size};
+use super::{HeapInput, Table, about, counted, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
 Examples:
-  about-memory waste 1234
-  about-memory waste scan.json.gz --limit 50
-  about-memory waste scan.json.gz --duplicates   # equal strings
-  about-memory waste scan.json.gz --json
+  about-memory heap waste 1234
+  about-memory heap waste scan.json.gz --limit 50
+  about-memory heap waste scan.json.gz --duplicates   # equal strings
+  about-memory heap waste scan.json.gz --json
 
 Waste is capacity beyond the length of vectors, deques and strings, empty buckets of hash tables, empty places in the nodes
 of B-trees, and the bytes of enums and async functions that only variants larger than the current one use."
@@ -21,11 +21,11 @@ of B-trees, and the bytes of enums and async functions that only variants larger
 
 #[derive(Args)]
 pub(crate) struct Waste {
-    /// Find equal strings and slices of bytes. Only this option reads contents; it prints none.
+    /// Find equal strings and equal slices of bytes. Only this option reads contents; it does not print them.
     #[arg(long)]
     duplicates: bool,
     #[command(flatten)]
-    heap: Heap,
+    heap: HeapInput,
 }
 
 impl Waste {

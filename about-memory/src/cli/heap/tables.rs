@@ -14,7 +14,7 @@ use typed_heap::{TypedHeap, Unused};
 
 use super::super::input::Input;
 use super::super::{Failure, new_file};
-use super::{Reading, counted, size, tasks, types, waste};
+use super::{TYPED, TypedHeapReader, counted, size, tasks, types, waste};
 
 /// Rows of a table that the page gets.
 const ROWS: usize = 1000;
@@ -39,15 +39,15 @@ pub(crate) fn save_graph(
 
 /// What saves the typed heap of a source as a heap snapshot and gives its tables, on another thread. Its error is a sentence.
 pub(crate) fn saver(
-    reading: Reading,
+    reading: TypedHeapReader,
     source: Input,
 ) -> impl FnOnce(&Path) -> Result<TypeTables, String> + Send + 'static {
-    move |path| save(&reading, &source, None, path).map_err(|failure| failure.lines().join("; "))
+    move |path| save(&reading, &source, None, path).map_err(|failure| failure.lines(TYPED).join("; "))
 }
 
 /// Saves the typed heap of a source as a heap snapshot, and gives its tables.
 fn save(
-    reading: &Reading,
+    reading: &TypedHeapReader,
     source: &Input,
     timeout: Option<Duration>,
     path: &Path,

@@ -1,4 +1,4 @@
-//! `about-memory types`.
+//! `about-memory heap types`.
 
 use std::cmp::Reverse;
 
@@ -9,16 +9,19 @@ use serde_json::json;
 use typed_heap::{ROOTS, TypedHeap};
 
 use super::super::Failure;
-use super::{Heap, Table, about, counted, left_out, print, size};
+use super::super::dump_limits::DumpLimits;
+use super::super::input::Input;
+use super::super::symbols::Symbols;
+use super::{HeapInput, Table, TypedHeapReader, about, counted, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
 Examples:
-  about-memory types 1234
-  about-memory types scan.json.gz
-  about-memory types scan.json.gz --core core.1234 --limit 50
-  about-memory types scan.json.gz --by field     # which fields keep how much alive
-  about-memory types scan.json.gz --json"
+  about-memory heap types 1234
+  about-memory heap types scan.json.gz
+  about-memory heap types scan.json.gz --core core.1234 --limit 50
+  about-memory heap types scan.json.gz --by field     # which fields keep how much alive
+  about-memory heap types scan.json.gz --json"
 );
 
 /// Disagreements to show.
@@ -33,26 +36,32 @@ pub(super) fn name(field: &FieldSizes<'_>) -> String {
     }
 }
 
-/// What the rows are.
+/// The rows of the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum By {
     /// The blocks of each type
     #[default]
     Type,
-    /// What each field of each type keeps alive: these blocks, and all that is reached only through them
+    /// The blocks that each field of each type keeps alive
     Field,
 }
 
 #[derive(Args)]
 pub(crate) struct Types {
-    /// What the rows are.
-    #[arg(long, value_enum, default_value_t)]
+    /// Group the blocks by this.
+    #[arg(long, value_enum, default_value_t, value_name = "KEY")]
     by: By,
     #[command(flatten)]
-    heap: Heap,
+    heap: HeapInput,
 }
 
 impl Types {
+    /// The question that `show` asks a core file.
+    pub(in super::super) fn first_screen(source: Input, max_bytes: u64) -> Self {
+        let reading = TypedHeapReader::new(Symbols::default(), DumpLimits::of_bytes(max_bytes));
+        Self { by: By::Type, heap: HeapInput { source, limit: None, json: false, reading } }
+    }
+
     pub(crate) fn run(self) -> Result<(), Failure> {
         self.heap.with(|heap, _, dump| match self.by {
             By::Type => print(&if self.heap.json { self.json(heap) } else { self.text(heap) }),
