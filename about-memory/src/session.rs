@@ -3,9 +3,9 @@
 //!
 //! A [`Session`] holds all state, so that a page that reloads, or a second page, loses nothing. A front end asks with a
 //! [`Query`] and gets a [`Pending`]; equal queries share one computation, and results stay in memory under a budget
-//! ([`SessionOptions::budget`]). Each change of a state is an [`Event`] with a number. The states are enums whose
-//! transitions are those of Firefox's Memory tool (`devtools/client/memory/constants.js` and `reducers/`); a transition
-//! that they do not have is an error, [`Misstep`].
+//! ([`SessionOptions::budget`]). Each change of a state is an [`Event`] with a number. The states of a
+//! snapshot are those of Firefox's Memory tool (`devtools/client/memory/constants.js` and `reducers/`); a computation starts,
+//! and then it is computed, cancelled or failed.
 //!
 //! # Where Firefox's panel answers differently
 //!
@@ -52,8 +52,5 @@ pub use query::{GroupBy, GroupByError, Query};
 pub use rows::{Row, Rows};
 pub use rows_options::RowsOptions;
 pub use snapshots::SnapshotInfo;
-pub use state::{
-    CensusState, DiffState, DominatorState, IndividualsState, Misstep, SnapshotState, State, TreeMapState,
-    ViewState,
-};
+pub use state::SnapshotState;
 pub use store::{Session, SessionOptions};

@@ -137,6 +137,10 @@ impl<'a> Text<'a> {
         self.set.warnings().iter().chain(self.forest().warnings())
     }
 
+    pub(crate) fn view(&self) -> &View {
+        &self.view
+    }
+
     fn is_filtered(&self) -> bool {
         self.filter.as_ref().is_some_and(|filter| !filter.is_empty())
     }

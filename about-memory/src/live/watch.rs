@@ -69,8 +69,8 @@ impl fmt::Display for WatchRow {
 /// [`text`](crate::text).
 #[derive(Debug, Default)]
 pub struct Watch {
+    /// The options of the last text.
     view: View,
-    filter: Option<Filter>,
     before: Option<Before>,
 }
 
@@ -88,63 +88,12 @@ impl Watch {
         Self::default()
     }
 
-    /// Whether to show bytes instead of MB, and all entries however small. Default: no.
-    #[must_use]
-    pub fn verbose(mut self, verbose: bool) -> Self {
-        self.view.verbose = verbose;
-        self
-    }
-
-    /// Entries below this percentage of the root of their tree become `(N tiny)`. Default: 1.
-    #[must_use]
-    pub fn threshold(mut self, percent: f64) -> Self {
-        self.view.threshold = percent;
-        self
-    }
-
-    /// Shows at most this many levels below the root of each tree. Default: all.
-    #[must_use]
-    pub fn depth(mut self, levels: u32) -> Self {
-        self.view.depth = Some(levels);
-        self
-    }
-
-    /// The order of the entries below an entry. Default: the largest first.
-    #[must_use]
-    pub fn sort(mut self, sort: Sort) -> Self {
-        self.view.sort = sort;
-        self
-    }
-
-    /// The unit of bytes. Default: MB, or B if verbose.
-    #[must_use]
-    pub fn units(mut self, units: ByteUnits) -> Self {
-        self.view.bytes = Some(units);
-        self
-    }
-
-    /// Shows only processes whose name contains this. Default: all.
-    #[must_use]
-    pub fn process(mut self, name: impl Into<String>) -> Self {
-        self.view.process = Some(name.into());
-        self
-    }
-
-    /// Shows only reports whose path the filter accepts, and their sums. Default: all.
-    #[must_use]
-    pub fn filter(mut self, filter: Filter) -> Self {
-        self.filter = Some(filter);
-        self
-    }
-
-    /// The lines of `set`, with the changes since the previous call.
-    pub fn rows(&mut self, set: &ReportSet) -> Vec<WatchRow> {
-        let forest = match &self.filter {
-            Some(filter) => Forest::filtered(set, |path| filter.accepts(path)),
-            None => Forest::new(set),
-        };
+    /// The lines of a text with its options, and with the changes since the previous call.
+    pub fn rows(&mut self, text: &Text<'_>) -> Vec<WatchRow> {
+        self.view.clone_from(text.view());
+        let forest = text.forest();
         let collator = Collator::new();
-        let mut now = Before { amounts: amounts(&forest), shown: Vec::new() };
+        let mut now = Before { amounts: amounts(forest), shown: Vec::new() };
         let mut rows = Vec::new();
         let shown = |process: &&Process<'_>| !process.is_empty() && self.view.shows(process.name());
         for process in forest.processes().iter().filter(shown) {

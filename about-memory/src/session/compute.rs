@@ -50,8 +50,6 @@ pub(super) struct Needs<'a> {
     pub(super) graph: &'a dyn Fn(SnapshotId) -> Result<Arc<Graph>, SessionError>,
     /// The answer to another key.
     pub(super) answer: &'a dyn Fn(Key) -> Result<Arc<Answer>, SessionError>,
-    /// The dominator tree that the computation needs is there.
-    pub(super) has_tree: &'a dyn Fn(),
     pub(super) progress: &'a Progress,
 }
 
@@ -160,7 +158,6 @@ impl Needs<'_> {
     fn tree(&self, snapshot: SnapshotId) -> Result<SharedDominators, SessionError> {
         let answer = (self.answer)(Key::Query(Query::Dominators { snapshot, filter: String::new() }))?;
         let Answer::Dominators(tree) = &*answer else { unreachable!("a tree answers such a key") };
-        (self.has_tree)();
         Ok(tree.clone())
     }
 }

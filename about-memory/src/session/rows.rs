@@ -95,10 +95,7 @@ impl Session {
             Answer::Generations(generations) => Ok(generation_rows(generations, options)),
             Answer::Dominators(shared) => {
                 let key = Key::Query(query.clone());
-                self.engine.begin_rows(&key);
-                let rows = self.node_rows(&key, &shared.tree(), Shown::All, options);
-                self.engine.end_rows(&key);
-                rows
+                self.node_rows(&key, &shared.tree(), Shown::All, options)
             }
             Answer::Part { tree, kept, found } => {
                 let key = Key::Query(query.clone());
