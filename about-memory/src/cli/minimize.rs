@@ -39,5 +39,5 @@ impl Minimize {
 }
 
 fn mib(bytes: u64) -> String {
-    format!("{:.2} MB", bytes as f64 / f64::from(1 << 20))
+    format!("{:.2} MiB", bytes as f64 / f64::from(1 << 20))
 }

@@ -1,6 +1,5 @@
 //! Options of the commands that show trees.
 
-use about_memory::live::Watch;
 use about_memory::{ByteUnits, Filter, Sort, Text};
 use clap::{Args, ValueEnum};
 
@@ -121,28 +120,7 @@ impl View {
         }
     }
 
-    /// The same options for repeated views of running processes.
-    pub(crate) fn watch(&self, filter: Option<Filter>) -> Watch {
-        let mut watch = Watch::new()
-            .verbose(self.verbose)
-            .threshold(self.threshold())
-            .sort(self.sort.unwrap_or_default().sort());
-        if let Some(levels) = self.depth {
-            watch = watch.depth(u32::try_from(levels).unwrap_or(u32::MAX));
-        }
-        if let Some(process) = &self.process {
-            watch = watch.process(process);
-        }
-        if let Some(units) = self.units {
-            watch = watch.units(units.units());
-        }
-        match filter {
-            Some(filter) => watch.filter(filter),
-            None => watch,
-        }
-    }
-
-    /// The text that a shown path contains.
+    /// The text of the filter.
     pub(crate) fn filter_text(&self) -> Option<&str> {
         self.filter.as_deref()
     }

@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use about_memory::live::Watch;
 use memory_report::WarningKind;
 
 use super::Failure;
@@ -18,7 +19,7 @@ pub(super) fn watch(
     interval: Duration,
     count: Option<u64>,
 ) -> Result<(), Failure> {
-    let mut comparison = view.watch(view.filter()?);
+    let mut comparison = Watch::new();
     let start = Instant::now();
     for number in 1.. {
         let set = live.collect_quietly(pids, &live.ask())?;
@@ -26,7 +27,7 @@ pub(super) fn watch(
         for warning in set.warnings().iter().filter(|warning| warning.kind == WarningKind::ProcessMissing) {
             text.push_str(&format!("WARNING: {}\n", about_memory::escape(&warning.to_string())));
         }
-        for row in comparison.rows(&set) {
+        for row in comparison.rows(&view.apply(about_memory::text(&set), view.filter()?)) {
             text.push_str(&format!("{row}\n"));
         }
         text.push('\n');

@@ -3,14 +3,13 @@
 use core::fmt;
 use std::collections::HashMap;
 
+use memory_report::Units;
 use memory_report::tree::{FAKE_CHILD, Forest, ITSELF, Node, Process};
-use memory_report::{ReportSet, Units};
 
 use crate::collation::Collator;
-use crate::filter::Filter;
 use crate::layout::{Layout, Shown};
-use crate::number::ByteUnits;
-use crate::view::{Sort, View};
+use crate::text::Text;
+use crate::view::View;
 use crate::{escape, number};
 
 /// How an amount differs from the previous one.
@@ -65,8 +64,7 @@ impl fmt::Display for WatchRow {
     }
 }
 
-/// Compares each set of reports with the previous one. Entries are chosen and sorted as in
-/// [`text`](crate::text).
+/// Compares each set of reports with the previous one. The options of [`text`](crate::text()) choose and sort the entries.
 #[derive(Debug, Default)]
 pub struct Watch {
     /// The options of the last text.

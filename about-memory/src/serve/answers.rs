@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::response::Refusal;
-use crate::session::{Answer, PathStep, Pending, Rows, SessionError, SnapshotInfo, State as _, TreeMapBox};
+use crate::session::{Answer, PathStep, Pending, Rows, SessionError, SnapshotInfo, TreeMapBox};
 
 /// How often a waiting connection looks whether the page still waits.
 const LOOK: Duration = Duration::from_millis(20);

@@ -241,7 +241,7 @@ fn a_summary_compares_the_heap_with_the_resident_memory() {
         rest,
         "most of the rest did not come from malloc (the program's own allocator, mapped files, stacks, DMD)."
     );
-    assert!(lines[at + 1].starts_with("Peak: 1.00 MB in 1 block, "), "{text}");
+    assert!(lines[at + 1].starts_with("Peak: 1.00 MiB in 1 block, "), "{text}");
 
     // Without a block there are no tables, but the line is there.
     compile(folder.path(), "only-maps", &map.replace("kept = malloc(1 << 20);", ""), &[]);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use about_memory::session::{
-    Answer, GroupBy, Pending, Query, Row, RowsOptions, Session, SnapshotId, SnapshotInfo, State as _,
+    Answer, GroupBy, Pending, Query, Row, RowsOptions, Session, SnapshotId, SnapshotInfo,
 };
 use dmd_analyze::program::bytes;
 use ratatui::Frame;

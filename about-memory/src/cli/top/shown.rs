@@ -113,8 +113,8 @@ fn processes_have_a_line_each_and_keys() {
     let lines = shown.lines();
     assert!(lines[0].starts_with(" 1 Processes   2 Report   3 Memory   4 Stacks   5 Types"), "{lines:#?}");
     assert_eq!(lines[1], "       PID   RESIDENT       HEAP LATELY           PROCESS");
-    assert_eq!(lines[2], "         7   40.00 MB    1.00 MB              ▂▄█ server");
-    assert_eq!(lines[3], "         8    5.00 MB    1.00 MB              ███ worker");
+    assert_eq!(lines[2], "         7  40.00 MiB   1.00 MiB              ▂▄█ server");
+    assert_eq!(lines[3], "         8   5.00 MiB   1.00 MiB              ███ worker");
     assert!(matches!(shown.press(KeyCode::Char('m')), Some(Ask::Minimize(7))));
     assert!(matches!(shown.press(KeyCode::Char('s')), Some(Ask::Save(7))));
     // A process without DMD has no stacks.
@@ -167,14 +167,14 @@ fn a_report_opens_filters_and_shows_changes_since_a_mark() {
     let lines = shown.lines();
     assert_eq!(lines[1], "process 7");
     assert_eq!(lines[2], "▾ Main Process (pid 7)");
-    assert_eq!(lines[3], "      20.00 MB  100.0% ▾ explicit");
-    assert_eq!(lines[4], "      13.00 MB   65.0%     heap-unclassified");
-    assert_eq!(lines[5], "       5.00 MB   25.0%   ▸ cache");
+    assert_eq!(lines[3], "     20.00 MiB  100.0% ▾ explicit");
+    assert_eq!(lines[4], "     13.00 MiB   65.0%     heap-unclassified");
+    assert_eq!(lines[5], "      5.00 MiB   25.0%   ▸ cache");
     for _ in 0..3 {
         shown.press(KeyCode::Down);
     }
     shown.press(KeyCode::Right);
-    assert_eq!(shown.lines()[6], "       4.00 MB   20.0%       values");
+    assert_eq!(shown.lines()[6], "      4.00 MiB   20.0%       values");
     shown.press(KeyCode::Left);
     assert!(!shown.has("values"));
     shown.keys("v");
@@ -196,7 +196,7 @@ fn a_report_opens_filters_and_shows_changes_since_a_mark() {
     let lines = shown.lines();
     assert_eq!(lines[1], "process 7 since the mark");
     assert!(
-        lines.iter().any(|line| line.starts_with("      +2.00 MB") && line.contains("cache")),
+        lines.iter().any(|line| line.starts_with("     +2.00 MiB") && line.contains("cache")),
         "{lines:#?}"
     );
     assert!(!lines.iter().any(|line| line.contains("index")));
@@ -250,7 +250,7 @@ fn a_late_answer_replaces_no_later_one() {
     fails(&mut shown, Asked::Other);
     fails(&mut shown, Asked::Report(vec![7]));
     shown.screens.told(Told::Report(vec![7], Box::new(set(9))));
-    assert!(!shown.has("10.00 MB"), "the difference may still come");
+    assert!(!shown.has("10.00 MiB"), "the difference may still come");
     fails(&mut shown, Asked::Report(Vec::new()));
     shown.screens.told(Told::Report(vec![7], Box::new(set(9))));
     assert!(shown.has("10.00 MB"), "the cache has 1 MB and 9");
@@ -423,7 +423,7 @@ fn types_have_tables_and_lead_to_blocks() {
             10,
         ),
     ];
-    let tables = TypeTables::new("4.00 MB in 2468 blocks.", tables);
+    let tables = TypeTables::new("4.00 MiB in 2468 blocks.", tables);
     let save = move |path: &Path| {
         std::fs::copy(small(), path).map_err(|error| error.to_string())?;
         Ok(tables)
@@ -431,10 +431,10 @@ fn types_have_tables_and_lead_to_blocks() {
     shown.screens.types.take(&session, "types of server", save).unwrap();
     let lines = shown.until("By type");
     assert_eq!(lines[1], "types of server (2 of 2): By type");
-    assert_eq!(lines[3], "     3.00 MB   75.0%      1,234 Function");
-    assert_eq!(lines[21], "4.00 MB in 2468 blocks.");
+    assert_eq!(lines[3], "    3.00 MiB   75.0%      1,234 Function");
+    assert_eq!(lines[21], "4.00 MiB in 2468 blocks.");
     shown.press(KeyCode::Tab);
-    assert_eq!(shown.lines()[3], "     4.00 MB  100.0%      1,234 App.cache");
+    assert_eq!(shown.lines()[3], "    4.00 MiB  100.0%      1,234 App.cache");
     shown.press(KeyCode::Enter);
     assert_eq!(shown.lines()[23], "choose a row of a type");
     shown.press(KeyCode::Tab);
@@ -472,7 +472,7 @@ fn stacks_have_kinds_holders_a_flame_graph_and_callers() {
         lines
             .iter()
             .skip(3)
-            .filter(|line| line.contains("MB") || line.contains(" B ") || line.contains("KB"))
+            .filter(|line| line.contains("MiB") || line.contains(" B ") || line.contains("KiB"))
             .count()
     };
     let before = open(&lines);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use about_memory::serve::{Counts, TypeRow, TypeTable, TypeTables};
-use about_memory::session::{Session, SnapshotId, SnapshotInfo, State as _};
+use about_memory::session::{Session, SnapshotId, SnapshotInfo};
 use dmd_analyze::program::bytes;
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;

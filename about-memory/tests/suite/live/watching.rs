@@ -92,7 +92,7 @@ fn rows_are_the_open_tree_with_differences() {
     const MIB: i64 = 1 << 20;
     let mut watch = Watch::new();
     let rows = |watch: &mut Watch, reports: &[(&str, i64)]| -> Vec<String> {
-        watch.rows(&set(reports)).iter().map(ToString::to_string).collect()
+        watch.rows(&about_memory::text(&set(reports))).iter().map(ToString::to_string).collect()
     };
     let first =
         [("explicit/a", 100 * MIB), ("explicit/b/c", 50 * MIB), ("explicit/b/d", 50 * MIB), ("x\u{1b}", MIB)];
@@ -108,7 +108,7 @@ fn rows_are_the_open_tree_with_differences() {
             "         1.00 MB                      x\\u{1b}",
         ]
     );
-    assert!(watch.rows(&set(&first)).iter().all(|row| row.change == Change::Same));
+    assert!(watch.rows(&about_memory::text(&set(&first))).iter().all(|row| row.change == Change::Same));
     let second = [
         ("explicit/a", 101 * MIB),
         ("explicit/b/c", 50 * MIB - 100),
@@ -133,8 +133,8 @@ fn rows_are_the_open_tree_with_differences() {
 #[test]
 fn an_entry_that_becomes_large_is_not_new() {
     let mut watch = Watch::new();
-    watch.rows(&set(&[("t/a", 1_000_000), ("t/b", 1), ("t/c", 1)]));
-    let rows = watch.rows(&set(&[("t/a", 1_000_000), ("t/b", 900_000), ("t/c", 1)]));
+    watch.rows(&about_memory::text(&set(&[("t/a", 1_000_000), ("t/b", 1), ("t/c", 1)])));
+    let rows = watch.rows(&about_memory::text(&set(&[("t/a", 1_000_000), ("t/b", 900_000), ("t/c", 1)])));
     let row = rows.iter().find(|row| row.name.ends_with('b')).unwrap();
     assert_eq!((row.change, &*row.difference), (Change::Grown, "+0.86 MB"));
 }
@@ -154,7 +154,7 @@ fn only_what_is_asked_for_is_watched() {
 fn the_own_amount_of_an_inner_entry_is_not_that_of_all_of_it() {
     let mut watch = Watch::new();
     let same = set(&[("t/a", 1 << 20), ("t/a/b", 2 << 20)]);
-    watch.rows(&same);
-    let rows = watch.rows(&same);
+    watch.rows(&about_memory::text(&same));
+    let rows = watch.rows(&about_memory::text(&same));
     assert!(rows.iter().all(|row| row.change == Change::Same), "{rows:?}");
 }

@@ -488,7 +488,7 @@ fn a_page_that_goes_cancels_its_question() {
             let events = client.session.events().wait(seq, Duration::from_secs(1)).unwrap();
             seq = events.last().map_or(seq, |event| event.seq);
             let mut ends =
-                events.into_iter().filter(|event| event.kind == "search" && event.state != "saving");
+                events.into_iter().filter(|event| event.kind == "search" && event.state != "computing");
             if let Some(end) = ends.next() {
                 break end.state;
             }

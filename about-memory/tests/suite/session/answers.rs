@@ -285,7 +285,7 @@ fn paths_to_many_nodes_need_one_walk() {
             .collect();
         assert_eq!(ids(paths), expected);
     }
-    assert_eq!(names(&session, "walk"), ["saving", "saved"]);
+    assert_eq!(names(&session, "walk"), ["computing", "computed"]);
 }
 
 #[test]

@@ -130,7 +130,7 @@ impl ProgramText<'_> {
     }
 }
 
-/// The sizes of a record's blocks, such as `: 8.00 MB x 5, 2.00 MB`.
+/// The sizes of a record's blocks, such as `: 8.00 MiB x 5, 2.00 MiB`.
 fn sizes(record: &Record) -> String {
     if record.estimated || record.sizes.is_empty() || record.sums.num == 1 {
         return String::new();

@@ -294,9 +294,9 @@ fn top(class: usize) -> u128 {
     class.checked_sub(1).map_or(0, |power| 1 << power)
 }
 
-/// Powers of two as people read them, such as `64 KB`.
+/// Powers of two as people read them, such as `64 KiB`.
 fn short_bytes(class: usize) -> String {
-    let units = ["B", "KB", "MB", "GB", "TB", "PB", "EB"];
+    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let power = class.saturating_sub(1);
     if class == 0 {
         "0 B".to_owned()
