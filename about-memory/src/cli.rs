@@ -64,79 +64,79 @@ struct Arguments {
 enum Command {
     /// Run a program and record its allocations; at its end, show what held the most memory.
     #[command(after_help = run::EXAMPLES)]
-    Run(run::Run),
+    Run(run::RunCommand),
     /// Record the allocations of a running process for a while.
     #[command(after_help = track::EXAMPLES)]
-    Track(track::Track),
+    Track(track::TrackCommand),
     /// Show the first screen of any file or process, and the next commands to type.
     #[command(after_help = show::EXAMPLES)]
-    Show(Box<show::Show>),
+    Show(Box<show::ShowCommand>),
     /// Show processes, reports, heap snapshots and stacks in the terminal, with keys.
     #[command(after_help = top::EXAMPLES)]
-    Top(Box<top::Top>),
+    Top(Box<top::TopCommand>),
     /// Show processes, reports, heap snapshots and stacks in the browser.
     #[command(after_help = serve::EXAMPLES)]
-    Serve(serve::Serve),
+    Serve(serve::ServeCommand),
     /// Show which code allocated the memory, from a dump or a recording of DMD.
     #[command(after_help = dmd::EXAMPLES, args_override_self = true)]
-    Dmd(Box<dmd::Dmd>),
+    Dmd(Box<dmd::DmdCommand>),
     /// Show how the heap changed over time, from a recording of DMD.
     #[command(after_help = history::EXAMPLES)]
-    History(history::History),
+    History(history::HistoryCommand),
     /// Show the memory that the program never freed, from a recording or a dump of DMD.
     #[command(after_help = leaks::EXAMPLES)]
-    Leaks(leaks::Leaks),
+    Leaks(leaks::LeaksCommand),
     /// Show the types of a heap, their waste, what keeps them alive, and async tasks.
     #[command(after_help = heap::EXAMPLES)]
-    Heap(heap::Heap),
+    Heap(heap::HeapCommand),
     /// Analyze a heap snapshot (.fxsnapshot): census, dominators, paths.
-    Snapshot(snapshot::Snapshot),
+    Snapshot(snapshot::SnapshotCommand),
     /// List the running processes that answer requests.
     #[command(after_help = list::EXAMPLES)]
-    List(list::List),
+    List(list::ListCommand),
     /// Save the reports of running processes to a file, or a dump of DMD.
     #[command(after_help = save::EXAMPLES)]
-    Save(save::Save),
+    Save(save::SaveCommand),
     /// Write a line of JSON for each allocation of a running process.
     #[command(after_help = log::EXAMPLES)]
-    Log(log::Log),
+    Log(log::LogCommand),
     /// Show what changed between two reports, dumps, recordings or profiles.
     #[command(after_help = diff::EXAMPLES)]
-    Diff(Box<diff::Diff>),
+    Diff(Box<diff::DiffCommand>),
     /// Show how amounts change over many reports.
     #[command(after_help = series::EXAMPLES)]
-    Series(series::Series),
+    Series(series::SeriesCommand),
     /// Check a report against a budget, or write a budget.
     #[command(after_help = check::EXAMPLES)]
-    Check(check::Check),
+    Check(check::CheckCommand),
     /// Write a page for a browser from a report, a dump, a recording or a difference.
     #[command(after_help = html::EXAMPLES)]
-    Html(html::Html),
+    Html(html::HtmlCommand),
     /// Write a file in the format of another tool: pprof, DHAT, Prometheus, Parquet ...
     #[command(after_help = export::EXAMPLES)]
-    Export(Box<export::Export>),
+    Export(Box<export::ExportCommand>),
 
     // Old spellings, and commands for the installation.
     #[command(flatten)]
     HeapQuestion(heap::HeapQuestion),
     /// Save a dump of DMD of a running process. `save --dump` does the same.
     #[command(after_help = dump::EXAMPLES)]
-    Dump(dump::Dump),
+    Dump(dump::DumpCommand),
     /// Free caches in a running process. `show --minimize` also shows the reports after it.
     #[command(after_help = minimize::EXAMPLES)]
-    Minimize(minimize::Minimize),
+    Minimize(minimize::MinimizeCommand),
     /// Show running processes again and again. `show --interval` does the same.
     #[command(after_help = show::EXAMPLES)]
-    Watch(Box<show::Show>),
+    Watch(Box<show::ShowCommand>),
     /// Write a report file or running processes as metrics. `export --format openmetrics` does the same for one of them.
     #[command(after_help = metrics::EXAMPLES)]
-    Metrics(metrics::Metrics),
+    Metrics(metrics::MetricsCommand),
     /// Print a shell script that completes the arguments of this program.
     #[command(after_help = completions::EXAMPLES)]
-    Completions(completions::Completions),
+    Completions(completions::CompletionsCommand),
     /// Print the manual page.
     #[command(after_help = completions::MAN_EXAMPLES)]
-    Man(completions::Man),
+    Man(completions::ManCommand),
 }
 
 impl Command {

@@ -20,7 +20,7 @@ use flate2::write::GzEncoder;
 use memory_report::ReportSet;
 
 use crate::escape::escape;
-use heap::Heap;
+use heap::HeapPage;
 
 /// The page, built by `npm run build` in `ui/`; see `ui/README.md`.
 const PAGE: &str = include_str!("../assets/page.html");
@@ -37,7 +37,7 @@ pub struct HtmlOptions {
     pub compression: u32,
     /// A flame graph of a DMD dump, which the page also shows. Default: none.
     pub flame_graph: Option<FlameGraph>,
-    heap: Option<Heap>,
+    heap: Option<HeapPage>,
 }
 
 impl HtmlOptions {
@@ -68,21 +68,21 @@ impl HtmlOptions {
     /// reader selects. It shows these views in place of those of reports.
     #[must_use]
     pub fn timeline(self, timeline: Timeline) -> Self {
-        Self { heap: Some(Heap::Timeline(Box::new(timeline))), ..self }
+        Self { heap: Some(HeapPage::Timeline(Box::new(timeline))), ..self }
     }
 
     /// The page shows what changed between two heaps, of which each has a name: table, treemap and flame graph in place
     /// of the views of reports.
     #[must_use]
     pub fn heap_change(self, change: HeapChange, names: [String; 2]) -> Self {
-        Self { heap: Some(Heap::Change(change, names)), ..self }
+        Self { heap: Some(HeapPage::Change(change, names)), ..self }
     }
 
     /// The page shows a dump: table, treemap and flame graph of its blocks by how often reporters reported them, in place
     /// of the views of reports.
     #[must_use]
     pub fn heap_blocks(self, blocks: HeapBlocks) -> Self {
-        Self { heap: Some(Heap::Blocks(blocks)), ..self }
+        Self { heap: Some(HeapPage::Blocks(blocks)), ..self }
     }
 }
 

@@ -88,15 +88,15 @@ pub use budget::{Budget, BudgetCheck, BudgetError, BudgetOptions};
 pub use diff::{changes, check_limits, diff};
 pub use dmd_analyze::assert_coverage;
 pub use escape::escape;
-pub use filter::{Filter, FilterError};
+pub use filter::{FilterError, PathFilter};
 #[cfg(feature = "html")]
 pub use html::{HtmlOptions, html};
-pub use limit::{Limit, LimitError, Verdict};
+pub use limit::{Limit, LimitError, LimitOutcome};
 pub use normalize::{DiffOptions, NormalizeError, NormalizeNames, NormalizeRule};
 pub use number::ByteUnits;
 pub use series::{Series, SeriesOptions, SeriesRow, SeriesSort, SeriesText};
-pub use text::{Text, text};
-pub use view::Sort;
+pub use text::{ReportText, text};
+pub use view::EntrySort;
 
 /// The functions that the macros call.
 #[doc(hidden)]

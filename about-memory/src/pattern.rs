@@ -8,9 +8,9 @@ mod engine {
 
     /// Many patterns as one.
     #[derive(Debug)]
-    pub(crate) struct AnyOf(Option<regex::RegexSet>);
+    pub(crate) struct PatternSet(Option<regex::RegexSet>);
 
-    impl AnyOf {
+    impl PatternSet {
         pub(crate) fn new<'p>(patterns: impl Iterator<Item = &'p Regex>) -> Self {
             // Without a set, if it would be too large, any name may match.
             Self(regex::RegexSet::new(patterns.map(Regex::as_str)).ok())
@@ -42,9 +42,9 @@ mod engine {
 
     /// Many patterns, which are tried one after the other anyway.
     #[derive(Debug)]
-    pub(crate) struct AnyOf;
+    pub(crate) struct PatternSet;
 
-    impl AnyOf {
+    impl PatternSet {
         pub(crate) fn new<'p>(_: impl Iterator<Item = &'p Regex>) -> Self {
             Self
         }
@@ -72,4 +72,6 @@ mod engine {
         r"[^\t-\r \u{85}\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}]";
 }
 
-pub(crate) use engine::{AnyOf, BLANK, BOUNDARY, BytesRegex, Error, NO_BLANK, Regex, RegexBuilder, is_match};
+pub(crate) use engine::{
+    BLANK, BOUNDARY, BytesRegex, Error, NO_BLANK, PatternSet, Regex, RegexBuilder, is_match,
+};

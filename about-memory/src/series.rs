@@ -81,11 +81,11 @@ pub struct Series {
     /// For each chosen path, whether some report contains it.
     found: Vec<bool>,
     /// By process (`None`: the total) and path.
-    rows: BTreeMap<(Option<String>, String), Amounts>,
+    rows: BTreeMap<(Option<String>, String), PathAmounts>,
 }
 
 #[derive(Debug)]
-struct Amounts {
+struct PathAmounts {
     units: Units,
     /// The chosen path that this row is at or below.
     chosen: String,
@@ -199,7 +199,7 @@ impl Series {
         let name = self.options.by_process.then(|| Some(process.name().to_owned()));
         for process in [None].into_iter().chain(name) {
             let units = node.units();
-            let row = self.rows.entry((process, path.to_owned())).or_insert_with(|| Amounts {
+            let row = self.rows.entry((process, path.to_owned())).or_insert_with(|| PathAmounts {
                 units,
                 chosen: chosen.to_owned(),
                 amounts: Vec::new(),
@@ -248,7 +248,7 @@ impl Series {
         self.all_rows().filter(|(row, amounts)| self.is_tiny(row, amounts)).count()
     }
 
-    fn all_rows(&self) -> impl Iterator<Item = (SeriesRow<'_>, &Amounts)> {
+    fn all_rows(&self) -> impl Iterator<Item = (SeriesRow<'_>, &PathAmounts)> {
         self.rows.iter().map(|((process, path), row)| {
             let (units, amounts) = (row.units, row.amounts.as_slice());
             (SeriesRow { process: process.as_deref(), path, units, amounts }, row)
@@ -256,7 +256,7 @@ impl Series {
     }
 
     /// Whether a row below a chosen path is below the threshold in all reports.
-    fn is_tiny(&self, row: &SeriesRow<'_>, amounts: &Amounts) -> bool {
+    fn is_tiny(&self, row: &SeriesRow<'_>, amounts: &PathAmounts) -> bool {
         if row.path == amounts.chosen {
             return false;
         }

@@ -2,8 +2,8 @@
 //! differences, dominator trees, individuals, paths, and the jobs that compute them.
 //!
 //! A [`Session`] holds all state, so that a page that reloads, or a second page, loses nothing. A front end asks with a
-//! [`Query`] and gets a [`Pending`]; equal queries share one computation, and results stay in memory under a budget
-//! ([`SessionOptions::budget`]). Each change of a state is an [`Event`] with a number. The states of a
+//! [`Query`] and gets a [`PendingAnswer`]; equal queries share one computation, and results stay in memory under a budget
+//! ([`SessionOptions::budget`]). Each change of a state is an [`SessionEvent`] with a number. The states of a
 //! snapshot are those of Firefox's Memory tool (`devtools/client/memory/constants.js` and `reducers/`); a computation starts,
 //! and then it is computed, cancelled or failed.
 //!
@@ -40,16 +40,16 @@ mod state;
 mod store;
 mod suspect_rows;
 
-pub use answer::{Answer, Class, PathStep, SuspectGroup, TreeMapBox};
-pub use column::{Column, Sort};
+pub use answer::{PathStep, QueryAnswer, SuspectClass, SuspectGroup, TreeMapBox};
+pub use column::{RowColumn, RowSort};
 pub use error::SessionError;
-pub use event::{Event, Events, Subject};
+pub use event::{EventLog, EventSubject, SessionEvent};
 pub use generations::Generations;
 pub use id::{JobId, SnapshotId};
-pub use jobs::Job;
-pub use pending::Pending;
+pub use jobs::SessionJob;
+pub use pending::PendingAnswer;
 pub use query::{GroupBy, GroupByError, Query};
-pub use rows::{Row, Rows};
+pub use rows::{RowWindow, TableRow};
 pub use rows_options::RowsOptions;
 pub use snapshots::SnapshotInfo;
 pub use state::SnapshotState;

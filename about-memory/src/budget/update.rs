@@ -78,7 +78,7 @@ impl Budget {
         let normalizer = Normalizer::new(&DiffOptions::new(), &[set])
             .expect("the rules of Firefox are regular expressions");
         let set = normalizer.normalized(set);
-        let maker = Maker { forest: Forest::new(&set), headroom: options.headroom };
+        let maker = BudgetWriter { forest: Forest::new(&set), headroom: options.headroom };
         if let Some(table) = document.get_mut("budget") {
             maker.update(None, table);
         }
@@ -96,12 +96,12 @@ impl Budget {
     }
 }
 
-struct Maker<'s> {
+struct BudgetWriter<'s> {
     forest: Forest<'s>,
     headroom: f64,
 }
 
-impl Maker<'_> {
+impl BudgetWriter<'_> {
     /// Sets each maximum of a table.
     fn update(&self, process: Option<&str>, table: &mut Item) {
         let Some(table) = table.as_table_like_mut() else { return };
@@ -152,7 +152,7 @@ impl Maker<'_> {
     }
 
     fn amount(&self, process: Option<&str>, path: &str) -> Option<(i128, Units)> {
-        Limit::of_path(process, path, "0").ok()?.amount(&self.forest)
+        Limit::on_path(process, path, "0").ok()?.amount(&self.forest)
     }
 
     /// `explicit`, and its larger children in any process.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use about_memory::live;
 use clap::Args;
 
-use super::input::{self, Input};
+use super::input::{self, InputArgument};
 use super::live_input::{self, DEFAULT_DUMP_TIMEOUT, seconds};
 use super::{Failure, say};
 
@@ -18,10 +18,10 @@ Examples:
 DMD must record the process: start it with `about-memory run`. Show a dump with: about-memory dmd FILE";
 
 #[derive(Args)]
-pub(crate) struct Dump {
+pub(crate) struct DumpCommand {
     /// The process id or the name of a running process.
     #[arg(value_name = "PID")]
-    process: Input,
+    process: InputArgument,
     /// The file to write, which is compressed. [default: dmd-PID.json.gz]
     file: Option<PathBuf>,
     /// The file to write.
@@ -32,14 +32,18 @@ pub(crate) struct Dump {
     timeout: Duration,
 }
 
-impl Dump {
+impl DumpCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         save(&self.process, self.file.or(self.output), Some(self.timeout))
     }
 }
 
 /// Saves a dump of a process.
-pub(super) fn save(process: &Input, file: Option<PathBuf>, timeout: Option<Duration>) -> Result<(), Failure> {
+pub(super) fn save(
+    process: &InputArgument,
+    file: Option<PathBuf>,
+    timeout: Option<Duration>,
+) -> Result<(), Failure> {
     let pid = input::pid(process)?;
     let file = file.unwrap_or_else(|| PathBuf::from(format!("dmd-{pid}.json.gz")));
     let timeout = timeout.unwrap_or(DEFAULT_DUMP_TIMEOUT);

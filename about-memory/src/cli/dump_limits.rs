@@ -16,7 +16,7 @@ pub(crate) struct DumpLimits {
 }
 
 impl DumpLimits {
-    pub(super) fn of_bytes(max_bytes: u64) -> Self {
+    pub(super) fn with_max_bytes(max_bytes: u64) -> Self {
         Self { max_bytes, max_entries: ReadOptions::default().max_entries }
     }
 

@@ -103,11 +103,11 @@ impl FileKind {
                 Ok(read) => length += read,
             }
         }
-        Self::of_start(&start[..length])
+        Self::from_start(&start[..length])
     }
 
     /// The kind by the first bytes, unpacked.
-    fn of_start(start: &[u8]) -> Option<Self> {
+    fn from_start(start: &[u8]) -> Option<Self> {
         if Recording::is_start(start) {
             return Some(Self::Recording);
         }

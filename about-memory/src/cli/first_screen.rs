@@ -8,32 +8,34 @@ use dmd_analyze::{Analysis, AnalyzeOptions, Dump, Mode};
 
 use super::diff::profiles;
 use super::dump_limits::DumpLimits;
-use super::export::profile::{self, Profile};
+use super::export::profile::{self, StackSource};
 use super::file_kind::FileKind;
-use super::heap::Types;
-use super::input::{Input, ReadLimits};
+use super::heap::TypesCommand;
+use super::input::{InputArgument, ReadLimits};
 use super::program_view::{self, on_terminal};
-use super::recorded::{self, When};
-use super::symbols::Symbols;
+use super::recorded::{self, BlockTime};
+use super::symbols::SymbolSearch;
 use super::{Failure, snapshot};
 
 /// Rows of each table of a recording.
 const ROWS: usize = 5;
 
 /// Writes the first screen of a file of this kind.
-pub(super) fn show(kind: FileKind, input: &Input, limits: &ReadLimits) -> Result<(), Failure> {
+pub(super) fn show(kind: FileKind, input: &InputArgument, limits: &ReadLimits) -> Result<(), Failure> {
     let max_bytes = limits.options().max_bytes;
     let mut commands = commands(kind).to_vec();
     let text = match kind {
         FileKind::Dump => dump(input.path(), limits, &mut commands)?,
         FileKind::Recording => recording(input.path(), limits)?,
         FileKind::Snapshot => snapshot::first_screen(input.path(), max_bytes)?,
-        FileKind::Pprof => match profile::read(input, &DumpLimits::of_bytes(max_bytes))? {
-            Profile::Pprof(stacks) => profiles::largest_stacks(&stacks),
-            Profile::Heap(_) => return Err(Failure::File(input.name(), anyhow::anyhow!("is not a profile"))),
+        FileKind::Pprof => match profile::read(input, &DumpLimits::with_max_bytes(max_bytes))? {
+            StackSource::Pprof(stacks) => profiles::largest_stacks(&stacks),
+            StackSource::Heap(_) => {
+                return Err(Failure::File(input.name(), anyhow::anyhow!("is not a profile")));
+            }
         },
         _ => {
-            Types::first_screen(input.clone(), max_bytes).run()?;
+            TypesCommand::first_screen(input.clone(), max_bytes).run()?;
             String::new()
         }
     };
@@ -104,8 +106,8 @@ pub(super) fn after_report(file: &str) -> String {
 
 fn dump(path: &Path, limits: &ReadLimits, commands: &mut Vec<NextCommand>) -> Result<String, Failure> {
     let options = limits.dump_options();
-    let fix = |dump: &mut Dump| Symbols::default().fix(dump, &options);
-    let (dump, overview) = When::default().read(path, &options, None, fix)?;
+    let fix = |dump: &mut Dump| SymbolSearch::default().fix(dump, &options);
+    let (dump, overview) = BlockTime::default().read(path, &options, None, fix)?;
     match dump.mode() {
         Mode::DarkMatter => commands.push(("heap coverage", "", "how much of the heap the reporters cover")),
         Mode::Scan => commands.push(("heap types", "", "the types of all blocks, and what holds them")),
@@ -126,7 +128,7 @@ fn recording(path: &Path, limits: &ReadLimits) -> Result<String, Failure> {
     let options = limits.dump_options();
     let mut recording = recorded::read(path, &options)?;
     let view = program_view::options(on_terminal());
-    let history = History::new(&mut recording, &view, |dump| Symbols::default().fix(dump, &options))
+    let history = History::new(&mut recording, &view, |dump| SymbolSearch::default().fix(dump, &options))
         .map_err(|error| Failure::File(path.display().to_string(), error.into()))?;
     recorded::say_warnings(path, &recording);
     Ok(history.text(ROWS, &view).to_string())

@@ -24,13 +24,13 @@ use typed_heap::{DebugInfo, Library, Memory, TypedError, TypedHeap};
 
 use super::dump_limits::DumpLimits;
 use super::file_kind::FileKind;
-use super::input::Input;
-use super::symbols::Symbols;
+use super::input::InputArgument;
+use super::symbols::SymbolSearch;
 use super::{Failure, say};
-use source::Source;
+use source::HeapSource;
 
 pub(crate) use tables::{save_graph, saver};
-pub(crate) use types::Types;
+pub(crate) use types::TypesCommand;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -46,12 +46,12 @@ Examples:
 pub(super) const TYPED: &[FileKind] = &[FileKind::Dump, FileKind::Core, FileKind::Program];
 
 #[derive(Args)]
-pub(crate) struct Heap {
+pub(crate) struct HeapCommand {
     #[command(subcommand)]
     question: HeapQuestion,
 }
 
-impl Heap {
+impl HeapCommand {
     /// The kinds of files that the question is about.
     pub(super) fn kinds(&self) -> &'static [FileKind] {
         self.question.kinds()
@@ -67,22 +67,22 @@ impl Heap {
 pub(crate) enum HeapQuestion {
     /// Show which types the heap consists of.
     #[command(after_help = types::EXAMPLES)]
-    Types(Box<Types>),
+    Types(Box<TypesCommand>),
     /// Show memory that vectors, tables, trees and enums have and do not use.
     #[command(after_help = waste::EXAMPLES)]
-    Waste(Box<waste::Waste>),
+    Waste(Box<waste::WasteCommand>),
     /// Show which fields keep the blocks of a type, or a block, alive.
     #[command(after_help = why::EXAMPLES)]
-    Why(Box<why::Why>),
+    Why(Box<why::WhyCommand>),
     /// Show at which `await` async tasks wait, and the memory that they keep alive.
     #[command(after_help = tasks::EXAMPLES)]
-    Tasks(Box<tasks::Tasks>),
+    Tasks(Box<tasks::TasksCommand>),
     /// Show which blocks point to a block.
     #[command(after_help = block::EXAMPLES, args_override_self = true)]
-    Block(block::Block),
+    Block(block::BlockCommand),
     /// Show how much of the heap the memory reporters cover.
     #[command(after_help = coverage::EXAMPLES)]
-    Coverage(coverage::Coverage),
+    Coverage(coverage::CoverageCommand),
 }
 
 impl HeapQuestion {
@@ -128,7 +128,7 @@ const ROWS: usize = 20;
 pub(crate) struct HeapInput {
     /// The process id or the name of a running process that DMD records, the core file of such a process, or a dump of scan
     /// mode.
-    source: Input,
+    source: InputArgument,
     /// Show at most this many rows of each table. [default: 20; all with --json]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -168,14 +168,14 @@ pub(crate) struct TypedHeapReader {
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     #[command(flatten)]
-    symbols: Symbols,
+    symbols: SymbolSearch,
     #[command(flatten)]
     limits: DumpLimits,
 }
 
 impl TypedHeapReader {
     /// Reads the heap with these symbols and limits.
-    pub(crate) fn new(symbols: Symbols, limits: DumpLimits) -> Self {
+    pub(crate) fn new(symbols: SymbolSearch, limits: DumpLimits) -> Self {
         Self { core: None, program: None, symbols, limits }
     }
 
@@ -187,13 +187,13 @@ impl TypedHeapReader {
     /// Reads the heap of a source, and gives it to `show`. A process has `timeout` to answer.
     pub(crate) fn with(
         &self,
-        source: &Input,
+        source: &InputArgument,
         timeout: Option<Duration>,
         show: impl FnOnce(&TypedHeap<'_>, &dyn Memory, &Dump) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let limits = self.limits.options();
         let timeout = timeout.unwrap_or(source::TIMEOUT);
-        let mut opened = Source::open(source, self.core.as_ref(), timeout, &limits)?;
+        let mut opened = HeapSource::open(source, self.core.as_ref(), timeout, &limits)?;
         let symbols = match self.program.as_deref().and_then(Path::parent) {
             // The file that the user chose has the names of functions, too.
             Some(folder) => self.symbols.clone().with_folder(folder),
@@ -218,7 +218,7 @@ impl TypedHeapReader {
         let file = program_file(&found, build_id, limits.max_bytes)?;
         let left = limits.max_bytes.saturating_sub(debug_bytes(&file));
         let others = libraries::read(&opened.dump, &symbols.all_options(&limits), left);
-        let info = types_of(&found, &file, &libraries::of(&others, bias))?;
+        let info = types_of(&found, &file, &libraries::with_bias(&others, bias))?;
         let of_dump = |error: TypedError| Failure::File(source.name(), error.into());
         let shown = opened.with(|dump, memory| {
             let heap = TypedHeap::new(dump, &info, bias, memory)?;
@@ -292,18 +292,21 @@ fn build_id(program: &[u8]) -> Option<String> {
 }
 
 /// A table of a text: its rows and what their last column is.
-struct Table {
+struct AmountTable {
     rows: Vec<([String; 3], String)>,
 }
 
-impl Table {
+impl AmountTable {
     /// Rows of bytes of a whole, blocks, and a text.
     fn new(rows: impl IntoIterator<Item = (u64, u64, String)>, whole: u64) -> Self {
-        Self::of(rows.into_iter().map(|(of_bytes, blocks, text)| (of_bytes, counted(blocks), text)), whole)
+        Self::with_numbers(
+            rows.into_iter().map(|(of_bytes, blocks, text)| (of_bytes, counted(blocks), text)),
+            whole,
+        )
     }
 
     /// Rows of bytes of a whole, a number with its unit, and a text.
-    fn of(rows: impl IntoIterator<Item = (u64, String, String)>, whole: u64) -> Self {
+    fn with_numbers(rows: impl IntoIterator<Item = (u64, String, String)>, whole: u64) -> Self {
         let row = |(of_bytes, number, text): (u64, String, String)| {
             let percent = 100.0 * of_bytes as f64 / whole.max(1) as f64;
             ([size(of_bytes), format!("{percent:.2}%"), number], text)

@@ -9,12 +9,12 @@ use clap::Args;
 use memory_report::file::{self, ReadOptions};
 use memory_report::{ReadError, ReportSet};
 
-use super::progress::Progress;
+use super::progress::ReadProgress;
 use super::{Failure, live_input, say};
 
 /// A report file, compressed or not; `-` for standard input; or the process id or the name of a running process.
 #[derive(Clone, Debug)]
-pub(crate) struct Input(PathBuf);
+pub(crate) struct InputArgument(PathBuf);
 
 /// Limits on reading, the same for all files of a command.
 #[derive(Args, Clone, Debug)]
@@ -35,13 +35,13 @@ impl ReadLimits {
     }
 }
 
-impl From<OsString> for Input {
+impl From<OsString> for InputArgument {
     fn from(name: OsString) -> Self {
         Self(name.into())
     }
 }
 
-impl Input {
+impl InputArgument {
     /// The name as given.
     pub(crate) fn name(&self) -> String {
         self.0.display().to_string()
@@ -101,7 +101,7 @@ impl Input {
             match std::fs::metadata(&self.0) {
                 Ok(metadata) if metadata.is_file() => File::open(&self.0)
                     .map_err(ReadError::Io)
-                    .map(|file| Progress::new(file, self.name(), metadata.len()))
+                    .map(|file| ReadProgress::new(file, self.name(), metadata.len()))
                     .and_then(|file| file::read_from(file, &options)),
                 // Reports what is wrong with the path.
                 _ => file::read_with(&self.0, &options),
@@ -117,7 +117,7 @@ impl Input {
         reading: &ReadLimits,
     ) -> Result<(ReportSet, ReportSet), Failure> {
         if first.is_stdin() && second.is_stdin() {
-            return Err(Failure::Usage("only one file can be standard input".to_owned()));
+            return Err(Failure::Usage("standard input can be given once only".to_owned()));
         }
         // Read the file first: if that fails, there is no need to wait for standard input.
         if first.is_stdin() {
@@ -170,7 +170,7 @@ fn stdin_file() -> Option<Metadata> {
 /// # Errors
 ///
 /// If an input names no process.
-pub(crate) fn pids(inputs: &[Input]) -> Result<Vec<u32>, Failure> {
+pub(crate) fn pids(inputs: &[InputArgument]) -> Result<Vec<u32>, Failure> {
     inputs.iter().map(pid).collect()
 }
 
@@ -179,8 +179,13 @@ pub(crate) fn pids(inputs: &[Input]) -> Result<Vec<u32>, Failure> {
 /// # Errors
 ///
 /// If the input names no process.
-pub(crate) fn pid(input: &Input) -> Result<u32, Failure> {
-    let not_one = || Failure::Usage(format!("{}: not a process id or the name of one process", input.name()));
+pub(crate) fn pid(input: &InputArgument) -> Result<u32, Failure> {
+    let not_one = || {
+        Failure::Usage(format!(
+            "{}: no running process has this id or name; list the processes with: about-memory list",
+            input.name()
+        ))
+    };
     input.process()?.ok_or_else(not_one)
 }
 

@@ -38,9 +38,9 @@ pub(super) fn give_back(terminal: DefaultTerminal) {
     let _ = ratatui::try_restore();
 }
 
-pub(super) struct Keys(Receiver<io::Result<Event>>);
+pub(super) struct TerminalKeys(Receiver<io::Result<Event>>);
 
-impl Keys {
+impl TerminalKeys {
     /// Reads standard input, a terminal, from now on.
     pub(super) fn read() -> io::Result<Self> {
         let (to, from) = mpsc::channel();

@@ -18,7 +18,7 @@ const START: usize = 8;
 
 /// The time whose blocks a view shows.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct When {
+pub(crate) struct BlockTime {
     /// The time whose blocks to show. `peak`, `end` or, in a recording, a time after its start such as `12.5s` or `1m30s`. At
     /// the peak of a dump, each block has the mean size of its stack's blocks. [default: peak if no reporter reported a
     /// block and the heap has shrunk by a tenth since, else end; for the text of dmd.py and for differences end]
@@ -29,9 +29,9 @@ pub(crate) struct When {
     between: Option<Vec<Moment>>,
 }
 
-impl When {
+impl BlockTime {
     /// A part of a recording.
-    pub(super) fn of_window(RecordingWindow { from, to }: RecordingWindow) -> Self {
+    pub(super) fn within(RecordingWindow { from, to }: RecordingWindow) -> Self {
         match from {
             None => Self { at: Some(to), between: None },
             Some(from) => Self { at: None, between: Some(vec![from, to]) },
@@ -52,25 +52,27 @@ impl When {
         default: Option<Moment>,
         symbolize: impl FnOnce(&mut Dump),
     ) -> Result<(Dump, Overview), Failure> {
-        self.of(Source::read(path, limits)?, path, default, symbolize)
+        self.select(DumpOrRecording::read(path, limits)?, path, default, symbolize)
     }
 
     /// As [`read`](Self::read), of what was read.
-    pub(super) fn of(
+    pub(super) fn select(
         &self,
-        source: Source,
+        source: DumpOrRecording,
         path: &Path,
         default: Option<Moment>,
         symbolize: impl FnOnce(&mut Dump),
     ) -> Result<(Dump, Overview), Failure> {
         match source {
-            Source::Dump(dump) => self.of_dump(*dump, path, default, symbolize),
-            Source::Recording(recording) => self.of_recording(*recording, path, default, symbolize),
+            DumpOrRecording::Dump(dump) => self.select_in_dump(*dump, path, default, symbolize),
+            DumpOrRecording::Recording(recording) => {
+                self.select_in_recording(*recording, path, default, symbolize)
+            }
         }
     }
 
     /// As [`read`](Self::read), of a dump that was read.
-    pub(super) fn of_dump(
+    pub(super) fn select_in_dump(
         &self,
         mut dump: Dump,
         path: &Path,
@@ -109,7 +111,7 @@ impl When {
         Ok(RecordingWindow { from, to })
     }
 
-    fn of_recording(
+    fn select_in_recording(
         &self,
         mut recording: Recording,
         path: &Path,
@@ -130,12 +132,12 @@ impl When {
 }
 
 /// A dump, or a recording.
-pub(super) enum Source {
+pub(super) enum DumpOrRecording {
     Dump(Box<Dump>),
     Recording(Box<Recording>),
 }
 
-impl Source {
+impl DumpOrRecording {
     /// Reads a file; `-` is standard input.
     pub(super) fn read(path: &Path, limits: &ReadOptions) -> Result<Self, Failure> {
         let failure = |error| failure(path, error);
@@ -177,15 +179,15 @@ impl Source {
 fn open(path: &Path, limits: &ReadOptions) -> Result<Recording, AnalyzeError> {
     let file = File::open(path).map_err(memory_report::ReadError::Io)?;
     let mut recording = Recording::from_file(file, limits)?;
-    recording.set_progress(progress::of_recording(path.display().to_string()));
+    recording.set_progress(progress::show_replay(path.display().to_string()));
     Ok(recording)
 }
 
 /// Reads a recording; `-` is standard input.
 pub(super) fn read(path: &Path, limits: &ReadOptions) -> Result<Recording, Failure> {
-    match Source::read(path, limits)? {
-        Source::Recording(recording) => Ok(*recording),
-        Source::Dump(_) => {
+    match DumpOrRecording::read(path, limits)? {
+        DumpOrRecording::Recording(recording) => Ok(*recording),
+        DumpOrRecording::Dump(_) => {
             let reason = "a dump has one moment only; record a program with: about-memory run --record FILE";
             Err(Failure::File(path.display().to_string(), anyhow::anyhow!(reason)))
         }

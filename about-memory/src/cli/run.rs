@@ -17,8 +17,8 @@ use std::process::{Command, ExitCode};
 use about_memory::{launch, live};
 use clap::{Args, ValueEnum};
 
-use self::dumps::Dumps;
-use self::meanwhile::{Meanwhile, Plan};
+use self::dumps::DumpFiles;
+use self::meanwhile::{DumpPlan, DumpThread};
 use self::own_allocator::OwnAllocator;
 use self::resident::ResidentPeak;
 use super::{Failure, sample_bytes, say};
@@ -33,21 +33,21 @@ Examples:
   about-memory run --every 10s --when 'heap > 1 GiB' -- my-server
   about-memory run --record my.dmdrec -- my-program
 
-The output and the exit status of the program stay the same. When it has ended, standard error names the
-dumps, and shows which places in the program held the most memory. Show a dump with: about-memory dmd FILE
+The output and the exit status of the program stay the same. At the end, standard error names the dumps and
+shows the code that held the most memory. Look at a dump with: about-memory show FILE
 With --listen the program answers requests while it runs, such as `about-memory save --dump PID`.
-SIGTERM and SIGINT write a dump before they end a program that does not handle them.
-A recording has every allocation and every end of a block, with time, stack and thread: see
+A program that does not handle SIGTERM or SIGINT writes a dump before the signal ends it.
+A recording has every allocation and the end of every block, with time, stack and thread: see
 about-memory leaks FILE and about-memory history FILE. With --record there is a dump only with -o.";
 
 #[derive(Args)]
-pub(crate) struct Run {
+pub(crate) struct RunCommand {
     /// What to record.
-    #[arg(long, value_enum, default_value_t = Mode::DarkMatter)]
-    mode: Mode,
+    #[arg(long, value_enum, default_value_t = RecordMode::DarkMatter)]
+    mode: RecordMode,
     /// Which blocks get a stack: a sample, or all.
-    #[arg(long, value_enum, default_value_t = Stacks::Full)]
-    stacks: Stacks,
+    #[arg(long, value_enum, default_value_t = StackChoice::Full)]
+    stacks: StackChoice,
     /// Record a sample of the blocks smaller than this: one per this many allocated bytes.
     #[arg(long, group = "recorded", value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     sample_below: Option<u64>,
@@ -72,7 +72,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
     #[command(flatten)]
-    plan: Plan,
+    plan: DumpPlan,
     /// Let DMD print on standard error what it does.
     #[arg(long, short)]
     verbose: bool,
@@ -88,7 +88,7 @@ pub(crate) struct Run {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Mode {
+enum RecordMode {
     /// Record live blocks
     Live,
     /// Record live blocks and who reported them
@@ -105,7 +105,7 @@ enum Mode {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Stacks {
+enum StackChoice {
     Partial,
     Full,
 }
@@ -114,7 +114,7 @@ fn name(value: impl ValueEnum) -> String {
     value.to_possible_value().expect("no value is hidden").get_name().to_owned()
 }
 
-impl Run {
+impl RunCommand {
     /// Runs the program and returns its exit status.
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         // `$ABOUT_MEMORY` is for the program.
@@ -122,8 +122,8 @@ impl Run {
         let (program, arguments) = self.command.split_first().expect("one is required");
         let library = library::find(self.library.as_deref())?;
         let output = self.output.clone().unwrap_or_else(|| PathBuf::from("dmd-%p.json.gz"));
-        let dumps = Dumps::new("--output", &output)?;
-        let recordings = self.record.as_deref().map(|file| Dumps::new("--record", file)).transpose()?;
+        let dumps = DumpFiles::new("--output", &output)?;
+        let recordings = self.record.as_deref().map(|file| DumpFiles::new("--record", file)).transpose()?;
         let variable = self.variable(&output)?;
         self.plan.check()?;
         let failure =
@@ -131,7 +131,7 @@ impl Run {
         let file = launch::find(program).ok_or_else(|| failure("there is no such program".to_owned()))?;
         launch::check(&file, &library).map_err(|obstacle| failure(obstacle.to_string()))?;
         // In the other modes the library tests itself in place of the program.
-        let records = !matches!(self.mode, Mode::Test | Mode::Stress);
+        let records = !matches!(self.mode, RecordMode::Test | RecordMode::Stress);
         if let Some(own) = OwnAllocator::find(&file).filter(|_| records) {
             say(&own.to_string());
         }
@@ -143,7 +143,7 @@ impl Run {
         }
         let (mut meanwhile, mut first, mut resident) = (None, None, None);
         let status = launch::run_with(&mut command, |pid| {
-            meanwhile = Meanwhile::start(&self.plan, &output, pid);
+            meanwhile = DumpThread::start(&self.plan, &output, pid);
             first = Some(pid);
             // Only the summary shows it.
             resident = if self.quiet { None } else { ResidentPeak::start(pid) };

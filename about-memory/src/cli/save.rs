@@ -7,8 +7,8 @@ use about_memory::{escape, live};
 use clap::Args;
 use memory_report::{WarningKind, file};
 
-use super::input::{self, Input};
-use super::live_input::{self, LiveOptions};
+use super::input::{self, InputArgument};
+use super::live_input::{self, RequestOptions};
 use super::{Failure, dump, say};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -26,10 +26,10 @@ Examples:
                       about-memory save [OPTIONS] --all DIR\n       \
                       about-memory save --dump PID [FILE]"
 )]
-pub(crate) struct Save {
+pub(crate) struct SaveCommand {
     /// The process ids or names of running processes, and the file to write, compressed if its name ends in .gz.
     #[arg(value_name = "PID... FILE", required_unless_present = "output")]
-    arguments: Vec<Input>,
+    arguments: Vec<InputArgument>,
     /// The file to write. With --all it is a folder. `-` is standard output. All other arguments are processes then.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -37,10 +37,10 @@ pub(crate) struct Save {
     #[arg(long)]
     dump: bool,
     #[command(flatten)]
-    live: LiveOptions,
+    live: RequestOptions,
 }
 
-impl Save {
+impl SaveCommand {
     pub(super) fn run(mut self) -> Result<(), Failure> {
         if self.dump {
             return self.save_dump();

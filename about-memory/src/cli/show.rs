@@ -3,14 +3,14 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use about_memory::Filter;
+use about_memory::PathFilter;
 use clap::Args;
 use memory_report::ReportSet;
 
 use super::file_kind::FileKind;
-use super::input::{self, Input, ReadLimits, say_warnings};
-use super::live_input::{LiveOptions, seconds};
-use super::view::View;
+use super::input::{self, InputArgument, ReadLimits, say_warnings};
+use super::live_input::{RequestOptions, seconds};
+use super::view::TreeView;
 use super::{Failure, first_screen, watch};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -44,10 +44,10 @@ const RESIDENT: &str =
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
 #[derive(Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowCommand {
     /// A file, compressed or not; `-` for a report from standard input; or the process ids or names of running processes.
     #[arg(value_name = "FILE|PID", required_unless_present = "all", conflicts_with = "all")]
-    inputs: Vec<Input>,
+    inputs: Vec<InputArgument>,
     /// Update after this time. Shows the processes again, and marks what changed. Seconds, or a number with ms, s, m or h.
     #[arg(long, short, value_name = "TIME", value_parser = seconds)]
     interval: Option<Duration>,
@@ -55,14 +55,14 @@ pub(crate) struct Show {
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     #[command(flatten)]
-    view: View,
+    view: TreeView,
     #[command(flatten)]
-    live: LiveOptions,
+    live: RequestOptions,
     #[command(flatten)]
     limits: ReadLimits,
 }
 
-impl Show {
+impl ShowCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         if let Some(interval) = self.interval.or(self.count.map(|_| WATCH_INTERVAL)) {
             return watch::watch(&input::pids(&self.inputs)?, &self.view, &self.live, interval, self.count);
@@ -85,7 +85,7 @@ impl Show {
     }
 
     /// The file that is no report, and its kind.
-    fn other_file(&self) -> Result<Option<(&Input, FileKind)>, Failure> {
+    fn other_file(&self) -> Result<Option<(&InputArgument, FileKind)>, Failure> {
         let [input] = &*self.inputs else { return Ok(None) };
         if input.is_stdin() || input.process()?.is_some() {
             return Ok(None);
@@ -103,7 +103,8 @@ impl Show {
                 return Err(Failure::File(name, how));
             }
             if filter.is_none() {
-                filter = Some(Filter::regex(RESIDENT).map_err(|error| Failure::Usage(error.to_string()))?);
+                filter =
+                    Some(PathFilter::regex(RESIDENT).map_err(|error| Failure::Usage(error.to_string()))?);
             }
         }
         // Each collection of memory-reporter has this row. A file of Firefox's has Firefox's text.

@@ -35,33 +35,33 @@ stack, label, count, bucket, allocationStack, internalType, objectClass, coarseT
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Snapshot {
+pub(crate) struct SnapshotCommand {
     #[command(subcommand)]
-    question: Question,
+    question: SnapshotQuestion,
 }
 
 #[derive(Subcommand)]
-enum Question {
+enum SnapshotQuestion {
     /// Count nodes, edges and names.
-    Info(input::Info),
+    Info(input::InfoCommand),
     /// Group all nodes by a breakdown.
-    Census(census::Census),
+    Census(census::CensusCommand),
     /// Show the census as a tree, the largest first.
-    Tree(census::Tree),
+    Tree(census::TreeCommand),
     /// Show the dominator tree: which node alone keeps which others alive.
-    Dominators(dominators::Dominators),
+    Dominators(dominators::DominatorsCommand),
     /// Show why nodes are alive: shortest paths from the root.
-    Paths(paths::Paths),
+    Paths(paths::PathsCommand),
     /// List the nodes behind an entry of a census.
-    Individuals(census::Individuals),
+    Individuals(census::IndividualsCommand),
     /// Show what changed between two snapshots.
-    Diff(census::Diff),
+    Diff(census::SnapshotDiffCommand),
     /// Show nodes that retain a large part of the heap.
-    Suspects(suspects::Suspects),
+    Suspects(suspects::SuspectsCommand),
     /// Write the graph in another tool's format.
-    Export(export::Export),
+    Export(export::SnapshotExportCommand),
     /// Save a heap snapshot of a running process, or of a dump with the types of its blocks.
-    Save(save::Save),
+    Save(save::SnapshotSaveCommand),
 }
 
 /// The classes that the first screen of a snapshot shows.
@@ -82,27 +82,27 @@ pub(super) fn first_screen(path: &Path, max_bytes: u64) -> Result<String, Failur
     Ok(format!("{nodes} nodes, {edges} edges, {suspects}\n{classes}"))
 }
 
-impl Snapshot {
+impl SnapshotCommand {
     /// The kinds of files that the question is about.
     pub(super) fn kinds(&self) -> &'static [FileKind] {
         match self.question {
-            Question::Save(_) => heap::TYPED,
+            SnapshotQuestion::Save(_) => heap::TYPED,
             _ => &[FileKind::Snapshot],
         }
     }
 
     pub(super) fn run(self) -> Result<(), Failure> {
         let text = match self.question {
-            Question::Info(info) => info.run()?,
-            Question::Census(census) => census.run()?,
-            Question::Tree(tree) => tree.run()?,
-            Question::Dominators(dominators) => dominators.run()?,
-            Question::Paths(paths) => paths.run()?,
-            Question::Individuals(individuals) => individuals.run()?,
-            Question::Diff(diff) => diff.run()?,
-            Question::Suspects(suspects) => suspects.run()?,
-            Question::Export(export) => export.run()?,
-            Question::Save(save) => save.run()?,
+            SnapshotQuestion::Info(info) => info.run()?,
+            SnapshotQuestion::Census(census) => census.run()?,
+            SnapshotQuestion::Tree(tree) => tree.run()?,
+            SnapshotQuestion::Dominators(dominators) => dominators.run()?,
+            SnapshotQuestion::Paths(paths) => paths.run()?,
+            SnapshotQuestion::Individuals(individuals) => individuals.run()?,
+            SnapshotQuestion::Diff(diff) => diff.run()?,
+            SnapshotQuestion::Suspects(suspects) => suspects.run()?,
+            SnapshotQuestion::Export(export) => export.run()?,
+            SnapshotQuestion::Save(save) => save.run()?,
         };
         let mut out = io::stdout().lock();
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };

@@ -13,7 +13,7 @@ use super::say;
 const MAX_NOTES: usize = 10;
 
 #[derive(Args, Clone, Default)]
-pub(crate) struct Symbols {
+pub(crate) struct SymbolSearch {
     /// Do not look up functions and lines. Frames without them keep their library and offset.
     #[arg(long)]
     no_fix_stacks: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Symbols {
     symbols: Vec<PathBuf>,
 }
 
-impl Symbols {
+impl SymbolSearch {
     /// With one more folder of debug files.
     pub(super) fn with_folder(mut self, folder: &Path) -> Self {
         self.symbols.push(folder.to_owned());

@@ -8,7 +8,7 @@ use about_memory::live::{self, EndSignals, LiveError};
 use clap::Args;
 use indicatif::ProgressBar;
 
-use super::input::{self, Input};
+use super::input::{self, InputArgument};
 use super::live_input::{self, seconds};
 use super::sample_bytes::{self, DEFAULT};
 use super::{Failure, say};
@@ -21,20 +21,20 @@ Examples:
   about-memory track my-server --record leak.dmdrec --seconds 60
 
 DMD must wait in the process: start it with `about-memory run --wait-for-track`, or declare its allocator with
-dmd::Dmd::on_request. The dump has the blocks that the process allocated while it was tracked and that were alive at
-the end; older blocks are not in it. Afterwards DMD waits again. Show the dump with: about-memory dmd FILE
+dmd::Dmd::on_request. The dump has the blocks that the process allocated while it was tracked and that were live at the
+end. It has no older blocks. Afterwards DMD waits again. Look at the dump with: about-memory show FILE
 
-With --record the process writes every allocation and its end into the file, until the end or Ctrl-C. Show it with:
+With --record the process writes every allocation, and the end of every block, into the file. Look at it with:
 about-memory leaks FILE, about-memory history FILE";
 
 /// The time that the program has to end by itself after a signal, besides that of the process for its last answer.
 const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
-pub(crate) struct Track {
+pub(crate) struct TrackCommand {
     /// The process id or the name of a running process.
     #[arg(value_name = "PID")]
-    process: Input,
+    process: InputArgument,
     /// Record a sample: one block per this many allocated bytes, on average. A number, with KiB, MiB or GiB.
     #[arg(long, alias = "bytes", group = "recorded", value_name = "SIZE", default_value = DEFAULT, value_parser = sample_bytes::parse)]
     sample: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Track {
     timeout: Duration,
 }
 
-impl Track {
+impl TrackCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         let pid = input::pid(&self.process)?;
         let file = self.output.unwrap_or_else(|| PathBuf::from(format!("dmd-{pid}.json.gz")));

@@ -1,6 +1,6 @@
 //! Options of the commands that show trees.
 
-use about_memory::{ByteUnits, Filter, Sort, Text};
+use about_memory::{ByteUnits, EntrySort, PathFilter, ReportText};
 use clap::{Args, ValueEnum};
 
 use super::Failure;
@@ -9,7 +9,7 @@ use super::Failure;
 const THRESHOLD: f64 = 1.0;
 
 #[derive(Args, Clone, Debug)]
-pub(crate) struct View {
+pub(crate) struct TreeView {
     /// Shorten nothing. Amounts are exact, and all entries are shown, however small. For a program with memory-reporter,
     /// `show` adds the descriptions of reports.
     #[arg(long, short)]
@@ -47,10 +47,10 @@ enum SortOrder {
 }
 
 impl SortOrder {
-    fn sort(self) -> Sort {
+    fn sort(self) -> EntrySort {
         match self {
-            Self::Amount => Sort::Amount,
-            Self::Name => Sort::Name,
+            Self::Amount => EntrySort::Amount,
+            Self::Name => EntrySort::Name,
         }
     }
 }
@@ -92,17 +92,17 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-impl View {
-    pub(crate) fn filter(&self) -> Result<Option<Filter>, Failure> {
+impl TreeView {
+    pub(crate) fn filter(&self) -> Result<Option<PathFilter>, Failure> {
         match &self.filter {
             Some(pattern) if self.regex => {
-                Filter::regex(pattern).map(Some).map_err(|error| Failure::Usage(error.to_string()))
+                PathFilter::regex(pattern).map(Some).map_err(|error| Failure::Usage(error.to_string()))
             }
-            text => Ok(text.as_ref().map(Filter::substring)),
+            text => Ok(text.as_ref().map(PathFilter::substring)),
         }
     }
 
-    pub(crate) fn apply<'a>(&self, text: Text<'a>, filter: Option<Filter>) -> Text<'a> {
+    pub(crate) fn apply<'a>(&self, text: ReportText<'a>, filter: Option<PathFilter>) -> ReportText<'a> {
         let mut text =
             text.verbose(self.verbose).threshold(self.threshold()).sort(self.sort.unwrap_or_default().sort());
         if let Some(levels) = self.depth {

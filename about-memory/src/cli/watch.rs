@@ -8,14 +8,14 @@ use about_memory::live::Watch;
 use memory_report::WarningKind;
 
 use super::Failure;
-use super::live_input::LiveOptions;
-use super::view::View;
+use super::live_input::RequestOptions;
+use super::view::TreeView;
 
 /// Prints the reports of processes each `interval`: for ever, or `count` times.
 pub(super) fn watch(
     pids: &[u32],
-    view: &View,
-    live: &LiveOptions,
+    view: &TreeView,
+    live: &RequestOptions,
     interval: Duration,
     count: Option<u64>,
 ) -> Result<(), Failure> {

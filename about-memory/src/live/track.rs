@@ -6,24 +6,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::platform::{self, Stream};
+use crate::platform::{self, DeadlineStream};
 
 use super::ask;
 use super::error::LiveError;
 use super::save;
-use super::sockets::{Socket, sockets_of};
+use super::sockets::{SocketFile, sockets_of};
 
 /// DMD records a process until this is dropped: [`track`], or [`record`] into a file.
 #[derive(Debug)]
-pub struct Tracking {
-    answer: BufReader<Stream>,
+pub struct TrackingSession {
+    answer: BufReader<DeadlineStream>,
     timeout: Duration,
-    process: Socket,
+    process: SocketFile,
     /// The file of the program.
     program: Option<PathBuf>,
 }
 
-/// How often [`Tracking::wait`] looks whether to end.
+/// How often [`TrackingSession::wait`] looks whether to end.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Lets DMD record a process that waits for it: a sample with this mean distance in bytes, or with 0 every block.
@@ -33,11 +33,11 @@ const LOOK: Duration = Duration::from_millis(50);
 ///
 /// If the process does not listen, DMD does not wait in it, it refuses since DMD records it already, or it takes longer
 /// than `timeout`.
-pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<Tracking, LiveError> {
+pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<TrackingSession, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     let begun = ask::track(&socket.path, sample_bytes, timeout);
     let answer = begun.map_err(|error| save::explained(&socket.path, save::TRACK_REQUEST, error, timeout))?;
-    Ok(Tracking::new(answer, timeout, socket))
+    Ok(TrackingSession::new(answer, timeout, socket))
 }
 
 /// Lets DMD record every allocation and end of a process that waits for it into a file, in the process. The file takes
@@ -47,18 +47,18 @@ pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<Tracking,
 /// # Errors
 ///
 /// As for [`track`], and if the process cannot write the file, or the path is not UTF-8.
-pub fn record(pid: u32, path: &Path, timeout: Duration) -> Result<Tracking, LiveError> {
+pub fn record(pid: u32, path: &Path, timeout: Duration) -> Result<TrackingSession, LiveError> {
     let failed = |error| LiveError::Write(path.to_owned(), error);
     let whole = std::path::absolute(path).map_err(failed)?;
     let text = whole.to_str().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     let begun = ask::record(&socket.path, text, timeout);
     let answer = begun.map_err(|error| save::explained(&socket.path, save::TRACK_REQUEST, error, timeout))?;
-    Ok(Tracking::new(answer, timeout, socket))
+    Ok(TrackingSession::new(answer, timeout, socket))
 }
 
-impl Tracking {
-    fn new(answer: BufReader<Stream>, timeout: Duration, process: Socket) -> Self {
+impl TrackingSession {
+    fn new(answer: BufReader<DeadlineStream>, timeout: Duration, process: SocketFile) -> Self {
         let program = platform::program_of(process.pid);
         Self { answer, timeout, process, program }
     }
@@ -104,7 +104,7 @@ impl Tracking {
             }
             self.answer.get_mut().allow(now + left);
             let filled = self.answer.fill_buf().map(<[u8]>::is_empty);
-            match filled.map_err(|error| LiveError::of(error, left)) {
+            match filled.map_err(|error| LiveError::from_transfer(error, left)) {
                 Ok(true) => return Err(self.explained(LiveError::NoAnswer)),
                 Ok(false) => break,
                 // A child that the process forked keeps the connection open.
@@ -144,6 +144,6 @@ impl Tracking {
     fn ask(&mut self) -> Result<(), LiveError> {
         self.answer.get_mut().allow(Instant::now() + self.timeout);
         let asked = self.answer.get_mut().write_all(b"\n");
-        asked.map_err(|error| self.explained(LiveError::of(error, self.timeout)))
+        asked.map_err(|error| self.explained(LiveError::from_transfer(error, self.timeout)))
     }
 }

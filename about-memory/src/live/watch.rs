@@ -7,14 +7,14 @@ use memory_report::Units;
 use memory_report::tree::{FAKE_CHILD, Forest, ITSELF, Node, Process};
 
 use crate::collation::Collator;
-use crate::layout::{Layout, Shown};
-use crate::text::Text;
-use crate::view::View;
+use crate::layout::{LayoutEntry, TreeLayout};
+use crate::text::ReportText;
+use crate::view::TextOptions;
 use crate::{escape, number};
 
 /// How an amount differs from the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum EntryChange {
     /// The amount is the same, or there is no previous set.
     Same,
     /// The entry is new.
@@ -27,7 +27,7 @@ pub enum Change {
     Gone,
 }
 
-impl Change {
+impl EntryChange {
     /// The character that marks the change; a space for none.
     pub fn mark(self) -> char {
         match self {
@@ -49,7 +49,7 @@ pub struct WatchRow {
     /// The difference from the previous amount, which is 0 for a new entry; empty without a change.
     pub difference: String,
     /// The kind of change.
-    pub change: Change,
+    pub change: EntryChange,
     /// The name, indented by two spaces per level.
     pub name: String,
 }
@@ -68,12 +68,12 @@ impl fmt::Display for WatchRow {
 #[derive(Debug, Default)]
 pub struct Watch {
     /// The options of the last text.
-    view: View,
-    before: Option<Before>,
+    view: TextOptions,
+    before: Option<PreviousReports>,
 }
 
 #[derive(Debug, Default)]
-struct Before {
+struct PreviousReports {
     /// All entries, shown or not: an entry that is no longer tiny is not new.
     amounts: HashMap<String, i128>,
     /// The shown entries in order: process, path and unit.
@@ -87,11 +87,11 @@ impl Watch {
     }
 
     /// The lines of a text with its options, and with the changes since the previous call.
-    pub fn rows(&mut self, text: &Text<'_>) -> Vec<WatchRow> {
+    pub fn rows(&mut self, text: &ReportText<'_>) -> Vec<WatchRow> {
         self.view.clone_from(text.view());
         let forest = text.forest();
         let collator = Collator::new();
-        let mut now = Before { amounts: amounts(forest), shown: Vec::new() };
+        let mut now = PreviousReports { amounts: amounts(forest), shown: Vec::new() };
         let mut rows = Vec::new();
         let shown = |process: &&Process<'_>| !process.is_empty() && self.view.shows(process.name());
         for process in forest.processes().iter().filter(shown) {
@@ -100,7 +100,7 @@ impl Watch {
             rows.push(WatchRow {
                 amount: String::new(),
                 difference: String::new(),
-                change: Change::Same,
+                change: EntryChange::Same,
                 name,
             });
             for tree in sorted(process, &collator) {
@@ -117,13 +117,13 @@ impl Watch {
         process: &Process<'_>,
         tree: Node<'_, '_>,
         collator: &Collator,
-        now: &mut Before,
+        now: &mut PreviousReports,
         rows: &mut Vec<WatchRow>,
     ) {
-        let layout = Layout::new(tree, &self.view, collator);
+        let layout = TreeLayout::new(tree, &self.view, collator);
         let mut left = vec![(0, 1)];
         while let Some((at, level)) = left.pop() {
-            let shown: &Shown<'_, '_> = &layout.shown[at];
+            let shown: &LayoutEntry<'_, '_> = &layout.shown[at];
             let (path, name) = match shown.tiny {
                 Some(count) => (format!("{}/(tiny)", shown.node.path()), format!("({count} tiny)")),
                 None => (path_of(shown.node), shown.node.name().to_owned()),
@@ -154,16 +154,16 @@ impl Watch {
         name: &str,
     ) -> WatchRow {
         let (change, by) = match before {
-            None => (Change::Same, 0),
-            Some(None) => (Change::New, amount),
-            Some(Some(before)) if amount > before => (Change::Grown, amount - before),
-            Some(Some(before)) if amount < before => (Change::Shrunk, amount - before),
-            Some(Some(_)) => (Change::Same, 0),
+            None => (EntryChange::Same, 0),
+            Some(None) => (EntryChange::New, amount),
+            Some(Some(before)) if amount > before => (EntryChange::Grown, amount - before),
+            Some(Some(before)) if amount < before => (EntryChange::Shrunk, amount - before),
+            Some(Some(_)) => (EntryChange::Same, 0),
         };
         let mut row =
             WatchRow { amount: String::new(), difference: String::new(), change, name: "  ".repeat(level) };
         self.view.push_amount(&mut row.amount, amount, units);
-        if change != Change::Same {
+        if change != EntryChange::Same {
             self.push_difference(&mut row.difference, by, units);
         }
         escape::push_name(&mut row.name, name);
@@ -184,7 +184,7 @@ impl Watch {
     }
 
     /// Appends the entries that were shown before and that are gone.
-    fn gone(&self, process: &str, now: &Before, rows: &mut Vec<WatchRow>) {
+    fn gone(&self, process: &str, now: &PreviousReports, rows: &mut Vec<WatchRow>) {
         let Some(before) = &self.before else { return };
         for (of, path, units) in before.shown.iter().filter(|(of, ..)| of == process) {
             let key = key(of, path);
@@ -193,7 +193,7 @@ impl Watch {
             }
             let was = before.amounts.get(&key).copied().unwrap_or(0);
             let mut row = self.row(0, Some(Some(was)), *units, 1, path);
-            row.change = Change::Gone;
+            row.change = EntryChange::Gone;
             rows.push(row);
         }
     }

@@ -10,9 +10,9 @@ use super::{ConnectError, Found};
 
 /// A connection, which does not exist here.
 #[derive(Debug)]
-pub(crate) enum Stream {}
+pub(crate) enum DeadlineStream {}
 
-impl Stream {
+impl DeadlineStream {
     pub(crate) fn connect(_: &Path, _: Instant) -> Result<Self, ConnectError> {
         Err(ConnectError::Io(io::ErrorKind::Unsupported.into()))
     }
@@ -22,13 +22,13 @@ impl Stream {
     }
 }
 
-impl Read for Stream {
+impl Read for DeadlineStream {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
         match *self {}
     }
 }
 
-impl Write for Stream {
+impl Write for DeadlineStream {
     fn write(&mut self, _: &[u8]) -> io::Result<usize> {
         match *self {}
     }

@@ -66,21 +66,21 @@ impl fmt::Debug for OpenedStacks {
     }
 }
 
-type Open = dyn Fn(&Path) -> Result<OpenedStacks, String> + Send + Sync;
+type OpenFunction = dyn Fn(&Path) -> Result<OpenedStacks, String> + Send + Sync;
 
 /// Opens the dumps and recordings of pages and processes. The owner of the server may know more of them than the server.
 #[derive(Default)]
-pub(super) struct Opening(Mutex<Option<Arc<Open>>>);
+pub(super) struct StackOpening(Mutex<Option<Arc<OpenFunction>>>);
 
-impl fmt::Debug for Opening {
+impl fmt::Debug for StackOpening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Opening")
     }
 }
 
-impl Opening {
+impl StackOpening {
     /// From now on this function opens files.
-    pub(super) fn by(&self, open: Arc<Open>) {
+    pub(super) fn by(&self, open: Arc<OpenFunction>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(open);
     }
 

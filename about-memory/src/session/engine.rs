@@ -4,71 +4,75 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 
-use super::answer::Answer;
-use super::cache::{Found, Running, TaskCache};
-use super::compute::{Key, Needs, compute};
+use super::answer::QueryAnswer;
+use super::cache::{CacheEntry, RunningTask, TaskCache};
+use super::compute::{TaskInputs, TaskKey, compute};
 use super::error::SessionError;
-use super::event::{Events, Subject};
-use super::files::Files;
+use super::event::{EventLog, EventSubject};
+use super::files::SessionFiles;
 use super::id::JobId;
-use super::jobs::Jobs;
-use super::orders::Orders;
-use super::pending::{Pending, PendingState};
-use super::snapshots::Snapshots;
+use super::jobs::RunningJobs;
+use super::orders::NodeOrders;
+use super::pending::{PendingAnswer, PendingState};
+use super::snapshots::SessionSnapshots;
 
 #[derive(Debug)]
-pub(super) struct Engine {
-    pub(super) snapshots: Snapshots,
-    pub(super) cache: Arc<TaskCache<Key, Answer>>,
-    pub(super) jobs: Jobs,
-    pub(super) events: Arc<Events>,
+pub(super) struct TaskEngine {
+    pub(super) snapshots: SessionSnapshots,
+    pub(super) cache: Arc<TaskCache<TaskKey, QueryAnswer>>,
+    pub(super) jobs: RunningJobs,
+    pub(super) events: Arc<EventLog>,
     pub(super) max_jobs: usize,
-    pub(super) orders: Orders,
+    pub(super) orders: NodeOrders,
     /// The last field: the files of snapshots go before their folder.
-    pub(super) files: Files,
+    pub(super) files: SessionFiles,
 }
 
-impl Engine {
-    pub(super) fn new(max_snapshots: usize, max_jobs: usize, budget: usize, events: Events) -> Self {
+impl TaskEngine {
+    pub(super) fn new(max_snapshots: usize, max_jobs: usize, budget: usize, events: EventLog) -> Self {
         let events = Arc::new(events);
         Self {
-            snapshots: Snapshots::new(max_snapshots, Arc::clone(&events)),
+            snapshots: SessionSnapshots::new(max_snapshots, Arc::clone(&events)),
             cache: Arc::new(TaskCache::new(budget)),
-            jobs: Jobs::default(),
+            jobs: RunningJobs::default(),
             events,
             max_jobs,
-            orders: Orders::default(),
-            files: Files::default(),
+            orders: NodeOrders::default(),
+            files: SessionFiles::default(),
         }
     }
 
     /// Adds an event of a computation: `computing`, and then `computed`, `cancelled` or `error`.
-    fn tell(&self, key: &Key, job: JobId, state: &'static str, reason: &str) {
-        self.events.add(Subject::Job(job), key.kind(), state, reason);
+    fn tell(&self, key: &TaskKey, job: JobId, state: &'static str, reason: &str) {
+        self.events.add(EventSubject::Job(job), key.kind(), state, reason);
     }
 
     /// Joins the computation of a key, or starts it.
-    pub(super) fn ask(self: &Arc<Self>, key: Key) -> Result<Pending, SessionError> {
+    pub(super) fn ask(self: &Arc<Self>, key: TaskKey) -> Result<PendingAnswer, SessionError> {
         let state = match self.cache.join(&key, || self.jobs.next()) {
-            Found::Done(answer) => PendingState::Done(answer),
-            Found::Running(task) => PendingState::Running(key, task),
-            Found::New(task) => {
+            CacheEntry::Done(answer) => PendingState::Done(answer),
+            CacheEntry::Running(task) => PendingState::Running(key, task),
+            CacheEntry::New(task) => {
                 self.start(&key, &task)?;
                 PendingState::Running(key, task)
             }
         };
-        Ok(Pending { state, cache: Arc::clone(&self.cache) })
+        Ok(PendingAnswer { state, cache: Arc::clone(&self.cache) })
     }
 
     /// Starts the computation of a key, if there is none. Nobody waits for it; it goes on all the same.
-    pub(super) fn prepare(self: &Arc<Self>, key: &Key) {
-        if let Found::New(task) = self.cache.join(key, || self.jobs.next()) {
+    pub(super) fn prepare(self: &Arc<Self>, key: &TaskKey) {
+        if let CacheEntry::New(task) = self.cache.join(key, || self.jobs.next()) {
             // Whoever needs the answer asks again, and learns why there is none.
             let _ = self.start(key, &task);
         }
     }
 
-    fn start(self: &Arc<Self>, key: &Key, task: &Arc<Running<Answer>>) -> Result<(), SessionError> {
+    fn start(
+        self: &Arc<Self>,
+        key: &TaskKey,
+        task: &Arc<RunningTask<QueryAnswer>>,
+    ) -> Result<(), SessionError> {
         let refuse = |error: SessionError| {
             self.jobs.remove(task.job);
             self.cache.finish(key, task, Err(error.clone()));
@@ -90,7 +94,7 @@ impl Engine {
         }
     }
 
-    fn tell_end(&self, key: &Key, job: JobId, error: Option<&SessionError>) {
+    fn tell_end(&self, key: &TaskKey, job: JobId, error: Option<&SessionError>) {
         match error {
             None => self.tell(key, job, "computed", ""),
             Some(SessionError::Cancelled) => self.tell(key, job, "cancelled", ""),
@@ -98,8 +102,8 @@ impl Engine {
         }
     }
 
-    fn run(self: &Arc<Self>, key: &Key, task: &Arc<Running<Answer>>) {
-        let needs = Needs {
+    fn run(self: &Arc<Self>, key: &TaskKey, task: &Arc<RunningTask<QueryAnswer>>) {
+        let needs = TaskInputs {
             graph: &|snapshot| self.snapshots.graph(snapshot),
             answer: &|key| {
                 let pending = self.ask(key)?;

@@ -7,7 +7,7 @@ use memory_export::StacksFormat;
 
 /// A format of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum ExportFormat {
     /// pprof: go tool pprof, Pyroscope, Parca, speedscope
     Pprof,
     /// DHAT's JSON: `dh_view.html` of Valgrind
@@ -34,7 +34,7 @@ pub(crate) enum Format {
 
 /// What a format is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FormatSource {
     Stacks(StacksFormat),
     Reports,
     Graph,
@@ -42,18 +42,18 @@ pub(crate) enum Kind {
     Tables,
 }
 
-impl Format {
-    pub(crate) fn kind(self) -> Kind {
+impl ExportFormat {
+    pub(crate) fn kind(self) -> FormatSource {
         match self {
-            Self::ChromeTrace | Self::Openmetrics | Self::Prometheus => Kind::Reports,
-            Self::V8 => Kind::Graph,
-            Self::Parquet => Kind::Tables,
-            Self::Pprof => Kind::Stacks(StacksFormat::Pprof),
-            Self::Dhat => Kind::Stacks(StacksFormat::Dhat),
-            Self::Speedscope => Kind::Stacks(StacksFormat::Speedscope),
-            Self::Heaptrack => Kind::Stacks(StacksFormat::Heaptrack),
-            Self::FirefoxProfiler => Kind::Stacks(StacksFormat::FirefoxProfiler),
-            Self::Folded => Kind::Stacks(StacksFormat::Folded),
+            Self::ChromeTrace | Self::Openmetrics | Self::Prometheus => FormatSource::Reports,
+            Self::V8 => FormatSource::Graph,
+            Self::Parquet => FormatSource::Tables,
+            Self::Pprof => FormatSource::Stacks(StacksFormat::Pprof),
+            Self::Dhat => FormatSource::Stacks(StacksFormat::Dhat),
+            Self::Speedscope => FormatSource::Stacks(StacksFormat::Speedscope),
+            Self::Heaptrack => FormatSource::Stacks(StacksFormat::Heaptrack),
+            Self::FirefoxProfiler => FormatSource::Stacks(StacksFormat::FirefoxProfiler),
+            Self::Folded => FormatSource::Stacks(StacksFormat::Folded),
         }
     }
 

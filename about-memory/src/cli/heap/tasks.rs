@@ -4,10 +4,10 @@ use clap::Args;
 use dmd_analyze::program::Workspace;
 use heap_graph::DominatorTree;
 use serde_json::{Value, json};
-use typed_heap::{Await, Branch, TaskRow, Tasks as Facts};
+use typed_heap::{Await, Branch, TaskRow, Tasks};
 
 use super::super::Failure;
-use super::{HeapInput, Table, about, left_out, print, size};
+use super::{AmountTable, HeapInput, about, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
@@ -21,12 +21,12 @@ the same await, with the futures that they await in turn. Its bytes are those of
 );
 
 #[derive(Args)]
-pub(crate) struct Tasks {
+pub(crate) struct TasksCommand {
     #[command(flatten)]
     heap: HeapInput,
 }
 
-impl Tasks {
+impl TasksCommand {
     pub(crate) fn run(self) -> Result<(), Failure> {
         self.heap.with(|heap, memory, dump| {
             let graph = heap.graph(dump).map_err(|error| self.heap.failure(error.into()))?;
@@ -39,7 +39,7 @@ impl Tasks {
         })
     }
 
-    fn text(&self, tasks: &Facts, all: u64, workspace: &Workspace) -> String {
+    fn text(&self, tasks: &Tasks, all: u64, workspace: &Workspace) -> String {
         let limit = self.heap.rows();
         let mut text = format!(
             "{} keep {} of {} alive, {} of it their own\n",
@@ -53,13 +53,13 @@ impl Tasks {
                 let own = format!("{} of {}", counted(row.tasks), size(row.bytes));
                 (row.retained_bytes, own, chain(row, workspace))
             };
-            let table = Table::of(tasks.rows.iter().take(limit).map(row), all);
+            let table = AmountTable::with_numbers(tasks.rows.iter().take(limit).map(row), all);
             text += &format!("\n{}{}", table.text(), left_out(tasks.rows.len(), limit));
         }
         text
     }
 
-    fn json(&self, tasks: &Facts) -> String {
+    fn json(&self, tasks: &Tasks) -> String {
         let row = |row: &TaskRow| {
             json!({
                 "awaits": row.awaits.iter().map(future_json).collect::<Vec<_>>(),

@@ -10,9 +10,9 @@ use typed_heap::{ROOTS, TypedHeap};
 
 use super::super::Failure;
 use super::super::dump_limits::DumpLimits;
-use super::super::input::Input;
-use super::super::symbols::Symbols;
-use super::{HeapInput, Table, TypedHeapReader, about, counted, left_out, print, size};
+use super::super::input::InputArgument;
+use super::super::symbols::SymbolSearch;
+use super::{AmountTable, HeapInput, TypedHeapReader, about, counted, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
@@ -38,7 +38,7 @@ pub(super) fn name(field: &FieldSizes<'_>) -> String {
 
 /// The rows of the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum By {
+enum TypeGrouping {
     /// The blocks of each type
     #[default]
     Type,
@@ -47,25 +47,25 @@ enum By {
 }
 
 #[derive(Args)]
-pub(crate) struct Types {
+pub(crate) struct TypesCommand {
     /// Group the blocks by this.
     #[arg(long, value_enum, default_value_t, value_name = "KEY")]
-    by: By,
+    by: TypeGrouping,
     #[command(flatten)]
     heap: HeapInput,
 }
 
-impl Types {
+impl TypesCommand {
     /// The question that `show` asks a core file.
-    pub(in super::super) fn first_screen(source: Input, max_bytes: u64) -> Self {
-        let reading = TypedHeapReader::new(Symbols::default(), DumpLimits::of_bytes(max_bytes));
-        Self { by: By::Type, heap: HeapInput { source, limit: None, json: false, reading } }
+    pub(in super::super) fn first_screen(source: InputArgument, max_bytes: u64) -> Self {
+        let reading = TypedHeapReader::new(SymbolSearch::default(), DumpLimits::with_max_bytes(max_bytes));
+        Self { by: TypeGrouping::Type, heap: HeapInput { source, limit: None, json: false, reading } }
     }
 
     pub(crate) fn run(self) -> Result<(), Failure> {
         self.heap.with(|heap, _, dump| match self.by {
-            By::Type => print(&if self.heap.json { self.json(heap) } else { self.text(heap) }),
-            By::Field => {
+            TypeGrouping::Type => print(&if self.heap.json { self.json(heap) } else { self.text(heap) }),
+            TypeGrouping::Field => {
                 let graph = heap.graph(dump).map_err(|error| self.heap.failure(error.into()))?;
                 let tree = DominatorTree::new(&graph);
                 let fields = sizes_by_field(&tree);
@@ -88,7 +88,7 @@ impl Types {
             "{} in {}; what each field keeps alive, with all below it\n\n{}{}",
             size(amount(all)),
             counted(fields.iter().map(|field| field.count).sum()),
-            Table::new(rows, amount(all)).text(),
+            AmountTable::new(rows, amount(all)).text(),
             left_out(fields.len(), limit)
         )
     }
@@ -112,7 +112,7 @@ impl Types {
         let census = heap.census();
         let percent = 100.0 * census.typed_bytes as f64 / census.bytes.max(1) as f64;
         let rows = census.rows.iter().take(limit).map(|row| (row.bytes, row.blocks, row.name.clone()));
-        let table = Table::new(rows, census.bytes);
+        let table = AmountTable::new(rows, census.bytes);
         let mut text = format!(
             "{} in {}; {percent:.2}% has a type\n\n{}{}",
             size(census.bytes),
@@ -132,13 +132,13 @@ impl Types {
             return text;
         }
         text += &format!(
-            "\nOf {compared} pointers {} say the same type as the stack that allocated their block.\n",
+            "\n{} of {compared} pointers agree with the allocation stack about the type of their block.\n",
             agreement.agree
         );
         text += &pairs(agreement.disagreements());
         if agreement.outweighed > 0 {
             text += &format!(
-                "{} of these are outweighed, and their blocks keep the types of the stacks: stale words lead to memory that another block has now.\n",
+                "{} of these are outweighed, so their blocks keep the types of the stacks: stale pointers lead to memory that another block has now.\n",
                 agreement.outweighed
             );
         }
@@ -196,7 +196,7 @@ fn pairs<'a>(all: impl Iterator<Item = (&'a str, &'a str, u64)>) -> String {
     let more = all.len().saturating_sub(DISAGREEMENTS);
     for (stack, owner, pointers) in all.into_iter().take(DISAGREEMENTS) {
         let (stack, owner) = (about_memory::escape(stack), about_memory::escape(owner));
-        text += &format!("  {pointers} say {owner}, and the stack says {stack}\n");
+        text += &format!("  {pointers} pointers: {owner}; the stack: {stack}\n");
     }
     if more > 0 {
         text += &format!("  ... and {more} more; see --json\n");

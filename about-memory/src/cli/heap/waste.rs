@@ -2,10 +2,10 @@
 
 use clap::Args;
 use serde_json::json;
-use typed_heap::{DuplicateRow, Duplicates, Unused, Waste as Facts, WasteRow};
+use typed_heap::{DuplicateRow, Duplicates, Unused, Waste, WasteRow};
 
 use super::super::Failure;
-use super::{HeapInput, Table, about, counted, left_out, print, size};
+use super::{AmountTable, HeapInput, about, counted, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
@@ -20,7 +20,7 @@ of B-trees, and the bytes of enums and async functions that only variants larger
 );
 
 #[derive(Args)]
-pub(crate) struct Waste {
+pub(crate) struct WasteCommand {
     /// Find equal strings and equal slices of bytes. Only this option reads contents; it does not print them.
     #[arg(long)]
     duplicates: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Waste {
     heap: HeapInput,
 }
 
-impl Waste {
+impl WasteCommand {
     pub(crate) fn run(self) -> Result<(), Failure> {
         self.heap.with(|heap, memory, _| {
             let all: u64 = heap.blocks().iter().map(|block| block.usable).sum();
@@ -58,7 +58,7 @@ impl Waste {
         let (bytes, blocks) = (size(found.bytes), counted(found.blocks));
         let mut text = format!("{bytes} in {blocks} are copies of the contents of another block\n");
         if !found.rows.is_empty() {
-            let table = Table::new(found.rows.iter().take(limit).map(row), all);
+            let table = AmountTable::new(found.rows.iter().take(limit).map(row), all);
             text += &format!("\n{}{}", table.text(), left_out(found.rows.len(), limit));
         }
         if found.unknown_blocks > 0 {
@@ -92,10 +92,10 @@ impl Waste {
         format!("{all:#}\n")
     }
 
-    fn text(&self, waste: &Facts, all: u64) -> String {
+    fn text(&self, waste: &Waste, all: u64) -> String {
         let limit = self.heap.rows();
         let row = |row: &WasteRow| (row.unused_bytes, row.blocks, unused(row));
-        let table = Table::new(waste.rows.iter().take(limit).map(row), all);
+        let table = AmountTable::new(waste.rows.iter().take(limit).map(row), all);
         let mut text = format!(
             "{} of {} are not used ({:.2}%)\n\n{}{}\n",
             size(waste.unused_bytes),
@@ -114,7 +114,7 @@ impl Waste {
         text + &format!("The allocator adds {} to what the program requested.\n", size(waste.slop))
     }
 
-    fn json(&self, waste: &Facts, all: u64) -> String {
+    fn json(&self, waste: &Waste, all: u64) -> String {
         let row = |row: &WasteRow| {
             json!({
                 "type": row.name,

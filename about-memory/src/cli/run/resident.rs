@@ -70,7 +70,7 @@ const PER_BLOCK: u64 = 128;
 const SMALL_BLOCK: u64 = 8;
 
 /// The line that compares both peaks. Its `Display` is empty if the recorded heap explains the resident memory.
-pub(super) struct Comparison {
+pub(super) struct ResidentComparison {
     resident: u64,
     heap: u64,
     /// Bytes by which the heap's peak may be higher.
@@ -78,7 +78,7 @@ pub(super) struct Comparison {
     blocks: u64,
 }
 
-impl Comparison {
+impl ResidentComparison {
     pub(super) fn new(resident: u64, heap: &Peak, is_sample: bool) -> Self {
         let blocks = if is_sample { heap.bytes() / SMALL_BLOCK } else { heap.blocks() };
         Self { resident, heap: heap.bytes(), within: heap.within(), blocks }
@@ -91,7 +91,7 @@ impl Comparison {
     }
 }
 
-impl fmt::Display for Comparison {
+impl fmt::Display for ResidentComparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.is_unexplained() {
             return Ok(());
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn only_memory_that_the_heap_does_not_explain_is_shown() {
         let check = |resident: u64, heap: u64, blocks: u64, expected: &str| {
-            let text = Comparison { resident, heap, within: 8192, blocks }.to_string();
+            let text = ResidentComparison { resident, heap, within: 8192, blocks }.to_string();
             let start = text.split(": most of the rest did not come from malloc").next();
             assert_eq!(start, Some(expected), "{resident} {heap} {blocks}");
         };

@@ -9,16 +9,17 @@ use dmd_analyze::program::Overview;
 use dmd_analyze::{Dump, ReadOptions};
 use memory_report::ReportSet;
 
-use super::super::symbols::Symbols;
+use super::super::symbols::SymbolSearch;
 use super::super::{Failure, first_screen, html, new_file, program_view, say};
-use super::resident::Comparison;
+use super::resident::ResidentComparison;
 
 /// Prints the summary of a dump on standard error. `resident` is the peak of its process's resident memory, and
 /// `is_sample` says that DMD recorded a sample of its blocks.
 pub(super) fn print(path: &Path, resident: Option<u64>, is_sample: bool) -> Result<(), Failure> {
     let dump = read(path)?;
     let peaks = resident.zip(dump.peak());
-    let resident = peaks.map(|(resident, heap)| Comparison::new(resident, heap, is_sample).to_string());
+    let resident =
+        peaks.map(|(resident, heap)| ResidentComparison::new(resident, heap, is_sample).to_string());
     let resident = resident.unwrap_or_default();
     let overview = Overview::new(&dump, None);
     let dump = at(dump, &overview, path)?;
@@ -86,6 +87,6 @@ fn read(path: &Path) -> Result<Dump, Failure> {
     let limits = ReadOptions::new();
     let failure = |error: anyhow::Error| Failure::File(path.display().to_string(), error);
     let mut dump = dmd_analyze::read_with(path, &limits).map_err(|error| failure(error.into()))?;
-    Symbols::default().fix_quietly(&mut dump, &limits);
+    SymbolSearch::default().fix_quietly(&mut dump, &limits);
     Ok(dump)
 }

@@ -7,13 +7,13 @@ use heap_graph::dominators::{DominatorTreeNode, FetchOptions};
 use heap_graph::{DominatorTree, Node, NodeIndex};
 
 use super::super::Failure;
-use super::input::{Input, breakdown};
-use super::table::{Table, percent};
+use super::input::{SnapshotInput, breakdown};
+use super::table::{NumberTable, percent};
 
 #[derive(Args)]
-pub(super) struct Dominators {
+pub(super) struct DominatorsCommand {
     #[command(flatten)]
-    input: Input,
+    input: SnapshotInput,
     /// Print a line for each node except the root: id, immediate dominator, retained size.
     #[arg(long, group = "form")]
     tsv: bool,
@@ -48,7 +48,7 @@ fn levels(text: &str) -> Result<usize, String> {
     }
 }
 
-impl Dominators {
+impl DominatorsCommand {
     pub(super) fn run(self) -> Result<String, Failure> {
         let (label, _) = breakdown(&self.label)?;
         let graph = self.input.read()?;
@@ -79,7 +79,7 @@ impl Dominators {
             return Ok(top.to_json());
         }
         let whole = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
-        let mut table = Table::new(["retained", "", "shallow", "id"], "dominator");
+        let mut table = NumberTable::new(["retained", "", "shallow", "id"], "dominator");
         rows(&top, 0, i128::try_from(whole).unwrap_or(i128::MAX), &mut table);
         Ok(table.to_text())
     }
@@ -116,7 +116,7 @@ fn table(
 ) -> String {
     let whole = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
     let whole = i128::try_from(whole).unwrap_or(i128::MAX);
-    let mut table = Table::new(["retained", "", "shallow", "count"], kind);
+    let mut table = NumberTable::new(["retained", "", "shallow", "count"], kind);
     for (retained, shallow, count, name) in groups {
         let part = percent(i128::try_from(retained).unwrap_or(i128::MAX), whole);
         table.row([retained.to_string(), part, shallow.to_string(), count.to_string()], 0, &name);
@@ -124,7 +124,7 @@ fn table(
     table.to_text()
 }
 
-fn rows(node: &DominatorTreeNode, level: usize, whole: i128, table: &mut Table<4>) {
+fn rows(node: &DominatorTreeNode, level: usize, whole: i128, table: &mut NumberTable<4>) {
     let label: Vec<_> = node.label.iter().map(ToString::to_string).collect();
     let part = percent(i128::try_from(node.retained_size).unwrap_or(i128::MAX), whole);
     let numbers =

@@ -10,7 +10,7 @@ use heap_graph::{Breakdown, Graph, Node, NodeId, NodeIndex};
 use super::super::Failure;
 
 #[derive(Args)]
-pub(super) struct Input {
+pub(super) struct SnapshotInput {
     /// The snapshot; `-` for standard input.
     pub(super) file: PathBuf,
     /// Read no message of a snapshot that is larger than this.
@@ -21,7 +21,7 @@ pub(super) struct Input {
     max_bytes: u64,
 }
 
-impl Input {
+impl SnapshotInput {
     pub(super) fn read(&self) -> Result<Graph, Failure> {
         self.read_file(&self.file)
     }
@@ -68,15 +68,15 @@ pub(super) fn breakdown(argument: &str) -> Result<(Breakdown, String), Failure> 
 }
 
 #[derive(Args)]
-pub(super) struct Info {
+pub(super) struct InfoCommand {
     #[command(flatten)]
-    input: Input,
+    input: SnapshotInput,
     /// Write JSON instead of text.
     #[arg(long)]
     json: bool,
 }
 
-impl Info {
+impl InfoCommand {
     pub(super) fn run(self) -> Result<String, Failure> {
         let graph = self.input.read()?;
         let bytes: u128 = graph.nodes().map(|node| u128::from(node.shallow_size())).sum();

@@ -8,15 +8,15 @@ use heap_graph::paths::GraphPath;
 
 use super::super::Failure;
 use super::dominators::title;
-use super::input::Input;
+use super::input::SnapshotInput;
 
 /// A search for the shortest paths follows at most this many edges.
 const EFFORT: u64 = 200_000_000;
 
 #[derive(Args)]
-pub(super) struct Paths {
+pub(super) struct PathsCommand {
     #[command(flatten)]
-    input: Input,
+    input: SnapshotInput,
     /// Show paths to these nodes, by id.
     #[arg(long = "target", value_name = "ID", required = true, num_args = 1..)]
     targets: Vec<u64>,
@@ -43,7 +43,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-impl Paths {
+impl PathsCommand {
     pub(super) fn run(self) -> Result<String, Failure> {
         let graph = self.input.read()?;
         let find = |id: &u64| self.input.find(&graph, *id).map(heap_graph::Node::index);

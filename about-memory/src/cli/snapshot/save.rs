@@ -7,14 +7,14 @@ use about_memory::live;
 use clap::Args;
 
 use super::super::heap::{self, TypedHeapReader};
-use super::super::input::{self, Input};
+use super::super::input::{self, InputArgument};
 use super::super::{Failure, live_input};
 
 #[derive(Args)]
-pub(super) struct Save {
+pub(super) struct SnapshotSaveCommand {
     /// The process id or the name of a running process; with --typed also a core file or a dump of scan mode.
     #[arg(value_name = "SOURCE")]
-    source: Input,
+    source: InputArgument,
     /// The file to write.
     #[arg(required_unless_present = "output")]
     file: Option<PathBuf>,
@@ -31,7 +31,7 @@ pub(super) struct Save {
     reading: TypedHeapReader,
 }
 
-impl Save {
+impl SnapshotSaveCommand {
     pub(super) fn run(self) -> Result<String, Failure> {
         let file = self.file.as_ref().or(self.output.as_ref()).expect("the parser requires one of them");
         if self.typed {

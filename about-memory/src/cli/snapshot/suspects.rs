@@ -7,12 +7,12 @@ use heap_graph::dominators::SuspectOptions;
 use heap_graph::{DominatorTree, NodeIndex};
 
 use super::super::Failure;
-use super::input::Input;
+use super::input::SnapshotInput;
 
 #[derive(Args)]
-pub(super) struct Suspects {
+pub(super) struct SuspectsCommand {
     #[command(flatten)]
-    input: Input,
+    input: SnapshotInput,
     /// A suspect retains at least this percentage of the heap.
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
     percent: f64,
@@ -21,7 +21,7 @@ pub(super) struct Suspects {
     json: bool,
 }
 
-impl Suspects {
+impl SuspectsCommand {
     pub(super) fn run(self) -> Result<String, Failure> {
         if !(0.0..=100.0).contains(&self.percent) {
             return Err(Failure::Usage(format!("--percent {} is not between 0 and 100", self.percent)));

@@ -12,13 +12,13 @@ use ratatui::widgets::List;
 use super::super::line::styled;
 
 #[derive(Debug, Default)]
-pub(super) struct Cursor {
+pub(super) struct RowCursor {
     pub(super) at: usize,
     top: usize,
     height: usize,
 }
 
-impl Cursor {
+impl RowCursor {
     /// Moves; returns whether the key is one that moves.
     pub(super) fn press(&mut self, key: KeyCode, total: usize) -> bool {
         let page = self.height.max(2) - 1;

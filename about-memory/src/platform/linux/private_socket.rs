@@ -36,7 +36,7 @@ impl PrivateSocket {
         let first = inside.join("s");
         let listener = UnixListener::bind(&first)?;
         fs::set_permissions(&first, Permissions::from_mode(0o600))?;
-        let file = FileId::of(&fs::symlink_metadata(&first)?);
+        let file = FileId::new(&fs::symlink_metadata(&first)?);
         publish(&first, path, &inside.join("left"))?;
         Ok(Self { listener, path: path.to_owned(), file })
     }
@@ -55,7 +55,7 @@ impl PrivateSocket {
 
 impl Drop for PrivateSocket {
     fn drop(&mut self) {
-        if fs::symlink_metadata(&self.path).is_ok_and(|there| FileId::of(&there) == self.file) {
+        if fs::symlink_metadata(&self.path).is_ok_and(|there| FileId::new(&there) == self.file) {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -69,7 +69,7 @@ struct FileId {
 }
 
 impl FileId {
-    fn of(file: &Metadata) -> Self {
+    fn new(file: &Metadata) -> Self {
         Self { device: file.dev(), inode: file.ino() }
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::ExitStatusExt as _;
 
-use about_memory::live::{Change, Watch};
+use about_memory::live::{EntryChange, Watch};
 use memory_reporter::{Kind, Report, ReportSet, Units};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -108,7 +108,7 @@ fn rows_are_the_open_tree_with_differences() {
             "         1.00 MB                      x\\u{1b}",
         ]
     );
-    assert!(watch.rows(&about_memory::text(&set(&first))).iter().all(|row| row.change == Change::Same));
+    assert!(watch.rows(&about_memory::text(&set(&first))).iter().all(|row| row.change == EntryChange::Same));
     let second = [
         ("explicit/a", 101 * MIB),
         ("explicit/b/c", 50 * MIB - 100),
@@ -136,7 +136,7 @@ fn an_entry_that_becomes_large_is_not_new() {
     watch.rows(&about_memory::text(&set(&[("t/a", 1_000_000), ("t/b", 1), ("t/c", 1)])));
     let rows = watch.rows(&about_memory::text(&set(&[("t/a", 1_000_000), ("t/b", 900_000), ("t/c", 1)])));
     let row = rows.iter().find(|row| row.name.ends_with('b')).unwrap();
-    assert_eq!((row.change, &*row.difference), (Change::Grown, "+0.86 MB"));
+    assert_eq!((row.change, &*row.difference), (EntryChange::Grown, "+0.86 MB"));
 }
 
 #[test]
@@ -156,5 +156,5 @@ fn the_own_amount_of_an_inner_entry_is_not_that_of_all_of_it() {
     let same = set(&[("t/a", 1 << 20), ("t/a/b", 2 << 20)]);
     watch.rows(&about_memory::text(&same));
     let rows = watch.rows(&about_memory::text(&same));
-    assert!(rows.iter().all(|row| row.change == Change::Same), "{rows:?}");
+    assert!(rows.iter().all(|row| row.change == EntryChange::Same), "{rows:?}");
 }

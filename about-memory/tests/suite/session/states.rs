@@ -189,7 +189,7 @@ fn individuals_wait_for_the_dominator_tree() {
     let groups = ask(&session, query.clone());
     let rows = session.rows(&query, &groups, &about_memory::session::RowsOptions::first(1)).unwrap();
     let nodes = ask(&session, individuals(snapshot, "objectClass", rows.rows[0].id));
-    let about_memory::session::Answer::Nodes { found, .. } = &*nodes else { panic!("{nodes:?}") };
+    let about_memory::session::QueryAnswer::Nodes { found, .. } = &*nodes else { panic!("{nodes:?}") };
     assert!(*found > 0);
     assert_eq!(names(&session, "individuals"), ["computing", "computed"]);
     assert_eq!(names(&session, "dominators"), ["computing", "computed"]);
