@@ -56,7 +56,7 @@ pub(crate) struct DmdCommand {
     output: Option<PathBuf>,
     #[command(flatten)]
     when: BlockTime,
-    /// Frames to keep of each stack; blocks whose kept frames are equal make one record.
+    /// Frames to keep of each stack. Blocks with equal kept frames make one record.
     /// [default: all; 8 for the text of dmd.py, --json and flat tables; 24 with --classic]
     #[arg(long, short = 'f', value_name = "1..24", value_parser = frames)]
     max_frames: Option<u16>,

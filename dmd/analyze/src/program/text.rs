@@ -141,7 +141,7 @@ fn sizes(record: &Record) -> String {
     };
     let mut all: Vec<String> = record.sizes.iter().take(SIZES).map(one).collect();
     if record.sizes.len() > SIZES {
-        all.push("...".to_owned());
+        all.push("…".to_owned());
     }
     format!(": {}", all.join(", "))
 }
