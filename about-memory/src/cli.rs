@@ -246,7 +246,7 @@ pub(crate) fn run() -> ExitCode {
     let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help goes to stdout and is no error. A reader that has gone away is no error either.
+            // Help goes to stdout and is not an error. Neither is a reader that has gone away.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }

@@ -20,7 +20,7 @@ pub(crate) struct LayoutEntry<'f, 'a> {
     /// For `(N tiny)`, the N.
     pub(crate) tiny: Option<u32>,
     pub(crate) amount: i128,
-    /// The sort key, which is also compared with the root.
+    /// The sort key. The comparison with the root uses it, too.
     weight: i128,
     depth: u32,
     pub(crate) children: core::ops::Range<u32>,

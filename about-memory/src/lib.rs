@@ -20,7 +20,7 @@
 //! - `export`: [`Series`] as counters for the trace events of `memory-export`.
 //! - `html`: the function `html`, which makes one page of a set or a diff for any browser: the same text, to open, close
 //!   and filter, and a treemap.
-//! - `live`: the module `live`, which asks running processes.
+//! - `live`: the module `live`. It asks running processes.
 //! - `regex`: expressions of the crate `regex`. Without it those of `regex-lite`, which take longer and whose classes
 //!   contain ASCII only.
 //! - `serve`: the module `serve`, a page in the browser for running processes and heap snapshots.

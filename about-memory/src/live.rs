@@ -1,4 +1,4 @@
-//! Running programs: finds those that listen, and asks them.
+//! Finds listening programs, and asks them.
 //!
 //! A program listens if it calls [`memory_reporter::listen`] or was started with `ABOUT_MEMORY=listen`.
 //! [`mod@memory_reporter::live`] documents the protocol.

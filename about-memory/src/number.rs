@@ -83,7 +83,7 @@ pub(crate) fn push_fraction(to: &mut String, amount: i128, root: i128) {
     }
 }
 
-/// Appends `amount` in percent of `whole`, which is not 0, with two decimals.
+/// Appends `amount` in percent of `whole`, with two decimals. `whole` is not 0.
 pub(crate) fn push_ratio(to: &mut String, amount: i128, whole: i128) {
     push_float(to, amount as f64 / whole as f64, 2, 1);
     to.push('%');

@@ -31,7 +31,7 @@ mod engine {
     pub(crate) const BOUNDARY: [&str; 2] = [r"(?-u:\b)", r"(?-u:\B)"];
     /// Blanks, as a class and inside of a class.
     pub(crate) const BLANK: [&str; 2] = [r"\s", r"\s"];
-    /// What is no blank, outside of a class.
+    /// A character other than a blank, outside of a class.
     pub(crate) const NO_BLANK: &str = r"\S";
 }
 
@@ -40,7 +40,7 @@ mod engine {
     pub(crate) use regex_lite::Regex as BytesRegex;
     pub(crate) use regex_lite::{Error, Regex, RegexBuilder};
 
-    /// Many patterns, which are tried one after the other anyway.
+    /// Many patterns, tried one after the other.
     #[derive(Debug)]
     pub(crate) struct PatternSet;
 
@@ -67,7 +67,7 @@ mod engine {
         r"[\t-\r \u{85}\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}]",
         r"\t-\r \u{85}\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}",
     ];
-    /// What is no blank, outside of a class.
+    /// A character other than a blank, outside of a class.
     pub(crate) const NO_BLANK: &str =
         r"[^\t-\r \u{85}\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}]";
 }

@@ -10,7 +10,7 @@
 //! # Where Firefox's panel answers differently
 //!
 //! - A failure is part of the state, so that a front end shows it whatever failed.
-//! - Every snapshot can be removed, also one that failed or that nobody saved.
+//! - Every snapshot can be removed, failed or unsaved, too.
 //! - A failed difference keeps its two snapshots, and [`Session::ask`] tries again.
 //! - Paths are computed for one node. The walk that all paths of a snapshot follow is kept, so that they take milliseconds.
 //! - Rows that are open are named by node, so that another label or filter keeps them open.

@@ -16,7 +16,7 @@ use crate::view::{EntrySort, TextOptions};
 
 use process::ProcessText;
 
-/// The name of the first process of a program, which adds all of its resident memory to the total.
+/// The name of the first process of a program. All of its resident memory counts in the total.
 const MAIN_PROCESS: &str = "Main Process";
 /// At most this many warnings are shown unless the text is verbose.
 const SOME_WARNINGS: usize = 20;

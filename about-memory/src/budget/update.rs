@@ -21,11 +21,8 @@ const MAX_HEADROOM: f64 = 1_000_000.0;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BudgetOptions {
-    /// Headroom of a maximum above the reported amount, in percent, at most 1,000,000. Default: 10.
-    pub headroom: f64,
-    /// Paths that get a limit, in addition to those that have one. Default: none. Without paths, an empty budget
-    /// gets `explicit` and those of its children that are at least 1 % of it.
-    pub paths: Vec<String>,
+    pub(crate) headroom: f64,
+    pub(crate) paths: Vec<String>,
 }
 
 impl Default for BudgetOptions {
@@ -40,14 +37,15 @@ impl BudgetOptions {
         Self::default()
     }
 
-    /// Sets [`headroom`](Self::headroom).
+    /// Headroom of a maximum above the reported amount, in percent, at most 1,000,000. Default: 10.
     #[must_use]
     pub fn headroom(mut self, percent: f64) -> Self {
         self.headroom = percent;
         self
     }
 
-    /// Adds to [`paths`](Self::paths).
+    /// Paths that get a limit, in addition to those that have one. Default: none. Without paths, an empty budget
+    /// gets `explicit` and those of its children that are at least 1 % of it.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.paths.push(path.into());

@@ -22,7 +22,7 @@ pub(crate) struct DumpCommand {
     /// The process id or the name of a running process.
     #[arg(value_name = "PID")]
     process: InputArgument,
-    /// The file to write, which is compressed. [default: dmd-PID.json.gz]
+    /// The file to write. It is compressed. [default: dmd-PID.json.gz]
     file: Option<PathBuf>,
     /// The file to write.
     #[arg(long, short, value_name = "FILE", conflicts_with = "file")]

@@ -247,7 +247,7 @@ impl ExportCommand {
             limits: &self.limits,
             when: &self.when,
             options: StacksOptions::new()
-                // Without functions nobody knows which frames are the program's.
+                // Without functions the program's own frames are unknown.
                 .all_frames(self.all_frames || by_build_id)
                 .types(is_pprof && !by_build_id)
                 .requested(self.requested),
@@ -301,7 +301,7 @@ impl ExportCommand {
                 error => Failure::File(self.sources[0].name(), error.into()),
             });
         };
-        // Only this user may read what a running process says.
+        // Only this user may read the answers of a running process.
         let mut private = false;
         for source in &self.sources {
             private |= source.is_private()?;

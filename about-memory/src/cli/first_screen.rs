@@ -1,4 +1,4 @@
-//! The first screen of a file that is no report, with the next commands to type.
+//! The first screen of a file of another kind than a report, with the next commands to type.
 
 use std::io::{self, Write as _};
 use std::path::Path;

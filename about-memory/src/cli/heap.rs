@@ -229,7 +229,7 @@ impl TypedHeapReader {
     }
 }
 
-/// A program or its debug file, which must be of the build that ran. Its sections of debug information may have `max_bytes`
+/// A program or its debug file. It must be of the build that ran. Its sections of debug information may have `max_bytes`
 /// in total.
 fn program_file(program: &Path, recorded: &str, max_bytes: u64) -> Result<MappedFile, Failure> {
     let failure = |error: anyhow::Error| Failure::File(program.display().to_string(), error);

@@ -78,7 +78,7 @@ impl HtmlCommand {
             None => self.file.read(&self.reading),
         }?;
         if let Some(dump) = &self.dmd {
-            options.flame_graph = Some(self.flame_graph_of(dump)?);
+            options = options.flame_graph(self.flame_graph_of(dump)?);
         }
         // Only this user may read the page of a live process or of a file that is private. Else the umask decides.
         let dump = self.dmd.as_ref().map(|path| InputArgument::from(path.clone().into_os_string()));
@@ -116,7 +116,7 @@ impl HtmlCommand {
                 set => return set,
             }
         }
-        options.flame_graph = Some(self.flame_graph_of(path)?);
+        *options = core::mem::take(options).flame_graph(self.flame_graph_of(path)?);
         Ok(ReportSet::new())
     }
 
@@ -179,7 +179,7 @@ impl HtmlCommand {
                     .map_err(|error| failure(error.into()))?;
                 let fix = |dump: &mut Dump| self.symbols.fix(dump, &self.reading.dump_options());
                 let (dump, _) = self.when.select_in_dump(dump, self.file.path(), None, fix)?;
-                options.flame_graph = Some(flame_graph(dump));
+                *options = core::mem::take(options).flame_graph(flame_graph(dump));
                 Ok(ReportSet::new())
             }
         }

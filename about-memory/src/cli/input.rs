@@ -140,7 +140,7 @@ impl InputArgument {
     }
 }
 
-/// Whether the mode of a file lets nobody else read it.
+/// Whether the mode of a file lets only its user read it.
 #[cfg(unix)]
 fn is_private(file: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;

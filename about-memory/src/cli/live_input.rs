@@ -133,7 +133,7 @@ pub(crate) fn process_named(name: &str) -> Result<Option<u32>, Failure> {
     if name.contains('/') {
         return Ok(None);
     }
-    // If there is no folder of sockets, no process has a name, and the caller knows what else was meant.
+    // Without a folder of sockets no process has a name. The caller handles the text as a file.
     let listeners = live::list(TIME_FOR_NAMES).unwrap_or_default();
     let has_name =
         |listener: &&live::ListeningProcess| listener.hello.as_ref().is_ok_and(|hello| hello.name == name);
@@ -165,7 +165,7 @@ pub(crate) fn read(pid: u32, options: ReadOptions) -> Result<ReportSet, Failure>
 /// Units of time and their seconds. `ms` ends with `s`, and so comes before it.
 const UNITS: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
-/// Parses a number of seconds, which may have a fraction or an exponent, or a number with a unit: `500ms`, `30s`, `30m`, `2h`.
+/// Parses a number of seconds (a fraction and an exponent are allowed), or a number with a unit: `500ms`, `30s`, `30m`, `2h`.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let wrong = || "must be a number of seconds, or a number with ms, s, m or h, such as 30m".to_owned();
     let with_unit = UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));

@@ -13,7 +13,7 @@ use memory_export::dmd::RecordingWindow;
 use super::dump_limits::is_stdin;
 use super::{Failure, progress, say};
 
-/// The bytes from which a file's format can be told.
+/// The bytes that decide the format of a file.
 const START: usize = 8;
 
 /// The time whose blocks a view shows.
@@ -44,7 +44,7 @@ impl BlockTime {
     }
 
     /// The blocks of a file at the time that the user asks for, or at `default`, or else at the usual time of the file;
-    /// and what the file says about the life of its program. `symbolize` looks up the symbols.
+    /// and the facts of the file about the life of its program. `symbolize` looks up the symbols.
     pub(super) fn read(
         &self,
         path: &Path,
@@ -162,7 +162,7 @@ impl DumpOrRecording {
         .map_err(failure)
     }
 
-    /// The dump. A recording is an error that says what it lacks, and which mode of DMD has that.
+    /// The dump. A recording is an error that names what it lacks, and the mode of DMD that has it.
     pub(super) fn into_dump(self, path: &Path, lacks: &str, mode: &str) -> Result<Dump, Failure> {
         match self {
             Self::Dump(dump) => Ok(*dump),

@@ -148,7 +148,7 @@ impl RunCommand {
             // Only the summary shows it.
             resident = if self.quiet { None } else { ResidentPeak::start(pid) };
         });
-        // From now on nobody else has the signals.
+        // From now on only this program gets the signals.
         let _ = live::before_ending(|| {});
         if let Some(meanwhile) = meanwhile {
             meanwhile.end();

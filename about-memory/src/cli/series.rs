@@ -67,17 +67,17 @@ impl SeriesCommand {
         if self.files.iter().filter(|file| file.is_stdin()).count() > 1 {
             return Err(Failure::Usage("standard input can be given once only".to_owned()));
         }
-        let mut options = SeriesOptions::default();
-        options.paths = self.path;
-        options.depth = u32::try_from(self.depth).unwrap_or(u32::MAX);
-        options.threshold = self.threshold;
-        options.process = self.process;
-        options.by_process = self.by_process;
-        options.sort = match self.sort {
-            SeriesOrder::Amount => SeriesSort::Amount,
-            SeriesOrder::Growth => SeriesSort::Growth,
-            SeriesOrder::Name => SeriesSort::Name,
-        };
+        let options = SeriesOptions::new()
+            .depth(u32::try_from(self.depth).unwrap_or(u32::MAX))
+            .threshold(self.threshold)
+            .by_process(self.by_process)
+            .sort(match self.sort {
+                SeriesOrder::Amount => SeriesSort::Amount,
+                SeriesOrder::Growth => SeriesSort::Growth,
+                SeriesOrder::Name => SeriesSort::Name,
+            });
+        let options = self.path.into_iter().fold(options, SeriesOptions::path);
+        let options = self.process.into_iter().fold(options, SeriesOptions::process);
         let mut series = Series::new(options);
         for file in &self.files {
             series.add(file.name(), &file.read(&self.reading)?);

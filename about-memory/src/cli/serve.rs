@@ -290,7 +290,7 @@ impl StackOpener {
         OpenedStacks::new(options).files(self.files(input)).blocks(blocks)
     }
 
-    /// Writes the stacks of a file for other tools. It reads the file again, which takes less than keeping it.
+    /// Writes the stacks of a file for other tools. It reads the file again: keeping it would take more memory.
     fn files(
         &self,
         input: &InputArgument,
@@ -316,7 +316,7 @@ impl StackOpener {
     }
 }
 
-/// Why a file cannot be read, without its folder, which the reader of the page does not know.
+/// Why a file cannot be read, without its folder. The reader of the page does not know the folder.
 fn reason(path: &Path, failure: Failure) -> String {
     let text = failure.lines(FileKind::SERVED).join("; ");
     match path.file_name() {

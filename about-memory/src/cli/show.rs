@@ -84,7 +84,7 @@ impl ShowCommand {
         self.run()
     }
 
-    /// The file that is no report, and its kind.
+    /// A file of another kind than a report, and its kind.
     fn other_file(&self) -> Result<Option<(&InputArgument, FileKind)>, Failure> {
         let [input] = &*self.inputs else { return Ok(None) };
         if input.is_stdin() || input.process()?.is_some() {

@@ -67,7 +67,7 @@ enum SnapshotQuestion {
 /// The classes that the first screen of a snapshot shows.
 const FIRST_CLASSES: usize = 15;
 
-/// The percentage of the heap from which on the first screen names a node.
+/// The first screen names nodes that retain at least this percentage of the heap.
 const FIRST_PERCENT: f64 = 10.0;
 
 /// The first screen of a snapshot: its suspects, and the classes that retain the most.

@@ -59,7 +59,7 @@ impl SymbolSearch {
         dump.symbolize(&self.all_options(limits));
     }
 
-    /// Where to look up symbols; `None` if the user wants none.
+    /// Where to look up symbols; `None` with --no-fix-stacks.
     pub(super) fn options(&self, limits: &ReadOptions) -> Option<SymbolOptions> {
         (!self.no_fix_stacks).then(|| self.all_options(limits))
     }

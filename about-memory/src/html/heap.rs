@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::columns::{NumberColumn, TextColumn};
 
-/// What a page shows besides reports, of which it has at most one.
+/// The part of a page besides reports. A page has at most one.
 #[derive(Clone, Debug)]
 pub(super) enum HeapPage {
     /// A recording.

@@ -20,7 +20,7 @@ use super::heap::{self, HeapHeader, HeapPage};
 use crate::collation::Collator;
 use crate::text::{compare, resident_share, sorted};
 
-/// The version of the format, which page and data must share.
+/// The version of the format. Page and data must have the same.
 const VERSION: u32 = 1;
 
 // Bits of a node's flags. The two lowest bits are the units.
@@ -50,7 +50,7 @@ struct PageHeader<'a> {
     flame: Option<FlameHeader>,
     #[serde(skip_serializing_if = "Option::is_none")]
     heap: Option<HeapHeader<'a>>,
-    /// What a reader says who has all but the amounts.
+    /// The tag of a reader that has all but the amounts.
     #[serde(skip_serializing_if = "Option::is_none")]
     shape: Option<String>,
     columns: Vec<(&'static str, usize)>,

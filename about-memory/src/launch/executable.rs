@@ -24,9 +24,9 @@ pub enum LaunchObstacle {
     Static,
     /// The program runs with the rights of another user, so the loader ignores `$LD_PRELOAD`.
     Privileged,
-    /// The program contains its own `malloc`, which it calls instead of the library's.
+    /// The program contains its own `malloc` and calls it instead of the library's.
     OwnMalloc,
-    /// The program is built with this sanitizer, which must be loaded before all other libraries.
+    /// The program is built with this sanitizer. It must be loaded before all other libraries.
     Sanitizer(&'static str),
     /// The program is for another machine architecture than the library.
     OtherMachine,

@@ -29,18 +29,11 @@ const STACK: usize = 256 << 10;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AskOptions {
-    /// Reporters leave private data out of paths and descriptions. Default: no.
-    pub anonymize: bool,
-    /// The process frees its caches before it reports. Default: no.
-    pub minimize: bool,
-    /// The process also collects the view that sums to `resident`
-    /// ([`CollectOptions::resident_map`](memory_reporter::CollectOptions::resident_map)). Default: no.
-    pub resident_map: bool,
-    /// The time a process has for its whole answer. A reporter has three quarters of it; then the process stops
-    /// waiting for the reporter. Default: ten seconds.
-    pub timeout: Duration,
-    /// Limits on the answer, which is untrusted.
-    pub read: ReadOptions,
+    pub(crate) anonymize: bool,
+    pub(crate) minimize: bool,
+    pub(crate) resident_map: bool,
+    pub(crate) timeout: Duration,
+    pub(crate) read: ReadOptions,
 }
 
 impl Default for AskOptions {
@@ -61,35 +54,37 @@ impl AskOptions {
         Self::default()
     }
 
-    /// Sets [`anonymize`](Self::anonymize).
+    /// Reporters leave private data out of paths and descriptions. Default: no.
     #[must_use]
     pub fn anonymize(mut self, anonymize: bool) -> Self {
         self.anonymize = anonymize;
         self
     }
 
-    /// Sets [`minimize`](Self::minimize).
+    /// The process frees its caches before it reports. Default: no.
     #[must_use]
     pub fn minimize(mut self, minimize: bool) -> Self {
         self.minimize = minimize;
         self
     }
 
-    /// Sets [`resident_map`](Self::resident_map).
+    /// The process also collects the view that sums to `resident`
+    /// ([`CollectOptions::resident_map`](memory_reporter::CollectOptions::resident_map)). Default: no.
     #[must_use]
     pub fn resident_map(mut self, resident_map: bool) -> Self {
         self.resident_map = resident_map;
         self
     }
 
-    /// Sets [`timeout`](Self::timeout).
+    /// The time a process has for its whole answer. A reporter has three quarters of it; then the process stops
+    /// waiting for the reporter. Default: ten seconds.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets [`read`](Self::read).
+    /// Limits on the answer. Answers are untrusted.
     #[must_use]
     pub fn read(mut self, read: ReadOptions) -> Self {
         self.read = read;
@@ -266,7 +261,7 @@ pub(super) fn file(socket: &Path, request: &str, timeout: Duration) -> Result<im
     Ok(answer)
 }
 
-/// Lets DMD record a process, and returns the connection, which ends the recording when it is dropped.
+/// Lets DMD record a process until the returned connection is dropped.
 pub(super) fn track(
     socket: &Path,
     sample_bytes: u64,
@@ -313,7 +308,7 @@ pub(super) fn copy(socket: &Path, timeout: Duration) -> Result<(u32, BufReader<D
     Ok((copied.pid, answer))
 }
 
-/// Opens a log of allocations, and returns the connection, which ends it when it is dropped.
+/// Opens a log of allocations. Dropping the returned connection ends it.
 pub(super) fn log(
     socket: &Path,
     per_million: u64,

@@ -54,7 +54,7 @@ pub fn collect_all(options: &AskOptions) -> Result<ReportSet, LiveError> {
 ///
 /// # Errors
 ///
-/// If none of the processes in `pids` listens, or no process answers.
+/// If no process in `pids` listens, or no process answers.
 pub fn collect_tree(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveError> {
     let pids = &once(pids);
     let mut seen: HashSet<u32> = pids.iter().copied().collect();

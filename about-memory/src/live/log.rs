@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The time that further lines have to come with the first.
 const TOGETHER: Duration = Duration::from_millis(5);
 
-/// A log of allocations, which the process keeps until this is dropped.
+/// A log of allocations. The process keeps it until this is dropped.
 #[derive(Debug)]
 pub struct AllocationLog {
     answer: BufReader<DeadlineStream>,

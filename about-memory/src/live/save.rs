@@ -56,7 +56,7 @@ fn save(pid: u32, request: &str, path: &Path, timeout: Duration) -> Result<(), L
 pub(super) fn explained(socket: &Path, request: &str, error: LiveError, timeout: Duration) -> LiveError {
     match error {
         LiveError::Refused(message) => {
-            // A process that does not know the request says so in words about requests, which help nobody.
+            // The words of a process that does not know the request are of no use to the reader.
             let is_offered = ask::hello(socket, timeout).map(|hello| offers(&hello, request));
             if is_offered.unwrap_or(true) { LiveError::Refused(message) } else { not_offered(request) }
         }

@@ -117,7 +117,7 @@ impl TrackingSession {
     }
 
     /// Ends the recording, and saves a dump, compressed, of the blocks that the process has allocated since and that are
-    /// alive. The dump replaces a file of this name, which only this user can read.
+    /// alive. The dump replaces a file of this name. Only this user can read it.
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ impl TrackingSession {
         save::receive(self.answer, path, self.timeout)
     }
 
-    /// Ends the recording into a file, which is complete afterwards.
+    /// Ends the recording into a file. The file is complete afterwards.
     ///
     /// # Errors
     ///

@@ -28,7 +28,7 @@ pub enum EntryChange {
 }
 
 impl EntryChange {
-    /// The character that marks the change; a space for none.
+    /// The character that marks the change; a space without a change.
     pub fn mark(self) -> char {
         match self {
             Self::Same => ' ',
@@ -74,7 +74,7 @@ pub struct Watch {
 
 #[derive(Debug, Default)]
 struct PreviousReports {
-    /// All entries, shown or not: an entry that is no longer tiny is not new.
+    /// All entries, shown or not: an entry that was tiny before is not new.
     amounts: HashMap<String, i128>,
     /// The shown entries in order: process, path and unit.
     shown: Vec<(String, String, Units)>,

@@ -133,7 +133,7 @@ pub(crate) fn is_running(pid: u32, start: u64) -> bool {
     stat().is_some_and(|stat| stat.starttime == start)
 }
 
-/// Whether the process that started at this clock tick has ended, also if nobody has waited for it.
+/// Whether the process that started at this clock tick has ended, waited for or not.
 pub(crate) fn has_ended(pid: u32, start: u64) -> bool {
     let stat = || Process::new(pid.try_into().ok()?).ok()?.stat().ok();
     stat().is_none_or(|stat| {

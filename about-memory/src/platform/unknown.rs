@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::{ConnectError, Found};
 
-/// A connection, which does not exist here.
+/// A connection. This system has none.
 #[derive(Debug)]
 pub(crate) enum DeadlineStream {}
 
@@ -115,7 +115,7 @@ pub(crate) fn end_accept(listener: &std::net::TcpListener) {
     });
 }
 
-/// A Unix socket, which does not exist here.
+/// A Unix socket. This system has none.
 #[cfg(feature = "serve")]
 #[derive(Debug)]
 pub(crate) enum PrivateSocket {}

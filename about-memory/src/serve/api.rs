@@ -49,7 +49,7 @@ pub(super) struct PageApi {
     pub(super) anonymize: bool,
 }
 
-/// Two reports, of which the second is the later.
+/// Two reports; the second is the later.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CompareReports {

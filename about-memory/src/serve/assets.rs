@@ -1,4 +1,4 @@
-//! The page, which `npm run build` makes of `ui/src/serve`. It has neither data nor token.
+//! The page without data and token. `npm run build` makes it from `ui/src/serve`.
 
 use super::response::{HttpResponse, ResponseBody};
 

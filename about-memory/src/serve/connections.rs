@@ -58,7 +58,7 @@ impl ConnectionPlaces {
 
     /// The place of a new connection; `None` if the connection is refused or closed.
     pub(super) fn place(&self, stream: TcpStream) -> Option<(ConnectionPlace, TcpStream)> {
-        // Without another handle nobody could end it.
+        // A second handle can end it.
         let handle = stream.try_clone().ok()?;
         let mut places = lock(&self.places);
         if places.taken >= MAX_CONNECTIONS {
@@ -92,7 +92,7 @@ pub(super) struct ConnectionPlace {
 }
 
 impl ConnectionPlace {
-    /// The client has shown the token: its connection makes room for nobody.
+    /// The client has shown the token: its connection keeps its place.
     pub(super) fn keep(&self) {
         lock(&self.places).strangers.remove(&self.number);
     }

@@ -31,7 +31,7 @@ pub(super) struct PendingDownloads {
 }
 
 impl PendingDownloads {
-    /// The permission to do such work, which ends with the guard.
+    /// The permission to do such work, until the guard is dropped.
     pub(super) fn one(&self) -> Result<MutexGuard<'_, ()>, HttpRefusal> {
         match self.working.try_lock() {
             Ok(one) => Ok(one),

@@ -67,7 +67,7 @@ impl RequestGuard {
 }
 
 /// Whether a browser opens the page in a tab, as it does for the link in a file. The page has neither data nor token, so
-/// anybody may do that; nobody else may load its parts.
+/// any page may do that; only the page itself may load its parts.
 fn is_navigation(request: &HttpRequest) -> Result<bool, HttpRefusal> {
     let is = |name, value: &[u8]| Ok(request.header(name)? == Some(value));
     Ok(is("sec-fetch-mode", b"navigate")? && is("sec-fetch-dest", b"document")?)

@@ -73,7 +73,7 @@ fn invalid(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, reason)
 }
 
-/// Whether a text is a name or an address as a header has it, without a port. What stands for all addresses is no name.
+/// Whether a text is a name or an address as a header has it, without a port. A wildcard address is rejected.
 /// Containers have names with `_`.
 fn is_name(text: &str) -> bool {
     let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));

@@ -31,7 +31,7 @@ fn failed(error: live::LiveError) -> HttpRefusal {
     HttpRefusal::new(409, error.to_string())
 }
 
-/// The processes of which heap snapshots were taken.
+/// The processes behind the heap snapshots.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotProcesses(Mutex<BTreeMap<SnapshotId, u32>>);
 
@@ -132,7 +132,7 @@ impl MeasureRequest {
     }
 }
 
-/// What a process says about itself.
+/// The facts that a process reports about itself.
 fn hello_of(pid: u32) -> Option<Hello> {
     live::hello(pid, TIME_FOR_NAMES).ok()
 }

@@ -1,7 +1,7 @@
 //! Processes that record their call stacks since a page asked for it.
 //!
 //! A recording stays here until it is open, also when its process has ended or its file cannot be opened at first. One
-//! that can never be opened can be saved and discarded. Nobody holds the lock while a process answers or a file is read.
+//! that can never be opened can be saved and discarded. The lock is free while a process answers or a file is read.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -86,7 +86,7 @@ impl ProcessRecordings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a recording of a process, which says who it is if it answers.
+    /// Whether there is a recording of a process.
     pub(super) fn has(&self, pid: u32, hello: Option<&Hello>) -> bool {
         match self.all().get(&pid) {
             None | Some(RecordingSlot::Starting) => false,
@@ -95,7 +95,7 @@ impl ProcessRecordings {
         }
     }
 
-    /// Whether a process records now: a server that nobody asks ends its recordings when it ends.
+    /// Whether a process records now: a server ends its recordings when it ends.
     pub(super) fn is_running(&self) -> bool {
         self.all().values().any(|slot| !matches!(slot, RecordingSlot::Held(held) if held.tracking.is_none()))
     }

@@ -25,7 +25,7 @@ pub(super) struct ServedReport {
     pub(super) pids: Vec<u32>,
     /// Whether the server was started with it.
     pub(super) is_given: bool,
-    /// Whether it was measured without private names. A later measurement in its place has none either.
+    /// Whether it was measured without private names. A later measurement in its place is private, too.
     pub(super) is_anonymized: bool,
     /// Whether a page shows what has changed since then.
     pub(super) is_mark: bool,
@@ -51,7 +51,7 @@ impl ServedReport {
 }
 
 impl ServedReport {
-    /// When it was measured. Nobody knows that of a file.
+    /// When it was measured; unknown for a file.
     pub(super) fn measured_at(&self) -> Option<Duration> {
         (!self.pids.is_empty()).then_some(self.time)
     }

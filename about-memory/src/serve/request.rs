@@ -32,7 +32,7 @@ pub(super) struct HttpRequest {
     headers: Vec<(String, Vec<u8>)>,
     /// The length of the body.
     pub(super) length: u64,
-    /// The start of the body, which came with the head.
+    /// The start of the body, received with the head.
     rest: Vec<u8>,
 }
 
@@ -79,7 +79,7 @@ impl HttpRequest {
         if end > MAX_HEAD {
             return Err(HttpRefusal::new(431, "the headers are too long"));
         }
-        // A body of unknown length comes in chunks, which HTTP/1.0 does not have.
+        // A body of unknown length comes in chunks. HTTP/1.0 has no chunks.
         if head.version != Some(1) {
             return Err(HttpRefusal::new(505, "the version must be HTTP/1.1"));
         }

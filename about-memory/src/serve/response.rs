@@ -11,7 +11,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 /// Why a request gets no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HttpRefusal {
-    /// The status; 0 if nobody is there to read it.
+    /// The status; 0 if the client has gone.
     pub(super) status: u16,
     pub(super) message: String,
 }

@@ -56,11 +56,13 @@ impl SeriesRequest {
             let reason = format!("a path has at most {MAX_PATH} bytes, and {MAX_DEPTH} levels are below it");
             return Err(HttpRefusal::new(400, reason));
         }
-        let paths = if self.path.is_empty() { Vec::new() } else { vec![self.path] };
-        let mut options = SeriesOptions { paths, depth: self.depth, ..SeriesOptions::default() };
+        let mut options = SeriesOptions::new().depth(self.depth);
+        if !self.path.is_empty() {
+            options = options.path(self.path);
+        }
         if self.format.is_some() {
             // A file has all rows.
-            options.threshold = 0.0;
+            options = options.threshold(0.0);
         }
         let mut series = Series::new(options);
         let mut list = Vec::new();

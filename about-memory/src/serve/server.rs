@@ -40,19 +40,12 @@ const TIME_TO_TAKE: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServeOptions {
-    /// Where the server listens. Default: at 127.0.0.1.
-    pub listen: Listen,
-    /// The port. Default: 0, one that is free; with a Unix socket the port that ssh forwards, 8123 by default.
-    pub port: u16,
-    /// Whether the page only measures and compares: it changes nothing in processes, imports nothing and removes nothing.
-    /// Default: no.
-    pub read_only: bool,
-    /// Whether processes are measured without private names, whatever a page asks for. Default: no.
-    pub anonymize: bool,
-    /// The reports and the stacks that pages made and that the server keeps. Default: 50 reports and 20 stacks.
-    pub keep: Option<NonZeroUsize>,
-    /// The longest snapshot that a page may send, in bytes. Default: 4 GiB.
-    pub max_upload: u64,
+    pub(crate) listen: Listen,
+    pub(crate) port: u16,
+    pub(crate) read_only: bool,
+    pub(crate) anonymize: bool,
+    pub(crate) keep: Option<NonZeroUsize>,
+    pub(crate) max_upload: u64,
 }
 
 impl Default for ServeOptions {
@@ -74,37 +67,38 @@ impl ServeOptions {
         Self::default()
     }
 
-    /// Sets [`listen`](Self::listen).
+    /// Where the server listens. Default: at 127.0.0.1.
     #[must_use]
     pub fn listen(self, listen: Listen) -> Self {
         Self { listen, ..self }
     }
 
-    /// Sets [`anonymize`](Self::anonymize).
+    /// Whether processes are measured without private names, whatever a page asks for. Default: no.
     #[must_use]
     pub fn anonymize(self, anonymize: bool) -> Self {
         Self { anonymize, ..self }
     }
 
-    /// Sets [`keep`](Self::keep).
+    /// The reports and the stacks that pages made and that the server keeps. Default: 50 reports and 20 stacks.
     #[must_use]
     pub fn keep(self, most: NonZeroUsize) -> Self {
         Self { keep: Some(most), ..self }
     }
 
-    /// Sets [`port`](Self::port).
+    /// The port. Default: 0, one that is free; with a Unix socket the port that ssh forwards, 8123 by default.
     #[must_use]
     pub fn port(self, port: u16) -> Self {
         Self { port, ..self }
     }
 
-    /// Sets [`read_only`](Self::read_only).
+    /// Whether the page only measures and compares: it changes nothing in processes, imports nothing and removes nothing.
+    /// Default: no.
     #[must_use]
     pub fn read_only(self, read_only: bool) -> Self {
         Self { read_only, ..self }
     }
 
-    /// Sets [`max_upload`](Self::max_upload).
+    /// The longest snapshot that a page may send, in bytes. Default: 4 GiB.
     #[must_use]
     pub fn max_upload(self, bytes: u64) -> Self {
         Self { max_upload: bytes, ..self }
@@ -228,7 +222,7 @@ impl Server {
         self.state.api.reports.give(title.into(), set, Vec::new());
     }
 
-    /// Adds a measurement of processes, which the page can follow.
+    /// Adds a measurement of processes. The page can follow it.
     pub fn add_measurement(&self, title: impl Into<String>, set: ReportSet, pids: &[u32]) {
         self.state.api.reports.give(title.into(), set, pids.to_vec());
     }
@@ -304,7 +298,7 @@ fn accept(listener: &ServerSocket, state: &Arc<ServerState>, connections: &Conne
         if state.is_over.load(Ordering::SeqCst) {
             return;
         }
-        // A connection that ended before it was accepted is no reason to end.
+        // A connection that ended before it was accepted does not end the server.
         let Ok(stream) = stream else {
             thread::sleep(Duration::from_millis(10));
             continue;
@@ -321,7 +315,7 @@ fn accept(listener: &ServerSocket, state: &Arc<ServerState>, connections: &Conne
 
 fn serve(state: &ServerState, place: &ConnectionPlace, stream: &mut TcpStream) {
     let mut asking = None;
-    // A client that goes away loses its answer, and nobody else does.
+    // A client that goes away loses its own answer only.
     let _ = match answer(state, place, stream, &mut asking) {
         Ok(Some(response)) => response.write(stream),
         Ok(None) => Ok(()),

@@ -14,7 +14,7 @@ use super::downloads::{PendingDownloads, stacks_format};
 use super::response::{HttpRefusal, HttpResponse};
 use crate::session::{Query, QueryAnswer, RowsOptions, Session, SnapshotId, SuspectClass};
 
-/// A query and, for rows, which of them.
+/// A query, and the rows to answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SnapshotRequest {

@@ -83,7 +83,7 @@ impl ServedStacks {
     }
 }
 
-/// An error of a file with its title in place of its path, which says nothing to the reader of the page.
+/// An error of a file, with its title in place of its path. The reader of the page does not know the path.
 fn with_title(title: &str, path: &Path, error: &str) -> String {
     let name = path.file_name().map(|name| name.display());
     let after_path = error.strip_prefix(&path.display().to_string());
@@ -184,7 +184,7 @@ pub(super) fn suggestions(
     downloads.answer(name, session, stream, |out| write_suggestions(read()?, out))
 }
 
-/// Two stacks, of which the second is the later.
+/// Two stacks; the second is the later.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CompareStacks {
@@ -193,7 +193,7 @@ pub(super) struct CompareStacks {
 }
 
 impl CompareStacks {
-    /// Adds what changed, which the page shows as other stacks.
+    /// Adds the change. The page shows it as it shows other stacks.
     pub(super) fn run(
         &self,
         stacks: &AllStacks,

@@ -8,7 +8,7 @@ use super::stacks;
 use super::token::AccessToken;
 
 const TIME: Duration = Duration::from_secs(60);
-/// The most tickets that nobody has used yet.
+/// The most unused tickets.
 const MOST: usize = 16;
 
 /// A file: of these stacks.
@@ -50,7 +50,7 @@ impl DownloadTickets {
         all
     }
 
-    /// Takes the ticket of a path, which is not good any more then.
+    /// Takes the ticket of a path. It is valid once.
     pub(super) fn take(&self, path: &str) -> Option<DownloadTicket> {
         let name = path.strip_prefix("/ticket/")?.as_bytes();
         let mut all = self.all();

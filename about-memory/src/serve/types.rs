@@ -37,7 +37,7 @@ pub enum CountKind {
     /// Blocks, and their bytes.
     #[default]
     Blocks,
-    /// Pointers, which have no bytes.
+    /// Pointers. They have no bytes.
     Pointers,
 }
 
@@ -127,7 +127,7 @@ impl AllTypes {
         self.add(title, session, move |path| save(pid, path)).map_err(answers::refusal)
     }
 
-    /// Adds a snapshot with types, which `save` saves on another thread.
+    /// Adds a snapshot with types. `save` saves it on another thread.
     pub(super) fn add(
         &self,
         title: &str,

@@ -30,11 +30,11 @@ pub enum QueryAnswer {
         /// How many nodes have the name that the filter wants; the others dominate them.
         found: usize,
     },
-    /// What classes keep alive, those that retain most first.
+    /// The retained sizes of classes, the largest first.
     Classes(Vec<SuspectClass>),
     /// The walk that all paths of a snapshot follow.
     Walk(PathTree),
-    /// Nodes, those that retain most first, and how many there are if the list has not all of them.
+    /// Nodes, the largest retained size first, and their number if the list is cut.
     Nodes {
         /// The tree that has their sizes.
         tree: SharedDominators,
@@ -54,7 +54,7 @@ pub enum QueryAnswer {
     Paths(Vec<Vec<PathStep>>),
 }
 
-/// A suspect: a node, or nodes of one class of which none keeps much alive alone.
+/// A suspect: a node, or several nodes of one class that retain much together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SuspectGroup {

@@ -1,6 +1,6 @@
 //! The task cache: equal requests share one computation, and results stay under a budget of bytes.
 //!
-//! A computation that nobody waits for is cancelled. The lock of the cache guards the number of those who wait, so that
+//! A computation without a waiting front end is cancelled. The lock of the cache guards the number of those who wait, so that
 //! nobody joins a computation while it is being cancelled.
 
 use core::hash::Hash;
@@ -76,7 +76,7 @@ pub(super) enum CacheEntry<V> {
     Done(Arc<V>),
     /// A computation that the caller has joined.
     Running(Arc<RunningTask<V>>),
-    /// A new computation, which the caller has joined and has to run.
+    /// A new computation. The caller has joined it and runs it.
     New(Arc<RunningTask<V>>),
 }
 
@@ -196,7 +196,7 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
 }
 
 impl<K: Clone + Eq + Hash, V> CacheSlots<K, V> {
-    /// Drops the results that nobody has used for longest, until the rest is within the budget. The newest stays.
+    /// Drops the least recently used results until the rest is within the budget. The newest stays.
     fn evict(&mut self, budget: usize) {
         while self.bytes > budget {
             let age = |slot: &CacheSlot<V>| match slot {

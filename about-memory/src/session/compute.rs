@@ -112,7 +112,7 @@ pub(super) fn compute(key: &TaskKey, needs: &TaskInputs<'_>) -> Result<QueryAnsw
         }
         Query::Dominators { snapshot, filter } if filter.is_empty() => {
             let tree = SharedDominators::watched((needs.graph)(*snapshot)?, needs.progress)?;
-            // The lists of children are part of what takes time; nobody waits for them later.
+            // Makes the lists of children here, so that no front end waits for them later.
             tree.tree().prepare_lists(needs.progress)?;
             Ok(QueryAnswer::Dominators(tree))
         }

@@ -60,10 +60,10 @@ impl TaskEngine {
         Ok(PendingAnswer { state, cache: Arc::clone(&self.cache) })
     }
 
-    /// Starts the computation of a key, if there is none. Nobody waits for it; it goes on all the same.
+    /// Starts the computation of a key if it does not run. It goes on without a waiting front end.
     pub(super) fn prepare(self: &Arc<Self>, key: &TaskKey) {
         if let CacheEntry::New(task) = self.cache.join(key, || self.jobs.next()) {
-            // Whoever needs the answer asks again, and learns why there is none.
+            // A front end that needs the answer asks again and gets the error.
             let _ = self.start(key, &task);
         }
     }

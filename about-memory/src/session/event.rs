@@ -28,7 +28,7 @@ pub struct SessionEvent {
     pub subject: EventSubject,
     /// The kind of the computation, such as `census`; `snapshot` for a snapshot.
     pub kind: &'static str,
-    /// The state that it has now, such as `reading`; `removed` for a snapshot that nobody has any more.
+    /// The state that it has now, such as `reading`; `removed` for a snapshot that the session dropped.
     pub state: &'static str,
     /// The reason of a failure, or empty.
     pub message: String,

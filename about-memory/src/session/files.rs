@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::temporary::TemporaryFolder;
 
-/// The folder, which exists from the first file on.
+/// The folder. The first file creates it.
 #[derive(Debug)]
 enum SessionFolder {
     None,

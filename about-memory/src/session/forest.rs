@@ -26,7 +26,7 @@ pub(super) trait RowForest {
         None
     }
 
-    /// Whether all rows are open that nobody has closed.
+    /// Whether all rows are open except those that the reader closed.
     fn is_open(&self) -> bool {
         false
     }

@@ -37,7 +37,7 @@ fn json_number(number: i128) -> serde_json::Value {
 }
 
 impl Generations {
-    /// The groups of these trees, which have one shape. `amount` says what to take from each group.
+    /// The groups of these trees. The trees have one shape. `amount` selects the number of each group.
     pub(super) fn new(trees: &[CensusTree], amount: impl Fn(&CensusTreeNode) -> i128) -> Self {
         let root = GenerationGroup { amounts: vec![0; trees.len()], ..GenerationGroup::default() };
         let mut all = Self { groups: vec![root], count: trees.len() };

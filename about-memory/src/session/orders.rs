@@ -25,7 +25,7 @@ impl NodeOrders {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The nodes of an answer in this order, which `make` gives if they are not the latest.
+    /// The nodes of an answer in this order. `make` sorts them if they are not the latest.
     pub(super) fn get(
         &self,
         of: &TaskKey,

@@ -9,7 +9,7 @@ use super::compute::TaskKey;
 use super::error::SessionError;
 use super::id::JobId;
 
-/// An answer that a session computes. Whoever drops it no longer waits; a computation that nobody waits for ends.
+/// An answer that a session computes. Dropping it ends the wait. A computation without a waiting front end ends.
 #[derive(Debug)]
 pub struct PendingAnswer {
     pub(super) state: PendingState,

@@ -116,7 +116,7 @@ impl Session {
         }
     }
 
-    /// Rows of nodes, which are the answer to `key`.
+    /// Rows of the nodes that answer `key`.
     fn node_rows(
         &self,
         key: &TaskKey,

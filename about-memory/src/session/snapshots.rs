@@ -37,11 +37,11 @@ pub struct SnapshotInfo {
 /// The file of a snapshot.
 #[derive(Debug)]
 pub(super) enum SnapshotFile {
-    /// A file of the user's, which stays.
+    /// A file of the user's. It stays.
     File(PathBuf),
-    /// A file of this session, which goes with the snapshot.
+    /// A file of this session. It is removed with the snapshot.
     Temporary(TempPath),
-    /// No file yet, or none at all.
+    /// No file.
     None,
 }
 

@@ -38,17 +38,11 @@ const LEAST_BUDGET: usize = 64 << 20;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionOptions {
-    /// Bytes of results to keep, about, without the graphs. The latest result stays even if it alone is larger. Default:
-    /// 64 MiB, or 32 bytes for each node of the largest snapshot if that is more, so that the dominator tree and the walk
-    /// for paths both fit.
-    pub budget: Option<usize>,
-    /// Snapshots at most. Default: 100.
-    pub max_snapshots: usize,
-    /// Computations at the same time, at most. Default: 32.
-    pub max_jobs: usize,
-    /// Events to keep for front ends that come later. Default: 10,000.
-    pub max_events: usize,
-    /// Limits on reading a snapshot, which is untrusted.
+    pub(crate) budget: Option<usize>,
+    pub(crate) max_snapshots: usize,
+    pub(crate) max_jobs: usize,
+    pub(crate) max_events: usize,
+    /// Limits on reading a snapshot. Snapshots are untrusted.
     pub read: ReadOptions,
 }
 
@@ -70,25 +64,27 @@ impl SessionOptions {
         Self::default()
     }
 
-    /// Sets [`budget`](Self::budget).
+    /// Bytes of results to keep, about, without the graphs. The latest result stays even if it alone is larger. Default:
+    /// 64 MiB, or 32 bytes for each node of the largest snapshot if that is more, so that the dominator tree and the walk
+    /// for paths both fit.
     #[must_use]
     pub fn budget(self, bytes: usize) -> Self {
         Self { budget: Some(bytes), ..self }
     }
 
-    /// Sets [`max_snapshots`](Self::max_snapshots).
+    /// Snapshots at most. Default: 100.
     #[must_use]
     pub fn max_snapshots(self, snapshots: usize) -> Self {
         Self { max_snapshots: snapshots, ..self }
     }
 
-    /// Sets [`max_jobs`](Self::max_jobs).
+    /// Computations at the same time, at most. Default: 32.
     #[must_use]
     pub fn max_jobs(self, jobs: usize) -> Self {
         Self { max_jobs: jobs, ..self }
     }
 
-    /// Sets [`max_events`](Self::max_events).
+    /// Events to keep for front ends that come later. Default: 10,000.
     #[must_use]
     pub fn max_events(self, events: usize) -> Self {
         Self { max_events: events, ..self }
@@ -188,7 +184,7 @@ impl Session {
         let progress = Progress::new();
         let id = self.snapshots_().add(title, SnapshotState::Importing, SnapshotFile::None, &progress)?;
         let copied = self.temporary().and_then(|path| {
-            // What nobody wants any more is not copied to its end.
+            // Stops copying when the import is cancelled.
             io::copy(
                 &mut CancellableReader { from, progress: &progress },
                 &mut temporary::private_file(&path)?,
@@ -231,7 +227,7 @@ impl Session {
         self.snapshots_().fill(id, graph);
     }
 
-    /// Does `work` for a snapshot, which fails if the work panics.
+    /// Does `work` for a snapshot. A panic of the work fails the snapshot.
     fn on_a_thread(&self, id: SnapshotId, work: impl FnOnce() + Send + 'static) {
         let session = self.clone();
         let watched = move || {
@@ -266,7 +262,7 @@ impl Session {
     fn read_graph(&self, id: SnapshotId, progress: &Progress) {
         let Ok(path) = self.snapshots_().path(id) else { return };
         let job = self.engine.jobs.next();
-        // Reading is no query: a snapshot has been accepted, so it is read.
+        // An accepted snapshot is read, whatever the number of queries.
         self.engine.jobs.add(job, "read", progress, usize::MAX);
         let running = JobEnd(&self.engine.jobs, job);
         let read = read_watched(&path, &self.read, progress);

@@ -20,7 +20,7 @@ shows less memory than it should.\n";
 const NO_USABLE_SIZE: &str = "WARNING: the moz_malloc_usable_size() function does not work for this \
 platform and/or configuration. This means that much of the heap-allocated memory is not measured by \
 individual memory reporters and so will fall under 'heap-unclassified'.\n";
-/// In place of the others for a program of ours, which has another reason.
+/// Replaces the others for a program with memory-reporter, where the reason is another.
 const NOT_DECLARED: &str = "WARNING: the program declares no allocator. This means that amounts are the bytes that \
 the program requested, that 'heap-unclassified' is not shown and that the 'explicit' tree shows less memory than \
 it should.\n";
@@ -34,7 +34,7 @@ pub(super) struct ProcessText<'p, 'a> {
     /// Whether a process whose rows are missing deserves a warning.
     pub(super) is_whole: bool,
     pub(super) usable_size_known: bool,
-    /// A warning says that the program declares no allocator.
+    /// Whether a warning reports that the program declares no allocator.
     pub(super) is_undeclared: bool,
     pub(super) collator: &'p Collator,
 }

@@ -171,7 +171,7 @@ fn add(
     }
 }
 
-/// A frame without its line, which moves from build to build.
+/// A frame without its line: lines move from build to build.
 fn text(stacks: &Stacks, frame: &Frame<'_>) -> String {
     let place = frame.file.map(|file| format!(" ({file})")).unwrap_or_default();
     match (frame.function, frame.module) {

@@ -1,4 +1,4 @@
-//! The formats of exports, and how a file's name tells them.
+//! The formats of exports, and the names of files that select them.
 
 use std::path::Path;
 
@@ -57,7 +57,7 @@ impl ExportFormat {
         }
     }
 
-    /// The format that a file's name tells.
+    /// The format by a file's name.
     pub(crate) fn guess(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);

@@ -49,7 +49,7 @@ pub(crate) fn read(input: &InputArgument, limits: &DumpLimits) -> Result<StackSo
             let file = File::open(input.path()).map_err(|error| Failure::File(input.name(), error.into()))?;
             read_from(input, ReadProgress::new(file, input.name(), metadata.len()), limits)
         }
-        // A recording; or the error says what is wrong with the path.
+        // A recording; otherwise the error describes the path.
         _ => DumpOrRecording::read(input.path(), &limits.options()).map(StackSource::from),
     }
 }

@@ -15,9 +15,7 @@ pub(super) fn counters(
     sources: &[InputArgument],
     read: impl Fn(&InputArgument) -> Result<ReportSet, Failure>,
 ) -> Result<Counters, Failure> {
-    let mut options = SeriesOptions::default();
-    options.by_process = true;
-    let mut series = Series::new(options);
+    let mut series = Series::new(SeriesOptions::new().by_process(true));
     for source in sources {
         series.add(source.name(), &read(source)?);
     }

@@ -139,7 +139,7 @@ fn future(one: &Await, workspace: &Workspace) -> String {
         ("Returned", _) => format!("{future}, returned"),
         ("Panicked", _) => format!("{future}, panicked"),
         (_, Some(place)) => match start.as_ref().filter(|start| start.0 != place.0) {
-            // The line of a macro says nothing about the function.
+            // The line of a macro is not a line of the function.
             Some(start) => format!("{future} of {} at {}", text(start), text(place)),
             None => format!("{future} at {}", text(place)),
         },

@@ -27,7 +27,7 @@ Examples:
 /// Disagreements to show.
 const DISAGREEMENTS: usize = 3;
 
-/// The field for people. The root of the graph is no type, and what it holds has names of its own.
+/// The name of a field in texts. The root of the graph is not a type; its fields have names of their own.
 pub(super) fn name(field: &FieldSizes<'_>) -> String {
     match &field.field {
         _ if field.holder.as_str() != Some(ROOTS) => field.name(),

@@ -15,7 +15,7 @@ const MOST_TEXT: usize = 64 << 20;
 /// A line to write, with its newline.
 pub(super) struct LogLine {
     pub(super) text: String,
-    /// It says that entries are missing.
+    /// Whether it reports that entries are missing.
     pub(super) is_overflow: bool,
 }
 
@@ -39,7 +39,7 @@ struct LoggedCall {
     column: u32,
 }
 
-/// What the process says of its log.
+/// A note of the process about its log.
 #[derive(Deserialize, Serialize)]
 struct LogNote {
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
@@ -82,7 +82,7 @@ impl StackWriter {
         Self { options, frames, places, stacks, text: 0 }
     }
 
-    /// The lines to write for lines of the process; an error if one of them is none of a log.
+    /// The lines to write for lines of the process. A line that does not belong to a log is an error.
     pub(super) fn resolved(&mut self, lines: &[String]) -> Result<Vec<LogLine>, ()> {
         let said: Vec<LogMessage<'_>> =
             lines.iter().map(|line| said(line).ok_or(())).collect::<Result<_, ()>>()?;
@@ -100,7 +100,7 @@ impl StackWriter {
         Ok(said.into_iter().map(line).collect())
     }
 
-    /// Resolves the stacks that are new; an error if one of them is no stack.
+    /// Resolves the new stacks. A text that is not a stack is an error.
     fn resolve(&mut self, said: &[LogMessage<'_>]) -> Result<(), ()> {
         let (mut fresh, mut texts): (Vec<(&str, LoggedStack)>, _) = (Vec::new(), HashSet::new());
         for said in said {

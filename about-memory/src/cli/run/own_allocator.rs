@@ -16,7 +16,7 @@ struct KnownAllocator {
     /// The starts of names in the symbol table. The linker drops functions that the program does not call, also
     /// `mi_malloc` itself.
     symbols: &'static [&'static [u8]],
-    /// A text in its code, which a stripped program still has.
+    /// A text in its code. A stripped program still has it.
     text: Option<&'static [u8]>,
     /// The type that implements `GlobalAlloc`, and the feature of the crate `dmd` that knows its blocks.
     rust: Option<(&'static str, &'static str)>,
@@ -59,7 +59,7 @@ pub(super) struct OwnAllocator {
 }
 
 impl OwnAllocator {
-    /// Looks into the file of a program. `None` also if it contains the wrapper `dmd::Dmd`, which records the blocks.
+    /// Looks into the file of a program. `None` also if it contains the wrapper `dmd::Dmd`: the wrapper records the blocks.
     pub(super) fn find(program: &Path) -> Option<Self> {
         let file = ReadCache::new(File::open(program).ok()?);
         let executable = object::File::parse(&file).ok()?;
@@ -99,7 +99,7 @@ impl fmt::Display for OwnAllocator {
     }
 }
 
-/// The allocator of which a table of names contains a symbol. A NUL precedes each name.
+/// The allocator with a symbol in a table of names. A NUL precedes each name.
 fn by_symbol(names: &[u8]) -> Option<&'static KnownAllocator> {
     let starts = names.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(at, _)| &names[at + 1..]);
     let is_of = |name: &[u8], allocator: &&KnownAllocator| {

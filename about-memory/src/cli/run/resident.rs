@@ -31,7 +31,7 @@ impl ResidentPeak {
             let mut peak = None;
             loop {
                 // `exec` starts a new peak, and the dump describes the last program: so the last peak counts, not the
-                // largest. A process that has ended has none.
+                // largest. A process that has ended has no value.
                 peak = read(&mut file).or(peak);
                 if ended.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
                     return peak;
@@ -73,7 +73,7 @@ const SMALL_BLOCK: u64 = 8;
 pub(super) struct ResidentComparison {
     resident: u64,
     heap: u64,
-    /// Bytes by which the heap's peak may be higher.
+    /// The heap's peak may be higher by this many bytes.
     within: u64,
     blocks: u64,
 }

@@ -1,4 +1,4 @@
-//! What `run` says when the program has ended: where its memory is, and what to do next.
+//! The text of `run` after the program has ended: the code that held its memory, and the next commands.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(super) fn print(path: &Path, resident: Option<u64>, is_sample: bool) -> Resu
     let view = program_view::options(io::stderr().is_terminal());
     let Some(summary) = first_screen::heap_summary(dump, &overview, &view) else {
         if !resident.is_empty() {
-            // If stderr is closed, there is nobody to read it. So below.
+            // If stderr is closed, there is no reader. So below.
             let _ = write!(io::stderr(), "\n{resident}");
         }
         return Ok(());
@@ -56,8 +56,7 @@ pub(super) fn open(path: &Path) -> Result<(), Failure> {
     let dump = read(path)?;
     let overview = Overview::new(&dump, None);
     let graph = html::flame_graph(at(dump, &overview, path)?);
-    let mut options = HtmlOptions::new();
-    options.flame_graph = Some(graph);
+    let options = HtmlOptions::new().flame_graph(graph);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let text = about_memory::html(&ReportSet::new(), &options.title(name));
     new_file::write(&page, true, |out| out.write_all(text.as_bytes()))

@@ -31,7 +31,7 @@ pub(super) enum ScreenRequest {
     /// Writes a file with this report.
     Export(Box<ReportSet>),
     Stacks(u32),
-    /// Takes a heap snapshot into the session, which tells its state itself.
+    /// Takes a heap snapshot into the session. The session reports its state.
     Snapshot(u32, String),
     /// Reads the types of a process into the session.
     Types(u32, String),
@@ -63,7 +63,7 @@ pub(super) enum ScreenAnswer {
 /// What kind of question has failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RequestKind {
-    /// A measurement of these processes, or a difference: of none.
+    /// A measurement of these processes. A difference has no processes.
     Report(Vec<u32>),
     Other,
 }

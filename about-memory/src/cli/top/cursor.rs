@@ -1,4 +1,4 @@
-//! The row that keys act on, in a list of which a part is in sight.
+//! The row that keys act on, in a list that is partly in sight.
 
 use std::ops::Range;
 
@@ -43,7 +43,7 @@ impl RowCursor {
         self.top..total.min(self.top + self.height)
     }
 
-    /// Draws the rows in sight, of which `window` gave the numbers.
+    /// Draws the rows in sight. `window` gave their numbers.
     pub(super) fn draw(
         &self,
         frame: &mut Frame<'_>,

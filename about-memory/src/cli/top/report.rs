@@ -32,7 +32,7 @@ struct TreeRow {
 
 #[derive(Debug, Default)]
 pub(super) struct ReportScreen {
-    /// The processes that the reader wants to see: none for a difference. An answer to what was asked before does not count.
+    /// The processes that the reader wants to see; empty for a difference. Answers to earlier requests are ignored.
     wanted: Option<Vec<u32>>,
     /// The processes that are measured again; empty for a file.
     pids: Vec<u32>,
@@ -55,7 +55,7 @@ impl ReportScreen {
     pub(super) const KEYS: &'static str =
         "←→ close, open, / filter, n N next, t sort, v bytes, Space pause, b mark, x save";
 
-    /// The reader asks for these processes, or for a difference: none.
+    /// The reader asks for these processes, or, if there are none, for a difference.
     pub(super) fn want(&mut self, pids: Vec<u32>) {
         self.wanted = Some(pids);
     }

@@ -23,10 +23,10 @@ pub(crate) struct PrivateSocket {
 impl PrivateSocket {
     /// Makes the socket at `path`, in place of one that a program left there which has ended.
     pub(crate) fn bind(path: &Path) -> io::Result<Self> {
-        // Nobody could connect to a path that an address has no room for.
+        // A path longer than an address allows cannot be connected to.
         SocketAddr::from_pathname(path).map_err(|_| long(path))?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        // A socket has its mode only after it is made. Until then it is where nobody else can come.
+        // A socket has its mode only after it is made. Until then it is in a private folder.
         let mut private = tempfile::Builder::new();
         private.prefix(".am").rand_bytes(4).permissions(Permissions::from_mode(0o700));
         let folder = private.tempdir_in(parent.unwrap_or(Path::new(".")))?;
@@ -61,7 +61,7 @@ impl Drop for PrivateSocket {
     }
 }
 
-/// What tells a file from all others of the system.
+/// Identifies a file of the system.
 #[derive(Debug, PartialEq, Eq)]
 struct FileId {
     device: u64,
@@ -106,7 +106,7 @@ fn long(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, reason)
 }
 
-/// Whether the path has a socket on which nobody listens any more.
+/// Whether the path has a socket without a listener.
 fn is_left(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     is_socket

@@ -340,7 +340,7 @@ fn types_are_shown_as_sites_are() {
         path.to_str().unwrap().to_owned()
     };
     let (ours, firefox) = (file(r#", "modules": []"#), file(""));
-    let first = "End: 4.89 KiB in 2 blocks.\n\n        bytes    share  Live by ";
+    let first = "End:  4.89 KiB in 2 blocks.\n\n        bytes    share  Live by ";
     let types = shown(&["dmd", "--by", "type", &ours]);
     assert_eq!(
         types,
