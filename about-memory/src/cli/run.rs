@@ -174,8 +174,8 @@ impl RunCommand {
         if let Some(recordings) = recordings.filter(|_| records) {
             recording::print(&recordings.written(), self.quiet);
         }
-        // Of several processes, the one with the largest dump.
-        if let Some(largest) = written.iter().max_by_key(|path| size(path)) {
+        // Of several processes, the one with the largest heap.
+        if let Some(largest) = written.iter().max_by_key(|path| (heap_bytes(path, written.len()), size(path))) {
             // Only the peak of the first process is known.
             let is_first = first.is_some_and(|pid| dumps.is_of(pid, largest));
             let resident = resident.filter(|_| is_first);
@@ -228,6 +228,21 @@ fn word<'a>(option: &str, file: &'a Path) -> Result<&'a str, Failure> {
     name.ok_or_else(|| {
         Failure::Usage(format!("{option} {}: must be UTF-8 without white space", file.display()))
     })
+}
+
+/// Dumps of more bytes are not read to compare heaps.
+const MAX_COMPARED: u64 = 1 << 20;
+
+/// The heap of a dump at its peak, in bytes; 0 for a single dump. A dump that takes long to read has a large heap.
+fn heap_bytes(path: &Path, dumps: usize) -> u64 {
+    match size(path) {
+        _ if dumps < 2 => 0,
+        size if size > MAX_COMPARED => u64::MAX,
+        _ => {
+            let dump = dmd_analyze::read_with(path, &dmd_analyze::ReadOptions::new()).ok();
+            dump.and_then(|dump| dump.peak()).map_or(0, |peak| peak.bytes())
+        }
+    }
 }
 
 /// The length of a file in bytes.

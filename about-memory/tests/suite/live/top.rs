@@ -33,7 +33,7 @@ fn top_ends_with_its_terminal() {
     let (mut child, mut terminal) = herd.on_whole_terminal(&["top", "--interval", "0.05"], 24, 80);
     drawn(&mut terminal, &pid);
     terminal.write_all(b"S").unwrap();
-    drawn(&mut terminal, "aggregate by");
+    drawn(&mut terminal, "inverted");
     assert_eq!(herd.temporary().len(), 1, "the folder of the snapshot");
     drop(terminal);
     assert!(until(|| child.try_wait().unwrap()).success());
@@ -48,7 +48,7 @@ fn a_second_signal_ends_top_whatever_it_waits_for() {
     let (mut child, mut terminal) = herd.on_terminal(&["top", "--interval", "0.05"], 24, 80);
     drawn(&mut terminal, &pid);
     terminal.write_all(b"S").unwrap();
-    drawn(&mut terminal, "aggregate by");
+    drawn(&mut terminal, "inverted");
     let own = herd.terminal_of(&child);
     tcflow(&own, Action::OOff).unwrap();
     // Another screen, which cannot be drawn.
@@ -157,5 +157,5 @@ fn top_without_a_terminal_is_wrong_usage() {
     let output = herd.running(&["top"]).wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said, "about-memory: top needs a terminal; for text, use list, show or watch\n");
+    assert_eq!(said, "about-memory: top needs a terminal; for text, use list, show or show --interval\n");
 }
