@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The profile of `dmd/preload/profile.toml`.
+/// The profile of the workspace, and of `libdmd/manifest.toml`.
 const PROFILE: &str = "dist";
 
 fn main() {
@@ -47,24 +47,23 @@ fn is_for_linux() -> bool {
         && ["x86_64", "aarch64"].contains(&target("ARCH").as_str())
 }
 
-/// Builds the library by a second cargo, in a target folder of its own. Cargo has downloaded all sources, since the package
-/// of the library is a dependency, so this needs no network.
+/// Builds the library by a second cargo, in a target folder of its own. Cargo has downloaded all that it consists of, since the
+/// program has the same dependencies, so this needs no network.
 fn build() -> Result<PathBuf, String> {
     let variable = |name: &str| env::var_os(name).ok_or_else(|| format!("${name} is not set"));
-    let sources = PathBuf::from(variable("DEP_DMD_PRELOAD_MANIFEST_DIR")?);
+    let package = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(variable("OUT_DIR")?);
     let target = variable("TARGET")?;
-    let (folder, is_package) = match sources.join("Cargo.toml.orig").exists() {
-        true => (copied(&sources, &out)?, true),
-        false => (sources, false),
-    };
+    let repository = package.join("../dmd/preload/Cargo.toml");
+    let is_repository = repository.exists();
+    let manifest = if is_repository { repository } else { copied(&package.join("libdmd"), &out)? };
     let target_folder = out.join("libdmd-target");
     let mut cargo = Command::new(variable("CARGO")?);
     cargo.args(["build", "--quiet", "--lib", "--offline", "--profile", PROFILE, "--manifest-path"]);
-    cargo.arg(folder.join("Cargo.toml")).arg("--target-dir").arg(&target_folder).arg("--target").arg(&target);
+    cargo.arg(manifest).arg("--target-dir").arg(&target_folder).arg("--target").arg(&target);
     // The names that the loader and debuggers need stay.
     cargo.args(["--config", "profile.dist.strip=\"symbols\""]);
-    if !is_package {
+    if is_repository {
         cargo.arg("--locked");
     }
     // Options of the program's build, such as sanitizers or clippy's wrapper, are not for the library.
@@ -74,16 +73,14 @@ fn build() -> Result<PathBuf, String> {
     let output = cargo.output().map_err(|error| format!("cargo does not start: {error}"))?;
     if !output.status.success() {
         let errors = String::from_utf8_lossy(&output.stderr);
-        let first = errors.lines().find(|line| line.starts_with("error")).unwrap_or("cargo failed");
-        return Err(first.to_owned());
+        return Err(errors.lines().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; "));
     }
     let built = target_folder.join(target).join(PROFILE);
     rerun_if_sources_change(&built.join("libdmd.d"));
     Ok(built.join("libdmd.so"))
 }
 
-/// A copy of a downloaded package. Its own list of versions may name some that cargo did not download, and cargo reads
-/// profiles only from the package that it builds.
+/// A copy of the library's sources, which cargo can write to, and its manifest.
 fn copied(sources: &Path, out: &Path) -> Result<PathBuf, String> {
     let copy = out.join("libdmd-sources");
     let failure = |error: std::io::Error| format!("its sources cannot be copied: {error}");
@@ -95,11 +92,9 @@ fn copied(sources: &Path, out: &Path) -> Result<PathBuf, String> {
         let entry = entry.map_err(failure)?;
         fs::copy(entry.path(), copy.join("src").join(entry.file_name())).map_err(failure)?;
     }
-    fs::copy(sources.join("build.rs"), copy.join("build.rs")).map_err(failure)?;
-    let read = |name: &str| fs::read_to_string(sources.join(name)).map_err(failure);
-    let manifest = format!("{}\n[workspace]\n\n{}", read("Cargo.toml")?, read("profile.toml")?);
-    fs::write(copy.join("Cargo.toml"), manifest).map_err(failure)?;
-    Ok(copy)
+    let manifest = copy.join("Cargo.toml");
+    fs::copy(sources.join("manifest.toml"), &manifest).map_err(failure)?;
+    Ok(manifest)
 }
 
 /// Asks cargo to run this script again when a source of the library changes, by the list that rustc writes.

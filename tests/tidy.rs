@@ -6,6 +6,8 @@
 mod arrows;
 #[path = "tidy/guide.rs"]
 mod guide;
+#[path = "tidy/house.rs"]
+mod house;
 #[path = "tidy/packages.rs"]
 mod packages;
 #[path = "tidy/page.rs"]
@@ -85,7 +87,7 @@ fn crates_depend_along_the_arrows_only() {
                 "memory-reporter",
                 "dmd-analyze",
                 "dmd-format",
-                "dmd-preload",
+                "memory-dmd",
                 "heap-graph",
                 "memory-export",
                 "typed-heap",
@@ -193,6 +195,23 @@ const LAYERS: &[(&str, &[&str])] = &[
             "unsupported",
             "leaks",
             "global_alloc",
+        ],
+    ),
+    (
+        "dmd/analyze",
+        &[
+            "error",
+            "print",
+            "dump",
+            "recording",
+            "names",
+            "symbolize",
+            "records",
+            "firefox",
+            "output",
+            "coverage",
+            "program",
+            "engine",
         ],
     ),
 ];
@@ -323,20 +342,20 @@ fn the_guide_lists_every_feature() {
 /// The advice about types of other crates names the features that measure them.
 #[test]
 fn suggestions_know_every_feature_that_measures_a_crate() {
-    let file = "dmd/analyze/src/suggest/advice.rs";
+    let file = "dmd/analyze/src/coverage/suggest/advice.rs";
     let text = read(file);
     let (_, list) = text.split_once("const FEATURES: &[&str] = &[\n").expect("a list of features");
     let (list, _) = list.split_once("];").unwrap();
     let known: BTreeSet<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     let known: BTreeSet<String> = known.into_iter().map(|name| name.trim_matches('"').to_owned()).collect();
     let manifest = manifest("reporter");
-    let not_crates = ["default", "derive", "gc-arena", "gzip", "jemalloc", "live", "mimalloc", "serde"];
+    let not_crates = ["default", "derive", "gc-arena07", "gzip", "jemalloc07", "live", "mimalloc01", "serde"];
     let features = manifest["features"].as_table().unwrap().keys().cloned();
     let features: BTreeSet<String> = features.filter(|name| !not_crates.contains(&&**name)).collect();
     assert_eq!(known, features, "{file}");
     // The message about a type that is not measurable.
     let message = read("reporter/src/measure/malloc_size_of.rs");
-    let (_, list) = message.split_once("with the crate's name: ").unwrap();
+    let (_, list) = message.split_once("its major version: ").unwrap();
     let named: BTreeSet<String> = list.split('"').next().unwrap().split(", ").map(str::to_owned).collect();
     assert_eq!(named, features, "the note of `MallocSizeOf`");
 }

@@ -31,5 +31,5 @@ pub use gather::{GatheredReports, gather};
 pub use listener::{ListeningProcess, hello, list, list_with_amounts};
 pub use log::{AllocationLog, log};
 pub use save::{save_dump, save_snapshot};
-pub use track::{TrackingSession, record, track};
+pub use track::{SessionEnd, TrackingSession, record, track};
 pub use watch::{EntryChange, Watch, WatchRow};

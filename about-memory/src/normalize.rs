@@ -196,11 +196,13 @@ impl Normalizer {
                     paths.push(compiled.clone());
                     processes.push(compiled);
                 }
-                Err(error) => warnings.push(Warning {
-                    kind: WarningKind::Unavailable,
-                    subject: "normalizeNames".to_owned(),
-                    message: error.to_string(),
-                }),
+                Err(error) => {
+                    warnings.push(Warning::new(
+                        WarningKind::Unavailable,
+                        "normalizeNames",
+                        error.to_string(),
+                    ));
+                }
             }
         }
         Ok(Self { paths: RuleSequence::new(paths), processes: RuleSequence::new(processes), warnings })

@@ -50,10 +50,10 @@ pub(crate) fn write(output: &Output, number: usize) -> io::Result<()> {
     log::mention(format_args!("opened {} for writing", path.display()));
     log::mention(format_args!("Dump {number} {{"));
     let written = if path.as_os_str().as_encoded_bytes().ends_with(b".gz") {
-        let mut zip = GzEncoder::new(file.file(), Compression::fast());
+        let mut zip = GzEncoder::new(file.writer(), Compression::fast());
         Dump::new(&mut zip).and_then(Dump::write).and_then(|()| zip.finish().map(drop))
     } else {
-        Dump::new(file.file()).and_then(Dump::write)
+        Dump::new(file.writer()).and_then(Dump::write)
     };
     // Half of a dump is useless, and the disk may be full: without its name, the file goes away.
     let written = written.and_then(|()| file.finish());

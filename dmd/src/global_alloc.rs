@@ -70,12 +70,12 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
             // SAFETY: `A` is `System`, and the callers below pass a live block of it with its layout.
             return unsafe { System.usable_size(block, layout) };
         }
-        #[cfg(feature = "jemalloc")]
+        #[cfg(feature = "jemalloc07")]
         if TypeId::of::<A>() == TypeId::of::<tikv_jemallocator::Jemalloc>() {
             // SAFETY: `A` is jemalloc, and the callers below pass a live block of it with its layout.
             return unsafe { tikv_jemallocator::Jemalloc.usable_size(block, layout) };
         }
-        #[cfg(feature = "mimalloc")]
+        #[cfg(feature = "mimalloc01")]
         if TypeId::of::<A>() == TypeId::of::<mimalloc::MiMalloc>() {
             // SAFETY: `A` is mimalloc, and the callers below pass a live block of it with its layout.
             return unsafe { mimalloc::MiMalloc.usable_size(block, layout) };

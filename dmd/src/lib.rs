@@ -98,6 +98,7 @@ cfg_if::cfg_if! {
         pub mod __private {
             pub use memory_reporter::engine_abi::EngineTable;
 
+            pub use crate::boundary::dumping::program_is_replaced;
             pub use crate::boundary::ending::Hidden;
             pub use crate::boundary::engine_abi::table as engine_table;
             pub use crate::boundary::entry::reset;
@@ -109,6 +110,7 @@ cfg_if::cfg_if! {
             pub use crate::engine::BlockMove;
             pub use crate::system::confined::{is_confined, note as confined};
             pub use crate::system::copy::Copies;
+            pub use crate::system::errno::keeping_errno;
             pub use crate::system::helpers::{
                 Destructor, at_end as at_helper_end, is_helper, without as without_helpers,
             };

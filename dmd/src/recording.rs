@@ -185,6 +185,13 @@ fn begin_if_waiting() {
     }
 }
 
+/// Writes what there is so far: the process may not come to its end. The caller has made sure that this thread holds no lock.
+pub(crate) fn write_now() {
+    if RECORDING.state.load(Ordering::Relaxed) == ON && RECORDING.may_write() {
+        calmly(|| writer::pass(&writer::list_modules()));
+    }
+}
+
 /// Writes the rest and ends the recording. The caller has made sure that this thread holds no lock.
 pub(crate) fn process_ends() {
     end();

@@ -48,6 +48,9 @@ pub(crate) mod process;
 pub(crate) mod process_id;
 #[cfg_attr(target_os = "linux", allow(unsafe_code, reason = "reads what the kernel gave the process"))]
 pub(crate) mod process_seed;
+#[cfg_attr(not(target_os = "linux"), path = "system/session_peer_none.rs")]
+#[cfg_attr(target_os = "linux", allow(unsafe_code, reason = "a descriptor by its number"))]
+pub(crate) mod session_peer;
 #[cfg_attr(not(target_os = "linux"), path = "system/signals_none.rs")]
 #[allow(unsafe_code, reason = "masks signals")]
 pub(crate) mod signals;

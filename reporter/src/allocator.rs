@@ -16,9 +16,9 @@ use counters::Noted;
 use tags::NO_TAG;
 
 pub(crate) mod counters;
-#[cfg(feature = "jemalloc")]
+#[cfg(feature = "jemalloc07")]
 mod jemalloc;
-#[cfg(feature = "mimalloc")]
+#[cfg(feature = "mimalloc01")]
 mod mimalloc;
 mod system;
 mod with_tag;
@@ -38,7 +38,7 @@ pub(crate) use counters::{heap_allocated_counter, noted_stacks};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not tell the usable size of its blocks",
     label = "`{Self}` does not implement `UsableSize`",
-    note = "for `tikv_jemallocator::Jemalloc` turn on the feature `jemalloc` of memory-reporter, and for `mimalloc::MiMalloc` the feature `mimalloc`",
+    note = "for `tikv_jemallocator::Jemalloc` turn on the feature `jemalloc07` of memory-reporter, and for `mimalloc::MiMalloc` the feature `mimalloc01`",
     note = "implement `UsableSize` for an allocator of yours; `layout.size()` will do for an allocator that knows no more"
 )]
 #[allow(unsafe_code, reason = "implementing it is a promise about foreign memory")]
@@ -314,7 +314,7 @@ pub fn declared() -> Option<&'static DeclaredAllocator> {
 /// ```
 ///
 /// It takes any `A: GlobalAlloc + UsableSize`: `System`, `tikv_jemallocator::Jemalloc` (feature
-/// `jemalloc`), `mimalloc::MiMalloc` (feature `mimalloc`), or your own, with its value if it is
+/// `jemalloc07`), `mimalloc::MiMalloc` (feature `mimalloc01`), or your own, with its value if it is
 /// not a unit struct: `global_allocator!(Arena: Arena::new())`.
 #[macro_export]
 macro_rules! global_allocator {

@@ -58,8 +58,8 @@ pub use observing::{
 pub(crate) use observing::{Log, NoLog, ticks};
 #[cfg(feature = "live")]
 pub(crate) use requests::{
-    Copied, dump, is_running, may_record, report_and_dump, start_recording, start_tracking, stop_tracking,
-    unrecorded,
+    Copied, dump, is_running, may_record, report_and_dump, set_session_peer, start_recording, start_tracking,
+    stop_tracking, unrecorded,
 };
 pub(crate) use rows::DarkMatter;
 pub use rows::{DarkRow, EachRow, Rows, Sizes};
@@ -109,6 +109,9 @@ pub const INTERIOR: usize = usize::MAX - 1;
 
 /// Result of `mark`: the pointer is to the start of a block that was freed.
 pub const FREED: usize = usize::MAX - 2;
+
+/// Stands for no descriptor in `set_session_peer`.
+pub const NO_PEER: c_int = -1;
 
 /// Runs all reporters of a program and drops their reports. Each reporter has `milliseconds` of time; 0 sets no deadline.
 /// The function does not unwind.
@@ -272,6 +275,9 @@ pub struct EngineTable {
     /// Returns the usable bytes of the block that has this address inside; 0 if the engine knows no such block. It marks
     /// nothing.
     pub usable: extern "C" fn(address: *const c_void) -> usize,
+    /// Names the peer of the session that `start_tracking` began, by the descriptor of a connection. If the process ends first, or
+    /// becomes another program, the engine sends the dump there, compressed. [`NO_PEER`] takes that back.
+    pub set_session_peer: extern "C" fn(descriptor: c_int),
 }
 
 /// What a program finds when it looks for a preloaded engine.

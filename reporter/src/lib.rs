@@ -55,9 +55,9 @@
 //! - `gzip` (default): [`file`](mod@file) reads and writes compressed files. Without it a program builds in a fifth less time.
 //! - `live` (default): the module `live`, and the variable `ABOUT_MEMORY`. Without it a program is smaller.
 //! - `serde`: a [`SizeTree`](measure::SizeTree) can be serialized.
-//! - `jemalloc`, `mimalloc`: declare these allocators, and read their statistics.
-//! - `gc-arena`: an arena of this crate is a [`Collector`](watching::Collector).
-//! - one for each crate whose types can be measured, by the name of the crate: see [`docs`].
+//! - `jemalloc07`, `mimalloc01`: declare these allocators, and read their statistics.
+//! - `gc-arena07`: an arena of this crate is a [`Collector`](watching::Collector).
+//! - one for each crate whose types can be measured, named after the crate and its major version: see [`docs`].
 //!
 //! With `gzip`, files are compressed by `flate2`, whose default backend is in Rust. An application that turns on another backend of
 //! `flate2` (`zlib-rs`, `zlib-ng`) has that one here, too.

@@ -5,7 +5,7 @@ mod clock;
 mod collector;
 mod cycle;
 mod described;
-#[cfg(feature = "gc-arena")]
+#[cfg(feature = "gc-arena07")]
 mod gc_arena;
 mod nursery;
 mod observer;

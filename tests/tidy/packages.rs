@@ -10,13 +10,13 @@ use toml::Table;
 use super::{files, manifest, members, read, root};
 
 /// The folders of the crates that may be published.
-fn published() -> Vec<String> {
+pub(super) fn published() -> Vec<String> {
     let may =
         |folder: &String| manifest(folder)["package"].get("publish").and_then(|p| p.as_bool()) != Some(false);
     members().into_iter().filter(may).collect()
 }
 
-fn name(folder: &str) -> String {
+pub(super) fn name(folder: &str) -> String {
     manifest(folder)["package"]["name"].as_str().unwrap().to_owned()
 }
 
@@ -138,4 +138,38 @@ fn cargo_packages_every_published_crate() {
         let stray = contents.iter().find(|file| file.starts_with("ui/") || file.contains("node_modules"));
         assert_eq!(stray, None, "{folder}");
     }
+}
+
+/// A downloaded `about-memory` builds `libdmd.so` by a manifest of its own.
+#[test]
+fn libdmd_has_the_same_manifest_in_the_package() {
+    let parsed = |path: &str| -> Table { read(path).parse().unwrap() };
+    let (package, preload, workspace) =
+        (parsed("about-memory/libdmd/manifest.toml"), parsed("dmd/preload/Cargo.toml"), parsed("Cargo.toml"));
+    assert_eq!(package["profile"]["dist"], workspace["profile"]["dist"]);
+    assert_eq!(package["lib"]["name"], preload["lib"]["name"]);
+    assert_eq!(package["lib"]["crate-type"], preload["lib"]["crate-type"]);
+    let settings = workspace["workspace"].as_table().unwrap();
+    for key in ["version", "edition"] {
+        assert_eq!(package["package"][key], settings["package"][key], "{key}");
+    }
+    // A dependency of the workspace inherits its version and adds its features to those of the workspace.
+    let whole = |name: &str, dependency: &toml::Value| {
+        let inherited = settings["dependencies"].get(name).filter(|_| dependency.get("workspace").is_some());
+        let field = |of: Option<&toml::Value>, key: &str| of.and_then(|of| of.get(key)).cloned();
+        let version =
+            |of: Option<&toml::Value>| of.filter(|of| of.is_str()).cloned().or(field(of, "version"));
+        let features = [inherited, Some(dependency)]
+            .into_iter()
+            .filter_map(|of| field(of, "features"))
+            .flat_map(|list| list.as_array().unwrap().clone())
+            .map(|feature| feature.as_str().unwrap().to_owned());
+        let features: BTreeSet<String> = features.collect();
+        (version(inherited).or(version(Some(dependency))), features, field(Some(dependency), "package"))
+    };
+    let list = |manifest: &Table| -> Vec<_> {
+        let table = manifest["dependencies"].as_table().unwrap().clone();
+        table.iter().map(|(name, dependency)| (name.clone(), whole(name, dependency))).collect()
+    };
+    assert_eq!(list(&package), list(&preload));
 }

@@ -235,7 +235,7 @@ fn collect(set: &ReportSet, process: &str, root: Node<'_, '_>, leaves: &mut Vec<
         }
         // Only the amount that the tree computes has no report.
         let first = node.first_report() as usize;
-        let kind = if first < set.len() { set.get(first).kind } else { Kind::Heap };
+        let kind = set.get(first).map_or(Kind::Heap, |report| report.kind);
         leaves.push(Leaf {
             process: process.to_owned(),
             path,

@@ -83,7 +83,7 @@ impl DiffCommand {
                     "--fail-if and --normalize are for reports, not for pprof profiles".to_owned(),
                 ));
             }
-            return profiles::run(&self.first, &self.second, self.json, self.reading.options().max_bytes);
+            return profiles::run(&self.first, &self.second, self.json, self.reading.max_bytes());
         }
         let filter = self.view.filter()?;
         let options = self.normalize.iter().cloned().fold(DiffOptions::new(), DiffOptions::normalize);

@@ -22,7 +22,7 @@ const ROWS: usize = 5;
 
 /// Writes the first screen of a file of this kind.
 pub(super) fn show(kind: FileKind, input: &InputArgument, limits: &ReadLimits) -> Result<(), Failure> {
-    let max_bytes = limits.options().max_bytes;
+    let max_bytes = limits.max_bytes();
     let mut commands = commands(kind).to_vec();
     let text = match kind {
         FileKind::Dump => dump(input.path(), limits, &mut commands)?,

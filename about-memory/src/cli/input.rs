@@ -20,11 +20,15 @@ pub(crate) struct InputArgument(PathBuf);
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReadLimits {
     /// Read at most this many bytes per file, uncompressed.
-    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
+    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::MAX_BYTES)]
     max_bytes: u64,
 }
 
 impl ReadLimits {
+    pub(crate) fn max_bytes(&self) -> u64 {
+        self.max_bytes
+    }
+
     pub(crate) fn options(&self) -> ReadOptions {
         ReadOptions::new().max_bytes(self.max_bytes)
     }

@@ -175,7 +175,8 @@ impl RunCommand {
             recording::print(&recordings.written(), self.quiet);
         }
         // Of several processes, the one with the largest heap.
-        if let Some(largest) = written.iter().max_by_key(|path| (heap_bytes(path, written.len()), size(path))) {
+        if let Some(largest) = written.iter().max_by_key(|path| (heap_bytes(path, written.len()), size(path)))
+        {
             // Only the peak of the first process is known.
             let is_first = first.is_some_and(|pid| dumps.is_of(pid, largest));
             let resident = resident.filter(|_| is_first);
@@ -240,7 +241,7 @@ fn heap_bytes(path: &Path, dumps: usize) -> u64 {
         size if size > MAX_COMPARED => u64::MAX,
         _ => {
             let dump = dmd_analyze::read_with(path, &dmd_analyze::ReadOptions::new()).ok();
-            dump.and_then(|dump| dump.peak()).map_or(0, |peak| peak.bytes())
+            dump.as_ref().and_then(dmd_analyze::Dump::peak).map_or(0, |peak| peak.bytes())
         }
     }
 }

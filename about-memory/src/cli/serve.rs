@@ -206,7 +206,7 @@ impl ServeCommand {
 
     /// How stacks are read that come later: at their usual time.
     fn stacks(&self) -> StackOpener {
-        let limits = DumpLimits::with_max_bytes(self.reading.options().max_bytes);
+        let limits = DumpLimits::with_max_bytes(self.reading.max_bytes());
         StackOpener { when: BlockTime::default(), symbols: self.symbols.clone(), limits }
     }
 
@@ -219,7 +219,7 @@ impl ServeCommand {
 
     /// How typed heaps are read.
     fn typed(&self) -> heap::TypedHeapReader {
-        let limits = DumpLimits::with_max_bytes(self.reading.options().max_bytes);
+        let limits = DumpLimits::with_max_bytes(self.reading.max_bytes());
         heap::TypedHeapReader::new(self.symbols.clone(), limits)
     }
 

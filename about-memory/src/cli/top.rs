@@ -150,7 +150,7 @@ impl TopCommand {
     }
 
     fn typed(&self) -> heap::TypedHeapReader {
-        let limits = DumpLimits::with_max_bytes(self.reading.options().max_bytes);
+        let limits = DumpLimits::with_max_bytes(self.reading.max_bytes());
         heap::TypedHeapReader::new(self.symbols.clone(), limits)
     }
 

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use about_memory::live::{self, EndSignals, LiveError};
+use about_memory::live::{self, EndSignals, LiveError, SessionEnd};
 use clap::Args;
 use indicatif::ProgressBar;
 
@@ -93,16 +93,22 @@ impl TrackCommand {
             return Ok(());
         }
         let saved = waited.and_then(|()| tracking.save(&file));
-        saved.map_err(|error| match error {
+        let end = saved.map_err(|error| match error {
             // The blocks ended with the process.
             LiveError::Ended | LiveError::Replaced => Failure::File(
                 format!("process {pid}"),
                 anyhow::anyhow!(
-                    "{error}, so there is no dump; --record FILE keeps what is allocated up to then"
+                    "{error} and sent no dump: SIGKILL, a crash, _exit and execl leave no time for it, without libdmd.so any \
+                     signal and exec; --record FILE keeps what is allocated up to then"
                 ),
             ),
             error => failure(error),
         })?;
+        match end {
+            SessionEnd::ProcessEnded => say(&format!("process {pid} {}", LiveError::Ended)),
+            SessionEnd::ProcessReplaced => say(&format!("process {pid} {}", LiveError::Replaced)),
+            _ => {}
+        }
         say(&format!("wrote {}", file.display()));
         Ok(())
     }

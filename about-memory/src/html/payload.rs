@@ -276,9 +276,9 @@ impl<'a> NodeColumns<'a> {
         }
         if children == 0 {
             let presence = match self.set.presence(node.first_report() as usize) {
-                Presence::Both => 0,
-                Presence::FirstOnly => 1,
-                Presence::SecondOnly => 2,
+                Some(Presence::Both) | None => 0,
+                Some(Presence::FirstOnly) => 1,
+                Some(Presence::SecondOnly) => 2,
             };
             // A leaf of several reports may be in both sets although its first report is in one.
             let presence = if node.mark().is_none() { 0 } else { presence };
@@ -304,7 +304,7 @@ impl<'a> NodeColumns<'a> {
         }
         let report = self.set.get(node.first_report() as usize);
         let heap = match node.reports() {
-            1 if report.kind == Kind::Heap => node.amount(),
+            1 if report.is_some_and(|report| report.kind == Kind::Heap) => node.amount(),
             1 => 0,
             _ => self.heap.get(&(process, node.path())).copied().unwrap_or(0),
         };
@@ -347,8 +347,8 @@ fn heap_of_duplicates<'a>(set: &'a ReportSet, processes: &[&Process<'a>]) -> Has
     let mut spelled: HashMap<&str, usize> = HashMap::new();
     for (index, process) in processes.iter().enumerate() {
         let mut left: Vec<_> = process.trees().filter(|root| root.path() == "explicit").collect();
-        if let Some(root) = left.first() {
-            spelled.insert(set.get(root.first_report() as usize).process, index);
+        if let Some(report) = left.first().and_then(|root| set.get(root.first_report() as usize)) {
+            spelled.insert(report.process, index);
         }
         while let Some(node) = left.pop() {
             if node.reports() > 1 {

@@ -115,11 +115,9 @@ fn ask_all(targets: &[AskedProcess], options: &AskOptions) -> Result<ReportSet, 
                 all.append(set);
             }
             Err(LiveError::NotListening) if has_ended(target) => {}
-            Err(error) => all.warn(Warning {
-                kind: WarningKind::ProcessMissing,
-                subject: name,
-                message: format!("missing: {error}"),
-            }),
+            Err(error) => {
+                all.warn(Warning::new(WarningKind::ProcessMissing, name, format!("missing: {error}")));
+            }
         }
     }
     all.set_usable_size_known(usable_size_known);

@@ -43,11 +43,11 @@ pub fn gather(within: &Path, options: &AskOptions) -> Result<GatheredReports, Li
         let path = folder.join(format!("dmd-{}.json.gz", listener.pid));
         match dump(&listener.socket, &path, options) {
             Ok(()) => dumps.push(path),
-            Err(error) => reports.warn(Warning {
-                kind: WarningKind::Unavailable,
-                subject: format!("{} (pid {})", hello.name, listener.pid),
-                message: format!("no DMD dump: {error}"),
-            }),
+            Err(error) => reports.warn(Warning::new(
+                WarningKind::Unavailable,
+                format!("{} (pid {})", hello.name, listener.pid),
+                format!("no DMD dump: {error}"),
+            )),
         }
     }
     let path = folder.join("memory-report.json.gz");

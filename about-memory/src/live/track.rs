@@ -23,6 +23,18 @@ pub struct TrackingSession {
     program: Option<PathBuf>,
 }
 
+/// How a session ended whose dump is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionEnd {
+    /// [`TrackingSession::save`] ended it.
+    Asked,
+    /// The process ended, and sent the dump before.
+    ProcessEnded,
+    /// The process replaced itself by another program, and sent the dump before.
+    ProcessReplaced,
+}
+
 /// How often [`TrackingSession::wait`] looks whether to end.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -89,12 +101,12 @@ impl TrackingSession {
         platform::has_ended(self.process.pid, self.process.start)
     }
 
-    /// Waits until the time has come, `stop` is true, or the process has ended.
+    /// Waits until the time has come, `stop` is true, or the process sends its dump because it ends or becomes another program.
     ///
     /// # Errors
     ///
-    /// If the connection breaks, or the process has ended or has replaced itself by another program. What it recorded into
-    /// a file is there.
+    /// If the connection breaks, or the process has ended or has replaced itself by another program and sends no dump. What it
+    /// recorded into a file is there.
     pub fn wait(&mut self, until: Option<Instant>, stop: &AtomicBool) -> Result<(), LiveError> {
         while !stop.load(Ordering::Relaxed) {
             let now = Instant::now();
@@ -117,16 +129,27 @@ impl TrackingSession {
     }
 
     /// Ends the recording, and saves a dump, compressed, of the blocks that the process has allocated since and that are
-    /// alive. The dump replaces a file of this name. Only this user can read it.
+    /// alive. The dump replaces a file of this name. Only this user can read it. A process that ends meanwhile has sent the
+    /// dump by itself.
     ///
     /// # Errors
     ///
-    /// If the process has ended or takes longer than the timeout; if the file cannot be written.
-    pub fn save(mut self, path: &Path) -> Result<(), LiveError> {
-        self.ask()?;
-        let begun = ask::compressed(&mut self.answer, self.timeout);
-        begun.map_err(|error| self.explained(error))?;
-        save::receive(self.answer, path, self.timeout)
+    /// If the process has ended without a dump or takes longer than the timeout; if the file cannot be written.
+    pub fn save(mut self, path: &Path) -> Result<SessionEnd, LiveError> {
+        let is_unasked = !self.answer.buffer().is_empty();
+        // A process that has ended takes no request, but may have sent the dump.
+        let asked = if is_unasked { Ok(()) } else { self.ask() };
+        if let Err(error) = ask::compressed(&mut self.answer, self.timeout) {
+            return Err(asked.err().unwrap_or_else(|| self.explained(error)));
+        }
+        save::receive(&mut self.answer, path, self.timeout)?;
+        if !is_unasked && asked.is_ok() {
+            return Ok(SessionEnd::Asked);
+        }
+        Ok(match self.explained(LiveError::NoAnswer) {
+            LiveError::Replaced => SessionEnd::ProcessReplaced,
+            _ => SessionEnd::ProcessEnded,
+        })
     }
 
     /// Ends the recording into a file. The file is complete afterwards.

@@ -575,8 +575,8 @@ fn a_program_with_its_own_allocator_runs_with_a_warning() {
     let wrapped = "DMD does not see its blocks. Wrap it: #[global_allocator] static A: dmd::Dmd<TYPE> = \
                    dmd::Dmd::new(TYPE); (crate dmd, feature NAME)\n";
     let wrapped = |name: &str, path: &str| wrapped.replace("TYPE", path).replace("NAME", name);
-    let jemalloc = wrapped("jemalloc", "tikv_jemallocator::Jemalloc");
-    let mimalloc = wrapped("mimalloc", "mimalloc::MiMalloc");
+    let jemalloc = wrapped("jemalloc07", "tikv_jemallocator::Jemalloc");
+    let mimalloc = wrapped("mimalloc01", "mimalloc::MiMalloc");
     let unknown = "DMD does not see its blocks. Wrap it in dmd::Dmd (crate dmd)\n";
     let in_c = "DMD does not see its blocks. Build the program with the C library's allocator\n";
     let rust = "void rust_alloc(void) __asm__(\"_RNv_7___rustc12___rust_alloc\"); void rust_alloc(void) {}\n";

@@ -115,7 +115,7 @@ fn a_process_without_an_allocator_says_so() {
     for (process, expected) in [("Main Process (pid 1)", true), ("web (pid 2)", false)] {
         let mut set = set();
         let subject = format!("{process}: heap-allocated");
-        set.warn(Warning { kind: WarningKind::Unavailable, subject, message: String::new() });
+        set.warn(Warning::new(WarningKind::Unavailable, subject, String::new()));
         let text = text(&set).to_string();
         assert_eq!(text.contains("WARNING: the program declares no allocator."), expected, "{text}");
     }

@@ -1,20 +1,21 @@
 //! The share of the heap that reporters report, and whether they report a block twice.
 
+mod suggest;
+
 use core::fmt::{self, Display};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::amounts::{blocks, mark, number, share};
-use crate::claims::ReporterClaims;
-use crate::clean::Clean;
+use dmd_format::Mode;
+
 use crate::dump::Dump;
 use crate::error::AnalyzeError;
-use crate::mode::Mode;
-use crate::options::{AnalyzeOptions, By};
-use crate::records::{Analysis, RecordKind, Sums};
-use crate::report_faults::ReportFault;
+use crate::print::{Clean, blocks, mark, number, share};
+use crate::records::{Analysis, AnalyzeOptions, By, RecordKind, ReportFault, ReporterClaims, Sums};
 #[cfg(feature = "symbols")]
 use crate::symbolize::SymbolOptions;
+
+pub use suggest::{Suggestion, Suggestions};
 
 /// The parts of the heap that reporters reported once, twice, and not at all.
 ///

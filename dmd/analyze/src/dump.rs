@@ -1,16 +1,36 @@
 //! A dump in memory, with compact ids in place of its keys.
 
+mod at;
+mod faulty_pointer;
+mod frame;
+mod frames;
+mod keys;
+mod measurements;
+mod outline;
+mod peak;
+mod read;
+mod sample;
+mod scanned;
+mod trace_id;
+
 use core::ops::Range;
 
-use crate::faulty_pointer::FaultyPointer;
-use crate::frame::Frame;
-use crate::frames::{FrameId, Frames};
-use crate::measurements::Measurements;
-use crate::mode::Mode;
-use crate::outline::Outline;
-use crate::peak::{At, Peak, Statistics};
-use crate::sample::Sample;
-use crate::trace_id::TraceId;
+use dmd_format::Mode;
+
+pub use faulty_pointer::ReportFaultKind;
+pub use frame::Frame;
+pub use outline::{HeapAt, Outline};
+pub use peak::{At, Peak, Statistics};
+pub use read::{ReadOptions, read, read_from, read_with};
+pub use sample::Sample;
+pub use scanned::ScannedBlock;
+
+pub(crate) use faulty_pointer::FaultyPointer;
+pub(crate) use frame::FrameText;
+pub(crate) use frames::{FrameId, Frames, TextId, Texts};
+pub(crate) use measurements::Measurements;
+pub(crate) use read::open;
+pub(crate) use trace_id::TraceId;
 
 /// An entry of `blockList`: `num` equal blocks.
 #[derive(Clone, Copy, Debug)]

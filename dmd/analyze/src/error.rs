@@ -2,9 +2,8 @@
 
 use core::fmt;
 
+use dmd_format::Mode;
 use memory_report::ReadError;
-
-use crate::mode::Mode;
 
 /// A fault of a dump, or a request that the dump cannot answer.
 #[derive(Debug)]

@@ -19,25 +19,20 @@
 //! # How the parts work together
 //!
 //! ```text
-//! input                  the bounded reader of JSON
-//! sample                 what a sample by bytes is
-//! frame, frames          calls on stacks as data: parsed once when read, printed once at the end
-//! dump, read, peak, at, outline    a dump, its blocks at the peak, and how to read it from a file
-//! blocks                 its blocks, stacks and frames one by one, for programs that write other formats
-//! recording              every event of a process: the dump of any time, lines over time, leaks
-//! symbolize              addresses to functions and lines, by build id
-//! allocators, owner, container, source_path    facts about a function from names and files
-//! type_name              the type of each block, from its allocation stack
-//! stacks, records        stacks cut for comparison, blocks grouped by them, tables
-//! text, classic, by_text, json, folded, flame  an analysis as text
-//! program                the same for the author of a Rust program: sites, folded frames, short names
-//! suggest, coverage      advice about unreported memory, and the share of reported memory
-//! claims, report_faults  reporters whose amounts are not those of their blocks, and pointers without a block
-//! framework              the frames of memory-reporter, which say nothing about a reporter
-//! clamp, referrers, scanned   scan mode
-//! dark_matter            blocks that an engine passes in memory
-//! image                  blocks in the memory of another process, or in a core file
+//! print       how texts write numbers, text from dumps, and JSON
+//! dump        a dump: its blocks, stacks and frames; the bounded reader of its file
+//! recording   every event of a process: the dump of any time, figures over time, leaks
+//! names       facts about functions from names and files: crate, container, type; which frames a view folds
+//! symbolize   addresses to functions and lines, by build id
+//! records     blocks grouped by their stacks, tables, faults of reporters
+//! firefox     the texts of Firefox's tools, to the byte
+//! output      an analysis as tables, JSON, folded stacks and flame graphs
+//! coverage    the share of reported memory, and advice about the rest
+//! program     the same for the author of a Rust program: sites, folded frames, short names
+//! engine      blocks in the memory of a process, or in a core file
 //! ```
+//!
+//! Each room uses only the rooms above it.
 //!
 //! # Features
 //!
@@ -51,84 +46,33 @@
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod allocators;
-mod amounts;
-mod at;
-mod blocks;
-mod by_text;
-mod claims;
-mod clamp;
-mod classic;
-mod clean;
-mod container;
 mod coverage;
-pub mod dark_matter;
 #[cfg_attr(not(feature = "symbols"), allow(dead_code, reason = "the look-up of symbols needs a part of it"))]
 mod dump;
+mod engine;
 mod error;
-mod faulty_pointer;
-mod flame;
-mod fold;
-mod folded;
-#[cfg_attr(not(feature = "symbols"), allow(dead_code, reason = "the look-up of symbols needs a part of it"))]
-mod frame;
-mod frame_names;
-#[cfg_attr(not(feature = "symbols"), allow(dead_code, reason = "the look-up of symbols needs a part of it"))]
-mod frames;
-mod framework;
-pub mod image;
-mod json;
-mod keys;
-mod measurements;
-mod mode;
-mod options;
-mod outline;
-mod owner;
-mod peak;
+mod firefox;
+mod names;
+mod output;
+mod print;
 pub mod program;
-mod read;
 pub mod recording;
 mod records;
-mod referrers;
-mod report_faults;
-mod sample;
-mod scanned;
-#[cfg_attr(not(feature = "symbols"), allow(dead_code, reason = "the look-up of symbols needs a part of it"))]
-mod source_path;
-mod stacks;
-mod suggest;
 #[cfg(feature = "symbols")]
 pub mod symbolize;
-mod text;
-mod trace_id;
-mod type_name;
-mod workspace;
 
-pub use blocks::Blocks;
-pub use by_text::ByText;
-pub use clamp::{ClampStats, clamp};
-pub use classic::Classic;
-pub use coverage::{Coverage, CoverageKey, ModuleCoverage};
-pub use dump::{Dump, Module};
+pub use coverage::{Coverage, CoverageKey, ModuleCoverage, Suggestion, Suggestions};
+pub use dmd_format::Mode;
+pub use dump::{
+    At, Dump, Frame, Module, Peak, ReadOptions, ReportFaultKind, Sample, ScannedBlock, Statistics, read,
+    read_from, read_with,
+};
+pub use engine::{dark_matter, image};
 pub use error::AnalyzeError;
-pub use faulty_pointer::ReportFaultKind;
-pub use flame::{FlameFrame, FlameGraph};
-pub use folded::Folded;
-pub use frame::Frame;
-pub use json::Json;
-pub use mode::Mode;
-pub use options::{AnalyzeOptions, By, Filter, SortBy};
-pub use peak::At;
-pub use peak::{Peak, Statistics};
-pub use read::{ReadOptions, read, read_from, read_with};
-pub use records::{Analysis, RecordKind, Sums};
-pub use referrers::{BlockOptions, BlockText};
-pub use report_faults::ReportFault;
-pub use sample::Sample;
-pub use scanned::ScannedBlock;
-pub use suggest::{Suggestion, Suggestions};
-pub use text::Text;
-pub use type_name::{Certainty, FunctionName, Shape, TypeNames, Verdict, short_type_name};
+pub use firefox::{BlockOptions, BlockText, ClampStats, Classic, Text, clamp};
+pub use names::{Certainty, FunctionName, Shape, TypeNames, Verdict, short_type_name};
+pub use output::{ByText, FlameFrame, FlameGraph, Folded, Json};
+pub use records::{Analysis, AnalyzeOptions, Blocks, By, Filter, RecordKind, ReportFault, SortBy, Sums};
 
 /// The function that the macro calls. Not for direct use; it may change in any version.
 #[doc(hidden)]

@@ -22,8 +22,7 @@ mod text;
 mod timeline;
 mod tree;
 
-pub use crate::fold::{Fold, Folds};
-pub use crate::workspace::Workspace;
+pub use crate::names::{Fold, Folds, Workspace};
 pub use change::{Change, HeapChange};
 pub use heap_blocks::{BlocksOfKind, BlocksOfReporter, HeapBlocks};
 pub use history::{History, HistoryJson, HistoryText};

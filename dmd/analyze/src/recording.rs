@@ -62,10 +62,8 @@ use dmd_format::recording::MAGIC;
 use memory_report::ReadError;
 use rustc_hash::FxHashMap;
 
-use crate::dump::Dump;
+use crate::dump::{At, Dump, Peak, ReadOptions, Statistics};
 use crate::error::AnalyzeError;
-use crate::peak::{At, Peak, Statistics};
-use crate::read::ReadOptions;
 use changes::Which;
 use index::Index;
 use line::Lines;
@@ -76,7 +74,7 @@ use source::Source;
 use tree::Kind;
 use usage::Usage;
 
-pub use crate::outline::{HeapAt, Outline};
+pub use crate::dump::{HeapAt, Outline};
 pub use changes::{Change, Changes};
 pub use line::{LIFE_CLASSES, Line, SIZE_CLASSES};
 pub use moment::{Moment, NotAMoment};
@@ -144,7 +142,7 @@ impl Recording {
     ///
     /// As [`open`](Self::open), and if the limit is exceeded.
     pub fn open_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, AnalyzeError> {
-        Self::from_file(crate::read::open(path.as_ref())?, options)
+        Self::from_file(crate::dump::open(path.as_ref())?, options)
     }
 
     /// Reads a whole stream into memory, at most [`ReadOptions::max_bytes`].

@@ -3,31 +3,38 @@
 //! A difference is the second dump minus the first: the blocks of the first dump count negative. All else is the
 //! same.
 
+mod blocks;
+mod claims;
 mod cut;
 mod estimate;
 mod grouping;
 mod groups;
+mod options;
+mod report_faults;
+mod reporter_names;
 mod selection;
 mod sizes;
+mod stacks;
 mod tables;
 
 use std::sync::Arc;
 
-use crate::dump::{Block, Dump, Reporter};
-use crate::error::AnalyzeError;
-use crate::frame::FrameText;
-use crate::frames::Texts;
-use crate::measurements::Measurements;
-use crate::mode::Mode;
-use crate::options::AnalyzeOptions;
-use crate::peak::At;
-use crate::report_faults::ReportFault;
-use crate::sample::Sample;
-use crate::stacks::{StackId, Stacks};
-use crate::type_name::Verdict;
-use grouping::Grouping;
+use dmd_format::Mode;
 
+use crate::dump::{At, Block, Dump, FrameText, Measurements, Reporter, Sample, Texts};
+use crate::error::AnalyzeError;
+use crate::names::Verdict;
+use grouping::Grouping;
+use stacks::Stacks;
+
+pub use blocks::Blocks;
+pub use options::{AnalyzeOptions, By, Filter, SortBy};
+pub use report_faults::ReportFault;
+
+pub(crate) use claims::ReporterClaims;
 pub(crate) use grouping::NO_STACK;
+pub(crate) use reporter_names::{SMALL, kind_name, reporter, reporter_name};
+pub(crate) use stacks::StackId;
 pub(crate) use tables::{Row, Table};
 
 /// The kind of blocks in a section of records.

@@ -24,12 +24,10 @@ use core::fmt;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::dump::{Dump, FrameId, Frames, Module};
 use binary::Binary;
 use debug_file::Call;
 use lookup::Lookup;
-
-use crate::dump::{Dump, Module};
-use crate::frames::{FrameId, Frames};
 
 pub use map::MappedFile;
 pub use resolved::ResolvedFrames;

@@ -3,9 +3,9 @@
 //! Forwards every call to the function that the program would have called without it, and records the block. Exports
 //! `malloc` and its family, the entry points of `dmd.h`, the calls that install filters of system calls, those that
 //! install handlers of signals, those that start programs, those that the engine's own threads would disturb, and those
-//! that wait for children. The library is empty on other systems, and without the feature `library`.
+//! that wait for children. The library is empty on other systems.
 
-#![cfg(all(feature = "library", target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code, reason = "functions for C")]

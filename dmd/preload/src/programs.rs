@@ -8,7 +8,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::null;
 
-use engine::__private::is_confined;
+use engine::__private::{is_confined, keeping_errno, program_is_replaced};
 
 use crate::executable::Executable;
 use crate::real::{self, Strings};
@@ -26,104 +26,60 @@ const LONGEST_PATH: usize = 4096;
 const MOST_VARIABLES: usize = 1024;
 const LONGEST_LIST: usize = 4096;
 
-/// Behaves as the C library's function of this name.
-///
-/// # Safety
-///
-/// As for the C function.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execve(path: *const c_char, words: Strings, environment: Strings) -> c_int {
-    real::known();
-    // SAFETY: the program's arguments, and its environment or a part of it.
-    let start = |environment| unsafe { real::execve(path, words, environment) };
-    // SAFETY: the program passes a path and an environment, as the C function requires.
-    unsafe { with_environment(path, false, environment, start) }
+macro_rules! starts_program {
+    ($($name:ident($($before:ident: $type:ty,)* | $program:ident, $is_searched:literal | $($after:ident: $type_after:ty),*) $when:expr;)*) => {$(
+        /// Behaves as the C library's function of this name.
+        ///
+        /// # Safety
+        ///
+        /// As for the C function.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name(
+            $($before: $type,)*
+            $program: *const c_char,
+            $($after: $type_after,)*
+            words: Strings,
+            environment: Strings,
+        ) -> c_int {
+            real::known();
+            let start = |environment| {
+                $when;
+                // SAFETY: the program's arguments, and its environment or a part of it.
+                unsafe { real::$name($($before,)* $program, $($after,)* words, environment) }
+            };
+            // SAFETY: the program passes a name and an environment, as the C function requires.
+            unsafe { with_environment($program, $is_searched, environment, start) }
+        }
+    )*};
 }
 
-/// Behaves as the C library's function of this name.
-///
-/// # Safety
-///
-/// As for the C function.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execv(path: *const c_char, words: Strings) -> c_int {
-    // SAFETY: nobody changes the variable meanwhile, as the C function requires, too.
-    let environment = unsafe { environ };
-    // SAFETY: the program's arguments, and its environment.
-    unsafe { execve(path, words, environment) }
+starts_program! {
+    execve(|path, false|) program_is_replaced();
+    execvpe(|name, true|) program_is_replaced();
+    posix_spawn(process: *mut libc::pid_t, |path, false| actions: *const c_void, attributes: *const c_void) {};
+    posix_spawnp(process: *mut libc::pid_t, |name, true| actions: *const c_void, attributes: *const c_void) {};
 }
 
-/// Behaves as the C library's function of this name.
-///
-/// # Safety
-///
-/// As for the C function.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execvpe(name: *const c_char, words: Strings, environment: Strings) -> c_int {
-    real::known();
-    // SAFETY: the program's arguments, and its environment or a part of it.
-    let start = |environment| unsafe { real::execvpe(name, words, environment) };
-    // SAFETY: the program passes a name and an environment, as the C function requires.
-    unsafe { with_environment(name, true, environment, start) }
+macro_rules! replaces_program {
+    ($($name:ident, $with_environment:ident;)*) => {$(
+        /// Behaves as the C library's function of this name.
+        ///
+        /// # Safety
+        ///
+        /// As for the C function.
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name(program: *const c_char, words: Strings) -> c_int {
+            // SAFETY: nobody changes the variable meanwhile, as the C function requires, too.
+            let environment = unsafe { environ };
+            // SAFETY: the program's arguments, and its environment.
+            unsafe { $with_environment(program, words, environment) }
+        }
+    )*};
 }
 
-/// Behaves as the C library's function of this name.
-///
-/// # Safety
-///
-/// As for the C function.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execvp(name: *const c_char, words: Strings) -> c_int {
-    // SAFETY: nobody changes the variable meanwhile, as the C function requires, too.
-    let environment = unsafe { environ };
-    // SAFETY: the program's arguments, and its environment.
-    unsafe { execvpe(name, words, environment) }
-}
-
-/// Behaves as the C library's function of this name.
-///
-/// # Safety
-///
-/// As for the C function.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn posix_spawn(
-    process: *mut libc::pid_t,
-    path: *const c_char,
-    actions: *const c_void,
-    attributes: *const c_void,
-    words: Strings,
-    environment: Strings,
-) -> c_int {
-    real::known();
-    let start = |environment| {
-        // SAFETY: the program's arguments, and its environment or a part of it.
-        unsafe { real::posix_spawn(process, path, actions, attributes, words, environment) }
-    };
-    // SAFETY: the program passes a path and an environment, as the C function requires.
-    unsafe { with_environment(path, false, environment, start) }
-}
-
-/// Behaves as the C library's function of this name.
-///
-/// # Safety
-///
-/// As for the C function.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn posix_spawnp(
-    process: *mut libc::pid_t,
-    name: *const c_char,
-    actions: *const c_void,
-    attributes: *const c_void,
-    words: Strings,
-    environment: Strings,
-) -> c_int {
-    real::known();
-    let start = |environment| {
-        // SAFETY: the program's arguments, and its environment or a part of it.
-        unsafe { real::posix_spawnp(process, name, actions, attributes, words, environment) }
-    };
-    // SAFETY: the program passes a name and an environment, as the C function requires.
-    unsafe { with_environment(name, true, environment, start) }
+replaces_program! {
+    execv, execve;
+    execvp, execvpe;
 }
 
 /// Calls `start` with the environment, or with one without this library if the program cannot start with it.
@@ -323,16 +279,4 @@ impl Drop for Mapped {
         // SAFETY: the mapping of `map`.
         unsafe { libc::munmap(self.start, self.length) };
     }
-}
-
-/// Calls that fail here must not change the program's error number.
-fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
-    // SAFETY: the function has no precondition.
-    let place = unsafe { libc::__errno_location() };
-    // SAFETY: the C library gives each thread a valid pointer to its own errno.
-    let before = unsafe { *place };
-    let result = body();
-    // SAFETY: as above.
-    unsafe { *place = before };
-    result
 }

@@ -9,8 +9,12 @@ use crate::dump;
 use crate::engine::{ENGINE, Setup};
 use crate::options::Options;
 use crate::recording;
+#[cfg(engine = "native")]
+use crate::system::errno::keeping_errno;
 use crate::system::path_bytes::path_of;
 use crate::system::process::{self, Output};
+#[cfg(target_os = "linux")]
+use crate::system::session_peer;
 use crate::system::slot::{Inside, slot};
 use crate::system::{confined, error_numbers, fork, internal_alloc, log, own_stack, signals};
 use crate::tables::runs::{Entered, Run};
@@ -88,33 +92,29 @@ unsafe fn report_and_write(path: *const c_char, deadline: Option<Duration>) -> c
 ///
 /// The path is null or ends in 0.
 unsafe fn write(path: *const c_char) -> c_int {
+    write_to(|| {
+        if path.is_null() {
+            return process::output(&ENGINE.setup().options);
+        }
+        // SAFETY: not null, and so a string that ends in 0: each caller of `write` passes one.
+        let path = path_of(unsafe { CStr::from_ptr(path) }.to_bytes());
+        Output::At(process::absolute(&path))
+    })
+}
+
+fn write_to(output: impl FnOnce() -> Output) -> c_int {
     // The engine does not record what the dump allocates.
     let _inside = Inside::deeper();
     if !internal_alloc::is_ready() {
         log::say(format_args!("no dump: no memory is left"));
         return error_numbers::NO_MEMORY;
     }
-    signals::held(|| {
-        own_stack::run(|| {
-            // SAFETY: `path` is null or ends in 0: each caller of `write` passes such a one.
-            unsafe { write_here(path) }
-        })
-    })
+    signals::held(|| own_stack::run(|| write_here(&output())))
 }
 
-/// # Safety
-///
-/// The path is null or ends in 0.
-unsafe fn write_here(path: *const c_char) -> c_int {
-    let output = if path.is_null() {
-        process::output(&ENGINE.setup().options)
-    } else {
-        // SAFETY: not null, and so a string that ends in 0: each caller of `write` passes one.
-        let path = path_of(unsafe { CStr::from_ptr(path) }.to_bytes());
-        Output::At(process::absolute(&path))
-    };
+fn write_here(output: &Output) -> c_int {
     let number = DUMPS.fetch_add(1, Ordering::Relaxed) + 1;
-    let written = dump::write(&output, number);
+    let written = dump::write(output, number);
     ENGINE.runs.seize(0);
     ENGINE.begin_reports();
     match written {
@@ -149,11 +149,19 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 /// A reporter that waits for a thread which never comes must not keep the process alive.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Writes the dump at the end of the process, and ends the recording, if the options ask for them.
+/// Whether the process writes something when it ends: options or a session of tracking ask for it.
+pub(crate) fn leaves_something() -> bool {
+    #[cfg(target_os = "linux")]
+    let is_tracked = session_peer::is_there();
+    #[cfg(not(target_os = "linux"))]
+    let is_tracked = false;
+    ENGINE.records() && (ENGINE.setup().options.dump_at_exit || recording::is_on() || is_tracked)
+}
+
+/// Writes the dump at the end of the process, and ends the recording, if the options or a session of tracking ask for them.
 pub(crate) fn process_ends() {
     let options = ENGINE.setup().options;
-    let is_wanted = options.dump_at_exit || recording::is_on();
-    if !ENGINE.records() || !is_wanted || confined::is_confined() {
+    if !leaves_something() || confined::is_confined() {
         return;
     }
     if slot().guard.is_set() {
@@ -174,8 +182,35 @@ pub(crate) fn process_ends() {
             last_dump(|| unsafe { report_and_write(core::ptr::null(), Some(DEADLINE)) });
         }
     }
+    #[cfg(target_os = "linux")]
+    dump_to_peer();
     // After the dump: its reporters allocate, too.
     recording::process_ends();
+}
+
+/// The process becomes another program, unless that fails: writes what would be lost.
+#[cfg(engine = "native")]
+pub fn program_is_replaced() {
+    // A handler that has interrupted the engine may hold its locks. Under a filter a call may end the process.
+    if !leaves_something() || slot().guard.is_set() || confined::any_noted() {
+        return;
+    }
+    keeping_errno(|| {
+        dump_to_peer();
+        recording::write_now();
+    });
+}
+
+/// Gives the peer of a session of tracking the dump that it has waited for.
+#[cfg(target_os = "linux")]
+fn dump_to_peer() {
+    let Some(peer) = session_peer::take() else { return };
+    peer.set_patience();
+    let mut peer = Some(peer);
+    last_dump(|| {
+        let Some(_dumping) = ENGINE.dumping.try_hold() else { return error_numbers::BUSY };
+        peer.take().map_or(0, |peer| write_to(|| Output::Peer(peer)))
+    });
 }
 
 /// Tries until no other thread writes a dump or collects reports.

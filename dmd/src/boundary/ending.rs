@@ -54,14 +54,13 @@ const LONGEST_RETRIES: Duration = Duration::from_secs(1);
 /// The signal may have interrupted other code with a lock that a reporter waits for.
 const LONGEST_DUMP: Duration = Duration::from_secs(60);
 
-/// Whether the options ask for a dump at the end, so that a signal that ends the process writes it.
+/// Whether the options ask for a dump at the end, so that a signal that ends the process writes it, or a session of tracking may
+/// ask for one.
 fn is_wanted() -> bool {
     let options = ENGINE.setup().options;
+    let may_leave = ENGINE.records() && (options.dump_at_exit || options.record.is_some());
     // Default actions do not end the first process of a namespace.
-    ENGINE.records()
-        && (options.dump_at_exit || options.record.is_some())
-        && options.run == Run::Normal
-        && std::process::id() != 1
+    (may_leave || options.wait_for_track) && options.run == Run::Normal && std::process::id() != 1
 }
 
 /// Installs the handler for each signal with the default action. The process has no second thread.
@@ -120,9 +119,7 @@ impl Hidden {
 
 /// Writes what a process that ends by itself leaves. A signal that asks it to end does not wait for that.
 pub(crate) fn while_the_process_ends(write: impl FnOnce()) {
-    let options = ENGINE.setup().options;
-    let writes = options.dump_at_exit || options.record.is_some();
-    if !ENGINE.records() || !writes || confined::is_confined() || WRITING.load(Ordering::Relaxed) {
+    if !dumping::leaves_something() || confined::is_confined() || WRITING.load(Ordering::Relaxed) {
         return write();
     }
     ENDING_PROCESS.store(std::process::id(), Ordering::Relaxed);
@@ -173,7 +170,7 @@ extern "C" fn handle(signal: c_int) {
             }
             end_without_dump(signal);
         }
-        if confined::is_confined() || !is_owner() {
+        if confined::is_confined() || !is_owner() || !dumping::leaves_something() {
             signals::end_by(signal);
         }
         let now = now();

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use memory_reporter::engine_abi::{
     Body, ENCLOSING, EachBlock, EachFrame, EachName, EachRow, EngineTable, FOREIGN, FREED, INTERIOR,
-    LogState, MoveRoom, NOT_HEAP, ON_ALLOC, PROBE, ProcessCopy, RECORDED, Rows, RunReporters, Sizes,
+    LogState, MoveRoom, NO_PEER, NOT_HEAP, ON_ALLOC, PROBE, ProcessCopy, RECORDED, Rows, RunReporters, Sizes,
     TypeName,
 };
 
@@ -19,7 +19,7 @@ use crate::recording;
 use crate::system::path_bytes::path_of;
 use crate::system::slot::{Inside, slot};
 use crate::system::threads::Threads;
-use crate::system::{copy, error_numbers, memory};
+use crate::system::{copy, error_numbers, memory, session_peer};
 use crate::tables::block_table::Found;
 use crate::tables::mark::{FaultKind, PathId};
 use crate::tables::stack::Caller;
@@ -74,6 +74,7 @@ pub(crate) static TABLE: EngineTable = EngineTable {
     copy_process,
     end_copy,
     usable,
+    set_session_peer: session_peer::set,
 };
 
 const _: () = assert!(
@@ -359,6 +360,7 @@ extern "C" fn start_tracking(mean: u64) -> c_int {
 }
 
 extern "C" fn stop_tracking() {
+    session_peer::set(NO_PEER);
     if ENGINE.setup().options.wait_for_track {
         hooks_off::set_off(true);
         recording::end_requested();

@@ -76,14 +76,17 @@ pub fn clear_reports() {
     }
 }
 
-/// For tests: forgets all blocks, and continues with `options`, which are words as in `$DMD`. No other thread may
-/// allocate meanwhile.
+/// For tests: forgets all blocks, and continues with `options`, which are words as in `$DMD`.
+///
+/// # Safety
+///
+/// No other thread allocates or frees meanwhile: it would use tables that this function clears.
 ///
 /// # Errors
 ///
 /// If nothing is recorded, or a word is bad.
 #[doc(hidden)]
-pub fn reset(options: &str) -> Result<(), DumpError> {
+pub unsafe fn reset(options: &str) -> Result<(), DumpError> {
     let recorder = recorder::running_one().ok_or(DumpError::NotRunning)?;
     // SAFETY: `with_path` passes a string that ends in 0.
     with_path(Path::new(options), |options| unsafe { recorder.reset(options) })

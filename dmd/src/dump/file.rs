@@ -9,12 +9,14 @@ mod unfinished;
 mod unfinished;
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use memory_report::new_file::{Destination, NewFile, Readers};
 
 use crate::system::process::{Numbered, Output};
+#[cfg(target_os = "linux")]
+use crate::system::session_peer::SessionPeer;
 #[cfg(target_os = "linux")]
 pub(crate) use of_recording::{open_again, open_recording, open_requested};
 use unfinished::Unfinished;
@@ -34,6 +36,8 @@ pub(super) struct DumpFile<'o> {
 enum Target<'o> {
     /// A pipe, a device or the like.
     Stream(File),
+    #[cfg(target_os = "linux")]
+    Peer(&'o SessionPeer),
     /// The dump replaces a file of this name.
     Named(Unfinished),
     /// The dump gets this one of the names, or the next that no file has.
@@ -45,6 +49,10 @@ pub(super) fn open(output: &Output) -> Result<DumpFile<'_>, (PathBuf, io::Error)
     match output {
         Output::At(path) => open_at(path.clone()),
         Output::Numbered(names) => open_numbered(names),
+        #[cfg(target_os = "linux")]
+        Output::Peer(peer) => {
+            Ok(DumpFile { path: PathBuf::from("peer.json.gz"), target: Target::Peer(peer) })
+        }
     }
 }
 
@@ -78,9 +86,11 @@ fn create(path: &Path) -> io::Result<Unfinished> {
 }
 
 impl DumpFile<'_> {
-    pub(super) fn file(&mut self) -> &mut File {
+    pub(super) fn writer(&mut self) -> &mut dyn Write {
         match &mut self.target {
             Target::Stream(file) => file,
+            #[cfg(target_os = "linux")]
+            Target::Peer(peer) => peer,
             Target::Named(file) | Target::Numbered { file, .. } => file.file(),
         }
     }
@@ -89,6 +99,8 @@ impl DumpFile<'_> {
     pub(super) fn finish(mut self) -> io::Result<PathBuf> {
         match &mut self.target {
             Target::Stream(_) => {}
+            #[cfg(target_os = "linux")]
+            Target::Peer(peer) => peer.hang_up(),
             Target::Named(file) => file.finish()?,
             Target::Numbered { file, names, which } => {
                 while let Err(error) = file.finish_new(&self.path) {

@@ -143,7 +143,7 @@ pub(super) fn list_modules() -> Vec<Module> {
 }
 
 /// Takes what every thread has, and writes it. Returns whether the recording goes on.
-fn pass(modules: &[Module]) -> bool {
+pub(super) fn pass(modules: &[Module]) -> bool {
     let tick = clock::ticks();
     hand_over();
     let names = names::take();

@@ -2,7 +2,7 @@
 
 /// Runs `body`, then restores the error number.
 #[cfg(unix)]
-pub(crate) fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
+pub fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: the C library always returns a valid pointer to this thread's errno.
     let errno = unsafe { place() };
     // SAFETY: the pointer above is valid as long as the thread lives.
@@ -21,7 +21,7 @@ use libc::__errno_location as place;
 
 /// Runs `body`, then restores the error number.
 #[cfg(windows)]
-pub(crate) fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
+pub fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
     use windows_sys::Win32::Foundation::{GetLastError, SetLastError};
 
     // SAFETY: the function has no precondition.

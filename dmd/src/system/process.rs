@@ -13,6 +13,8 @@ use crate::options::Options;
 use crate::system::memory::Arena;
 use crate::system::path_bytes::path_of;
 use crate::system::process_id::{self, Known, Process};
+#[cfg(target_os = "linux")]
+use crate::system::session_peer::SessionPeer;
 use crate::system::{confined, fork};
 #[cfg(engine = "native")]
 pub(crate) use again::{hands_on, leave_out, start_again};
@@ -79,6 +81,9 @@ pub(crate) enum Output {
     At(PathBuf),
     /// The dump gets the first of these names that no other process has.
     Numbered(Numbered),
+    /// The peer of a session of tracking gets the dump, compressed.
+    #[cfg(target_os = "linux")]
+    Peer(SessionPeer),
 }
 
 /// Names with the number of the process, and then with a second one, since processes of two namespaces share

@@ -2,7 +2,9 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use dmd_format::recording::{Event, What};
@@ -12,7 +14,7 @@ use serde_json::Value;
 
 use crate::live::Waiting;
 use crate::recordings::replay::Recording;
-use crate::support::{command, count, preloaded, read_dump, victim};
+use crate::support::{c_program, command, count, preloaded, read_dump, victim};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -65,9 +67,17 @@ impl Session {
 
     fn end(mut self) -> Value {
         self.0.get_mut().write_all(b"\n").unwrap();
+        self.dump().unwrap()
+    }
+
+    /// The dump that the process sends before it hangs up; `None` if it sends nothing.
+    fn dump(mut self) -> Option<Value> {
+        if self.0.fill_buf().unwrap().is_empty() {
+            return None;
+        }
         let mut text = String::new();
         GzDecoder::new(self.0).read_to_string(&mut text).unwrap();
-        serde_json::from_str(&text).unwrap()
+        Some(serde_json::from_str(&text).unwrap())
     }
 }
 
@@ -313,6 +323,89 @@ fn a_declared_wrapper_records_on_request() {
 fn a_preloaded_library_records_on_request() {
     // The program declares a wrapper, whose blocks the preloaded engine records.
     check_sessions(Waiting::start(preloaded(victim("tracked"), "--wait-for-track")));
+}
+
+/// Blocks of `leaves.c`.
+fn of_leaves(session: Session) -> Option<u64> {
+    session.dump().map(|dump| of_size(&dump, 4321))
+}
+
+#[test]
+fn a_process_that_ends_sends_its_dump() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "leaves");
+    let start = || Waiting::start(preloaded(&program, "--wait-for-track"));
+    // `execl` does not come through the library: nothing can be sent.
+    for (line, expected) in [("exit", Some(100)), ("execv", Some(100)), ("exec", None), ("_exit", None)] {
+        let mut waiting = start();
+        let session = Session::begin(&waiting, 0);
+        writeln!(waiting.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+        assert_eq!(of_leaves(session), expected, "{line}");
+        drop(waiting.child.stdin.take());
+        assert!(waiting.child.wait().unwrap().success(), "{line}");
+    }
+    for (signal, expected) in [("TERM", Some(100)), ("INT", Some(100)), ("KILL", None)] {
+        let mut waiting = start();
+        let mut answers = waiting.output();
+        let session = Session::begin(&waiting, 0);
+        writeln!(waiting.child.stdin.as_mut().unwrap(), "vfork").unwrap();
+        answers.read_line(&mut String::new()).unwrap();
+        let pid = waiting.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        assert_eq!(of_leaves(session), expected, "{signal}");
+        assert!(!waiting.child.wait().unwrap().success(), "{signal}");
+    }
+    // Outside of a session the signal ends the process at once.
+    let mut waiting = start();
+    drop(Session::begin(&waiting, 0));
+    let pid = waiting.child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "TERM", &pid]).status().unwrap().success());
+    assert_eq!(waiting.child.wait().unwrap().signal(), Some(15));
+    // With a wrapper alone, a dump is possible where the program ends by itself.
+    let mut waiting = Waiting::start(command(victim("tracked")));
+    let session = Session::begin(&waiting, 0);
+    grow(&mut waiting, "grown");
+    drop(waiting.child.stdin.take());
+    let dump = session.dump().expect("a dump");
+    assert_eq!(of_size(&dump, 200), 0);
+    assert!(waiting.child.wait().unwrap().success());
+}
+
+/// The session is over, and the next one works.
+#[test]
+fn a_program_that_does_not_become_another_one_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "leaves");
+    let mut waiting = Waiting::start(preloaded(&program, "--wait-for-track"));
+    let mut answers = waiting.output();
+    let session = Session::begin(&waiting, 0);
+    writeln!(waiting.child.stdin.as_mut().unwrap(), "missing").unwrap();
+    assert_eq!(of_leaves(session), Some(100));
+    let session = again(&waiting);
+    for line in ["vfork", "vfork"] {
+        writeln!(waiting.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+        while line != {
+            let mut answer = String::new();
+            answers.read_line(&mut answer).unwrap();
+            answer.trim().to_owned()
+        } {}
+    }
+    assert_eq!(of_size(&session.end(), 4321), 200);
+}
+
+/// A peer that has gone, or does not read, does not keep a process from its end.
+#[test]
+fn a_process_ends_without_its_peer() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "leaves");
+    for stays in [true, false] {
+        let mut waiting = Waiting::start(preloaded(&program, "--wait-for-track"));
+        let session = Session::begin(&waiting, 0);
+        let kept = stays.then_some(session);
+        writeln!(waiting.child.stdin.as_mut().unwrap(), "exit").unwrap();
+        assert!(waiting.child.wait().unwrap().success(), "{stays}");
+        drop(kept);
+    }
 }
 
 #[test]

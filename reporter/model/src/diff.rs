@@ -186,11 +186,11 @@ impl<'a> Diff<'a> {
         }
         self.warnings.iter().for_each(|warning| set.warn(warning.clone()));
         if self.more_warnings > 0 {
-            set.warn(Warning {
-                kind: WarningKind::ReportDropped,
-                subject: "diff".to_owned(),
-                message: format!("{} more names do not match", self.more_warnings),
-            });
+            set.warn(Warning::new(
+                WarningKind::ReportDropped,
+                "diff",
+                format!("{} more names do not match", self.more_warnings),
+            ));
         }
         set
     }
@@ -222,7 +222,7 @@ impl<'a> Diff<'a> {
 }
 
 fn warning(kind: WarningKind, subject: &str, message: impl Into<String>) -> Warning {
-    Warning { kind, subject: subject.to_owned(), message: message.into() }
+    Warning::new(kind, subject, message)
 }
 
 fn clamped(amount: i128) -> i64 {

@@ -22,34 +22,34 @@ use crate::report_set::ReportSet;
 
 /// The limits of the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ReadOptions {
-    /// The reader accepts at most this many bytes of (decompressed) text. Default: 1 GiB.
-    pub max_bytes: u64,
-    /// The reader accepts at most this many reports, good or bad. Default: 5,000,000.
-    pub max_reports: usize,
+    max_bytes: u64,
+    max_reports: usize,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { max_bytes: 1 << 30, max_reports: 5_000_000 }
+        Self { max_bytes: Self::MAX_BYTES, max_reports: 5_000_000 }
     }
 }
 
 impl ReadOptions {
+    /// The default of [`max_bytes`](Self::max_bytes): 1 GiB.
+    pub const MAX_BYTES: u64 = 1 << 30;
+
     /// The default limits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets [`max_bytes`](Self::max_bytes).
+    /// The reader accepts at most this many bytes of (decompressed) text. Default: 1 GiB.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Sets [`max_reports`](Self::max_reports).
+    /// The reader accepts at most this many reports, good or bad. Default: 5,000,000.
     #[must_use]
     pub fn max_reports(mut self, reports: usize) -> Self {
         self.max_reports = reports;

@@ -3,6 +3,7 @@
 //! The numbers of [`Kind`] and [`Units`] are those of the file format and never change.
 
 use core::fmt;
+use core::str::FromStr;
 
 /// Where the memory of a report comes from; it matters only under `explicit/`.
 ///
@@ -31,6 +32,7 @@ impl Kind {
     }
 }
 
+/// Firefox's name, such as `HEAP`.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -38,6 +40,16 @@ impl fmt::Display for Kind {
             Self::Heap => "HEAP",
             Self::Other => "OTHER",
         })
+    }
+}
+
+/// Reads what `Display` writes.
+impl FromStr for Kind {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        let all = [Self::NonHeap, Self::Heap, Self::Other];
+        named(name, &all).ok_or_else(|| UnknownName::new(name, "NONHEAP, HEAP or OTHER"))
     }
 }
 
@@ -70,6 +82,7 @@ impl Units {
     }
 }
 
+/// Firefox's name, such as `COUNT_CUMULATIVE`.
 impl fmt::Display for Units {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -81,8 +94,46 @@ impl fmt::Display for Units {
     }
 }
 
+/// Reads what `Display` writes.
+impl FromStr for Units {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        let all = [Self::Bytes, Self::Count, Self::CountCumulative, Self::Percentage];
+        let expected = "BYTES, COUNT, COUNT_CUMULATIVE or PERCENTAGE";
+        named(name, &all).ok_or_else(|| UnknownName::new(name, expected))
+    }
+}
+
+fn named<T: Copy + fmt::Display>(name: &str, all: &[T]) -> Option<T> {
+    all.iter().find(|value| value.to_string() == name).copied()
+}
+
+/// A text that is the name of no [`Kind`] or [`Units`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    name: String,
+    expected: &'static str,
+}
+
+impl UnknownName {
+    fn new(name: &str, expected: &'static str) -> Self {
+        Self { name: name.to_owned(), expected }
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected {}, found `{}`", self.expected, self.name)
+    }
+}
+
+impl core::error::Error for UnknownName {}
+
 /// One measurement: what [`ReportSet::iter`](crate::ReportSet::iter) gives and
 /// [`ReportSet::push`](crate::ReportSet::push) takes.
+///
+/// Its fields are those of Firefox's file format, which do not change, so a program may write the struct out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report<'a> {
     /// The process measured, for example `Main Process (pid 100)`; empty means this process.

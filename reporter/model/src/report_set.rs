@@ -5,6 +5,7 @@
 
 use core::fmt;
 use core::hash::BuildHasher;
+use core::slice;
 use std::time::Duration;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -108,26 +109,28 @@ impl ReportSet {
     }
 
     /// All reports, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Report<'_>> + Clone {
-        self.rows.iter().map(|row| self.view(row))
+    pub fn iter(&self) -> ReportIter<'_> {
+        ReportIter { set: self, rows: self.rows.iter() }
     }
 
-    /// The report at `index`.
-    ///
-    /// # Panics
-    ///
-    /// If `index` is not less than [`len`](Self::len).
-    pub fn get(&self, index: usize) -> Report<'_> {
-        self.view(&self.rows[index])
+    /// The report at `index`, if there are that many.
+    pub fn get(&self, index: usize) -> Option<Report<'_>> {
+        Some(self.view(self.rows.get(index)?))
     }
 
-    /// Which of two sets had the report at `index`, if this set is a diff.
-    ///
-    /// # Panics
-    ///
-    /// If `index` is not less than [`len`](Self::len).
-    pub fn presence(&self, index: usize) -> Presence {
-        self.rows[index].presence
+    /// Which of two sets had the report at `index`, if this set is a diff and has that many reports.
+    pub fn presence(&self, index: usize) -> Option<Presence> {
+        Some(self.rows.get(index)?.presence)
+    }
+
+    /// The report in a row that exists.
+    pub(crate) fn at(&self, row: usize) -> Report<'_> {
+        self.view(&self.rows[row])
+    }
+
+    /// As [`presence`](Self::presence), for a row that exists.
+    pub(crate) fn presence_at(&self, row: usize) -> Presence {
+        self.rows[row].presence
     }
 
     /// Whether amounts are differences of two sets, which may be negative.
@@ -307,6 +310,77 @@ impl ReportSet {
             runs: &self.runs,
             name_patterns: &self.name_patterns,
         }
+    }
+}
+
+/// The reports of a set, in order: see [`ReportSet::iter`].
+#[derive(Clone, Debug)]
+pub struct ReportIter<'a> {
+    set: &'a ReportSet,
+    rows: slice::Iter<'a, Row>,
+}
+
+impl<'a> Iterator for ReportIter<'a> {
+    type Item = Report<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Report<'a>> {
+        self.rows.next().map(|row| self.set.view(row))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.rows.size_hint()
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Report<'a>> {
+        self.rows.nth(n).map(|row| self.set.view(row))
+    }
+}
+
+impl DoubleEndedIterator for ReportIter<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.rows.next_back().map(|row| self.set.view(row))
+    }
+}
+
+impl ExactSizeIterator for ReportIter<'_> {}
+
+impl<'a> IntoIterator for &'a ReportSet {
+    type Item = Report<'a>;
+    type IntoIter = ReportIter<'a>;
+
+    fn into_iter(self) -> ReportIter<'a> {
+        self.iter()
+    }
+}
+
+impl<'a> Extend<Report<'a>> for ReportSet {
+    fn extend<I: IntoIterator<Item = Report<'a>>>(&mut self, reports: I) {
+        reports.into_iter().for_each(|report| self.push(report));
+    }
+}
+
+impl<'a> FromIterator<Report<'a>> for ReportSet {
+    fn from_iter<I: IntoIterator<Item = Report<'a>>>(reports: I) -> Self {
+        let mut set = Self::new();
+        set.extend(reports);
+        set
+    }
+}
+
+/// Whether a file of the sets would be the same: equal reports in the same order, equal warnings, equal patterns, and
+/// the same answers to [`is_diff`](ReportSet::is_diff), [`presence`](ReportSet::presence) and
+/// [`usable_size_known`](ReportSet::usable_size_known). The runs of reporters take part in no comparison: their times
+/// always differ.
+impl PartialEq for ReportSet {
+    fn eq(&self, other: &Self) -> bool {
+        let presences = |set: &Self| set.rows.iter().map(|row| row.presence).collect::<Vec<_>>();
+        self.is_diff == other.is_diff
+            && self.usable_size_known == other.usable_size_known
+            && self.warnings == other.warnings
+            && self.name_patterns == other.name_patterns
+            && self.iter().eq(other)
+            && (!self.is_diff || presences(self) == presences(other))
     }
 }
 

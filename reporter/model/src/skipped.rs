@@ -18,6 +18,7 @@ pub enum SkipReason {
 
 /// A part that was not measured; the walk counts the bytes before and after it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Skipped {
     /// Why.
     pub reason: SkipReason,
@@ -25,6 +26,13 @@ pub struct Skipped {
     pub type_name: &'static str,
     /// How many such parts the walk met.
     pub times: u64,
+}
+
+impl Skipped {
+    /// One part of this type.
+    pub fn new(reason: SkipReason, type_name: &'static str) -> Self {
+        Self { reason, type_name, times: 1 }
+    }
 }
 
 impl fmt::Display for Skipped {

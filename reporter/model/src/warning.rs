@@ -64,6 +64,7 @@ impl fmt::Display for WarningKind {
 
 /// A fault of one report, one reporter or one process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Warning {
     /// The sort of fault.
     pub kind: WarningKind,
@@ -71,6 +72,13 @@ pub struct Warning {
     pub subject: String,
     /// What is wrong; lower case, without a full stop.
     pub message: String,
+}
+
+impl Warning {
+    /// A fault of `subject`.
+    pub fn new(kind: WarningKind, subject: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { kind, subject: subject.into(), message: message.into() }
+    }
 }
 
 impl fmt::Display for Warning {

@@ -12,18 +12,19 @@ pub(crate) fn check(set: &mut ReportSet) {
     let mut firsts: HashTable<u32> = HashTable::with_capacity(set.len());
     let hasher = DefaultHashBuilder::default();
     let mut warnings = Vec::new();
+    let at = |index: u32| set.get(index as usize).expect("the table has rows of this set");
     for (index, report) in set.iter().enumerate() {
         let hash = hasher.hash_one(report.path);
         let same = |&first: &u32| {
-            let first = set.get(first as usize);
+            let first = at(first);
             first.path == report.path && first.process == report.process
         };
         let Some(&first) = firsts.find(hash, same) else {
             // A set has fewer than 2^32 reports: its rows count text in 32 bits too.
-            firsts.insert_unique(hash, index as u32, |&i| hasher.hash_one(set.get(i as usize).path));
+            firsts.insert_unique(hash, index as u32, |&i| hasher.hash_one(at(i).path));
             continue;
         };
-        let first = set.get(first as usize);
+        let first = at(first);
         let message = if first.kind != report.kind {
             format!("reported as {} and as {}", first.kind, report.kind)
         } else if first.units != report.units {
@@ -31,7 +32,7 @@ pub(crate) fn check(set: &mut ReportSet) {
         } else {
             continue;
         };
-        warnings.push(Warning { kind: WarningKind::ReportKept, subject: report.path.to_owned(), message });
+        warnings.push(Warning::new(WarningKind::ReportKept, report.path, message));
         if warnings.len() == MOST_WARNINGS {
             break;
         }

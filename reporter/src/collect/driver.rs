@@ -26,36 +26,15 @@ use super::{answer_here, consistency, dark_matter, pressure, times};
 
 /// How to collect.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct CollectOptions {
-    /// Reporters leave private data out of paths and descriptions. Default: no.
-    pub anonymize: bool,
-    /// The collection minimizes memory usage first. Default: no.
-    pub minimize: bool,
-    /// Reporters run on a thread of their own, and the collection gives up one that takes longer than this: a warning
-    /// names it, and no collection runs it again until it has ended. Reporters that are borrowed or belong to one
-    /// thread still run on the caller's thread, without a limit. Default: none, all reporters run on the caller's
-    /// thread, and a collection with a reporter that never returns does not return either.
-    pub deadline: Option<Duration>,
-    /// Other threads run the reporters of their [`register_local`](crate::register_local) when they call
-    /// [`answer_here`](crate::answer_here). The collection waits for all of them together at most this long, after all
-    /// other reporters have run, and warns of threads that do not answer. A thread that missed a collection is asked,
-    /// but not waited for until it calls `answer_here` again. Default: none, no other thread is asked. Live requests
-    /// set a quarter of their deadline.
-    pub ask_threads: Option<Duration>,
-    /// While DMD records in dark-matter mode, the collection marks the blocks that it counts, and adds what DMD knows
-    /// of the others below `explicit/heap-unclassified`. DMD looks symbols up for that, in this process: with much debug
-    /// information it takes seconds, and more memory than the program. Default: yes.
-    pub dark_matter: bool,
-    /// A reporter that takes longer gets a warning. Default: one second.
-    pub slow: Duration,
-    /// The name of the process. Default: `Main Process (pid N)`.
-    pub process: Option<String>,
-    /// Adds the tree `resident-map/`, which adds up to `resident`: the resident part of `explicit`, and the other
-    /// resident bytes of each mapping; and the trees `proportional-map/`, `swap-map/`, `huge-pages/` and `hugetlb/`.
-    /// This reads a file of the system, which takes a while in a large process. Default: no. On systems other than
-    /// Linux it adds nothing.
-    pub resident_map: bool,
+    anonymize: bool,
+    minimize: bool,
+    pub(crate) deadline: Option<Duration>,
+    pub(super) ask_threads: Option<Duration>,
+    dark_matter: bool,
+    slow: Duration,
+    process: Option<String>,
+    resident_map: bool,
 }
 
 impl Default for CollectOptions {
@@ -79,56 +58,68 @@ impl CollectOptions {
         Self::default()
     }
 
-    /// Sets [`anonymize`](Self::anonymize).
+    /// Reporters leave private data out of paths and descriptions. Default: no.
     #[must_use]
     pub fn anonymize(mut self, anonymize: bool) -> Self {
         self.anonymize = anonymize;
         self
     }
 
-    /// Sets [`minimize`](Self::minimize).
+    /// The collection minimizes memory usage first. Default: no.
     #[must_use]
     pub fn minimize(mut self, minimize: bool) -> Self {
         self.minimize = minimize;
         self
     }
 
-    /// Sets [`deadline`](Self::deadline).
+    /// Reporters run on a thread of their own, and the collection gives up one that takes longer than this: a warning
+    /// names it, and no collection runs it again until it has ended. Reporters that are borrowed or belong to one
+    /// thread still run on the caller's thread, without a limit. Default: none, all reporters run on the caller's
+    /// thread, and a collection with a reporter that never returns does not return either.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
     }
 
-    /// Sets [`ask_threads`](Self::ask_threads).
+    /// Other threads run the reporters of their [`register_local`](crate::register_local) when they call
+    /// [`answer_here`](crate::answer_here). The collection waits for all of them together at most this long, after all
+    /// other reporters have run, and warns of threads that do not answer. A thread that missed a collection is asked,
+    /// but not waited for until it calls `answer_here` again. Default: none, no other thread is asked. Live requests
+    /// set a quarter of their deadline.
     #[must_use]
     pub fn ask_threads(mut self, at_most: Duration) -> Self {
         self.ask_threads = Some(at_most);
         self
     }
 
-    /// Sets [`resident_map`](Self::resident_map).
+    /// Adds the tree `resident-map/`, which adds up to `resident`: the resident part of `explicit`, and the other
+    /// resident bytes of each mapping; and the trees `proportional-map/`, `swap-map/`, `huge-pages/` and `hugetlb/`.
+    /// This reads a file of the system, which takes a while in a large process. Default: no. On systems other than
+    /// Linux it adds nothing.
     #[must_use]
     pub fn resident_map(mut self, resident_map: bool) -> Self {
         self.resident_map = resident_map;
         self
     }
 
-    /// Sets [`dark_matter`](Self::dark_matter).
+    /// While DMD records in dark-matter mode, the collection marks the blocks that it counts, and adds what DMD knows
+    /// of the others below `explicit/heap-unclassified`. DMD looks symbols up for that, in this process: with much debug
+    /// information it takes seconds, and more memory than the program. Default: yes.
     #[must_use]
     pub fn dark_matter(mut self, dark_matter: bool) -> Self {
         self.dark_matter = dark_matter;
         self
     }
 
-    /// Sets [`slow`](Self::slow).
+    /// A reporter that takes longer gets a warning. Default: one second.
     #[must_use]
     pub fn slow(mut self, slow: Duration) -> Self {
         self.slow = slow;
         self
     }
 
-    /// Sets [`process`](Self::process).
+    /// The name of the process. Default: `Main Process (pid N)`.
     #[must_use]
     pub fn process(mut self, process: impl Into<String>) -> Self {
         self.process = Some(process.into());
@@ -257,7 +248,7 @@ impl core::fmt::Debug for Collection<'_> {
 /// The set of a collection that did not begin.
 fn nothing(why: String) -> ReportSet {
     let mut set = ReportSet::new();
-    set.warn(Warning { kind: WarningKind::Nested, subject: "collect_reports".to_owned(), message: why });
+    set.warn(Warning::new(WarningKind::Nested, "collect_reports", why));
     set
 }
 
@@ -476,7 +467,7 @@ impl<'a> Driver<'a> {
     }
 
     fn warn(&mut self, kind: WarningKind, subject: &str, message: &str) {
-        self.set.warn(Warning { kind, subject: subject.to_owned(), message: message.to_owned() });
+        self.set.warn(Warning::new(kind, subject, message));
     }
 
     fn finish(mut self) -> ReportSet {

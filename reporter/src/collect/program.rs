@@ -37,7 +37,8 @@ pub extern "C" fn run_reporters(milliseconds: u64) {
         options = options.deadline(Duration::from_millis(milliseconds));
     }
     let ForDump { ask_threads, anonymize } = FOR_DUMP.get();
-    (options.ask_threads, options.anonymize) = (ask_threads, anonymize);
+    options.ask_threads = ask_threads;
+    options = options.anonymize(anonymize);
     // The driver catches the panics of reporters one by one; this catches all others.
     let _ = isolation::contain(|| drop(collect_reports(&options)));
 }

@@ -23,6 +23,14 @@ pub(crate) fn start_tracking(mean: u64) -> io::Result<()> {
     done((engine.start_tracking)(mean))
 }
 
+/// Lets the engine send the dump of a session to its peer if the process ends first; with
+/// [`NO_PEER`](super::NO_PEER), not any more.
+pub(crate) fn set_session_peer(descriptor: c_int) {
+    if let Some(engine) = engine() {
+        (engine.set_session_peer)(descriptor);
+    }
+}
+
 /// As [`start_tracking`] for every block, and records all events into a file with this absolute path.
 #[allow(unsafe_code, reason = "calls a function of another library")]
 pub(crate) fn start_recording(path: &CStr) -> io::Result<()> {

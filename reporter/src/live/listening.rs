@@ -11,10 +11,8 @@ use super::serve::Server;
 
 /// How to listen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ListenOptions {
-    /// The name of the process. Default: the name of the program's file.
-    pub name: Option<String>,
+    pub(super) name: Option<String>,
 }
 
 impl ListenOptions {
@@ -23,7 +21,7 @@ impl ListenOptions {
         Self::default()
     }
 
-    /// Sets [`name`](Self::name).
+    /// The name of the process. Default: the name of the program's file.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());

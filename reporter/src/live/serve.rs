@@ -147,6 +147,7 @@ fn track(peer: &mut Peer, mean: u64) -> io::Result<()> {
         Err(error) => return refuse(peer, &error.to_string()),
     };
     let begun = Tracking { version: VERSION, sample_bytes: mean, recording: false };
+    session.outlive_process(peer);
     peer.write_all(begun.to_line().as_bytes())?;
     if !wait_for_line(peer)? {
         return Ok(());

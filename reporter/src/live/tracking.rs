@@ -9,6 +9,7 @@ use std::io;
 use std::path::Path;
 
 use crate::engine_abi;
+use crate::platform::Peer;
 
 use super::dmd_dump;
 
@@ -47,8 +48,14 @@ impl Session {
         }
     }
 
+    /// If the process ends before the session does, the peer gets the dump all the same.
+    pub(super) fn outlive_process(&self, peer: &Peer) {
+        engine_abi::set_session_peer(peer.descriptor());
+    }
+
     /// Writes a dump of what was allocated since and is alive, and ends the session.
     pub(super) fn end(self) -> io::Result<File> {
+        engine_abi::set_session_peer(engine_abi::NO_PEER);
         dmd_dump::temporary(engine_abi::dump)
     }
 }

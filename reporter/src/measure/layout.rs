@@ -3,7 +3,7 @@
 
 pub(crate) mod btree;
 pub(crate) mod hash_table;
-#[cfg(any(feature = "indexmap", feature = "petgraph", feature = "serde_json"))]
+#[cfg(any(feature = "indexmap2", feature = "petgraph08", feature = "serde_json1"))]
 pub(crate) mod index_map;
 pub(crate) mod list;
 pub(crate) mod shared;

@@ -29,7 +29,7 @@ use super::walk_state::WalkState;
     label = "`{Self}` does not implement `MallocSizeOf`",
     note = "if the type is yours, write `#[derive(MallocSizeOf)]` on it",
     note = "if it is a trait of yours, give the trait the supertrait `ErasedMallocSizeOf`, and write `memory_reporter::malloc_size_of_dyn!(TheTrait);`",
-    note = "if it is a type of one of these crates, turn on the feature of memory-reporter with the crate's name: arc-swap, arrayvec, bitvec, bumpalo, bytes, chrono, compact_str, dashmap, either, hashbrown, indexmap, lru, num-bigint, once_cell, ordered-float, parking_lot, petgraph, roaring, serde_json, slab, slotmap, smallvec, smol_str, thin-vec, time, tinyvec, tokio, triomphe, url, uuid",
+    note = "if it is a type of another crate, memory-reporter may have a feature for it, named after the crate and its major version: arc-swap1, arrayvec07, bitvec1, bumpalo3, bytes1, chrono04, compact_str010, dashmap6, either1, hashbrown017, indexmap2, lru018, num-bigint05, once_cell1, ordered-float5, parking_lot012, petgraph08, roaring011, serde_json1, slab04, slotmap1, smallvec1, smol_str03, thin-vec02, time03, tinyvec1, tokio1, triomphe01, url2, uuid1",
     note = "if it is another crate's, put `#[malloc_size_of(with = path::to::function)]` or `#[malloc_size_of(ignore = \"reason\")]` on the field"
 )]
 pub trait MallocSizeOf {

@@ -185,7 +185,7 @@ impl WalkState {
 
     #[cold]
     pub(crate) fn skip(&mut self, reason: SkipReason, type_name: &'static str) {
-        self.note(Skipped { reason, type_name, times: 1 });
+        self.note(Skipped::new(reason, type_name));
     }
 
     /// The parts that could not be measured so far.

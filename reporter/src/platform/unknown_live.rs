@@ -35,6 +35,10 @@ impl Peer {
         match *self {}
     }
 
+    pub(crate) fn descriptor(&self) -> core::ffi::c_int {
+        match *self {}
+    }
+
     pub(crate) fn finish(self) {
         match self {}
     }

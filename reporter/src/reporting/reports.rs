@@ -402,19 +402,19 @@ impl Reports {
             };
             let again = if times == 1 { String::new() } else { format!("; {times} such pointers") };
             let message = format!("{what}: the pointer to `{type_name}` {why}, and counts as 0 bytes{again}");
-            self.set.warn(Warning { kind: WarningKind::ReportKept, subject: self.reporter.clone(), message });
+            self.set.warn(Warning::new(WarningKind::ReportKept, self.reporter.clone(), message));
         }
     }
 
     fn warn(&mut self, kind: WarningKind, path: &str, fault: &str) {
         let message = format!("`{}`: {fault}", path.escape_debug());
-        self.set.warn(Warning { kind, subject: self.reporter.clone(), message });
+        self.set.warn(Warning::new(kind, self.reporter.clone(), message));
     }
 
     /// Warns that something could not be measured.
     pub fn unavailable(&mut self, what: &str, why: &str) {
         let message = format!("{what}: {why}");
-        self.set.warn(Warning { kind: WarningKind::Unavailable, subject: self.reporter.clone(), message });
+        self.set.warn(Warning::new(WarningKind::Unavailable, self.reporter.clone(), message));
     }
 }
 

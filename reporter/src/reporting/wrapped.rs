@@ -9,7 +9,7 @@
 
 mod cells;
 mod locks;
-#[cfg(any(feature = "once_cell", feature = "parking_lot", feature = "tokio"))]
+#[cfg(any(feature = "once_cell1", feature = "parking_lot012", feature = "tokio1"))]
 mod other_crates;
 mod pointers;
 

@@ -21,7 +21,7 @@ pub enum CycleProgress {
 /// What reclaims memory in cycles: a garbage collector, a cache that evicts, an allocator that gives pages back.
 ///
 /// A program implements it for its own collector. [`WatchedCollector`] runs the slices, and tells
-/// [`on_garbage_collection`](super::on_garbage_collection) of each cycle. The feature `gc-arena` implements it for
+/// [`on_garbage_collection`](super::on_garbage_collection) of each cycle. The feature `gc-arena07` implements it for
 /// `gc_arena::Arena`.
 pub trait Collector {
     /// A name for the statistics.

@@ -321,7 +321,7 @@ fn folders_have_dates_and_encoded_services() {
 fn warnings_come_back() {
     let mut set = ReportSet::new();
     for name in inputs::HOSTILE {
-        set.warn(Warning { kind: WarningKind::TimedOut, subject: name.to_owned(), message: name.to_owned() });
+        set.warn(Warning::new(WarningKind::TimedOut, name, name));
     }
     let mut file = Vec::new();
     parquet::warnings(&[(&run(), &set)], &Options::new(), &mut file).unwrap();

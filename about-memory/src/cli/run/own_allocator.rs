@@ -27,14 +27,14 @@ static ALLOCATORS: [KnownAllocator; 6] = [
         name: "jemalloc",
         symbols: &[b"_rjem_"],
         text: Some(b"/etc/_rjem_malloc.conf\0"),
-        rust: Some(("tikv_jemallocator::Jemalloc", "jemalloc")),
+        rust: Some(("tikv_jemallocator::Jemalloc", "jemalloc07")),
     },
     KnownAllocator { name: "jemalloc", symbols: &[b"je_malloc"], text: None, rust: None },
     KnownAllocator {
         name: "mimalloc",
         symbols: &[b"mi_malloc", b"_mi_malloc_generic"],
         text: Some(b"mimalloc: warning: "),
-        rust: Some(("mimalloc::MiMalloc", "mimalloc")),
+        rust: Some(("mimalloc::MiMalloc", "mimalloc01")),
     },
     KnownAllocator {
         name: "snmalloc",

@@ -31,7 +31,7 @@ int main(int count, char **words) {
             rename(\"child\", \"forked\");
         }
     }
-    if (count > 1) execlp(\"sleep\", \"sleep\", \"1000\", NULL);
+    if (count > 1) execvp(\"sleep\", (char *[]){\"sleep\", \"1000\", NULL});
     return 0;
 }
 ";
@@ -59,6 +59,22 @@ fn wait_until(mut what: impl FnMut() -> bool) {
         assert!(begun.elapsed() < Duration::from_secs(60));
         sleep(Duration::from_millis(5));
     }
+}
+
+/// Starts to track, and returns when the process is tracked.
+fn begin(folder: &Path, pid: Pid) -> Child {
+    let begin = || track(folder, pid, &["--exact", "-o", "d.json.gz"]).spawn().unwrap();
+    let mut tracking = begin();
+    // There is one session at a time: of the two that ask, the other one is refused.
+    wait_until(|| {
+        let is_refused = !track(folder, pid, &["--seconds", "0.001", "-o", "x"]).status().unwrap().success();
+        let is_waiting = tracking.try_wait().unwrap().is_none();
+        if !is_waiting {
+            tracking = begin();
+        }
+        is_refused && is_waiting
+    });
+    tracking
 }
 
 fn end(child: Child) -> Output {
@@ -94,30 +110,36 @@ fn a_recording_has_what_a_program_did_up_to_its_end() {
 }
 
 #[test]
-fn a_program_that_becomes_another_one_has_no_dump() {
+fn a_program_that_becomes_another_one_sends_its_dump() {
     let folder = tempfile::tempdir().unwrap();
     let (mut program, pid) = start(folder.path(), &["sleep"]);
-    let begin = || track(folder.path(), pid, &["-o", "d.json.gz"]).spawn().unwrap();
-    let mut tracking = begin();
-    // There is one session at a time: of the two that ask, the other one is refused.
-    wait_until(|| {
-        let is_refused =
-            !track(folder.path(), pid, &["--seconds", "0.001", "-o", "x"]).status().unwrap().success();
-        let is_waiting = tracking.try_wait().unwrap().is_none();
-        if !is_waiting {
-            tracking = begin();
-        }
-        is_refused && is_waiting
-    });
+    let tracking = begin(folder.path(), pid);
     fs::write(folder.path().join("end"), "").unwrap();
     let output = end(tracking);
     kill_process(pid, Signal::KILL).unwrap();
     program.wait().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let expected = format!(
+        "about-memory: process {} replaced itself by another program while DMD recorded it\n\
+         about-memory: wrote d.json.gz\n",
+        pid.as_raw_nonzero()
+    );
+    assert_eq!(stderr(&output), expected);
+    let mut dmd = Command::new(env!("CARGO_BIN_EXE_about-memory"));
+    let dmd = dmd.args(["dmd", "d.json.gz"]).current_dir(folder.path()).output().unwrap();
+    assert!(String::from_utf8(dmd.stdout.clone()).unwrap().contains("grow"), "{dmd:?}");
+}
+
+#[test]
+fn a_program_that_is_killed_has_no_dump() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut program, pid) = start(folder.path(), &[]);
+    let tracking = begin(folder.path(), pid);
+    kill_process(pid, Signal::KILL).unwrap();
+    let output = end(tracking);
+    program.wait().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let text = stderr(&output);
-    assert!(
-        text.contains(" replaced itself by another program while DMD recorded it, so there is no dump"),
-        "{text}"
-    );
+    assert!(text.contains("ended while DMD recorded it and sent no dump: SIGKILL, a crash"), "{text}");
     assert!(!folder.path().join("d.json.gz").exists());
 }

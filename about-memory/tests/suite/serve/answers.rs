@@ -217,7 +217,7 @@ fn reports_are_shown_saved_and_compared() {
     assert_eq!(header["processes"][0]["name"], "Main Process (pid 1)");
     let file = client.get("/api/reports/2/file");
     let set = memory_report::file::read_from(file.body.as_slice(), &Default::default()).unwrap();
-    assert_eq!(set.get(0).amount, 12 << 20);
+    assert_eq!(set.get(0).unwrap().amount, 12 << 20);
     let compared = client.post("/api/compare", &json!({ "baseline": 1, "comparison": 2 })).json();
     assert_eq!(compared, json!({ "report": 3, "title": "diff of before and after" }));
     assert_eq!(client.get("/api/reports/3").status, 200);
@@ -258,7 +258,7 @@ fn reports_are_exported() {
     assert_eq!(file(&difference).0, expected);
     let difference = get("format=json&against=1");
     let read = memory_report::file::read_from(difference.body.as_slice(), &Default::default()).unwrap();
-    assert_eq!(read.get(0).amount, 2 << 20);
+    assert_eq!(read.get(0).unwrap().amount, 2 << 20);
     assert_eq!(get("format=pdf").status, 400);
     assert_eq!(get("against=3").status, 404);
 }

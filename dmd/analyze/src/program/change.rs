@@ -1,12 +1,12 @@
 //! Two heaps as a page shows them: what each stack had before and after.
 
+use dmd_format::Mode;
+
 use super::ProgramOptions;
 use super::stack_rows::{Entry, MOST_ROWS, Side, StackRows, stack_rows};
 use crate::dump::Dump;
 use crate::error::AnalyzeError;
-use crate::mode::Mode;
-use crate::options::AnalyzeOptions;
-use crate::records::{Analysis, Sums};
+use crate::records::{Analysis, AnalyzeOptions, Sums};
 
 /// The blocks of two dumps by stack. Stacks are compared by functions and files, so that those of two builds are the same.
 #[derive(Clone, Debug)]

@@ -9,14 +9,9 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
-use crate::container::segments;
-use crate::fold::{Fold, Folds};
-use crate::frame::Frame;
-use crate::frames::TextId;
-use crate::records::Analysis;
-use crate::source_path::Crates;
-use crate::stacks::StackId;
-use crate::type_name::FunctionName;
+use crate::dump::{Frame, TextId};
+use crate::names::{Crates, Fold, Folds, FunctionName, segments};
+use crate::records::{Analysis, StackId};
 
 /// The frames of an analysis, whose closures have the names of the functions around them.
 pub(super) struct Named<'a> {

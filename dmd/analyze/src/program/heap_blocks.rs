@@ -5,13 +5,9 @@ use std::collections::BTreeMap;
 
 use super::ProgramOptions;
 use super::stack_rows::{Entry, MOST_ROWS, Side, StackRows, stack_rows};
-use crate::clean::Clean;
 use crate::dump::Dump;
-use crate::frame_names::reporter;
-use crate::options::AnalyzeOptions;
-use crate::records::{Analysis, RecordKind, Sums};
-use crate::report_faults::ReportFault;
-use crate::stacks::StackId;
+use crate::print::Clean;
+use crate::records::{Analysis, AnalyzeOptions, RecordKind, ReportFault, StackId, Sums, reporter};
 
 /// The blocks of a dump by stack and kind.
 #[derive(Clone, Debug)]

@@ -6,12 +6,10 @@ mod text;
 
 use super::ProgramOptions;
 use super::holder::{Holder, HolderKey, Holders};
-use crate::dump::Dump;
+use crate::dump::{Dump, Outline};
 use crate::error::AnalyzeError;
-use crate::options::AnalyzeOptions;
-use crate::outline::Outline;
 use crate::recording::{Findings, Freed, Line, Recording};
-use crate::records::Analysis;
+use crate::records::{Analysis, AnalyzeOptions};
 use grouping::{Grouped, Held};
 
 pub use json::HistoryJson;

@@ -6,12 +6,9 @@ use super::ProgramOptions;
 use super::closure::Named;
 use super::line::{middle, name, place};
 use super::short_name::{self, Parts};
-use crate::clean::Clean;
-use crate::fold::Sited;
-use crate::records::{Analysis, NO_STACK, Record};
-use crate::stacks::StackId;
-use crate::type_name::Verdict;
-use crate::workspace::Workspace;
+use crate::names::{Sited, Verdict, Workspace};
+use crate::print::Clean;
+use crate::records::{Analysis, NO_STACK, Record, StackId};
 
 /// The key by which a view tells holders of memory apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

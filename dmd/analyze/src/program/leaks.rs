@@ -7,16 +7,13 @@ mod text;
 use core::fmt;
 use core::time::Duration;
 
+use dmd_format::Mode;
 use rustc_hash::FxHashMap;
 
-use crate::dump::Dump;
+use crate::dump::{Dump, Outline};
 use crate::error::AnalyzeError;
-use crate::mode::Mode;
-use crate::options::AnalyzeOptions;
-use crate::outline::Outline;
 use crate::recording::{LEAK_STEPS, LeakedStack, Recording};
-use crate::records::{Analysis, NO_STACK};
-use crate::stacks::StackId;
+use crate::records::{Analysis, AnalyzeOptions, NO_STACK, StackId};
 
 pub use json::LeaksJson;
 pub use one_time::OneTime;

@@ -2,11 +2,10 @@
 
 use core::fmt::Write as _;
 
-use super::ProgramOptions;
-use super::short_name;
-use crate::clean::Clean;
-use crate::frame::Frame;
-use crate::workspace::Workspace;
+use super::{ProgramOptions, short_name};
+use crate::dump::Frame;
+use crate::names::Workspace;
+use crate::print::Clean;
 
 const BOLD: &str = "\u{1b}[1m";
 const DIM: &str = "\u{1b}[2m";

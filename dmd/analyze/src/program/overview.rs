@@ -2,18 +2,13 @@
 
 use core::fmt::{self, Display};
 
+use dmd_format::Mode;
+
 use super::line::bytes;
-use crate::amounts::{blocks, mark, number};
-use crate::dump::Dump;
-use crate::fold::Folds;
-use crate::frame::Frame;
-use crate::mode::Mode;
-use crate::outline::Outline;
-use crate::peak::At;
-use crate::peak::{Peak, Statistics};
+use crate::dump::{At, Dump, Frame, Outline, Peak, Sample, Statistics};
+use crate::names::{Folds, Workspace};
+use crate::print::{blocks, mark, number};
 use crate::records::Sums;
-use crate::sample::Sample;
-use crate::workspace::Workspace;
 
 /// A heap that has shrunk by less than this part since the peak counts as a heap at its peak.
 const SHRUNK: u128 = 10;

@@ -1,11 +1,8 @@
 //! The frames of a stack that a view shows, as the flame graph of the stack has them.
 
 use super::ProgramOptions;
-use crate::allocators::AllocatorFrames;
-use crate::fold::{Fold, Sited};
-use crate::frame_names::frame_name;
-use crate::records::Analysis;
-use crate::stacks::StackId;
+use crate::names::{AllocatorFrames, Fold, Sited};
+use crate::records::{Analysis, StackId};
 
 /// Finds the paths of an analysis with whole stacks and types.
 pub(super) struct Paths<'a> {
@@ -47,7 +44,7 @@ impl<'a> Paths<'a> {
             [] => &shown[..],
             kept => kept,
         };
-        let name = |at: &usize| frame_name(self.analysis.texts.get(texts[*at])).to_owned();
+        let name = |at: &usize| self.analysis.texts.get(texts[*at]).short_name().to_owned();
         let of_type = self.analysis.type_of(stack).and_then(|verdict| verdict.type_name());
         kept.iter().rev().map(name).chain(of_type).collect()
     }

@@ -7,10 +7,8 @@ use rustc_hash::FxHashMap;
 use super::ProgramOptions;
 use super::holder::{Holder, HolderKey, Holders, names};
 use super::stack_path::Paths;
-use crate::clean::Clean;
-use crate::frame_names::SMALL;
-use crate::records::Analysis;
-use crate::stacks::StackId;
+use crate::print::Clean;
+use crate::records::{Analysis, SMALL, StackId};
 
 /// The keys of the holders of a row, in this order.
 const KEYS: [HolderKey; 3] = [HolderKey::Site, HolderKey::Type, HolderKey::Crate];

@@ -6,12 +6,9 @@ use super::ProgramOptions;
 use super::closure::Named;
 use super::holder::Holder;
 use super::line::{dim, frames};
-use crate::fold::{Fold, Sited};
-use crate::frame::Frame;
-use crate::framework::Framework;
-use crate::records::{Analysis, NO_STACK};
-use crate::stacks::StackId;
-use crate::workspace::Workspace;
+use crate::dump::Frame;
+use crate::names::{Fold, Framework, Sited, Workspace};
+use crate::records::{Analysis, NO_STACK, StackId};
 
 /// How a view shows the stacks of an analysis.
 pub(super) struct StackText<'a> {

@@ -6,7 +6,7 @@ use super::ProgramOptions;
 use super::holder::{Holder, HolderKey, Holders, names};
 use super::line::{bold, bytes, dim, tails};
 use super::node::{Node, sum};
-use crate::amounts::{mark, number, percent};
+use crate::print::{mark, number, percent};
 use crate::records::{Analysis, Sums};
 
 /// A table has this many rows, and more as long as they have less than [`ENOUGH`] of the heap.

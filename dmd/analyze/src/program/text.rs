@@ -5,11 +5,8 @@ use core::fmt::{self, Display};
 use super::line::{bold, bytes};
 use super::stack_text::StackText;
 use super::{ProgramOptions, Summary};
-use crate::amounts::{blocks, mark, number, percent};
-use crate::claims::ReporterClaims;
-use crate::clean::Clean;
-use crate::records::{Analysis, Record, RecordKind, Section};
-use crate::stacks::StackId;
+use crate::print::{Clean, blocks, mark, number, percent};
+use crate::records::{Analysis, Record, RecordKind, ReporterClaims, Section, StackId};
 
 /// The most sizes of blocks that a record lists.
 const SIZES: usize = 4;

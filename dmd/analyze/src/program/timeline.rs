@@ -4,12 +4,10 @@ use core::time::Duration;
 
 use super::ProgramOptions;
 use super::stack_rows::{Entry, MOST_ROWS, Side, StackRows, stack_rows};
-use crate::dump::Dump;
+use crate::dump::{Dump, Outline};
 use crate::error::AnalyzeError;
-use crate::options::AnalyzeOptions;
-use crate::outline::Outline;
 use crate::recording::{ALIVE, Recording, Sliced};
-use crate::records::Analysis;
+use crate::records::{Analysis, AnalyzeOptions};
 
 /// Bounds of a [`Timeline`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::holder::{Holder, HolderKey, Holders, names};
 use super::line::{bold, bytes, dim, tails};
 use super::node::{Node, sum};
 use super::summary::{AMOUNTS, for_names};
-use crate::amounts::{mark, number, percent};
+use crate::print::{mark, number, percent};
 use crate::records::{Analysis, RecordKind, Section};
 
 /// The number of rows below each other row, unless the user asks for another.

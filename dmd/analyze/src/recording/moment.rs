@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-use crate::outline::Outline;
+use crate::dump::Outline;
 
 /// A time of a recording: a number of seconds after its start, its peak, or its end.
 ///

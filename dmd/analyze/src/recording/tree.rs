@@ -1,14 +1,12 @@
 //! The tree of calls of a recording, and the modules that were loaded: what the stacks of a dump are made of.
 
+use dmd_format::Mode;
 use dmd_format::recording::{FIRST_PC, Module as Mapping, Node};
 use rustc_hash::FxHashMap;
 
 use super::event::NO_STACK;
-use crate::dump::{Block, Dump, Module, Scanned};
+use crate::dump::{Block, Dump, FrameId, Module, Scanned, TraceId};
 use crate::error::AnalyzeError;
-use crate::frames::FrameId;
-use crate::mode::Mode;
-use crate::trace_id::TraceId;
 
 /// The most frames of a stack. The engine keeps at most 256.
 const MAX_FRAMES: usize = 512;

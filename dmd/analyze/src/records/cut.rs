@@ -1,12 +1,9 @@
 //! Cuts stacks to the frames by which records are compared.
 
-use crate::allocators::AllocatorFrames;
-use crate::dump::Dump;
-use crate::fold::{Fold, Folds, Sited};
-use crate::frames::{TextId, Texts};
-use crate::options::{AnalyzeOptions, By};
-use crate::stacks::{StackId, Stacks};
-use crate::type_name::TypeNames;
+use super::options::{AnalyzeOptions, By};
+use super::stacks::{StackId, Stacks};
+use crate::dump::{Dump, TextId, Texts};
+use crate::names::{AllocatorFrames, Fold, Folds, Sited, TypeNames};
 
 /// The cut traces of a dump.
 pub(super) struct Cut {

@@ -7,8 +7,8 @@
 use rustc_hash::FxHashMap;
 
 use super::Sums;
+use super::stacks::StackId;
 use crate::dump::Block;
-use crate::stacks::StackId;
 
 /// The reports of a block, and its size class.
 type PoolKey = ([StackId; 2], u32);

@@ -1,18 +1,16 @@
 //! Groups the blocks of dumps, and makes records of the groups that are shown.
 
+use dmd_format::Mode;
 use rustc_hash::FxHashMap;
 
 use super::cut::Cut;
 use super::groups::{Group, GroupedDump, Groups, NOWHERE};
+use super::options::{AnalyzeOptions, By};
 use super::selection::{OfKind, Selection};
+use super::stacks::{StackId, Stacks};
 use super::{Analysis, Invocation, Record, RecordKind, Section, Sums, sizes, tables};
-use crate::dump::{Dump, Reporter};
-use crate::frames::{TextId, Texts};
-use crate::mode::Mode;
-use crate::options::{AnalyzeOptions, By};
-use crate::stacks::{StackId, Stacks};
-use crate::trace_id::TraceId;
-use crate::type_name::TypeNames;
+use crate::dump::{Dump, Reporter, TextId, Texts, TraceId};
+use crate::names::TypeNames;
 
 /// The text for a stack that was not recorded.
 pub(crate) const NO_STACK: &str = "#00: (no stack trace recorded due to --stacks=partial)";

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use super::estimate::Estimate;
+use super::options::AnalyzeOptions;
+use super::report_faults::ReportFault;
+use super::stacks::{StackId, Stacks};
 use super::{RecordKind, Sums};
-use crate::dump::{Block, Reporter};
-use crate::frames::{TextId, Texts};
-use crate::options::AnalyzeOptions;
-use crate::report_faults::ReportFault;
-use crate::stacks::{StackId, Stacks};
-use crate::type_name::{TypeNames, Verdict};
+use crate::dump::{Block, Reporter, TextId, Texts};
+use crate::names::{TypeNames, Verdict};
 
 /// Stands for a missing index.
 pub(super) const NOWHERE: u32 = u32::MAX;

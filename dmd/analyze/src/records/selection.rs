@@ -3,8 +3,8 @@
 use core::cmp::Reverse;
 
 use super::groups::{Group, Groups, NOWHERE};
+use super::options::SortBy;
 use super::{RecordKind, Sums};
-use crate::options::SortBy;
 
 /// The groups that are shown.
 pub(super) struct Selection {

@@ -8,12 +8,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Sums;
 use super::groups::{Counted, GroupedDump, Groups, NOWHERE};
+use super::options::By;
 use super::selection::OfKind;
-use crate::amounts::number;
-use crate::dump::Block;
-use crate::frames::TextId;
-use crate::options::By;
-use crate::type_name::{Certainty, Verdict};
+use crate::dump::{Block, TextId};
+use crate::names::{Certainty, Verdict};
+use crate::print::number;
 
 /// A table of a section.
 #[derive(Debug)]

@@ -16,9 +16,8 @@ use super::name::{LONGEST_NAME, cut, demangle, is_cut};
 use super::scopes::Names;
 use super::split::{Split, SplitPlaces, Storage};
 use super::{SymbolBound, allocator_calls, unit_crates};
-use crate::container::segments;
-use crate::frame::Frame;
-use crate::source_path::Crates;
+use crate::dump::Frame;
+use crate::names::{Crates, segments};
 
 /// The files of a [`Binary`], mapped into memory.
 pub(super) struct Maps {

@@ -3,9 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{Places, SymbolOptions, look_up};
-use crate::dump::Module;
-use crate::frame::Frame;
-use crate::frames::{FrameId, Frames};
+use crate::dump::{Frame, FrameId, Frames, Module};
 
 /// The frames of return addresses of a running program, as far as they were looked up.
 #[derive(Debug, Default)]

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use gimli::{Dwarf, Reader as _, Unit};
 
 use super::bounds::Slice;
-use crate::container::segments;
-use crate::source_path::{Crates, UnitName};
+use crate::names::{Crates, UnitName, segments};
 
 /// The maximum number of functions of a unit that show its crate.
 const MOST_FUNCTIONS: usize = 64;

@@ -177,7 +177,8 @@ Slot is crossbeam_channel's, so you cannot derive MallocSizeOf for it. Measure i
     // A crate that memory-reporter knows.
     let shards = format!("alloc::vec::Vec<dashmap::lock::RwLock<u8>>::push ({STD}alloc/src/vec/mod.rs:1)");
     let text = advice(&[&shards, main]);
-    let cargo = "   memory-reporter measures dashmap's types: cargo add memory-reporter --features dashmap\n";
+    let cargo =
+        "   memory-reporter measures dashmap's types: cargo add memory-reporter --features dashmap6\n";
     assert!(text.starts_with(cargo), "{text}");
 }
 

@@ -43,7 +43,8 @@ fn dump(file: &Path) {
 }
 
 fn start(options: &str) {
-    reset(options).expect("options");
+    // SAFETY: this program has no other thread.
+    unsafe { reset(options) }.expect("options");
 }
 
 /// Runs all parts. Each writes its dumps to files in a folder.

@@ -31,11 +31,11 @@ impl NamePatterns {
     pub(super) fn add_to(self, set: &mut ReportSet) {
         set.add_name_patterns(self.good);
         if self.bad > 0 {
-            set.warn(Warning {
-                kind: WarningKind::Unavailable,
-                subject: KEY.to_owned(),
-                message: format!("{} patterns are wrong, too long or too many", self.bad),
-            });
+            set.warn(Warning::new(
+                WarningKind::Unavailable,
+                KEY,
+                format!("{} patterns are wrong, too long or too many", self.bad),
+            ));
         }
     }
 }

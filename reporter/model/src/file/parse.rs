@@ -180,11 +180,11 @@ impl<R: Read> Reader<'_, R> {
                         *bad += 1;
                         if *bad <= MAX_WARNINGS {
                             let dot = if field.is_empty() { "" } else { "." };
-                            set.warn(Warning {
-                                kind: if kept { WarningKind::ReportKept } else { WarningKind::ReportDropped },
-                                subject: format!("reports[{index}]{dot}{field}"),
-                                message: message.into_owned(),
-                            });
+                            set.warn(Warning::new(
+                                if kept { WarningKind::ReportKept } else { WarningKind::ReportDropped },
+                                format!("reports[{index}]{dot}{field}"),
+                                message.into_owned(),
+                            ));
                         }
                     }
                     if let Some(report) = report {
@@ -204,7 +204,7 @@ impl<R: Read> Reader<'_, R> {
         ] {
             if more > 0 {
                 let message = format!("{more} more {what}");
-                set.warn(Warning { kind, subject: "reports".to_owned(), message });
+                set.warn(Warning::new(kind, "reports", message));
             }
         }
         Ok(Some(set))

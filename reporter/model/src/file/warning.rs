@@ -58,5 +58,5 @@ pub(super) fn element(scan: &mut Scan<'_>, depth: u32) -> Result<Option<Warning>
     }
     // An unknown kind comes from a later version, whose text says enough.
     let kind = kind.unwrap_or(WarningKind::Unavailable);
-    Ok(subject.zip(message).map(|(subject, message)| Warning { kind, subject, message }))
+    Ok(subject.zip(message).map(|(subject, message)| Warning::new(kind, subject, message)))
 }

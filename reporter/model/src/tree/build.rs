@@ -134,10 +134,10 @@ impl<'a> Pass<'a> {
         let mut sum = Sum::default();
         for &i in group {
             let (set, row) = (self.process.set, rows[i as usize] as usize);
-            sum.add(set.get(row).amount, set.presence(row));
+            sum.add(set.at(row).amount, set.presence_at(row));
         }
         let row = rows[group[0] as usize];
-        let units = self.process.set.get(row as usize).units;
+        let units = self.process.set.at(row as usize).units;
         let line = self.leaf(path, 0, row, units, sum);
         self.process.lines.push(line);
     }
@@ -151,7 +151,7 @@ impl<'a> Pass<'a> {
             Units::Bytes
         } else {
             let first = group.iter().copied().min().unwrap_or(group[0]);
-            set.get(rows[first as usize] as usize).units
+            set.at(rows[first as usize] as usize).units
         };
         let mut last: Option<&'a str> = None;
         let mut group = group;
@@ -164,13 +164,13 @@ impl<'a> Pass<'a> {
             let mut first_row = NONE;
             for &i in same {
                 let row = rows[i as usize];
-                let report = set.get(row as usize);
+                let report = set.at(row as usize);
                 if explicit && report.kind == Kind::Other {
                     self.dropped.add(path, "kind OTHER is not allowed under explicit/");
                 } else if report.units != units {
                     self.dropped.add(path, &format!("units {} in a tree of {units}", report.units));
                 } else {
-                    sum.add(report.amount, set.presence(row as usize));
+                    sum.add(report.amount, set.presence_at(row as usize));
                     first_row = first_row.min(row);
                     if explicit && report.kind == Kind::Heap {
                         self.heap += i128::from(report.amount);
@@ -383,21 +383,17 @@ impl Dropped {
             self.more += 1;
             return;
         }
-        self.warnings.push(Warning {
-            kind: WarningKind::ReportDropped,
-            subject: path.to_owned(),
-            message: message.to_owned(),
-        });
+        self.warnings.push(Warning::new(WarningKind::ReportDropped, path, message));
     }
 
     fn finish(self, process: &str) -> Vec<Warning> {
         let mut warnings = self.warnings;
         if self.more > 0 {
-            warnings.push(Warning {
-                kind: WarningKind::ReportDropped,
-                subject: process.to_owned(),
-                message: format!("{} more reports were left out", self.more),
-            });
+            warnings.push(Warning::new(
+                WarningKind::ReportDropped,
+                process,
+                format!("{} more reports were left out", self.more),
+            ));
         }
         warnings
     }

@@ -128,7 +128,7 @@ impl<'f, 'a> Node<'f, 'a> {
     /// `heap-unclassified`.
     pub fn description(self) -> Option<&'a str> {
         let data = self.data();
-        (data.reports > 0).then(|| self.process.set.get(data.row as usize).description)
+        (data.reports > 0).then(|| self.process.set.at(data.row as usize).description)
     }
 
     /// The index of the node's first report in the set; that of `heap-unclassified` is larger than all others. Views

@@ -40,7 +40,7 @@ fn names_are_matched_after_renaming() {
     // Reported twice, so it is there twice; what is 0 is not there.
     let reports: Vec<_> = set.iter().map(|r| (r.path, r.amount)).collect();
     assert_eq!(reports, [("a", 9), ("a", 0), ("b", -1)]);
-    let presences: Vec<_> = (0..set.len()).map(|i| set.presence(i)).collect();
+    let presences: Vec<_> = (0..set.len()).map(|i| set.presence(i).unwrap()).collect();
     assert_eq!(presences, [Presence::Both, Presence::Both, Presence::FirstOnly]);
 }
 

@@ -7,6 +7,7 @@ mod gzip;
 mod name_patterns;
 mod new_files;
 mod reading;
+mod sets;
 mod trees;
 mod writing;
 

@@ -93,7 +93,7 @@ fn warnings_are_written_and_read() {
         (WarningKind::ProcessMissing, "web (pid 2)"),
         (WarningKind::ReportKept, ""),
     ] {
-        set.warn(Warning { kind, subject: subject.to_owned(), message: "did not\nanswer".to_owned() });
+        set.warn(Warning::new(kind, subject, "did not\nanswer"));
     }
     let mut written = Vec::new();
     file::write_to(&mut written, &set).unwrap();

@@ -1,4 +1,8 @@
-//! `dashmap`: exact; a `DashSet` is opaque, since it shows nothing without waiting for its locks.
+//! `dashmap`: exact if the program turns on dashmap's feature `raw-api`. Without it a `DashMap` is opaque, as a `DashSet`
+//! always is: both show nothing without waiting for their locks.
+
+#[allow(dead_code, reason = "with `raw-api` the methods of `DashMap` go before")]
+mod without_raw_api;
 
 use core::alloc::Layout;
 use core::hash::{BuildHasher, Hash};
@@ -10,6 +14,9 @@ use crate::measure::impls::opaque::opaque;
 use crate::measure::malloc_size_of::MallocSizeOf;
 use crate::measure::ops::{MallocSizeOfOps, total};
 use crate::measure::reading::Reading;
+
+#[allow(unused_imports, reason = "with `raw-api` the method of `DashMap` goes before")]
+use without_raw_api::WithoutRawApi;
 
 opaque!([K, S] DashSet<K, S>, [K, V, S] ReadOnlyView<K, V, S>);
 
@@ -23,6 +30,10 @@ where
     #[allow(unsafe_code, reason = "names the map's blocks and goes over its raw tables")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let shards = self.shards();
+        // A map has at least two shards.
+        if shards.is_empty() {
+            return ops.skip::<Self>(SkipReason::Opaque);
+        }
         // SAFETY: the shards are the `Box<[_]>` that `into_shards` gives back: its block, with their
         // layout.
         let mut sum = unsafe { ops.block(shards.as_ptr(), Layout::for_value(shards)) };

@@ -1,21 +1,18 @@
 //! `serde_json`: exact; with its feature `preserve_order` at least the space of the existing entries, with
-//! `arbitrary_precision` numbers are opaque.
+//! `arbitrary_precision` numbers are opaque. `RawValue` exists only with a feature of `serde_json`, which this crate does not
+//! turn on for the program.
 
 use std::collections::BTreeMap;
 
 use memory_report::SkipReason;
-use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 
 use crate::measure::impls::map::node;
-use crate::measure::impls::plain::plain;
 use crate::measure::layout::btree::Nodes;
 use crate::measure::layout::index_map;
 use crate::measure::malloc_size_of::MallocSizeOf;
 use crate::measure::ops::{MallocSizeOfOps, total};
 use crate::measure::reading::Reading;
-
-plain!([] RawValue);
 
 /// With `arbitrary_precision` a number is a text, which it does not show.
 impl MallocSizeOf for Number {

@@ -219,6 +219,10 @@ impl Peer {
         self.until = Instant::now() + time;
     }
 
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.stream.as_raw_fd()
+    }
+
     /// Says that there is nothing more to come.
     pub(crate) fn finish(self) {
         // A peer that has gone needs no farewell.

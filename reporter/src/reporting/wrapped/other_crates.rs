@@ -1,12 +1,12 @@
 //! Locks and cells of `once_cell`, `parking_lot` and `tokio`: as those of std.
 
-#[cfg(any(feature = "parking_lot", feature = "tokio"))]
+#[cfg(any(feature = "parking_lot012", feature = "tokio1"))]
 use memory_report::SkipReason;
 
 use super::wrapped;
 use crate::reporting::MemoryReporter;
 
-#[cfg(feature = "once_cell")]
+#[cfg(feature = "once_cell1")]
 wrapped!(
     [T: MemoryReporter] once_cell::unsync::OnceCell<T>, of T: |this, out| this.get().collect_reports(out);
     [T: MemoryReporter] once_cell::sync::OnceCell<T>, of T: |this, out| this.get().collect_reports(out);
@@ -19,7 +19,7 @@ wrapped!(
 );
 
 // A panic poisons none of these locks.
-#[cfg(feature = "parking_lot")]
+#[cfg(feature = "parking_lot012")]
 wrapped!(
     [T: MemoryReporter + ?Sized] parking_lot::Mutex<T>, of T: |this, out| match this.try_lock() {
         Some(value) => value.collect_reports(out),
@@ -39,7 +39,7 @@ wrapped!(
     };
 );
 
-#[cfg(feature = "tokio")]
+#[cfg(feature = "tokio1")]
 wrapped!(
     [T: MemoryReporter] tokio::sync::OnceCell<T>, of T: |this, out| this.get().collect_reports(out);
     [T: MemoryReporter + ?Sized] tokio::sync::Mutex<T>, of T: |this, out| match this.try_lock() {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::Row;
 use crate::program::holder::{Holder, HolderKey, Holders};
 use crate::recording::{Groups, Line, StackUse};
-use crate::stacks::StackId;
+use crate::records::StackId;
 
 /// The most lines of one kind. Further holders share a line.
 const MOST: usize = 1000;

@@ -3,8 +3,8 @@
 use core::fmt::{self, Display};
 
 use super::{History, Row, STEPS};
-use crate::json::{Quoted, list};
-use crate::outline::HeapAt;
+use crate::dump::HeapAt;
+use crate::print::{Quoted, list};
 use crate::recording::{LIFE_LIMITS, Line};
 
 /// A history as JSON.

@@ -4,8 +4,8 @@ use core::cmp::Reverse;
 use core::fmt::{self, Display};
 
 use super::{GrownRow, History, Row};
-use crate::amounts::{blocks, number, percent};
-use crate::peak::At;
+use crate::dump::At;
+use crate::print::{blocks, number, percent};
 use crate::program::ProgramOptions;
 use crate::program::chart::{bars, chart};
 use crate::program::holder::{Holder, names};

@@ -3,8 +3,8 @@
 use core::fmt::{self, Display};
 
 use super::{Apart, Group, Growth, Leaks};
-use crate::frame::FrameText;
-use crate::json::{Quoted, list};
+use crate::dump::FrameText;
+use crate::print::{Quoted, list};
 
 /// Leaks as JSON.
 ///

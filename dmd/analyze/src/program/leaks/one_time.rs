@@ -4,8 +4,8 @@
 
 use core::fmt;
 
-use crate::fold::{Folds, Sited};
-use crate::frame::Frame;
+use crate::dump::Frame;
+use crate::names::{Folds, Sited};
 
 /// What a library or the loader allocates once, and keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

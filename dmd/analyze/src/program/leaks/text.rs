@@ -3,8 +3,8 @@
 use core::fmt::{self, Display};
 
 use super::{Apart, Group, Growth, Leaks};
-use crate::amounts::{blocks, mark, number, percent};
-use crate::peak::At;
+use crate::dump::At;
+use crate::print::{blocks, mark, number, percent};
 use crate::program::ProgramOptions;
 use crate::program::chart::bars;
 use crate::program::line::{bold, bytes};

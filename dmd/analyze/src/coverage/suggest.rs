@@ -1,0 +1,275 @@
+//! Advice about unreported memory: the type, the place of the allocation, and the reporter to write.
+
+mod advice;
+
+use core::fmt::{self, Display};
+use std::collections::{BTreeMap, BTreeSet};
+
+use dmd_format::Mode;
+
+use crate::dump::{At, Dump, Frame, FrameText};
+use crate::error::AnalyzeError;
+use crate::names::{Fold, Folds, Shape, Sited, Verdict, container_of};
+use crate::print::{Clean, blocks, mark, number, share};
+use crate::records::{Analysis, AnalyzeOptions, Filter, NO_STACK, Record, RecordKind, Sums};
+use advice::feature_for;
+
+/// Suggestions, sorted descending by bytes.
+///
+/// Its `Display` is what `about-memory dmd --suggest` prints.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Suggestions {
+    /// One for each type and function.
+    pub suggestions: Vec<Suggestion>,
+    /// All unreported blocks that the filters keep. In a dump of live mode, and at the peak, those are all blocks.
+    pub unreported: Sums,
+    /// The time of the blocks if no reporter ran then: reporters that the program has may report some of them.
+    pub before_reports: Option<At>,
+    /// The number of suggestions above the limit.
+    pub more: usize,
+    /// Unreported blocks without a recorded stack.
+    pub without_stack: Sums,
+}
+
+/// Unreported memory of one type, allocated by one function.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Suggestion {
+    /// Blocks and bytes.
+    pub sums: Sums,
+    /// The sums include an estimate of blocks without a stack.
+    pub estimated: bool,
+    /// The collection or other type, such as `Vec<app::Entry>`, if the names of functions show it.
+    pub type_name: Option<String>,
+    /// The innermost function that is not of an allocator, of a collection, or of Rust's or C's library.
+    pub function: String,
+    /// The function's file and line or, if they are unknown, its module and offset.
+    pub place: String,
+    /// The function's crate.
+    pub module: String,
+    /// The function belongs to another package.
+    pub dependency: bool,
+    /// For a dependency: the function of the program that called it, and the place of that function.
+    pub caller: Option<(String, String)>,
+    /// The crate of the type that the collection contains, if it is another package's.
+    foreign: Option<String>,
+}
+
+/// Blocks with an equal key make one suggestion: function, type and caller.
+type Key = (String, Option<String>, Option<(String, String)>);
+
+impl Suggestions {
+    /// Makes at most `limit` suggestions from a dump of dark-matter mode: for what is not reported; or from one of live
+    /// mode, such as [the state at the peak](Dump::at): for all blocks.
+    ///
+    /// # Errors
+    ///
+    /// If the dump is of another mode.
+    pub fn new(dump: Dump, limit: usize) -> Result<Self, AnalyzeError> {
+        Self::filtered(dump, limit, &[])
+    }
+
+    /// As [`new`](Self::new), but only for blocks whose whole allocation stack passes all filters.
+    ///
+    /// # Errors
+    ///
+    /// If the dump is of another mode.
+    pub fn filtered(dump: Dump, limit: usize, filters: &[Filter]) -> Result<Self, AnalyzeError> {
+        let (kind, before_reports) = match dump.mode() {
+            Mode::DarkMatter => (RecordKind::Unreported, None),
+            Mode::Live => (RecordKind::Live, Some(dump.shown)),
+            mode => return Err(AnalyzeError::NotDarkMatter(mode)),
+        };
+        let mut options =
+            AnalyzeOptions::new().estimate(true).max_frames(usize::MAX).limit(usize::MAX).types(true);
+        options.filters = filters.to_vec();
+        let analysis = Analysis::new(dump, &options);
+        let finder = Finder::new(&analysis);
+        let unreported = analysis.sums(kind);
+        let mut without_stack = Sums::default();
+        // Each with the bytes of its places, to find the place with the most.
+        let mut found: BTreeMap<Key, (Suggestion, BTreeMap<String, i128>)> = BTreeMap::new();
+        let sections = analysis.sections.iter().filter(|section| section.kind == kind);
+        for record in sections.flat_map(|section| &section.records) {
+            let frames: Vec<FrameText<'_>> = analysis.frames(record.alloc).collect();
+            if frames.is_empty() || matches!(frames[..], [only] if only.as_str() == NO_STACK) {
+                without_stack.add(record.sums);
+                continue;
+            }
+            let suggestion = finder.suggestion(record);
+            let key = (suggestion.function.clone(), suggestion.type_name.clone(), suggestion.caller.clone());
+            let place = suggestion.place.clone();
+            let (known, places) = found.entry(key).or_insert_with(|| (suggestion, BTreeMap::new()));
+            known.sums.add(record.sums);
+            known.estimated |= record.estimated;
+            *places.entry(place).or_default() += record.sums.usable();
+        }
+        let mut suggestions: Vec<Suggestion> = found
+            .into_values()
+            .map(|(mut suggestion, places)| {
+                if let Some((place, _)) = places.into_iter().max_by_key(|(_, bytes)| *bytes) {
+                    suggestion.place = place;
+                }
+                suggestion
+            })
+            .collect();
+        suggestions.sort_by_key(|suggestion| core::cmp::Reverse(suggestion.sums.usable()));
+        let more = suggestions.len().saturating_sub(limit);
+        suggestions.truncate(limit);
+        Ok(Self { suggestions, unreported, before_reports, more, without_stack })
+    }
+}
+
+impl Suggestion {
+    /// What to write so that a reporter reports the memory: some lines, as [`Suggestions`] shows them.
+    pub fn advice(&self) -> String {
+        struct Advice<'a>(&'a Suggestion);
+        impl Display for Advice<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.write_advice(f)
+            }
+        }
+        Advice(self).to_string()
+    }
+}
+
+/// Finds who allocated, and for whom.
+struct Finder<'a> {
+    analysis: &'a Analysis,
+    /// By text of a frame.
+    folds: Vec<Option<Fold>>,
+    /// The crates whose source files lie in another package. A crate without functions on any stack may be the
+    /// program's.
+    foreign: BTreeSet<String>,
+}
+
+impl<'a> Finder<'a> {
+    fn new(analysis: &'a Analysis) -> Self {
+        let of = Folds::new();
+        let folds: Vec<Option<Fold>> = analysis.texts.iter().map(|text| of.of(&text.frame())).collect();
+        let of_packages = analysis
+            .texts
+            .iter()
+            .map(|text| text.frame())
+            .filter(|frame| frame.file.is_some_and(|file| file.ends_with(".rs")) && is_dependency(frame));
+        let foreign = of_packages.map(|frame| frame.crate_name().into_owned()).collect();
+        Self { analysis, folds, foreign }
+    }
+
+    fn suggestion(&self, record: &Record) -> Suggestion {
+        let ids = self.analysis.stacks.get(record.alloc);
+        let texts: Vec<FrameText<'_>> = self.analysis.frames(record.alloc).collect();
+        let frames: Vec<Frame<'_>> = texts.iter().map(|text| text.frame()).collect();
+        let fold = |at: usize| self.folds[ids[at].index()];
+        let site = Sited::of_folds(frames.len(), fold).site().unwrap_or(0);
+        let type_name = type_name(&frames[..=site], self.analysis.type_of(record.alloc));
+        let dependency = is_dependency(&frames[site]);
+        let caller = (site + 1..frames.len())
+            .find(|at| fold(*at).is_none() && !is_dependency(&frames[*at]))
+            .map(|at| (frames[at].name().to_owned(), texts[at].place().to_owned()));
+        let mut suggestion = Suggestion {
+            sums: Sums::default(),
+            estimated: false,
+            type_name,
+            function: frames[site].name().to_owned(),
+            place: texts[site].place().to_owned(),
+            module: frames[site].crate_name().into_owned(),
+            dependency,
+            caller: caller.filter(|_| dependency),
+            foreign: None,
+        };
+        let kept = suggestion.kept().and_then(|kept| kept.split("::").next());
+        suggestion.foreign = kept
+            .filter(|name| self.foreign.contains(*name) || feature_for(name).is_some())
+            .map(str::to_owned);
+        suggestion
+    }
+}
+
+/// The collection whose function is nearest to its user's or, without one, the type that the stack names.
+fn type_name(frames: &[Frame<'_>], verdict: Option<&Verdict>) -> Option<String> {
+    match verdict {
+        // The slice is a vector's until the vector becomes a box.
+        Some(Verdict::Typed { shape: Shape::BoxedSlice, name, .. }) => Some(format!("Box<{name}>")),
+        verdict => {
+            frames.iter().rev().find_map(container_of).or_else(|| verdict.and_then(Verdict::type_name))
+        }
+    }
+}
+
+/// Whether a frame is of another package. Cargo keeps the sources of other packages in these folders, and the
+/// compiler those of its libraries; libraries of the system have relative files or no files. Without lines, only the
+/// crate with the program's name is known to be its own.
+fn is_dependency(frame: &Frame<'_>) -> bool {
+    let Some(file) = frame.file else {
+        let Some(module) = frame.module else { return false };
+        let name = module.rsplit('/').next().unwrap_or(module);
+        let name = name.split_once(".so").map_or(name, |(name, _)| name.strip_prefix("lib").unwrap_or(name));
+        return name.replace('-', "_") != frame.crate_name();
+    };
+    ["/rustc/", "./", "../"].iter().any(|start| file.starts_with(start))
+        || ["/registry/src/", "/git/checkouts/", "/vendor/", "/rustlib/src/"]
+            .iter()
+            .any(|part| file.contains(part))
+}
+
+impl Display for Suggestions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = self.unreported.usable();
+        let all = format!("{} bytes in {}", number(whole), blocks(self.unreported.num));
+        match self.before_reports {
+            None => writeln!(f, "{all} are not reported.\n")?,
+            Some(At::Peak) => writeln!(f, "The program holds {all} at the peak (--at end shows the end).\n")?,
+            Some(At::End) => writeln!(f, "The program holds {all} at the end.\n")?,
+            Some(At::Time(time)) => {
+                writeln!(f, "The program holds {all} {:.2} s after the start.\n", time.as_secs_f64())?;
+            }
+            Some(At::Window(from, to)) => {
+                let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
+                writeln!(
+                    f,
+                    "The program allocated {all} between {from:.2} and {to:.2} s, and holds them then.\n"
+                )?;
+            }
+        }
+        for (index, suggestion) in self.suggestions.iter().enumerate() {
+            let Suggestion { sums, estimated, type_name, function, place, module, .. } = suggestion;
+            let mark = mark(*estimated);
+            let share = share(sums.usable(), whole);
+            let bytes = number(sums.usable());
+            writeln!(f, "{}. {mark}{bytes} bytes ({share:.2}%) in {mark}{}", index + 1, blocks(sums.num))?;
+            if let Some(name) = type_name {
+                writeln!(f, "   {}", Clean(name))?;
+            }
+            let place = if place.is_empty() { "an unknown place" } else { place };
+            writeln!(f, "   allocated by {} at {}", Clean(function), Clean(place))?;
+            if suggestion.dependency {
+                if function.contains("::") {
+                    writeln!(f, "   in {}, which is a dependency", Clean(module))?;
+                } else {
+                    f.write_str("   in a library of the system\n")?;
+                }
+            }
+            if let Some((function, place)) = &suggestion.caller {
+                writeln!(f, "   for {} at {}", Clean(function), Clean(place))?;
+            }
+            if suggestion.lacks_debug_information() {
+                f.write_str(
+                    "   built with debug information, even of lines only, it would tell its type and line\n",
+                )?;
+            }
+            suggestion.write_advice(f)?;
+            f.write_str("\n")?;
+        }
+        if self.more > 0 {
+            writeln!(f, "{} more are not shown.", number(self.more as i128))?;
+        }
+        if self.without_stack.num > 0 {
+            let Sums { num, .. } = self.without_stack;
+            let bytes = number(self.without_stack.usable());
+            writeln!(f, "Of {bytes} bytes in {} no stack is known.", blocks(num))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! The blocks of a dump at one time: at the peak, or at the end.
+
+use dmd_format::Mode;
+
+use super::peak::{At, Peak, PeakStack, Statistics};
+use super::trace_id::TraceId;
+use super::{Block, Dump};
+use crate::error::AnalyzeError;
+
+impl Dump {
+    /// The peak of the heap. Only dumps of the crate `dmd` have it, except those of scan mode.
+    pub fn peak(&self) -> Option<&Peak> {
+        self.peak.as_ref()
+    }
+
+    /// What happened until the dump was written. Only dumps of the crate `dmd` have it.
+    pub fn statistics(&self) -> Option<&Statistics> {
+        self.statistics.as_ref()
+    }
+
+    /// The dump with the blocks of one time. At the peak, the mode is [`Mode::Live`], since nobody has reported the
+    /// blocks; each block has the mean size of its stack's blocks, without slop.
+    ///
+    /// # Errors
+    ///
+    /// If the dump does not have the blocks of that time. A dump from a [recording](crate::recording) has those of one
+    /// time only.
+    pub fn at(mut self, at: At) -> Result<Self, AnalyzeError> {
+        if at == self.shown {
+            return Ok(self);
+        }
+        if at != At::Peak || self.outline.is_some() {
+            return Err(AnalyzeError::OneTime);
+        }
+        let peak = self.peak.as_ref().ok_or(AnalyzeError::NoPeak)?;
+        let sampled = self.sample.is_some();
+        self.blocks = peak.stacks.iter().flat_map(|stack| blocks(stack, sampled)).collect();
+        self.measurements.counts[0] = self.blocks.len();
+        self.mode = Mode::Live;
+        self.shown = at;
+        self.scanned.clear();
+        self.words.clear();
+        self.reporters.clear();
+        self.faults.clear();
+        Ok(self)
+    }
+}
+
+/// A stack's blocks as entries of a block list. DMD keeps only the sum of the sizes, so each block has their mean,
+/// rounded down or up so that the sum is exact.
+fn blocks(stack: &PeakStack, sampled: bool) -> impl Iterator<Item = Block> + use<> {
+    let PeakStack { alloc, num, bytes } = *stack;
+    let (size, larger) = (bytes / num, bytes % num);
+    let of_size = move |(req, num)| Block {
+        req,
+        slop: 0,
+        num,
+        alloc,
+        reps: [TraceId::NONE; 2],
+        reporters: [u32::MAX; 2],
+        sampled,
+        // DMD has weighed them.
+        weight: 1.0,
+    };
+    let sizes = [(size, num - larger), (size.saturating_add(1), larger)];
+    sizes.into_iter().filter(|(_, num)| *num > 0).map(of_size)
+}

@@ -1,0 +1,309 @@
+//! A call on a stack as data. The only reader and the only writer of the texts that dumps have for calls.
+//!
+//! A dump has texts such as `#00: FUNCTION (FILE:LINE)` if the line is known, and `#00: FUNCTION[MODULE +0xOFFSET]`
+//! if it is not. The number is a placeholder, as stacks share frames. An analysis prints a text of any other form as
+//! it is.
+
+use core::fmt;
+use core::ops::Range;
+
+/// The placeholder at the start of every text.
+const NUMBER: &str = "#00: ";
+
+/// The text for an unknown function, file or line.
+const UNKNOWN: &str = "???";
+
+/// A call on a stack. Unknown parts are `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Frame<'t> {
+    /// The function.
+    pub function: Option<&'t str>,
+    /// The function as the linker names it, if the look-up kept such names and this one is not the function's own.
+    pub system_name: Option<&'t str>,
+    /// The source file, as debug information names it.
+    pub file: Option<&'t str>,
+    /// The line of the file.
+    pub line: Option<u32>,
+    /// The column of the line.
+    pub column: Option<u32>,
+    /// The program or library that holds the code.
+    pub module: Option<&'t str>,
+    /// The place of the code in the module, as an address in the module's file.
+    pub offset: Option<u64>,
+    /// The compiler inlined the function into its caller.
+    pub inlined: bool,
+    /// The call runs inside the global allocator: it is the entry to the allocator, or the entry leads to it. The look-up
+    /// of symbols finds this out, whatever the names of inlined functions are.
+    pub in_allocator: bool,
+}
+
+impl<'t> Frame<'t> {
+    /// The function, or `???`.
+    pub fn name(&self) -> &'t str {
+        self.function.unwrap_or(UNKNOWN)
+    }
+
+    /// The source file or, if it is unknown, the module.
+    pub(crate) fn place(&self) -> Option<&'t str> {
+        self.file.or(self.module)
+    }
+}
+
+/// The text that a dump has for the frame, without the number.
+impl fmt::Display for Frame<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match (self.file, self.line, self.module) {
+            (Some(file), Some(line), _) => write!(f, " ({file}:{line})"),
+            (Some(file), None, _) => write!(f, " ({file}:{UNKNOWN})"),
+            (None, _, Some(module)) => write!(f, "[{module} +0x{:x}]", self.offset.unwrap_or_default()),
+            (None, _, None) if self.function.is_none() => write!(f, " ({UNKNOWN}:{UNKNOWN})"),
+            (None, _, None) => Ok(()),
+        }
+    }
+}
+
+/// The ranges of a frame's parts in its text.
+#[derive(Clone, Debug, PartialEq)]
+struct Parts {
+    /// The start of the function, after the number. 0 if there is no number.
+    start: u32,
+    function_end: u32,
+    place: Place,
+    in_allocator: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Place {
+    Nowhere,
+    /// ` (FILE:LINE)` after the function, up to the end of the text.
+    Source {
+        file_end: u32,
+        line: Option<u32>,
+    },
+    /// `[MODULE +0xOFFSET]` after the function, up to the end of the text.
+    Module {
+        file_end: u32,
+        offset: Option<u64>,
+    },
+}
+
+impl Parts {
+    fn of(text: &str) -> Self {
+        if u32::try_from(text.len()).is_err() {
+            // Nobody names a function by 4 GiB: the text is printed as it is.
+            return Self { start: 0, function_end: 0, place: Place::Nowhere, in_allocator: false };
+        }
+        let start = number_len(text);
+        let body = &text[start..];
+        let parts = |function_end: usize, place| Self {
+            start: start as u32,
+            function_end: function_end as u32,
+            place,
+            in_allocator: false,
+        };
+        let nowhere = parts(text.len(), Place::Nowhere);
+        if let Some(rest) = body.strip_suffix(')') {
+            let Some(open) = rest.rfind(" (") else { return nowhere };
+            let inner = start + open + 2..text.len() - 1;
+            let colon = text[inner.clone()].rfind(':').map(|at| inner.start + at);
+            let line = colon.and_then(|colon| text[colon + 1..inner.end].parse().ok());
+            return parts(start + open, Place::Source { file_end: colon.unwrap_or(inner.end) as u32, line });
+        }
+        let Some((rest, offset)) = body.strip_suffix(']').and_then(|body| body.rsplit_once(" +0x")) else {
+            return nowhere;
+        };
+        // A name such as `operator new[](unsigned long)` contains brackets, and a path may contain them.
+        let open = match rest {
+            rest if rest.starts_with("???[") => Some(UNKNOWN.len()),
+            rest => rest.find("[/").or_else(|| rest.rfind('[')),
+        };
+        let Some(open) = open else { return nowhere };
+        let is_number = !offset.is_empty() && offset.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let offset = u64::from_str_radix(offset, 16).ok().filter(|_| is_number);
+        parts(start + open, Place::Module { file_end: (start + rest.len()) as u32, offset })
+    }
+}
+
+/// The length of a number such as `#00: ` at the start of a dump's text.
+fn number_len(text: &str) -> usize {
+    let digits = text.strip_prefix('#').and_then(|rest| rest.split_once(": ")).map(|(digits, _)| digits);
+    match digits {
+        Some(digits) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            "#: ".len() + digits.len()
+        }
+        _ => 0,
+    }
+}
+
+/// The parsed parts of a frame's text.
+#[derive(Clone, Debug)]
+pub(crate) struct Parsed(Parts);
+
+impl Parsed {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(Parts::of(text))
+    }
+
+    /// Writes the text of a frame, and gives its parts.
+    pub(crate) fn of(frame: &Frame<'_>) -> (String, Self) {
+        let text = format!("{NUMBER}{frame}");
+        let function_end = NUMBER.len() + frame.name().len();
+        let place = match (frame.file, frame.module) {
+            (Some(file), _) => {
+                Place::Source { file_end: (function_end + " (".len() + file.len()) as u32, line: frame.line }
+            }
+            (None, Some(module)) => Place::Module {
+                file_end: (function_end + "[".len() + module.len()) as u32,
+                offset: frame.offset,
+            },
+            (None, None) => Place::Nowhere,
+        };
+        let in_allocator = frame.in_allocator;
+        (
+            text,
+            Self(Parts {
+                start: NUMBER.len() as u32,
+                function_end: function_end as u32,
+                place,
+                in_allocator,
+            }),
+        )
+    }
+
+    /// The text with its parts. `text` must be the text that was parsed.
+    pub(crate) fn with<'t>(&'t self, text: &'t str) -> FrameText<'t> {
+        FrameText { text, parts: &self.0 }
+    }
+
+    /// Sets [`Frame::in_allocator`].
+    pub(crate) fn set_in_allocator(&mut self) {
+        self.0.in_allocator = true;
+    }
+}
+
+/// A frame as a dump's text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameText<'t> {
+    text: &'t str,
+    parts: &'t Parts,
+}
+
+/// Starts a text that is no frame, but the type of the blocks that the frames after it allocate.
+pub(crate) const TYPE: &str = "\0type ";
+
+impl<'t> FrameText<'t> {
+    pub(crate) fn parsed(self) -> Parsed {
+        Parsed(self.parts.clone())
+    }
+
+    pub(crate) fn as_str(self) -> &'t str {
+        self.text
+    }
+
+    pub(crate) fn is_in_allocator(self) -> bool {
+        self.parts.in_allocator
+    }
+
+    /// The name of the type that the text stands for.
+    pub(crate) fn as_type(self) -> Option<&'t str> {
+        self.text.strip_prefix(TYPE)
+    }
+
+    /// The text after its number.
+    pub(crate) fn without_number(self) -> &'t str {
+        &self.text[self.parts.start as usize..]
+    }
+
+    /// The function, or the type in its place. Without a function, the text after its number, so that such frames differ
+    /// by their offsets.
+    pub(crate) fn short_name(self) -> &'t str {
+        self.as_type().or(self.frame().function).unwrap_or_else(|| self.without_number())
+    }
+
+    /// The part that `dmd.py` prints after the number of a line: all except the first three characters.
+    pub(crate) fn without_stand_in(self) -> &'t str {
+        let at = self.text.char_indices().nth(3).map_or(self.text.len(), |(at, _)| at);
+        &self.text[at..]
+    }
+
+    /// The place in the text, without brackets; empty if the text has none.
+    pub(crate) fn place(self) -> &'t str {
+        if self.parts.place == Place::Nowhere { "" } else { &self.text[self.inside()] }
+    }
+
+    /// The range between the brackets.
+    fn inside(self) -> Range<usize> {
+        let open = match self.parts.place {
+            Place::Nowhere => return 0..0,
+            Place::Source { .. } => " (",
+            Place::Module { .. } => "[",
+        };
+        self.parts.function_end as usize + open.len()..self.text.len() - 1
+    }
+
+    /// The module and the offset, if the text has no more about the place, and has a number.
+    pub(crate) fn code(self) -> Option<(&'t str, u64)> {
+        let Frame { module, offset, .. } = self.frame();
+        if self.parts.start == 0 { None } else { module.zip(offset) }
+    }
+
+    pub(crate) fn frame(self) -> Frame<'t> {
+        let known = |part: &'t str| Some(part).filter(|part| !part.is_empty() && *part != UNKNOWN);
+        let function = known(&self.text[self.parts.start as usize..self.parts.function_end as usize]);
+        let frame = Frame { function, in_allocator: self.parts.in_allocator, ..Frame::default() };
+        let file = |end: u32| known(&self.text[self.inside().start..end as usize]);
+        match self.parts.place {
+            Place::Nowhere => frame,
+            Place::Source { file_end, line } => Frame { file: file(file_end), line, ..frame },
+            Place::Module { file_end, offset } => Frame { module: file(file_end), offset, ..frame },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks that the reader makes the expected frame from a text.
+    fn check(text: &str, expected: Frame<'_>) {
+        assert_eq!(Parsed::new(text).with(text).frame(), expected, "{text}");
+    }
+
+    #[test]
+    fn texts_are_read() {
+        let known = |function| Frame { function: Some(function), ..Frame::default() };
+        let source = |function, file, line| Frame { file: Some(file), line, ..known(function) };
+        let module = |function, module, offset| Frame { module: Some(module), offset, ..known(function) };
+        check("#00: f (a.c:1)", source("f", "a.c", Some(1)));
+        check("#123: f (int) (a b:c.c:???)", source("f (int)", "a b:c.c", None));
+        check("f (a.c)", source("f", "a.c", None));
+        check("#00: f(int)", known("f(int)"));
+        check("#x: f", known("#x: f"));
+        check("#00: ??? (???:???)", Frame::default());
+        check("#00: f[/lib/[x] y.so +0x1f]", module("f", "/lib/[x] y.so", Some(0x1f)));
+        check("#00: operator new[](int)[lib.so +0x0]", module("operator new[](int)", "lib.so", Some(0)));
+        check("#00: ???[a[b +0x1]", Frame { function: None, ..module("", "a[b", Some(1)) });
+        check("#00: f[a +0xz]", module("f", "a", None));
+        check("#00: f[a]", known("f[a]"));
+        check("", Frame::default());
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for text in [
+            "#00: f (a.c:1)",
+            "#00: f (a.c:???)",
+            "#00: f[/a +0x12]",
+            "#00: ??? (???:???)",
+            "#00: ???[/a +0x0]",
+        ] {
+            let parsed = Parsed::new(text);
+            let frame = parsed.with(text).frame();
+            let (written, parts) = Parsed::of(&frame);
+            assert_eq!(written, text);
+            assert_eq!(parts.with(text).frame(), frame);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The frames of a dump, each stored once.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+
+use hashbrown::HashTable;
+
+use super::frame::{Frame, FrameText, Parsed, TYPE};
+
+/// The id of a frame's text; equal texts have equal ids. Records are compared by these texts, as in `dmd.py`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct TextId(u32);
+
+impl TextId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Texts of frames, each stored and parsed once.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    all: String,
+    /// The end of each text in `all`, and its parts.
+    texts: Vec<(usize, Parsed)>,
+    /// The ids by text.
+    ids: HashTable<TextId>,
+    /// Random, so that the author of a dump cannot foresee hashes.
+    hasher: RandomState,
+}
+
+impl Texts {
+    pub(crate) fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    pub(crate) fn get(&self, id: TextId) -> FrameText<'_> {
+        let index = id.index();
+        let start = index.checked_sub(1).map_or(0, |before| self.texts[before].0);
+        let (end, parsed) = &self.texts[index];
+        parsed.with(&self.all[start..*end])
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = FrameText<'_>> {
+        (0..self.texts.len()).map(|index| self.get(TextId(index as u32)))
+    }
+
+    /// The id of a text, which is added if it is new.
+    pub(crate) fn add(&mut self, text: &str) -> TextId {
+        self.add_parsed(text, false, || Parsed::new(text))
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = TextId> + use<> {
+        (0..self.texts.len() as u32).map(TextId)
+    }
+
+    /// The id of the same function in the same file, whatever the line.
+    pub(crate) fn add_without_line(&mut self, id: TextId) -> TextId {
+        let frame = self.get(id).frame();
+        let Frame { function: Some(_), line, offset, .. } = frame else { return id };
+        if line.is_none() && offset.is_none() {
+            return id;
+        }
+        let (text, parsed) = Parsed::of(&Frame { line: None, offset: None, ..frame });
+        self.add_parsed(&text, frame.in_allocator, || parsed)
+    }
+
+    /// The id of a text that stands for a type.
+    pub(crate) fn add_type(&mut self, name: &str) -> TextId {
+        self.add(&format!("{TYPE}{name}"))
+    }
+
+    /// Adds a copy of a text, whose parts are known.
+    fn copy(&mut self, text: FrameText<'_>) -> TextId {
+        self.add_parsed(text.as_str(), text.is_in_allocator(), || text.parsed())
+    }
+
+    /// The id of a text. Equal texts name the same line of source, so that all calls there are inside the allocator if one is.
+    fn add_parsed(&mut self, text: &str, in_allocator: bool, parse: impl FnOnce() -> Parsed) -> TextId {
+        let hash = self.hasher.hash_one(text);
+        if let Some(known) = self.ids.find(hash, |id| self.get(*id).as_str() == text).copied() {
+            if in_allocator {
+                self.texts[known.index()].1.set_in_allocator();
+            }
+            return known;
+        }
+        let next = TextId(self.texts.len() as u32);
+        self.all.push_str(text);
+        self.texts.push((self.all.len(), parse()));
+        let mut ids = core::mem::take(&mut self.ids);
+        ids.insert_unique(hash, next, |id| self.hash(*id));
+        self.ids = ids;
+        next
+    }
+
+    fn hash(&self, id: TextId) -> u64 {
+        self.hasher.hash_one(self.get(id).as_str())
+    }
+
+    fn shrink_to_fit(&mut self) {
+        self.all.shrink_to_fit();
+        self.texts.shrink_to_fit();
+        let mut ids = core::mem::take(&mut self.ids);
+        ids.shrink_to_fit(|id| self.hash(*id));
+        self.ids = ids;
+    }
+}
+
+/// The id of a frame; equal frames have equal ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FrameId(u32);
+
+impl FrameId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Stored {
+    text: TextId,
+    /// The facts that the text of a looked-up frame does not contain.
+    code: Option<Code>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Code {
+    module: u32,
+    offset: u64,
+    column: Option<u32>,
+    inlined: bool,
+    system_name: Option<u32>,
+}
+
+/// Frames, as read or looked up, each stored once.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    texts: Texts,
+    frames: Vec<Stored>,
+    /// By what they are: a table of ids alone, since engines keep frames in the program that they measure.
+    ids: HashTable<FrameId>,
+    hasher: RandomState,
+    /// Paths of modules, and system names.
+    names: Vec<Box<str>>,
+    by_name: HashMap<Box<str>, u32>,
+}
+
+impl Frames {
+    pub(crate) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = FrameId> + use<> {
+        (0..self.frames.len() as u32).map(FrameId)
+    }
+
+    /// The frame with an index.
+    pub(crate) fn at(&self, index: usize) -> Frame<'_> {
+        self.get(FrameId(index as u32))
+    }
+
+    pub(crate) fn get(&self, id: FrameId) -> Frame<'_> {
+        let Stored { text, code } = self.frames[id.index()];
+        let frame = self.texts.get(text).frame();
+        match code {
+            None => frame,
+            Some(Code { module, offset, column, inlined, system_name }) => {
+                let name = |number: u32| &*self.names[number as usize];
+                let (module, system_name) = (Some(name(module)), system_name.map(name));
+                Frame { module, offset: Some(offset), column, inlined, system_name, ..frame }
+            }
+        }
+    }
+
+    pub(crate) fn text(&self, id: FrameId) -> FrameText<'_> {
+        self.texts.get(self.text_id(id))
+    }
+
+    /// The part of a frame by which records are compared.
+    pub(crate) fn text_id(&self, id: FrameId) -> TextId {
+        self.frames[id.index()].text
+    }
+
+    /// Gives the texts, and the text of each frame: the parts that records need.
+    pub(crate) fn into_texts(self) -> (Texts, Vec<TextId>) {
+        (self.texts, self.frames.into_iter().map(|frame| frame.text).collect())
+    }
+
+    /// Adds a frame from a dump's text.
+    pub(crate) fn read(&mut self, text: &str) -> FrameId {
+        let text = self.texts.add(text);
+        self.store(Stored { text, code: None })
+    }
+
+    /// Adds a frame that was looked up.
+    pub(crate) fn add(&mut self, frame: &Frame<'_>) -> FrameId {
+        let (text, parts) = Parsed::of(frame);
+        let text = self.texts.add_parsed(&text, frame.in_allocator, || parts);
+        let code = frame.module.zip(frame.offset).map(|(module, offset)| {
+            let (module, system_name) = (self.name(module), frame.system_name.map(|name| self.name(name)));
+            Code { module, offset, column: frame.column, inlined: frame.inlined, system_name }
+        });
+        self.store(Stored { text, code })
+    }
+
+    /// Adds a type in the place of a frame.
+    pub(crate) fn add_type(&mut self, name: &str) -> FrameId {
+        let text = self.texts.add_type(name);
+        self.store(Stored { text, code: None })
+    }
+
+    /// Adds a copy of a frame of `others`.
+    pub(crate) fn copy(&mut self, others: &Self, id: FrameId) -> FrameId {
+        let Stored { text, code } = others.frames[id.index()];
+        let text = self.texts.copy(others.texts.get(text));
+        let code = code.map(|code| {
+            let mut name = |number: u32| self.name(&others.names[number as usize]);
+            Code { module: name(code.module), system_name: code.system_name.map(name), ..code }
+        });
+        self.store(Stored { text, code })
+    }
+
+    /// Frees the room for further frames.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.texts.shrink_to_fit();
+        self.frames.shrink_to_fit();
+        let (frames, hasher) = (&self.frames, &self.hasher);
+        self.ids.shrink_to_fit(|id| hasher.hash_one(frames[id.index()]));
+    }
+
+    fn name(&mut self, name: &str) -> u32 {
+        if let Some(known) = self.by_name.get(name) {
+            return *known;
+        }
+        let next = self.names.len() as u32;
+        self.names.push(name.into());
+        self.by_name.insert(name.into(), next);
+        next
+    }
+
+    fn store(&mut self, frame: Stored) -> FrameId {
+        let (frames, hasher) = (&self.frames, &self.hasher);
+        let next = FrameId(frames.len() as u32);
+        let id = *self
+            .ids
+            .entry(
+                hasher.hash_one(frame),
+                |id| frames[id.index()] == frame,
+                |id| hasher.hash_one(frames[id.index()]),
+            )
+            .or_insert(next)
+            .get();
+        if id == next {
+            self.frames.push(frame);
+        }
+        id
+    }
+}

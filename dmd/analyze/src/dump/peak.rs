@@ -1,0 +1,77 @@
+//! The state of the heap at its peak, which dumps of the crate `dmd` have beside the state at the end.
+
+use core::time::Duration;
+
+use super::trace_id::TraceId;
+
+/// The time whose blocks a [`Dump`](crate::Dump) shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum At {
+    /// The peak of the heap: the highest sum of requested bytes of all live blocks.
+    Peak,
+    /// The time at which the dump was written, or the end of the recording.
+    #[default]
+    End,
+    /// This long after the start of the recording that the dump is from.
+    Time(Duration),
+    /// The blocks that the program allocated between two times, and that were still alive at the second.
+    Window(Duration, Duration),
+}
+
+/// The peak of the heap, as far as DMD recorded blocks.
+#[derive(Clone, Debug, Default)]
+pub struct Peak {
+    pub(crate) bytes: u64,
+    pub(crate) blocks: u64,
+    pub(crate) seconds: f64,
+    pub(crate) within: u64,
+    pub(crate) stacks: Vec<PeakStack>,
+}
+
+/// The blocks of one stack at the peak.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeakStack {
+    pub(crate) alloc: TraceId,
+    /// Not 0.
+    pub(crate) num: u64,
+    pub(crate) bytes: u64,
+}
+
+/// What happened until the dump was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Seconds since DMD started.
+    pub seconds: f64,
+    /// Calls that made a new block.
+    pub allocations: u64,
+    /// Calls that freed a block.
+    pub frees: u64,
+    /// Calls that changed the size of a block.
+    pub reallocations: u64,
+    /// Blocks that their thread freed or moved before it allocated again: heaptrack's temporary allocations.
+    pub temporary: u64,
+}
+
+impl Peak {
+    /// Requested bytes of all live blocks.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The number of live blocks.
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Seconds from the start of DMD to the peak.
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    /// Bytes by which the true peak may be higher or lower than [`bytes`](Self::bytes).
+    pub fn within(&self) -> u64 {
+        self.within
+    }
+}

@@ -1,0 +1,467 @@
+//! Reads a dump as a stream. The reader keeps only the [`Dump`] and a window of the text in memory.
+//!
+//! As in Python's reader, the last of several equal keys wins, the order of keys does not matter, and the reader
+//! skips unknown keys. It checks what the format requires, and each message has the place of the fault.
+
+mod block;
+mod faults;
+mod peak;
+mod tables;
+mod value;
+mod weights;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use dmd_format::Mode;
+use memory_report::ReadError;
+use memory_report::reader::{Skip, Source, Window};
+
+use super::frames::{FrameId, Frames};
+use super::keys::Keys;
+use super::measurements::Measurements;
+use super::peak::{Peak, Statistics};
+use super::{Block, Dump, Module, Reporter, Scanned};
+use crate::error::AnalyzeError;
+use faults::WrittenFault;
+use value::{Found, shorten};
+use weights::LARGEST_MEAN;
+
+/// Limits of the reader, and parts that it may leave out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// The maximum of bytes of (decompressed) text. Default: 1 GiB.
+    pub max_bytes: u64,
+    /// The maximum of blocks, traces and frames together. A trace or a frame counts as two; eight words of contents,
+    /// or eight frames of stacks, count as one. Default: 10,000,000.
+    pub max_entries: usize,
+    /// Whether the reader keeps the contents of blocks (scan mode). Default: no.
+    pub contents: bool,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { max_bytes: 1 << 30, max_entries: 10_000_000, contents: false }
+    }
+}
+
+impl ReadOptions {
+    /// The default limits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`max_bytes`](Self::max_bytes).
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Sets [`max_entries`](Self::max_entries).
+    #[must_use]
+    pub fn max_entries(mut self, entries: usize) -> Self {
+        self.max_entries = entries;
+        self
+    }
+
+    /// Sets [`contents`](Self::contents).
+    #[must_use]
+    pub fn contents(mut self, kept: bool) -> Self {
+        self.contents = kept;
+        self
+    }
+}
+
+/// Reads a dump, compressed or not. The first bytes decide which, not the file's name.
+///
+/// # Errors
+///
+/// If `path` is not a regular file (the reader never waits for a pipe), or if the file is not a valid dump.
+pub fn read(path: impl AsRef<Path>) -> Result<Dump, AnalyzeError> {
+    read_with(path, &ReadOptions::default())
+}
+
+/// As [`read`], with other limits.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Dump, AnalyzeError> {
+    read_from(open(path.as_ref())?, options)
+}
+
+/// Reads a dump from any stream, compressed or not, up to its end.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<Dump, AnalyzeError> {
+    let window = Window::new(Source::open(reader)?, options.max_bytes);
+    let mut reader = Reader {
+        window,
+        options,
+        version: false,
+        invocation: None,
+        blocks: None,
+        scanned: Vec::new(),
+        words: Vec::new(),
+        trace_keys: Keys::default(),
+        frame_keys: Keys::default(),
+        traces: None,
+        calls: Vec::new(),
+        frames: None,
+        modules: None,
+        reporters: Vec::new(),
+        faults: Vec::new(),
+        time: None,
+        measurements: Measurements::default(),
+        peak: None,
+        statistics: None,
+        total: 0,
+    };
+    reader.top()?;
+    reader.dump()
+}
+
+/// Opens a file, if it is a regular one.
+pub(crate) fn open(path: &Path) -> Result<File, AnalyzeError> {
+    let metadata = std::fs::metadata(path).map_err(ReadError::Io)?;
+    if metadata.is_dir() {
+        return Err(ReadError::Directory.into());
+    }
+    if !metadata.is_file() {
+        return Err(ReadError::NotAFile.into());
+    }
+    Ok(File::open(path).map_err(ReadError::Io)?)
+}
+
+struct Invocation {
+    variable: Option<String>,
+    mode: Mode,
+    sample_bytes: Option<u64>,
+}
+
+struct Reader<'o, R: Read> {
+    window: Window<R>,
+    options: &'o ReadOptions,
+    version: bool,
+    invocation: Option<Invocation>,
+    /// The traces of these blocks are numbers of keys.
+    blocks: Option<Vec<Block>>,
+    scanned: Vec<Scanned>,
+    words: Vec<u64>,
+    trace_keys: Keys,
+    frame_keys: Keys,
+    /// The traces found, by the numbers of their keys.
+    traces: Option<Vec<Option<core::ops::Range<u32>>>>,
+    /// The frames of all traces, as numbers of keys.
+    calls: Vec<u32>,
+    /// The frames found, by the numbers of their keys.
+    frames: Option<(Frames, Vec<Option<FrameId>>)>,
+    modules: Option<Vec<Module>>,
+    reporters: Vec<Reporter>,
+    faults: Vec<WrittenFault>,
+    time: Option<u64>,
+    measurements: Measurements,
+    peak: Option<Peak>,
+    statistics: Option<Statistics>,
+    /// The bytes of all blocks.
+    total: i128,
+}
+
+impl<R: Read> Reader<'_, R> {
+    fn top(&mut self) -> Result<(), AnalyzeError> {
+        self.blanks()?;
+        if !self.next_is(b'{')? {
+            self.skip(0)?;
+            self.end()?;
+            return Err(AnalyzeError::NotADump);
+        }
+        self.members("the dump", &mut |reader, key| match key {
+            "version" => reader.version(),
+            "invocation" => reader.invocation(),
+            "blockList" => reader.block_list(),
+            "traceTable" => reader.trace_table(),
+            "frameTable" => reader.frame_table(),
+            "modules" => reader.modules(),
+            "process" => reader.process(),
+            "measurements" => reader.measurements(),
+            "peak" => reader.peak(),
+            "statistics" => reader.statistics(),
+            "reportPaths" => reader.reporters(),
+            "reportFaults" => reader.faults(),
+            _ => reader.skip(1),
+        })?;
+        self.end()
+    }
+
+    fn version(&mut self) -> Result<(), AnalyzeError> {
+        let written = self.written(1)?;
+        if written.parse::<f64>() != Ok(5.0) {
+            return Err(AnalyzeError::Version(written));
+        }
+        self.version = true;
+        Ok(())
+    }
+
+    fn invocation(&mut self) -> Result<(), AnalyzeError> {
+        let mut variable = None;
+        let mut mode = None;
+        let mut sample_bytes = None;
+        self.members("invocation", &mut |reader, key| match key {
+            "dmdEnvVar" => {
+                variable = Some(match reader.value(2)? {
+                    Found::Text(text) => Some(text),
+                    Found::Null => None,
+                    _ => return Err(wrong("invocation.dmdEnvVar", "not a string or null")),
+                });
+                Ok(())
+            }
+            "mode" => {
+                mode = Some(match reader.value(2)? {
+                    Found::Text(text) => {
+                        Mode::named(&text).ok_or_else(|| AnalyzeError::UnknownMode(quoted(&text)))?
+                    }
+                    _ => return Err(wrong("invocation.mode", "not a string")),
+                });
+                Ok(())
+            }
+            "sampleBytes" => {
+                let bytes = reader.count(2, || "invocation.sampleBytes".to_owned())?;
+                if !(1..=LARGEST_MEAN).contains(&bytes) {
+                    return Err(wrong("invocation.sampleBytes", format!("{bytes}, not 1 to {LARGEST_MEAN}")));
+                }
+                sample_bytes = Some(bytes);
+                Ok(())
+            }
+            _ => reader.skip(2),
+        })?;
+        self.invocation = Some(Invocation {
+            variable: variable.ok_or_else(|| missing("invocation.dmdEnvVar"))?,
+            mode: mode.ok_or_else(|| missing("invocation.mode"))?,
+            sample_bytes,
+        });
+        Ok(())
+    }
+
+    /// Firefox's dumps do not have this key. The reader skips values of another type.
+    fn modules(&mut self) -> Result<(), AnalyzeError> {
+        let mut modules = Vec::new();
+        self.elements("modules", &mut |reader, _| {
+            if !reader.next_is(b'{')? {
+                return reader.skip(2);
+            }
+            let mut module = Module::default();
+            reader.members("modules[]", &mut |reader, key| {
+                let field = match key {
+                    "path" | "name" => &mut module.path,
+                    "buildId" => &mut module.build_id,
+                    "bias" => {
+                        if let Found::Text(text) = reader.value(3)? {
+                            module.bias = u64::from_str_radix(&text, 16).ok();
+                        }
+                        return Ok(());
+                    }
+                    _ => return reader.skip(3),
+                };
+                if let Found::Text(text) = reader.value(3)? {
+                    *field = text;
+                }
+                Ok(())
+            })?;
+            modules.push(module);
+            reader.check_count(modules.len())
+        })?;
+        self.modules = Some(modules);
+        Ok(())
+    }
+
+    /// Firefox's dumps do not have this key. An element of another type becomes an empty reporter, so that the
+    /// others keep their numbers.
+    fn reporters(&mut self) -> Result<(), AnalyzeError> {
+        let mut reporters = Vec::new();
+        self.elements("reportPaths", &mut |reader, _| {
+            let mut reporter = Reporter::default();
+            if reader.next_is(b'{')? {
+                reader.members("reportPaths[]", &mut |reader, key| {
+                    let bytes = match key {
+                        "path" => {
+                            if let Found::Text(text) = reader.value(3)? {
+                                reporter.path = text;
+                            }
+                            return Ok(());
+                        }
+                        "claimed" => &mut reporter.claimed,
+                        "marked" => &mut reporter.marked,
+                        _ => return reader.skip(3),
+                    };
+                    if let Found::Number(number) = reader.value(3)? {
+                        *bytes = number.parse().unwrap_or_default();
+                    }
+                    Ok(())
+                })?;
+            } else {
+                reader.skip(2)?;
+            }
+            reporters.push(reporter);
+            reader.check_count(reporters.len())
+        })?;
+        self.reporters = reporters;
+        Ok(())
+    }
+
+    /// Firefox's dumps do not have this key. The reader skips values of another type.
+    fn process(&mut self) -> Result<(), AnalyzeError> {
+        if !self.next_is(b'{')? {
+            return self.skip(1);
+        }
+        self.members("process", &mut |reader, key| {
+            if key != "time" {
+                return reader.skip(2);
+            }
+            if let Found::Number(number) = reader.value(2)? {
+                reader.time = number.parse().ok();
+            }
+            Ok(())
+        })
+    }
+
+    /// Firefox's dumps do not have this key. The reader skips values of another type.
+    fn measurements(&mut self) -> Result<(), AnalyzeError> {
+        if !self.next_is(b'{')? {
+            return self.skip(1);
+        }
+        self.members("measurements", &mut |reader, key| {
+            let Found::Number(number) = reader.value(2)? else { return Ok(()) };
+            if let Some(size) = reader.measurements.size(key) {
+                *size = number.parse().ok();
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads the members of an object; `each` reads the value of a key.
+    fn members(
+        &mut self,
+        place: &str,
+        each: &mut dyn FnMut(&mut Self, &str) -> Result<(), AnalyzeError>,
+    ) -> Result<(), AnalyzeError> {
+        if !self.next_is(b'{')? {
+            return Err(wrong(place, "not an object"));
+        }
+        self.window.take(|scan| scan.expect(b'{', "`{`"))?;
+        if self.blanks_then(b'}')? {
+            return Ok(());
+        }
+        loop {
+            self.blanks()?;
+            let key = self.window.take(|scan| {
+                let key = scan.string()?.into_owned();
+                scan.expect(b':', "`:`")?;
+                Ok(key)
+            })?;
+            self.blanks()?;
+            each(self, &key)?;
+            if !self.blanks_then(b',')? {
+                self.window.take(|scan| scan.expect(b'}', "`,` or `}`"))?;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads the elements of an array; `each` reads one element.
+    fn elements(
+        &mut self,
+        place: &str,
+        each: &mut dyn FnMut(&mut Self, usize) -> Result<(), AnalyzeError>,
+    ) -> Result<(), AnalyzeError> {
+        if !self.next_is(b'[')? {
+            return Err(wrong(place, "not an array"));
+        }
+        self.window.take(|scan| scan.expect(b'[', "`[`"))?;
+        if self.blanks_then(b']')? {
+            return Ok(());
+        }
+        for index in 0.. {
+            self.blanks()?;
+            each(self, index)?;
+            if !self.blanks_then(b',')? {
+                self.window.take(|scan| scan.expect(b']', "`,` or `]`"))?;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a value. Skips a nested one and gives [`Found::Nested`].
+    fn value(&mut self, depth: u32) -> Result<Found<String>, AnalyzeError> {
+        if self.next_is(b'{')? || self.next_is(b'[')? {
+            self.skip(depth)?;
+            return Ok(Found::Nested);
+        }
+        Ok(self.window.take(|scan| Ok(Found::take(scan, depth)?.into_owned()))?)
+    }
+
+    /// A value as the file writes it, shortened if it is long.
+    fn written(&mut self, depth: u32) -> Result<String, AnalyzeError> {
+        Ok(match self.value(depth)? {
+            Found::Text(text) => quoted(&text),
+            Found::Number(number) => shorten(&number).into_owned(),
+            Found::Null => "null".to_owned(),
+            Found::Truth(true) => "true".to_owned(),
+            Found::Truth(false) => "false".to_owned(),
+            Found::Nested => "of another type".to_owned(),
+        })
+    }
+
+    fn next_is(&mut self, byte: u8) -> Result<bool, AnalyzeError> {
+        Ok(self.window.take(|scan| Ok(scan.peek()? == byte))?)
+    }
+
+    /// Skips blanks of any length.
+    fn blanks(&mut self) -> Result<(), AnalyzeError> {
+        Ok(self.window.stream(|scan| scan.at_end().map(drop))?)
+    }
+
+    /// Skips blanks, and `byte` if it is next. Returns whether it was.
+    fn blanks_then(&mut self, byte: u8) -> Result<bool, AnalyzeError> {
+        self.blanks()?;
+        Ok(self.window.take(|scan| scan.eat(byte))?)
+    }
+
+    /// Skips a value of any size.
+    fn skip(&mut self, depth: u32) -> Result<(), AnalyzeError> {
+        let mut skip = Skip::new(depth);
+        Ok(self.window.stream(|scan| skip.run(scan))?)
+    }
+
+    fn end(&mut self) -> Result<(), AnalyzeError> {
+        self.blanks()?;
+        Ok(self.window.take(|scan| if scan.at_end()? { Ok(()) } else { scan.expected("the end") })?)
+    }
+
+    fn check_count(&self, more: usize) -> Result<(), AnalyzeError> {
+        let entries = more
+            + 2 * (self.trace_keys.len() + self.frame_keys.len())
+            + (self.calls.len() + self.words.len()) / 8;
+        if entries > self.options.max_entries {
+            return Err(AnalyzeError::TooManyEntries(self.options.max_entries));
+        }
+        Ok(())
+    }
+}
+
+fn wrong(place: impl Into<String>, how: impl Into<String>) -> AnalyzeError {
+    AnalyzeError::Wrong(place.into(), how.into())
+}
+
+fn missing(place: impl Into<String>) -> AnalyzeError {
+    AnalyzeError::Missing(place.into())
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", shorten(text))
+}

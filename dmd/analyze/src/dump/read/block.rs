@@ -1,0 +1,326 @@
+//! Reads the array `blockList`.
+
+use std::io::Read;
+
+use memory_report::reader::{Scan, Skip, Stop};
+
+use super::value::{Found, address, size};
+use super::{Reader, wrong};
+use crate::dump::keys::{Keys, Place};
+use crate::dump::trace_id::TraceId;
+use crate::dump::{Block, Scanned};
+use crate::error::AnalyzeError;
+
+/// The depth of a block's members.
+const DEPTH: u32 = 3;
+
+/// Stands for a missing reporter's number.
+const NOBODY: u32 = u32::MAX;
+
+/// A fault of a block: the member (empty for the block itself) and the reason.
+type Fault = (&'static str, &'static str);
+
+/// The members of a block that were read so far.
+#[derive(Clone, Copy)]
+struct Partial {
+    begun: bool,
+    req: Option<u64>,
+    slop: u64,
+    num: u64,
+    alloc: TraceId,
+    reps: [TraceId; 2],
+    reporters: [u32; 2],
+    sampled: bool,
+    addr: Option<u64>,
+}
+
+/// The point at which reading of a block stopped.
+enum Part {
+    ToTheEnd,
+    /// The value of `contents` is next. It may be longer than any window.
+    ToContents,
+    Wrong(Fault),
+}
+
+impl<R: Read> Reader<'_, R> {
+    pub(super) fn block_list(&mut self) -> Result<(), AnalyzeError> {
+        self.blocks = None;
+        self.scanned.clear();
+        self.words.clear();
+        self.total = 0;
+        let mut blocks = Vec::new();
+        self.elements("blockList", &mut |reader, index| {
+            reader.check_count(index + 1)?;
+            reader.block(index, &mut blocks)
+        })?;
+        self.blocks = Some(blocks);
+        Ok(())
+    }
+
+    fn block(&mut self, index: usize, blocks: &mut Vec<Block>) -> Result<(), AnalyzeError> {
+        let mut partial = Partial {
+            begun: false,
+            req: None,
+            slop: 0,
+            num: 1,
+            alloc: TraceId::NONE,
+            reps: [TraceId::NONE; 2],
+            reporters: [NOBODY; 2],
+            sampled: false,
+            addr: None,
+        };
+        let first_word = self.words.len();
+        let mut text = None;
+        loop {
+            let keys = &mut self.trace_keys;
+            let (part, taken) = self.window.take(|scan| {
+                let mut partial = partial;
+                Ok((partial.take(scan, keys, index)?, partial))
+            })?;
+            partial = taken;
+            match part {
+                Part::ToTheEnd => break,
+                Part::ToContents => {
+                    let start = self.window.position();
+                    self.words.truncate(first_word);
+                    self.contents(index)?;
+                    text = Some(start..self.window.position());
+                }
+                Part::Wrong((member, how)) => return Err(wrong(place(index, member), how)),
+            }
+        }
+        let req = partial.req.ok_or_else(|| AnalyzeError::Missing(place(index, "req")))?;
+        let block = Block {
+            req,
+            slop: partial.slop,
+            num: partial.num,
+            alloc: partial.alloc,
+            reps: partial.reps,
+            reporters: partial.reporters,
+            sampled: partial.sampled,
+            weight: 1.0,
+        };
+        let bytes = block.usable().checked_mul(i128::from(block.num));
+        self.total = bytes
+            .and_then(|bytes| self.total.checked_add(bytes))
+            .ok_or_else(|| AnalyzeError::Overflow(place(index, "")))?;
+        blocks.push(block);
+        if let Some(addr) = partial.addr {
+            // Only while every block so far has an address: in modes other than scan, blocks have none.
+            if self.scanned.len() == index {
+                self.scanned.push(Scanned { addr, words: first_word..self.words.len(), text });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the words of a block, one by one.
+    fn contents(&mut self, index: usize) -> Result<(), AnalyzeError> {
+        if !self.next_is(b'[')? {
+            return Err(wrong(place(index, "contents"), "not an array"));
+        }
+        if !self.options.contents {
+            let mut skip = Skip::new(DEPTH);
+            return Ok(self.window.stream(|scan| skip.run(scan))?);
+        }
+        let words = &mut self.words;
+        let first = words.len();
+        let most = self.options.max_entries.saturating_mul(8);
+        let mut at = Words::Start;
+        let mut fault = None;
+        self.window.stream(|scan| {
+            loop {
+                at = scan.whole(|scan| at.step(scan, words, &mut fault))?;
+                if at == Words::End || fault.is_some() || words.len() > most {
+                    return Ok(());
+                }
+            }
+        })?;
+        if words.len() > most {
+            return Err(AnalyzeError::TooManyEntries(self.options.max_entries));
+        }
+        match fault {
+            None => Ok(()),
+            Some(how) => {
+                let place = format!("{}[{}]", place(index, "contents"), self.words.len() - first);
+                Err(wrong(place, how))
+            }
+        }
+    }
+}
+
+/// The position in an array of words.
+#[derive(Clone, Copy, PartialEq)]
+enum Words {
+    Start,
+    First,
+    Next,
+    CommaOrEnd,
+    End,
+}
+
+impl Words {
+    fn step(
+        self,
+        scan: &mut Scan<'_>,
+        words: &mut Vec<u64>,
+        fault: &mut Option<&'static str>,
+    ) -> Result<Self, Stop> {
+        match self {
+            Self::Start => scan.expect(b'[', "`[`").map(|()| Self::First),
+            Self::First if scan.eat(b']')? => Ok(Self::End),
+            Self::First | Self::Next => {
+                match Found::take(scan, DEPTH + 1)? {
+                    Found::Text(text) => match address(&text) {
+                        Ok(word) => words.push(word),
+                        Err(how) => *fault = Some(how),
+                    },
+                    _ => *fault = Some("not a string"),
+                }
+                Ok(Self::CommaOrEnd)
+            }
+            Self::CommaOrEnd if scan.eat(b',')? => Ok(Self::Next),
+            Self::CommaOrEnd => scan.expect(b']', "`,` or `]`").map(|()| Self::End),
+            Self::End => Ok(Self::End),
+        }
+    }
+}
+
+impl Partial {
+    fn take(&mut self, scan: &mut Scan<'_>, keys: &mut Keys, index: usize) -> Result<Part, Stop> {
+        let mut first = !self.begun;
+        if first {
+            if scan.peek()? != b'{' {
+                return Ok(Part::Wrong(("", "not an object")));
+            }
+            scan.expect(b'{', "`{`")?;
+            self.begun = true;
+        }
+        loop {
+            if scan.eat(b'}')? {
+                return Ok(Part::ToTheEnd);
+            }
+            if !first {
+                scan.expect(b',', "`,` or `}`")?;
+            }
+            first = false;
+            let key = scan.string()?;
+            scan.expect(b':', "`:`")?;
+            if let Err(part) = self.member(&key, scan, keys, index)? {
+                return Ok(part);
+            }
+        }
+    }
+
+    /// Reads a member's value. The inner error means that the reader cannot continue with the block now.
+    fn member(
+        &mut self,
+        key: &str,
+        scan: &mut Scan<'_>,
+        keys: &mut Keys,
+        index: usize,
+    ) -> Result<Result<(), Part>, Stop> {
+        let wrong = |member| move |how| Part::Wrong((member, how));
+        Ok(match key {
+            "req" => size(scan, DEPTH)?.map(|n| self.req = Some(n)).map_err(wrong("req")),
+            "slop" => size(scan, DEPTH)?.map(|n| self.slop = n).map_err(wrong("slop")),
+            "num" => size(scan, DEPTH)?.map(|n| self.num = n).map_err(wrong("num")),
+            "alloc" => match trace_key(scan, keys, || Place::Alloc(index as u32))? {
+                Some(trace) => {
+                    self.alloc = trace;
+                    Ok(())
+                }
+                None => Err(Part::Wrong(("alloc", "not a string"))),
+            },
+            "reps" => self.reports(scan, keys, index)?.map_err(wrong("reps")),
+            "addr" => match Found::take(scan, DEPTH)? {
+                Found::Text(text) => address(&text).map(|n| self.addr = Some(n)),
+                _ => Err("not a string"),
+            }
+            .map_err(wrong("addr")),
+            "contents" => {
+                scan.peek()?;
+                Err(Part::ToContents)
+            }
+            "repPaths" if scan.peek()? == b'[' => {
+                self.reporters(scan)?;
+                Ok(())
+            }
+            "sampled" => {
+                self.sampled = matches!(Found::take(scan, DEPTH)?, Found::Truth(true));
+                Ok(())
+            }
+            _ => {
+                scan.skip(DEPTH)?;
+                Ok(())
+            }
+        })
+    }
+
+    /// Firefox's dumps do not have this key. The reader ignores values of another type.
+    fn reporters(&mut self, scan: &mut Scan<'_>) -> Result<(), Stop> {
+        self.reporters = [NOBODY; 2];
+        scan.expect(b'[', "`[`")?;
+        if scan.eat(b']')? {
+            return Ok(());
+        }
+        for nth in 0.. {
+            if let Found::Number(number) = Found::take(scan, DEPTH + 1)?
+                && let Some(place) = self.reporters.get_mut(nth)
+            {
+                *place = number.parse().unwrap_or(NOBODY);
+            }
+            if !scan.eat(b',')? {
+                break;
+            }
+        }
+        scan.expect(b']', "`,` or `]`")
+    }
+
+    fn reports(
+        &mut self,
+        scan: &mut Scan<'_>,
+        keys: &mut Keys,
+        index: usize,
+    ) -> Result<Result<(), &'static str>, Stop> {
+        self.reps = [TraceId::NONE; 2];
+        if !scan.eat(b'[')? {
+            return Ok(Err("not an array"));
+        }
+        if scan.eat(b']')? {
+            return Ok(Ok(()));
+        }
+        for nth in 0.. {
+            let Some(trace) = trace_key(scan, keys, || Place::Reps(index as u32, nth))? else {
+                return Ok(Err("holds what is not a string"));
+            };
+            match self.reps.get_mut(usize::from(nth)) {
+                Some(place) => *place = trace,
+                None => return Ok(Err("more than two")),
+            }
+            if !scan.eat(b',')? {
+                break;
+            }
+        }
+        scan.expect(b']', "`,` or `]`")?;
+        Ok(Ok(()))
+    }
+}
+
+/// Reads a key and gives its number; `None` if the next value is not a string.
+#[inline]
+fn trace_key(
+    scan: &mut Scan<'_>,
+    keys: &mut Keys,
+    place: impl FnOnce() -> Place,
+) -> Result<Option<TraceId>, Stop> {
+    if scan.peek()? != b'"' {
+        return Ok(None);
+    }
+    Ok(Some(TraceId(keys.number(&scan.string()?, place))))
+}
+
+fn place(index: usize, member: &str) -> String {
+    let dot = if member.is_empty() { "" } else { "." };
+    format!("blockList[{index}]{dot}{member}")
+}

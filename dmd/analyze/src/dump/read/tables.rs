@@ -1,0 +1,216 @@
+//! Reads the objects `traceTable` and `frameTable`, and checks that every key has its value.
+
+use std::io::Read;
+
+use dmd_format::Mode;
+
+use super::value::shorten;
+use super::weights::weigh;
+use super::{Reader, faults, missing, quoted, wrong};
+use crate::dump::Dump;
+use crate::dump::frames::Frames;
+use crate::dump::keys::Place;
+use crate::dump::peak::At;
+use crate::dump::trace_id::TraceId;
+use crate::error::AnalyzeError;
+
+/// The fault of a trace.
+enum Fault {
+    NotAnArray,
+    NotAString(usize),
+    TooLong,
+}
+
+/// The maximum of frames of one trace. DMD itself records far fewer, and an analysis may print all for each block.
+const MOST_FRAMES: usize = 10_000;
+
+impl<R: Read> Reader<'_, R> {
+    pub(super) fn trace_table(&mut self) -> Result<(), AnalyzeError> {
+        self.traces = None;
+        self.calls.clear();
+        let mut traces = Vec::new();
+        self.entries("traceTable", &mut |reader| {
+            let (keys, frame_keys, frames) =
+                (&mut reader.trace_keys, &mut reader.frame_keys, &mut reader.calls);
+            let start = frames.len();
+            let (number, result) = reader.window.take(|scan| {
+                frames.truncate(start);
+                let key = scan.string()?;
+                scan.expect(b':', "`:`")?;
+                let number = keys.number(&key, || Place::Table);
+                if scan.peek()? != b'[' {
+                    return Ok((number, Err(Fault::NotAnArray)));
+                }
+                scan.expect(b'[', "`[`")?;
+                if scan.eat(b']')? {
+                    return Ok((number, Ok(())));
+                }
+                loop {
+                    let nth = frames.len() - start;
+                    if nth == MOST_FRAMES {
+                        return Ok((number, Err(Fault::TooLong)));
+                    }
+                    if scan.peek()? != b'"' {
+                        return Ok((number, Err(Fault::NotAString(nth))));
+                    }
+                    let frame = scan.string()?;
+                    frames.push(frame_keys.number(&frame, || Place::Frame(number, nth as u32)));
+                    if !scan.eat(b',')? {
+                        break;
+                    }
+                }
+                scan.expect(b']', "`,` or `]`")?;
+                Ok((number, Ok(())))
+            })?;
+            if let Err(fault) = result {
+                let key = quoted(&reader.trace_keys.key(number));
+                return Err(match fault {
+                    Fault::NotAnArray => wrong(format!("traceTable[{key}]"), "not an array"),
+                    Fault::TooLong => {
+                        wrong(format!("traceTable[{key}]"), format!("more than {MOST_FRAMES} frames"))
+                    }
+                    Fault::NotAString(nth) => wrong(format!("traceTable[{key}][{nth}]"), "not a string"),
+                });
+            }
+            let end = reader.calls.len();
+            if u32::try_from(end).is_err() {
+                return Err(AnalyzeError::TooManyEntries(u32::MAX as usize));
+            }
+            put(&mut traces, number, start as u32..end as u32);
+            reader.check_count(0)
+        })?;
+        self.traces = Some(traces);
+        Ok(())
+    }
+
+    pub(super) fn frame_table(&mut self) -> Result<(), AnalyzeError> {
+        self.frames = None;
+        let mut frames = Frames::default();
+        let mut ids = Vec::new();
+        self.entries("frameTable", &mut |reader| {
+            let keys = &mut reader.frame_keys;
+            let (number, frame) = reader.window.take(|scan| {
+                let key = scan.string()?;
+                scan.expect(b':', "`:`")?;
+                let number = keys.number(&key, || Place::Table);
+                if scan.peek()? != b'"' {
+                    return Ok((number, None));
+                }
+                Ok((number, Some(frames.read(&scan.string()?))))
+            })?;
+            let Some(frame) = frame else {
+                let key = quoted(&reader.frame_keys.key(number));
+                return Err(wrong(format!("frameTable[{key}]"), "not a string"));
+            };
+            put(&mut ids, number, frame);
+            reader.check_count(0)
+        })?;
+        self.frames = Some((frames, ids));
+        Ok(())
+    }
+
+    /// Reads the members of an object that may be large; `each` reads a key and its value.
+    fn entries(
+        &mut self,
+        place: &str,
+        each: &mut dyn FnMut(&mut Self) -> Result<(), AnalyzeError>,
+    ) -> Result<(), AnalyzeError> {
+        if !self.next_is(b'{')? {
+            return Err(wrong(place, "not an object"));
+        }
+        self.window.take(|scan| scan.expect(b'{', "`{`"))?;
+        if self.blanks_then(b'}')? {
+            return Ok(());
+        }
+        loop {
+            self.blanks()?;
+            each(self)?;
+            if !self.blanks_then(b',')? {
+                self.window.take(|scan| scan.expect(b'}', "`,` or `}`"))?;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes the dump from the parts.
+    pub(super) fn dump(self) -> Result<Dump, AnalyzeError> {
+        if !self.version {
+            return Err(missing("version"));
+        }
+        let invocation = self.invocation.ok_or_else(|| missing("invocation"))?;
+        let mut blocks = self.blocks.ok_or_else(|| missing("blockList"))?;
+        let weighed = |mean| {
+            let sample = weigh(&mut blocks, mean);
+            sample.ok_or_else(|| AnalyzeError::Overflow("invocation.sampleBytes".to_owned()))
+        };
+        let sample = invocation.sample_bytes.map(weighed).transpose()?;
+        let found = self.traces.ok_or_else(|| missing("traceTable"))?;
+        let (frames, ids) = self.frames.ok_or_else(|| missing("frameTable"))?;
+        let no_trace = |number| {
+            let place = match self.trace_keys.place(number) {
+                Place::Alloc(block) => format!("blockList[{block}].alloc"),
+                Place::Reps(block, nth) => format!("blockList[{block}].reps[{nth}]"),
+                Place::Peak(stack) => format!("peak.stacks[{stack}].alloc"),
+                Place::Frame(..) | Place::Table => "traceTable".to_owned(),
+            };
+            let key = quoted(&self.trace_keys.key(number));
+            wrong(place, format!("no trace {key} in traceTable"))
+        };
+        let no_frame = |number| {
+            let place = match self.frame_keys.place(number) {
+                Place::Frame(trace, nth) => {
+                    format!("traceTable['{}'][{nth}]", shorten(&self.trace_keys.key(trace)))
+                }
+                _ => "frameTable".to_owned(),
+            };
+            let key = quoted(&self.frame_keys.key(number));
+            wrong(place, format!("no frame {key} in frameTable"))
+        };
+        let traces = all(found, self.trace_keys.len()).map_err(no_trace)?;
+        let ids = all(ids, self.frame_keys.len()).map_err(no_frame)?;
+        let calls = self.calls.into_iter().map(|number| ids[number as usize]).collect();
+        let scan = invocation.mode == Mode::Scan;
+        if scan && self.scanned.len() < blocks.len() {
+            return Err(missing(format!("blockList[{}].addr", self.scanned.len())));
+        }
+        debug_assert!(blocks.iter().all(|b| b.alloc == TraceId::NONE || (b.alloc.0 as usize) < traces.len()));
+        let mut measurements = self.measurements;
+        measurements.counts = [blocks.len(), traces.len(), frames.len()];
+        let mut dump = Dump {
+            variable: invocation.variable,
+            mode: invocation.mode,
+            blocks,
+            scanned: if scan { self.scanned } else { Vec::new() },
+            words: self.words,
+            traces,
+            calls,
+            frames,
+            modules: self.modules,
+            reporters: self.reporters,
+            faults: Vec::new(),
+            measurements,
+            time: self.time,
+            shown: At::End,
+            peak: self.peak,
+            statistics: self.statistics,
+            outline: None,
+            sample,
+        };
+        faults::add(&mut dump, self.faults);
+        Ok(dump)
+    }
+}
+
+fn put<T: Clone>(list: &mut Vec<Option<T>>, number: u32, value: T) {
+    let index = number as usize;
+    if list.len() <= index {
+        list.resize(index + 1, None);
+    }
+    list[index] = Some(value);
+}
+
+/// The value of each key, or the first key without one.
+fn all<T>(mut found: Vec<Option<T>>, keys: usize) -> Result<Vec<T>, u32> {
+    found.resize_with(keys.max(found.len()), || None);
+    found.into_iter().enumerate().map(|(number, value)| value.ok_or(number as u32)).collect()
+}

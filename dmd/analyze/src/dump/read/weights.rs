@@ -1,0 +1,26 @@
+//! Weighs the blocks of a dump that is a sample by bytes.
+
+use dmd_format::sample;
+
+use crate::dump::Block;
+use crate::dump::sample::Sample;
+
+/// A larger mean distance is not one of DMD's.
+pub(super) const LARGEST_MEAN: u64 = 1 << 40;
+
+/// Sums of blocks hold this many bytes, with room for further sums.
+const MOST: f64 = (1_u128 << 120) as f64;
+
+/// Weighs the blocks of a sample with this mean distance in bytes. `None` if their sum is too large.
+pub(super) fn weigh(blocks: &mut [Block], mean: u64) -> Option<Sample> {
+    let (mut recorded, mut bytes, mut variance) = (0_u64, 0.0, 0.0);
+    for block in blocks {
+        block.weight = sample::weight(block.req, mean);
+        block.sampled = block.weight > 1.0;
+        let (num, usable) = (block.num as f64, block.usable() as f64);
+        recorded = recorded.saturating_add(block.num);
+        bytes += num * block.weight * usable.max(1.0);
+        variance += num * sample::variance(block.req, mean) * usable * usable;
+    }
+    (bytes < MOST).then_some(Sample { mean, recorded, standard_error: variance.sqrt() })
+}

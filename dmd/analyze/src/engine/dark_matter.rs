@@ -1,0 +1,154 @@
+//! Groups the unreported and twice-reported blocks of a running program by crate, type and function.
+//!
+//! An engine passes its blocks in memory, with the site and type of each stack, and the path of each report. The
+//! analysis treats them as those of a dump.
+
+use std::collections::BTreeMap;
+
+use dmd_format::Mode;
+
+use crate::dump::{Block, Dump, Frame, TraceId};
+use crate::names::{Folds, Sited, Verdict};
+use crate::records::{Analysis, AnalyzeOptions, NO_STACK, RecordKind, StackId};
+
+/// Blocks with equal sizes and stacks.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct LiveBlocks {
+    /// Requested bytes of each.
+    pub requested: u64,
+    /// Usable bytes of each that were not requested.
+    pub slop: u64,
+    /// The number of blocks.
+    pub count: u64,
+    /// The stack that allocated them, if it was recorded.
+    pub allocated_by: Option<LiveStack>,
+    /// The reporters that reported them. The second is only set if the first is.
+    pub reported_by: [Option<LiveStack>; 2],
+    /// Each block stands for smaller blocks, and has the size of these together.
+    pub sampled: bool,
+}
+
+/// A stack of [`DarkMatter`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveStack(TraceId);
+
+/// Blocks of a running program, with the stacks and reporters of each.
+#[derive(Debug)]
+pub struct DarkMatter(Dump);
+
+/// Blocks that one function of a crate allocated.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DarkMatterRow {
+    /// True for blocks that were reported twice or more, false for unreported blocks.
+    pub twice: bool,
+    /// The crate.
+    pub module: String,
+    /// The function.
+    pub function: String,
+    /// The type of unreported blocks, if the stack names it.
+    pub type_name: Option<String>,
+    /// The reporters; if several pairs reported blocks of this function, the pair that reported most.
+    pub reporters: String,
+    /// Usable bytes.
+    pub bytes: i128,
+    /// The bytes are an estimate.
+    pub estimated: bool,
+}
+
+impl Default for DarkMatter {
+    fn default() -> Self {
+        Self(Dump::empty(Mode::DarkMatter))
+    }
+}
+
+impl DarkMatter {
+    /// An empty set of blocks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a stack by the function to show, and the type of its blocks.
+    pub fn add_stack(&mut self, site: &Frame<'_>, type_name: Option<&str>) -> LiveStack {
+        let dump = &mut self.0;
+        let id = TraceId(dump.traces.len() as u32);
+        let start = dump.calls.len() as u32;
+        dump.calls.push(dump.frames.add(site));
+        dump.calls.extend(type_name.map(|name| dump.frames.add_type(name)));
+        dump.traces.push(start..dump.calls.len() as u32);
+        LiveStack(id)
+    }
+
+    /// Adds a stack by its frames, innermost first: those from the allocator to the site, or all.
+    pub fn add_frames(&mut self, frames: &[Frame<'_>], folds: &Folds) -> LiveStack {
+        let site = Sited::of(frames, folds).site();
+        let type_name = Verdict::of(frames).type_name();
+        self.add_stack(&site.map(|site| frames[site]).unwrap_or_default(), type_name.as_deref())
+    }
+
+    /// Adds a reporter by the path of its reports.
+    pub fn add_reporter(&mut self, path: &str) -> LiveStack {
+        self.add_stack(&Frame { function: Some(path), ..Frame::default() }, None)
+    }
+
+    /// Adds blocks.
+    pub fn add(&mut self, blocks: &LiveBlocks) {
+        let trace = |stack: Option<LiveStack>| stack.map_or(TraceId::NONE, |LiveStack(trace)| trace);
+        self.0.blocks.push(Block {
+            req: blocks.requested,
+            slop: blocks.slop,
+            num: blocks.count,
+            alloc: trace(blocks.allocated_by),
+            reps: blocks.reported_by.map(trace),
+            reporters: [u32::MAX; 2],
+            sampled: blocks.sampled,
+            weight: 1.0,
+        });
+    }
+
+    /// Unreported and twice-reported blocks, in order of crates, types and functions. The shares of blocks without a stack
+    /// are estimates from those with one.
+    pub fn rows(self) -> Vec<DarkMatterRow> {
+        let options = AnalyzeOptions::new().max_frames(2).estimate(true).limit(usize::MAX);
+        let analysis = Analysis::new(self.0, &options);
+        let mut rows: BTreeMap<(bool, String, Option<String>, String), DarkMatterRow> = BTreeMap::new();
+        for section in &analysis.sections {
+            let twice = match section.kind {
+                RecordKind::Unreported => false,
+                RecordKind::TwiceReported => true,
+                _ => continue,
+            };
+            // Records are sorted, the largest first.
+            for record in &section.records {
+                let mut texts = analysis.frames(record.alloc).filter(|text| text.as_str() != NO_STACK);
+                let frame = texts.next().map(|text| text.frame());
+                let type_name =
+                    texts.next().and_then(|text| text.as_type()).filter(|_| !twice).map(str::to_owned);
+                let (module, function) = match &frame {
+                    None => ("(no stack)".into(), "(no stack)"),
+                    Some(frame) => (frame.crate_name(), frame.name()),
+                };
+                let key = (twice, module.clone().into_owned(), type_name.clone(), function.to_owned());
+                let row = rows.entry(key).or_insert_with(|| DarkMatterRow {
+                    twice,
+                    module: module.into_owned(),
+                    function: function.to_owned(),
+                    type_name,
+                    reporters: reporters(&analysis, record.reps),
+                    ..DarkMatterRow::default()
+                });
+                row.bytes += record.sums.usable();
+                row.estimated |= record.estimated;
+            }
+        }
+        rows.into_values().collect()
+    }
+}
+
+fn reporters(analysis: &Analysis, reports: [StackId; 2]) -> String {
+    let first_frame = |stack: StackId| analysis.frames(stack).next().map(|text| text.without_number());
+    let mut paths: Vec<&str> = reports.into_iter().filter_map(first_frame).collect();
+    paths.dedup();
+    paths.join(" and ")
+}

@@ -1,0 +1,11 @@
+//! The texts of Firefox's tools, to the byte: `dmd.py`, its ancestor of 2013, and `block_analyzer.py`.
+
+mod clamp;
+mod classic;
+mod referrers;
+mod text;
+
+pub use clamp::{ClampStats, clamp};
+pub use classic::Classic;
+pub use referrers::{BlockOptions, BlockText};
+pub use text::Text;

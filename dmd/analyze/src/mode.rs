@@ -1,3 +1,0 @@
-//! The mode in which DMD recorded a dump.
-
-pub use dmd_format::Mode;

@@ -1,0 +1,24 @@
+//! Facts about functions, from names and files: whose they are, what they allocate, and whether they say nothing about
+//! the program.
+
+mod allocators;
+mod container;
+mod fold;
+mod framework;
+mod owner;
+#[cfg_attr(not(feature = "symbols"), allow(dead_code, reason = "the look-up of symbols needs a part of it"))]
+mod source_path;
+mod type_name;
+mod workspace;
+
+pub use fold::{Fold, Folds};
+pub use type_name::{Certainty, FunctionName, Shape, TypeNames, Verdict, short_type_name};
+pub use workspace::Workspace;
+
+pub(crate) use allocators::AllocatorFrames;
+pub(crate) use container::{container_of, segments};
+pub(crate) use fold::Sited;
+pub(crate) use framework::Framework;
+pub(crate) use source_path::Crates;
+#[cfg(feature = "symbols")]
+pub(crate) use source_path::UnitName;

@@ -1,0 +1,138 @@
+//! Recognizes frames of allocators and collections, which do not show which function wanted the memory.
+
+use super::source_path::{library, package};
+use crate::dump::{Frame, FrameText};
+
+/// The texts that `dmd.py` knows, anywhere in a frame.
+const IN_C: &[&str] = &[
+    "malloc",
+    "calloc",
+    "realloc",
+    "memalign",
+    "operator new(",
+    "operator new[](",
+    "g_slice_alloc",
+    "???",
+    "mozilla::dmd::AllocCallback",
+    "mozilla::dmd::StackTrace::Get",
+];
+
+/// Starts of the names of functions, types and traits of Rust's own libraries, through which a collection calls the
+/// allocator.
+const IN_RUST: &[&str] = &[
+    "__rust_alloc",
+    "__rust_realloc",
+    "__rustc",
+    "__rdl_",
+    "__rg_",
+    "alloc::",
+    "allocator_api2::",
+    "core::",
+    "std::alloc::",
+    "std::collections::",
+    "std::sys::alloc",
+    "hashbrown::",
+    "indexmap::",
+    "smallvec::",
+    "thin_vec::",
+    "tinyvec::",
+    "dmd::",
+    "memory_reporter::allocator",
+];
+
+/// Crates of which every function is an allocator's, under any name: an inlined function may have lost its path.
+const CRATES: &[&str] =
+    &["alloc", "core", "allocator-api2", "hashbrown", "indexmap", "smallvec", "thin-vec", "tinyvec"];
+
+/// The texts that `block_analyzer.py` knows. It lists wrappers by name, and so takes fewer frames for an
+/// allocator's.
+const IN_BLOCKS: &[&str] = &[
+    "malloc (",
+    "replace_malloc",
+    "replace_calloc",
+    "replace_realloc",
+    "replace_memalign",
+    "replace_posix_memalign",
+    "malloc_zone_malloc",
+    "moz_xmalloc",
+    "moz_xcalloc",
+    "moz_xrealloc",
+    "operator new(",
+    "operator new[](",
+    "g_malloc",
+    "g_slice_alloc",
+    "callocCanGC",
+    "reallocCanGC",
+    "vpx_malloc",
+    "vpx_calloc",
+    "vpx_realloc",
+    "vpx_memalign",
+    "js_malloc",
+    "js_calloc",
+    "js_realloc",
+    "pod_malloc",
+    "pod_calloc",
+    "pod_realloc",
+    "Allocator::Malloc",
+    "Allocator<ReplaceMallocBase>::malloc(",
+    "???",
+];
+
+/// The frames that count as an allocator's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AllocatorFrames {
+    /// The frames that `dmd.py` knows.
+    C,
+    /// Those, and Rust's.
+    CAndRust,
+    /// The frames that `block_analyzer.py` knows.
+    Blocks,
+}
+
+impl AllocatorFrames {
+    pub(crate) fn has(self, text: FrameText<'_>) -> bool {
+        let any = |names: &[&str]| names.iter().any(|name| text.as_str().contains(name));
+        match self {
+            Self::C => any(IN_C),
+            Self::Blocks => any(IN_BLOCKS),
+            Self::CAndRust => text.frame().is_of_allocator(),
+        }
+    }
+}
+
+impl Frame<'_> {
+    /// Whether the frame is an allocator's: a function of C's allocator, of Rust's collections, or an unknown
+    /// function.
+    pub fn is_of_allocator(&self) -> bool {
+        // A folder's name has nothing to do with the function, but the source file of a library does.
+        let function = self.name();
+        self.in_allocator
+            || IN_C.iter().any(|name| function.contains(name))
+            || is_rust(function)
+            || self.place().is_some_and(is_in_library)
+    }
+}
+
+fn is_in_library(file: &str) -> bool {
+    match library(file) {
+        Some(("std", below)) => ["alloc.rs", "collections/"].iter().any(|part| below.starts_with(part)),
+        of => of.or_else(|| package(file)).is_some_and(|(name, _)| CRATES.contains(&name)),
+    }
+}
+
+fn is_rust(function: &str) -> bool {
+    let owner = function.trim_start_matches(['<', '&', '[', '(']);
+    let owner = owner.strip_prefix("mut ").unwrap_or(owner);
+    if IN_RUST.iter().any(|name| owner.starts_with(name)) {
+        return true;
+    }
+    // Traits of the library: implemented for a type of its own, or for all types.
+    let of_trait = function.split_once(" as ").filter(|_| function.starts_with('<'));
+    if let Some((owner, name)) = of_trait {
+        let built_in = !owner.contains("::");
+        let of_all = ["alloc::", "core::alloc::"].iter().any(|path| name.starts_with(path));
+        return of_all || (built_in && name.starts_with("core::"));
+    }
+    // The functions of a global allocator, if its path is unknown.
+    ["alloc", "alloc_zeroed", "realloc"].contains(&function.split('<').next().unwrap_or_default())
+}

@@ -1,0 +1,267 @@
+//! Frames that say nothing about the program: those of allocators, of Rust's and C's libraries, and those through
+//! which a thread or `main` starts.
+//!
+//! All rules are data, in one table. Users add rules of their own by [`Folds::also`].
+
+mod site;
+mod stacks;
+
+use core::fmt;
+
+use super::source_path::{library, package};
+use crate::dump::Frame;
+
+pub(crate) use site::Sited;
+
+/// Why a view folds a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fold {
+    /// A function of an allocator, or of the engine that recorded the stack.
+    Allocator,
+    /// A function of a collection, which allocates for its caller.
+    Collection,
+    /// Another function of Rust's or C's library, which allocates for its caller.
+    Library,
+    /// A function through which a thread or the program starts.
+    Start,
+    /// A rule of the user.
+    User,
+}
+
+/// How a rule finds its frames.
+enum By {
+    /// The function has this name.
+    Name(&'static [&'static str]),
+    /// The function has this name, and its source file is unknown.
+    Symbol(&'static [&'static str]),
+    /// The function's name starts so, after the marks of types and references.
+    Prefix(&'static [&'static str]),
+    /// The function's name starts so, whatever its source file: no other crate has the name.
+    Crates(&'static [&'static str]),
+    /// The last part of the function's path is this name, whatever its source file: the compiler makes the function.
+    Generated(&'static [&'static str]),
+    /// The source file belongs to this crate of Rust's library or of another package.
+    Crate(&'static [&'static str]),
+    /// The name of the module's file starts so.
+    Module(&'static [&'static str]),
+    /// The path of the source file within `std` starts so.
+    StdFile(&'static [&'static str]),
+    /// The path of the source file, which is not Rust's, starts so.
+    File(&'static [&'static str]),
+    /// The source file is not Rust's, and the function's name is this, with at most a word before it.
+    InC(&'static [&'static str]),
+}
+
+/// The first rule that fits a frame counts. [`Name`](By::Name) and [`Prefix`](By::Prefix) only count where the source
+/// file is unknown, or is not Rust's: the file of a Rust function says more than its name.
+const RULES: &[(Fold, By)] = &[
+    (
+        Fold::Start,
+        By::Name(&[
+            "_start",
+            "__libc_start_main",
+            "__libc_start_main_impl",
+            "__libc_start_main@@GLIBC_2.34",
+            "__libc_start_call_main",
+            "start_thread",
+            "clone",
+            "clone3",
+            "__clone",
+            "__clone3",
+            "__pthread_start",
+            "thread_start",
+        ]),
+    ),
+    // Around Rust's own; the `main` of a C program has a source file.
+    (Fold::Start, By::Symbol(&["main"])),
+    (
+        Fold::Allocator,
+        By::Name(&[
+            "malloc",
+            "calloc",
+            "realloc",
+            "reallocarray",
+            "free",
+            "cfree",
+            "memalign",
+            "aligned_alloc",
+            "posix_memalign",
+            "valloc",
+            "pvalloc",
+            "alloc",
+            "alloc_zeroed",
+            "mallocx",
+            "rallocx",
+            "sdallocx",
+        ]),
+    ),
+    (
+        Fold::Allocator,
+        By::Prefix(&[
+            "__rust_alloc",
+            "__rust_realloc",
+            "__rustc",
+            "__rdl_",
+            "__rg_",
+            "operator new(",
+            "operator new[](",
+            "_rjem_",
+            "je_",
+            "mi_",
+            "_mi_",
+            "mimalloc::",
+            "tikv_jemallocator::",
+            "jemallocator::",
+        ]),
+    ),
+    // Wrappers, as in Firefox.
+    (
+        Fold::Allocator,
+        By::InC(&["malloc", "calloc", "realloc", "memalign", "posix_memalign", "g_slice_alloc"]),
+    ),
+    (Fold::Allocator, By::Crates(&["dmd::", "dmd_unwind::", "memory_reporter::allocator"])),
+    // `#[global_allocator]` puts these at the line of the static.
+    (
+        Fold::Allocator,
+        By::Generated(&["__rust_alloc", "__rust_alloc_zeroed", "__rust_realloc", "__rust_dealloc"]),
+    ),
+    (
+        Fold::Allocator,
+        By::Crate(&[
+            "memory-dmd",
+            "mimalloc",
+            "tikv-jemallocator",
+            "jemallocator",
+            "libmimalloc-sys",
+            "tikv-jemalloc-sys",
+        ]),
+    ),
+    (Fold::Allocator, By::Module(&["libdmd.so", "libjemalloc.so", "libmimalloc.so", "libtcmalloc"])),
+    (
+        Fold::Collection,
+        By::Crate(&[
+            "alloc",
+            "core",
+            "hashbrown",
+            "indexmap",
+            "smallvec",
+            "thin-vec",
+            "tinyvec",
+            "allocator-api2",
+        ]),
+    ),
+    (
+        Fold::Collection,
+        By::Prefix(&[
+            "alloc::",
+            "core::",
+            "std::collections::",
+            "hashbrown::",
+            "indexmap::",
+            "smallvec::",
+            "thin_vec::",
+            "tinyvec::",
+            "allocator_api2::",
+        ]),
+    ),
+    (Fold::Collection, By::StdFile(&["collections/", "alloc.rs"])),
+    (Fold::Library, By::Crate(&["std", "proc_macro", "test", "panic_unwind", "std_detect"])),
+    (Fold::Library, By::Prefix(&["std::"])),
+    // What `catch_unwind` becomes.
+    (Fold::Library, By::Symbol(&["__rust_try"])),
+    (
+        Fold::Library,
+        By::Module(&[
+            "libc.so",
+            "libc-",
+            "ld-linux",
+            "ld-musl",
+            "libpthread",
+            "libstdc++",
+            "libgcc_s",
+            "linux-vdso",
+        ]),
+    ),
+    // The debug information of the system's libraries has relative paths.
+    (Fold::Library, By::File(&["./", "../"])),
+];
+
+type Rule = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// Which frames a view folds: those of a table, and those of the user's rules.
+#[derive(Default)]
+pub struct Folds {
+    rules: Vec<Rule>,
+}
+
+impl fmt::Debug for Folds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Folds").field("rules", &self.rules.len()).finish()
+    }
+}
+
+impl Folds {
+    /// The frames of the table.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Folds also the frames for whose text, such as `app::f (/home/me/app/src/f.rs:7)`, `rule` returns true.
+    #[must_use]
+    pub fn also(mut self, rule: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        self.rules.push(Box::new(rule));
+        self
+    }
+
+    /// Why a view folds this frame; `None` if it does not.
+    pub fn of(&self, frame: &Frame<'_>) -> Option<Fold> {
+        let by_table = by_table(frame);
+        if by_table.is_some() || self.rules.is_empty() {
+            return by_table;
+        }
+        let text = frame.to_string();
+        self.rules.iter().any(|rule| rule(&text)).then_some(Fold::User)
+    }
+}
+
+fn by_table(frame: &Frame<'_>) -> Option<Fold> {
+    if frame.in_allocator {
+        return Some(Fold::Allocator);
+    }
+    let function = frame.function.unwrap_or_default();
+    let owner = function.trim_start_matches(['<', '&', '[', '(', '*']);
+    let owner = owner.strip_prefix("mut ").unwrap_or(owner);
+    let of_crate = frame.file.and_then(|file| library(file).or_else(|| package(file))).map(|(name, _)| name);
+    // A name without a folder does not tell whose file it is.
+    let is_rust = frame.file.is_some_and(|file| file.ends_with(".rs") && file.contains('/'));
+    let module = frame.module.map(|module| module.rsplit('/').next().unwrap_or(module));
+    let fits = |by: &By| match by {
+        By::Name(names) => !is_rust && names.contains(&function),
+        By::Symbol(names) => frame.file.is_none() && names.contains(&function),
+        By::Prefix(starts) => !is_rust && starts.iter().any(|start| owner.starts_with(start)),
+        By::Crates(starts) => starts.iter().any(|start| owner.starts_with(start)),
+        By::Generated(names) => function.rsplit("::").next().is_some_and(|last| names.contains(&last)),
+        By::Crate(names) => of_crate.is_some_and(|name| names.contains(&name)),
+        By::Module(starts) => {
+            // The file of a library's source is known only if somebody installed its debug information.
+            module.is_some_and(|module| starts.iter().any(|start| module.starts_with(start)))
+        }
+        By::StdFile(starts) => frame.file.and_then(library).is_some_and(|(name, below)| {
+            name == "std" && starts.iter().any(|start| below.starts_with(start))
+        }),
+        By::InC(parts) => {
+            let is_c = frame.file.is_some_and(|file| !file.ends_with(".rs"));
+            let is = |name: &str| {
+                let before = function.strip_suffix(name);
+                before.is_some_and(|before| before.matches(['_', ':']).count() <= 1)
+            };
+            is_c && parts.iter().any(|part| is(part))
+        }
+        By::File(starts) => {
+            let file = frame.file.filter(|_| !is_rust);
+            file.is_some_and(|file| starts.iter().any(|start| file.starts_with(start)))
+        }
+    };
+    RULES.iter().find(|(_, by)| fits(by)).map(|(fold, _)| *fold)
+}

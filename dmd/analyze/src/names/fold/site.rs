@@ -1,0 +1,45 @@
+//! The place in the program that a stack of calls comes from, without the frames that say nothing about it.
+
+use super::{Fold, Folds};
+use crate::dump::Frame;
+
+/// A stack, innermost frame first, without the frames that say nothing about the program.
+#[derive(Clone, Debug)]
+pub(crate) struct Sited {
+    /// The frames that a view shows, the site first.
+    pub(crate) shown: Vec<usize>,
+    /// The number of folded frames before the site.
+    pub(crate) inner: usize,
+    /// The number of folded frames after the last shown one.
+    pub(crate) outer: usize,
+}
+
+impl Sited {
+    /// The site is the innermost frame that the view does not fold. If it folds all frames, the site is the
+    /// innermost frame that is neither an allocator's nor a collection's, or else the innermost that is not an
+    /// allocator's, or else the innermost.
+    pub(crate) fn of(frames: &[Frame<'_>], folds: &Folds) -> Self {
+        Self::of_folds(frames.len(), |at| folds.of(&frames[at]))
+    }
+
+    /// As [`of`](Self::of), for a stack of `frames` frames, of which each has a fold or none.
+    pub(crate) fn of_folds(frames: usize, fold: impl Fn(usize) -> Option<Fold>) -> Self {
+        let folded: Vec<Option<Fold>> = (0..frames).map(fold).collect();
+        let mut shown: Vec<usize> = (0..frames).filter(|at| folded[*at].is_none()).collect();
+        if shown.is_empty() && frames > 0 {
+            let outside = |inner: &[Fold]| {
+                folded.iter().position(|fold| fold.is_some_and(|fold| !inner.contains(&fold)))
+            };
+            let site = outside(&[Fold::Allocator, Fold::Collection]).or_else(|| outside(&[Fold::Allocator]));
+            shown.push(site.unwrap_or(0));
+        }
+        let inner = shown.first().copied().unwrap_or(0);
+        let outer = shown.last().map_or(0, |last| frames - 1 - last);
+        Self { shown, inner, outer }
+    }
+
+    /// The index of the site; `None` if the stack is empty.
+    pub(crate) fn site(&self) -> Option<usize> {
+        self.shown.first().copied()
+    }
+}

@@ -1,0 +1,43 @@
+//! Folds the stacks of a dump.
+
+use super::{Folds, Sited};
+use crate::dump::{Dump, FrameId, TraceId};
+use crate::names::allocators::AllocatorFrames;
+
+impl Dump {
+    /// Drops the frames that say nothing about the program from all stacks: the frames of allocators at the start of
+    /// each stack and, in a dump of the crate `dmd`, those that `folds` folds. A stack of such frames alone keeps one.
+    ///
+    /// Views that need whole stacks, such as [`types`](Self::types), come before.
+    pub fn fold(&mut self, folds: &Folds) {
+        let has_modules = self.has_modules();
+        let which = if has_modules { AllocatorFrames::CAndRust } else { AllocatorFrames::C };
+        let dropped: Vec<bool> = self.frames.ids().map(|id| which.has(self.frames.text(id))).collect();
+        let folded: Vec<_> = match has_modules {
+            true => self.frames.ids().map(|id| folds.of(&self.frames.get(id))).collect(),
+            false => Vec::new(),
+        };
+        let mut calls = Vec::with_capacity(self.calls.len());
+        for trace in 0..self.traces.len() {
+            let start = calls.len() as u32;
+            let all: &[FrameId] = self.trace(TraceId(trace as u32));
+            let inner = all.iter().take_while(|id| dropped[id.index()]).count();
+            if has_modules {
+                let Sited { shown, .. } = Sited::of_folds(all.len(), |at| folded[all[at].index()]);
+                let kept = match &shown[shown.partition_point(|at| *at < inner)..] {
+                    [] => &shown[..],
+                    kept => kept,
+                };
+                calls.extend(kept.iter().map(|at| all[*at]));
+            } else {
+                calls.extend_from_slice(if inner < all.len() {
+                    &all[inner..]
+                } else {
+                    &all[..all.len().min(1)]
+                });
+            }
+            self.traces[trace] = start..calls.len() as u32;
+        }
+        self.calls = calls;
+    }
+}

@@ -1,0 +1,105 @@
+//! The frames of the framework itself: those of `memory-reporter` and of the engine.
+//!
+//! Each report passes through the framework, so its frames say nothing about the reporter. A program may have it in a
+//! folder of its own (`path = "../memory"`), whose files no path tells from the program's. The names of some functions
+//! do: the files below the same `src` are the framework's too.
+
+use std::collections::BTreeSet;
+
+use super::source_path::package;
+use crate::dump::Frame;
+
+/// The crates that a stack of a program passes through.
+const CRATES: [&str; 6] =
+    ["memory_reporter::", "memory_report::", "dmd::", "dmd_unwind::", "dmd_analyze::", "dmd_format::"];
+
+/// The same, as packages of a registry.
+const PACKAGES: [&str; 6] =
+    ["memory-reporter", "memory-report", "memory-dmd", "dmd-unwind", "dmd-analyze", "dmd-format"];
+
+/// The folders of the framework's sources.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Framework {
+    folders: BTreeSet<String>,
+}
+
+impl Framework {
+    /// Finds the folders from functions whose names say that they are the framework's.
+    pub(crate) fn of<'t>(frames: impl Iterator<Item = Frame<'t>>) -> Self {
+        let mut framework = Self::default();
+        frames.for_each(|frame| framework.learn(&frame));
+        framework
+    }
+
+    /// Adds the folder of a function whose name says that it is the framework's.
+    pub(crate) fn learn(&mut self, frame: &Frame<'_>) {
+        let file = frame.file.filter(|file| file.starts_with('/') && file.ends_with(".rs"));
+        // A method of a type of the framework may be of a trait of the program.
+        let is_method = frame.function.is_some_and(|function| function.starts_with('<'));
+        if let Some(folder) = file.and_then(source_folder)
+            && is_named(frame)
+            && !is_method
+            && !self.folders.contains(folder)
+        {
+            self.folders.insert(folder.to_owned());
+        }
+    }
+
+    /// Whether a function is the framework's.
+    pub(crate) fn has(&self, frame: &Frame<'_>) -> bool {
+        match frame.file {
+            Some(file) if file.ends_with(".rs") => {
+                self.has_file(file) || package(file).is_some_and(|(name, _)| PACKAGES.contains(&name))
+            }
+            _ => is_named(frame),
+        }
+    }
+
+    /// Whether a source file is in one of the folders.
+    pub(crate) fn has_file(&self, file: &str) -> bool {
+        source_folder(file).is_some_and(|folder| self.folders.contains(folder))
+    }
+}
+
+/// The innermost folder `src` around a file.
+fn source_folder(file: &str) -> Option<&str> {
+    file.rfind("/src/").map(|at| &file[..at + "/src/".len()])
+}
+
+fn is_named(frame: &Frame<'_>) -> bool {
+    let function = frame.function.unwrap_or_default();
+    let owner = function.trim_start_matches(['<', '&', '[', '(', '*']);
+    let owner = owner.strip_prefix("mut ").unwrap_or(owner);
+    CRATES.iter().any(|name| owner.starts_with(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame<'t>(function: &'t str, file: &'t str) -> Frame<'t> {
+        Frame { function: Some(function), file: Some(file), ..Frame::default() }
+    }
+
+    #[test]
+    fn the_files_beside_named_functions_are_the_frameworks() {
+        let named = frame(
+            "memory_reporter::collect::driver::collect_reports",
+            "/home/me/memory/reporter/src/collect.rs",
+        );
+        let walk =
+            frame("<alloc::vec::Vec<T> as X>::size_of", "/home/me/memory/reporter/src/measure/impls.rs");
+        let user = frame("<app::Cache as memory_reporter::MallocSizeOf>::size", "/home/me/app/src/cache.rs");
+        let extended =
+            frame("<memory_reporter::Reports as app::Extension>::more", "/home/me/app/src/extension.rs");
+        let nested = frame("app::src", "/home/me/memory/reporter/src/examples/src/main.rs");
+        let framework = Framework::of([named, walk, user, extended].into_iter());
+        assert_eq!(
+            [named, walk, user, extended, nested].map(|frame| framework.has(&frame)),
+            [true, true, false, false, false]
+        );
+        let installed =
+            frame("f", "/home/me/.cargo/registry/src/index-1/memory-reporter-1.0.0/src/measure.rs");
+        assert!(Framework::default().has(&installed));
+    }
+}

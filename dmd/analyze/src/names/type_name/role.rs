@@ -1,0 +1,176 @@
+//! What a frame says about the block that the allocator returned below it.
+
+use super::Shape;
+use super::generics::{FunctionName, is_stand_in, split};
+use super::rules::{
+    ALLOCATORS, Arguments, ENTRIES, ENTRY_MODULE, ENTRY_SYMBOLS, Gives, IN_C, INNER, OF_REFERENCES, RULES,
+    Rule,
+};
+use super::spelling::shorten;
+use crate::dump::Frame;
+
+/// The role of a frame.
+#[derive(Clone, Debug)]
+pub(super) enum Role {
+    /// Calls inside of this one belong to an allocator.
+    Entry,
+    /// Passes on a call to the allocator, and does not contain the type.
+    Passes,
+    /// Allocates blocks of this type.
+    Typed(Typed),
+    /// Anything else.
+    Other,
+}
+
+/// The type that a frame contains.
+#[derive(Clone, Debug)]
+pub(super) struct Typed {
+    pub(super) shape: Shape,
+    pub(super) name: String,
+    /// The generic arguments from which the name follows.
+    pub(super) arguments: Vec<String>,
+}
+
+impl PartialEq for Typed {
+    fn eq(&self, other: &Self) -> bool {
+        self.shape == other.shape && self.name == other.name
+    }
+}
+
+/// A frame as verdicts need it; computed once for each frame of a dump.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    pub(super) role: Role,
+    pub(super) inlined: bool,
+    /// The function's own generic arguments.
+    arguments: Vec<String>,
+}
+
+impl Facts {
+    pub(super) fn of(frame: &Frame<'_>) -> Self {
+        let Some(name) = FunctionName::parse(frame.name()) else {
+            return Self { role: Role::Other, inlined: frame.inlined, arguments: Vec::new() };
+        };
+        // A call whose line is unknown may stand for several merged calls, whose inlined frames are lost. Where only
+        // the symbol is known, inlined frames are, too.
+        let role = role(&name, frame.name(), frame.line.is_some());
+        let arguments = name.arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        Self { role, inlined: frame.inlined, arguments }
+    }
+
+    /// Whether the function is an instance for one of these types. The linker may have merged it with the instance
+    /// for another type of the same layout, and its name is that of any of them.
+    pub(super) fn is_instance_for(&self, typed: &Typed) -> bool {
+        typed.arguments.iter().any(|one| self.arguments.iter().any(|argument| mentions(argument, one)))
+    }
+}
+
+fn role(name: &FunctionName<'_>, text: &str, line_known: bool) -> Role {
+    let Some((function, before)) = name.path.split_last() else { return Role::Other };
+    let module = before.join("::");
+    if ENTRY_SYMBOLS.split(' ').any(|start| function.starts_with(start)) && matches!(&*module, "" | "__rustc")
+    {
+        return Role::Entry;
+    }
+    if module == ENTRY_MODULE && has(ENTRIES, function) {
+        return Role::Entry;
+    }
+    let within = |parent: &str| {
+        module.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    };
+    let of_reference = || text.starts_with("<&") && text.contains(OF_REFERENCES);
+    if (module.is_empty() && (has(IN_C, function) || of_reference())) || ALLOCATORS.split(' ').any(within) {
+        return Role::Passes;
+    }
+    let mut fitting = RULES.iter().filter(|rule| line_known || !rule.runs_others);
+    if let Some(typed) = fitting.find_map(|rule| apply(rule, name, before, function)) {
+        return Role::Typed(typed);
+    }
+    let is_closure = function.starts_with("{closure") || function.starts_with("{{closure");
+    let passes = INNER.iter().any(|(parent, functions)| {
+        // A function of a collection with more arguments has the type among them, but may run code of others.
+        let any = functions.is_empty() && name.arguments.len() <= 1;
+        within(parent) && (any || has(functions, function) || (is_closure && has(functions, "{closure}")))
+    });
+    if passes { Role::Passes } else { Role::Other }
+}
+
+/// Whether a list of words has this one.
+fn has(words: &str, word: &str) -> bool {
+    words.split(' ').any(|one| one == word)
+}
+
+/// The type that a rule gives, if it fits the function.
+fn apply(rule: &Rule, name: &FunctionName<'_>, before: &[&str], function: &str) -> Option<Typed> {
+    if !(rule.functions.is_empty() || has(rule.functions, function)) {
+        return None;
+    }
+    let is_module =
+        |path: &[&str]| rule.modules.split(' ').any(|module| module.split("::").eq(path.iter().copied()));
+    let (last, above) = before.split_last()?;
+    let has_owner = match is_module(before) {
+        true => *last == rule.owner,
+        false if is_module(above) && *last == rule.owner => true,
+        false if is_module(above) && last.starts_with("{impl#") => false,
+        false => return None,
+    };
+    let given = &name.arguments;
+    let fits = match rule.arguments {
+        Arguments::AtLeast(count) => given.len() >= count || has_owner,
+        Arguments::OfOwner => has_owner && name.of_owner,
+        Arguments::One => given.len() == 1,
+    };
+    if !fits {
+        return None;
+    }
+    let first = || given.first().copied().filter(|argument| is_concrete(argument));
+    let slice = |element: &str| if is_unsized(element) { element.to_owned() } else { format!("[{element}]") };
+    let (arguments, full) = match rule.gives {
+        Gives::Always(fixed) => (Vec::new(), fixed.to_owned()),
+        Gives::First => (vec![first()?], first()?.to_owned()),
+        Gives::Slice => (vec![first()?], slice(first()?)),
+        Gives::SliceOfArray => {
+            let inside = first()?.strip_prefix('[')?.strip_suffix(']')?;
+            let parts = split(inside, ";")?;
+            let [element, _] = &parts[..] else { return None };
+            (vec![*element], format!("[{element}]"))
+        }
+        Gives::Pair => {
+            let second = given.get(1).copied().filter(|argument| is_concrete(argument))?;
+            (vec![first()?, second], format!("({}, {second})", first()?))
+        }
+        Gives::FourWithin(outer) => {
+            let four = given.get(..4).filter(|four| four.iter().all(|argument| is_concrete(argument)))?;
+            (four.to_vec(), format!("{outer}<{}>", four.join(", ")))
+        }
+        Gives::FirstAndUnit => (vec![first()?], format!("({}, ())", first()?)),
+        Gives::Within(outer) => (vec![first()?], format!("{outer}<{}>", first()?)),
+        Gives::SliceWithin(outer) => (vec![first()?], format!("{outer}<{}>", slice(first()?))),
+    };
+    let arguments = arguments.into_iter().map(str::to_owned).collect();
+    let shape = match rule.shape {
+        Shape::One if is_unsized(&full) => Shape::BoxedSlice,
+        shape => shape,
+    };
+    Some(Typed { shape, name: shorten(&full), arguments })
+}
+
+/// Whether a type is a slice or `str`.
+fn is_unsized(name: &str) -> bool {
+    let inside = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    name == "str" || inside.and_then(|inside| split(inside, ";")).is_some_and(|parts| parts.len() == 1)
+}
+
+/// Whether an argument is a type, and neither an allocator nor a parameter's name.
+fn is_concrete(argument: &str) -> bool {
+    !argument.ends_with("::Global") && !is_stand_in(argument)
+}
+
+/// Whether a type contains another, as a whole word.
+fn mentions(text: &str, word: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    text.match_indices(word).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + word.len()..]);
+        !before.ends_with(is_word) && !after.starts_with(is_word)
+    })
+}

@@ -1,0 +1,171 @@
+//! From a stack to the type of the block.
+
+use core::fmt;
+
+use super::Shape;
+use super::generics::FunctionName;
+use super::role::{Facts, Role, Typed};
+use super::spelling::shorten;
+use crate::dump::Frame;
+
+/// The type of a block, as far as its allocation stack tells.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// The block has a type.
+    Typed {
+        /// How the block consists of values.
+        shape: Shape,
+        /// The type. For a table, the type of an entry.
+        name: String,
+        /// Whether the type may be another of the same layout.
+        certainty: Certainty,
+    },
+    /// The type is unknown.
+    In {
+        /// The path of the innermost function that is not part of the allocator or of a collection. `None` if no
+        /// function of the stack is known.
+        function: Option<String>,
+    },
+}
+
+/// How certain a type is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Certainty {
+    /// The stack names the type.
+    Certain,
+    /// The type, or another of the same layout: only functions that are generic over the type contain it. The
+    /// compiler may have merged a function's instances for several types, and only one of the names is left.
+    SameLayout,
+}
+
+/// `[syn::Stmt]`, `table (u32, app::Job)`, `[u8] boxed slice`, `in app::load`.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Typed { shape, name, certainty } => {
+                match shape {
+                    Shape::One | Shape::Slice => f.write_str(name)?,
+                    Shape::BoxedSlice => write!(f, "{name} boxed slice")?,
+                    Shape::Table => write!(f, "table {name}")?,
+                }
+                match certainty {
+                    Certainty::Certain => Ok(()),
+                    Certainty::SameLayout => f.write_str(", or a type of the same layout"),
+                }
+            }
+            Self::In { function: Some(function) } => write!(f, "in {function}"),
+            Self::In { function: None } => f.write_str("in an unknown function"),
+        }
+    }
+}
+
+impl Verdict {
+    /// The type, without how certain it is; `None` if it is unknown.
+    pub fn type_name(&self) -> Option<String> {
+        let Self::Typed { shape, name, .. } = self else { return None };
+        Some(Self::Typed { shape: *shape, name: name.clone(), certainty: Certainty::Certain }.to_string())
+    }
+
+    /// The verdict about the blocks of a stack, whose frames are innermost first.
+    pub fn of(stack: &[Frame<'_>]) -> Self {
+        let facts: Vec<Facts> = stack.iter().map(Facts::of).collect();
+        let facts: Vec<&Facts> = facts.iter().collect();
+        match Basis::of(&facts, |index| stack[index]) {
+            Basis::Typed(typed, certainty, _) => Self::typed(typed, certainty),
+            Basis::In(index) => Self::within(index.map(|index| &stack[index])),
+        }
+    }
+
+    pub(super) fn typed(typed: &Typed, certainty: Certainty) -> Self {
+        Self::Typed { shape: typed.shape, name: typed.name.clone(), certainty }
+    }
+
+    pub(super) fn within(frame: Option<&Frame<'_>>) -> Self {
+        Self::In { function: frame.map(|frame| path(frame.name())) }
+    }
+}
+
+/// What of a stack the verdict follows from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Basis<'f> {
+    /// A type, and the index of the frame that names it.
+    Typed(&'f Typed, Certainty, usize),
+    /// No frame has the type; the index of the frame that allocated.
+    In(Option<usize>),
+}
+
+impl<'f> Basis<'f> {
+    /// `frame` gives the frame of each of the facts.
+    pub(super) fn of<'t>(facts: &[&'f Facts], frame: impl Fn(usize) -> Frame<'t>) -> Self {
+        let entry = facts.iter().rposition(|facts| matches!(facts.role, Role::Entry));
+        let start = entry.map_or(0, |entry| entry + 1);
+        if let Some((typed, certainty, index)) = typed(facts, start) {
+            return Self::Typed(typed, certainty, index);
+        }
+        let mut known = (start..facts.len()).filter(|index| frame(*index).function.is_some());
+        let first = known.next();
+        let own = first.into_iter().chain(known).find(|index| !frame(*index).is_of_allocator());
+        Self::In(own.or(first))
+    }
+}
+
+/// The type of a block, from the frames that follow each other without others between them: all of them are about
+/// this block. A function without inlined calls may have the name of another instance; its caller knows better.
+fn typed<'f>(facts: &[&'f Facts], start: usize) -> Option<(&'f Typed, Certainty, usize)> {
+    let mut best: Option<(&'f Typed, Certainty, usize)> = None;
+    for (index, facts_of) in facts.iter().enumerate().skip(start) {
+        let typed = match &facts_of.role {
+            Role::Passes | Role::Entry => continue,
+            Role::Other => break,
+            Role::Typed(typed) => typed,
+        };
+        let here = certainty(facts, index, typed);
+        best = match best {
+            None => Some((typed, here, index)),
+            Some((known, Certainty::Certain, at)) if known == typed || narrows(known, typed) => {
+                Some((typed, Certainty::Certain, if known == typed { at } else { index }))
+            }
+            // The outer function names the same type, or the inner one has the name of another instance.
+            Some((known, Certainty::SameLayout, at))
+                if known.shape == typed.shape || narrows(known, typed) =>
+            {
+                Some((typed, here, if known == typed { at } else { index }))
+            }
+            Some(_) => break,
+        };
+    }
+    best
+}
+
+/// Whether an outer function says more about the same memory: the bytes of a string, or of a boxed slice.
+fn narrows(known: &Typed, outer: &Typed) -> bool {
+    let text = |typed: &Typed| typed.name.replace("[u8]", "str");
+    let is_slice = |shape| matches!(shape, Shape::Slice | Shape::BoxedSlice);
+    match (known.shape, outer.shape) {
+        (Shape::BoxedSlice, Shape::Slice) => false,
+        (known_shape, outer_shape) if is_slice(known_shape) && is_slice(outer_shape) => {
+            known.name == outer.name || text(known) == outer.name
+        }
+        (Shape::One, Shape::One) => text(known) == outer.name,
+        _ => false,
+    }
+}
+
+/// Whether the function into which a frame was inlined is an instance for the frame's type.
+fn certainty(facts: &[&Facts], at: usize, typed: &Typed) -> Certainty {
+    let whole = facts[at..].iter().find(|facts| !facts.inlined);
+    match whole.is_some_and(|facts| facts.is_instance_for(typed)) {
+        true => Certainty::SameLayout,
+        false => Certainty::Certain,
+    }
+}
+
+/// The path of a function without its types.
+fn path(name: &str) -> String {
+    match FunctionName::parse(name) {
+        Some(FunctionName { path, .. }) if path.len() > 1 => path.join("::"),
+        _ => shorten(name),
+    }
+}

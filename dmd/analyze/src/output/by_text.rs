@@ -1,0 +1,82 @@
+//! Writes tables of blocks that are not grouped by stacks.
+
+use core::fmt::{self, Display};
+
+use crate::print::{Clean, blocks, mark, number, share};
+use crate::records::{Analysis, By, Row, Section, Table};
+
+/// The requested tables; see [`AnalyzeOptions::by`](crate::AnalyzeOptions::by).
+#[derive(Debug)]
+pub struct ByText<'a>(&'a Analysis);
+
+impl Analysis {
+    /// The requested tables as text.
+    pub fn by_text(&self) -> ByText<'_> {
+        ByText(self)
+    }
+}
+
+impl By {
+    /// The word for the key in the title of a table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Frame => "stack frame",
+            Self::Module => "module",
+            Self::Reporter => "reporter",
+            Self::Size => "size",
+            Self::Type => "type",
+        }
+    }
+}
+
+impl Display for ByText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for section in &self.0.sections {
+            for table in &section.tables {
+                // Unreported blocks have no reporter.
+                if !(table.by == By::Reporter && section.kind == crate::RecordKind::Unreported) {
+                    write_table(f, section, table)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_table(f: &mut fmt::Formatter<'_>, section: &Section, table: &Table) -> fmt::Result {
+    let kind = section.kind.name();
+    writeln!(f, "{kind} by {} {{", table.by.name())?;
+    let width = |amount: fn(&Row) -> i128| {
+        table.rows.iter().map(|row| mark(row.estimated).len() + number(amount(row)).len()).max().unwrap_or(0)
+    };
+    let (bytes, counts) = (width(|row| row.sums.usable()), width(|row| row.sums.num));
+    for row in &table.rows {
+        let mark = mark(row.estimated);
+        let usable = format!("{mark}{}", number(row.sums.usable()));
+        let num = format!("{mark}{}", number(row.sums.num));
+        let plural = if blocks(row.sums.num).ends_with('s') { "s" } else { " " };
+        let share = share(row.sums.usable(), section.sums.usable());
+        write!(f, "  {usable:>bytes$} bytes ({share:6.2}%) in {num:>counts$} block{plural}  ")?;
+        match table.by {
+            By::Frame => {
+                let records = number(row.records as i128);
+                let plural = if row.records == 1 { "" } else { "s" };
+                writeln!(f, "{} ({records} record{plural})", Clean(&row.name))?;
+            }
+            By::Size => writeln!(f, "{} bytes each", row.name)?,
+            By::Module | By::Reporter | By::Type => writeln!(f, "{}", Clean(&row.name))?,
+        }
+    }
+    if table.rows.is_empty() {
+        f.write_str("  (none)\n")?;
+    }
+    let more = table.all - table.rows.len();
+    if more > 0 {
+        writeln!(f, "  and {} more", number(more as i128))?;
+    }
+    for part in &table.parts {
+        let share = share(part.sums.usable(), section.sums.usable());
+        writeln!(f, "  {share:6.2}% of bytes: {}", part.name)?;
+    }
+    f.write_str("}\n\n")
+}

@@ -1,0 +1,291 @@
+//! Merges all stacks into one tree, as a flame graph shows them.
+
+use core::cmp::Reverse;
+use core::ops::Range;
+use std::collections::{BinaryHeap, HashMap};
+
+use crate::dump::At;
+use crate::records::{
+    Analysis, Record, RecordKind, ReportFault, SMALL, Section, StackId, Sums, kind_name, reporter_name,
+};
+
+/// The name of the root.
+const ALL: &str = "all";
+const ALL_AT_PEAK: &str = "all, at the heap's peak";
+
+/// The stacks of an analysis as one tree, outermost frames first.
+///
+/// In a dump of dark-matter mode, the kinds of records are below the root, and the reporters are below the kinds of
+/// reported records. The tree leaves out records with no bytes and, in a difference, records with fewer bytes than
+/// before.
+#[derive(Clone, Debug)]
+pub struct FlameGraph {
+    names: Vec<Box<str>>,
+    frames: Vec<Frame>,
+    faults: Vec<ReportFault>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    name: u32,
+    children: u32,
+    amount: Amount,
+}
+
+/// The blocks and bytes of a frame and all frames below it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Amount {
+    sums: Sums,
+    estimated: bool,
+}
+
+impl Amount {
+    fn add(&mut self, other: Self) {
+        self.sums.add(other.sums);
+        self.estimated |= other.estimated;
+    }
+}
+
+/// One frame of a [`FlameGraph`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FlameFrame<'a> {
+    /// The function or, if it is unknown, the place.
+    pub name: &'a str,
+    /// The number of frames directly below it.
+    pub children: usize,
+    /// Blocks and bytes of this frame and all below it.
+    pub sums: Sums,
+    /// The sums are estimates.
+    pub estimated: bool,
+}
+
+impl Analysis {
+    /// Merges the shown records into a tree of the `most` largest frames besides the root. One frame `(small)` below
+    /// a frame stands for all others that it called, so that all sums are exact.
+    ///
+    /// For all records, set [`limit`](crate::AnalyzeOptions::limit) and
+    /// [`max_frames`](crate::AnalyzeOptions::max_frames) high.
+    pub fn flame_graph(&self, most: usize) -> FlameGraph {
+        Growth::new(self).grow(most)
+    }
+}
+
+impl FlameGraph {
+    /// All frames, in preorder: after each frame come the frames below it, first `(small)` and then the largest. The
+    /// first frame is the root, which has the sums of all records.
+    pub fn frames(&self) -> impl ExactSizeIterator<Item = FlameFrame<'_>> {
+        self.frames.iter().map(|frame| FlameFrame {
+            name: &self.names[frame.name as usize],
+            children: frame.children as usize,
+            sums: frame.amount.sums,
+            estimated: frame.amount.estimated,
+        })
+    }
+
+    /// Reports of pointers that are not those of live blocks, which are in no frame.
+    pub fn faults(&self) -> &[ReportFault] {
+        &self.faults
+    }
+}
+
+/// A tree that grows by its largest waiting frame, so that it makes only frames whose caller it shows. A frame is
+/// never larger than its caller.
+struct Growth<'a> {
+    analysis: &'a Analysis,
+    names: Names,
+    records: Vec<(&'a Section, &'a Record)>,
+    /// The frames made so far, each after its caller.
+    nodes: Vec<Node>,
+}
+
+struct Node {
+    name: u32,
+    caller: u32,
+    amount: Amount,
+    /// The number of frames from the root to this one.
+    depth: usize,
+    /// The records with this frame in their stacks. Empty after the frame's turn.
+    records: Vec<u32>,
+    shown: bool,
+}
+
+impl<'a> Growth<'a> {
+    fn new(analysis: &'a Analysis) -> Self {
+        let all = analysis.sections.iter().flat_map(|section| {
+            section
+                .records
+                .iter()
+                .filter(|record| record.sums.usable() > 0)
+                .map(move |record| (section, record))
+        });
+        let mut growth =
+            Self { analysis, names: Names::default(), records: all.collect(), nodes: Vec::new() };
+        let mut amount = Amount::default();
+        growth.records.iter().for_each(|(_, record)| amount.sums.add(record.sums));
+        // Estimates move blocks between stacks, so the sum of all stacks is exact unless it contains sampled blocks.
+        amount.estimated = analysis.estimated;
+        let records = (0..growth.records.len() as u32).collect();
+        let is_peak = analysis.invocations.iter().any(|invocation| invocation.at == At::Peak);
+        let name = growth.names.add(if is_peak { ALL_AT_PEAK } else { ALL });
+        growth.nodes.push(Node { name, caller: 0, amount, depth: 0, records, shown: true });
+        growth
+    }
+
+    fn grow(mut self, most: usize) -> FlameGraph {
+        let mut waiting: BinaryHeap<(i128, Reverse<usize>)> = BinaryHeap::new();
+        let mut called = self.call(0);
+        let mut shown = 0;
+        loop {
+            waiting.extend(called.map(|node| (self.nodes[node].amount.sums.usable(), Reverse(node))));
+            if shown == most {
+                break;
+            }
+            let Some((_, Reverse(node))) = waiting.pop() else { break };
+            shown += 1;
+            self.nodes[node].shown = true;
+            called = self.call(node);
+        }
+        self.finish()
+    }
+
+    /// Makes the frames that `caller` called.
+    fn call(&mut self, caller: usize) -> Range<usize> {
+        let first = self.nodes.len();
+        let depth = self.nodes[caller].depth;
+        let records = core::mem::take(&mut self.nodes[caller].records);
+        self.names.forget();
+        for index in records {
+            let (section, record) = self.records[index as usize];
+            let Some(name) = self.names.at(self.analysis, section, record, depth) else { continue };
+            let next = self.nodes.len() as u32;
+            let node = self.names.place(name, next);
+            if node == next {
+                let (caller, amount) = (caller as u32, Amount::default());
+                let depth = depth + 1;
+                self.nodes.push(Node { name, caller, amount, depth, records: Vec::new(), shown: false });
+            }
+            let node = &mut self.nodes[node as usize];
+            node.records.push(index);
+            node.amount.add(Amount { sums: record.sums, estimated: record.estimated });
+            if caller == 0 && self.analysis.sections.len() > 1 {
+                node.amount.estimated = section.estimated;
+            }
+        }
+        first..self.nodes.len()
+    }
+
+    fn finish(mut self) -> FlameGraph {
+        let small = self.names.add(SMALL);
+        let Self { names, nodes, .. } = self;
+        // The shown children of each frame, in order; `rest` has the sum of the others.
+        let mut called: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
+        let mut rest: Vec<Option<Amount>> = vec![None; nodes.len()];
+        for (index, node) in nodes.iter().enumerate().skip(1) {
+            if node.shown {
+                called[node.caller as usize].push(index as u32);
+            } else {
+                rest[node.caller as usize].get_or_insert_default().add(node.amount);
+            }
+        }
+        let mut frames = Vec::new();
+        let mut open = vec![0_u32];
+        while let Some(at) = open.pop() {
+            let node = &nodes[at as usize];
+            let children = &mut called[at as usize];
+            // The stack takes the last first, so the largest child is the last.
+            children.sort_by_cached_key(|child| {
+                let Node { name, amount, .. } = &nodes[*child as usize];
+                (amount.sums.usable(), Reverse(&names.names[*name as usize]))
+            });
+            let rest = rest[at as usize];
+            let count = children.len() + usize::from(rest.is_some());
+            frames.push(Frame { name: node.name, children: count as u32, amount: node.amount });
+            if let Some(amount) = rest {
+                // It has no frames below it, so it may come before its siblings.
+                frames.push(Frame { name: small, children: 0, amount });
+            }
+            open.extend(children.iter());
+        }
+        FlameGraph { names: names.names, frames, faults: self.analysis.faults.clone() }
+    }
+}
+
+/// Names of frames, each kept once.
+#[derive(Default)]
+struct Names {
+    names: Vec<Box<str>>,
+    by_name: HashMap<Box<str>, u32>,
+    /// By frame; `None` before the first use.
+    of_frames: Vec<Option<u32>>,
+    of_reporters: HashMap<StackId, u32>,
+    of_kinds: HashMap<RecordKind, u32>,
+    /// By name: the turn in which the number was given, and the number.
+    places: Vec<(u32, u32)>,
+    turn: u32,
+}
+
+impl Names {
+    fn add(&mut self, name: &str) -> u32 {
+        if let Some(known) = self.by_name.get(name) {
+            return *known;
+        }
+        let next = self.names.len() as u32;
+        self.names.push(name.into());
+        self.by_name.insert(name.into(), next);
+        self.places.push((0, 0));
+        next
+    }
+
+    /// The name of a record's frame at `depth`, counted from the outermost.
+    fn at(&mut self, analysis: &Analysis, section: &Section, record: &Record, depth: usize) -> Option<u32> {
+        let mut depth = depth;
+        if analysis.sections.len() > 1 {
+            if depth == 0 {
+                if let Some(known) = self.of_kinds.get(&section.kind) {
+                    return Some(*known);
+                }
+                let name = self.add(&kind_name(section));
+                self.of_kinds.insert(section.kind, name);
+                return Some(name);
+            }
+            depth -= 1;
+        }
+        if record.reps[0] != StackId::NONE {
+            if depth == 0 {
+                if let Some(known) = self.of_reporters.get(&record.reps[0]) {
+                    return Some(*known);
+                }
+                let name = self.add(&reporter_name(analysis, record));
+                self.of_reporters.insert(record.reps[0], name);
+                return Some(name);
+            }
+            depth -= 1;
+        }
+        let frames = analysis.stacks.get(record.alloc);
+        let frame = *frames.get(frames.len().checked_sub(depth + 1)?)?;
+        if self.of_frames.is_empty() {
+            self.of_frames = vec![None; analysis.texts.len()];
+        }
+        if let Some(known) = self.of_frames[frame.index()] {
+            return Some(known);
+        }
+        let name = self.add(analysis.texts.get(frame).short_name());
+        self.of_frames[frame.index()] = Some(name);
+        Some(name)
+    }
+
+    /// Forgets the numbers of all names.
+    fn forget(&mut self) {
+        self.turn += 1;
+    }
+
+    /// The number of a name, which becomes `next` if it has none.
+    fn place(&mut self, name: u32, next: u32) -> u32 {
+        let place = &mut self.places[name as usize];
+        if place.0 != self.turn {
+            *place = (self.turn, next);
+        }
+        place.1
+    }
+}

@@ -1,0 +1,141 @@
+//! Writes folded stacks: one line for each record, with its frames, the outermost first, and its bytes.
+
+use core::fmt::{self, Display};
+use std::collections::HashMap;
+
+use memory_report::is_deceptive;
+use rustc_hash::FxHashMap;
+
+use crate::dump::FrameText;
+use crate::records::{Analysis, Record, SMALL, Section, StackId, kind_name, reporter_name};
+
+/// Folded stacks, from which tools such as `inferno` and speedscope make flame graphs.
+///
+/// The weight is usable bytes. In a dark-matter dump the outermost frame is the kind. Records with no bytes and, in
+/// a difference, records with fewer bytes than before are left out: a flame graph cannot show them. Records with
+/// equal lines become one line.
+#[derive(Debug)]
+pub struct Folded<'a> {
+    analysis: &'a Analysis,
+    most_text: usize,
+}
+
+impl Analysis {
+    /// The shown records as folded stacks. For all records, set [`limit`](crate::AnalyzeOptions::limit) and
+    /// [`max_frames`](crate::AnalyzeOptions::max_frames) high.
+    pub fn folded(&self) -> Folded<'_> {
+        Folded { analysis: self, most_text: 256 << 20 }
+    }
+}
+
+impl Folded<'_> {
+    /// Sets the maximum of bytes of all stacks; each kind has an equal part. A dump stores shared frames once, but
+    /// this text repeats them. One line `(small)` stands for the last records of a kind, which do not fit. Default:
+    /// 256 MiB.
+    #[must_use]
+    pub fn most_text(mut self, bytes: usize) -> Self {
+        self.most_text = bytes;
+        self
+    }
+}
+
+impl Display for Folded<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sections = &self.analysis.sections;
+        let mut reporters = Reporters::default();
+        for section in sections {
+            let kind = if sections.len() > 1 { kind_name(section) } else { String::new() };
+            let mut room = self.most_text / sections.len();
+            let mut small = 0;
+            for (reporter, alloc, bytes) in lines(self.analysis, section, &mut reporters) {
+                let mut line = Line { text: String::new(), room };
+                let mut fits = line.push(&kind);
+                if let Some(reporter) = reporter {
+                    fits = fits && line.push(&reporters.names[reporter]);
+                }
+                let frames: Vec<FrameText<'_>> = self.analysis.frames(alloc).collect();
+                if fits && frames.iter().rev().all(|frame| line.push(frame.short_name())) {
+                    room -= line.text.len();
+                    writeln!(f, "{} {bytes}", line.text)?;
+                } else {
+                    room = 0;
+                    small += bytes;
+                }
+            }
+            if small > 0 {
+                let mut line = Line { text: String::new(), room: usize::MAX };
+                line.push(&kind);
+                line.push(SMALL);
+                writeln!(f, "{} {small}", line.text)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The reporter, stack and bytes of each line of a section.
+fn lines(
+    analysis: &Analysis,
+    section: &Section,
+    reporters: &mut Reporters,
+) -> Vec<(Option<usize>, StackId, i128)> {
+    let mut lines: Vec<(Option<usize>, StackId, i128)> = Vec::new();
+    let mut places: FxHashMap<(Option<usize>, StackId), usize> = FxHashMap::default();
+    for record in section.records.iter().filter(|record| record.sums.usable() > 0) {
+        let reporter = (record.reps[0] != StackId::NONE).then(|| reporters.of(analysis, record));
+        let bytes = record.sums.usable();
+        let place = *places.entry((reporter, record.alloc)).or_insert(lines.len());
+        match lines.get_mut(place) {
+            Some((.., known)) => *known += bytes,
+            None => lines.push((reporter, record.alloc, bytes)),
+        }
+    }
+    lines
+}
+
+/// The names of reporters, each stored once.
+#[derive(Default)]
+struct Reporters {
+    by_stack: FxHashMap<StackId, usize>,
+    by_name: HashMap<String, usize>,
+    names: Vec<String>,
+}
+
+impl Reporters {
+    fn of(&mut self, analysis: &Analysis, record: &Record) -> usize {
+        *self.by_stack.entry(record.reps[0]).or_insert_with(|| {
+            let name = reporter_name(analysis, record);
+            *self.by_name.entry(name).or_insert_with_key(|name| {
+                self.names.push(name.clone());
+                self.names.len() - 1
+            })
+        })
+    }
+}
+
+/// A line that is being written.
+struct Line {
+    text: String,
+    room: usize,
+}
+
+impl Line {
+    /// Adds a frame if there is room for it, and returns whether there was. Ignores an empty name.
+    fn push(&mut self, name: &str) -> bool {
+        if self.text.len() + name.len() >= self.room {
+            return false;
+        }
+        if !self.text.is_empty() {
+            self.text.push(';');
+        }
+        for c in name.chars() {
+            match c {
+                ';' => self.text.push(' '),
+                c if c.is_control() => self.text.push(' '),
+                c if is_deceptive(c) => self.text.extend(c.escape_unicode()),
+                c => self.text.push(c),
+            }
+        }
+        true
+    }
+}

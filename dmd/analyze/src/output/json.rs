@@ -1,0 +1,140 @@
+//! Writes an analysis as JSON, for programs.
+
+use core::fmt::{self, Display};
+
+use crate::dump::{At, FrameText};
+use crate::print::{Quoted, list};
+use crate::records::{Analysis, Record, ReportFault, Section, StackId, Sums, Table};
+
+/// An analysis as JSON.
+///
+/// The text is an object with `version` (1), `invocations` (`dmdEnvVar` and `mode` of each dump,
+/// and `at` with `peak` if the blocks are those at the heap's peak), `total`, and
+/// `kinds`. Each kind has `kind`, sums, `records` (their number without filters), and `shown`: the records, each
+/// with sums, `sizes` (pairs of usable size and count, as in the text), `addresses` (scan mode), and the stacks
+/// `allocatedAt` and `reportedAt`, innermost frame first. If reporters reported pointers without a live block,
+/// `reportFaults` has their `kind` (`not-heap`, `interior` or `freed`), `path`, `count`, the first `address`, the function
+/// `reporter` with its `place`, and the stack `reportedAt`. `tables` has the requested tables. Sums are `blocks`,
+/// `requested`, `slop` and `usable` (bytes), and `estimated` if they contain sampled blocks. For a sample by bytes the
+/// invocation has `sampleBytes`, its mean distance, and estimated sums have `standardError`, a bound on the standard
+/// error of `usable`. All numbers are whole, and may exceed 53 bits.
+#[derive(Debug)]
+pub struct Json<'a>(&'a Analysis);
+
+impl Analysis {
+    /// All shown records and tables, as JSON.
+    pub fn json(&self) -> Json<'_> {
+        Json(self)
+    }
+}
+
+impl Display for Json<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("{\n \"version\": 1,\n \"invocations\": [")?;
+        list(f, &self.0.invocations, "", |f, invocation| {
+            f.write_str("{\"dmdEnvVar\": ")?;
+            match &invocation.variable {
+                Some(variable) => write!(f, "{}", Quoted(variable))?,
+                None => f.write_str("null")?,
+            }
+            let at = if invocation.at == At::Peak { ", \"at\": \"peak\"" } else { "" };
+            write!(f, ", \"mode\": \"{}\"{at}", invocation.mode)?;
+            if let Some(sample) = &invocation.sample {
+                write!(f, ", \"sampleBytes\": {}", sample.mean)?;
+            }
+            f.write_str("}")
+        })?;
+        f.write_str("],\n \"total\": {")?;
+        self.sums(f, self.0.total, self.0.estimated)?;
+        f.write_str("},\n \"kinds\": [")?;
+        list(f, &self.0.sections, "\n  ", |f, section| self.section(f, section))?;
+        f.write_str("\n ]")?;
+        if !self.0.faults.is_empty() {
+            f.write_str(",\n \"reportFaults\": [")?;
+            list(f, &self.0.faults, "\n  ", fault)?;
+            f.write_str("\n ]")?;
+        }
+        f.write_str("\n}\n")
+    }
+}
+
+impl Json<'_> {
+    fn section(&self, f: &mut fmt::Formatter<'_>, section: &Section) -> fmt::Result {
+        write!(f, "{{\"kind\": \"{}\", ", section.kind.name().to_ascii_lowercase())?;
+        self.sums(f, section.sums, section.estimated)?;
+        write!(f, ", \"records\": {}, \"shown\": [", section.all)?;
+        list(f, &section.records, "\n   ", |f, record| self.record(f, record))?;
+        f.write_str("]")?;
+        if !section.tables.is_empty() {
+            f.write_str(", \"tables\": [")?;
+            list(f, &section.tables, "\n   ", |f, table| self.table(f, table))?;
+            f.write_str("]")?;
+        }
+        f.write_str("}")
+    }
+
+    fn record(&self, f: &mut fmt::Formatter<'_>, record: &Record) -> fmt::Result {
+        f.write_str("{")?;
+        self.sums(f, record.sums, record.estimated)?;
+        f.write_str(", \"sizes\": [")?;
+        list(f, &record.sizes, "", |f, (size, count)| write!(f, "[{size}, {count}]"))?;
+        f.write_str("]")?;
+        if !record.addresses.is_empty() {
+            f.write_str(", \"addresses\": [")?;
+            list(f, &record.addresses, "", |f, address| write!(f, "\"{address:x}\""))?;
+            f.write_str("]")?;
+        }
+        f.write_str(", \"allocatedAt\": ")?;
+        self.stack(f, record.alloc)?;
+        let reports: Vec<StackId> = record.reps.into_iter().filter(|stack| *stack != StackId::NONE).collect();
+        if !reports.is_empty() {
+            f.write_str(", \"reportedAt\": [")?;
+            list(f, &reports, "", |f, stack| self.stack(f, *stack))?;
+            f.write_str("]")?;
+        }
+        f.write_str("}")
+    }
+
+    fn table(&self, f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
+        write!(f, "{{\"by\": \"{}\", \"rows\": {}, \"shown\": [", table.by.name(), table.all)?;
+        list(f, &table.rows, "\n    ", |f, row| {
+            write!(f, "{{\"name\": {}, ", Quoted(&row.name))?;
+            self.sums(f, row.sums, row.estimated)?;
+            f.write_str("}")
+        })?;
+        f.write_str("]}")
+    }
+
+    fn sums(&self, f: &mut fmt::Formatter<'_>, sums: Sums, estimated: bool) -> fmt::Result {
+        let Sums { num, req, slop } = sums;
+        let usable = sums.usable();
+        write!(f, "\"blocks\": {num}, \"requested\": {req}, \"slop\": {slop}, \"usable\": {usable}")?;
+        if !estimated {
+            return Ok(());
+        }
+        f.write_str(", \"estimated\": true")?;
+        match self.0.sample() {
+            Some(sample) => {
+                let bytes = u64::try_from(usable).unwrap_or_default();
+                write!(f, ", \"standardError\": {:.0}", sample.largest_error(bytes))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn stack(&self, f: &mut fmt::Formatter<'_>, stack: StackId) -> fmt::Result {
+        let frames: Vec<&str> = self.0.frames(stack).map(FrameText::without_number).collect();
+        f.write_str("[")?;
+        list(f, &frames, "", |f, frame| write!(f, "{}", Quoted(frame)))?;
+        f.write_str("]")
+    }
+}
+
+fn fault(f: &mut fmt::Formatter<'_>, fault: &ReportFault) -> fmt::Result {
+    let ReportFault { kind, path, count, address, reporter, place, stack } = fault;
+    write!(f, "{{\"kind\": \"{}\", \"path\": {}, ", kind.name(), Quoted(path))?;
+    write!(f, "\"count\": {count}, \"address\": \"{address:x}\", ")?;
+    write!(f, "\"reporter\": {}, \"place\": {}, \"reportedAt\": [", Quoted(reporter), Quoted(place))?;
+    list(f, stack, "", |f, frame| write!(f, "{}", Quoted(frame)))?;
+    f.write_str("]}")
+}

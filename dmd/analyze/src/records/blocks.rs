@@ -1,0 +1,126 @@
+//! The blocks, stacks and frames of a dump one by one, for programs that write other formats.
+
+use std::borrow::Cow;
+
+use dmd_format::Mode;
+
+use super::Sums;
+use crate::dump::{At, Block, Dump, Frame, Module};
+
+/// An entry of a dump's list of blocks: equal blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocks<'d> {
+    dump: &'d Dump,
+    block: &'d Block,
+}
+
+impl<'d> Blocks<'d> {
+    /// The number of blocks. In a sample by bytes, those that the sampled blocks stand for.
+    pub fn count(&self) -> u64 {
+        self.sums().0
+    }
+
+    /// The bytes that the program requested for each block.
+    pub fn requested(&self) -> u64 {
+        self.block.req
+    }
+
+    /// The bytes of each block that the program did not request, but can use.
+    pub fn slop(&self) -> u64 {
+        self.block.slop
+    }
+
+    /// The bytes that the program requested for all the blocks. In a sample by bytes, an estimate.
+    pub fn all_requested(&self) -> u128 {
+        self.sums().1
+    }
+
+    /// The bytes of all the blocks that the program did not request, but can use. In a sample by bytes, an estimate.
+    pub fn all_slop(&self) -> u128 {
+        self.sums().2
+    }
+
+    fn sums(&self) -> (u64, u128, u128) {
+        let Sums { num, req, slop } = Sums::of(self.block);
+        (u64::try_from(num).unwrap_or(u64::MAX), req.unsigned_abs(), slop.unsigned_abs())
+    }
+
+    /// The index in [`Dump::stacks`] of the stack that allocated the blocks, if the dump has it.
+    pub fn stack(&self) -> Option<usize> {
+        self.block.alloc.index()
+    }
+
+    /// How often reporters reported the blocks: never, once, or twice or more often. `None` unless the mode is
+    /// [`Mode::DarkMatter`].
+    pub fn reports(&self) -> Option<usize> {
+        let reports = || self.block.reps.iter().filter(|trace| trace.index().is_some()).count();
+        (self.dump.mode == Mode::DarkMatter).then(reports)
+    }
+
+    /// A number for each reporter of the blocks. Entries with equal numbers have equal reporters.
+    pub fn reporter_keys(&self) -> [(u32, Option<usize>); 2] {
+        [0, 1].map(|nth| (self.block.reporters[nth], self.block.reps[nth].index()))
+    }
+
+    /// Who reported the blocks: the path of the reporter or, if the dump has no paths, the reporting function. Two
+    /// reporters are joined by `and`. `None` if nobody reported the blocks.
+    pub fn reporter(&self) -> Option<Cow<'d, str>> {
+        match self.reporter_names() {
+            [None, _] => None,
+            [Some(first), None] => Some(first.into()),
+            [Some(first), Some(second)] => Some(format!("{first} and {second}").into()),
+        }
+    }
+
+    /// The names of the first and the second reporter, as [`reporter`](Self::reporter) joins them.
+    pub fn reporter_names(&self) -> [Option<&'d str>; 2] {
+        if self.reports().is_none() {
+            return [None; 2];
+        }
+        [0, 1].map(|nth: usize| {
+            let path =
+                self.dump.reporters.get(self.block.reporters[nth] as usize).map(|reporter| &*reporter.path);
+            if let Some(path) = path.filter(|path| !path.is_empty()) {
+                return Some(path);
+            }
+            self.block.reps[nth].index()?;
+            let frames = || self.dump.trace(self.block.reps[nth]).iter().map(|id| self.dump.frames.get(*id));
+            let frame = frames().find(|frame| !frame.is_measuring()).or_else(|| frames().next())?;
+            Some(frame.name())
+        })
+    }
+}
+
+impl Dump {
+    /// All blocks, in the order of the dump.
+    pub fn blocks(&self) -> impl ExactSizeIterator<Item = Blocks<'_>> {
+        self.blocks.iter().map(|block| Blocks { dump: self, block })
+    }
+
+    /// The programs and libraries that were loaded; empty if the dump does not list them.
+    pub fn modules(&self) -> &[Module] {
+        self.modules.as_deref().unwrap_or_default()
+    }
+
+    /// The time at which the dump was written, in seconds since 1970. Dumps of Firefox do not have it.
+    pub fn time(&self) -> Option<u64> {
+        self.time
+    }
+
+    /// The time whose blocks the dump shows.
+    pub fn shown(&self) -> At {
+        self.shown
+    }
+
+    /// All frames, each once.
+    pub fn frames(&self) -> impl ExactSizeIterator<Item = Frame<'_>> {
+        (0..self.frames.len()).map(|index| self.frames.at(index))
+    }
+
+    /// The stacks of the dump as indices into [`frames`](Self::frames), innermost first.
+    pub fn frame_indices(&self) -> impl ExactSizeIterator<Item = impl ExactSizeIterator<Item = usize>> {
+        self.traces.iter().map(|range| {
+            self.calls[range.start as usize..range.end as usize].iter().map(|frame| frame.index())
+        })
+    }
+}

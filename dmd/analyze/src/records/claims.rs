@@ -1,0 +1,54 @@
+//! Reporters whose amounts are not those of the blocks that they marked.
+
+use core::fmt::{self, Display};
+
+use crate::dump::Reporter;
+use crate::print::{Clean, number};
+
+/// The reporters of a dump whose amounts differ from the blocks that they marked.
+#[derive(Debug, Default)]
+pub(crate) struct ReporterClaims {
+    /// Reporters that computed an amount and marked no blocks.
+    by_amount: Vec<Reporter>,
+    /// The others, which reported their blocks in part, or more than them.
+    partial: Vec<Reporter>,
+}
+
+impl ReporterClaims {
+    pub(crate) fn of(reporters: &[Reporter]) -> Self {
+        let differing = reporters.iter().filter(|reporter| reporter.claimed != reporter.marked).cloned();
+        let (by_amount, partial) = differing.partition(|reporter| reporter.marked == 0);
+        Self { by_amount, partial }
+    }
+
+    /// One list as lines, with a title and what ends it; nothing if the list is empty.
+    pub(crate) fn lists(&self) -> [ClaimList<'_>; 2] {
+        [
+            ClaimList { title: "Reported by amount, blocks unknown", reporters: &self.by_amount },
+            ClaimList {
+                title: "Partially reported: reporters that said another amount than that of the blocks they measured",
+                reporters: &self.partial,
+            },
+        ]
+    }
+}
+
+/// Reporters with their amounts.
+pub(crate) struct ClaimList<'a> {
+    pub(crate) title: &'static str,
+    pub(crate) reporters: &'a [Reporter],
+}
+
+/// A line for each reporter.
+impl Display for ClaimList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Reporter { path, claimed, marked } in self.reporters {
+            let (claimed, path) = (number((*claimed).into()), Clean(path));
+            match *marked {
+                0 => writeln!(f, "  {path}: {claimed} bytes")?,
+                marked => writeln!(f, "  {path}: said {claimed}, measured {} bytes", number(marked.into()))?,
+            }
+        }
+        Ok(())
+    }
+}

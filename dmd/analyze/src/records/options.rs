@@ -1,0 +1,238 @@
+//! Options of an analysis.
+
+use crate::dump::FrameText;
+
+/// The sort key of records. They are sorted descending by its absolute value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SortBy {
+    /// Usable bytes: requested bytes and slop.
+    #[default]
+    Usable,
+    /// Requested bytes.
+    Req,
+    /// Usable bytes that the program did not request.
+    Slop,
+    /// The number of blocks, then usable bytes.
+    NumBlocks,
+}
+
+/// The key by which a table groups blocks. The records themselves are grouped by stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum By {
+    /// Each frame of the allocation stack: a block counts once for each frame. DMD had these records in 2013.
+    Frame,
+    /// The crate of the innermost frame that is not an allocator's or, if the crate is unknown, its file.
+    Module,
+    /// The path of the reporter or, if the dump has no paths, the reporting function.
+    Reporter,
+    /// The usable size, rounded up to the next power of two.
+    Size,
+    /// The type of the block or, if its stack does not tell, the function that allocated it.
+    Type,
+}
+
+/// A text that a line of a stack must contain, or must not contain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    text: String,
+    without: bool,
+}
+
+impl Filter {
+    /// Parses a filter in the syntax of `dmd.py`: `!TEXT` keeps stacks without the text; `\TEXT` takes the text
+    /// literally.
+    pub fn new(filter: &str) -> Self {
+        let (text, without) = match (filter.strip_prefix('!'), filter.strip_prefix('\\')) {
+            (Some(text), _) => (text, true),
+            (None, Some(text)) => (text, false),
+            (None, None) => (filter, false),
+        };
+        Self { text: text.to_owned(), without }
+    }
+
+    /// Whether the filter keeps the stacks with these frames, each with its number in its stack. The filter compares
+    /// the text with the lines as an analysis prints them.
+    pub(crate) fn keeps<'t>(&self, mut frames: impl Iterator<Item = (usize, FrameText<'t>)>) -> bool {
+        let text = &*self.text;
+        // Only such a text can match a part of the number.
+        let with_number = text.starts_with(|c: char| c == ' ' || c == '#' || c.is_ascii_digit());
+        let has = |(number, frame): (usize, FrameText<'_>)| {
+            let rest = frame.without_stand_in();
+            rest.contains(text) || (with_number && format!("    #{number:02}{rest}").contains(text))
+        };
+        frames.any(has) != self.without
+    }
+}
+
+/// How a dump is analyzed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AnalyzeOptions {
+    /// The sort key of records. Default: usable bytes.
+    pub sort_by: SortBy,
+    /// The maximum number of frames of each stack. Records are compared by these frames. Default: 8.
+    pub max_frames: usize,
+    /// Drop allocator frames from the start of each stack before the stack is cut: the frames that `dmd.py` knows,
+    /// and in a dump of the crate `dmd` also those of Rust's libraries. Default: no.
+    pub ignore_alloc_fns: bool,
+    /// In a dump of the crate `dmd`, drop every frame that says nothing about the program, before the stack is cut:
+    /// those of allocators and libraries, and those through which threads and `main` start. A stack of such frames
+    /// alone keeps one. See [`Folds`](crate::program::Folds). Default: no.
+    pub fold: bool,
+    /// Compare stacks by functions and files, without lines, and without the offsets of known functions, so that
+    /// stacks of two builds of a program are the same. Default: no.
+    pub without_lines: bool,
+    /// Find the type of each record's blocks, for views that show it. Default: no.
+    pub types: bool,
+    /// Put the type of the blocks before the innermost frame of each stack, where the stack names it. Records of
+    /// different types are then different. Default: no.
+    pub type_frames: bool,
+    /// Keep only records whose allocation stack passes all of these filters. Default: none.
+    pub filters: Vec<Filter>,
+    /// Keep only records whose report stacks together pass all of these filters. Default: none.
+    pub report_filters: Vec<Filter>,
+    /// The maximum number of records of each kind. Default: 999, as in `dmd.py`.
+    pub limit: usize,
+    /// Replace parts that differ from run to run: a stack with three frames of DMD becomes one line, and all
+    /// addresses become equal. Default: no.
+    pub for_testing: bool,
+    /// Tables to make besides the records. Default: none.
+    pub by: Vec<By>,
+    /// The maximum number of rows of each table. Default: 999.
+    pub row_limit: usize,
+    /// Distribute blocks without a stack (partial mode records one only for a part of the small blocks) over the
+    /// records of blocks with one that have the same reports and about the same size. Default: no.
+    pub estimate: bool,
+    /// Keep the blocks of different reporters apart by the reporters' paths, also if their stacks are the same.
+    /// Default: no.
+    pub reporters: bool,
+}
+
+impl Default for AnalyzeOptions {
+    fn default() -> Self {
+        Self {
+            sort_by: SortBy::Usable,
+            max_frames: 8,
+            ignore_alloc_fns: false,
+            fold: false,
+            without_lines: false,
+            types: false,
+            type_frames: false,
+            filters: Vec::new(),
+            report_filters: Vec::new(),
+            limit: 999,
+            for_testing: false,
+            by: Vec::new(),
+            row_limit: 999,
+            estimate: false,
+            reporters: false,
+        }
+    }
+}
+
+impl AnalyzeOptions {
+    /// The defaults of `dmd.py`.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`sort_by`](Self::sort_by).
+    #[must_use]
+    pub fn sort_by(mut self, sort_by: SortBy) -> Self {
+        self.sort_by = sort_by;
+        self
+    }
+
+    /// Sets [`max_frames`](Self::max_frames).
+    #[must_use]
+    pub fn max_frames(mut self, frames: usize) -> Self {
+        self.max_frames = frames;
+        self
+    }
+
+    /// Sets [`ignore_alloc_fns`](Self::ignore_alloc_fns).
+    #[must_use]
+    pub fn ignore_alloc_fns(mut self, ignore: bool) -> Self {
+        self.ignore_alloc_fns = ignore;
+        self
+    }
+
+    /// Sets [`fold`](Self::fold).
+    #[must_use]
+    pub fn fold(mut self, fold: bool) -> Self {
+        self.fold = fold;
+        self
+    }
+
+    /// Sets [`without_lines`](Self::without_lines).
+    #[must_use]
+    pub fn without_lines(mut self, without_lines: bool) -> Self {
+        self.without_lines = without_lines;
+        self
+    }
+
+    /// Sets [`type_frames`](Self::type_frames).
+    #[must_use]
+    pub fn type_frames(mut self, type_frames: bool) -> Self {
+        self.type_frames = type_frames;
+        self
+    }
+
+    /// Sets [`types`](Self::types).
+    #[must_use]
+    pub fn types(mut self, types: bool) -> Self {
+        self.types = types;
+        self
+    }
+
+    /// Adds to [`filters`](Self::filters).
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filters.push(filter);
+        self
+    }
+
+    /// Adds to [`report_filters`](Self::report_filters).
+    #[must_use]
+    pub fn report_filter(mut self, filter: Filter) -> Self {
+        self.report_filters.push(filter);
+        self
+    }
+
+    /// Sets [`limit`](Self::limit).
+    #[must_use]
+    pub fn limit(mut self, records: usize) -> Self {
+        self.limit = records;
+        self
+    }
+
+    /// Adds to [`by`](Self::by).
+    #[must_use]
+    pub fn by(mut self, by: By) -> Self {
+        self.by.push(by);
+        self
+    }
+
+    /// Sets [`row_limit`](Self::row_limit).
+    #[must_use]
+    pub fn row_limit(mut self, rows: usize) -> Self {
+        self.row_limit = rows;
+        self
+    }
+
+    /// Sets [`estimate`](Self::estimate).
+    #[must_use]
+    pub fn estimate(mut self, estimate: bool) -> Self {
+        self.estimate = estimate;
+        self
+    }
+
+    /// Sets [`reporters`](Self::reporters).
+    #[must_use]
+    pub fn reporters(mut self, reporters: bool) -> Self {
+        self.reporters = reporters;
+        self
+    }
+}

@@ -1,0 +1,98 @@
+//! Reports of pointers that are not those of live blocks: each is a fault of a reporter.
+
+use core::fmt::{self, Display};
+
+use crate::dump::{Dump, FaultyPointer, Frame, ReportFaultKind};
+use crate::names::{Folds, Framework, Workspace};
+use crate::print::{Clean, number};
+
+/// Faults of one kind, path and reporter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReportFault {
+    /// What is wrong.
+    pub kind: ReportFaultKind,
+    /// The path of the reports; empty if the program reported the pointers without one.
+    pub path: String,
+    /// The number of such pointers.
+    pub count: u64,
+    /// The first such pointer.
+    pub address: u64,
+    /// The function that reported: the innermost one that is neither a library's nor of `memory-reporter`.
+    pub reporter: String,
+    /// The source line of that function; empty if it is unknown.
+    pub place: String,
+    /// The frames of the first report, innermost first.
+    pub stack: Vec<String>,
+}
+
+impl ReportFault {
+    /// The path of the reports, or the words for reports without one.
+    pub fn subject(&self) -> &str {
+        if self.path.is_empty() { "(no path)" } else { &self.path }
+    }
+
+    /// What is wrong, such as `2 pointers inside a block, not at its start (interior), by app::f (src/f.rs:7)`.
+    pub fn message(&self) -> String {
+        let Self { kind, count, .. } = self;
+        let plural = if *count == 1 { "" } else { "s" };
+        let mut text =
+            format!("{} pointer{plural} {} ({})", number((*count).into()), kind.what(), kind.name());
+        if !self.reporter.is_empty() {
+            text.push_str(&format!(", by {}", self.reporter));
+        }
+        if !self.place.is_empty() {
+            text.push_str(&format!(" ({})", self.place));
+        }
+        text
+    }
+}
+
+/// The path, and [`message`](ReportFault::message).
+impl Display for ReportFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", Clean(self.subject()), Clean(&self.message()))
+    }
+}
+
+impl Dump {
+    /// The reports of pointers that are not those of live blocks. Only dumps of the crate `dmd` have them. A dump lists
+    /// at most 1,000.
+    pub fn report_faults(&self) -> Vec<ReportFault> {
+        if self.faults.is_empty() {
+            return Vec::new();
+        }
+        let frames = || self.stacks().flatten();
+        let (framework, workspace, folds) = (Framework::of(frames()), Workspace::of(frames()), Folds::new());
+        let mut found: Vec<ReportFault> = Vec::new();
+        for FaultyPointer { kind, address, reporter, trace } in &self.faults {
+            let path = self.reporters.get(*reporter as usize).map_or("", |reporter| &*reporter.path);
+            let stack: Vec<Frame<'_>> =
+                trace.index().map(|index| self.stack(index).collect()).unwrap_or_default();
+            let says_nothing = |frame: &Frame<'_>| folds.of(frame).is_some() || framework.has(frame);
+            let by = stack.iter().find(|frame| !says_nothing(frame));
+            // A closure is of the function around it.
+            let name = |frame: &Frame<'_>| frame.name().trim_end_matches("::{{closure}}").to_owned();
+            let reporter = by.map_or_else(String::new, name);
+            let place = by.and_then(|frame| Some((frame.file?, frame.line?)));
+            let place =
+                place.map_or_else(String::new, |(file, line)| format!("{}:{line}", workspace.short(file)));
+            let known = found.iter_mut().find(|known| {
+                (known.kind, &*known.path, &known.reporter, &known.place) == (*kind, path, &reporter, &place)
+            });
+            match known {
+                Some(known) => known.count += 1,
+                None => found.push(ReportFault {
+                    kind: *kind,
+                    path: path.to_owned(),
+                    count: 1,
+                    address: *address,
+                    reporter,
+                    place,
+                    stack: stack.iter().map(ToString::to_string).collect(),
+                }),
+            }
+        }
+        found
+    }
+}

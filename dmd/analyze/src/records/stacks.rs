@@ -1,0 +1,77 @@
+//! Stacks for the comparison of records: cut and without allocator frames, each stored once.
+
+use core::ops::Range;
+use std::hash::{BuildHasher as _, RandomState};
+
+use rustc_hash::FxHashMap;
+
+use crate::dump::TextId;
+
+/// The id of a stack; equal stacks have equal ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct StackId(u32);
+
+impl StackId {
+    /// Stands for the stack of a missing report.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Stacks {
+    frames: Vec<TextId>,
+    ranges: Vec<Range<u32>>,
+    /// The first stack with a hash; `next` links to the others.
+    by_hash: FxHashMap<u64, u32>,
+    /// The next stack with the same hash.
+    next: FxHashMap<u32, u32>,
+    /// Random, so that the author of a dump cannot foresee hashes.
+    hasher: RandomState,
+}
+
+impl Stacks {
+    pub(crate) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// The ids of all stacks.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = StackId> + use<> {
+        (0..self.ranges.len() as u32).map(StackId)
+    }
+
+    /// The frames of a stack, innermost first.
+    pub(crate) fn get(&self, id: StackId) -> &[TextId] {
+        match self.ranges.get(id.0 as usize) {
+            Some(range) => &self.frames[range.start as usize..range.end as usize],
+            None => &[],
+        }
+    }
+
+    /// The id of a stack, which is added if it is new.
+    pub(crate) fn add(&mut self, frames: &[TextId]) -> StackId {
+        let id = self.ranges.len() as u32;
+        let hash = self.hasher.hash_one(frames);
+        if let Some(&first) = self.by_hash.get(&hash) {
+            let mut at = first;
+            loop {
+                if self.get(StackId(at)) == frames {
+                    return StackId(at);
+                }
+                match self.next.get(&at) {
+                    Some(&next) => at = next,
+                    None => break,
+                }
+            }
+            self.next.insert(at, id);
+        } else {
+            self.by_hash.insert(hash, id);
+        }
+        let start = self.frames.len() as u32;
+        self.frames.extend_from_slice(frames);
+        self.ranges.push(start..self.frames.len() as u32);
+        StackId(id)
+    }
+}

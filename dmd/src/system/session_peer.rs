@@ -1,0 +1,106 @@
+//! The peer of a session of tracking. If the process ends, or becomes another program, before the session does, it gets the
+//! dump that the session would have ended with. The process makes no file for it: the peer does, with its own rights.
+//!
+//! A program may close every descriptor and open its own under the same numbers. So the descriptor has a high number, and its
+//! use checks that it is still the same socket.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use core::time::Duration;
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, IntoRawFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixStream;
+
+use crate::system::errno::keeping_errno;
+
+/// The descriptor; -1 while there is no session. The thread that exchanges it against -1 owns it.
+static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
+/// The number of its socket, as `fstat` has it.
+static SOCKET: AtomicU64 = AtomicU64::new(0);
+/// The process that the session tracks. A child of a fork has a copy of all this.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Programs expect low numbers to be free.
+const HIGH: c_int = 512;
+/// How long the end of the process waits for a peer that does not read.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Begins a session with the peer at the other end of this socket; a number below 0 begins none. The session before, if any, is
+/// over. The descriptor stays the caller's.
+pub(crate) extern "C" fn set(descriptor: c_int) {
+    keeping_errno(|| {
+        drop(take());
+        if descriptor < 0 {
+            return;
+        }
+        // SAFETY: `fcntl` duplicates a descriptor, or fails if there is none of this number.
+        let own = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, HIGH) };
+        if own < 0 {
+            return;
+        }
+        // SAFETY: a fresh descriptor, which nobody else has.
+        let own = File::from(unsafe { OwnedFd::from_raw_fd(own) });
+        SOCKET.store(own.metadata().map_or(0, |about| about.ino()), Ordering::Relaxed);
+        PROCESS.store(std::process::id(), Ordering::Relaxed);
+        DESCRIPTOR.store(own.into_raw_fd(), Ordering::Release);
+    });
+}
+
+/// Whether a peer tracks this process.
+pub(crate) fn is_there() -> bool {
+    DESCRIPTOR.load(Ordering::Relaxed) >= 0 && PROCESS.load(Ordering::Relaxed) == std::process::id()
+}
+
+/// Takes the peer, if there is one. The session is over when it is dropped.
+pub(crate) fn take() -> Option<SessionPeer> {
+    if !is_there() {
+        return None;
+    }
+    let descriptor = DESCRIPTOR.swap(-1, Ordering::AcqRel);
+    if descriptor < 0 {
+        return None;
+    }
+    // SAFETY: the descriptor of `set`, which the exchange gave to this thread only, or a file that the program has opened
+    // under its number.
+    let file = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    let is_socket = file.metadata().is_ok_and(|about| about.ino() == SOCKET.load(Ordering::Relaxed));
+    if !is_socket {
+        // The file is the program's.
+        _ = file.into_raw_fd();
+        return None;
+    }
+    Some(SessionPeer(UnixStream::from(OwnedFd::from(file))))
+}
+
+/// The connection to the peer.
+#[derive(Debug)]
+pub(crate) struct SessionPeer(UnixStream);
+
+impl SessionPeer {
+    /// Lets writing fail if the peer does not read for a while.
+    pub(crate) fn set_patience(&self) {
+        _ = self.0.set_write_timeout(Some(PATIENCE));
+    }
+
+    /// Ends the connection, also for children of the process that have copies of it.
+    pub(crate) fn hang_up(&self) {
+        _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
+impl Write for &SessionPeer {
+    /// Sends without the signal that a peer which has gone would cause: it would end the program.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let start = bytes.as_ptr().cast();
+        // SAFETY: an open descriptor, and bytes that are there.
+        let sent = unsafe { libc::send(self.0.as_raw_fd(), start, bytes.len(), libc::MSG_NOSIGNAL) };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
