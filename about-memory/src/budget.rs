@@ -8,7 +8,7 @@ use memory_report::ReportSet;
 use memory_report::tree::Forest;
 use toml_edit::{Document, Item, TableLike, Value};
 
-use crate::limit::{Limit, LimitError, Verdict};
+use crate::limit::{Limit, LimitError, LimitOutcome};
 use crate::normalize::{DiffOptions, Normalizer};
 
 pub use update::BudgetOptions;
@@ -118,7 +118,7 @@ fn limit(process: Option<&str>, path: &str, value: &Value) -> Result<Limit, Stri
         Value::Integer(number) => number.value().to_string(),
         _ => return Err(format!("the limit of {path} is neither a string nor a whole number")),
     };
-    let limit = Limit::of_path(process, path, &condition).map_err(|error| error.to_string())?;
+    let limit = Limit::on_path(process, path, &condition).map_err(|error| error.to_string())?;
     if limit.is_relative() {
         return Err(format!("{limit}: a budget has no earlier report, so it cannot limit growth"));
     }
@@ -134,7 +134,7 @@ pub struct BudgetCheck<'b> {
     /// The limit.
     pub limit: &'b Limit,
     /// The amount and whether it meets the limit, or why the limit could not be checked.
-    pub verdict: Result<Verdict, LimitError>,
+    pub verdict: Result<LimitOutcome, LimitError>,
 }
 
 impl BudgetCheck<'_> {

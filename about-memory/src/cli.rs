@@ -1,18 +1,19 @@
 //! The command line: arguments, exit status, and errors of one line.
 
-mod block;
 mod check;
 #[cfg(test)]
 mod command_lines;
 mod completions;
-mod coverage;
 mod diff;
 mod dmd;
 mod dump;
 mod dump_limits;
 mod export;
 mod file_kind;
+mod first_screen;
+mod heap;
 mod heap_diff;
+mod help;
 mod history;
 mod html;
 mod input;
@@ -40,7 +41,6 @@ mod spelling;
 mod symbols;
 mod top;
 mod track;
-mod typed;
 mod view;
 mod watch;
 
@@ -48,25 +48,13 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-const EXAMPLES: &str = "\
-Examples:
-  about-memory show memory-report.json.gz
-  about-memory show memory-report.json.gz --verbose --filter explicit/cache
-  zcat memory-report.json.gz | about-memory show -
-  about-memory diff before.json.gz after.json.gz --fail-if 'explicit > +5%'
-  about-memory show 1234
-  about-memory show --all
-  about-memory html memory-report.json.gz -o page.html
-  about-memory run -- ls -l
+use file_kind::FileKind;
 
-Exit status: 0 on success, 1 if a file cannot be read or no process answers, 2 for wrong usage,
-3 if a limit does not hold. `run` exits with the status of the program.";
-
-/// Shows memory reports as Firefox's about:memory does.
+/// Finds the code, the types and the reports that hold the memory of a Rust program.
 #[derive(Parser)]
-#[command(name = "about-memory", version, after_help = EXAMPLES)]
+#[command(name = "about-memory", version)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -74,101 +62,140 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show a report file or running processes as text.
+    /// Run a program and record its allocations; at its end, show what held the most memory.
+    #[command(after_help = run::EXAMPLES)]
+    Run(run::RunCommand),
+    /// Record the allocations of a running process for a while.
+    #[command(after_help = track::EXAMPLES)]
+    Track(track::TrackCommand),
+    /// Show the first screen of any file or process, and the next commands to type.
     #[command(after_help = show::EXAMPLES)]
-    Show(show::Show),
-    /// Show who allocated the blocks in a DMD dump, or those of any time of a recording.
+    Show(Box<show::ShowCommand>),
+    /// Show processes, reports, heap snapshots and stacks in the terminal, with keys.
+    #[command(after_help = top::EXAMPLES)]
+    Top(Box<top::TopCommand>),
+    /// Show processes, reports, heap snapshots and stacks in the browser.
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(serve::ServeCommand),
+    /// Show which code allocated the memory, from a dump or a recording of DMD.
     #[command(after_help = dmd::EXAMPLES, args_override_self = true)]
-    Dmd(Box<dmd::Dmd>),
-    /// Show how the heap changed over the time, from a recording of DMD.
+    Dmd(Box<dmd::DmdCommand>),
+    /// Show how the heap changed over time, from a recording of DMD.
     #[command(after_help = history::EXAMPLES)]
-    History(history::History),
-    /// Show what is never freed, from a recording or a dump of DMD.
+    History(history::HistoryCommand),
+    /// Show the memory that the program never freed, from a recording or a dump of DMD.
     #[command(after_help = leaks::EXAMPLES)]
-    Leaks(leaks::Leaks),
-    /// Show how much of the heap the reporters cover, from a dump of DMD's dark-matter mode.
-    #[command(after_help = coverage::EXAMPLES)]
-    Coverage(coverage::Coverage),
-    /// Show which blocks point to a block, from a dump of DMD's scan mode.
-    #[command(after_help = block::EXAMPLES, args_override_self = true)]
-    Block(block::Block),
-    /// Show which types the heap consists of, from a process or a dump of scan mode.
-    #[command(after_help = typed::TYPES)]
-    Types(Box<typed::Types>),
-    /// Show the memory that vectors, tables, trees and enums have and do not use, by type.
-    #[command(after_help = typed::WASTE)]
-    Waste(Box<typed::Waste>),
-    /// Show which fields hold the blocks of a type, or a block.
-    #[command(after_help = typed::WHY)]
-    Why(Box<typed::Why>),
-    /// Show at which await async tasks are, and what they keep alive.
-    #[command(after_help = typed::TASKS)]
-    Tasks(Box<typed::Tasks>),
+    Leaks(leaks::LeaksCommand),
+    /// Show the types of a heap, their waste, what keeps them alive, and async tasks.
+    #[command(after_help = heap::EXAMPLES)]
+    Heap(heap::HeapCommand),
+    /// Analyze a heap snapshot (.fxsnapshot): census, dominators, paths.
+    Snapshot(snapshot::SnapshotCommand),
     /// List the running processes that answer requests.
     #[command(after_help = list::EXAMPLES)]
-    List(list::List),
-    /// Save the reports of running processes to a file.
+    List(list::ListCommand),
+    /// Save the reports of running processes to a file, or a dump of DMD.
     #[command(after_help = save::EXAMPLES)]
-    Save(save::Save),
-    /// Save a DMD dump of a running process.
-    #[command(after_help = dump::EXAMPLES)]
-    Dump(dump::Dump),
-    /// Let DMD record a running process for a while.
-    #[command(after_help = track::EXAMPLES)]
-    Track(track::Track),
+    Save(save::SaveCommand),
     /// Write a line of JSON for each allocation of a running process.
     #[command(after_help = log::EXAMPLES)]
-    Log(log::Log),
-    /// Free caches in a running process.
-    #[command(after_help = minimize::EXAMPLES)]
-    Minimize(minimize::Minimize),
-    /// Show running processes repeatedly and mark the changes.
-    #[command(after_help = watch::EXAMPLES)]
-    Watch(watch::Watch),
-    /// Show running processes, reports, heap snapshots and stacks in the terminal, with keys.
-    #[command(after_help = top::EXAMPLES)]
-    Top(Box<top::Top>),
-    /// Show what changed between two report files, DMD dumps or recordings.
+    Log(log::LogCommand),
+    /// Show what changed between two reports, dumps, recordings or profiles.
     #[command(after_help = diff::EXAMPLES)]
-    Diff(Box<diff::Diff>),
+    Diff(Box<diff::DiffCommand>),
+    /// Show how amounts change over many reports.
+    #[command(after_help = series::EXAMPLES)]
+    Series(series::SeriesCommand),
     /// Check a report against a budget, or write a budget.
     #[command(after_help = check::EXAMPLES)]
-    Check(check::Check),
-    /// Show how amounts change over many report files.
-    #[command(after_help = series::EXAMPLES)]
-    Series(series::Series),
-    /// Serve a live page in the browser for running processes, reports and heap snapshots.
-    #[command(after_help = serve::EXAMPLES)]
-    Serve(serve::Serve),
-    /// Write a page for a browser that shows a report, a diff or a DMD dump.
+    Check(check::CheckCommand),
+    /// Write a page for a browser from a report, a dump, a recording or a difference.
     #[command(after_help = html::EXAMPLES)]
-    Html(html::Html),
-    /// Write a dump, a report or a heap snapshot in the format of another tool.
+    Html(html::HtmlCommand),
+    /// Write a file in the format of another tool: pprof, DHAT, Prometheus, Parquet ...
     #[command(after_help = export::EXAMPLES)]
-    Export(Box<export::Export>),
-    /// Show a report file or running processes as metrics, for collectors such as Prometheus.
+    Export(Box<export::ExportCommand>),
+
+    // Old spellings, and commands for the installation.
+    #[command(flatten)]
+    HeapQuestion(heap::HeapQuestion),
+    /// Save a dump of DMD of a running process. `save --dump` does the same.
+    #[command(after_help = dump::EXAMPLES)]
+    Dump(dump::DumpCommand),
+    /// Free caches in a running process. `show --minimize` also shows the reports after it.
+    #[command(after_help = minimize::EXAMPLES)]
+    Minimize(minimize::MinimizeCommand),
+    /// Show running processes again and again. `show --interval` does the same.
+    #[command(after_help = show::EXAMPLES)]
+    Watch(Box<show::ShowCommand>),
+    /// Write a report file or running processes as metrics. `export --format openmetrics` does the same for one of them.
     #[command(after_help = metrics::EXAMPLES)]
-    Metrics(metrics::Metrics),
-    /// Run a program under DMD, which writes a dump of its allocations when it ends.
-    #[command(after_help = run::EXAMPLES)]
-    Run(run::Run),
+    Metrics(metrics::MetricsCommand),
     /// Print a shell script that completes the arguments of this program.
     #[command(after_help = completions::EXAMPLES)]
-    Completions(completions::Completions),
+    Completions(completions::CompletionsCommand),
     /// Print the manual page.
     #[command(after_help = completions::MAN_EXAMPLES)]
-    Man(completions::Man),
-    /// Analyze a heap snapshot (.fxsnapshot).
-    Snapshot(snapshot::Snapshot),
+    Man(completions::ManCommand),
 }
 
 impl Command {
     /// Whether the command handles the signals that end programs.
     fn ends_by_itself(&self) -> bool {
-        matches!(
-            self,
-            Self::Log(_) | Self::Run(_) | Self::Serve(_) | Self::Top(_) | Self::Track(_) | Self::Watch(_)
-        )
+        matches!(self, Self::Log(_) | Self::Run(_) | Self::Serve(_) | Self::Top(_) | Self::Track(_))
+    }
+
+    /// The kinds of files that the command reads.
+    fn kinds(&self) -> &'static [FileKind] {
+        use FileKind::{Dump, Pprof, Recording, Report};
+        match self {
+            Self::Show(_) | Self::Watch(_) => FileKind::SHOWN,
+            Self::Serve(_) | Self::Top(_) => FileKind::SERVED,
+            Self::Dmd(_) | Self::Leaks(_) => &[Dump, Recording],
+            Self::History(_) => &[Recording],
+            Self::Heap(heap) => heap.kinds(),
+            Self::HeapQuestion(question) => question.kinds(),
+            Self::Snapshot(snapshot) => snapshot.kinds(),
+            Self::Diff(_) => &[Report, Dump, Recording, Pprof],
+            Self::Series(_) | Self::Check(_) | Self::Metrics(_) => &[Report],
+            Self::Html(_) => &[Report, Dump, Recording],
+            Self::Export(export) => export.kinds(),
+            // They read no file.
+            Self::Run(_) | Self::Track(_) | Self::List(_) | Self::Save(_) | Self::Log(_) => FileKind::ALL,
+            Self::Dump(_) | Self::Minimize(_) | Self::Completions(_) | Self::Man(_) => FileKind::ALL,
+        }
+    }
+
+    /// Runs the command. `Some` is the exit status of a program that it ran.
+    fn run(self) -> Result<Option<ExitCode>, Failure> {
+        match self {
+            Self::Run(run) => return run.run().map(Some),
+            Self::Track(track) => track.run(),
+            Self::Show(show) => show.run(),
+            Self::Top(top) => top.run(),
+            Self::Serve(serve) => serve.run(),
+            Self::Dmd(dmd) => dmd.run(),
+            Self::History(history) => history.run(),
+            Self::Leaks(leaks) => leaks.run(),
+            Self::Heap(heap) => heap.run(),
+            Self::Snapshot(snapshot) => snapshot.run(),
+            Self::List(list) => list.run(),
+            Self::Save(save) => save.run(),
+            Self::Log(log) => log.run(),
+            Self::Diff(diff) => diff.run(),
+            Self::Series(series) => series.run(),
+            Self::Check(check) => check.run(),
+            Self::Html(html) => html.run(),
+            Self::Export(export) => export.run(),
+            Self::HeapQuestion(question) => question.run(),
+            Self::Dump(dump) => dump.run(),
+            Self::Minimize(minimize) => minimize.run(),
+            Self::Watch(show) => show.watch(),
+            Self::Metrics(metrics) => metrics.run(),
+            Self::Completions(completions) => completions.run(help::parser()),
+            Self::Man(man) => man.run(help::parser()),
+        }
+        .map(|()| None)
     }
 }
 
@@ -185,11 +212,11 @@ enum Failure {
 }
 
 impl Failure {
-    /// The lines of its message.
-    fn lines(self) -> Vec<String> {
+    /// The lines of its message, for a command that reads these kinds of files.
+    fn lines(self, kinds: &[FileKind]) -> Vec<String> {
         match self {
-            Self::File(file, error) => match file_kind::note(&file, &error) {
-                Some(note) => vec![format!("{file}: {error}; {note}")],
+            Self::File(file, error) => match file_kind::explain(&file, &error, kinds) {
+                Some(explanation) => vec![format!("{file}: {explanation}")],
                 None => vec![format!("{file}: {error}")],
             },
             Self::Usage(message) => vec![message],
@@ -215,10 +242,11 @@ fn spelled(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = Os
 }
 
 pub(crate) fn run() -> ExitCode {
-    let arguments = match Arguments::try_parse_from(spelled(std::env::args_os())) {
+    let matches = help::parser().try_get_matches_from(spelled(std::env::args_os()));
+    let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help goes to stdout and is no error. A reader that has gone away is no error either.
+            // Help goes to stdout and is not an error. Neither is a reader that has gone away.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
@@ -227,41 +255,11 @@ pub(crate) fn run() -> ExitCode {
         // Without handlers a signal ends the program all the same, and leaves its temporary files.
         let _ = about_memory::live::before_ending(|| {});
     }
-    let result = match arguments.command {
-        Command::Show(show) => show.run(),
-        Command::Dmd(dmd) => dmd.run(),
-        Command::Block(block) => block.run(),
-        Command::Coverage(coverage) => coverage.run(),
-        Command::History(history) => history.run(),
-        Command::Leaks(leaks) => leaks.run(),
-        Command::Types(types) => types.run(),
-        Command::Waste(waste) => waste.run(),
-        Command::Why(why) => why.run(),
-        Command::Tasks(tasks) => tasks.run(),
-        Command::List(list) => list.run(),
-        Command::Save(save) => save.run(),
-        Command::Dump(dump) => dump.run(),
-        Command::Track(track) => track.run(),
-        Command::Log(log) => log.run(),
-        Command::Minimize(minimize) => minimize.run(),
-        Command::Watch(watch) => watch.run(),
-        Command::Top(top) => top.run(),
-        Command::Diff(diff) => diff.run(),
-        Command::Check(check) => check.run(),
-        Command::Series(series) => series.run(),
-        Command::Serve(serve) => serve.run(),
-        Command::Html(html) => html.run(),
-        Command::Export(export) => export.run(),
-        Command::Metrics(metrics) => metrics.run(),
-        Command::Run(run) => match run.run() {
-            Ok(status) => return status,
-            Err(failure) => Err(failure),
-        },
-        Command::Completions(completions) => completions.run(Arguments::command()),
-        Command::Man(man) => man.run(Arguments::command()),
-        Command::Snapshot(snapshot) => snapshot.run(),
+    let kinds = arguments.command.kinds();
+    let failure = match arguments.command.run() {
+        Ok(status) => return status.unwrap_or(ExitCode::SUCCESS),
+        Err(failure) => failure,
     };
-    let Err(failure) = result else { return ExitCode::SUCCESS };
     about_memory::live::wait_if_ending();
     let status = match &failure {
         Failure::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
@@ -271,7 +269,7 @@ pub(crate) fn run() -> ExitCode {
         Failure::Usage(_) => 2,
         Failure::Exceeded(_) => 3,
     };
-    failure.lines().iter().for_each(|line| say(line));
+    failure.lines(kinds).iter().for_each(|line| say(line));
     ExitCode::from(status)
 }
 

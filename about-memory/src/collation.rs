@@ -58,16 +58,16 @@ const ACCENTS: &[u8; 192] = b"\
 /// What a character weighs. Letters that differ are before accents, and accents before capitals, wherever they are in a
 /// name.
 #[cfg(any(test, not(feature = "collation")))]
-struct Weight {
+struct CharacterWeight {
     letter: u32,
     accent: Option<u8>,
     capital: bool,
 }
 
 #[cfg(any(test, not(feature = "collation")))]
-impl Weight {
+impl CharacterWeight {
     /// `None` if the character weighs nothing.
-    fn of(c: char) -> Option<Self> {
+    fn look_up(c: char) -> Option<Self> {
         let at = usize::try_from(u32::from(c)).ok()?.wrapping_sub(0xc0);
         let (c, accent) = match BASES.get(at) {
             Some(b'.') | None => (c, None),
@@ -86,10 +86,14 @@ impl Weight {
 /// By letters, then by accents, then small letters before capitals; each at the first difference.
 #[cfg(any(test, not(feature = "collation")))]
 fn compare(a: &str, b: &str) -> Ordering {
-    let (a, b) = (|| a.chars().filter_map(Weight::of), || b.chars().filter_map(Weight::of));
+    let (a, b) = (
+        || a.chars().filter_map(CharacterWeight::look_up),
+        || b.chars().filter_map(CharacterWeight::look_up),
+    );
     // An accent has a place of its own behind its letter.
-    let accents = |weight: Weight| core::iter::once(0).chain(weight.accent);
-    let capitals = |weight: Weight| core::iter::once(weight.capital).chain(weight.accent.map(|_| false));
+    let accents = |weight: CharacterWeight| core::iter::once(0).chain(weight.accent);
+    let capitals =
+        |weight: CharacterWeight| core::iter::once(weight.capital).chain(weight.accent.map(|_| false));
     let letters = a().map(|weight| weight.letter).cmp(b().map(|weight| weight.letter));
     letters
         .then_with(|| a().flat_map(accents).cmp(b().flat_map(accents)))

@@ -4,7 +4,7 @@ use memory_report::ReportSet;
 use memory_report::diff::Diff;
 use memory_report::tree::Forest;
 
-use crate::limit::{Limit, LimitError, Verdict};
+use crate::limit::{Limit, LimitError, LimitOutcome};
 use crate::normalize::{DiffOptions, NormalizeError, Normalizer};
 
 /// The changes from `first` to `second` as a set, for [`text`](crate::text()) and the other views. Names are compared
@@ -77,7 +77,7 @@ pub fn check_limits(
     second: &ReportSet,
     options: &DiffOptions,
     limits: &[Limit],
-) -> Result<Vec<Result<Verdict, LimitError>>, NormalizeError> {
+) -> Result<Vec<Result<LimitOutcome, LimitError>>, NormalizeError> {
     let normalizer = Normalizer::new(options, &[first, second])?;
     let renamed = |limit: &Limit| limit.clone().renamed(|path| normalizer.path(path).into_owned());
     let limits: Vec<_> = limits.iter().map(renamed).collect();

@@ -6,18 +6,18 @@ use crate::pattern::{self, BytesRegex};
 
 /// A filter on paths as reported, in which a `\` stands for a `/` inside a name. It is case-sensitive.
 #[derive(Clone, Debug)]
-pub struct Filter(Rule);
+pub struct PathFilter(PathRule);
 
 #[derive(Clone, Debug)]
-enum Rule {
+enum PathRule {
     Substring(String),
     Regex(BytesRegex),
 }
 
-impl Filter {
+impl PathFilter {
     /// Accepts paths that contain `text`. Empty text accepts all paths.
     pub fn substring(text: impl Into<String>) -> Self {
-        Self(Rule::Substring(text.into()))
+        Self(PathRule::Substring(text.into()))
     }
 
     /// Accepts paths in which `pattern` matches. The syntax is that of JavaScript, as in Firefox, without
@@ -31,21 +31,21 @@ impl Filter {
             return Ok(Self::substring(""));
         }
         match BytesRegex::new(&from_javascript(pattern)) {
-            Ok(regex) => Ok(Self(Rule::Regex(regex))),
+            Ok(regex) => Ok(Self(PathRule::Regex(regex))),
             Err(error) => Err(FilterError { pattern: pattern.to_owned(), source: Box::new(error) }),
         }
     }
 
     /// Whether the filter accepts all paths.
     pub(crate) fn is_empty(&self) -> bool {
-        matches!(&self.0, Rule::Substring(text) if text.is_empty())
+        matches!(&self.0, PathRule::Substring(text) if text.is_empty())
     }
 
     /// Whether the filter accepts `path`.
     pub fn accepts(&self, path: &str) -> bool {
         match &self.0 {
-            Rule::Substring(text) => path.contains(text.as_str()),
-            Rule::Regex(regex) => pattern::is_match(regex, path),
+            PathRule::Substring(text) => path.contains(text.as_str()),
+            PathRule::Regex(regex) => pattern::is_match(regex, path),
         }
     }
 }

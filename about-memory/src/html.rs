@@ -20,7 +20,7 @@ use flate2::write::GzEncoder;
 use memory_report::ReportSet;
 
 use crate::escape::escape;
-use heap::Heap;
+use heap::HeapPage;
 
 /// The page, built by `npm run build` in `ui/`; see `ui/README.md`.
 const PAGE: &str = include_str!("../assets/page.html");
@@ -31,13 +31,10 @@ const DATA: &str = "@DATA@";
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HtmlOptions {
-    /// What the title names: a file, or the two files of a diff. Default: empty.
-    pub title: String,
-    /// Level of compression, from 0 (none) to 9. Default: 6; higher levels gain little.
-    pub compression: u32,
-    /// A flame graph of a DMD dump, which the page also shows. Default: none.
-    pub flame_graph: Option<FlameGraph>,
-    heap: Option<Heap>,
+    pub(crate) title: String,
+    pub(crate) compression: u32,
+    pub(crate) flame_graph: Option<FlameGraph>,
+    heap: Option<HeapPage>,
 }
 
 impl HtmlOptions {
@@ -46,19 +43,19 @@ impl HtmlOptions {
         Self::default()
     }
 
-    /// Sets [`title`](Self::title).
+    /// What the title names: a file, or the two files of a diff. Default: empty.
     #[must_use]
     pub fn title(self, title: impl Into<String>) -> Self {
         Self { title: title.into(), ..self }
     }
 
-    /// Sets [`compression`](Self::compression).
+    /// Level of compression, from 0 (none) to 9. Default: 6; higher levels gain little.
     #[must_use]
     pub fn compression(self, level: u32) -> Self {
         Self { compression: level, ..self }
     }
 
-    /// Sets [`flame_graph`](Self::flame_graph). Browsers handle some ten thousand frames.
+    /// A flame graph of a DMD dump to show, too. Default: none. Browsers handle some ten thousand frames.
     #[must_use]
     pub fn flame_graph(self, graph: FlameGraph) -> Self {
         Self { flame_graph: Some(graph), ..self }
@@ -68,21 +65,21 @@ impl HtmlOptions {
     /// reader selects. It shows these views in place of those of reports.
     #[must_use]
     pub fn timeline(self, timeline: Timeline) -> Self {
-        Self { heap: Some(Heap::Timeline(Box::new(timeline))), ..self }
+        Self { heap: Some(HeapPage::Timeline(Box::new(timeline))), ..self }
     }
 
     /// The page shows what changed between two heaps, of which each has a name: table, treemap and flame graph in place
     /// of the views of reports.
     #[must_use]
     pub fn heap_change(self, change: HeapChange, names: [String; 2]) -> Self {
-        Self { heap: Some(Heap::Change(change, names)), ..self }
+        Self { heap: Some(HeapPage::Change(change, names)), ..self }
     }
 
     /// The page shows a dump: table, treemap and flame graph of its blocks by how often reporters reported them, in place
     /// of the views of reports.
     #[must_use]
     pub fn heap_blocks(self, blocks: HeapBlocks) -> Self {
-        Self { heap: Some(Heap::Blocks(blocks)), ..self }
+        Self { heap: Some(HeapPage::Blocks(blocks)), ..self }
     }
 }
 
@@ -136,7 +133,7 @@ pub(crate) fn followed(set: &ReportSet, known: &str) -> Vec<u8> {
     payload::followed(set, known)
 }
 
-/// The data of the page for stacks, which is served.
+/// The data of the served page for stacks.
 #[cfg(feature = "serve")]
 pub(crate) fn stacks_payload(options: &HtmlOptions) -> Vec<u8> {
     payload::payload(&ReportSet::new(), options.flame_graph.as_ref(), options.heap.as_ref())

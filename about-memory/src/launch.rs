@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 
 use crate::platform;
 
-pub use executable::{Obstacle, check, contains_dmd};
+pub use executable::{LaunchObstacle, check, contains_dmd};
 
 /// The words to append to `$DMD` for a program. From these words the processes that it starts know which process
 /// was the first, and which folder relative names of dumps belong to.

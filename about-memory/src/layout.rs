@@ -6,21 +6,21 @@
 use memory_report::tree::{Mark, Node};
 
 use crate::collation::Collator;
-use crate::view::{Sort, View};
+use crate::view::{EntrySort, TextOptions};
 
 /// The entries of a tree; the root is the first.
-pub(crate) struct Layout<'f, 'a> {
-    pub(crate) shown: Vec<Shown<'f, 'a>>,
+pub(crate) struct TreeLayout<'f, 'a> {
+    pub(crate) shown: Vec<LayoutEntry<'f, 'a>>,
 }
 
 /// One entry of the text.
-pub(crate) struct Shown<'f, 'a> {
+pub(crate) struct LayoutEntry<'f, 'a> {
     /// The node; for `(N tiny)`, the parent.
     pub(crate) node: Node<'f, 'a>,
     /// For `(N tiny)`, the N.
     pub(crate) tiny: Option<u32>,
     pub(crate) amount: i128,
-    /// The sort key, which is also compared with the root.
+    /// The sort key. The comparison with the root uses it, too.
     weight: i128,
     depth: u32,
     pub(crate) children: core::ops::Range<u32>,
@@ -33,7 +33,7 @@ pub(crate) struct Shown<'f, 'a> {
     invalid_below: bool,
 }
 
-impl Shown<'_, '_> {
+impl LayoutEntry<'_, '_> {
     /// Whether the children are in the text.
     pub(crate) fn is_open(&self) -> bool {
         self.has_children && !self.too_deep && (!self.collapsed || self.invalid_below)
@@ -72,12 +72,12 @@ impl Shown<'_, '_> {
     }
 }
 
-impl<'f, 'a> Layout<'f, 'a> {
-    pub(crate) fn new(root: Node<'f, 'a>, view: &View, collator: &Collator) -> Self {
+impl<'f, 'a> TreeLayout<'f, 'a> {
+    pub(crate) fn new(root: Node<'f, 'a>, view: &TextOptions, collator: &Collator) -> Self {
         let is_diff = root.is_diff();
         let total = if is_diff { root.amount().abs() } else { root.amount() };
         let all = view.verbose || (!is_diff && any_invalid(root));
-        let mut level = Level { shown: Vec::new(), view, total, is_diff, all, by: collator };
+        let mut level = LayoutLevel { shown: Vec::new(), view, total, is_diff, all, by: collator };
         level.push(root, 0);
         let mut at = 0;
         while at < level.shown.len() {
@@ -109,9 +109,9 @@ impl<'f, 'a> Layout<'f, 'a> {
 }
 
 /// A layout that grows level by level.
-struct Level<'v, 'f, 'a> {
-    shown: Vec<Shown<'f, 'a>>,
-    view: &'v View,
+struct LayoutLevel<'v, 'f, 'a> {
+    shown: Vec<LayoutEntry<'f, 'a>>,
+    view: &'v TextOptions,
     /// The amount of the root; in a diff its magnitude.
     total: i128,
     is_diff: bool,
@@ -120,10 +120,10 @@ struct Level<'v, 'f, 'a> {
     by: &'v Collator,
 }
 
-impl<'f, 'a> Level<'_, 'f, 'a> {
+impl<'f, 'a> LayoutLevel<'_, 'f, 'a> {
     fn push(&mut self, node: Node<'f, 'a>, depth: u32) {
         let amount = node.amount();
-        self.shown.push(Shown {
+        self.shown.push(LayoutEntry {
             node,
             tiny: None,
             amount,
@@ -172,13 +172,13 @@ impl<'f, 'a> Level<'_, 'f, 'a> {
         self.shown[at].children = start..end;
         let level = &mut self.shown[start as usize..];
         match self.view.sort {
-            Sort::Amount if cut.is_none() => {}
-            Sort::Amount => {
+            EntrySort::Amount if cut.is_none() => {}
+            EntrySort::Amount => {
                 level.sort_by(|a, b| {
                     b.weight.cmp(&a.weight).then_with(|| self.by.compare(&a.name(), &b.name()))
                 });
             }
-            Sort::Name => level.sort_by(|a, b| {
+            EntrySort::Name => level.sort_by(|a, b| {
                 let tiny_last = a.tiny.is_some().cmp(&b.tiny.is_some());
                 tiny_last.then_with(|| self.by.compare(&a.name(), &b.name()))
             }),
@@ -199,7 +199,7 @@ impl<'f, 'a> Level<'_, 'f, 'a> {
     fn push_tiny(&mut self, parent: Node<'f, 'a>, depth: u32, rest: &[(i128, Node<'f, 'a>)]) {
         let amount: i128 = rest.iter().map(|(_, node)| node.amount()).sum();
         let largest = rest.iter().map(|(weight, _)| *weight).max().unwrap_or(0);
-        self.shown.push(Shown {
+        self.shown.push(LayoutEntry {
             node: parent,
             tiny: Some(u32::try_from(rest.len()).expect("a set has fewer than 2^32 reports")),
             amount,

@@ -20,7 +20,7 @@
 //! - `export`: [`Series`] as counters for the trace events of `memory-export`.
 //! - `html`: the function `html`, which makes one page of a set or a diff for any browser: the same text, to open, close
 //!   and filter, and a treemap.
-//! - `live`: the module `live`, which asks running processes.
+//! - `live`: the module `live`. It asks running processes.
 //! - `regex`: expressions of the crate `regex`. Without it those of `regex-lite`, which take longer and whose classes
 //!   contain ASCII only.
 //! - `serve`: the module `serve`, a page in the browser for running processes and heap snapshots.
@@ -88,15 +88,15 @@ pub use budget::{Budget, BudgetCheck, BudgetError, BudgetOptions};
 pub use diff::{changes, check_limits, diff};
 pub use dmd_analyze::assert_coverage;
 pub use escape::escape;
-pub use filter::{Filter, FilterError};
+pub use filter::{FilterError, PathFilter};
 #[cfg(feature = "html")]
 pub use html::{HtmlOptions, html};
-pub use limit::{Limit, LimitError, Verdict};
+pub use limit::{Limit, LimitError, LimitOutcome};
 pub use normalize::{DiffOptions, NormalizeError, NormalizeNames, NormalizeRule};
 pub use number::ByteUnits;
 pub use series::{Series, SeriesOptions, SeriesRow, SeriesSort, SeriesText};
-pub use text::{Text, text};
-pub use view::Sort;
+pub use text::{ReportText, text};
+pub use view::EntrySort;
 
 /// The functions that the macros call.
 #[doc(hidden)]

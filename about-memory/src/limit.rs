@@ -36,17 +36,17 @@ use crate::number::{self, ByteUnits};
 pub struct Limit {
     process: Option<String>,
     path: String,
-    comparison: Comparison,
-    bound: Bound,
+    comparison: LimitComparison,
+    bound: LimitBound,
     /// Comparison and bound as written.
     condition: String,
 }
 
 /// An amount and its units.
-pub(crate) type Amount = (i128, Units);
+pub(crate) type ReportedAmount = (i128, Units);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
+enum LimitComparison {
     Less,
     LessOrEqual,
     Greater,
@@ -54,7 +54,7 @@ enum Comparison {
     Equal,
 }
 
-impl Comparison {
+impl LimitComparison {
     fn holds(self, ordering: Ordering) -> bool {
         match self {
             Self::Less => ordering.is_lt(),
@@ -67,20 +67,20 @@ impl Comparison {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Bound {
-    number: Decimal,
-    unit: Unit,
+struct LimitBound {
+    number: DecimalNumber,
+    unit: LimitUnit,
     growth: bool,
 }
 
 /// `mantissa` divided by ten to the power of `decimals`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Decimal {
+struct DecimalNumber {
     mantissa: i128,
     decimals: u32,
 }
 
-impl Decimal {
+impl DecimalNumber {
     /// How `amount` compares with this number times `factor`.
     fn compare(self, amount: i128, factor: i128) -> Ordering {
         let amount = amount.saturating_mul(10_i128.saturating_pow(self.decimals));
@@ -89,7 +89,7 @@ impl Decimal {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
+enum LimitUnit {
     /// The units of the report.
     None,
     /// This many bytes.
@@ -100,7 +100,7 @@ enum Unit {
 /// The outcome of a [`Limit`] on one report or on two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Verdict {
+pub struct LimitOutcome {
     /// Whether the comparison is true.
     pub holds: bool,
     /// The amount in the earlier report, if there is one and it contains the path.
@@ -152,16 +152,16 @@ impl Limit {
     ///
     /// If neither report contains the path, if the units of limit and report differ, or if the limit is on growth
     /// and there is no earlier report.
-    pub fn check(&self, first: Option<&Forest<'_>>, second: &Forest<'_>) -> Result<Verdict, LimitError> {
+    pub fn check(&self, first: Option<&Forest<'_>>, second: &Forest<'_>) -> Result<LimitOutcome, LimitError> {
         self.judge(first.map(|forest| self.amount(forest)), self.amount(second))
     }
 
     /// As [`check`](Self::check), for known amounts.
     pub(crate) fn judge(
         &self,
-        first: Option<Option<Amount>>,
-        second: Option<Amount>,
-    ) -> Result<Verdict, LimitError> {
+        first: Option<Option<ReportedAmount>>,
+        second: Option<ReportedAmount>,
+    ) -> Result<LimitOutcome, LimitError> {
         if self.is_relative() && first.is_none() {
             return Err(LimitError::NothingBefore(self.to_string()));
         }
@@ -175,15 +175,15 @@ impl Limit {
         let (before, after) = (before.map(|(amount, _)| amount), after.map(|(amount, _)| amount));
         let ordering = self.compare(before.unwrap_or(0), after.unwrap_or(0), units)?;
         let holds = self.comparison.holds(ordering);
-        Ok(Verdict { holds, first: before, second: after, units, has_first: first.is_some() })
+        Ok(LimitOutcome { holds, first: before, second: after, units, has_first: first.is_some() })
     }
 
     /// How the amount, or its growth, compares with the bound.
     fn compare(&self, before: i128, after: i128, units: Units) -> Result<Ordering, LimitError> {
-        let Bound { number, unit, growth } = self.bound;
+        let LimitBound { number, unit, growth } = self.bound;
         let amount = if growth { after - before } else { after };
         let factor = match (unit, units) {
-            (Unit::Percent, _) if growth => {
+            (LimitUnit::Percent, _) if growth => {
                 // Growth from 0 exceeds any percentage.
                 return Ok(match (before, amount) {
                     (0, 0) => number.compare(0, 1),
@@ -191,16 +191,16 @@ impl Limit {
                     _ => number.compare(amount.saturating_mul(100), before.saturating_abs()),
                 });
             }
-            (Unit::Percent | Unit::None, Units::Percentage) => 100,
-            (Unit::None, _) => 1,
-            (Unit::Bytes(bytes), Units::Bytes) => i128::from(bytes),
+            (LimitUnit::Percent | LimitUnit::None, Units::Percentage) => 100,
+            (LimitUnit::None, _) => 1,
+            (LimitUnit::Bytes(bytes), Units::Bytes) => i128::from(bytes),
             _ => return Err(LimitError::Units(self.to_string(), units)),
         };
         Ok(number.compare(amount, factor))
     }
 
     /// The amount at the path, summed over the processes that count and whose units are those of the first.
-    pub(crate) fn amount(&self, forest: &Forest<'_>) -> Option<Amount> {
+    pub(crate) fn amount(&self, forest: &Forest<'_>) -> Option<ReportedAmount> {
         let part = self.process.as_deref().unwrap_or("");
         let counts = |process: &&Process<'_>| process.name().contains(part);
         let nodes = forest.processes().iter().filter(counts).filter_map(|process| process.node(&self.path));
@@ -220,7 +220,7 @@ impl fmt::Display for Limit {
 }
 
 /// Shows the amounts: `100.00 MiB to 105.00 MiB (+5.00 MiB, +5.00%)`, or one amount without an earlier report.
-impl fmt::Display for Verdict {
+impl fmt::Display for LimitOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let amount = |amount: Option<i128>| match amount {
             Some(amount) => shown(amount, self.units),

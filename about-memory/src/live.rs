@@ -1,4 +1,4 @@
-//! Running programs: finds those that listen, and asks them.
+//! Finds listening programs, and asks them.
 //!
 //! A program listens if it calls [`memory_reporter::listen`] or was started with `ABOUT_MEMORY=listen`.
 //! [`mod@memory_reporter::live`] documents the protocol.
@@ -23,13 +23,13 @@ mod watch;
 
 pub use ask::{AskOptions, amounts, collect_garbage, minimize};
 pub use collect::{collect, collect_all, collect_tree};
-pub use copy::ProcessCopy;
+pub use copy::ForkedProcess;
 #[cfg(feature = "program")]
 pub use ending::{EndSignals, before_ending, wait_if_ending};
 pub use error::LiveError;
-pub use gather::{Gathered, gather};
-pub use listener::{Listener, hello, list, list_with_amounts};
+pub use gather::{GatheredReports, gather};
+pub use listener::{ListeningProcess, hello, list, list_with_amounts};
 pub use log::{AllocationLog, log};
 pub use save::{save_dump, save_snapshot};
-pub use track::{SessionEnd, Tracking, record, track};
-pub use watch::{Change, Watch, WatchRow};
+pub use track::{SessionEnd, TrackingSession, record, track};
+pub use watch::{EntryChange, Watch, WatchRow};

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use memory_report::{Report, ReportSet, Warning, WarningKind};
 
-use crate::pattern::{self, AnyOf, Regex, RegexBuilder};
+use crate::pattern::{self, PatternSet, Regex, RegexBuilder};
 
 /// A compiled pattern may use this many bytes: patterns in files are untrusted.
 const MAX_PATTERN_MEMORY: usize = 1 << 20;
@@ -61,7 +61,7 @@ impl NormalizeRule {
         let (pattern, replacement) =
             text.split_once("=>").ok_or_else(|| NormalizeError { rule: text.to_owned(), source: None })?;
         let rule = Self::new(pattern.to_owned(), replacement.to_owned());
-        Compiled::new(&rule).map(|_| rule)
+        CompiledRule::new(&rule).map(|_| rule)
     }
 }
 
@@ -159,8 +159,8 @@ impl std::error::Error for NormalizeError {
 /// The compiled rules for two sets.
 #[derive(Debug)]
 pub(crate) struct Normalizer {
-    paths: Rules,
-    processes: Rules,
+    paths: RuleSequence,
+    processes: RuleSequence,
     /// Warnings about rules of the sets that are not regular expressions.
     warnings: Vec<Warning>,
 }
@@ -170,7 +170,7 @@ impl Normalizer {
     pub(crate) fn new(options: &DiffOptions, sets: &[&ReportSet]) -> Result<Self, NormalizeError> {
         let (mut paths, mut processes, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
         for rule in &options.normalize {
-            let compiled = Compiled::new(rule)?;
+            let compiled = CompiledRule::new(rule)?;
             match rule.names {
                 NormalizeNames::All => {
                     paths.push(compiled.clone());
@@ -190,7 +190,8 @@ impl Normalizer {
         carried.sort();
         carried.dedup();
         for pattern in carried {
-            match Compiled::new(&NormalizeRule::new(pattern.pattern.clone(), pattern.replacement.clone())) {
+            match CompiledRule::new(&NormalizeRule::new(pattern.pattern.clone(), pattern.replacement.clone()))
+            {
                 Ok(compiled) => {
                     paths.push(compiled.clone());
                     processes.push(compiled);
@@ -204,7 +205,7 @@ impl Normalizer {
                 }
             }
         }
-        Ok(Self { paths: Rules::new(paths), processes: Rules::new(processes), warnings })
+        Ok(Self { paths: RuleSequence::new(paths), processes: RuleSequence::new(processes), warnings })
     }
 
     pub(crate) fn warnings(&self) -> &[Warning] {
@@ -233,14 +234,14 @@ impl Normalizer {
 }
 
 #[derive(Clone, Debug)]
-struct Compiled {
+struct CompiledRule {
     regex: Regex,
     replacement: String,
     within: String,
     every: bool,
 }
 
-impl Compiled {
+impl CompiledRule {
     fn new(rule: &NormalizeRule) -> Result<Self, NormalizeError> {
         let source = |error| Some(Box::new(error));
         let regex = RegexBuilder::new(&rule.pattern)
@@ -262,10 +263,10 @@ impl Compiled {
 
 /// Rules that are applied in sequence.
 #[derive(Debug)]
-struct Rules {
-    rules: Vec<Compiled>,
+struct RuleSequence {
+    rules: Vec<CompiledRule>,
     /// All patterns as one, since most names match none.
-    any: AnyOf,
+    any: PatternSet,
 }
 
 /// A name may grow to four times its length plus this many bytes. A rule that exceeds this is skipped: rules in
@@ -274,9 +275,9 @@ const MAX_GROWTH: usize = 256;
 /// A replacement that could need more bytes is not tried.
 const MAX_NAME: usize = 16 << 20;
 
-impl Rules {
-    fn new(rules: Vec<Compiled>) -> Self {
-        let any = AnyOf::new(rules.iter().map(|rule| &rule.regex));
+impl RuleSequence {
+    fn new(rules: Vec<CompiledRule>) -> Self {
+        let any = PatternSet::new(rules.iter().map(|rule| &rule.regex));
         Self { rules, any }
     }
 

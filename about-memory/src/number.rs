@@ -31,7 +31,7 @@ pub enum ByteUnits {
 }
 
 impl ByteUnits {
-    fn of(self, amount: i128) -> Self {
+    fn resolve(self, amount: i128) -> Self {
         match (self, amount.unsigned_abs()) {
             (Self::Auto, 0..0x400) => Self::B,
             (Self::Auto, 0x400..0x10_0000) => Self::KiB,
@@ -51,7 +51,7 @@ pub(crate) fn push_amount(to: &mut String, amount: i128, units: Units, verbose: 
 pub(crate) fn push_amount_in(to: &mut String, amount: i128, units: Units, bytes: ByteUnits) {
     match units {
         Units::Bytes => {
-            let (divisor, name) = match bytes.of(amount) {
+            let (divisor, name) = match bytes.resolve(amount) {
                 ByteUnits::Mb => (1 << 20, " MB"),
                 ByteUnits::KiB => (1 << 10, " KiB"),
                 ByteUnits::MiB => (1 << 20, " MiB"),
@@ -83,7 +83,7 @@ pub(crate) fn push_fraction(to: &mut String, amount: i128, root: i128) {
     }
 }
 
-/// Appends `amount` in percent of `whole`, which is not 0, with two decimals.
+/// Appends `amount` in percent of `whole`, with two decimals. `whole` is not 0.
 pub(crate) fn push_ratio(to: &mut String, amount: i128, whole: i128) {
     push_float(to, amount as f64 / whole as f64, 2, 1);
     to.push('%');
@@ -120,7 +120,7 @@ fn push_float(to: &mut String, number: f64, shift: usize, min_whole: usize) {
     if number.is_sign_negative() {
         to.push('-');
     }
-    let mut shortest = Stack::default();
+    let mut shortest = StackBuffer::default();
     // This never fails: 400 bytes hold any f64 without exponent.
     let _ = write!(shortest, "{}", number.abs());
     let text = shortest.bytes();
@@ -183,24 +183,24 @@ fn decimal(mut number: u128, room: &mut [u8; 40]) -> &[u8] {
 }
 
 /// Formatted text without allocation.
-struct Stack {
+struct StackBuffer {
     bytes: [u8; 400],
     len: usize,
 }
 
-impl Stack {
+impl StackBuffer {
     fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 }
 
-impl Default for Stack {
+impl Default for StackBuffer {
     fn default() -> Self {
         Self { bytes: [0; 400], len: 0 }
     }
 }
 
-impl core::fmt::Write for Stack {
+impl core::fmt::Write for StackBuffer {
     fn write_str(&mut self, text: &str) -> core::fmt::Result {
         let end = self.len + text.len();
         self.bytes.get_mut(self.len..end).ok_or(core::fmt::Error)?.copy_from_slice(text.as_bytes());

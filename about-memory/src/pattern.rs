@@ -8,9 +8,9 @@ mod engine {
 
     /// Many patterns as one.
     #[derive(Debug)]
-    pub(crate) struct AnyOf(Option<regex::RegexSet>);
+    pub(crate) struct PatternSet(Option<regex::RegexSet>);
 
-    impl AnyOf {
+    impl PatternSet {
         pub(crate) fn new<'p>(patterns: impl Iterator<Item = &'p Regex>) -> Self {
             // Without a set, if it would be too large, any name may match.
             Self(regex::RegexSet::new(patterns.map(Regex::as_str)).ok())
@@ -31,7 +31,7 @@ mod engine {
     pub(crate) const BOUNDARY: [&str; 2] = [r"(?-u:\b)", r"(?-u:\B)"];
     /// Blanks, as a class and inside of a class.
     pub(crate) const BLANK: [&str; 2] = [r"\s", r"\s"];
-    /// What is no blank, outside of a class.
+    /// A character other than a blank, outside of a class.
     pub(crate) const NO_BLANK: &str = r"\S";
 }
 
@@ -40,11 +40,11 @@ mod engine {
     pub(crate) use regex_lite::Regex as BytesRegex;
     pub(crate) use regex_lite::{Error, Regex, RegexBuilder};
 
-    /// Many patterns, which are tried one after the other anyway.
+    /// Many patterns, tried one after the other.
     #[derive(Debug)]
-    pub(crate) struct AnyOf;
+    pub(crate) struct PatternSet;
 
-    impl AnyOf {
+    impl PatternSet {
         pub(crate) fn new<'p>(_: impl Iterator<Item = &'p Regex>) -> Self {
             Self
         }
@@ -67,9 +67,11 @@ mod engine {
         r"[\t-\r \u{85}\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}]",
         r"\t-\r \u{85}\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}",
     ];
-    /// What is no blank, outside of a class.
+    /// A character other than a blank, outside of a class.
     pub(crate) const NO_BLANK: &str =
         r"[^\t-\r \u{85}\u{a0}\u{1680}\u{2000}-\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}]";
 }
 
-pub(crate) use engine::{AnyOf, BLANK, BOUNDARY, BytesRegex, Error, NO_BLANK, Regex, RegexBuilder, is_match};
+pub(crate) use engine::{
+    BLANK, BOUNDARY, BytesRegex, Error, NO_BLANK, PatternSet, Regex, RegexBuilder, is_match,
+};

@@ -25,7 +25,7 @@ pub(crate) enum ConnectError {
 
 /// A process that was found without a request to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct RunningProgram {
     pub(crate) pid: u32,
     pub(crate) name: String,
 }

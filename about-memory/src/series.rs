@@ -32,26 +32,63 @@ pub enum SeriesSort {
 
 /// Options of a [`Series`].
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct SeriesOptions {
-    /// The paths. Default: none, which means all trees and all lines.
-    pub paths: Vec<String>,
-    /// How many levels below each path also have rows, at most 100. Default: 0.
-    pub depth: u32,
-    /// Rows below a path are omitted if they never reach this percentage of it. Default: 1.
-    pub threshold: f64,
-    /// Only processes whose name contains this text count. Default: all.
-    pub process: Option<String>,
-    /// Whether each process has rows besides the totals. Default: no.
-    pub by_process: bool,
-    /// The order of rows.
-    pub sort: SeriesSort,
+    paths: Vec<String>,
+    depth: u32,
+    threshold: f64,
+    process: Option<String>,
+    by_process: bool,
+    sort: SeriesSort,
 }
 
 impl Default for SeriesOptions {
     fn default() -> Self {
         let (paths, process, sort) = (Vec::new(), None, SeriesSort::Amount);
         Self { paths, depth: 0, threshold: 1.0, process, by_process: false, sort }
+    }
+}
+
+impl SeriesOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a path. Without paths, all trees and all lines have rows.
+    #[must_use]
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.paths.push(path.into());
+        self
+    }
+
+    /// How many levels below each path also have rows, at most 100. Default: 0.
+    #[must_use]
+    pub fn depth(self, levels: u32) -> Self {
+        Self { depth: levels, ..self }
+    }
+
+    /// Rows below a path are omitted if they never reach this percentage of it. Default: 1.
+    #[must_use]
+    pub fn threshold(self, percent: f64) -> Self {
+        Self { threshold: percent, ..self }
+    }
+
+    /// Only processes whose name contains this text count. Default: all.
+    #[must_use]
+    pub fn process(self, part: impl Into<String>) -> Self {
+        Self { process: Some(part.into()), ..self }
+    }
+
+    /// Whether each process has rows besides the totals. Default: no.
+    #[must_use]
+    pub fn by_process(self, by_process: bool) -> Self {
+        Self { by_process, ..self }
+    }
+
+    /// The order of rows. Default: the largest first.
+    #[must_use]
+    pub fn sort(self, sort: SeriesSort) -> Self {
+        Self { sort, ..self }
     }
 }
 
@@ -63,7 +100,7 @@ impl Default for SeriesOptions {
 /// use about_memory::{Series, SeriesOptions};
 /// use memory_reporter::{Kind, Report, ReportSet, Units};
 ///
-/// let mut series = Series::new(SeriesOptions::default());
+/// let mut series = Series::new(SeriesOptions::new());
 /// for (name, amount) in [("before", 3 << 20), ("after", 5 << 20)] {
 ///     let mut set = ReportSet::new();
 ///     let (process, path, description) = ("Main Process (pid 1)", "explicit/cache", "");
@@ -81,11 +118,11 @@ pub struct Series {
     /// For each chosen path, whether some report contains it.
     found: Vec<bool>,
     /// By process (`None`: the total) and path.
-    rows: BTreeMap<(Option<String>, String), Amounts>,
+    rows: BTreeMap<(Option<String>, String), PathAmounts>,
 }
 
 #[derive(Debug)]
-struct Amounts {
+struct PathAmounts {
     units: Units,
     /// The chosen path that this row is at or below.
     chosen: String,
@@ -123,7 +160,7 @@ impl Series {
         Self { options, reports: Vec::new(), found, rows: BTreeMap::new() }
     }
 
-    /// Adds a report, which is later than the others. The text shows it as `name`.
+    /// Adds a report that is later than the others. The text shows it as `name`.
     pub fn add(&mut self, name: impl Into<String>, set: &ReportSet) {
         let normalizer = Normalizer::new(&DiffOptions::new(), &[set])
             .expect("the rules of Firefox are regular expressions");
@@ -199,7 +236,7 @@ impl Series {
         let name = self.options.by_process.then(|| Some(process.name().to_owned()));
         for process in [None].into_iter().chain(name) {
             let units = node.units();
-            let row = self.rows.entry((process, path.to_owned())).or_insert_with(|| Amounts {
+            let row = self.rows.entry((process, path.to_owned())).or_insert_with(|| PathAmounts {
                 units,
                 chosen: chosen.to_owned(),
                 amounts: Vec::new(),
@@ -248,7 +285,7 @@ impl Series {
         self.all_rows().filter(|(row, amounts)| self.is_tiny(row, amounts)).count()
     }
 
-    fn all_rows(&self) -> impl Iterator<Item = (SeriesRow<'_>, &Amounts)> {
+    fn all_rows(&self) -> impl Iterator<Item = (SeriesRow<'_>, &PathAmounts)> {
         self.rows.iter().map(|((process, path), row)| {
             let (units, amounts) = (row.units, row.amounts.as_slice());
             (SeriesRow { process: process.as_deref(), path, units, amounts }, row)
@@ -256,7 +293,7 @@ impl Series {
     }
 
     /// Whether a row below a chosen path is below the threshold in all reports.
-    fn is_tiny(&self, row: &SeriesRow<'_>, amounts: &Amounts) -> bool {
+    fn is_tiny(&self, row: &SeriesRow<'_>, amounts: &PathAmounts) -> bool {
         if row.path == amounts.chosen {
             return false;
         }

@@ -56,4 +56,4 @@ pub use listening::Listen;
 pub use opening::OpenedStacks;
 pub use redirect::redirect_file;
 pub use server::{ServeOptions, Server};
-pub use types::{Counts, TypeRow, TypeTable, TypeTables};
+pub use types::{CountKind, TypeTable, TypeTableRow, TypeTables};

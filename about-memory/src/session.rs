@@ -2,15 +2,15 @@
 //! differences, dominator trees, individuals, paths, and the jobs that compute them.
 //!
 //! A [`Session`] holds all state, so that a page that reloads, or a second page, loses nothing. A front end asks with a
-//! [`Query`] and gets a [`Pending`]; equal queries share one computation, and results stay in memory under a budget
-//! ([`SessionOptions::budget`]). Each change of a state is an [`Event`] with a number. The states are enums whose
-//! transitions are those of Firefox's Memory tool (`devtools/client/memory/constants.js` and `reducers/`); a transition
-//! that they do not have is an error, [`Misstep`].
+//! [`Query`] and gets a [`PendingAnswer`]; equal queries share one computation, and results stay in memory under a budget
+//! ([`SessionOptions::budget`]). Each change of a state is an [`SessionEvent`] with a number. The states of a
+//! snapshot are those of Firefox's Memory tool (`devtools/client/memory/constants.js` and `reducers/`); a computation starts,
+//! and then it is computed, cancelled or failed.
 //!
 //! # Where Firefox's panel answers differently
 //!
 //! - A failure is part of the state, so that a front end shows it whatever failed.
-//! - Every snapshot can be removed, also one that failed or that nobody saved.
+//! - Every snapshot can be removed, failed or unsaved, too.
 //! - A failed difference keeps its two snapshots, and [`Session::ask`] tries again.
 //! - Paths are computed for one node. The walk that all paths of a snapshot follow is kept, so that they take milliseconds.
 //! - Rows that are open are named by node, so that another label or filter keeps them open.
@@ -40,20 +40,17 @@ mod state;
 mod store;
 mod suspect_rows;
 
-pub use answer::{Answer, Class, PathStep, SuspectGroup, TreeMapBox};
-pub use column::{Column, Sort};
+pub use answer::{PathStep, QueryAnswer, SuspectClass, SuspectGroup, TreeMapBox};
+pub use column::{RowColumn, RowSort};
 pub use error::SessionError;
-pub use event::{Event, Events, Subject};
+pub use event::{EventLog, EventSubject, SessionEvent};
 pub use generations::Generations;
 pub use id::{JobId, SnapshotId};
-pub use jobs::Job;
-pub use pending::Pending;
+pub use jobs::SessionJob;
+pub use pending::PendingAnswer;
 pub use query::{GroupBy, GroupByError, Query};
-pub use rows::{Row, Rows};
+pub use rows::{RowWindow, TableRow};
 pub use rows_options::RowsOptions;
 pub use snapshots::SnapshotInfo;
-pub use state::{
-    CensusState, DiffState, DominatorState, IndividualsState, Misstep, SnapshotState, State, TreeMapState,
-    ViewState,
-};
+pub use state::SnapshotState;
 pub use store::{Session, SessionOptions};

@@ -1,8 +1,8 @@
-//! Temporary files and folders, which only this user can read.
+//! Temporary files and folders that only this user can read.
 //!
 //! A [`TemporaryFolder`] goes when it is dropped. If a signal ends the process, [`remove_all`] removes it, and every file
 //! that has a [`CleanupEntry`]. A process that is killed leaves its folder: the next one that makes a folder removes it. A
-//! folder has a file that its process keeps locked, so nobody removes the folder of a process that runs, also of one in
+//! folder has a file that its process keeps locked, so the folder of a running process is not removed, also of one in
 //! another container.
 
 use std::collections::BTreeSet;
@@ -151,7 +151,7 @@ pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     private.open(path)
 }
 
-/// Locks a new folder for this process; `None` on systems without locks, whose folders nobody sweeps.
+/// Locks a new folder for this process; `None` on systems without locks: there are no sweeps.
 fn lock(folder: &Path) -> io::Result<Option<File>> {
     let first = folder.join(UNLOCKED);
     let file = private_file(&first)?;

@@ -10,13 +10,13 @@ use memory_report::{ReportSet, Units, Warning};
 
 use crate::collation::Collator;
 use crate::escape;
-use crate::filter::Filter;
+use crate::filter::PathFilter;
 use crate::number::ByteUnits;
-use crate::view::{Sort, View};
+use crate::view::{EntrySort, TextOptions};
 
 use process::ProcessText;
 
-/// The name of the first process of a program, which adds all of its resident memory to the total.
+/// The name of the first process of a program. All of its resident memory counts in the total.
 const MAIN_PROCESS: &str = "Main Process";
 /// At most this many warnings are shown unless the text is verbose.
 const SOME_WARNINGS: usize = 20;
@@ -43,20 +43,20 @@ const SOME_WARNINGS: usize = 20;
 /// └───2.00 MB (20.00%) ── heap-unclassified
 /// "));
 /// ```
-pub fn text(set: &ReportSet) -> Text<'_> {
-    Text { set, view: View::default(), filter: None, forest: OnceCell::new() }
+pub fn text(set: &ReportSet) -> ReportText<'_> {
+    ReportText { set, view: TextOptions::default(), filter: None, forest: OnceCell::new() }
 }
 
-/// Options of a text, and the text by [`Display`](fmt::Display). [`text`] makes one.
+/// Options of a text, and the text by [`OfferedDisplay`](fmt::Display). [`text`] makes one.
 #[derive(Debug)]
-pub struct Text<'a> {
+pub struct ReportText<'a> {
     set: &'a ReportSet,
-    view: View,
-    filter: Option<Filter>,
+    view: TextOptions,
+    filter: Option<PathFilter>,
     forest: OnceCell<Forest<'a>>,
 }
 
-impl<'a> Text<'a> {
+impl<'a> ReportText<'a> {
     /// Whether to show bytes instead of MB, and all entries however small. Default: no.
     #[must_use]
     pub fn verbose(mut self, verbose: bool) -> Self {
@@ -98,7 +98,7 @@ impl<'a> Text<'a> {
 
     /// The order of the entries below an entry. Default: the largest first.
     #[must_use]
-    pub fn sort(mut self, sort: Sort) -> Self {
+    pub fn sort(mut self, sort: EntrySort) -> Self {
         self.view.sort = sort;
         self
     }
@@ -120,7 +120,7 @@ impl<'a> Text<'a> {
     /// Shows only reports whose path the filter accepts, and their sums. The total in the first line is still that
     /// of all reports.
     #[must_use]
-    pub fn filter(self, filter: Filter) -> Self {
+    pub fn filter(self, filter: PathFilter) -> Self {
         Self { filter: Some(filter), forest: OnceCell::new(), ..self }
     }
 
@@ -135,6 +135,10 @@ impl<'a> Text<'a> {
     /// The warnings of the set and of its trees.
     pub fn warnings(&self) -> impl Iterator<Item = &Warning> {
         self.set.warnings().iter().chain(self.forest().warnings())
+    }
+
+    pub(crate) fn view(&self) -> &TextOptions {
+        &self.view
     }
 
     fn is_filtered(&self) -> bool {
@@ -161,7 +165,7 @@ impl<'a> Text<'a> {
     }
 }
 
-impl fmt::Display for Text<'_> {
+impl fmt::Display for ReportText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut head = String::new();
         self.push_warnings(&mut head);

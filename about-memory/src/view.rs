@@ -7,7 +7,7 @@ use crate::number::{self, ByteUnits};
 /// The order of the entries below an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Sort {
+pub enum EntrySort {
     /// The largest first; in a diff, the largest change in the entry or below it first.
     #[default]
     Amount,
@@ -17,7 +17,7 @@ pub enum Sort {
 
 /// All options of a text except the filter.
 #[derive(Clone, Debug)]
-pub(crate) struct View {
+pub(crate) struct TextOptions {
     /// Show bytes, and all entries however small.
     pub(crate) verbose: bool,
     /// Show the description of each report behind its name.
@@ -26,21 +26,21 @@ pub(crate) struct View {
     pub(crate) threshold: f64,
     /// Show at most this many levels below the root.
     pub(crate) depth: Option<u32>,
-    pub(crate) sort: Sort,
+    pub(crate) sort: EntrySort,
     /// `None`: MB, or B if verbose.
     pub(crate) bytes: Option<ByteUnits>,
     /// Show only processes whose name contains this.
     pub(crate) process: Option<String>,
 }
 
-impl Default for View {
+impl Default for TextOptions {
     fn default() -> Self {
-        let (depth, sort, bytes, process) = (None, Sort::Amount, None, None);
+        let (depth, sort, bytes, process) = (None, EntrySort::Amount, None, None);
         Self { verbose: false, descriptions: false, threshold: 1.0, depth, sort, bytes, process }
     }
 }
 
-impl View {
+impl TextOptions {
     pub(crate) fn push_amount(&self, to: &mut String, amount: i128, units: Units) {
         let bytes = if self.verbose { ByteUnits::B } else { ByteUnits::Mb };
         number::push_amount_in(to, amount, units, self.bytes.unwrap_or(bytes));

@@ -49,6 +49,6 @@ fn what_is_left_is_named() {
     assert_eq!(freed, None);
     assert_eq!(printed, None);
     let lost = lost.unwrap();
-    assert!(lost.starts_with("the closure leaks memory\n\nLeaked: 2.93 KB in 3 blocks."), "{lost}");
+    assert!(lost.starts_with("the closure leaks memory\n\nLeaked: 2.93 KiB in 3 blocks."), "{lost}");
     assert!(lost.contains("lose") && lost.contains("1000 B x 3"), "{lost}");
 }

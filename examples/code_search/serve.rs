@@ -17,7 +17,7 @@ use crate::workload;
 /// The time from one query to the next.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Listens, and answers a query now and then so that `about-memory watch` has something to show. It returns only if it
+/// Listens, and answers a query now and then so that `about-memory show --interval 2s` has something to show. It returns only if it
 /// cannot listen or write to `out`.
 pub(crate) fn serve(engine: &Arc<Engine>, workers: &Workers, out: &mut impl Write) -> anyhow::Result<()> {
     memory_reporter::listen().context("--serve: cannot listen")?;

@@ -21,11 +21,8 @@ const MAX_HEADROOM: f64 = 1_000_000.0;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BudgetOptions {
-    /// Headroom of a maximum above the reported amount, in percent, at most 1,000,000. Default: 10.
-    pub headroom: f64,
-    /// Paths that get a limit, in addition to those that have one. Default: none. Without paths, an empty budget
-    /// gets `explicit` and those of its children that are at least 1 % of it.
-    pub paths: Vec<String>,
+    pub(crate) headroom: f64,
+    pub(crate) paths: Vec<String>,
 }
 
 impl Default for BudgetOptions {
@@ -40,14 +37,15 @@ impl BudgetOptions {
         Self::default()
     }
 
-    /// Sets [`headroom`](Self::headroom).
+    /// Headroom of a maximum above the reported amount, in percent, at most 1,000,000. Default: 10.
     #[must_use]
     pub fn headroom(mut self, percent: f64) -> Self {
         self.headroom = percent;
         self
     }
 
-    /// Adds to [`paths`](Self::paths).
+    /// Paths that get a limit, in addition to those that have one. Default: none. Without paths, an empty budget
+    /// gets `explicit` and those of its children that are at least 1 % of it.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.paths.push(path.into());
@@ -78,7 +76,7 @@ impl Budget {
         let normalizer = Normalizer::new(&DiffOptions::new(), &[set])
             .expect("the rules of Firefox are regular expressions");
         let set = normalizer.normalized(set);
-        let maker = Maker { forest: Forest::new(&set), headroom: options.headroom };
+        let maker = BudgetWriter { forest: Forest::new(&set), headroom: options.headroom };
         if let Some(table) = document.get_mut("budget") {
             maker.update(None, table);
         }
@@ -96,12 +94,12 @@ impl Budget {
     }
 }
 
-struct Maker<'s> {
+struct BudgetWriter<'s> {
     forest: Forest<'s>,
     headroom: f64,
 }
 
-impl Maker<'_> {
+impl BudgetWriter<'_> {
     /// Sets each maximum of a table.
     fn update(&self, process: Option<&str>, table: &mut Item) {
         let Some(table) = table.as_table_like_mut() else { return };
@@ -152,7 +150,7 @@ impl Maker<'_> {
     }
 
     fn amount(&self, process: Option<&str>, path: &str) -> Option<(i128, Units)> {
-        Limit::of_path(process, path, "0").ok()?.amount(&self.forest)
+        Limit::on_path(process, path, "0").ok()?.amount(&self.forest)
     }
 
     /// `explicit`, and its larger children in any process.

@@ -7,7 +7,7 @@ use about_memory::{Budget, BudgetCheck, BudgetError, BudgetOptions, LimitError, 
 use clap::Args;
 use serde::Serialize;
 
-use super::input::{Input, Reading};
+use super::input::{InputArgument, ReadLimits};
 use super::view::percent;
 use super::{Failure, say};
 
@@ -32,9 +32,9 @@ Exit status: 0 on success, 1 if a file cannot be read or is not a budget, 2 for 
 limit does not hold.";
 
 #[derive(Args)]
-pub(crate) struct Check {
+pub(crate) struct CheckCommand {
     /// The report file, compressed or not, `-` for standard input; or the number of a running process.
-    file: Input,
+    file: InputArgument,
     /// The budget file.
     #[arg(long, value_name = "FILE")]
     budget: PathBuf,
@@ -45,17 +45,17 @@ pub(crate) struct Check {
     /// Headroom of a written budget above the reported amount.
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = percent, requires = "write")]
     headroom: f64,
-    /// Give this path a maximum in the written budget. Repeatable.
+    /// Choose this path. It gets a maximum in the written budget. Repeatable.
     #[arg(long, value_name = "PATH", requires = "write")]
     path: Vec<String>,
-    /// Print JSON: each limit with its amount.
+    /// Write JSON instead of text. It has each limit with its amount.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadLimits,
 }
 
-impl Check {
+impl CheckCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         let failed = |error: anyhow::Error| Failure::File(self.budget.display().to_string(), error);
         let text = match std::fs::read_to_string(&self.budget) {
@@ -121,7 +121,7 @@ fn write_table(mut out: impl Write, checks: &[BudgetCheck<'_>]) -> io::Result<()
 }
 
 #[derive(Serialize)]
-struct Line<'c> {
+struct CheckedLimit<'c> {
     line: usize,
     process: Option<&'c str>,
     path: &'c str,
@@ -136,7 +136,7 @@ fn write_json(mut out: impl Write, checks: &[BudgetCheck<'_>]) -> io::Result<()>
     let mut before = "\n ";
     for check in checks {
         out.write_all(before.as_bytes())?;
-        let line = Line {
+        let line = CheckedLimit {
             line: check.line,
             process: check.limit.process(),
             path: check.limit.path(),

@@ -19,12 +19,12 @@ Examples:
   about-memory man diff | man -l -";
 
 #[derive(Args)]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsCommand {
     /// The shell to write the script for.
     shell: Shell,
 }
 
-impl Completions {
+impl CompletionsCommand {
     pub(super) fn run(self, mut command: Command) -> Result<(), Failure> {
         let name = command.get_name().to_owned();
         let mut script = Vec::new();
@@ -34,12 +34,12 @@ impl Completions {
 }
 
 #[derive(Args)]
-pub(crate) struct Man {
+pub(crate) struct ManCommand {
     /// The command whose page to print. [default: the whole program]
     command: Option<String>,
 }
 
-impl Man {
+impl ManCommand {
     pub(super) fn run(self, command: Command) -> Result<(), Failure> {
         let page = match self.command {
             None => command,

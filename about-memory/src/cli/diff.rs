@@ -1,22 +1,24 @@
 //! `about-memory diff`: what changed between two reports, and whether the changes exceed limits.
 
-mod profiles;
+pub(super) mod profiles;
 
 use std::io::{self, Write};
 
-use about_memory::{DiffOptions, Filter, Limit, LimitError, NormalizeRule, Verdict, changes, check_limits};
+use about_memory::{
+    DiffOptions, Limit, LimitError, LimitOutcome, NormalizeRule, PathFilter, changes, check_limits,
+};
 use clap::Args;
 use dmd_analyze::recording::Recording;
 use memory_report::ReportSet;
-use memory_report::diff::{Change, Diff as Changes, Presence};
+use memory_report::diff::{Change, Diff, Presence};
 use serde::Serialize;
 
-use super::export::profile::is_pprof;
+use super::file_kind::is_pprof;
 use super::heap_diff::HeapDiff;
 use super::html::is_version_of_dumps;
-use super::input::{Input, Reading, say_warnings};
+use super::input::{InputArgument, ReadLimits, say_warnings};
 use super::program_view::{self, on_terminal};
-use super::view::View;
+use super::view::TreeView;
 use super::{Failure, say};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -50,30 +52,30 @@ Exit status: 0 on success, 1 if a file cannot be read, 2 for wrong usage, 3 if a
 --fail-if is true or neither report contains its path.";
 
 #[derive(Args)]
-pub(crate) struct Diff {
+pub(crate) struct DiffCommand {
     /// The earlier report: a file, compressed or not, `-` for standard input, or the number of a running process. Or a
     /// pprof profile, a DMD dump or a recording.
-    first: Input,
+    first: InputArgument,
     /// The later report.
-    second: Input,
+    second: InputArgument,
     #[command(flatten)]
-    view: View,
+    view: TreeView,
     /// Exit with status 3 if this is true. Repeatable.
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<Limit>,
     /// Replace matches in all names before the comparison. Repeatable.
     #[arg(long, value_name = "REGEX=>REPLACEMENT", value_parser = NormalizeRule::parse)]
     normalize: Vec<NormalizeRule>,
-    /// Print JSON: each changed report with both amounts, and each condition.
+    /// Write JSON instead of text. It has each change with both amounts, and each condition.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     heaps: HeapDiff,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadLimits,
 }
 
-impl Diff {
+impl DiffCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         if is_pprof(self.first.path()) || is_pprof(self.second.path()) {
             if !self.fail_if.is_empty() || !self.normalize.is_empty() {
@@ -86,10 +88,10 @@ impl Diff {
         let filter = self.view.filter()?;
         let options = self.normalize.iter().cloned().fold(DiffOptions::new(), DiffOptions::normalize);
         if Recording::is_at(self.first.path()) || Recording::is_at(self.second.path()) {
-            return self.of_heaps();
+            return self.write_heap_diff();
         }
-        let (first, second) = match Input::read_two(&self.first, &self.second, &self.reading) {
-            Err(Failure::File(_, error)) if is_version_of_dumps(&error) => return self.of_heaps(),
+        let (first, second) = match InputArgument::read_two(&self.first, &self.second, &self.reading) {
+            Err(Failure::File(_, error)) if is_version_of_dumps(&error) => return self.write_heap_diff(),
             read => read?,
         };
         let usage = |error: about_memory::NormalizeError| Failure::Usage(error.to_string());
@@ -97,8 +99,12 @@ impl Diff {
             [] => Vec::new(),
             limits => check_limits(&first, &second, &options, limits).map_err(usage)?,
         };
-        let checked: Vec<Checked> =
-            self.fail_if.iter().zip(verdicts).map(|(limit, verdict)| Checked::new(limit, verdict)).collect();
+        let checked: Vec<ConditionOutcome> = self
+            .fail_if
+            .iter()
+            .zip(verdicts)
+            .map(|(limit, verdict)| ConditionOutcome::new(limit, verdict))
+            .collect();
         let changes = changes(&first, &second, &options).map_err(usage)?;
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         if self.json {
@@ -116,7 +122,7 @@ impl Diff {
     }
 
     /// The difference of two dumps or recordings.
-    fn of_heaps(&self) -> Result<(), Failure> {
+    fn write_heap_diff(&self) -> Result<(), Failure> {
         if !self.fail_if.is_empty() || !self.normalize.is_empty() {
             let reason = "--fail-if and --normalize are for reports; for dumps and recordings there is: about-memory leaks \
                           FILE --fail-if BYTES";
@@ -131,7 +137,7 @@ impl Diff {
         self.heaps.write(paths, &self.reading.dump_options(), self.view.filter_text(), &view, self.json)
     }
 
-    fn write_text(&self, mut out: impl Write, set: &ReportSet, filter: Option<Filter>) -> io::Result<()> {
+    fn write_text(&self, mut out: impl Write, set: &ReportSet, filter: Option<PathFilter>) -> io::Result<()> {
         // With conditions, standard error has their outcomes only.
         if set.is_empty() && self.fail_if.is_empty() {
             say(&format!("{} and {} have the same reports", self.first.name(), self.second.name()));
@@ -145,9 +151,9 @@ impl Diff {
     fn write_json(
         &self,
         mut out: impl Write,
-        changes: &Changes<'_>,
-        filter: Option<&Filter>,
-        checked: &[Checked],
+        changes: &Diff<'_>,
+        filter: Option<&PathFilter>,
+        checked: &[ConditionOutcome],
     ) -> io::Result<()> {
         let warnings: Vec<String> = changes.warnings().iter().map(ToString::to_string).collect();
         let names = (self.first.name(), self.second.name());
@@ -168,7 +174,7 @@ impl Diff {
                 && change.amount() != 0;
             if shown {
                 out.write_all(before.as_bytes())?;
-                serde_json::to_writer(&mut out, &Line::new(process, change))?;
+                serde_json::to_writer(&mut out, &ChangedReport::new(process, change))?;
                 before = ",\n  ";
             }
         }
@@ -178,7 +184,7 @@ impl Diff {
 
 /// A condition of `--fail-if` and its outcome.
 #[derive(Serialize)]
-struct Checked {
+struct ConditionOutcome {
     condition: String,
     first: Option<i128>,
     second: Option<i128>,
@@ -186,8 +192,8 @@ struct Checked {
     reason: String,
 }
 
-impl Checked {
-    fn new(limit: &Limit, verdict: Result<Verdict, LimitError>) -> Self {
+impl ConditionOutcome {
+    fn new(limit: &Limit, verdict: Result<LimitOutcome, LimitError>) -> Self {
         let condition = limit.to_string();
         match verdict {
             Ok(verdict) => Self {
@@ -207,7 +213,7 @@ impl Checked {
 
 /// A report that changed.
 #[derive(Serialize)]
-struct Line<'c> {
+struct ChangedReport<'c> {
     process: &'c str,
     path: &'c str,
     kind: String,
@@ -218,7 +224,7 @@ struct Line<'c> {
     presence: &'static str,
 }
 
-impl<'c> Line<'c> {
+impl<'c> ChangedReport<'c> {
     fn new(process: &'c str, change: &'c Change<'_>) -> Self {
         Self {
             process,

@@ -13,9 +13,9 @@ use super::Failure;
 use super::dump_limits::{self, DumpLimits};
 use super::new_file;
 use super::program_view::{ProgramView, on_terminal};
-use super::recorded::When;
+use super::recorded::BlockTime;
 use super::spelling::frames;
-use super::symbols::Symbols;
+use super::symbols::SymbolSearch;
 
 /// Default number of suggestions.
 const SUGGESTIONS: usize = 10;
@@ -40,34 +40,34 @@ Examples:
   ssh host cat dmd.json.gz | about-memory dmd -
   about-memory dmd dmd.json.gz --folded | inferno-flamegraph > graph.svg
 
-A dump of a Rust program shows the places in the program that hold the most memory, then the stacks:
-names are short, `>` marks functions of the program's own workspace, and frames of allocators and of
-Rust's library are folded. A dump of Firefox, or --firefox, gives the text of Firefox's dmd.py, whose
-options have the same meaning and give the same output.";
+For a Rust program, the text first has the places that hold the most memory, then the stacks. Names are
+short, `>` marks functions of the program's own workspace, and frames of allocators and of Rust's library
+are folded. For a dump of Firefox, or with --firefox, the text is that of Firefox's dmd.py. The options
+of dmd.py have the same meaning here and give the same output.";
 
 #[derive(Args)]
-pub(crate) struct Dmd {
+pub(crate) struct DmdCommand {
     /// The dump, compressed or not, or the recording; `-` for standard input.
     file: PathBuf,
     /// A later dump or recording: show its difference from the first.
     file2: Option<PathBuf>,
-    /// Write to this file instead of standard output; `-` for standard output.
+    /// The file to write. [default: standard output, `-`]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    when: When,
-    /// Frames to keep of each stack; blocks whose kept frames are equal make one record.
+    when: BlockTime,
+    /// Frames to keep of each stack. Blocks with equal kept frames make one record.
     /// [default: all; 8 for the text of dmd.py, --json and flat tables; 24 with --classic]
     #[arg(long, short = 'f', value_name = "1..24", value_parser = frames)]
-    max_frames: Option<u8>,
+    max_frames: Option<u16>,
     /// The order of records.
-    #[arg(long, short, value_enum, default_value_t = SortBy::Usable)]
-    sort_by: SortBy,
+    #[arg(long, short, value_enum, default_value_t = RecordOrder::Usable)]
+    sort_by: RecordOrder,
     /// Remove allocator frames from the start of each stack.
     #[arg(long, short = 'a')]
     ignore_alloc_fns: bool,
     #[command(flatten)]
-    symbols: Symbols,
+    symbols: SymbolSearch,
     /// Rewrite the file of a scan dump: replace each word by the start of the block it points into, or by 0.
     #[arg(long, conflicts_with_all = ["at", "between"])]
     clamp_contents: bool,
@@ -77,50 +77,50 @@ pub(crate) struct Dmd {
     /// Replace the parts that differ from run to run, for tests.
     #[arg(long, hide = true)]
     filter_stacks_for_testing: bool,
-    /// Keep records whose allocation stack contains this text; `!TEXT`: does not contain it. Repeatable.
+    /// Show only entries that contain this text. An entry is an allocation stack; `!TEXT` shows the stacks without it.
+    /// Repeatable.
     #[arg(long, value_name = "TEXT", allow_negative_numbers = true)]
     filter: Vec<String>,
-    /// Keep records by the stacks of their reports, as --filter does. Repeatable.
+    /// As --filter, for the stacks of the reporters that reported a block. Repeatable.
     #[arg(long, value_name = "TEXT")]
     report_filter: Vec<String>,
-    /// Records of each kind, or rows of each table, to show. [default: 10, and in trees only rows with 0.1 % of the
-    /// whole or more; 999 for the text of dmd.py, for other tables and --json; all with --folded]
-    #[arg(long, value_name = "RECORDS")]
+    /// Show at most this many rows of each table. [default: 10, and in trees only rows with at least 0.1 % of the whole; 999 for
+    /// the text of dmd.py, for other tables and --json; all with --folded]
+    #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Add blocks without a stack to records of similar blocks with one; estimated numbers have a `~`.
+    /// Distribute the blocks without a stack over the records of similar blocks. Estimated numbers have a `~`.
     #[arg(long)]
     estimate: bool,
-    /// Show a table of blocks grouped by this instead of by stack: by `frame`, `module`, `reporter`, `size`, `type`,
-    /// `crate` or `site`. The last three, and several of them such as `crate,type,site`, make a tree. Repeatable.
-    #[arg(long, value_name = "KEY[,KEY...]", value_parser = By::parse, conflicts_with_all = ["folded", "classic"])]
-    by: Vec<By>,
-    /// Suggest reporters for unreported memory, or for all memory at the peak: its type, who allocates it, and the code to
-    /// write. Uses whole stacks; all amounts are estimates.
-    #[arg(long, conflicts_with_all = [
-        "file2", "by", "json", "folded", "classic",
-        "max_frames", "sort_by", "ignore_alloc_fns", "estimate", "report_filter",
+    /// Group the blocks by this. One of `frame`, `module`, `reporter`, `size`, `type`, `crate` and `site`. The last three,
+    /// and several of them such as `crate,type,site`, make a tree. Repeatable.
+    #[arg(long, value_name = "KEY", value_parser = BlockGrouping::parse, conflicts_with_all = ["folded", "classic", "suggest", "firefox"])]
+    by: Vec<BlockGrouping>,
+    /// Suggest memory reporters to write, for unreported memory or for all memory at the peak: its type, the code that
+    /// allocates it, and the code of the reporter. All amounts are estimates.
+    #[arg(long, group = "form", conflicts_with_all = [
+        "file2", "max_frames", "sort_by", "ignore_alloc_fns", "estimate", "report_filter",
     ])]
     suggest: bool,
     /// Write the text of Firefox's dmd.py. Dumps of Firefox always get it.
-    #[arg(long, conflicts_with_all = ["by", "suggest", "json", "folded", "classic"])]
+    #[arg(long, group = "form")]
     firefox: bool,
     #[command(flatten)]
     view: ProgramView,
-    /// Write JSON.
-    #[arg(long, conflicts_with_all = ["folded", "classic"])]
+    /// Write JSON instead of text.
+    #[arg(long, group = "form")]
     json: bool,
-    /// Write folded stacks for flame graph programs.
-    #[arg(long, conflicts_with = "classic")]
+    /// Write folded stacks for programs that draw flame graphs.
+    #[arg(long, group = "form")]
     folded: bool,
-    /// Write the text layout of 2013, with records of stack frames.
-    #[arg(long)]
+    /// Write the text of the first DMD (2013), with records of stack frames.
+    #[arg(long, group = "form")]
     classic: bool,
     #[command(flatten)]
     limits: DumpLimits,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum SortBy {
+enum RecordOrder {
     Usable,
     Req,
     Slop,
@@ -129,12 +129,12 @@ enum SortBy {
 
 /// What a table or a tree is by.
 #[derive(Clone)]
-enum By {
+enum BlockGrouping {
     Table(dmd_analyze::TableKey),
     Tree(Vec<HolderKey>),
 }
 
-impl By {
+impl BlockGrouping {
     fn parse(text: &str) -> Result<Self, String> {
         let table = match text {
             "frame" => Some(dmd_analyze::TableKey::Frame),
@@ -166,12 +166,12 @@ impl By {
     }
 }
 
-impl Dmd {
+impl DmdCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         let from_stdin = [Some(&self.file), self.file2.as_ref()];
         let from_stdin = from_stdin.into_iter().flatten().filter(|path| dump_limits::is_stdin(path)).count();
         if from_stdin > 1 {
-            return Err(Failure::Usage("only one file can be standard input".to_owned()));
+            return Err(Failure::Usage("standard input can be given once only".to_owned()));
         }
         if self.json && self.has_trees(false) {
             return Err(Failure::Usage(
@@ -247,10 +247,10 @@ impl Dmd {
         let trees = self.has_trees(types_as_tree);
         let mut options = AnalyzeOptions::new()
             .sort_by(match self.sort_by {
-                SortBy::Usable => dmd_analyze::RecordOrder::Usable,
-                SortBy::Req => dmd_analyze::RecordOrder::Req,
-                SortBy::Slop => dmd_analyze::RecordOrder::Slop,
-                SortBy::NumBlocks => dmd_analyze::RecordOrder::NumBlocks,
+                RecordOrder::Usable => dmd_analyze::RecordOrder::Usable,
+                RecordOrder::Req => dmd_analyze::RecordOrder::Req,
+                RecordOrder::Slop => dmd_analyze::RecordOrder::Slop,
+                RecordOrder::NumBlocks => dmd_analyze::RecordOrder::NumBlocks,
             })
             .max_frames(self.max_frames(for_author || trees))
             .ignore_alloc_fns(self.ignore_alloc_fns)
@@ -272,8 +272,8 @@ impl Dmd {
             options.by.push(dmd_analyze::TableKey::Frame);
         }
         options.by.extend(self.by.iter().filter_map(|by| match by {
-            By::Table(table) if by.keys(types_as_tree).is_none() => Some(*table),
-            By::Table(_) | By::Tree(_) => None,
+            BlockGrouping::Table(table) if by.keys(types_as_tree).is_none() => Some(*table),
+            BlockGrouping::Table(_) | BlockGrouping::Tree(_) => None,
         }));
         options.for_testing = self.filter_stacks_for_testing;
         options.filters = self.filter.iter().map(|filter| StackFilter::new(filter)).collect();
@@ -299,7 +299,7 @@ impl Dmd {
         }
         let (dump, stats) = dmd_analyze::clamp(path, &options).map_err(|error| failure(path, error))?;
         print_clamped(self.print_clamp_stats.then_some(stats));
-        self.when.of_dump(dump, path, default, fix)
+        self.when.select_in_dump(dump, path, default, fix)
     }
 
     fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {

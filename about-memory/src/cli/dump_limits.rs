@@ -7,7 +7,7 @@ use dmd_analyze::DumpReadOptions;
 
 #[derive(Args, Clone)]
 pub(crate) struct DumpLimits {
-    /// Read at most this many bytes of uncompressed dump, and unpack at most as many bytes of debug information.
+    /// Read at most this many bytes per file, uncompressed. The limit also holds for debug information.
     #[arg(long, value_name = "BYTES", default_value_t = DumpReadOptions::default().max_bytes)]
     max_bytes: u64,
     /// Read at most this many blocks, traces and frames in total.
@@ -16,7 +16,7 @@ pub(crate) struct DumpLimits {
 }
 
 impl DumpLimits {
-    pub(super) fn of_bytes(max_bytes: u64) -> Self {
+    pub(super) fn with_max_bytes(max_bytes: u64) -> Self {
         Self { max_bytes, max_entries: DumpReadOptions::default().max_entries }
     }
 

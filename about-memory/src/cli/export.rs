@@ -18,14 +18,15 @@ use memory_report::ReportSet;
 use memory_report::file::ReadOptions as ReportOptions;
 
 use super::dump_limits::DumpLimits;
+use super::file_kind::FileKind;
 use super::html::is_version_of_dumps;
-use super::input::Input;
-use super::recorded::When;
-use super::symbols::Symbols;
+use super::input::InputArgument;
+use super::recorded::BlockTime;
+use super::symbols::SymbolSearch;
 use super::{Failure, live_input, new_file, say};
-use format::{Format, Kind};
-use profile::{Made, Making};
-use tables::Tables;
+use format::{ExportFormat, FormatSource};
+use profile::{ConvertedStacks, StackConversion};
+use tables::TableArguments;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -75,40 +76,40 @@ enum SymbolsIn {
 }
 
 #[derive(Args)]
-pub(crate) struct Export {
+pub(crate) struct ExportCommand {
     /// A dump of DMD, a recording, a pprof profile, report files (the earliest first), a heap snapshot, or a process; `-`
     /// for standard input. Of two dumps or recordings, the second minus the first.
     #[arg(value_name = "SOURCE", required = true)]
-    sources: Vec<Input>,
-    /// The format. [default: by the name of the output]
+    sources: Vec<InputArgument>,
+    /// The format to write. [default: by the name of the output]
     #[arg(long, short, value_enum)]
-    format: Option<Format>,
-    /// The file to write, compressed if its name ends in .gz; `-` for standard output. [default: -]
+    format: Option<ExportFormat>,
+    /// The file to write. It is compressed if its name ends in .gz. [default: standard output, `-`]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    when: When,
-    /// Keep frames of allocators, of libraries, and through which threads and `main` start.
+    when: BlockTime,
+    /// Keep the frames of allocators and libraries, and those that start threads and `main`.
     #[arg(long)]
     all_frames: bool,
     /// Count the bytes that the program requested, not those that it can use.
     #[arg(long)]
     requested: bool,
-    /// Of pprof: how the profile names code.
+    /// For pprof: how the profile names code.
     #[arg(long, value_enum, default_value_t)]
     symbols_in: SymbolsIn,
-    /// Of pprof: make blocks of different sizes samples of their own, with a label `bytes`.
+    /// For pprof: write a sample for each size of block, with the label `bytes`.
     #[arg(long)]
     sizes: bool,
     #[command(flatten)]
-    symbols: Symbols,
+    symbols: SymbolSearch,
     #[command(flatten)]
     limits: DumpLimits,
     #[command(flatten)]
-    tables: Tables,
+    tables: TableArguments,
 }
 
-/// The error of [`Export::report`] on a file of DMD: a dump or a recording.
+/// The error of [`ExportCommand::report`] on a file of DMD: a dump or a recording.
 #[derive(Debug)]
 struct NoReports(&'static str);
 
@@ -122,49 +123,61 @@ impl std::fmt::Display for NoReports {
 
 impl std::error::Error for NoReports {}
 
-impl Export {
+impl ExportCommand {
+    /// The kinds of files that have what the format needs.
+    pub(super) fn kinds(&self) -> &'static [FileKind] {
+        match self.format().map(ExportFormat::kind) {
+            Ok(FormatSource::Reports) => &[FileKind::Report, FileKind::Dump, FileKind::Recording],
+            Ok(FormatSource::Graph) => &[FileKind::Snapshot],
+            Ok(FormatSource::Stacks(_)) => {
+                &[FileKind::Dump, FileKind::Recording, FileKind::Pprof, FileKind::Snapshot, FileKind::Report]
+            }
+            Ok(FormatSource::Tables) | Err(_) => FileKind::ALL,
+        }
+    }
+
     pub(super) fn run(self) -> Result<(), Failure> {
         let format = self.format()?;
         let most = match format {
-            Format::ChromeTrace | Format::Parquet => usize::MAX,
-            _ if matches!(format.kind(), Kind::Stacks(_)) => 2,
+            ExportFormat::ChromeTrace | ExportFormat::Parquet => usize::MAX,
+            _ if matches!(format.kind(), FormatSource::Stacks(_)) => 2,
             _ => 1,
         };
         if self.sources.len() > most {
             return Err(Failure::Usage(format!(
-                "the format takes at most {most} of the {} sources",
+                "the format takes at most {most} sources, and {} were given",
                 self.sources.len()
             )));
         }
         if self.sources.iter().filter(|source| source.is_stdin()).count() > 1 {
-            return Err(Failure::Usage("only one file can be standard input".to_owned()));
+            return Err(Failure::Usage("standard input can be given once only".to_owned()));
         }
         self.check_options(format)?;
         let first = &self.sources[0];
         match format.kind() {
-            Kind::Stacks(format) => self.stacks(format),
-            Kind::Reports if format == Format::ChromeTrace => {
+            FormatSource::Stacks(format) => self.stacks(format),
+            FormatSource::Reports if format == ExportFormat::ChromeTrace => {
                 let counters = series::counters(&self.sources, |source| self.report(source))?;
                 self.write(|out| Ok(chrome_trace::write(&counters, out)?))
             }
-            Kind::Reports => {
+            FormatSource::Reports => {
                 let set = self.report(first)?;
                 let form = match format {
-                    Format::Prometheus => open_metrics::MetricsForm::Prometheus,
+                    ExportFormat::Prometheus => open_metrics::MetricsForm::Prometheus,
                     _ => open_metrics::MetricsForm::OpenMetrics,
                 };
                 let options = open_metrics::OpenMetricsOptions::new().form(form);
                 self.write(|out| Ok(open_metrics::write(&set, &options, out)?))
             }
-            Kind::Graph => {
+            FormatSource::Graph => {
                 let graph = self.graph(first)?;
                 self.write(|out| Ok(heap_graph::export::write_v8(&graph, out)?))
             }
-            Kind::Tables => self.tables(),
+            FormatSource::Tables => self.tables(),
         }
     }
 
-    fn graph(&self, source: &Input) -> Result<heap_graph::Graph, Failure> {
+    fn graph(&self, source: &InputArgument) -> Result<heap_graph::Graph, Failure> {
         let options =
             heap_graph::snapshot::SnapshotReadOptions::new().max_bytes(self.limits.options().max_bytes);
         let graph = match source.is_stdin() {
@@ -175,7 +188,7 @@ impl Export {
     }
 
     /// The nodes of a heap snapshot by allocation stack.
-    fn nodes(&self, source: &Input) -> Result<Made, Failure> {
+    fn nodes(&self, source: &InputArgument) -> Result<ConvertedStacks, Failure> {
         if self.when.is_chosen() || self.requested {
             let name = source.name();
             let reason =
@@ -184,22 +197,22 @@ impl Export {
         }
         let stacks = snapshot::stacks(&self.graph(source)?);
         let stacks = stacks.map_err(|error| Failure::File(source.name(), error.into()))?;
-        Ok(Made::Stacks(Box::new(stacks)))
+        Ok(ConvertedStacks::Stacks(Box::new(stacks)))
     }
 
     /// Refuses options that would have no effect.
-    fn check_options(&self, format: Format) -> Result<(), Failure> {
+    fn check_options(&self, format: ExportFormat) -> Result<(), Failure> {
         let refuse = |options: &str, what: &str| Err(Failure::Usage(format!("{options} are for {what}")));
-        if format.kind() != Kind::Tables && self.tables.is_chosen() {
+        if format.kind() != FormatSource::Tables && self.tables.is_chosen() {
             return refuse(
                 "--append-to, --table, --service, --host, --time and --label",
                 "the format parquet",
             );
         }
-        if format == Format::Parquet && self.requested {
+        if format == ExportFormat::Parquet && self.requested {
             return refuse("--requested", "other formats; a table has requested and usable bytes");
         }
-        if !matches!(format.kind(), Kind::Stacks(_) | Kind::Tables) {
+        if !matches!(format.kind(), FormatSource::Stacks(_) | FormatSource::Tables) {
             if self.when.is_chosen() {
                 return refuse("--at and --between", "formats with stacks");
             }
@@ -207,41 +220,41 @@ impl Export {
                 return refuse("--all-frames and --requested", "formats with stacks");
             }
         }
-        if format != Format::Pprof && (self.sizes || self.symbols_in != SymbolsIn::Inline) {
+        if format != ExportFormat::Pprof && (self.sizes || self.symbols_in != SymbolsIn::Inline) {
             return refuse("--sizes and --symbols-in", "the format pprof");
         }
         Ok(())
     }
 
-    fn format(&self) -> Result<Format, Failure> {
+    fn format(&self) -> Result<ExportFormat, Failure> {
         let name = match (self.format, &self.output) {
             (Some(format), _) => return Ok(format),
-            (None, None) if self.tables.append_to.is_some() => return Ok(Format::Parquet),
+            (None, None) if self.tables.append_to.is_some() => return Ok(ExportFormat::Parquet),
             (None, None) => "--format or --output is required".to_owned(),
-            (None, Some(path)) => match Format::guess(path) {
+            (None, Some(path)) => match ExportFormat::guess(path) {
                 Some(format) => return Ok(format),
-                None => format!("{}: the name tells no format; use --format", path.display()),
+                None => format!("{}: no format has this ending; use --format", path.display()),
             },
         };
-        Err(Failure::Usage(format!("{name}: one of {}", Format::names())))
+        Err(Failure::Usage(format!("{name}: one of {}", ExportFormat::names())))
     }
 
     fn stacks(&self, format: ProfileFormat) -> Result<(), Failure> {
         let is_pprof = format == ProfileFormat::Pprof;
         let by_build_id = is_pprof && self.symbols_in == SymbolsIn::BuildId;
-        let making = Making {
+        let making = StackConversion {
             symbols: (!by_build_id).then_some(&self.symbols),
             system_names: is_pprof,
             limits: &self.limits,
             when: &self.when,
             options: ProfileOptions::new()
-                // Without functions nobody knows which frames are the program's.
+                // Without functions the program's own frames are unknown.
                 .all_frames(self.all_frames || by_build_id)
                 .types(is_pprof && !by_build_id)
                 .requested(self.requested),
         };
         let mut made = match &*self.sources {
-            [first, second] => Made::Stacks(Box::new(making.difference(first, second)?)),
+            [first, second] => ConvertedStacks::Stacks(Box::new(making.difference(first, second)?)),
             [source] if has_end(source.path(), "fxsnapshot") => self.nodes(source)?,
             sources => making.made(&sources[0], format)?,
         };
@@ -260,7 +273,7 @@ impl Export {
         Ok(())
     }
 
-    fn report(&self, source: &Input) -> Result<ReportSet, Failure> {
+    fn report(&self, source: &InputArgument) -> Result<ReportSet, Failure> {
         let options = ReportOptions::new().max_bytes(self.limits.options().max_bytes);
         if let Some(pid) = source.process()? {
             return live_input::read(pid, options);
@@ -279,7 +292,7 @@ impl Export {
     fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<(), ProfileError>) -> Result<(), Failure> {
         let path = self.output.as_deref().filter(|path| path.as_os_str() != "-");
         let Some(path) = path else {
-            if io::stdout().is_terminal() && matches!(self.format(), Ok(Format::Pprof)) {
+            if io::stdout().is_terminal() && matches!(self.format(), Ok(ExportFormat::Pprof)) {
                 return Err(Failure::Usage("pprof is binary: use --output FILE".to_owned()));
             }
             let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
@@ -289,12 +302,12 @@ impl Export {
                 error => Failure::File(self.sources[0].name(), error.into()),
             });
         };
-        // Only this user may read what a running process says.
+        // Only this user may read the answers of a running process.
         let mut private = false;
         for source in &self.sources {
             private |= source.is_private()?;
         }
-        let compress = has_end(path, "gz") && !matches!(self.format(), Ok(Format::Pprof));
+        let compress = has_end(path, "gz") && !matches!(self.format(), Ok(ExportFormat::Pprof));
         let written = new_file::write(path, private, |out| {
             if !compress {
                 return write(out);

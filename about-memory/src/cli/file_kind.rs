@@ -1,48 +1,98 @@
-//! What a file is that a command cannot read: the start of its contents tells, not its name.
+//! The kind of a file, by the first bytes of its contents, and the message for a command that does not read this kind.
 
 use std::fs::File;
+use std::io;
 use std::path::Path;
 
-use dmd_analyze::AnalyzeError;
 use dmd_analyze::recording::Recording;
-use heap_graph::snapshot::SnapshotError;
-use memory_report::ReadError;
+use memory_export::pprof;
 use memory_report::new_file::INCOMPLETE;
 use memory_report::reader::Source;
 
-/// The bytes that decide.
+/// The number of bytes that decide.
 const START: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FileKind {
+pub(super) enum FileKind {
     Report,
     Dump,
     Recording,
     Snapshot,
     Pprof,
-    Page,
     Core,
     Program,
+    Page,
+    Parquet,
+    V8Snapshot,
 }
 
 impl FileKind {
-    /// Its name, and the command that reads it.
-    fn describe(self) -> &'static str {
+    /// All kinds.
+    pub(super) const ALL: &[Self] = &[
+        Self::Report,
+        Self::Dump,
+        Self::Recording,
+        Self::Snapshot,
+        Self::Pprof,
+        Self::Core,
+        Self::Program,
+        Self::Page,
+        Self::Parquet,
+        Self::V8Snapshot,
+    ];
+
+    /// The kinds that `serve` and `top` read.
+    pub(super) const SERVED: &[Self] =
+        &[Self::Report, Self::Dump, Self::Recording, Self::Snapshot, Self::Core];
+
+    /// The kinds that `show` reads.
+    pub(super) const SHOWN: &[Self] =
+        &[Self::Report, Self::Dump, Self::Recording, Self::Snapshot, Self::Pprof, Self::Core];
+
+    /// Its name with an article.
+    pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Report => "a memory report; read it with: about-memory show",
-            Self::Dump => "a dump of DMD; read it with: about-memory dmd",
-            Self::Recording => "a recording of DMD; read it with: about-memory history",
-            Self::Snapshot => "a heap snapshot; read it with: about-memory snapshot",
-            Self::Pprof => "a pprof profile; compare it with: about-memory diff",
-            Self::Page => "a page; open it in a browser",
-            Self::Core => "a core file; read it with: about-memory types",
+            Self::Report => "a memory report",
+            Self::Dump => "a dump of DMD",
+            Self::Recording => "a recording of DMD",
+            Self::Snapshot => "a heap snapshot",
+            Self::Pprof => "a pprof profile",
+            Self::Core => "a core file",
             Self::Program => "a program or a library",
+            Self::Page => "a page",
+            Self::Parquet => "a Parquet table",
+            Self::V8Snapshot => "a heap snapshot of V8",
         }
     }
 
-    fn of(path: &Path) -> Option<Self> {
+    /// How to read it.
+    fn advice(self) -> &'static str {
+        match self {
+            Self::Report => "read it with: about-memory show",
+            Self::Dump => "read it with: about-memory dmd",
+            Self::Recording => "read it with: about-memory history",
+            Self::Snapshot => "read it with: about-memory snapshot",
+            Self::Pprof => "read it with: about-memory show",
+            Self::Core => "read it with: about-memory heap types",
+            Self::Program => "run it with: about-memory run -- PROGRAM",
+            Self::Page => "open it in a browser",
+            Self::Parquet => "read it with DuckDB or polars",
+            Self::V8Snapshot => "read it with Chrome's developer tools",
+        }
+    }
+
+    /// The kind of a regular file. `None` for all other paths, and for contents of no known kind.
+    pub(super) fn detect(path: &Path) -> Option<Self> {
         if !std::fs::metadata(path).ok()?.is_file() {
             return None;
+        }
+        let mut packed = [0; 4];
+        let read = io::Read::read(&mut File::open(path).ok()?, &mut packed);
+        if read.is_ok_and(|read| packed[..read] == *b"PAR1") {
+            return Some(Self::Parquet);
+        }
+        if is_pprof(path) {
+            return Some(Self::Pprof);
         }
         let mut source = Source::open(File::open(path).ok()?).ok()?;
         let mut start = vec![0; START];
@@ -53,11 +103,11 @@ impl FileKind {
                 Ok(read) => length += read,
             }
         }
-        Self::of_start(&start[..length])
+        Self::from_start(&start[..length])
     }
 
-    /// By the first bytes, unpacked.
-    fn of_start(start: &[u8]) -> Option<Self> {
+    /// The kind by the first bytes, unpacked.
+    fn from_start(start: &[u8]) -> Option<Self> {
         if Recording::is_start(start) {
             return Some(Self::Recording);
         }
@@ -74,62 +124,37 @@ impl FileKind {
             return match () {
                 () if has(b"\"blockList\"") || has(b"\"invocation\"") => Some(Self::Dump),
                 () if has(b"\"reports\"") => Some(Self::Report),
+                () if has(b"\"node_fields\"") => Some(Self::V8Snapshot),
                 () => None,
             };
         }
-        // A snapshot starts with the length of its metadata, which starts with the field 1, a number. A profile starts with
-        // the field 1, a message.
+        // A snapshot starts with the length of its metadata. The metadata starts with field 1, a number.
         match start {
             [1..=127, 0x08, ..] => Some(Self::Snapshot),
-            [0x0a, ..] => Some(Self::Pprof),
             _ => None,
         }
     }
 }
 
-/// Says what the file is, if the error is that it is not what the command reads, or that it is not whole.
-pub(super) fn note(name: &str, error: &anyhow::Error) -> Option<String> {
-    let is_incomplete = |name: &str| name.starts_with(INCOMPLETE);
-    if name.rsplit(std::path::is_separator).next().is_some_and(is_incomplete) && Path::new(name).exists() {
-        return Some("the process that wrote it was ended before the file was whole".to_owned());
-    }
-    let wanted: &[FileKind] = match (
-        error.downcast_ref::<ReadError>(),
-        error.downcast_ref::<AnalyzeError>(),
-        error.downcast_ref::<SnapshotError>(),
-    ) {
-        (Some(error), ..) if is_other_format(error) => &[FileKind::Report],
-        (_, Some(AnalyzeError::Read(error)), _) if is_other_format(error) => {
-            &[FileKind::Dump, FileKind::Recording]
-        }
-        (
-            _,
-            Some(
-                AnalyzeError::NotADump
-                | AnalyzeError::Missing(_)
-                | AnalyzeError::Version(_)
-                | AnalyzeError::Recording(_),
-            ),
-            _,
-        ) => &[FileKind::Dump, FileKind::Recording],
-        (.., Some(SnapshotError::NotCompressed | SnapshotError::Damaged(..) | SnapshotError::Message(_))) => {
-            &[FileKind::Snapshot]
-        }
-        _ => return None,
-    };
-    let found = FileKind::of(Path::new(name)).filter(|kind| !wanted.contains(kind))?;
-    Some(format!("it is {}", found.describe()))
+/// Whether a file is a pprof profile. The command that reads it reports why it cannot be read.
+pub(super) fn is_pprof(path: &Path) -> bool {
+    use std::io::Read as _;
+    let mut start = Vec::new();
+    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let mut read = |path| File::open(path)?.take(512).read_to_end(&mut start);
+    is_file && read(path).is_ok() && pprof::is_pprof(&start)
 }
 
-/// Whether the contents are not those of a file of the format.
-fn is_other_format(error: &ReadError) -> bool {
-    matches!(
-        error,
-        ReadError::Version(_)
-            | ReadError::Missing(_)
-            | ReadError::NotJson(..)
-            | ReadError::NotUtf8(_)
-            | ReadError::NotAnObject
-            | ReadError::WrongType(..)
-    )
+/// The message in place of the error, if the file is of a kind that the command does not read, or is incomplete.
+pub(super) fn explain(name: &str, error: &anyhow::Error, takes: &[FileKind]) -> Option<String> {
+    let is_incomplete = |name: &str| name.starts_with(INCOMPLETE);
+    if name.rsplit(std::path::is_separator).next().is_some_and(is_incomplete) && Path::new(name).exists() {
+        return Some(format!("{error}; the process that wrote it ended before the file was whole"));
+    }
+    // A sentence of a command is more precise, and an error of the system is another problem.
+    if error.is::<String>() || error.is::<&'static str>() || error.is::<io::Error>() {
+        return None;
+    }
+    let kind = FileKind::detect(Path::new(name)).filter(|kind| !takes.contains(kind))?;
+    Some(format!("it is {}; {}", kind.name(), kind.advice()))
 }

@@ -8,8 +8,8 @@ use dmd_analyze::program::ProgramOptions;
 use dmd_analyze::recording::Moment;
 use dmd_analyze::{Analysis, AnalyzeOptions, DumpReadOptions, StackFilter};
 
-use super::recorded::When;
-use super::symbols::Symbols;
+use super::recorded::BlockTime;
+use super::symbols::SymbolSearch;
 use super::{Failure, say};
 
 /// Default number of stacks.
@@ -19,12 +19,12 @@ const STACKS: usize = 10;
 #[derive(Args)]
 pub(crate) struct HeapDiff {
     #[command(flatten)]
-    when: When,
-    /// Of dumps and recordings, the stacks to show. [default: 10; all with --json]
-    #[arg(long, value_name = "STACKS")]
+    when: BlockTime,
+    /// Show at most this many rows of each table. For dumps and recordings: a row is a stack. [default: 10; all with --json]
+    #[arg(long, value_name = "N")]
     limit: Option<usize>,
     #[command(flatten)]
-    symbols: Symbols,
+    symbols: SymbolSearch,
 }
 
 impl HeapDiff {

@@ -4,11 +4,11 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use dmd_analyze::program::UsageHistory as Facts;
+use dmd_analyze::program::UsageHistory;
 
 use super::dump_limits::DumpLimits;
 use super::program_view::{StackView, on_terminal};
-use super::symbols::Symbols;
+use super::symbols::SymbolSearch;
 use super::{Failure, recorded};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -25,33 +25,33 @@ A recording comes from: about-memory run --record FILE -- PROGRAM. The blocks of
 const ROWS: usize = 5;
 
 #[derive(Args)]
-pub(crate) struct History {
+pub(crate) struct HistoryCommand {
     /// The recording; `-` for standard input.
     file: PathBuf,
-    /// Rows of each table to show. [default: 5; all with --json]
-    #[arg(long, value_name = "ROWS")]
+    /// Show at most this many rows of each table. [default: 5; all with --json]
+    #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Columns of the text.
     #[arg(long, value_name = "COLUMNS", default_value_t = 100, value_parser = clap::value_parser!(u16).range(60..))]
     width: u16,
-    /// Write JSON.
+    /// Write JSON instead of text.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     view: StackView,
     #[command(flatten)]
-    symbols: Symbols,
+    symbols: SymbolSearch,
     #[command(flatten)]
     limits: DumpLimits,
 }
 
-impl History {
+impl HistoryCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         let limits = self.limits.options();
         let mut recording = recorded::read(&self.file, &limits)?;
         let mut options = self.view.options(on_terminal());
         options.width = self.width.into();
-        let history = Facts::new(&mut recording, &options, |dump| self.symbols.fix(dump, &limits))
+        let history = UsageHistory::new(&mut recording, &options, |dump| self.symbols.fix(dump, &limits))
             .map_err(|error| Failure::File(self.file.display().to_string(), error.into()))?;
         recorded::say_warnings(&self.file, &recording);
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());

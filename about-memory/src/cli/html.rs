@@ -11,10 +11,10 @@ use dmd_analyze::{Analysis, AnalyzeOptions, Dump, DumpReadOptions, FlameGraph};
 use memory_report::{ReadError, ReportSet, file};
 
 use super::dump_limits;
-use super::input::{Input, Reading};
-use super::recorded::{self, When};
-use super::replay::Replay;
-use super::symbols::Symbols;
+use super::input::{InputArgument, ReadLimits};
+use super::recorded::{self, BlockTime};
+use super::replay::ReplayableInput;
+use super::symbols::SymbolSearch;
 use super::{Failure, new_file};
 
 /// Most frames of a flame graph: a browser draws this many without delay.
@@ -32,7 +32,7 @@ Examples:
   about-memory html memory-report.json.gz --dmd dmd.json.gz -o page.html
 
 The page of a DMD dump shows a flame graph: all stacks as one tree, without frames of allocators and libraries. It
-keeps the largest 20,000 frames; `(small)` stands for the rest below a frame.
+keeps the largest 20,000 frames. `(small)` is the rest below a frame.
 
 The page of a recording shows the heap over the time, and the part of the time that the reader selects as a table, a
 treemap and a flame graph. It keeps the 3,000 stacks with the most memory; the rest below a frame is `(small)`. The page
@@ -41,13 +41,13 @@ of two dumps or recordings shows what changed, at their ends unless --at or --be
 The page is one file that loads nothing else. It shows all names in a report as plain text.";
 
 #[derive(Args)]
-pub(crate) struct Html {
-    /// The report file, DMD dump or recording, compressed or not; `-` for standard input (not a recording).
-    file: Input,
+pub(crate) struct HtmlCommand {
+    /// A report file, a dump or a recording of DMD. `-` is a report or a dump from standard input.
+    file: InputArgument,
     /// A later report, dump or recording: the page shows what changed.
-    second: Option<Input>,
-    /// The page to write; `-` for standard output.
-    #[arg(long, short, value_name = "PAGE")]
+    second: Option<InputArgument>,
+    /// The file to write. `-` is standard output.
+    #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
     /// The title of the page. [default: the names of the files]
     #[arg(long)]
@@ -55,33 +55,33 @@ pub(crate) struct Html {
     /// Replace matches in all names before the comparison. Repeatable.
     #[arg(long, value_name = "REGEX=>REPLACEMENT", value_parser = NormalizeRule::parse, requires = "second")]
     normalize: Vec<NormalizeRule>,
-    /// A DMD dump that belongs to the report: the page also shows its flame graph.
+    /// A dump of DMD to show as a flame graph below the report.
     #[arg(long, value_name = "DUMP", conflicts_with = "second")]
     dmd: Option<PathBuf>,
     #[command(flatten)]
-    when: When,
+    when: BlockTime,
     #[command(flatten)]
-    symbols: Symbols,
+    symbols: SymbolSearch,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadLimits,
 }
 
-impl Html {
+impl HtmlCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         let mut options = HtmlOptions::new();
         if self.file.is_stdin() && self.dmd.as_deref().is_some_and(dump_limits::is_stdin) {
-            return Err(Failure::Usage("only one file can be standard input".to_owned()));
+            return Err(Failure::Usage("standard input can be given once only".to_owned()));
         }
         let set = match &self.second {
-            Some(second) => self.of_two(second, &mut options),
-            None if self.dmd.is_none() => self.of_one(&mut options),
+            Some(second) => self.read_two(second, &mut options),
+            None if self.dmd.is_none() => self.read_one(&mut options),
             None => self.file.read(&self.reading),
         }?;
         if let Some(dump) = &self.dmd {
-            options.flame_graph = Some(self.flame_graph_of(dump)?);
+            options = options.flame_graph(self.flame_graph_of(dump)?);
         }
         // Only this user may read the page of a live process or of a file that is private. Else the umask decides.
-        let dump = self.dmd.as_ref().map(|path| Input::from(path.clone().into_os_string()));
+        let dump = self.dmd.as_ref().map(|path| InputArgument::from(path.clone().into_os_string()));
         let mut private = false;
         for input in [Some(&self.file), self.second.as_ref(), dump.as_ref()].into_iter().flatten() {
             private |= input.is_private()?;
@@ -101,7 +101,7 @@ impl Html {
     }
 
     /// Reads a report, or what a dump or a recording shows and an empty report.
-    fn of_one(&self, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
+    fn read_one(&self, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         let path = self.file.path();
         if self.file.is_stdin() {
             return self.read_stdin(options);
@@ -116,14 +116,14 @@ impl Html {
                 set => return set,
             }
         }
-        options.flame_graph = Some(self.flame_graph_of(path)?);
+        *options = core::mem::take(options).flame_graph(self.flame_graph_of(path)?);
         Ok(ReportSet::new())
     }
 
     /// Reads the difference of two reports, or what changed between two heaps and an empty report.
-    fn of_two(&self, second: &Input, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
+    fn read_two(&self, second: &InputArgument, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         if !(Recording::is_at(self.file.path()) || Recording::is_at(second.path())) {
-            match Input::read_two(&self.file, second, &self.reading) {
+            match InputArgument::read_two(&self.file, second, &self.reading) {
                 Err(Failure::File(_, error)) if is_version_of_dumps(&error) => {}
                 read if self.when.is_chosen() => {
                     read?;
@@ -149,7 +149,7 @@ impl Html {
             return Err(Failure::Usage("dumps and recordings cannot be standard input here".to_owned()));
         }
         let limits = self.reading.dump_options();
-        let read = |input: &Input| {
+        let read = |input: &InputArgument| {
             let fix = |dump: &mut Dump| self.symbols.fix(dump, &limits);
             self.when.read(input.path(), &limits, Some(Moment::End), fix).map(|(dump, _)| dump)
         };
@@ -167,7 +167,7 @@ impl Html {
     /// Reads a report, or the flame graph of a dump and an empty report.
     fn read_stdin(&self, options: &mut HtmlOptions) -> Result<ReportSet, Failure> {
         let failure = |error: anyhow::Error| Failure::File(self.file.name(), error);
-        let mut stdin = Replay::new(io::stdin().lock());
+        let mut stdin = ReplayableInput::new(io::stdin().lock());
         let error = match file::read_from(&mut stdin, &self.reading.options()) {
             Ok(set) => return Ok(set),
             Err(error) => anyhow::Error::from(error),
@@ -178,8 +178,8 @@ impl Html {
                 let dump = dmd_analyze::read_from(stdin, &self.reading.dump_options())
                     .map_err(|error| failure(error.into()))?;
                 let fix = |dump: &mut Dump| self.symbols.fix(dump, &self.reading.dump_options());
-                let (dump, _) = self.when.of_dump(dump, self.file.path(), None, fix)?;
-                options.flame_graph = Some(flame_graph(dump));
+                let (dump, _) = self.when.select_in_dump(dump, self.file.path(), None, fix)?;
+                *options = core::mem::take(options).flame_graph(flame_graph(dump));
                 Ok(ReportSet::new())
             }
         }
@@ -195,7 +195,7 @@ impl Html {
 /// A recording over its time.
 pub(super) fn timeline(
     path: &Path,
-    symbols: &Symbols,
+    symbols: &SymbolSearch,
     limits: &DumpReadOptions,
 ) -> Result<Timeline, Failure> {
     let mut recording = recorded::read(path, limits)?;

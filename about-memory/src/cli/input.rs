@@ -6,30 +6,25 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use dmd_analyze::recording::Recording;
 use memory_report::file::{self, ReadOptions};
 use memory_report::{ReadError, ReportSet};
 
-use super::progress::Progress;
+use super::progress::ReadProgress;
 use super::{Failure, live_input, say};
-
-/// Why a recording is no report.
-const RECORDING: &str =
-    "is a recording of DMD, which has no reports; about-memory dmd, html, history and leaks show it";
 
 /// A report file, compressed or not; `-` for standard input; or the process id or the name of a running process.
 #[derive(Clone, Debug)]
-pub(crate) struct Input(PathBuf);
+pub(crate) struct InputArgument(PathBuf);
 
 /// Limits on reading, the same for all files of a command.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Reading {
-    /// Read at most this many bytes of uncompressed text per file.
+pub(crate) struct ReadLimits {
+    /// Read at most this many bytes per file, uncompressed.
     #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::MAX_BYTES)]
     max_bytes: u64,
 }
 
-impl Reading {
+impl ReadLimits {
     pub(crate) fn max_bytes(&self) -> u64 {
         self.max_bytes
     }
@@ -44,13 +39,13 @@ impl Reading {
     }
 }
 
-impl From<OsString> for Input {
+impl From<OsString> for InputArgument {
     fn from(name: OsString) -> Self {
         Self(name.into())
     }
 }
 
-impl Input {
+impl InputArgument {
     /// The name as given.
     pub(crate) fn name(&self) -> String {
         self.0.display().to_string()
@@ -96,7 +91,7 @@ impl Input {
         &self.0
     }
 
-    pub(crate) fn read(&self, reading: &Reading) -> Result<ReportSet, Failure> {
+    pub(crate) fn read(&self, reading: &ReadLimits) -> Result<ReportSet, Failure> {
         self.read_with(reading.options())
     }
 
@@ -110,26 +105,23 @@ impl Input {
             match std::fs::metadata(&self.0) {
                 Ok(metadata) if metadata.is_file() => File::open(&self.0)
                     .map_err(ReadError::Io)
-                    .map(|file| Progress::new(file, self.name(), metadata.len()))
+                    .map(|file| ReadProgress::new(file, self.name(), metadata.len()))
                     .and_then(|file| file::read_from(file, &options)),
                 // Reports what is wrong with the path.
                 _ => file::read_with(&self.0, &options),
             }
         };
-        result.map_err(|error| match !self.is_stdin() && Recording::is_at(&self.0) {
-            true => Failure::File(self.name(), anyhow::anyhow!(RECORDING)),
-            false => Failure::File(self.name(), error.into()),
-        })
+        result.map_err(|error| Failure::File(self.name(), error.into()))
     }
 
     /// Reads two files at the same time. If both fail, the error is that of the first.
     pub(crate) fn read_two(
         first: &Self,
         second: &Self,
-        reading: &Reading,
+        reading: &ReadLimits,
     ) -> Result<(ReportSet, ReportSet), Failure> {
         if first.is_stdin() && second.is_stdin() {
-            return Err(Failure::Usage("only one file can be standard input".to_owned()));
+            return Err(Failure::Usage("standard input can be given once only".to_owned()));
         }
         // Read the file first: if that fails, there is no need to wait for standard input.
         if first.is_stdin() {
@@ -152,7 +144,7 @@ impl Input {
     }
 }
 
-/// Whether the mode of a file lets nobody else read it.
+/// Whether the mode of a file lets only its user read it.
 #[cfg(unix)]
 fn is_private(file: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -182,7 +174,7 @@ fn stdin_file() -> Option<Metadata> {
 /// # Errors
 ///
 /// If an input names no process.
-pub(crate) fn pids(inputs: &[Input]) -> Result<Vec<u32>, Failure> {
+pub(crate) fn pids(inputs: &[InputArgument]) -> Result<Vec<u32>, Failure> {
     inputs.iter().map(pid).collect()
 }
 
@@ -191,8 +183,13 @@ pub(crate) fn pids(inputs: &[Input]) -> Result<Vec<u32>, Failure> {
 /// # Errors
 ///
 /// If the input names no process.
-pub(crate) fn pid(input: &Input) -> Result<u32, Failure> {
-    let not_one = || Failure::Usage(format!("{}: not a process id or the name of one process", input.name()));
+pub(crate) fn pid(input: &InputArgument) -> Result<u32, Failure> {
+    let not_one = || {
+        Failure::Usage(format!(
+            "{}: no running process has this id or name; list the processes with: about-memory list",
+            input.name()
+        ))
+    };
     input.process()?.ok_or_else(not_one)
 }
 

@@ -26,26 +26,26 @@ pub(super) enum KeyInput {
 
 /// Whether the terminal has gone away. Drawing fails then.
 pub(super) fn is_at_end() -> bool {
-    // The system calls a terminal that has hung up none any more.
+    // A terminal that has hung up is not a terminal for the system.
     !io::stdin().is_terminal()
 }
 
-/// Gives the terminal back to what ran before. If it has gone away, nobody sees that this fails.
+/// Gives the terminal back to the shell. If the terminal has gone away, this fails silently.
 pub(super) fn give_back(terminal: DefaultTerminal) {
-    // Dropping it would write about a failure to stderr, which may be the same terminal, and panic.
+    // Dropping it would write about a failure to stderr. That may be the same terminal, and panics.
     let mut terminal = ManuallyDrop::new(terminal);
     let _ = terminal.show_cursor();
     let _ = ratatui::try_restore();
 }
 
-pub(super) struct Keys(Receiver<io::Result<Event>>);
+pub(super) struct TerminalKeys(Receiver<io::Result<Event>>);
 
-impl Keys {
+impl TerminalKeys {
     /// Reads standard input, a terminal, from now on.
     pub(super) fn read() -> io::Result<Self> {
         let (to, from) = mpsc::channel();
         thread::Builder::new().name("keys".to_owned()).spawn(move || {
-            // Sending fails once nobody waits for keys any more.
+            // Sending fails once the receiver is dropped.
             while to.send(event::read()).is_ok() {}
         })?;
         Ok(Self(from))

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use dmd_analyze::AnalyzeError;
-use dmd_analyze::program::{LeakOptions, Leaks as Facts, bytes};
+use dmd_analyze::program::{LeakOptions, Leaks, bytes};
 use regex::Regex;
 
 use super::Failure;
 use super::dump_limits::DumpLimits;
 use super::program_view::{StackView, on_terminal};
-use super::recorded::{self, Source};
-use super::symbols::Symbols;
+use super::recorded::{self, DumpOrRecording};
+use super::symbols::SymbolSearch;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -21,8 +21,8 @@ Examples:
   about-memory leaks my-program.dmdrec --fail-if 64KiB --ignore '^my_crate::cache'
   about-memory leaks dmd.json.gz --json
 
-A leak is a block that is alive at the end of the recording, or in the dump. Blocks that Rust's library, the C library
-and the loader allocate once for a process are listed apart, as are blocks that are older than the recording.
+A leak is a block that is live at the end of the recording, or in the dump. Two kinds of blocks are listed apart: those
+that Rust's library, the C library and the loader allocate once for a process, and blocks older than the recording.
 
 Exit status: 0 on success, 1 if a file cannot be read, 2 for wrong usage, 3 if leaks exceed the limit of --fail-if.";
 
@@ -30,40 +30,40 @@ Exit status: 0 on success, 1 if a file cannot be read, 2 for wrong usage, 3 if l
 const STACKS: usize = 10;
 
 #[derive(Args)]
-pub(crate) struct Leaks {
+pub(crate) struct LeaksCommand {
     /// The recording or the dump; `-` for standard input.
     file: PathBuf,
     /// Exit with status 3 if more bytes (`64KiB`, `10 MiB`, `500B`) or more blocks (`10`, `0`) than this leaked.
-    #[arg(long, value_name = "BYTES|BLOCKS", value_parser = Most::parse)]
-    fail_if: Vec<Most>,
-    /// Leave out stacks with a frame that matches this: its text is `FUNCTION (FILE:LINE)`. Repeatable.
+    #[arg(long, value_name = "BYTES|BLOCKS", value_parser = LeakLimit::parse)]
+    fail_if: Vec<LeakLimit>,
+    /// Leave out stacks with a frame that matches this. The text of a frame is `FUNCTION (FILE:LINE)`. Repeatable.
     #[arg(long, value_name = "REGEX")]
     ignore: Vec<Regex>,
-    /// Show what libraries allocate once as all other leaks.
+    /// Count one-time allocations of libraries as leaks.
     #[arg(long)]
     known: bool,
-    /// Stacks to show of each kind. [default: 10; all with --json]
-    #[arg(long, value_name = "STACKS")]
+    /// Show at most this many rows of each table. A row is a stack. [default: 10; all with --json]
+    #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Write JSON.
+    /// Write JSON instead of text.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     view: StackView,
     #[command(flatten)]
-    symbols: Symbols,
+    symbols: SymbolSearch,
     #[command(flatten)]
     limits: DumpLimits,
 }
 
 /// The most that may leak.
 #[derive(Clone, Copy, Debug)]
-enum Most {
+enum LeakLimit {
     Bytes(u128),
     Blocks(u64),
 }
 
-impl Most {
+impl LeakLimit {
     fn parse(text: &str) -> Result<Self, String> {
         let wrong = || "must be a number of blocks such as 10, or of bytes such as 64KiB or 500B".to_owned();
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -81,7 +81,7 @@ impl Most {
     }
 
     /// Why leaks exceed the limit.
-    fn exceeded(self, leaks: &Facts) -> Option<String> {
+    fn exceeded(self, leaks: &Leaks) -> Option<String> {
         let (leaked, count) = (leaks.bytes(), leaks.blocks());
         let size = |bytes_of: u128| bytes(i128::try_from(bytes_of).unwrap_or(i128::MAX));
         match self {
@@ -96,7 +96,7 @@ impl Most {
     }
 }
 
-impl Leaks {
+impl LeaksCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         let failure = |error: AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
         let limits = self.limits.options();
@@ -106,14 +106,14 @@ impl Leaks {
             .iter()
             .cloned()
             .fold(of_leaks, |options, rule| options.ignore(move |frame| rule.is_match(frame)));
-        let leaks = match Source::read(&self.file, &limits)? {
-            Source::Dump(mut dump) => {
+        let leaks = match DumpOrRecording::read(&self.file, &limits)? {
+            DumpOrRecording::Dump(mut dump) => {
                 self.symbols.fix(&mut dump, &limits);
-                Facts::from_dump(*dump, &of_leaks).map_err(failure)?
+                Leaks::from_dump(*dump, &of_leaks).map_err(failure)?
             }
-            Source::Recording(mut recording) => {
+            DumpOrRecording::Recording(mut recording) => {
                 let fix = |dump: &mut _| self.symbols.fix(dump, &limits);
-                let leaks = Facts::new(&mut recording, &of_leaks, fix).map_err(failure)?;
+                let leaks = Leaks::new(&mut recording, &of_leaks, fix).map_err(failure)?;
                 recorded::say_warnings(&self.file, &recording);
                 leaks
             }

@@ -1,7 +1,7 @@
 //! Lines on the screen of a terminal.
 //!
-//! All text of `top` and `watch` passes through these functions, which escape what could deceive a reader: a screen leaves
-//! such characters out, and two names would look the same. A test refuses lines that are made elsewhere.
+//! All text of `top` passes through these functions. They escape characters that could deceive a reader: a screen leaves them
+//! out, and two names would look the same. A test refuses lines that are made elsewhere.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};

@@ -16,13 +16,13 @@ Examples:
   about-memory list --timeout 0.5";
 
 #[derive(Args)]
-pub(crate) struct List {
-    /// The time each process has to answer: seconds, or a number with ms, s, m or h.
+pub(crate) struct ListCommand {
+    /// Wait at most this long for an answer. Seconds, or a number with ms, s, m or h.
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = seconds)]
     timeout: Duration,
 }
 
-impl List {
+impl ListCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         let listeners = live::list(self.timeout).map_err(|error| live_input::failure(&[], error))?;
         if listeners.is_empty() {

@@ -17,7 +17,7 @@ pub(crate) const DEFAULT_DUMP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Options of requests to processes.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct LiveOptions {
+pub(crate) struct RequestOptions {
     /// Ask all listening processes of this user.
     #[arg(long, conflicts_with = "tree")]
     all: bool,
@@ -30,21 +30,26 @@ pub(crate) struct LiveOptions {
     /// Free caches in the process before it reports.
     #[arg(long)]
     minimize: bool,
-    /// Add the view that sums to resident memory: what each mapping holds besides `explicit`.
+    /// Add the trees of resident memory, mapping by mapping.
     #[arg(long)]
     resident: bool,
-    /// The time each process has to answer: seconds, or a number with ms, s, m or h. [default: 10]
+    /// Wait at most this long for an answer. Seconds, or a number with ms, s, m or h. [default: 10; 60 for a dump]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     timeout: Option<Duration>,
 }
 
-impl LiveOptions {
+impl RequestOptions {
     pub(crate) fn all(&self) -> bool {
         self.all
     }
 
     pub(crate) fn resident(&self) -> bool {
         self.resident
+    }
+
+    /// The time to answer, if the user set one.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.timeout
     }
 
     /// The first given option that only applies to processes.
@@ -128,9 +133,10 @@ pub(crate) fn process_named(name: &str) -> Result<Option<u32>, Failure> {
     if name.contains('/') {
         return Ok(None);
     }
-    // If there is no folder of sockets, no process has a name, and the caller knows what else was meant.
+    // Without a folder of sockets no process has a name. The caller handles the text as a file.
     let listeners = live::list(TIME_FOR_NAMES).unwrap_or_default();
-    let has_name = |listener: &&live::Listener| listener.hello.as_ref().is_ok_and(|hello| hello.name == name);
+    let has_name =
+        |listener: &&live::ListeningProcess| listener.hello.as_ref().is_ok_and(|hello| hello.name == name);
     let is_of_name =
         |error: &LiveError| matches!(error, LiveError::Version { name: Some(own), .. } if own == name);
     if !listeners.iter().any(|listener| has_name(&listener))
@@ -159,9 +165,9 @@ pub(crate) fn read(pid: u32, options: ReadOptions) -> Result<ReportSet, Failure>
 /// Units of time and their seconds. `ms` ends with `s`, and so comes before it.
 const UNITS: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
-/// Parses a number of seconds, which may have a fraction or an exponent, or a number with a unit: `500ms`, `30s`, `30m`, `2h`.
+/// Parses a number of seconds (a fraction and an exponent are allowed), or a number with a unit: `500ms`, `30s`, `30m`, `2h`.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let wrong = || "neither a number of seconds nor one with ms, s, m or h, such as 30m".to_owned();
+    let wrong = || "must be a number of seconds, or a number with ms, s, m or h, such as 30m".to_owned();
     let with_unit = UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
     let (number, unit) = with_unit.unwrap_or((text, 1.0));
     let number: f64 = number.parse().map_err(|_| wrong())?;

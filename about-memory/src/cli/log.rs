@@ -9,11 +9,11 @@ use about_memory::live::{self, EndSignals};
 use clap::Args;
 use dmd_analyze::DumpReadOptions;
 
-use super::input::{self, Input};
+use super::input::{self, InputArgument};
 use super::live_input::{self, seconds};
-use super::symbols::Symbols;
+use super::symbols::SymbolSearch;
 use super::{Failure, say};
-use entry::Resolver;
+use entry::StackWriter;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -21,11 +21,11 @@ Examples:
   about-memory log my-server --probability 0.01 > allocations.jsonl
   about-memory log my-server --seconds 5 | jq -r .class
 
-Writes a line of JSON for each allocation, soon after it happened: its stack `frame` (the youngest call first), the
-`timestamp` in milliseconds since the process started, the Rust type `class` if it can be told, the usable bytes `size`,
-and the `requested` bytes. DMD must record the process, or wait in it: see `about-memory track --help`. The process keeps
-a bounded number of allocations (--length) until they are sent. If it had to drop some, the line {\"overflowed\":true} says
-so: ask for a smaller share then. The log ends with this program, and DMD waits again if it waited before.";
+Writes a line of JSON soon after each allocation. It has the stack `frame` (the youngest call first), the `timestamp` in
+milliseconds since the process started, the Rust type `class` if the stack shows it, the usable bytes `size` and the
+`requested` bytes. DMD must record the process, or wait in it: see `about-memory track --help`. The process keeps at most
+--length allocations until they are sent. If it drops some, there is a line {\"overflowed\":true}: then use a smaller
+--probability. The log ends with this program. DMD waits again if it waited before.";
 
 /// The time that the program has to end by itself after a signal, besides that of the process for its last answer.
 const GRACE: Duration = Duration::from_secs(5);
@@ -34,24 +34,24 @@ const GRACE: Duration = Duration::from_secs(5);
 const MILLION: f64 = 1e6;
 
 #[derive(Args)]
-pub(crate) struct Log {
+pub(crate) struct LogCommand {
     /// The process id or the name of a running process.
     #[arg(value_name = "PID")]
-    process: Input,
+    process: InputArgument,
     /// The share of the allocations to log, from 0 to 1.
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = probability)]
     probability: f64,
-    /// The most allocations that the process keeps for the next line.
+    /// The process keeps at most this many allocations that were not sent yet.
     #[arg(long, value_name = "ENTRIES", default_value_t = 5000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     length: u64,
-    /// How long to log: seconds, or a number with ms, s, m or h. [default: until Ctrl-C, or the end of the process]
+    /// End after this time. Seconds, or a number with ms, s, m or h. [default: at Ctrl-C or the end of the process]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     seconds: Option<Duration>,
-    /// The time the process has for its first and last answer: seconds, or a number with ms, s, m or h.
+    /// Wait at most this long for an answer. Seconds, or a number with ms, s, m or h.
     #[arg(long, value_name = "TIME", default_value = "60", value_parser = seconds)]
     timeout: Duration,
     #[command(flatten)]
-    symbols: Symbols,
+    symbols: SymbolSearch,
 }
 
 fn probability(text: &str) -> Result<f64, String> {
@@ -59,7 +59,7 @@ fn probability(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "must be a number from 0 to 1".to_owned())
 }
 
-impl Log {
+impl LogCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         let pid = input::pid(&self.process)?;
         let failure = |error| live_input::failure(&[pid], error);
@@ -69,7 +69,7 @@ impl Log {
         let mut log = live::log(pid, per_million, self.length, self.timeout).map_err(failure)?;
         ending.allow(GRACE + self.timeout);
         let until = self.seconds.map(|seconds| Instant::now() + seconds);
-        let mut resolver = Resolver::new(self.symbols.options(&DumpReadOptions::default()));
+        let mut resolver = StackWriter::new(self.symbols.options(&DumpReadOptions::default()));
         let mut has_overflowed = false;
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         while let Some(lines) = log.lines(until, ending.flag()).map_err(failure)? {
@@ -80,7 +80,7 @@ impl Log {
             out.flush().map_err(Failure::Output)?;
         }
         if has_overflowed {
-            say(&format!("{pid}: the log was full, and lacks allocations: use a smaller --probability"));
+            say(&format!("{pid}: the log was full, so allocations are missing; use a smaller --probability"));
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use about_memory::live;
 use clap::Args;
 
 use super::Failure;
-use super::input::{self, Input};
+use super::input::{self, InputArgument};
 use super::live_input::{self, seconds};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -16,16 +16,16 @@ Examples:
   about-memory save 1234 memory-report.json.gz --minimize";
 
 #[derive(Args)]
-pub(crate) struct Minimize {
+pub(crate) struct MinimizeCommand {
     /// The process id or the name of a running process.
     #[arg(value_name = "PID")]
-    process: Input,
-    /// The time the process has to answer: seconds, or a number with ms, s, m or h.
+    process: InputArgument,
+    /// Wait at most this long for an answer. Seconds, or a number with ms, s, m or h.
     #[arg(long, value_name = "TIME", default_value = "60", value_parser = seconds)]
     timeout: Duration,
 }
 
-impl Minimize {
+impl MinimizeCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         let pid = input::pid(&self.process)?;
         let minimized =
@@ -39,5 +39,5 @@ impl Minimize {
 }
 
 fn mib(bytes: u64) -> String {
-    format!("{:.2} MB", bytes as f64 / f64::from(1 << 20))
+    format!("{:.2} MiB", bytes as f64 / f64::from(1 << 20))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use about_memory::temporary;
 use memory_report::new_file::Readers;
 
-/// Writes a temporary file in the same folder and renames it, so that nobody sees half a file. Writes directly to
+/// Writes a temporary file in the same folder and renames it, so that no reader sees half a file. Writes directly to
 /// anything but a plain file, such as `/dev/null` or a pipe. If the file is private, only this user may read it; else
 /// the umask decides. Where files have no mode, the folder decides.
 pub(super) fn write<E: From<io::Error>>(

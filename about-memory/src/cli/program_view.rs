@@ -9,27 +9,27 @@ use regex::Regex;
 
 #[derive(Args, Clone)]
 pub(crate) struct ProgramView {
-    /// Show also frames of allocators, of libraries, and through which threads and `main` start.
+    /// Keep the frames of allocators and libraries, and those that start threads and `main`.
     #[arg(long, conflicts_with_all = ["firefox", "json", "classic", "suggest"])]
     all_frames: bool,
-    /// Fold frames that match this, too: their text is `FUNCTION (FILE:LINE)`. Repeatable.
-    #[arg(long, value_name = "REGEX", conflicts_with_all = ["firefox", "json", "classic", "folded", "suggest"])]
+    /// Also fold frames that match this. The text of a frame is `FUNCTION (FILE:LINE)`. Repeatable.
+    #[arg(long, value_name = "REGEX", conflicts_with = "form")]
     fold: Vec<Regex>,
-    /// Show whole names and paths.
-    #[arg(long, short, conflicts_with_all = ["firefox", "json", "classic", "folded", "suggest"])]
+    /// Shorten nothing. Names and paths are whole.
+    #[arg(long, short, conflicts_with = "form")]
     verbose: bool,
 }
 
 /// The same for commands whose only view is that of the author.
 #[derive(Args, Clone)]
 pub(crate) struct StackView {
-    /// Show also frames of allocators, of libraries, and through which threads and `main` start.
+    /// Keep the frames of allocators and libraries, and those that start threads and `main`.
     #[arg(long)]
     all_frames: bool,
-    /// Fold frames that match this, too: their text is `FUNCTION (FILE:LINE)`. Repeatable.
+    /// Also fold frames that match this. The text of a frame is `FUNCTION (FILE:LINE)`. Repeatable.
     #[arg(long, value_name = "REGEX")]
     fold: Vec<Regex>,
-    /// Show whole names and paths.
+    /// Shorten nothing. Names and paths are whole.
     #[arg(long, short)]
     verbose: bool,
 }

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 const LONG: Duration = Duration::from_secs(1);
 
 /// Shows a bar when a read takes long; shows nothing if stderr is not a terminal.
-pub(crate) struct Progress<R> {
+pub(crate) struct ReadProgress<R> {
     reader: R,
     name: String,
     read: u64,
@@ -18,7 +18,7 @@ pub(crate) struct Progress<R> {
     bar: Option<ProgressBar>,
 }
 
-impl<R> Progress<R> {
+impl<R> ReadProgress<R> {
     pub(crate) fn new(reader: R, name: String, bytes: u64) -> Self {
         Self { reader, name, read: 0, bytes, started: Instant::now(), bar: None }
     }
@@ -34,8 +34,8 @@ impl<R> Progress<R> {
 }
 
 /// Shows a bar while a recording is being replayed for long.
-pub(crate) fn of_recording(name: String) -> impl FnMut(u64, u64) + Send + 'static {
-    let mut shown = Progress::new((), name, 0);
+pub(crate) fn show_replay(name: String) -> impl FnMut(u64, u64) + Send + 'static {
+    let mut shown = ReadProgress::new((), name, 0);
     move |read, bytes| {
         // Each replay starts anew.
         if read < shown.read {
@@ -52,7 +52,7 @@ pub(crate) fn of_recording(name: String) -> impl FnMut(u64, u64) + Send + 'stati
     }
 }
 
-impl<R: Read> Read for Progress<R> {
+impl<R: Read> Read for ReadProgress<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(into)?;
         self.read += read as u64;
@@ -66,7 +66,7 @@ impl<R: Read> Read for Progress<R> {
     }
 }
 
-impl<R> Drop for Progress<R> {
+impl<R> Drop for ReadProgress<R> {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

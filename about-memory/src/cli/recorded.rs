@@ -13,25 +13,25 @@ use memory_export::dmd::RecordingWindow;
 use super::dump_limits::is_stdin;
 use super::{Failure, progress, say};
 
-/// The bytes from which a file's format can be told.
+/// The bytes that decide the format of a file.
 const START: usize = 8;
 
 /// The time whose blocks a view shows.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct When {
-    /// The time whose blocks to show: `peak`, `end`, or of a recording a time such as `12.5s` or `1m30s` after its start. At
-    /// the peak of a dump, a block has the mean size of its stack's blocks. [default: peak if no reporter reported a block
-    /// and the heap has shrunk by a tenth since, else end; for the text of dmd.py and for differences end]
+pub(crate) struct BlockTime {
+    /// The time whose blocks to show. `peak`, `end` or, in a recording, a time after its start such as `12.5s` or `1m30s`. At
+    /// the peak of a dump, each block has the mean size of its stack's blocks. [default: peak if no reporter reported a
+    /// block and the heap has shrunk by a tenth since, else end; for the text of dmd.py and for differences end]
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
-    /// Of a recording, show the blocks that the program allocated between two times and that are alive at the second.
+    /// In a recording: show the blocks that the program allocated between two times and that are alive at the second time.
     #[arg(long, num_args = 2, value_names = ["TIME", "TIME"], conflicts_with = "at")]
     between: Option<Vec<Moment>>,
 }
 
-impl When {
+impl BlockTime {
     /// A part of a recording.
-    pub(super) fn of_window(RecordingWindow { from, to }: RecordingWindow) -> Self {
+    pub(super) fn within(RecordingWindow { from, to }: RecordingWindow) -> Self {
         match from {
             None => Self { at: Some(to), between: None },
             Some(from) => Self { at: None, between: Some(vec![from, to]) },
@@ -44,7 +44,7 @@ impl When {
     }
 
     /// The blocks of a file at the time that the user asks for, or at `default`, or else at the usual time of the file;
-    /// and what the file says about the life of its program. `symbolize` looks up the symbols.
+    /// and the facts of the file about the life of its program. `symbolize` looks up the symbols.
     pub(super) fn read(
         &self,
         path: &Path,
@@ -52,25 +52,27 @@ impl When {
         default: Option<Moment>,
         symbolize: impl FnOnce(&mut Dump),
     ) -> Result<(Dump, HeapOverview), Failure> {
-        self.of(Source::read(path, limits)?, path, default, symbolize)
+        self.select(DumpOrRecording::read(path, limits)?, path, default, symbolize)
     }
 
     /// As [`read`](Self::read), of what was read.
-    pub(super) fn of(
+    pub(super) fn select(
         &self,
-        source: Source,
+        source: DumpOrRecording,
         path: &Path,
         default: Option<Moment>,
         symbolize: impl FnOnce(&mut Dump),
     ) -> Result<(Dump, HeapOverview), Failure> {
         match source {
-            Source::Dump(dump) => self.of_dump(*dump, path, default, symbolize),
-            Source::Recording(recording) => self.of_recording(*recording, path, default, symbolize),
+            DumpOrRecording::Dump(dump) => self.select_in_dump(*dump, path, default, symbolize),
+            DumpOrRecording::Recording(recording) => {
+                self.select_in_recording(*recording, path, default, symbolize)
+            }
         }
     }
 
     /// As [`read`](Self::read), of a dump that was read.
-    pub(super) fn of_dump(
+    pub(super) fn select_in_dump(
         &self,
         mut dump: Dump,
         path: &Path,
@@ -109,7 +111,7 @@ impl When {
         Ok(RecordingWindow { from, to })
     }
 
-    fn of_recording(
+    fn select_in_recording(
         &self,
         mut recording: Recording,
         path: &Path,
@@ -130,12 +132,12 @@ impl When {
 }
 
 /// A dump, or a recording.
-pub(super) enum Source {
+pub(super) enum DumpOrRecording {
     Dump(Box<Dump>),
     Recording(Box<Recording>),
 }
 
-impl Source {
+impl DumpOrRecording {
     /// Reads a file; `-` is standard input.
     pub(super) fn read(path: &Path, limits: &DumpReadOptions) -> Result<Self, Failure> {
         let failure = |error| failure(path, error);
@@ -160,7 +162,7 @@ impl Source {
         .map_err(failure)
     }
 
-    /// The dump. A recording is an error that says what it lacks, and which mode of DMD has that.
+    /// The dump. A recording is an error that names what it lacks, and the mode of DMD that has it.
     pub(super) fn into_dump(self, path: &Path, lacks: &str, mode: &str) -> Result<Dump, Failure> {
         match self {
             Self::Dump(dump) => Ok(*dump),
@@ -177,15 +179,15 @@ impl Source {
 fn open(path: &Path, limits: &DumpReadOptions) -> Result<Recording, AnalyzeError> {
     let file = File::open(path).map_err(memory_report::ReadError::Io)?;
     let mut recording = Recording::from_file(file, limits)?;
-    recording.set_progress(progress::of_recording(path.display().to_string()));
+    recording.set_progress(progress::show_replay(path.display().to_string()));
     Ok(recording)
 }
 
 /// Reads a recording; `-` is standard input.
 pub(super) fn read(path: &Path, limits: &DumpReadOptions) -> Result<Recording, Failure> {
-    match Source::read(path, limits)? {
-        Source::Recording(recording) => Ok(*recording),
-        Source::Dump(_) => {
+    match DumpOrRecording::read(path, limits)? {
+        DumpOrRecording::Recording(recording) => Ok(*recording),
+        DumpOrRecording::Dump(_) => {
             let reason = "a dump has one moment only; record a program with: about-memory run --record FILE";
             Err(Failure::File(path.display().to_string(), anyhow::anyhow!(reason)))
         }

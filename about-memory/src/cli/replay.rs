@@ -5,13 +5,13 @@ use std::io::{self, Chain, Cursor, Read};
 /// Keep this many bytes: a file names its format at its start.
 const MOST_KEPT: usize = 4 << 20;
 
-pub(crate) struct Replay<R> {
+pub(crate) struct ReplayableInput<R> {
     stream: R,
     /// `None` after more than [`MOST_KEPT`] bytes were read.
     kept: Option<Vec<u8>>,
 }
 
-impl<R: Read> Replay<R> {
+impl<R: Read> ReplayableInput<R> {
     pub(crate) fn new(stream: R) -> Self {
         Self { stream, kept: Some(Vec::new()) }
     }
@@ -22,7 +22,7 @@ impl<R: Read> Replay<R> {
     }
 }
 
-impl<R: Read> Read for Replay<R> {
+impl<R: Read> Read for ReplayableInput<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let length = self.stream.read(into)?;
         match &mut self.kept {

@@ -17,8 +17,8 @@ use std::process::{Command, ExitCode};
 use about_memory::{launch, live};
 use clap::{Args, ValueEnum};
 
-use self::dumps::Dumps;
-use self::meanwhile::{Meanwhile, Plan};
+use self::dumps::DumpFiles;
+use self::meanwhile::{DumpPlan, DumpThread};
 use self::own_allocator::OwnAllocator;
 use self::resident::ResidentPeak;
 use super::{Failure, sample_bytes, say};
@@ -33,47 +33,47 @@ Examples:
   about-memory run --every 10s --when 'heap > 1 GiB' -- my-server
   about-memory run --record my.dmdrec -- my-program
 
-The output and the exit status of the program stay the same. When it has ended, standard error names the
-dumps, and shows which places in the program held the most memory. Show a dump with: about-memory dmd FILE
-With --listen the program answers requests while it runs, such as `about-memory dump PID`.
-SIGTERM and SIGINT write a dump before they end a program that does not handle them.
-A recording has every allocation and every end of a block, with time, stack and thread: see
+The output and the exit status of the program stay the same. At the end, standard error names the dumps and
+shows the code that held the most memory. Look at a dump with: about-memory show FILE
+With --listen the program answers requests while it runs, such as `about-memory save --dump PID`.
+A program that does not handle SIGTERM or SIGINT writes a dump before the signal ends it.
+A recording has every allocation and the end of every block, with time, stack and thread: see
 about-memory leaks FILE and about-memory history FILE. With --record there is a dump only with -o.";
 
 #[derive(Args)]
-pub(crate) struct Run {
+pub(crate) struct RunCommand {
     /// What to record.
-    #[arg(long, value_enum, default_value_t = Mode::DarkMatter)]
-    mode: Mode,
+    #[arg(long, value_enum, default_value_t = RecordMode::DarkMatter)]
+    mode: RecordMode,
     /// Which blocks get a stack: a sample, or all.
-    #[arg(long, value_enum, default_value_t = Stacks::Full)]
-    stacks: Stacks,
-    /// Sample blocks smaller than this: record one per this many allocated bytes.
-    #[arg(long, value_name = "BYTES", conflicts_with = "record", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_enum, default_value_t = StackChoice::Full)]
+    stacks: StackChoice,
+    /// Record a sample of the blocks smaller than this: one per this many allocated bytes.
+    #[arg(long, group = "recorded", value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     sample_below: Option<u64>,
-    /// Record a sample by bytes, cheap enough for production: one block per this many allocated bytes, on average. A
-    /// number, with KiB, MiB or GiB; 512KiB if none is given.
-    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = sample_bytes::DEFAULT, value_parser = sample_bytes::parse, conflicts_with = "sample_below")]
+    /// Record a sample: one block per this many allocated bytes, on average. A number, with KiB, MiB or GiB; 512KiB without a
+    /// number. Cheap enough for production.
+    #[arg(long, group = "recorded", value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = sample_bytes::DEFAULT, value_parser = sample_bytes::parse)]
     sample: Option<u64>,
-    /// Record nothing until `about-memory track` asks for it; implies --listen.
-    #[arg(long, conflicts_with_all = ["sample", "sample_below", "open"])]
+    /// Wait with recording until `about-memory track` asks for it. Implies --listen.
+    #[arg(long, group = "recorded", conflicts_with = "open")]
     wait_for_track: bool,
     /// Frames to keep of each stack. [default: 24]
     #[arg(long, value_name = "1..256", value_parser = clap::value_parser!(u16).range(1..=256))]
     max_frames: Option<u16>,
-    /// The dump to write; %p in the name becomes the process id. Without %p, child processes put their
-    /// process id before the extension. [default: dmd-%p.json.gz, and no dump with --record]
+    /// The file to write. %p in its name becomes the process id. Without %p, child processes put their process id before the
+    /// extension. [default: dmd-%p.json.gz, and no dump with --record]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Record every allocation and every end of a block into this file, whose name is as that of a dump.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["sample", "wait_for_track"])]
+    /// Record every allocation, and the end of every block, into this file. %p in its name is as in --output.
+    #[arg(long, group = "recorded", value_name = "FILE")]
     record: Option<PathBuf>,
     /// The path of libdmd.so. [default: the one in this program, beside it, in ../lib, or in the target folder]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
     #[command(flatten)]
-    plan: Plan,
-    /// Let DMD report on standard error what it does.
+    plan: DumpPlan,
+    /// Let DMD print on standard error what it does.
     #[arg(long, short)]
     verbose: bool,
     /// Print no summary when the program has ended.
@@ -88,7 +88,7 @@ pub(crate) struct Run {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Mode {
+enum RecordMode {
     /// Record live blocks
     Live,
     /// Record live blocks and who reported them
@@ -105,7 +105,7 @@ enum Mode {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Stacks {
+enum StackChoice {
     Partial,
     Full,
 }
@@ -114,7 +114,7 @@ fn name(value: impl ValueEnum) -> String {
     value.to_possible_value().expect("no value is hidden").get_name().to_owned()
 }
 
-impl Run {
+impl RunCommand {
     /// Runs the program and returns its exit status.
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         // `$ABOUT_MEMORY` is for the program.
@@ -122,8 +122,8 @@ impl Run {
         let (program, arguments) = self.command.split_first().expect("one is required");
         let library = library::find(self.library.as_deref())?;
         let output = self.output.clone().unwrap_or_else(|| PathBuf::from("dmd-%p.json.gz"));
-        let dumps = Dumps::new("--output", &output)?;
-        let recordings = self.record.as_deref().map(|file| Dumps::new("--record", file)).transpose()?;
+        let dumps = DumpFiles::new("--output", &output)?;
+        let recordings = self.record.as_deref().map(|file| DumpFiles::new("--record", file)).transpose()?;
         let variable = self.variable(&output)?;
         self.plan.check()?;
         let failure =
@@ -131,7 +131,7 @@ impl Run {
         let file = launch::find(program).ok_or_else(|| failure("there is no such program".to_owned()))?;
         launch::check(&file, &library).map_err(|obstacle| failure(obstacle.to_string()))?;
         // In the other modes the library tests itself in place of the program.
-        let records = !matches!(self.mode, Mode::Test | Mode::Stress);
+        let records = !matches!(self.mode, RecordMode::Test | RecordMode::Stress);
         if let Some(own) = OwnAllocator::find(&file).filter(|_| records) {
             say(&own.to_string());
         }
@@ -143,12 +143,12 @@ impl Run {
         }
         let (mut meanwhile, mut first, mut resident) = (None, None, None);
         let status = launch::run_with(&mut command, |pid| {
-            meanwhile = Meanwhile::start(&self.plan, &output, pid);
+            meanwhile = DumpThread::start(&self.plan, &output, pid);
             first = Some(pid);
             // Only the summary shows it.
             resident = if self.quiet { None } else { ResidentPeak::start(pid) };
         });
-        // From now on nobody else has the signals.
+        // From now on only this program gets the signals.
         let _ = live::before_ending(|| {});
         if let Some(meanwhile) = meanwhile {
             meanwhile.end();
@@ -174,8 +174,9 @@ impl Run {
         if let Some(recordings) = recordings.filter(|_| records) {
             recording::print(&recordings.written(), self.quiet);
         }
-        // Of several processes, the one with the largest dump.
-        if let Some(largest) = written.iter().max_by_key(|path| size(path)) {
+        // Of several processes, the one with the largest heap.
+        if let Some(largest) = written.iter().max_by_key(|path| (heap_bytes(path, written.len()), size(path)))
+        {
             // Only the peak of the first process is known.
             let is_first = first.is_some_and(|pid| dumps.is_of(pid, largest));
             let resident = resident.filter(|_| is_first);
@@ -228,6 +229,21 @@ fn word<'a>(option: &str, file: &'a Path) -> Result<&'a str, Failure> {
     name.ok_or_else(|| {
         Failure::Usage(format!("{option} {}: must be UTF-8 without white space", file.display()))
     })
+}
+
+/// Dumps of more bytes are not read to compare heaps.
+const MAX_COMPARED: u64 = 1 << 20;
+
+/// The heap of a dump at its peak, in bytes; 0 for a single dump. A dump that takes long to read has a large heap.
+fn heap_bytes(path: &Path, dumps: usize) -> u64 {
+    match size(path) {
+        _ if dumps < 2 => 0,
+        size if size > MAX_COMPARED => u64::MAX,
+        _ => {
+            let dump = dmd_analyze::read_with(path, &dmd_analyze::DumpReadOptions::new()).ok();
+            dump.as_ref().and_then(dmd_analyze::Dump::peak).map_or(0, |peak| peak.bytes())
+        }
+    }
 }
 
 /// The length of a file in bytes.

@@ -1,6 +1,6 @@
 //! Mean distances of samples on the command line: `512KiB`.
 
-/// The mean distance if none is given: cheap enough for production.
+/// The default mean distance: cheap enough for production.
 pub(crate) const DEFAULT: &str = "512KiB";
 
 /// Bytes of a number, with or without a unit: at least 1, at most a TiB.

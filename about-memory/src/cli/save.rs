@@ -7,36 +7,44 @@ use about_memory::{escape, live};
 use clap::Args;
 use memory_report::{WarningKind, file};
 
-use super::input::{self, Input};
-use super::live_input::{self, LiveOptions};
-use super::{Failure, say};
+use super::input::{self, InputArgument};
+use super::live_input::{self, RequestOptions};
+use super::{Failure, dump, say};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   about-memory save 1234 memory-report.json.gz
   about-memory save 1234 --tree -o memory-report.json.gz --anonymize
   about-memory save --all reports
+  about-memory save --dump 1234 dump.json.gz
 
 --all writes a new folder in DIR: about-memory-1, then about-memory-2, and so on.";
 
 #[derive(Args)]
 #[command(
     override_usage = "about-memory save [OPTIONS] PID... FILE\n       about-memory save [OPTIONS] PID... -o FILE\n       \
-                      about-memory save [OPTIONS] --all DIR"
+                      about-memory save [OPTIONS] --all DIR\n       \
+                      about-memory save --dump PID [FILE]"
 )]
-pub(crate) struct Save {
+pub(crate) struct SaveCommand {
     /// The process ids or names of running processes, and the file to write, compressed if its name ends in .gz.
     #[arg(value_name = "PID... FILE", required_unless_present = "output")]
-    arguments: Vec<Input>,
-    /// The file to write, or with `--all` the folder; then all other arguments are processes. `-` for standard output.
+    arguments: Vec<InputArgument>,
+    /// The file to write. With --all it is a folder. `-` is standard output. All other arguments are processes then.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Save a dump of DMD, compressed, of one process that DMD records. [default file: dmd-PID.json.gz]
+    #[arg(long)]
+    dump: bool,
     #[command(flatten)]
-    live: LiveOptions,
+    live: RequestOptions,
 }
 
-impl Save {
+impl SaveCommand {
     pub(super) fn run(mut self) -> Result<(), Failure> {
+        if self.dump {
+            return self.save_dump();
+        }
         let to = match self.output.take() {
             Some(to) => to,
             None => self.arguments.pop().expect("there is at least one argument").path().to_owned(),
@@ -44,9 +52,7 @@ impl Save {
         let to_stdout = to.as_os_str() == "-";
         if self.live.all() {
             if to_stdout {
-                return Err(Failure::Usage(
-                    "--all writes a folder, which standard output cannot be".to_owned(),
-                ));
+                return Err(Failure::Usage("--all needs a folder; `-` is not allowed".to_owned()));
             }
             return self.gather(&to);
         }
@@ -64,6 +70,18 @@ impl Save {
         file::write(&to, &set).map_err(|error| {
             Failure::File(to.display().to_string(), anyhow::anyhow!("cannot be written: {error}"))
         })
+    }
+
+    fn save_dump(self) -> Result<(), Failure> {
+        if let Some(option) = self.live.used().filter(|option| *option != "--timeout") {
+            return Err(Failure::Usage(format!("{option} is for reports, not for --dump")));
+        }
+        let (process, file) = match (&*self.arguments, self.output) {
+            ([process], output) => (process, output),
+            ([process, file], None) => (process, Some(file.path().to_owned())),
+            _ => return Err(Failure::Usage("--dump takes one process, and at most one file".to_owned())),
+        };
+        dump::save(process, file, self.live.timeout())
     }
 
     fn gather(&self, within: &Path) -> Result<(), Failure> {

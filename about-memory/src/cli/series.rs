@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use about_memory::{ByteUnits, Series as Amounts, SeriesOptions, SeriesSort};
+use about_memory::{ByteUnits, Series, SeriesOptions, SeriesSort};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::input::{Input, Reading};
+use super::input::{InputArgument, ReadLimits};
 use super::view::{UnitsName, percent};
 use super::{Failure, say};
 
@@ -17,43 +17,43 @@ Examples:
   about-memory series reports/*.json.gz --path explicit/cache --path resident --units auto
   about-memory series reports/*.json.gz --path explicit --process web --by-process --json
 
-The order of the files is the order in time. Amounts are sums over all processes.";
+The order of the files is the order in time. Series are sums over all processes.";
 
 #[derive(Args)]
-pub(crate) struct Series {
+pub(crate) struct SeriesCommand {
     /// The report files, the earliest first.
     #[arg(required = true)]
-    files: Vec<Input>,
-    /// Show this path. Repeatable. [default: each tree, and each report outside of trees]
+    files: Vec<InputArgument>,
+    /// Choose this path. Repeatable. [default: each tree, and each report outside of trees]
     #[arg(long, value_name = "PATH")]
     path: Vec<String>,
-    /// Also show this many levels below each path.
+    /// Show at most this many levels. Each path is level 0.
     #[arg(long, value_name = "LEVELS", default_value_t = 0)]
-    depth: u32,
-    /// Omit entries below a path that never reach this percentage of it.
+    depth: usize,
+    /// Leave out entries below this percentage of their tree. The tree is a path; one file with more is enough.
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
     threshold: f64,
-    /// Count only processes whose name contains this text.
+    /// Show only processes whose name contains this text.
     #[arg(long, value_name = "NAME")]
     process: Option<String>,
     /// Show each process, after the total.
     #[arg(long)]
     by_process: bool,
-    /// The order of paths.
+    /// The order of entries.
     #[arg(long, value_name = "ORDER", default_value = "amount")]
-    sort: Order,
+    sort: SeriesOrder,
     /// The unit of bytes.
     #[arg(long, value_name = "UNITS", default_value = "mb")]
     units: UnitsName,
-    /// Print JSON: each path with its amount in each file.
+    /// Write JSON instead of text. It has each path with its amount in each file.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadLimits,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Order {
+enum SeriesOrder {
     /// The largest amount in the last file first.
     Amount,
     /// The largest change first.
@@ -62,23 +62,23 @@ enum Order {
     Name,
 }
 
-impl Series {
+impl SeriesCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         if self.files.iter().filter(|file| file.is_stdin()).count() > 1 {
-            return Err(Failure::Usage("only one file can be standard input".to_owned()));
+            return Err(Failure::Usage("standard input can be given once only".to_owned()));
         }
-        let mut options = SeriesOptions::default();
-        options.paths = self.path;
-        options.depth = self.depth;
-        options.threshold = self.threshold;
-        options.process = self.process;
-        options.by_process = self.by_process;
-        options.sort = match self.sort {
-            Order::Amount => SeriesSort::Amount,
-            Order::Growth => SeriesSort::Growth,
-            Order::Name => SeriesSort::Name,
-        };
-        let mut series = Amounts::new(options);
+        let options = SeriesOptions::new()
+            .depth(u32::try_from(self.depth).unwrap_or(u32::MAX))
+            .threshold(self.threshold)
+            .by_process(self.by_process)
+            .sort(match self.sort {
+                SeriesOrder::Amount => SeriesSort::Amount,
+                SeriesOrder::Growth => SeriesSort::Growth,
+                SeriesOrder::Name => SeriesSort::Name,
+            });
+        let options = self.path.into_iter().fold(options, SeriesOptions::path);
+        let options = self.process.into_iter().fold(options, SeriesOptions::process);
+        let mut series = Series::new(options);
         for file in &self.files {
             series.add(file.name(), &file.read(&self.reading)?);
         }
@@ -93,19 +93,19 @@ impl Series {
     }
 }
 
-fn write_text(mut out: impl Write, series: &Amounts, units: ByteUnits) -> io::Result<()> {
+fn write_text(mut out: impl Write, series: &Series, units: ByteUnits) -> io::Result<()> {
     write!(out, "{}", series.text().units(units))
 }
 
 #[derive(Serialize)]
-struct Row<'s> {
+struct JsonRow<'s> {
     process: Option<&'s str>,
     path: &'s str,
     units: String,
     amounts: &'s [Option<i128>],
 }
 
-fn write_json(mut out: impl Write, series: &Amounts) -> io::Result<()> {
+fn write_json(mut out: impl Write, series: &Series) -> io::Result<()> {
     out.write_all(b"{\n \"files\": ")?;
     serde_json::to_writer(&mut out, series.reports())?;
     out.write_all(b",\n \"rows\": [")?;
@@ -113,7 +113,7 @@ fn write_json(mut out: impl Write, series: &Amounts) -> io::Result<()> {
     for row in series.rows() {
         out.write_all(before.as_bytes())?;
         let (process, path, units, amounts) = (row.process, row.path, row.units.to_string(), row.amounts);
-        serde_json::to_writer(&mut out, &Row { process, path, units, amounts })?;
+        serde_json::to_writer(&mut out, &JsonRow { process, path, units, amounts })?;
         before = ",\n  ";
     }
     out.write_all(b"\n ]\n}\n")

@@ -22,12 +22,13 @@ use memory_export::{ProfileFormat, pprof};
 use typed_heap::CoreFile;
 
 use super::dump_limits::DumpLimits;
-use super::export::profile::Making;
+use super::export::profile::StackConversion;
+use super::file_kind::FileKind;
 use super::html::{is_version_of_dumps, timeline};
-use super::input::{Input, Reading};
-use super::recorded::When;
-use super::symbols::Symbols;
-use super::{Failure, live_input, say, typed};
+use super::input::{InputArgument, ReadLimits};
+use super::recorded::BlockTime;
+use super::symbols::SymbolSearch;
+use super::{Failure, heap, live_input, say};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -54,11 +55,11 @@ const LOOK: Duration = Duration::from_millis(100);
 const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
-pub(crate) struct Serve {
+pub(crate) struct ServeCommand {
     /// Heap snapshots (.fxsnapshot), report files, DMD dumps and recordings, core files of programs under DMD, or process
     /// ids or names to measure.
     #[arg(value_name = "FILE|PID")]
-    inputs: Vec<Input>,
+    inputs: Vec<InputArgument>,
     /// The port; with --unix, the one that ssh forwards. [default: a free one, or 8123]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     port: u16,
@@ -75,34 +76,34 @@ pub(crate) struct Serve {
     /// Do not open the browser.
     #[arg(long)]
     no_open: bool,
-    /// The page can change nothing: no buttons for processes, no import, no removal.
+    /// Serve a page that cannot change anything: without buttons for processes, import and removal.
     #[arg(long)]
     read_only: bool,
-    /// Measure processes without private names, whatever the page asks for.
+    /// Ask for names without private data. The page cannot change this.
     #[arg(long)]
     anonymize: bool,
-    /// Keep the last N reports and the last N stacks that pages made. [default: 50 reports, 20 stacks]
+    /// Keep the last N reports and the last N stacks that pages asked for. [default: 50 reports, 20 stacks]
     #[arg(long, value_name = "N")]
     keep: Option<NonZeroUsize>,
-    /// End when no page has been open and no request has run for this time: seconds, or a number with ms, s, m or h.
+    /// End after this time without an open page or a request. Seconds, or a number with ms, s, m or h.
     #[arg(long, value_name = "TIME", value_parser = live_input::seconds)]
     idle: Option<Duration>,
     /// Groups and labels of your own for heap snapshots: JSON with `census`, `label` and `tree-map`, each with displays as
     /// Firefox has them in devtools.memory.custom-census-displays.
     #[arg(long, value_name = "FILE")]
     displays: Option<PathBuf>,
-    /// Print the address as JSON in one line.
+    /// Write JSON instead of text. It has the address, in one line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    when: When,
+    when: BlockTime,
     #[command(flatten)]
-    symbols: Symbols,
+    symbols: SymbolSearch,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadLimits,
 }
 
-impl Serve {
+impl ServeCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         let cannot = |error: io::Error| Failure::File("cannot serve".to_owned(), error.into());
         let ending = EndSignals::new(GRACE, || {}).map_err(cannot)?;
@@ -111,7 +112,7 @@ impl Serve {
             .map_err(|error| Failure::File(self.place(), error.into()))?;
         let reading = self.typed();
         server.types_of_processes(move |pid, path| {
-            typed::saver(reading.clone(), Input::from(OsString::from(pid.to_string())))(path)
+            heap::saver(reading.clone(), InputArgument::from(OsString::from(pid.to_string())))(path)
         });
         let stacks = self.stacks();
         server.open_stacks_by(move |path| stacks.open(path));
@@ -167,7 +168,7 @@ impl Serve {
         self.unix.as_ref().map_or_else(|| address.to_string(), |path| path.display().to_string())
     }
 
-    fn add(&self, input: &Input, session: &Session, server: &Server) -> Result<(), Failure> {
+    fn add(&self, input: &InputArgument, session: &Session, server: &Server) -> Result<(), Failure> {
         if let Some(pid) = input.process()? {
             let anonymize = self.anonymize || self.allow_remote.is_some();
             let set = live::collect(&[pid], &AskOptions::new().anonymize(anonymize))
@@ -181,7 +182,7 @@ impl Serve {
         }
         let name = input.path().file_name().map(|name| name.to_string_lossy().into_owned());
         let name = name.unwrap_or_else(|| input.name());
-        let stacks = Stacks { when: self.when.clone(), ..self.stacks() };
+        let stacks = StackOpener { when: self.when.clone(), ..self.stacks() };
         if !input.is_stdin() && Recording::is_at(input.path()) {
             let (options, _) = stacks.options(input.path())?;
             server.add_stacks(name, stacks.opened(options, input));
@@ -204,22 +205,22 @@ impl Serve {
     }
 
     /// How stacks are read that come later: at their usual time.
-    fn stacks(&self) -> Stacks {
-        let limits = DumpLimits::of_bytes(self.reading.max_bytes());
-        Stacks { when: When::default(), symbols: self.symbols.clone(), limits }
+    fn stacks(&self) -> StackOpener {
+        let limits = DumpLimits::with_max_bytes(self.reading.max_bytes());
+        StackOpener { when: BlockTime::default(), symbols: self.symbols.clone(), limits }
     }
 
     /// Adds the typed heap of a core file or a dump of scan mode.
-    fn add_types(&self, name: String, input: &Input, server: &Server) -> Result<(), Failure> {
-        let save = typed::saver(self.typed(), input.clone());
+    fn add_types(&self, name: String, input: &InputArgument, server: &Server) -> Result<(), Failure> {
+        let save = heap::saver(self.typed(), input.clone());
         let added = server.add_types(&format!("types of {name}"), save);
         added.map(drop).map_err(|error| Failure::File(input.name(), error.into()))
     }
 
     /// How typed heaps are read.
-    fn typed(&self) -> typed::Reading {
-        let limits = DumpLimits::of_bytes(self.reading.max_bytes());
-        typed::Reading::new(self.symbols.clone(), limits)
+    fn typed(&self) -> heap::TypedHeapReader {
+        let limits = DumpLimits::with_max_bytes(self.reading.max_bytes());
+        heap::TypedHeapReader::new(self.symbols.clone(), limits)
     }
 
     fn tell(&self, server: &Server, file: Option<&Path>) -> io::Result<()> {
@@ -252,13 +253,13 @@ impl Serve {
 
 /// How dumps and recordings are read.
 #[derive(Clone)]
-struct Stacks {
-    when: When,
-    symbols: Symbols,
+struct StackOpener {
+    when: BlockTime,
+    symbols: SymbolSearch,
     limits: DumpLimits,
 }
 
-impl Stacks {
+impl StackOpener {
     fn dump(&self, path: &Path) -> Result<Dump, Failure> {
         let limits = self.limits.options();
         let fix = |dump: &mut Dump| self.symbols.fix(dump, &limits);
@@ -280,19 +281,19 @@ impl Stacks {
     /// A file that a page sent, or that a process wrote for one.
     fn open(&self, path: &Path) -> Result<OpenedStacks, String> {
         let (options, _) = self.options(path).map_err(|failure| reason(path, failure))?;
-        Ok(self.opened(options, &Input::from(path.as_os_str().to_owned())))
+        Ok(self.opened(options, &InputArgument::from(path.as_os_str().to_owned())))
     }
 
-    fn opened(&self, options: HtmlOptions, input: &Input) -> OpenedStacks {
+    fn opened(&self, options: HtmlOptions, input: &InputArgument) -> OpenedStacks {
         let (of, path) = (self.clone(), input.path().to_owned());
         let blocks = move || of.dump(&path).map_err(|failure| reason(&path, failure));
         OpenedStacks::new(options).files(self.files(input)).blocks(blocks)
     }
 
-    /// Writes the stacks of a file for other tools. It reads the file again, which takes less than keeping it.
+    /// Writes the stacks of a file for other tools. It reads the file again: keeping it would take more memory.
     fn files(
         &self,
-        input: &Input,
+        input: &InputArgument,
     ) -> impl Fn(ProfileFormat, Option<RecordingWindow>, &mut dyn io::Write) -> Result<(), String>
     + Send
     + Sync
@@ -301,8 +302,8 @@ impl Stacks {
         move |format, window, out| {
             let words = |failure: Failure| reason(input.path(), failure);
             let is_pprof = format == ProfileFormat::Pprof;
-            let when = window.map_or_else(|| of.when.clone(), When::of_window);
-            let making = Making {
+            let when = window.map_or_else(|| of.when.clone(), BlockTime::within);
+            let making = StackConversion {
                 symbols: Some(&of.symbols),
                 system_names: is_pprof,
                 limits: &of.limits,
@@ -315,9 +316,9 @@ impl Stacks {
     }
 }
 
-/// Why a file cannot be read, without its folder, which the reader of the page does not know.
+/// Why a file cannot be read, without its folder. The reader of the page does not know the folder.
 fn reason(path: &Path, failure: Failure) -> String {
-    let text = failure.lines().join("; ");
+    let text = failure.lines(FileKind::SERVED).join("; ");
     match path.file_name() {
         Some(name) => text.replace(&*path.to_string_lossy(), &name.to_string_lossy()),
         None => text,

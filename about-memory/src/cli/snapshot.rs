@@ -11,16 +11,21 @@ mod table;
 
 use std::io::{self, Write as _};
 
-use clap::{Args, Subcommand};
+use std::path::Path;
 
-use super::Failure;
+use clap::{Args, Subcommand};
+use heap_graph::DominatorTree;
+use heap_graph::snapshot::SnapshotReadOptions;
+
+use super::file_kind::FileKind;
+use super::{Failure, heap};
 
 const EXAMPLES: &str = "\
 Examples:
   about-memory snapshot census heap.fxsnapshot --breakdown type
   about-memory snapshot tree heap.fxsnapshot --breakdown stack --invert
   about-memory snapshot dominators heap.fxsnapshot
-  about-memory snapshot paths heap.fxsnapshot --target 140737353 --max 5
+  about-memory snapshot paths heap.fxsnapshot --target 140737353 --limit 5
   about-memory snapshot diff before.fxsnapshot after.fxsnapshot
   about-memory snapshot save 1234 heap.fxsnapshot
   about-memory snapshot save --typed 1234 heap.fxsnapshot     # of a program without a derive
@@ -30,48 +35,74 @@ stack, label, count, bucket, allocationStack, internalType, objectClass, coarseT
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Snapshot {
+pub(crate) struct SnapshotCommand {
     #[command(subcommand)]
-    question: Question,
+    question: SnapshotQuestion,
 }
 
 #[derive(Subcommand)]
-enum Question {
+enum SnapshotQuestion {
     /// Count nodes, edges and names.
-    Info(input::Info),
+    Info(input::InfoCommand),
     /// Group all nodes by a breakdown.
-    Census(census::Census),
+    Census(census::CensusCommand),
     /// Show the census as a tree, the largest first.
-    Tree(census::Tree),
+    Tree(census::TreeCommand),
     /// Show the dominator tree: which node alone keeps which others alive.
-    Dominators(dominators::Dominators),
+    Dominators(dominators::DominatorsCommand),
     /// Show why nodes are alive: shortest paths from the root.
-    Paths(paths::Paths),
+    Paths(paths::PathsCommand),
     /// List the nodes behind an entry of a census.
-    Individuals(census::Individuals),
+    Individuals(census::IndividualsCommand),
     /// Show what changed between two snapshots.
-    Diff(census::Diff),
+    Diff(census::SnapshotDiffCommand),
     /// Show nodes that retain a large part of the heap.
-    Suspects(suspects::Suspects),
+    Suspects(suspects::SuspectsCommand),
     /// Write the graph in another tool's format.
-    Export(export::Export),
+    Export(export::SnapshotExportCommand),
     /// Save a heap snapshot of a running process, or of a dump with the types of its blocks.
-    Save(save::Save),
+    Save(save::SnapshotSaveCommand),
 }
 
-impl Snapshot {
+/// The classes that the first screen of a snapshot shows.
+const FIRST_CLASSES: usize = 15;
+
+/// The first screen names nodes that retain at least this percentage of the heap.
+const FIRST_PERCENT: f64 = 10.0;
+
+/// The first screen of a snapshot: its suspects, and the classes that retain the most.
+pub(super) fn first_screen(path: &Path, max_bytes: u64) -> Result<String, Failure> {
+    let options = SnapshotReadOptions::new().max_bytes(max_bytes);
+    let graph = heap_graph::snapshot::read_with(path, &options)
+        .map_err(|error| Failure::File(path.display().to_string(), error.into()))?;
+    let tree = DominatorTree::new(&graph);
+    let (nodes, edges) = (graph.node_count(), graph.edge_count());
+    let (suspects, classes) =
+        (suspects::text(&tree, FIRST_PERCENT), dominators::by_class(&tree, FIRST_CLASSES));
+    Ok(format!("{nodes} nodes, {edges} edges, {suspects}\n{classes}"))
+}
+
+impl SnapshotCommand {
+    /// The kinds of files that the question is about.
+    pub(super) fn kinds(&self) -> &'static [FileKind] {
+        match self.question {
+            SnapshotQuestion::Save(_) => heap::TYPED,
+            _ => &[FileKind::Snapshot],
+        }
+    }
+
     pub(super) fn run(self) -> Result<(), Failure> {
         let text = match self.question {
-            Question::Info(info) => info.run()?,
-            Question::Census(census) => census.run()?,
-            Question::Tree(tree) => tree.run()?,
-            Question::Dominators(dominators) => dominators.run()?,
-            Question::Paths(paths) => paths.run()?,
-            Question::Individuals(individuals) => individuals.run()?,
-            Question::Diff(diff) => diff.run()?,
-            Question::Suspects(suspects) => suspects.run()?,
-            Question::Export(export) => export.run()?,
-            Question::Save(save) => save.run()?,
+            SnapshotQuestion::Info(info) => info.run()?,
+            SnapshotQuestion::Census(census) => census.run()?,
+            SnapshotQuestion::Tree(tree) => tree.run()?,
+            SnapshotQuestion::Dominators(dominators) => dominators.run()?,
+            SnapshotQuestion::Paths(paths) => paths.run()?,
+            SnapshotQuestion::Individuals(individuals) => individuals.run()?,
+            SnapshotQuestion::Diff(diff) => diff.run()?,
+            SnapshotQuestion::Suspects(suspects) => suspects.run()?,
+            SnapshotQuestion::Export(export) => export.run()?,
+            SnapshotQuestion::Save(save) => save.run()?,
         };
         let mut out = io::stdout().lock();
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };

@@ -35,7 +35,8 @@ pub(super) fn spelled(
     let mut command: Option<OsString> = None;
     let mut only_values = false;
     arguments.enumerate().map(move |(index, argument)| {
-        if index == 1 {
+        // `block` is a question of `heap`, too.
+        if index == 1 || index == 2 && command.as_ref().is_some_and(|command| command == "heap") {
             command = Some(argument.clone());
         }
         only_values |= argument == "--";
@@ -65,11 +66,11 @@ pub(super) fn spelled(
 }
 
 /// Parses a number of frames as Python's `int` does.
-pub(super) fn frames(text: &str) -> Result<u8, String> {
+pub(super) fn frames(text: &str) -> Result<u16, String> {
     let digits = text.trim();
     let unsigned = digits.strip_prefix('+').unwrap_or(digits);
     let joined = !unsigned.starts_with('_') && !unsigned.ends_with('_') && !unsigned.contains("__");
-    let number = unsigned.replace('_', "").parse::<u8>();
+    let number = unsigned.replace('_', "").parse::<u16>();
     match number {
         Ok(number @ 1..=24) if joined => Ok(number),
         _ => Err("not in the range 1..24".to_owned()),

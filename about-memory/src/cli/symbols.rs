@@ -13,17 +13,17 @@ use super::say;
 const MAX_NOTES: usize = 10;
 
 #[derive(Args, Clone, Default)]
-pub(crate) struct Symbols {
-    /// Do not look up the function and line of frames that only have a library and an offset.
+pub(crate) struct SymbolSearch {
+    /// Do not look up functions and lines. Frames without them keep their library and offset.
     #[arg(long)]
     no_fix_stacks: bool,
-    /// A folder with debug files (such as .debug, .dwo and .dwp), named by build id or by file name.
-    /// Repeatable. /usr/lib/debug and the cache of debuginfod are always searched.
+    /// Search this folder for debug files (.debug, .dwo, .dwp), by build id and by file name. Repeatable. /usr/lib/debug and
+    /// the cache of debuginfod are always searched.
     #[arg(long, value_name = "FOLDER", conflicts_with = "no_fix_stacks")]
     symbols: Vec<PathBuf>,
 }
 
-impl Symbols {
+impl SymbolSearch {
     /// With one more folder of debug files.
     pub(super) fn with_folder(mut self, folder: &Path) -> Self {
         self.symbols.push(folder.to_owned());
@@ -59,7 +59,7 @@ impl Symbols {
         dump.symbolize(&self.all_options(limits));
     }
 
-    /// Where to look up symbols; `None` if the user wants none.
+    /// Where to look up symbols; `None` with --no-fix-stacks.
     pub(super) fn options(&self, limits: &DumpReadOptions) -> Option<SymbolOptions> {
         (!self.no_fix_stacks).then(|| self.all_options(limits))
     }

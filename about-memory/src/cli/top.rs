@@ -27,14 +27,14 @@ use typed_heap::CoreFile;
 
 use super::dump_limits::DumpLimits;
 use super::html::is_version_of_dumps;
-use super::input::{Input, Reading};
-use super::keys::{self, KeyInput, Keys};
+use super::input::{InputArgument, ReadLimits};
+use super::keys::{self, KeyInput, TerminalKeys};
 use super::live_input::{self, seconds};
-use super::recorded::When;
-use super::symbols::Symbols;
-use super::{Failure, serve, typed};
-use ask::{Ask, Told};
-use screens::{Next, Screen, Screens};
+use super::recorded::BlockTime;
+use super::symbols::SymbolSearch;
+use super::{Failure, heap, serve};
+use ask::{ScreenAnswer, ScreenRequest};
+use screens::{KeyOutcome, ScreenKind, TopScreens};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -54,31 +54,31 @@ const LOOK: Duration = Duration::from_millis(100);
 const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
-pub(crate) struct Top {
-    /// A heap snapshot (.fxsnapshot), report file, DMD dump or recording, core file, or a process id or name to measure. Of several
-    /// reports or dumps the last is shown.
+pub(crate) struct TopCommand {
+    /// Heap snapshots (.fxsnapshot), report files, dumps and recordings of DMD, core files, and ids or names of processes to
+    /// measure. Of several reports or dumps, the last is shown.
     #[arg(value_name = "FILE|PID")]
-    inputs: Vec<Input>,
-    /// The time between updates: seconds, or a number with ms, s, m or h.
+    inputs: Vec<InputArgument>,
+    /// Update after this time. Seconds, or a number with ms, s, m or h.
     #[arg(long, short, value_name = "TIME", default_value = "2", value_parser = seconds)]
     interval: Duration,
     #[command(flatten)]
-    when: When,
+    when: BlockTime,
     #[command(flatten)]
-    symbols: Symbols,
+    symbols: SymbolSearch,
     #[command(flatten)]
-    reading: Reading,
+    reading: ReadLimits,
 }
 
-impl Top {
+impl TopCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         if !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
-            let reason = "top needs a terminal; for text, use list, show or watch";
+            let reason = "top needs a terminal; for text, use list, show or show --interval";
             return Err(Failure::Usage(reason.to_owned()));
         }
         let ending = EndSignals::new(GRACE, || drop(ratatui::try_restore())).map_err(Failure::Output)?;
         let session = Session::new(SessionOptions::new());
-        let mut screens = Screens::new(session.clone(), self.typed());
+        let mut screens = TopScreens::new(session.clone(), self.typed());
         for input in &self.inputs {
             self.open(input, &session, &mut screens)?;
         }
@@ -92,17 +92,22 @@ impl Top {
         }
     }
 
-    fn open(&self, input: &Input, session: &Session, screens: &mut Screens) -> Result<(), Failure> {
+    fn open(
+        &self,
+        input: &InputArgument,
+        session: &Session,
+        screens: &mut TopScreens,
+    ) -> Result<(), Failure> {
         if let Some(pid) = input.process()? {
             let set = live::collect(&[pid], &AskOptions::new())
                 .map_err(|error| live_input::failure(&[pid], error))?;
             screens.report.told(vec![pid], set);
-            screens.screen = Screen::Report;
+            screens.screen = ScreenKind::Report;
             return Ok(());
         }
         if serve::is_snapshot(input.path()) {
             session.open(input.path()).map_err(|error| Failure::File(input.name(), error.into()))?;
-            screens.screen = Screen::Memory;
+            screens.screen = ScreenKind::Memory;
             return Ok(());
         }
         if CoreFile::is_elf(input.path()) {
@@ -114,7 +119,7 @@ impl Top {
                 Err(Failure::File(_, error)) if is_version_of_dumps(&error) && !input.is_stdin() => {}
                 set => {
                     screens.report.open(about_memory::escape(&input.name()), set?, Vec::new());
-                    screens.screen = Screen::Report;
+                    screens.screen = ScreenKind::Report;
                     return Ok(());
                 }
             }
@@ -127,31 +132,36 @@ impl Top {
         }
         let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
         screens.stacks.told(about_memory::escape(&input.name()), blocks);
-        screens.screen = Screen::Stacks;
+        screens.screen = ScreenKind::Stacks;
         Ok(())
     }
 
     /// Reads the typed heap of a core file or a dump of scan mode.
-    fn open_types(&self, input: &Input, session: &Session, screens: &mut Screens) -> Result<(), Failure> {
-        let save = typed::saver(self.typed(), input.clone());
+    fn open_types(
+        &self,
+        input: &InputArgument,
+        session: &Session,
+        screens: &mut TopScreens,
+    ) -> Result<(), Failure> {
+        let save = heap::saver(self.typed(), input.clone());
         let taken = screens.types.take(session, &format!("types of {}", input.name()), save);
-        screens.screen = Screen::Types;
+        screens.screen = ScreenKind::Types;
         taken.map_err(|reason| Failure::File(input.name(), anyhow::anyhow!(reason)))
     }
 
-    fn typed(&self) -> typed::Reading {
-        let limits = DumpLimits::of_bytes(self.reading.max_bytes());
-        typed::Reading::new(self.symbols.clone(), limits)
+    fn typed(&self) -> heap::TypedHeapReader {
+        let limits = DumpLimits::with_max_bytes(self.reading.max_bytes());
+        heap::TypedHeapReader::new(self.symbols.clone(), limits)
     }
 
     /// Draws, and follows keys and answers until the reader, a signal or the end of the terminal ends it.
     fn follow(
         &self,
         terminal: &mut DefaultTerminal,
-        screens: &mut Screens,
+        screens: &mut TopScreens,
         ending: &EndSignals,
     ) -> io::Result<()> {
-        let keys = Keys::read()?;
+        let keys = TerminalKeys::read()?;
         let (to, from) = channel();
         let mut next = Instant::now();
         // Only one question of those that repeat runs at a time.
@@ -159,7 +169,10 @@ impl Top {
         let mut shown = screens.screen;
         while !ending.has_begun() {
             for told in from.try_iter() {
-                is_asking &= !matches!(told, Told::Processes(_) | Told::Report(..) | Told::Failed(..));
+                is_asking &= !matches!(
+                    told,
+                    ScreenAnswer::Processes(_) | ScreenAnswer::Report(..) | ScreenAnswer::Failed(..)
+                );
                 screens.told(told);
             }
             if (next <= Instant::now() || shown != screens.screen) && !is_asking {
@@ -180,12 +193,12 @@ impl Top {
                 continue;
             }
             match screens.press(key) {
-                Next::Nothing => {}
-                Next::Ask(ask) => {
-                    is_asking |= matches!(ask, Ask::Measure(_));
+                KeyOutcome::Nothing => {}
+                KeyOutcome::Ask(ask) => {
+                    is_asking |= matches!(ask, ScreenRequest::Measure(_));
                     ask.start(&to);
                 }
-                Next::Quit => return Ok(()),
+                KeyOutcome::Quit => return Ok(()),
             }
         }
         Ok(())

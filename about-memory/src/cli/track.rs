@@ -8,7 +8,7 @@ use about_memory::live::{self, EndSignals, LiveError, SessionEnd};
 use clap::Args;
 use indicatif::ProgressBar;
 
-use super::input::{self, Input};
+use super::input::{self, InputArgument};
 use super::live_input::{self, seconds};
 use super::sample_bytes::{self, DEFAULT};
 use super::{Failure, say};
@@ -16,53 +16,53 @@ use super::{Failure, say};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   about-memory track 1234 --seconds 60
-  about-memory track my-server --bytes 64KiB -o growth.json.gz
+  about-memory track my-server --sample 64KiB -o growth.json.gz
   about-memory track my-server --exact --seconds 10
   about-memory track my-server --record leak.dmdrec --seconds 60
 
 DMD must wait in the process: start it with `about-memory run --wait-for-track`, or declare its allocator with
-dmd::Dmd::on_request. The dump has the blocks that the process allocated while it was tracked and that were alive at
-the end; older blocks are not in it. Afterwards DMD waits again. Show the dump with: about-memory dmd FILE
+dmd::Dmd::on_request. The dump has the blocks that the process allocated while it was tracked and that were live at the
+end. It has no older blocks. Afterwards DMD waits again. Look at the dump with: about-memory show FILE
 
-With --record the process writes every allocation and its end into the file, until the end or Ctrl-C. Show it with:
+With --record the process writes every allocation, and the end of every block, into the file. Look at it with:
 about-memory leaks FILE, about-memory history FILE";
 
 /// The time that the program has to end by itself after a signal, besides that of the process for its last answer.
 const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
-pub(crate) struct Track {
+pub(crate) struct TrackCommand {
     /// The process id or the name of a running process.
     #[arg(value_name = "PID")]
-    process: Input,
+    process: InputArgument,
     /// Record a sample: one block per this many allocated bytes, on average. A number, with KiB, MiB or GiB.
-    #[arg(long, value_name = "SIZE", default_value = DEFAULT, value_parser = sample_bytes::parse, conflicts_with = "exact")]
-    bytes: u64,
+    #[arg(long, alias = "bytes", group = "recorded", value_name = "SIZE", default_value = DEFAULT, value_parser = sample_bytes::parse)]
+    sample: u64,
     /// Record every block.
-    #[arg(long)]
+    #[arg(long, group = "recorded")]
     exact: bool,
-    /// Let the process record every allocation and end from now on into this file, instead of a dump.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["bytes", "exact", "output"])]
+    /// Record every allocation, and the end of every block, into this file. Then there is no dump.
+    #[arg(long, group = "recorded", value_name = "FILE", conflicts_with = "output")]
     record: Option<PathBuf>,
-    /// How long to record: seconds, or a number with ms, s, m or h. [default: until Ctrl-C]
+    /// End after this time. Seconds, or a number with ms, s, m or h. [default: at Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     seconds: Option<Duration>,
-    /// The file to write, which is compressed. [default: dmd-PID.json.gz]
+    /// The file to write. It is compressed. [default: dmd-PID.json.gz]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The time the process has for each answer: seconds, or a number with ms, s, m or h.
+    /// Wait at most this long for an answer. Seconds, or a number with ms, s, m or h.
     #[arg(long, value_name = "TIME", default_value = "60", value_parser = seconds)]
     timeout: Duration,
 }
 
-impl Track {
+impl TrackCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         let pid = input::pid(&self.process)?;
         let file = self.output.unwrap_or_else(|| PathBuf::from(format!("dmd-{pid}.json.gz")));
         let failure = |error| live_input::failure(&[pid], error);
         let ending = EndSignals::new(GRACE, || {})
             .map_err(|error| Failure::File("cannot wait for signals".to_owned(), error.into()))?;
-        let sample_bytes = if self.exact { 0 } else { self.bytes };
+        let sample_bytes = if self.exact { 0 } else { self.sample };
         let begun = match &self.record {
             Some(path) => live::record(pid, path, self.timeout),
             None => live::track(pid, sample_bytes, self.timeout),

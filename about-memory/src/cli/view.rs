@@ -1,17 +1,20 @@
 //! Options of the commands that show trees.
 
-use about_memory::live::Watch;
-use about_memory::{ByteUnits, Filter, Sort, Text};
+use about_memory::{ByteUnits, EntrySort, PathFilter, ReportText};
 use clap::{Args, ValueEnum};
 
 use super::Failure;
 
+/// The percentage below which entries are grouped, if no option sets it.
+const THRESHOLD: f64 = 1.0;
+
 #[derive(Args, Clone, Debug)]
-pub(crate) struct View {
-    /// Show bytes instead of MB, and all entries however small; for a program with memory-reporter, `show` adds the descriptions of reports.
+pub(crate) struct TreeView {
+    /// Shorten nothing. Amounts are exact, and all entries are shown, however small. For a program with memory-reporter,
+    /// `show` adds the descriptions of reports.
     #[arg(long, short)]
     verbose: bool,
-    /// Show only paths that contain this text.
+    /// Show only entries that contain this text. An entry is the path of a report or, in `diff`, an allocation stack.
     #[arg(long, short, value_name = "TEXT")]
     filter: Option<String>,
     /// Treat the filter as a regular expression.
@@ -20,33 +23,34 @@ pub(crate) struct View {
     /// Show only processes whose name contains this text.
     #[arg(long, value_name = "NAME")]
     process: Option<String>,
-    /// Show at most this many levels below the root of each tree.
+    /// Show at most this many levels. The root of each tree is level 0.
     #[arg(long, value_name = "LEVELS")]
-    depth: Option<u32>,
-    /// Group entries below this percentage of their tree as `(N tiny)`.
-    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
-    threshold: f64,
-    /// The order of the entries below an entry.
-    #[arg(long, value_name = "ORDER", default_value = "amount")]
-    sort: SortOrder,
+    depth: Option<usize>,
+    /// Leave out entries below this percentage of their tree. A line `(N tiny)` has their sum. [default: 1]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    threshold: Option<f64>,
+    /// The order of entries. [default: amount]
+    #[arg(long, value_name = "ORDER")]
+    sort: Option<SortOrder>,
     /// The unit of bytes. [default: mb, or b with --verbose]
     #[arg(long, value_name = "UNITS")]
     units: Option<UnitsName>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum SortOrder {
     /// The largest first.
+    #[default]
     Amount,
     /// By name.
     Name,
 }
 
 impl SortOrder {
-    fn sort(self) -> Sort {
+    fn sort(self) -> EntrySort {
         match self {
-            Self::Amount => Sort::Amount,
-            Self::Name => Sort::Name,
+            Self::Amount => EntrySort::Amount,
+            Self::Name => EntrySort::Name,
         }
     }
 }
@@ -88,20 +92,21 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-impl View {
-    pub(crate) fn filter(&self) -> Result<Option<Filter>, Failure> {
+impl TreeView {
+    pub(crate) fn filter(&self) -> Result<Option<PathFilter>, Failure> {
         match &self.filter {
             Some(pattern) if self.regex => {
-                Filter::regex(pattern).map(Some).map_err(|error| Failure::Usage(error.to_string()))
+                PathFilter::regex(pattern).map(Some).map_err(|error| Failure::Usage(error.to_string()))
             }
-            text => Ok(text.as_ref().map(Filter::substring)),
+            text => Ok(text.as_ref().map(PathFilter::substring)),
         }
     }
 
-    pub(crate) fn apply<'a>(&self, text: Text<'a>, filter: Option<Filter>) -> Text<'a> {
-        let mut text = text.verbose(self.verbose).threshold(self.threshold).sort(self.sort.sort());
+    pub(crate) fn apply<'a>(&self, text: ReportText<'a>, filter: Option<PathFilter>) -> ReportText<'a> {
+        let mut text =
+            text.verbose(self.verbose).threshold(self.threshold()).sort(self.sort.unwrap_or_default().sort());
         if let Some(levels) = self.depth {
-            text = text.depth(levels);
+            text = text.depth(u32::try_from(levels).unwrap_or(u32::MAX));
         }
         if let Some(process) = &self.process {
             text = text.process(process);
@@ -115,27 +120,27 @@ impl View {
         }
     }
 
-    /// The same options for repeated views of running processes.
-    pub(crate) fn watch(&self, filter: Option<Filter>) -> Watch {
-        let mut watch = Watch::new().verbose(self.verbose).threshold(self.threshold).sort(self.sort.sort());
-        if let Some(levels) = self.depth {
-            watch = watch.depth(levels);
-        }
-        if let Some(process) = &self.process {
-            watch = watch.process(process);
-        }
-        if let Some(units) = self.units {
-            watch = watch.units(units.units());
-        }
-        match filter {
-            Some(filter) => watch.filter(filter),
-            None => watch,
-        }
-    }
-
-    /// The text that a shown path contains.
+    /// The text of the filter.
     pub(crate) fn filter_text(&self) -> Option<&str> {
         self.filter.as_deref()
+    }
+
+    fn threshold(&self) -> f64 {
+        self.threshold.unwrap_or(THRESHOLD)
+    }
+
+    /// The first given option.
+    pub(crate) fn used(&self) -> Option<&'static str> {
+        let used = [
+            (self.verbose, "--verbose"),
+            (self.filter.is_some(), "--filter"),
+            (self.process.is_some(), "--process"),
+            (self.depth.is_some(), "--depth"),
+            (self.threshold.is_some(), "--threshold"),
+            (self.sort.is_some(), "--sort"),
+            (self.units.is_some(), "--units"),
+        ];
+        used.into_iter().find_map(|(used, name)| used.then_some(name))
     }
 
     pub(crate) fn is_verbose(&self) -> bool {

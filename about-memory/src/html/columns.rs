@@ -5,9 +5,9 @@
 
 /// A column of numbers.
 #[derive(Default)]
-pub(super) struct Numbers(Vec<u8>);
+pub(super) struct NumberColumn(Vec<u8>);
 
-impl Numbers {
+impl NumberColumn {
     pub(super) fn push(&mut self, number: impl Into<u128>) {
         let mut number = number.into();
         while number >= 0x80 {
@@ -28,12 +28,12 @@ impl Numbers {
 
 /// A column of texts, and the length of each in UTF-16 units, as JavaScript counts.
 #[derive(Default)]
-pub(super) struct Texts {
-    lengths: Numbers,
+pub(super) struct TextColumn {
+    lengths: NumberColumn,
     bytes: Vec<u8>,
 }
 
-impl Texts {
+impl TextColumn {
     pub(super) fn push(&mut self, text: &str) {
         let length = if text.is_ascii() { text.len() } else { text.encode_utf16().count() };
         self.lengths.push(length as u64);

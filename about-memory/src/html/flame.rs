@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use dmd_analyze::FlameGraph;
 use serde::Serialize;
 
-use super::columns::{Numbers, Texts};
+use super::columns::{NumberColumn, TextColumn};
 
 /// The page's floats are exact if the magnitude of each amount is below this.
 const EXACT: i128 = 1 << 52;
@@ -20,9 +20,9 @@ pub(super) struct FlameHeader {
 
 /// The header, and the columns to append to those of the reports.
 pub(super) fn columns(graph: &FlameGraph) -> (FlameHeader, Vec<(&'static str, Vec<u8>)>) {
-    let (mut children, mut name_of) = (Numbers::default(), Numbers::default());
-    let (mut bytes, mut blocks) = (Numbers::default(), Numbers::default());
-    let mut names = Texts::default();
+    let (mut children, mut name_of) = (NumberColumn::default(), NumberColumn::default());
+    let (mut bytes, mut blocks) = (NumberColumn::default(), NumberColumn::default());
+    let mut names = TextColumn::default();
     let mut known: HashMap<&str, usize> = HashMap::new();
     let mut estimated = Vec::new();
     let mut exact = true;

@@ -9,11 +9,11 @@ use dmd_analyze::program::{HeapBlocks, HeapChange, StackRows, Timeline};
 use dmd_analyze::{BlockSums, ReportFault};
 use serde::Serialize;
 
-use super::columns::{Numbers, Texts};
+use super::columns::{NumberColumn, TextColumn};
 
-/// What a page shows besides reports, of which it has at most one.
+/// The part of a page besides reports. A page has at most one.
 #[derive(Clone, Debug)]
-pub(super) enum Heap {
+pub(super) enum HeapPage {
     /// A recording.
     Timeline(Box<Timeline>),
     /// Two dumps or recordings, by name.
@@ -22,7 +22,7 @@ pub(super) enum Heap {
     Blocks(HeapBlocks),
 }
 
-impl Heap {
+impl HeapPage {
     /// Reports of pointers that are not those of live blocks.
     pub(super) fn faults(&self) -> &[ReportFault] {
         match self {
@@ -77,14 +77,14 @@ struct ChangeHeader<'a> {
 }
 
 /// The columns to append to those of the reports.
-type Columns = Vec<(&'static str, Vec<u8>)>;
+type HeapColumns = Vec<(&'static str, Vec<u8>)>;
 
 /// The header, and the columns.
-pub(super) fn columns(heap: &Heap) -> (HeapHeader<'_>, Columns) {
+pub(super) fn columns(heap: &HeapPage) -> (HeapHeader<'_>, HeapColumns) {
     let (rows, mut columns) = match heap {
-        Heap::Timeline(timeline) => (timeline.rows(), of_rows(timeline.rows())),
-        Heap::Change(change, _) => (change.rows(), of_rows(change.rows())),
-        Heap::Blocks(blocks) => (blocks.rows(), of_rows(blocks.rows())),
+        HeapPage::Timeline(timeline) => (timeline.rows(), row_columns(timeline.rows())),
+        HeapPage::Change(change, _) => (change.rows(), row_columns(change.rows())),
+        HeapPage::Blocks(blocks) => (blocks.rows(), row_columns(blocks.rows())),
     };
     let mut header = HeapHeader {
         names: rows.names().len(),
@@ -96,31 +96,31 @@ pub(super) fn columns(heap: &Heap) -> (HeapHeader<'_>, Columns) {
         blocks: None,
     };
     match heap {
-        Heap::Timeline(timeline) => header.timeline = Some(of_time(timeline, &mut columns)),
-        Heap::Change(change, [before, after]) => {
-            of_change(change, &mut columns);
+        HeapPage::Timeline(timeline) => header.timeline = Some(add_timeline(timeline, &mut columns)),
+        HeapPage::Change(change, [before, after]) => {
+            add_change(change, &mut columns);
             header.change = Some(ChangeHeader { before, after, estimated: change.is_estimated() });
         }
-        Heap::Blocks(blocks) => header.blocks = Some(of_blocks(blocks, &mut columns)),
+        HeapPage::Blocks(blocks) => header.blocks = Some(add_blocks(blocks, &mut columns)),
     }
     (header, columns)
 }
 
-fn of_rows(rows: &StackRows) -> Columns {
-    let mut names = Texts::default();
+fn row_columns(rows: &StackRows) -> HeapColumns {
+    let mut names = TextColumn::default();
     rows.names().iter().for_each(|name| names.push(name));
-    let [mut children, mut name_of, mut frame] = [(); 3].map(|()| Numbers::default());
+    let [mut children, mut name_of, mut frame] = [(); 3].map(|()| NumberColumn::default());
     for of_frame in rows.frames() {
         children.push(of_frame.children);
         name_of.push(of_frame.name);
     }
-    let mut holders: [Numbers; 3] = Default::default();
+    let mut holders: [NumberColumn; 3] = Default::default();
     for row in rows.rows() {
         frame.push(row.frame);
         holders.iter_mut().zip(row.holders).for_each(|(column, holder)| column.push(holder));
     }
     let (lengths, names) = names.into_bytes();
-    let [site, of_type, of_crate] = holders.map(Numbers::into_bytes);
+    let [site, of_type, of_crate] = holders.map(NumberColumn::into_bytes);
     vec![
         ("heapNameLengths", lengths),
         ("heapNames", names),
@@ -133,18 +133,19 @@ fn of_rows(rows: &StackRows) -> Columns {
     ]
 }
 
-fn of_time(timeline: &Timeline, columns: &mut Columns) -> TimelineHeader {
+fn add_timeline(timeline: &Timeline, columns: &mut HeapColumns) -> TimelineHeader {
     let outline = timeline.outline();
-    let (mut bounds, mut ends) = (Times::default(), Times::default());
+    let (mut bounds, mut ends) = (TimeColumn::default(), TimeColumn::default());
     timeline.bounds().for_each(|bound| bounds.push(bound));
-    let [mut highest, mut allocated, mut allocations] = [(); 3].map(|()| Numbers::default());
+    let [mut highest, mut allocated, mut allocations] = [(); 3].map(|()| NumberColumn::default());
     for step in timeline.steps() {
         ends.push(step.end);
         highest.push_signed(step.highest);
         allocated.push(step.allocated);
         allocations.push(step.allocations);
     }
-    let [mut counts, mut began, mut lasted, mut bytes, mut blocks] = [(); 5].map(|()| Numbers::default());
+    let [mut counts, mut began, mut lasted, mut bytes, mut blocks] =
+        [(); 5].map(|()| NumberColumn::default());
     let alive = timeline.bounds().len();
     let mut cells = timeline.cells().peekable();
     for row in 0..timeline.rows().rows().len() {
@@ -184,9 +185,9 @@ fn of_time(timeline: &Timeline, columns: &mut Columns) -> TimelineHeader {
     }
 }
 
-fn of_change(change: &HeapChange, columns: &mut Columns) {
+fn add_change(change: &HeapChange, columns: &mut HeapColumns) {
     let column = |of: fn(&dmd_analyze::program::BeforeAfter) -> i128| {
-        let mut numbers = Numbers::default();
+        let mut numbers = NumberColumn::default();
         change.changes().iter().for_each(|change| numbers.push_signed(of(change)));
         numbers.into_bytes()
     };
@@ -199,8 +200,8 @@ fn of_change(change: &HeapChange, columns: &mut Columns) {
 }
 
 /// The kinds one after another, each with all rows.
-fn of_blocks(blocks: &HeapBlocks, columns: &mut Columns) -> BlocksHeader {
-    let [mut bytes, mut counts] = [(); 2].map(|()| Numbers::default());
+fn add_blocks(blocks: &HeapBlocks, columns: &mut HeapColumns) -> BlocksHeader {
+    let [mut bytes, mut counts] = [(); 2].map(|()| NumberColumn::default());
     let kinds = blocks.kinds().iter().flat_map(|kind| &kind.sums);
     for sums in kinds.chain(blocks.reporters().iter().flat_map(|reporter| &reporter.sums)) {
         bytes.push_signed(sums.usable());
@@ -214,12 +215,12 @@ fn of_blocks(blocks: &HeapBlocks, columns: &mut Columns) -> BlocksHeader {
 
 /// A column of ascending times.
 #[derive(Default)]
-struct Times {
-    numbers: Numbers,
+struct TimeColumn {
+    numbers: NumberColumn,
     last: Duration,
 }
 
-impl Times {
+impl TimeColumn {
     fn push(&mut self, time: Duration) {
         self.numbers.push(time.saturating_sub(self.last).as_nanos());
         self.last = time;

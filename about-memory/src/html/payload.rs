@@ -14,13 +14,13 @@ use memory_report::tree::{Forest, Node, Process};
 use memory_report::{Kind, ReportSet, Units, Warning};
 use serde::Serialize;
 
-use super::columns::{Numbers, Texts};
+use super::columns::{NumberColumn, TextColumn};
 use super::flame::{self, FlameHeader};
-use super::heap::{self, Heap, HeapHeader};
+use super::heap::{self, HeapHeader, HeapPage};
 use crate::collation::Collator;
 use crate::text::{compare, resident_share, sorted};
 
-/// The version of the format, which page and data must share.
+/// The version of the format. Page and data must have the same.
 const VERSION: u32 = 1;
 
 // Bits of a node's flags. The two lowest bits are the units.
@@ -36,7 +36,7 @@ const AMOUNTS: [&str; 2] = ["amounts", "heaps"];
 const EXACT: u128 = 1 << 52;
 
 #[derive(Serialize)]
-struct Header<'a> {
+struct PageHeader<'a> {
     version: u32,
     is_diff: bool,
     usable_size_known: bool,
@@ -50,7 +50,7 @@ struct Header<'a> {
     flame: Option<FlameHeader>,
     #[serde(skip_serializing_if = "Option::is_none")]
     heap: Option<HeapHeader<'a>>,
-    /// What a reader says who has all but the amounts.
+    /// The tag of a reader that has all but the amounts.
     #[serde(skip_serializing_if = "Option::is_none")]
     shape: Option<String>,
     columns: Vec<(&'static str, usize)>,
@@ -94,7 +94,7 @@ impl<'a> From<&'a ReportFault> for WarningHeader<'a> {
 }
 
 /// The length of the header (32 bits, little-endian), the header in JSON, then the columns.
-pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>, heap: Option<&Heap>) -> Vec<u8> {
+pub(super) fn payload(set: &ReportSet, flame: Option<&FlameGraph>, heap: Option<&HeapPage>) -> Vec<u8> {
     let forest = Forest::new(set);
     let (header, columns) = parts(&forest, set, flame, heap);
     written(&header, &columns)
@@ -116,13 +116,13 @@ pub(super) fn followed(set: &ReportSet, known: &str) -> Vec<u8> {
     written(&LaterHeader { version: VERSION, residents, columns: lengths(&columns) }, &columns)
 }
 
-type Columns = Vec<(&'static str, Vec<u8>)>;
+type ReportColumns = Vec<(&'static str, Vec<u8>)>;
 
-fn lengths(columns: &Columns) -> Vec<(&'static str, usize)> {
+fn lengths(columns: &ReportColumns) -> Vec<(&'static str, usize)> {
     columns.iter().map(|(name, bytes)| (*name, bytes.len())).collect()
 }
 
-fn written(header: &impl Serialize, columns: &Columns) -> Vec<u8> {
+fn written(header: &impl Serialize, columns: &ReportColumns) -> Vec<u8> {
     let header = serde_json::to_vec(header).expect("texts and numbers are JSON");
     let length = u32::try_from(header.len()).expect("a header is shorter than 4 GiB");
     let mut payload = length.to_le_bytes().to_vec();
@@ -133,9 +133,9 @@ fn written(header: &impl Serialize, columns: &Columns) -> Vec<u8> {
     payload
 }
 
-impl Header<'_> {
+impl PageHeader<'_> {
     /// Equal for reports that differ in amounts only.
-    fn shape(&self, columns: &Columns) -> String {
+    fn shape(&self, columns: &ReportColumns) -> String {
         let mut hasher = DefaultHasher::new();
         (self.is_diff, self.usable_size_known, self.exact, self.nodes).hash(&mut hasher);
         for ProcessHeader { name, trees, lines, .. } in &self.processes {
@@ -153,11 +153,11 @@ fn parts<'a>(
     forest: &'a Forest<'a>,
     set: &'a ReportSet,
     flame: Option<&'a FlameGraph>,
-    heap: Option<&'a Heap>,
-) -> (Header<'a>, Columns) {
+    heap: Option<&'a HeapPage>,
+) -> (PageHeader<'a>, ReportColumns) {
     let mut processes: Vec<_> = forest.processes().iter().collect();
     processes.sort_by(|a, b| compare(a, b));
-    let mut nodes = Nodes::new(set, &processes);
+    let mut nodes = NodeColumns::new(set, &processes);
     let mut headers = Vec::with_capacity(processes.len());
     let by_name = Collator::new();
     for (index, process) in processes.iter().enumerate() {
@@ -177,7 +177,7 @@ fn parts<'a>(
     let mut columns = nodes.into_columns();
     let mut set_warnings: Vec<WarningHeader<'_>> = set.warnings().iter().map(Into::into).collect();
     let of_flame = flame.map(FlameGraph::faults).unwrap_or_default();
-    let of_heap = heap.map(Heap::faults).unwrap_or_default();
+    let of_heap = heap.map(HeapPage::faults).unwrap_or_default();
     set_warnings.extend(of_flame.iter().chain(of_heap).map(Into::into));
     let flame = flame.map(|graph| {
         let (header, more) = flame::columns(graph);
@@ -189,7 +189,7 @@ fn parts<'a>(
         columns.extend(more);
         header
     });
-    let header = Header {
+    let header = PageHeader {
         version: VERSION,
         is_diff: set.is_diff(),
         usable_size_known: set.usable_size_known(),
@@ -206,39 +206,39 @@ fn parts<'a>(
     (header, columns)
 }
 
-struct Nodes<'a> {
+struct NodeColumns<'a> {
     set: &'a ReportSet,
     count: usize,
     /// The sum of the magnitudes of all amounts.
     total: u128,
-    children: Numbers,
-    names: Texts,
+    children: NumberColumn,
+    names: TextColumn,
     flags: Vec<u8>,
-    amounts: Numbers,
-    merged: Numbers,
-    heaps: Numbers,
-    description_of: Numbers,
-    descriptions: Texts,
+    amounts: NumberColumn,
+    merged: NumberColumn,
+    heaps: NumberColumn,
+    description_of: NumberColumn,
+    descriptions: TextColumn,
     /// The index of each text in `descriptions`.
     known: HashMap<&'a str, usize>,
     /// HEAP bytes of leaves with several reports, by process and path.
     heap: HashMap<(usize, &'a str), i128>,
 }
 
-impl<'a> Nodes<'a> {
+impl<'a> NodeColumns<'a> {
     fn new(set: &'a ReportSet, processes: &[&Process<'a>]) -> Self {
         Self {
             set,
             count: 0,
             total: 0,
-            children: Numbers::default(),
-            names: Texts::default(),
+            children: NumberColumn::default(),
+            names: TextColumn::default(),
             flags: Vec::new(),
-            amounts: Numbers::default(),
-            merged: Numbers::default(),
-            heaps: Numbers::default(),
-            description_of: Numbers::default(),
-            descriptions: Texts::default(),
+            amounts: NumberColumn::default(),
+            merged: NumberColumn::default(),
+            heaps: NumberColumn::default(),
+            description_of: NumberColumn::default(),
+            descriptions: TextColumn::default(),
             known: HashMap::new(),
             heap: heap_of_duplicates(set, processes),
         }

@@ -15,7 +15,7 @@ use crate::platform;
 /// Why a preloaded library cannot record a program.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Obstacle {
+pub enum LaunchObstacle {
     /// The file cannot be read.
     Unreadable(io::Error),
     /// The file is neither an executable of this system nor a script.
@@ -24,19 +24,19 @@ pub enum Obstacle {
     Static,
     /// The program runs with the rights of another user, so the loader ignores `$LD_PRELOAD`.
     Privileged,
-    /// The program contains its own `malloc`, which it calls instead of the library's.
+    /// The program contains its own `malloc` and calls it instead of the library's.
     OwnMalloc,
-    /// The program is built with this sanitizer, which must be loaded before all other libraries.
+    /// The program is built with this sanitizer. It must be loaded before all other libraries.
     Sanitizer(&'static str),
     /// The program is for another machine architecture than the library.
     OtherMachine,
     /// The program's loader belongs to another C library.
     OtherLoader(String),
     /// The file is a script, and its interpreter has this obstacle.
-    Interpreter(PathBuf, Box<Obstacle>),
+    Interpreter(PathBuf, Box<LaunchObstacle>),
 }
 
-impl fmt::Display for Obstacle {
+impl fmt::Display for LaunchObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(error) => write!(f, "cannot be read: {error}"),
@@ -60,7 +60,7 @@ impl fmt::Display for Obstacle {
     }
 }
 
-impl std::error::Error for Obstacle {}
+impl std::error::Error for LaunchObstacle {}
 
 /// The longest chain of scripts whose interpreters are scripts, as in Linux.
 const MOST_SCRIPTS: usize = 5;
@@ -71,37 +71,41 @@ const MOST_SCRIPTS: usize = 5;
 /// # Errors
 ///
 /// If an obstacle prevents the recording.
-pub fn check(program: &Path, library: &Path) -> Result<(), Obstacle> {
+pub fn check(program: &Path, library: &Path) -> Result<(), LaunchObstacle> {
     check_file(program, library, 0)
 }
 
 /// A file that is read on demand.
-type Parsed<'a> = object::File<'a, &'a ReadCache<File>>;
+type ElfProgram<'a> = object::File<'a, &'a ReadCache<File>>;
 
-fn check_file(program: &Path, library: &Path, depth: usize) -> Result<(), Obstacle> {
-    if let Some(interpreter) = interpreter(program).map_err(Obstacle::Unreadable)? {
+fn check_file(program: &Path, library: &Path, depth: usize) -> Result<(), LaunchObstacle> {
+    if let Some(interpreter) = interpreter(program).map_err(LaunchObstacle::Unreadable)? {
         if depth == MOST_SCRIPTS {
-            return Err(Obstacle::NotExecutable);
+            return Err(LaunchObstacle::NotExecutable);
         }
         return check_file(&interpreter, library, depth + 1)
-            .map_err(|obstacle| Obstacle::Interpreter(interpreter, Box::new(obstacle)));
+            .map_err(|obstacle| LaunchObstacle::Interpreter(interpreter, Box::new(obstacle)));
     }
-    let file = ReadCache::new(File::open(program).map_err(Obstacle::Unreadable)?);
-    let executable = object::File::parse(&file).map_err(|_| Obstacle::NotExecutable)?;
+    let file = ReadCache::new(File::open(program).map_err(LaunchObstacle::Unreadable)?);
+    let executable = object::File::parse(&file).map_err(|_| LaunchObstacle::NotExecutable)?;
     let loader = match &executable {
         object::File::Elf64(elf) => loader(elf.elf_header(), &file),
         object::File::Elf32(elf) => loader(elf.elf_header(), &file),
-        _ => return Err(Obstacle::NotExecutable),
+        _ => return Err(LaunchObstacle::NotExecutable),
     };
     let needed = sanitizer(&executable, ".dynstr");
     let obstacle = match loader {
-        None => Obstacle::Static,
-        Some(_) if machine(&executable) != library_machine(library)? => return Err(Obstacle::OtherMachine),
-        Some(loader) if loader.contains("ld-musl") => return Err(Obstacle::OtherLoader(loader)),
-        Some(_) if platform::is_privileged(program) => return Err(Obstacle::Privileged),
-        Some(_) if needed.is_some() => return Err(needed.map_or(Obstacle::OwnMalloc, Obstacle::Sanitizer)),
+        None => LaunchObstacle::Static,
+        Some(_) if machine(&executable) != library_machine(library)? => {
+            return Err(LaunchObstacle::OtherMachine);
+        }
+        Some(loader) if loader.contains("ld-musl") => return Err(LaunchObstacle::OtherLoader(loader)),
+        Some(_) if platform::is_privileged(program) => return Err(LaunchObstacle::Privileged),
+        Some(_) if needed.is_some() => {
+            return Err(needed.map_or(LaunchObstacle::OwnMalloc, LaunchObstacle::Sanitizer));
+        }
         Some(_) if has_malloc(&executable) => {
-            sanitizer(&executable, ".strtab").map_or(Obstacle::OwnMalloc, Obstacle::Sanitizer)
+            sanitizer(&executable, ".strtab").map_or(LaunchObstacle::OwnMalloc, LaunchObstacle::Sanitizer)
         }
         Some(_) => return Ok(()),
     };
@@ -125,18 +129,18 @@ fn loader<E: FileHeader>(header: &E, file: &ReadCache<File>) -> Option<String> {
     Some(String::from_utf8_lossy(path).into_owned())
 }
 
-fn machine(file: &Parsed<'_>) -> (Architecture, bool) {
+fn machine(file: &ElfProgram<'_>) -> (Architecture, bool) {
     (file.architecture(), file.is_64())
 }
 
-fn library_machine(library: &Path) -> Result<(Architecture, bool), Obstacle> {
-    let file = ReadCache::new(File::open(library).map_err(Obstacle::Unreadable)?);
-    let parsed = object::File::parse(&file).map_err(|_| Obstacle::OtherMachine)?;
+fn library_machine(library: &Path) -> Result<(Architecture, bool), LaunchObstacle> {
+    let file = ReadCache::new(File::open(library).map_err(LaunchObstacle::Unreadable)?);
+    let parsed = object::File::parse(&file).map_err(|_| LaunchObstacle::OtherMachine)?;
     Ok(machine(&parsed))
 }
 
 /// Whether the program would call its own `malloc`: the loader searches the executable first.
-fn has_malloc(file: &Parsed<'_>) -> bool {
+fn has_malloc(file: &ElfProgram<'_>) -> bool {
     file.dynamic_symbols()
         .any(|symbol| symbol.is_definition() && symbol.is_global() && symbol.name() == Ok("malloc"))
 }
@@ -156,7 +160,7 @@ const SANITIZERS: [(&[u8], &str); 10] = [
 ];
 
 /// The sanitizer that the program is built with, found by the names in a section.
-fn sanitizer(file: &Parsed<'_>, section: &str) -> Option<&'static str> {
+fn sanitizer(file: &ElfProgram<'_>, section: &str) -> Option<&'static str> {
     let section = file.section_by_name(section)?;
     let names = section.data().ok()?;
     // A NUL separates the names.
@@ -174,7 +178,7 @@ pub fn contains_dmd(program: &Path) -> bool {
 }
 
 /// Whether the program contains the wrapper `dmd::Dmd`.
-fn has_dmd(file: &Parsed<'_>) -> bool {
+fn has_dmd(file: &ElfProgram<'_>) -> bool {
     let mark = dmd_format::LINKED_MARK;
     file.sections()
         .filter(|section| section.name() == Ok(".rodata"))

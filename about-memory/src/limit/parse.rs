@@ -2,7 +2,7 @@
 
 use core::str::FromStr;
 
-use super::{Bound, Comparison, Decimal, Limit, LimitError, Unit};
+use super::{DecimalNumber, Limit, LimitBound, LimitComparison, LimitError, LimitUnit};
 
 /// Comparisons are exact up to this many decimals.
 const MAX_DECIMALS: usize = 6;
@@ -29,7 +29,7 @@ impl Limit {
     /// # Errors
     ///
     /// If `condition` cannot be parsed.
-    pub fn of_path(process: Option<&str>, path: &str, condition: &str) -> Result<Self, LimitError> {
+    pub fn on_path(process: Option<&str>, path: &str, condition: &str) -> Result<Self, LimitError> {
         let text = condition.trim();
         let has_comparison = text.starts_with(['<', '>', '=']);
         let condition = if has_comparison { text.to_owned() } else { format!("<= {text}") };
@@ -58,24 +58,27 @@ fn parse(text: &str, sign_is_growth: bool) -> Result<Limit, &'static str> {
 }
 
 /// Splits off the condition at the end of `text`; returns the text before it, and its parts.
-fn condition_of(text: &str, sign_is_growth: bool) -> Result<(&str, Comparison, Bound), &'static str> {
+fn condition_of(
+    text: &str,
+    sign_is_growth: bool,
+) -> Result<(&str, LimitComparison, LimitBound), &'static str> {
     const EXPECTED: &str = "expected PATH, one of < <= > >= ==, and a limit such as 64 MiB or +5%";
     let last = text.rfind(['<', '>', '=']).ok_or(EXPECTED)?;
     let (before, bound) = (&text[..last], &text[last + 1..]);
     let (before, comparison) = match text.as_bytes()[last] {
-        b'<' => (before, Comparison::Less),
-        b'>' => (before, Comparison::Greater),
+        b'<' => (before, LimitComparison::Less),
+        b'>' => (before, LimitComparison::Greater),
         _ => match before.as_bytes().last() {
-            Some(b'<') => (&before[..last - 1], Comparison::LessOrEqual),
-            Some(b'>') => (&before[..last - 1], Comparison::GreaterOrEqual),
-            Some(b'=') => (&before[..last - 1], Comparison::Equal),
+            Some(b'<') => (&before[..last - 1], LimitComparison::LessOrEqual),
+            Some(b'>') => (&before[..last - 1], LimitComparison::GreaterOrEqual),
+            Some(b'=') => (&before[..last - 1], LimitComparison::Equal),
             _ => return Err(EXPECTED),
         },
     };
     Ok((before, comparison, bound_of(bound.trim(), sign_is_growth)?))
 }
 
-fn bound_of(text: &str, sign_is_growth: bool) -> Result<Bound, &'static str> {
+fn bound_of(text: &str, sign_is_growth: bool) -> Result<LimitBound, &'static str> {
     let (sign, rest) = match text.as_bytes().first() {
         Some(b'+') => (1, text[1..].trim_start()),
         Some(b'-') => (-1, text[1..].trim_start()),
@@ -86,20 +89,20 @@ fn bound_of(text: &str, sign_is_growth: bool) -> Result<Bound, &'static str> {
     let end = rest.find(|c| !is_number(c)).unwrap_or(rest.len());
     let (digits, unit) = rest.split_at(end);
     let unit = match unit.trim() {
-        "" => Unit::None,
-        "B" => Unit::Bytes(1),
-        "KiB" => Unit::Bytes(1 << 10),
-        "MiB" => Unit::Bytes(1 << 20),
-        "GiB" => Unit::Bytes(1 << 30),
-        "%" => Unit::Percent,
+        "" => LimitUnit::None,
+        "B" => LimitUnit::Bytes(1),
+        "KiB" => LimitUnit::Bytes(1 << 10),
+        "MiB" => LimitUnit::Bytes(1 << 20),
+        "GiB" => LimitUnit::Bytes(1 << 30),
+        "%" => LimitUnit::Percent,
         _ => return Err("the unit is not B, KiB, MiB, GiB or %"),
     };
     let number = decimal(digits)?;
-    let number = Decimal { mantissa: sign * number.mantissa, ..number };
-    Ok(Bound { number, unit, growth: signed && sign_is_growth })
+    let number = DecimalNumber { mantissa: sign * number.mantissa, ..number };
+    Ok(LimitBound { number, unit, growth: signed && sign_is_growth })
 }
 
-fn decimal(text: &str) -> Result<Decimal, &'static str> {
+fn decimal(text: &str) -> Result<DecimalNumber, &'static str> {
     const NO_NUMBER: &str = "the limit is not a number";
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits: String = whole.chars().chain(fraction.chars()).filter(char::is_ascii_digit).collect();
@@ -111,5 +114,5 @@ fn decimal(text: &str) -> Result<Decimal, &'static str> {
         return Err("the limit has more than 20 digits or more than 6 decimals");
     }
     let mantissa = digits.parse().map_err(|_| NO_NUMBER)?;
-    Ok(Decimal { mantissa, decimals: u32::try_from(decimals).map_err(|_| NO_NUMBER)? })
+    Ok(DecimalNumber { mantissa, decimals: u32::try_from(decimals).map_err(|_| NO_NUMBER)? })
 }

@@ -11,10 +11,10 @@ use memory_report::file::{self, ReadOptions};
 use memory_reporter::live::{Amounts, Copied, Hello, MAX_REQUEST, Minimized, Tracking, VERSION};
 use serde::{Deserialize, Serialize};
 
-use crate::platform::Stream;
+use crate::platform::DeadlineStream;
 
 use super::error::LiveError;
-use super::sockets::{Socket, sockets_of};
+use super::sockets::{SocketFile, sockets_of};
 
 /// The longest answer of one line, in bytes.
 const MAX_LINE: u64 = 1 << 16;
@@ -29,18 +29,11 @@ const STACK: usize = 256 << 10;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AskOptions {
-    /// Reporters leave private data out of paths and descriptions. Default: no.
-    pub anonymize: bool,
-    /// The process frees its caches before it reports. Default: no.
-    pub minimize: bool,
-    /// The process also collects the view that sums to `resident`
-    /// ([`CollectOptions::resident_map`](memory_reporter::CollectOptions::resident_map)). Default: no.
-    pub resident_map: bool,
-    /// The time a process has for its whole answer. A reporter has three quarters of it; then the process stops
-    /// waiting for the reporter. Default: ten seconds.
-    pub timeout: Duration,
-    /// Limits on the answer, which is untrusted.
-    pub read: ReadOptions,
+    pub(crate) anonymize: bool,
+    pub(crate) minimize: bool,
+    pub(crate) resident_map: bool,
+    pub(crate) timeout: Duration,
+    pub(crate) read: ReadOptions,
 }
 
 impl Default for AskOptions {
@@ -61,35 +54,37 @@ impl AskOptions {
         Self::default()
     }
 
-    /// Sets [`anonymize`](Self::anonymize).
+    /// Reporters leave private data out of paths and descriptions. Default: no.
     #[must_use]
     pub fn anonymize(mut self, anonymize: bool) -> Self {
         self.anonymize = anonymize;
         self
     }
 
-    /// Sets [`minimize`](Self::minimize).
+    /// The process frees its caches before it reports. Default: no.
     #[must_use]
     pub fn minimize(mut self, minimize: bool) -> Self {
         self.minimize = minimize;
         self
     }
 
-    /// Sets [`resident_map`](Self::resident_map).
+    /// The process also collects the view that sums to `resident`
+    /// ([`CollectOptions::resident_map`](memory_reporter::CollectOptions::resident_map)). Default: no.
     #[must_use]
     pub fn resident_map(mut self, resident_map: bool) -> Self {
         self.resident_map = resident_map;
         self
     }
 
-    /// Sets [`timeout`](Self::timeout).
+    /// The time a process has for its whole answer. A reporter has three quarters of it; then the process stops
+    /// waiting for the reporter. Default: ten seconds.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets [`read`](Self::read).
+    /// Limits on the answer. Answers are untrusted.
     #[must_use]
     pub fn read(mut self, read: ReadOptions) -> Self {
         self.read = read;
@@ -98,7 +93,7 @@ impl AskOptions {
 }
 
 #[derive(Serialize)]
-struct Request<'a> {
+struct RequestLine<'a> {
     version: u32,
     request: &'a str,
     #[serde(skip_serializing_if = "core::ops::Not::not")]
@@ -121,7 +116,7 @@ struct Request<'a> {
     length: Option<u64>,
 }
 
-impl<'a> Request<'a> {
+impl<'a> RequestLine<'a> {
     fn new(request: &'a str) -> Self {
         Self {
             version: VERSION,
@@ -140,53 +135,58 @@ impl<'a> Request<'a> {
 }
 
 #[derive(Deserialize)]
-struct Refusal {
+struct RefusalAnswer {
     error: String,
 }
 
 /// What answers of all versions have.
 #[derive(Deserialize)]
-struct Versioned {
+struct AnswerVersion {
     version: u64,
     /// In the answer to `hello`.
     name: Option<String>,
 }
 
 /// Sends a request. Reading the answer fails when the timeout is over.
-fn send(socket: &Path, request: &Request<'_>, timeout: Duration) -> Result<BufReader<Stream>, LiveError> {
+fn send(
+    socket: &Path,
+    request: &RequestLine<'_>,
+    timeout: Duration,
+) -> Result<BufReader<DeadlineStream>, LiveError> {
     let until = Instant::now() + timeout;
-    let mut stream = Stream::connect(socket, until).map_err(|error| LiveError::of_connect(error, timeout))?;
+    let mut stream =
+        DeadlineStream::connect(socket, until).map_err(|error| LiveError::from_connect(error, timeout))?;
     let mut line = serde_json::to_vec(request).expect("plain data is always JSON");
     line.push(b'\n');
     match stream.write_all(&line) {
         // The process may have sent a refusal before it hung up.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        sent => sent.map_err(|error| LiveError::of(error, timeout))?,
+        sent => sent.map_err(|error| LiveError::from_transfer(error, timeout))?,
     }
     Ok(BufReader::with_capacity(1 << 16, stream))
 }
 
 /// The first byte of the answer, without consuming it.
-fn first(answer: &mut BufReader<Stream>, timeout: Duration) -> Result<u8, LiveError> {
-    let bytes = answer.fill_buf().map_err(|error| LiveError::of_first(error, timeout))?;
+fn first(answer: &mut BufReader<DeadlineStream>, timeout: Duration) -> Result<u8, LiveError> {
+    let bytes = answer.fill_buf().map_err(|error| LiveError::before_answer(error, timeout))?;
     bytes.first().copied().ok_or(LiveError::NoAnswer)
 }
 
 /// Reads an answer of one line.
 fn line<T>(
-    answer: &mut BufReader<Stream>,
+    answer: &mut BufReader<DeadlineStream>,
     parse: impl FnOnce(&str) -> Option<T>,
     timeout: Duration,
 ) -> Result<T, LiveError> {
     first(answer, timeout)?;
     let mut line = Vec::new();
     let read = answer.take(MAX_LINE).read_until(b'\n', &mut line);
-    read.map_err(|error| LiveError::of(error, timeout))?;
+    read.map_err(|error| LiveError::from_transfer(error, timeout))?;
     if let Some(refused) = refusal(&line) {
         return Err(refused);
     }
-    match serde_json::from_slice::<Versioned>(&line) {
-        Ok(Versioned { version, name }) if version != u64::from(VERSION) => {
+    match serde_json::from_slice::<AnswerVersion>(&line) {
+        Ok(AnswerVersion { version, name }) if version != u64::from(VERSION) => {
             Err(LiveError::Version { name, version })
         }
         _ => core::str::from_utf8(&line).ok().and_then(parse).ok_or(LiveError::Garbage),
@@ -195,11 +195,11 @@ fn line<T>(
 
 /// The error if a line is a refusal.
 pub(super) fn refusal(line: &[u8]) -> Option<LiveError> {
-    serde_json::from_slice::<Refusal>(line).ok().map(|refusal| LiveError::Refused(refusal.error))
+    serde_json::from_slice::<RefusalAnswer>(line).ok().map(|refusal| LiveError::Refused(refusal.error))
 }
 
 /// Fails unless the answer is compressed, as reports and dumps are. Any other answer can only be a refusal.
-pub(super) fn compressed(answer: &mut BufReader<Stream>, timeout: Duration) -> Result<(), LiveError> {
+pub(super) fn compressed(answer: &mut BufReader<DeadlineStream>, timeout: Duration) -> Result<(), LiveError> {
     match first(answer, timeout)? {
         0x1f => Ok(()),
         _ => Err(line(answer, |_| None::<()>, timeout).err().unwrap_or(LiveError::Garbage)),
@@ -207,12 +207,12 @@ pub(super) fn compressed(answer: &mut BufReader<Stream>, timeout: Duration) -> R
 }
 
 pub(super) fn hello(socket: &Path, timeout: Duration) -> Result<Hello, LiveError> {
-    line(&mut send(socket, &Request::new("hello"), timeout)?, Hello::from_json, timeout)
+    line(&mut send(socket, &RequestLine::new("hello"), timeout)?, Hello::from_json, timeout)
 }
 
 /// Asks many processes who they are, and if `also_amounts` for their amounts. All of them together have this time.
 pub(super) fn hellos(
-    sockets: &[Socket],
+    sockets: &[SocketFile],
     also_amounts: bool,
     timeout: Duration,
 ) -> Vec<(Result<Hello, LiveError>, Option<Amounts>)> {
@@ -234,40 +234,40 @@ pub(super) fn hellos(
 }
 
 fn amounts_at(socket: &Path, timeout: Duration) -> Result<Amounts, LiveError> {
-    line(&mut send(socket, &Request::new("amounts"), timeout)?, Amounts::from_json, timeout)
+    line(&mut send(socket, &RequestLine::new("amounts"), timeout)?, Amounts::from_json, timeout)
 }
 
 /// Requests the reports of a process, under its own name if it is `named`.
 pub(super) fn report(socket: &Path, named: bool, options: &AskOptions) -> Result<ReportSet, LiveError> {
     let timeout = options.timeout;
     let deadline = u64::try_from((timeout * 3 / 4).as_millis()).unwrap_or(u64::MAX);
-    let request = Request {
+    let request = RequestLine {
         anonymize: options.anonymize,
         minimize: options.minimize,
         resident_map: options.resident_map,
         named,
         deadline_ms: Some(deadline),
-        ..Request::new("report")
+        ..RequestLine::new("report")
     };
     let mut answer = send(socket, &request, timeout)?;
     compressed(&mut answer, timeout)?;
-    file::read_from(answer, &options.read).map_err(|error| LiveError::of_report(error, timeout))
+    file::read_from(answer, &options.read).map_err(|error| LiveError::from_report(error, timeout))
 }
 
 /// Sends a request whose answer is a compressed file.
 pub(super) fn file(socket: &Path, request: &str, timeout: Duration) -> Result<impl Read + use<>, LiveError> {
-    let mut answer = send(socket, &Request::new(request), timeout)?;
+    let mut answer = send(socket, &RequestLine::new(request), timeout)?;
     compressed(&mut answer, timeout)?;
     Ok(answer)
 }
 
-/// Lets DMD record a process, and returns the connection, which ends the recording when it is dropped.
+/// Lets DMD record a process until the returned connection is dropped.
 pub(super) fn track(
     socket: &Path,
     sample_bytes: u64,
     timeout: Duration,
-) -> Result<BufReader<Stream>, LiveError> {
-    let request = Request { sample_bytes: Some(sample_bytes), ..Request::new("dmd-track") };
+) -> Result<BufReader<DeadlineStream>, LiveError> {
+    let request = RequestLine { sample_bytes: Some(sample_bytes), ..RequestLine::new("dmd-track") };
     let mut answer = send(socket, &request, timeout)?;
     line(&mut answer, Tracking::from_json, timeout)?;
     Ok(answer)
@@ -275,8 +275,12 @@ pub(super) fn track(
 
 /// Lets DMD record all events of a process into a file with this absolute path, and returns the connection, which ends
 /// the recording when it is dropped.
-pub(super) fn record(socket: &Path, path: &str, timeout: Duration) -> Result<BufReader<Stream>, LiveError> {
-    let request = Request { record: Some(path), ..Request::new("dmd-track") };
+pub(super) fn record(
+    socket: &Path,
+    path: &str,
+    timeout: Duration,
+) -> Result<BufReader<DeadlineStream>, LiveError> {
+    let request = RequestLine { record: Some(path), ..RequestLine::new("dmd-track") };
     if serde_json::to_vec(&request).map_or(0, |line| line.len()) >= MAX_REQUEST {
         return Err(LiveError::Write(path.into(), io::ErrorKind::InvalidFilename.into()));
     }
@@ -286,7 +290,7 @@ pub(super) fn record(socket: &Path, path: &str, timeout: Duration) -> Result<Buf
 }
 
 /// Reads that the process records into a file, or has done so.
-pub(super) fn recorded(answer: &mut BufReader<Stream>, timeout: Duration) -> Result<(), LiveError> {
+pub(super) fn recorded(answer: &mut BufReader<DeadlineStream>, timeout: Duration) -> Result<(), LiveError> {
     match line(answer, Tracking::from_json, timeout)?.recording {
         true => Ok(()),
         // It does not know the key.
@@ -298,20 +302,21 @@ pub(super) fn recorded(answer: &mut BufReader<Stream>, timeout: Duration) -> Res
 
 /// Lets a process make a copy of itself, and returns the copy's number and the connection, which ends the copy when it is
 /// dropped.
-pub(super) fn copy(socket: &Path, timeout: Duration) -> Result<(u32, BufReader<Stream>), LiveError> {
-    let mut answer = send(socket, &Request::new("dmd-copy"), timeout)?;
+pub(super) fn copy(socket: &Path, timeout: Duration) -> Result<(u32, BufReader<DeadlineStream>), LiveError> {
+    let mut answer = send(socket, &RequestLine::new("dmd-copy"), timeout)?;
     let copied = line(&mut answer, Copied::from_json, timeout)?;
     Ok((copied.pid, answer))
 }
 
-/// Opens a log of allocations, and returns the connection, which ends it when it is dropped.
+/// Opens a log of allocations. Dropping the returned connection ends it.
 pub(super) fn log(
     socket: &Path,
     per_million: u64,
     length: u64,
     timeout: Duration,
-) -> Result<BufReader<Stream>, LiveError> {
-    let request = Request { per_million: Some(per_million), length: Some(length), ..Request::new("dmd-log") };
+) -> Result<BufReader<DeadlineStream>, LiveError> {
+    let request =
+        RequestLine { per_million: Some(per_million), length: Some(length), ..RequestLine::new("dmd-log") };
     let mut answer = send(socket, &request, timeout)?;
     line(&mut answer, Tracking::from_json, timeout)?;
     Ok(answer)
@@ -324,7 +329,7 @@ pub(super) fn log(
 /// If the process does not listen, refuses, or takes longer than `timeout`.
 pub fn minimize(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
-    line(&mut send(&socket.path, &Request::new("minimize"), timeout)?, Minimized::from_json, timeout)
+    line(&mut send(&socket.path, &RequestLine::new("minimize"), timeout)?, Minimized::from_json, timeout)
 }
 
 /// Asks a process to collect its garbage ([`answer_collections`](memory_reporter::live::answer_collections)).
@@ -334,7 +339,7 @@ pub fn minimize(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
 /// If the process does not listen, has no collectors, refuses, or takes longer than `timeout`.
 pub fn collect_garbage(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
-    line(&mut send(&socket.path, &Request::new("collect"), timeout)?, Minimized::from_json, timeout)
+    line(&mut send(&socket.path, &RequestLine::new("collect"), timeout)?, Minimized::from_json, timeout)
 }
 
 /// Asks a process for amounts that cost it no collection.

@@ -4,16 +4,16 @@ use std::collections::HashSet;
 
 use memory_report::{ReportSet, Warning, WarningKind};
 
-use crate::platform::{self, Found};
+use crate::platform::{self, RunningProgram};
 
 use super::ask::{self, AskOptions, REPORTS_AT_ONCE, in_parallel};
 use super::error::LiveError;
-use super::sockets::{Socket, sockets, sockets_of};
+use super::sockets::{SocketFile, sockets, sockets_of};
 
 /// A process to ask.
-struct Target {
+struct AskedProcess {
     pid: u32,
-    socket: Option<Socket>,
+    socket: Option<SocketFile>,
     /// Whether the process appears under its own name instead of as the main process.
     named: bool,
     /// Whether the process was found, not named by the caller. If it has ended, nothing is missing.
@@ -32,7 +32,7 @@ pub fn collect(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveErro
     let named = pids.len() > 1;
     let targets = pids.iter().zip(sockets_of(pids)?);
     let targets: Vec<_> =
-        targets.map(|(pid, socket)| Target { pid: *pid, socket, named, found: false }).collect();
+        targets.map(|(pid, socket)| AskedProcess { pid: *pid, socket, named, found: false }).collect();
     ask_all(&targets, options)
 }
 
@@ -44,7 +44,7 @@ pub fn collect(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveErro
 pub fn collect_all(options: &AskOptions) -> Result<ReportSet, LiveError> {
     let targets: Vec<_> = sockets()?
         .into_iter()
-        .map(|socket| Target { pid: socket.pid, socket: Some(socket), named: true, found: true })
+        .map(|socket| AskedProcess { pid: socket.pid, socket: Some(socket), named: true, found: true })
         .collect();
     ask_all(&targets, options)
 }
@@ -54,11 +54,11 @@ pub fn collect_all(options: &AskOptions) -> Result<ReportSet, LiveError> {
 ///
 /// # Errors
 ///
-/// If none of the processes in `pids` listens, or no process answers.
+/// If no process in `pids` listens, or no process answers.
 pub fn collect_tree(pids: &[u32], options: &AskOptions) -> Result<ReportSet, LiveError> {
     let pids = &once(pids);
     let mut seen: HashSet<u32> = pids.iter().copied().collect();
-    let children: Vec<Found> = pids
+    let children: Vec<RunningProgram> = pids
         .iter()
         .flat_map(|pid| platform::descendants(*pid))
         .filter(|child| child.pid != std::process::id() && seen.insert(child.pid))
@@ -68,7 +68,7 @@ pub fn collect_tree(pids: &[u32], options: &AskOptions) -> Result<ReportSet, Liv
         .iter()
         .zip(sockets_of(&all)?)
         .enumerate()
-        .map(|(at, (pid, socket))| Target {
+        .map(|(at, (pid, socket))| AskedProcess {
             pid: *pid,
             socket,
             named: at > 0 || pids.len() > 1,
@@ -87,7 +87,7 @@ fn once(pids: &[u32]) -> Vec<u32> {
     pids.iter().copied().filter(|pid| seen.insert(*pid)).collect()
 }
 
-fn ask_all(targets: &[Target], options: &AskOptions) -> Result<ReportSet, LiveError> {
+fn ask_all(targets: &[AskedProcess], options: &AskOptions) -> Result<ReportSet, LiveError> {
     // Look up the name first: a process that dies while it answers has no name afterwards.
     let answers = in_parallel(targets, REPORTS_AT_ONCE, |target| {
         let name = platform::process_name(target.pid);
@@ -125,8 +125,8 @@ fn ask_all(targets: &[Target], options: &AskOptions) -> Result<ReportSet, LiveEr
 }
 
 /// Whether a target is a stale socket of a process that has ended. Removes such a socket.
-fn has_ended(target: &Target) -> bool {
-    target.found && target.socket.as_ref().is_some_and(Socket::remove_if_stale)
+fn has_ended(target: &AskedProcess) -> bool {
+    target.found && target.socket.as_ref().is_some_and(SocketFile::remove_if_stale)
 }
 
 /// Renames the processes of one answer so that their names differ from those of the other answers, and adds the

@@ -58,7 +58,7 @@ pub enum LiveError {
 
 impl LiveError {
     /// An error while reading or writing the connection.
-    pub(crate) fn of(error: io::Error, timeout: Duration) -> Self {
+    pub(crate) fn from_transfer(error: io::Error, timeout: Duration) -> Self {
         match error.kind() {
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Self::TimedOut(timeout),
             _ => Self::Io(error),
@@ -66,14 +66,14 @@ impl LiveError {
     }
 
     /// An error before the first byte of the answer.
-    pub(crate) fn of_first(error: io::Error, timeout: Duration) -> Self {
+    pub(crate) fn before_answer(error: io::Error, timeout: Duration) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionReset => Self::NoAnswer,
-            _ => Self::of(error, timeout),
+            _ => Self::from_transfer(error, timeout),
         }
     }
 
-    pub(crate) fn of_connect(error: ConnectError, timeout: Duration) -> Self {
+    pub(crate) fn from_connect(error: ConnectError, timeout: Duration) -> Self {
         match error {
             ConnectError::Foreign => Self::Foreign,
             ConnectError::Refused => Self::NotListening,
@@ -83,9 +83,9 @@ impl LiveError {
         }
     }
 
-    pub(crate) fn of_report(error: ReadError, timeout: Duration) -> Self {
+    pub(crate) fn from_report(error: ReadError, timeout: Duration) -> Self {
         match error {
-            ReadError::Io(error) => Self::of(error, timeout),
+            ReadError::Io(error) => Self::from_transfer(error, timeout),
             ReadError::Gzip(error)
                 if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock) =>
             {

@@ -14,7 +14,7 @@ use super::listener::list;
 /// What [`gather`] saved.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Gathered {
+pub struct GatheredReports {
     /// The new folder.
     pub folder: PathBuf,
     /// All reports, as saved.
@@ -31,7 +31,7 @@ pub struct Gathered {
 ///
 /// If no process answers, or the folder or the reports cannot be written. A dump that fails becomes a warning in the
 /// reports.
-pub fn gather(within: &Path, options: &AskOptions) -> Result<Gathered, LiveError> {
+pub fn gather(within: &Path, options: &AskOptions) -> Result<GatheredReports, LiveError> {
     let mut reports = collect_all(options)?;
     let folder = new_folder(within).map_err(|error| LiveError::Write(within.to_owned(), error))?;
     let mut dumps = Vec::new();
@@ -52,7 +52,7 @@ pub fn gather(within: &Path, options: &AskOptions) -> Result<Gathered, LiveError
     }
     let path = folder.join("memory-report.json.gz");
     file::write(&path, &reports).map_err(|error| LiveError::Write(path, error))?;
-    Ok(Gathered { folder, reports, dumps })
+    Ok(GatheredReports { folder, reports, dumps })
 }
 
 fn dump(socket: &Path, path: &Path, options: &AskOptions) -> Result<(), LiveError> {
@@ -67,7 +67,7 @@ fn dump(socket: &Path, path: &Path, options: &AskOptions) -> Result<(), LiveErro
         Err(error) => {
             // Do not leave half a dump.
             let _ = fs::remove_file(path);
-            Err(LiveError::of(error, options.timeout))
+            Err(LiveError::from_transfer(error, options.timeout))
         }
     }
 }

@@ -12,7 +12,7 @@ use super::sockets::{sockets, sockets_of};
 /// A process with a socket.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Listener {
+pub struct ListeningProcess {
     /// The process id.
     pub pid: u32,
     /// Its socket.
@@ -29,7 +29,7 @@ pub struct Listener {
 /// # Errors
 ///
 /// If the folder of sockets is not private to the user or cannot be read.
-pub fn list(timeout: Duration) -> Result<Vec<Listener>, LiveError> {
+pub fn list(timeout: Duration) -> Result<Vec<ListeningProcess>, LiveError> {
     listeners(false, timeout)
 }
 
@@ -39,7 +39,7 @@ pub fn list(timeout: Duration) -> Result<Vec<Listener>, LiveError> {
 /// # Errors
 ///
 /// As [`list`].
-pub fn list_with_amounts(timeout: Duration) -> Result<Vec<Listener>, LiveError> {
+pub fn list_with_amounts(timeout: Duration) -> Result<Vec<ListeningProcess>, LiveError> {
     listeners(true, timeout)
 }
 
@@ -53,14 +53,14 @@ pub fn hello(pid: u32, timeout: Duration) -> Result<Hello, LiveError> {
     ask::hello(&socket.path, timeout)
 }
 
-fn listeners(also_amounts: bool, timeout: Duration) -> Result<Vec<Listener>, LiveError> {
+fn listeners(also_amounts: bool, timeout: Duration) -> Result<Vec<ListeningProcess>, LiveError> {
     let sockets = sockets()?;
     let answers = ask::hellos(&sockets, also_amounts, timeout);
     let listeners = sockets.into_iter().zip(answers).filter_map(|(socket, (hello, amounts))| {
         if matches!(hello, Err(LiveError::NotListening)) && socket.remove_if_stale() {
             return None;
         }
-        Some(Listener { pid: socket.pid, socket: socket.path, hello, amounts })
+        Some(ListeningProcess { pid: socket.pid, socket: socket.path, hello, amounts })
     });
     Ok(listeners.collect())
 }

@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::platform::Stream;
+use crate::platform::DeadlineStream;
 
 use super::ask;
 use super::error::LiveError;
@@ -24,10 +24,10 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The time that further lines have to come with the first.
 const TOGETHER: Duration = Duration::from_millis(5);
 
-/// A log of allocations, which the process keeps until this is dropped.
+/// A log of allocations. The process keeps it until this is dropped.
 #[derive(Debug)]
 pub struct AllocationLog {
-    answer: BufReader<Stream>,
+    answer: BufReader<DeadlineStream>,
     timeout: Duration,
     /// The start of the next line.
     line: Vec<u8>,
@@ -72,7 +72,7 @@ impl AllocationLog {
                     match self.answer.get_mut().write_all(b"\n") {
                         // The process has ended, and what it sent is still to be read.
                         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
-                        sent => sent.map_err(|error| LiveError::of(error, self.timeout))?,
+                        sent => sent.map_err(|error| LiveError::from_transfer(error, self.timeout))?,
                     }
                 }
                 Some(ends) if now >= ends => return Err(LiveError::TimedOut(self.timeout)),
@@ -83,10 +83,10 @@ impl AllocationLog {
             let mut wait = left;
             while lines.len() < AT_ONCE {
                 match self.next_line(wait)? {
-                    Next::Line(line) => lines.push(line),
-                    Next::NotYet => break,
-                    Next::End if lines.is_empty() => return Ok(None),
-                    Next::End => break,
+                    LogStep::Line(line) => lines.push(line),
+                    LogStep::NotYet => break,
+                    LogStep::End if lines.is_empty() => return Ok(None),
+                    LogStep::End => break,
                 }
                 wait = TOGETHER;
             }
@@ -96,13 +96,13 @@ impl AllocationLog {
         }
     }
 
-    fn next_line(&mut self, wait: Duration) -> Result<Next, LiveError> {
+    fn next_line(&mut self, wait: Duration) -> Result<LogStep, LiveError> {
         self.answer.get_mut().allow(Instant::now() + wait);
         loop {
-            let bytes = match self.answer.fill_buf().map_err(|error| LiveError::of(error, wait)) {
-                Ok([]) => return Ok(Next::End),
+            let bytes = match self.answer.fill_buf().map_err(|error| LiveError::from_transfer(error, wait)) {
+                Ok([]) => return Ok(LogStep::End),
                 Ok(bytes) => bytes,
-                Err(LiveError::TimedOut(_)) => return Ok(Next::NotYet),
+                Err(LiveError::TimedOut(_)) => return Ok(LogStep::NotYet),
                 Err(error) => return Err(error),
             };
             let newline = bytes.iter().position(|byte| *byte == b'\n');
@@ -116,14 +116,14 @@ impl AllocationLog {
                 let line = String::from_utf8(mem::take(&mut self.line)).map_err(|_| LiveError::Garbage)?;
                 return match ask::refusal(line.as_bytes()) {
                     Some(refused) => Err(refused),
-                    None => Ok(Next::Line(line)),
+                    None => Ok(LogStep::Line(line)),
                 };
             }
         }
     }
 }
 
-enum Next {
+enum LogStep {
     Line(String),
     NotYet,
     End,

@@ -56,7 +56,7 @@ fn save(pid: u32, request: &str, path: &Path, timeout: Duration) -> Result<(), L
 pub(super) fn explained(socket: &Path, request: &str, error: LiveError, timeout: Duration) -> LiveError {
     match error {
         LiveError::Refused(message) => {
-            // A process that does not know the request says so in words about requests, which help nobody.
+            // The words of a process that does not know the request are of no use to the reader.
             let is_offered = ask::hello(socket, timeout).map(|hello| offers(&hello, request));
             if is_offered.unwrap_or(true) { LiveError::Refused(message) } else { not_offered(request) }
         }
@@ -67,11 +67,11 @@ pub(super) fn explained(socket: &Path, request: &str, error: LiveError, timeout:
 /// Saves a compressed answer. Its file has the name `path` once it is complete.
 pub(super) fn receive(answer: impl Read, path: &Path, timeout: Duration) -> Result<(), LiveError> {
     let received = temporary::write_new(path, Readers::User, |file| {
-        let mut copy = Copy { answer, file, written: Ok(()) };
+        let mut copy = CopyingWriter { answer, file, written: Ok(()) };
         // The decoder fails if the stream ends too early.
         let whole = io::copy(&mut MultiGzDecoder::new(&mut copy), &mut io::sink());
         copy.written?;
-        whole.map(drop).map_err(|error| NotReceived::Answer(LiveError::of(error, timeout)))
+        whole.map(drop).map_err(|error| NotReceived::Answer(LiveError::from_transfer(error, timeout)))
     });
     received.map_err(|error| match error {
         NotReceived::Answer(error) => error,
@@ -105,13 +105,13 @@ fn not_offered(request: &str) -> LiveError {
 }
 
 /// Writes to the file what the decoder reads.
-struct Copy<'f, R> {
+struct CopyingWriter<'f, R> {
     answer: R,
     file: &'f mut File,
     written: io::Result<()>,
 }
 
-impl<R: Read> Read for Copy<'_, R> {
+impl<R: Read> Read for CopyingWriter<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let bytes = self.answer.read(buffer)?;
         self.written = self.file.write_all(&buffer[..bytes]);

@@ -14,15 +14,15 @@ const SETTLED: Duration = Duration::from_secs(10);
 
 /// A socket in the folder. Its process may have ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Socket {
+pub(super) struct SocketFile {
     pub(super) pid: u32,
     /// When the process started, in clock ticks.
     pub(super) start: u64,
     pub(super) path: PathBuf,
 }
 
-impl Socket {
-    fn of(path: PathBuf) -> Option<Self> {
+impl SocketFile {
+    fn parse(path: PathBuf) -> Option<Self> {
         let (pid, start) = path.file_name()?.to_str()?.strip_suffix(".sock")?.split_once('-')?;
         Some(Self { pid: pid.parse().ok()?, start: start.parse().ok()?, path })
     }
@@ -45,7 +45,7 @@ impl Socket {
 
 /// All sockets of this user except that of this process, sorted by process id; empty if the folder does not
 /// exist.
-pub(super) fn sockets() -> Result<Vec<Socket>, LiveError> {
+pub(super) fn sockets() -> Result<Vec<SocketFile>, LiveError> {
     let folder = memory_reporter::live::folder().map_err(LiveError::Folder)?;
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
@@ -54,7 +54,7 @@ pub(super) fn sockets() -> Result<Vec<Socket>, LiveError> {
     };
     let mut sockets: Vec<_> = entries
         .flatten()
-        .filter_map(|entry| Socket::of(entry.path()))
+        .filter_map(|entry| SocketFile::parse(entry.path()))
         .filter(|socket| socket.pid != std::process::id())
         .collect();
     sockets.sort_by_key(|socket| (socket.pid, socket.start));
@@ -62,7 +62,7 @@ pub(super) fn sockets() -> Result<Vec<Socket>, LiveError> {
 }
 
 /// The socket of each of these processes, or `None`, in the same order.
-pub(super) fn sockets_of(pids: &[u32]) -> Result<Vec<Option<Socket>>, LiveError> {
+pub(super) fn sockets_of(pids: &[u32]) -> Result<Vec<Option<SocketFile>>, LiveError> {
     let all = sockets()?;
     // The system reuses process ids: the process that started last is the one that runs.
     let of = |pid: &u32| all.iter().rev().find(|socket| socket.pid == *pid).cloned();

@@ -6,19 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::platform::{self, Stream};
+use crate::platform::{self, DeadlineStream};
 
 use super::ask;
 use super::error::LiveError;
 use super::save;
-use super::sockets::{Socket, sockets_of};
+use super::sockets::{SocketFile, sockets_of};
 
 /// DMD records a process until this is dropped: [`track`], or [`record`] into a file.
 #[derive(Debug)]
-pub struct Tracking {
-    answer: BufReader<Stream>,
+pub struct TrackingSession {
+    answer: BufReader<DeadlineStream>,
     timeout: Duration,
-    process: Socket,
+    process: SocketFile,
     /// The file of the program.
     program: Option<PathBuf>,
 }
@@ -27,7 +27,7 @@ pub struct Tracking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionEnd {
-    /// [`Tracking::save`] ended it.
+    /// [`TrackingSession::save`] ended it.
     Asked,
     /// The process ended, and sent the dump before.
     ProcessEnded,
@@ -35,7 +35,7 @@ pub enum SessionEnd {
     ProcessReplaced,
 }
 
-/// How often [`Tracking::wait`] looks whether to end.
+/// How often [`TrackingSession::wait`] looks whether to end.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Lets DMD record a process that waits for it: a sample with this mean distance in bytes, or with 0 every block.
@@ -45,11 +45,11 @@ const LOOK: Duration = Duration::from_millis(50);
 ///
 /// If the process does not listen, DMD does not wait in it, it refuses since DMD records it already, or it takes longer
 /// than `timeout`.
-pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<Tracking, LiveError> {
+pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<TrackingSession, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     let begun = ask::track(&socket.path, sample_bytes, timeout);
     let answer = begun.map_err(|error| save::explained(&socket.path, save::TRACK_REQUEST, error, timeout))?;
-    Ok(Tracking::new(answer, timeout, socket))
+    Ok(TrackingSession::new(answer, timeout, socket))
 }
 
 /// Lets DMD record every allocation and end of a process that waits for it into a file, in the process. The file takes
@@ -59,18 +59,18 @@ pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<Tracking,
 /// # Errors
 ///
 /// As for [`track`], and if the process cannot write the file, or the path is not UTF-8.
-pub fn record(pid: u32, path: &Path, timeout: Duration) -> Result<Tracking, LiveError> {
+pub fn record(pid: u32, path: &Path, timeout: Duration) -> Result<TrackingSession, LiveError> {
     let failed = |error| LiveError::Write(path.to_owned(), error);
     let whole = std::path::absolute(path).map_err(failed)?;
     let text = whole.to_str().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     let begun = ask::record(&socket.path, text, timeout);
     let answer = begun.map_err(|error| save::explained(&socket.path, save::TRACK_REQUEST, error, timeout))?;
-    Ok(Tracking::new(answer, timeout, socket))
+    Ok(TrackingSession::new(answer, timeout, socket))
 }
 
-impl Tracking {
-    fn new(answer: BufReader<Stream>, timeout: Duration, process: Socket) -> Self {
+impl TrackingSession {
+    fn new(answer: BufReader<DeadlineStream>, timeout: Duration, process: SocketFile) -> Self {
         let program = platform::program_of(process.pid);
         Self { answer, timeout, process, program }
     }
@@ -116,7 +116,7 @@ impl Tracking {
             }
             self.answer.get_mut().allow(now + left);
             let filled = self.answer.fill_buf().map(<[u8]>::is_empty);
-            match filled.map_err(|error| LiveError::of(error, left)) {
+            match filled.map_err(|error| LiveError::from_transfer(error, left)) {
                 Ok(true) => return Err(self.explained(LiveError::NoAnswer)),
                 Ok(false) => break,
                 // A child that the process forked keeps the connection open.
@@ -129,7 +129,7 @@ impl Tracking {
     }
 
     /// Ends the recording, and saves a dump, compressed, of the blocks that the process has allocated since and that are
-    /// alive. The dump replaces a file of this name, which only this user can read. A process that ends meanwhile has sent the
+    /// alive. The dump replaces a file of this name. Only this user can read it. A process that ends meanwhile has sent the
     /// dump by itself.
     ///
     /// # Errors
@@ -152,7 +152,7 @@ impl Tracking {
         })
     }
 
-    /// Ends the recording into a file, which is complete afterwards.
+    /// Ends the recording into a file. The file is complete afterwards.
     ///
     /// # Errors
     ///
@@ -167,6 +167,6 @@ impl Tracking {
     fn ask(&mut self) -> Result<(), LiveError> {
         self.answer.get_mut().allow(Instant::now() + self.timeout);
         let asked = self.answer.get_mut().write_all(b"\n");
-        asked.map_err(|error| self.explained(LiveError::of(error, self.timeout)))
+        asked.map_err(|error| self.explained(LiveError::from_transfer(error, self.timeout)))
     }
 }

@@ -3,19 +3,18 @@
 use core::fmt;
 use std::collections::HashMap;
 
+use memory_report::Units;
 use memory_report::tree::{FAKE_CHILD, Forest, ITSELF, Node, Process};
-use memory_report::{ReportSet, Units};
 
 use crate::collation::Collator;
-use crate::filter::Filter;
-use crate::layout::{Layout, Shown};
-use crate::number::ByteUnits;
-use crate::view::{Sort, View};
+use crate::layout::{LayoutEntry, TreeLayout};
+use crate::text::ReportText;
+use crate::view::TextOptions;
 use crate::{escape, number};
 
 /// How an amount differs from the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum EntryChange {
     /// The amount is the same, or there is no previous set.
     Same,
     /// The entry is new.
@@ -28,8 +27,8 @@ pub enum Change {
     Gone,
 }
 
-impl Change {
-    /// The character that marks the change; a space for none.
+impl EntryChange {
+    /// The character that marks the change; a space without a change.
     pub fn mark(self) -> char {
         match self {
             Self::Same => ' ',
@@ -50,7 +49,7 @@ pub struct WatchRow {
     /// The difference from the previous amount, which is 0 for a new entry; empty without a change.
     pub difference: String,
     /// The kind of change.
-    pub change: Change,
+    pub change: EntryChange,
     /// The name, indented by two spaces per level.
     pub name: String,
 }
@@ -65,18 +64,17 @@ impl fmt::Display for WatchRow {
     }
 }
 
-/// Compares each set of reports with the previous one. Entries are chosen and sorted as in
-/// [`text`](crate::text).
+/// Compares each set of reports with the previous one. The options of [`text`](crate::text()) choose and sort the entries.
 #[derive(Debug, Default)]
 pub struct Watch {
-    view: View,
-    filter: Option<Filter>,
-    before: Option<Before>,
+    /// The options of the last text.
+    view: TextOptions,
+    before: Option<PreviousReports>,
 }
 
 #[derive(Debug, Default)]
-struct Before {
-    /// All entries, shown or not: an entry that is no longer tiny is not new.
+struct PreviousReports {
+    /// All entries, shown or not: an entry that was tiny before is not new.
     amounts: HashMap<String, i128>,
     /// The shown entries in order: process, path and unit.
     shown: Vec<(String, String, Units)>,
@@ -88,63 +86,12 @@ impl Watch {
         Self::default()
     }
 
-    /// Whether to show bytes instead of MB, and all entries however small. Default: no.
-    #[must_use]
-    pub fn verbose(mut self, verbose: bool) -> Self {
-        self.view.verbose = verbose;
-        self
-    }
-
-    /// Entries below this percentage of the root of their tree become `(N tiny)`. Default: 1.
-    #[must_use]
-    pub fn threshold(mut self, percent: f64) -> Self {
-        self.view.threshold = percent;
-        self
-    }
-
-    /// Shows at most this many levels below the root of each tree. Default: all.
-    #[must_use]
-    pub fn depth(mut self, levels: u32) -> Self {
-        self.view.depth = Some(levels);
-        self
-    }
-
-    /// The order of the entries below an entry. Default: the largest first.
-    #[must_use]
-    pub fn sort(mut self, sort: Sort) -> Self {
-        self.view.sort = sort;
-        self
-    }
-
-    /// The unit of bytes. Default: MB, or B if verbose.
-    #[must_use]
-    pub fn units(mut self, units: ByteUnits) -> Self {
-        self.view.bytes = Some(units);
-        self
-    }
-
-    /// Shows only processes whose name contains this. Default: all.
-    #[must_use]
-    pub fn process(mut self, name: impl Into<String>) -> Self {
-        self.view.process = Some(name.into());
-        self
-    }
-
-    /// Shows only reports whose path the filter accepts, and their sums. Default: all.
-    #[must_use]
-    pub fn filter(mut self, filter: Filter) -> Self {
-        self.filter = Some(filter);
-        self
-    }
-
-    /// The lines of `set`, with the changes since the previous call.
-    pub fn rows(&mut self, set: &ReportSet) -> Vec<WatchRow> {
-        let forest = match &self.filter {
-            Some(filter) => Forest::filtered(set, |path| filter.accepts(path)),
-            None => Forest::new(set),
-        };
+    /// The lines of a text with its options, and with the changes since the previous call.
+    pub fn rows(&mut self, text: &ReportText<'_>) -> Vec<WatchRow> {
+        self.view.clone_from(text.view());
+        let forest = text.forest();
         let collator = Collator::new();
-        let mut now = Before { amounts: amounts(&forest), shown: Vec::new() };
+        let mut now = PreviousReports { amounts: amounts(forest), shown: Vec::new() };
         let mut rows = Vec::new();
         let shown = |process: &&Process<'_>| !process.is_empty() && self.view.shows(process.name());
         for process in forest.processes().iter().filter(shown) {
@@ -153,7 +100,7 @@ impl Watch {
             rows.push(WatchRow {
                 amount: String::new(),
                 difference: String::new(),
-                change: Change::Same,
+                change: EntryChange::Same,
                 name,
             });
             for tree in sorted(process, &collator) {
@@ -170,13 +117,13 @@ impl Watch {
         process: &Process<'_>,
         tree: Node<'_, '_>,
         collator: &Collator,
-        now: &mut Before,
+        now: &mut PreviousReports,
         rows: &mut Vec<WatchRow>,
     ) {
-        let layout = Layout::new(tree, &self.view, collator);
+        let layout = TreeLayout::new(tree, &self.view, collator);
         let mut left = vec![(0, 1)];
         while let Some((at, level)) = left.pop() {
-            let shown: &Shown<'_, '_> = &layout.shown[at];
+            let shown: &LayoutEntry<'_, '_> = &layout.shown[at];
             let (path, name) = match shown.tiny {
                 Some(count) => (format!("{}/(tiny)", shown.node.path()), format!("({count} tiny)")),
                 None => (path_of(shown.node), shown.node.name().to_owned()),
@@ -207,16 +154,16 @@ impl Watch {
         name: &str,
     ) -> WatchRow {
         let (change, by) = match before {
-            None => (Change::Same, 0),
-            Some(None) => (Change::New, amount),
-            Some(Some(before)) if amount > before => (Change::Grown, amount - before),
-            Some(Some(before)) if amount < before => (Change::Shrunk, amount - before),
-            Some(Some(_)) => (Change::Same, 0),
+            None => (EntryChange::Same, 0),
+            Some(None) => (EntryChange::New, amount),
+            Some(Some(before)) if amount > before => (EntryChange::Grown, amount - before),
+            Some(Some(before)) if amount < before => (EntryChange::Shrunk, amount - before),
+            Some(Some(_)) => (EntryChange::Same, 0),
         };
         let mut row =
             WatchRow { amount: String::new(), difference: String::new(), change, name: "  ".repeat(level) };
         self.view.push_amount(&mut row.amount, amount, units);
-        if change != Change::Same {
+        if change != EntryChange::Same {
             self.push_difference(&mut row.difference, by, units);
         }
         escape::push_name(&mut row.name, name);
@@ -237,7 +184,7 @@ impl Watch {
     }
 
     /// Appends the entries that were shown before and that are gone.
-    fn gone(&self, process: &str, now: &Before, rows: &mut Vec<WatchRow>) {
+    fn gone(&self, process: &str, now: &PreviousReports, rows: &mut Vec<WatchRow>) {
         let Some(before) = &self.before else { return };
         for (of, path, units) in before.shown.iter().filter(|(of, ..)| of == process) {
             let key = key(of, path);
@@ -246,7 +193,7 @@ impl Watch {
             }
             let was = before.amounts.get(&key).copied().unwrap_or(0);
             let mut row = self.row(0, Some(Some(was)), *units, 1, path);
-            row.change = Change::Gone;
+            row.change = EntryChange::Gone;
             rows.push(row);
         }
     }

@@ -19,7 +19,7 @@ use std::time::Instant;
 use procfs::process::{ProcState, Process};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use super::{ConnectError, Found};
+use super::{ConnectError, RunningProgram};
 
 #[cfg(feature = "serve")]
 pub(crate) use private_socket::PrivateSocket;
@@ -37,12 +37,12 @@ pub(crate) fn end_accept(socket: &impl AsFd) {
 
 /// A connection whose reads and writes fail after a point in time.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct DeadlineStream {
     stream: UnixStream,
     until: Instant,
 }
 
-impl Stream {
+impl DeadlineStream {
     /// Connects to the socket at `path`, if the socket and its process belong to this user.
     pub(crate) fn connect(path: &Path, until: Instant) -> Result<Self, ConnectError> {
         let uid = rustix::process::geteuid().as_raw();
@@ -83,7 +83,7 @@ impl From<rustix::io::Errno> for ConnectError {
     }
 }
 
-impl Read for Stream {
+impl Read for DeadlineStream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             self.stream.set_read_timeout(self.left()?)?;
@@ -96,7 +96,7 @@ impl Read for Stream {
     }
 }
 
-impl Write for Stream {
+impl Write for DeadlineStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             self.stream.set_write_timeout(self.left()?)?;
@@ -133,7 +133,7 @@ pub(crate) fn is_running(pid: u32, start: u64) -> bool {
     stat().is_some_and(|stat| stat.starttime == start)
 }
 
-/// Whether the process that started at this clock tick has ended, also if nobody has waited for it.
+/// Whether the process that started at this clock tick has ended, waited for or not.
 pub(crate) fn has_ended(pid: u32, start: u64) -> bool {
     let stat = || Process::new(pid.try_into().ok()?).ok()?.stat().ok();
     stat().is_none_or(|stat| {
@@ -150,7 +150,7 @@ pub(crate) fn program_of(pid: u32) -> Option<PathBuf> {
 }
 
 /// The descendants of a process, sorted by process id. A process whose parent has ended is not found.
-pub(crate) fn descendants(pid: u32) -> Vec<Found> {
+pub(crate) fn descendants(pid: u32) -> Vec<RunningProgram> {
     let Ok(all) = procfs::process::all_processes() else { return Vec::new() };
     let mut left: Vec<_> = all
         .flatten()
@@ -158,10 +158,10 @@ pub(crate) fn descendants(pid: u32) -> Vec<Found> {
         .filter(|stat| !matches!(stat.state(), Ok(ProcState::Zombie | ProcState::Dead)))
         .filter_map(|stat| {
             let (pid, parent) = (u32::try_from(stat.pid).ok()?, u32::try_from(stat.ppid).ok()?);
-            Some((parent, Found { pid, name: stat.comm }))
+            Some((parent, RunningProgram { pid, name: stat.comm }))
         })
         .collect();
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<RunningProgram> = Vec::new();
     let mut parents = vec![pid];
     while let Some(parent) = parents.pop() {
         let (children, others) = left.into_iter().partition(|(of, _)| *of == parent);

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::{ConnectError, Found};
 
-/// A connection, which does not exist here.
+/// A connection. This system has none.
 #[derive(Debug)]
-pub(crate) enum Stream {}
+pub(crate) enum DeadlineStream {}
 
-impl Stream {
+impl DeadlineStream {
     pub(crate) fn connect(_: &Path, _: Instant) -> Result<Self, ConnectError> {
         Err(ConnectError::Io(io::ErrorKind::Unsupported.into()))
     }
@@ -22,13 +22,13 @@ impl Stream {
     }
 }
 
-impl Read for Stream {
+impl Read for DeadlineStream {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
         match *self {}
     }
 }
 
-impl Write for Stream {
+impl Write for DeadlineStream {
     fn write(&mut self, _: &[u8]) -> io::Result<usize> {
         match *self {}
     }
@@ -115,7 +115,7 @@ pub(crate) fn end_accept(listener: &std::net::TcpListener) {
     });
 }
 
-/// A Unix socket, which does not exist here.
+/// A Unix socket. This system has none.
 #[cfg(feature = "serve")]
 #[derive(Debug)]
 pub(crate) enum PrivateSocket {}

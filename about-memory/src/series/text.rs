@@ -10,7 +10,7 @@ use super::{Series, SeriesRow};
 /// Up to this many reports have a column each; for more, the table shows the first, the lowest, the highest and the
 /// last amount.
 const MAX_COLUMNS: usize = 8;
-/// The most bars in a line. With more reports, several share a bar, which shows the largest of them.
+/// The most bars in a line. With more reports, a bar is the largest of several.
 const MAX_BARS: usize = 60;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 

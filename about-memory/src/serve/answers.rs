@@ -6,31 +6,33 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::response::Refusal;
-use crate::session::{Answer, PathStep, Pending, Rows, SessionError, SnapshotInfo, State as _, TreeMapBox};
+use super::response::HttpRefusal;
+use crate::session::{
+    PathStep, PendingAnswer, QueryAnswer, RowWindow, SessionError, SnapshotInfo, TreeMapBox,
+};
 
 /// How often a waiting connection looks whether the page still waits.
 const LOOK: Duration = Duration::from_millis(20);
 
-pub(super) fn refusal(error: SessionError) -> Refusal {
+pub(super) fn refusal(error: SessionError) -> HttpRefusal {
     let status = match &error {
         SessionError::NoSnapshot(_) | SessionError::NoNode(_) => 404,
         SessionError::Busy(_) | SessionError::Full(_) => 429,
         SessionError::TooMuch(..) => 400,
         _ => 409,
     };
-    Refusal::new(status, error.to_string())
+    HttpRefusal::new(status, error.to_string())
 }
 
 /// Waits for an answer. A page that closes its connection no longer waits, which cancels the computation unless another
 /// one waits, too.
-pub(super) fn wait(pending: &Pending, stream: &TcpStream) -> Result<Arc<Answer>, Refusal> {
+pub(super) fn wait(pending: &PendingAnswer, stream: &TcpStream) -> Result<Arc<QueryAnswer>, HttpRefusal> {
     loop {
         if let Some(answer) = pending.wait(LOOK) {
             return answer.map_err(refusal);
         }
         if has_gone(stream) {
-            return Err(Refusal::gone());
+            return Err(HttpRefusal::gone());
         }
     }
 }
@@ -64,7 +66,7 @@ pub(super) fn number(number: i128) -> Value {
     }
 }
 
-pub(super) fn rows(rows: &Rows, start: usize) -> Value {
+pub(super) fn rows(rows: &RowWindow, start: usize) -> Value {
     let list = rows.rows.iter().map(|row| {
         json!({
             "id": row.id, "level": row.level, "parent": row.parent, "name": row.name, "children": row.children, "open": row.is_open,

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::response::{Refusal, refuse};
+use super::response::{HttpRefusal, refuse};
 
 /// The most connections at the same time.
 const MAX_CONNECTIONS: usize = 64;
@@ -22,7 +22,7 @@ const MAX_REFUSED: usize = 64;
 const TIME_TO_ASK: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
-struct Places {
+struct PlaceCounts {
     /// The number of the latest connection.
     last: u64,
     taken: usize,
@@ -32,16 +32,16 @@ struct Places {
 
 /// The places of a server.
 #[derive(Debug)]
-pub(super) struct Connections {
-    places: Arc<Mutex<Places>>,
+pub(super) struct ConnectionPlaces {
+    places: Arc<Mutex<PlaceCounts>>,
     refused: SyncSender<TcpStream>,
 }
 
-fn lock(places: &Mutex<Places>) -> MutexGuard<'_, Places> {
+fn lock(places: &Mutex<PlaceCounts>) -> MutexGuard<'_, PlaceCounts> {
     places.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Connections {
+impl ConnectionPlaces {
     pub(super) fn new() -> io::Result<Self> {
         let (refused, from) = mpsc::sync_channel::<TcpStream>(MAX_REFUSED);
         // Who accepts connections waits for no client.
@@ -50,15 +50,15 @@ impl Connections {
                 // Closing with unread bytes would take the answer away from the client.
                 let _ = stream.set_read_timeout(Some(TIME_TO_ASK));
                 let _ = stream.read(&mut [0; 4096]);
-                let _ = refuse(&Refusal::new(503, "there are too many connections"), &mut stream);
+                let _ = refuse(&HttpRefusal::new(503, "there are too many connections"), &mut stream);
             }
         })?;
         Ok(Self { places: Arc::default(), refused })
     }
 
     /// The place of a new connection; `None` if the connection is refused or closed.
-    pub(super) fn place(&self, stream: TcpStream) -> Option<(Place, TcpStream)> {
-        // Without another handle nobody could end it.
+    pub(super) fn place(&self, stream: TcpStream) -> Option<(ConnectionPlace, TcpStream)> {
+        // A second handle can end it.
         let handle = stream.try_clone().ok()?;
         let mut places = lock(&self.places);
         if places.taken >= MAX_CONNECTIONS {
@@ -80,25 +80,25 @@ impl Connections {
         let number = places.last;
         places.strangers.insert(number, handle);
         drop(places);
-        Some((Place { places: Arc::clone(&self.places), number }, stream))
+        Some((ConnectionPlace { places: Arc::clone(&self.places), number }, stream))
     }
 }
 
 /// A place, until it is dropped, also by a panic.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Arc<Mutex<Places>>,
+pub(super) struct ConnectionPlace {
+    places: Arc<Mutex<PlaceCounts>>,
     number: u64,
 }
 
-impl Place {
-    /// The client has shown the token: its connection makes room for nobody.
+impl ConnectionPlace {
+    /// The client has shown the token: its connection keeps its place.
     pub(super) fn keep(&self) {
         lock(&self.places).strangers.remove(&self.number);
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         let mut places = lock(&self.places);
         places.taken -= 1;

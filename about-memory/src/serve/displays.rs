@@ -24,16 +24,16 @@ use crate::session::GroupBy;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Displays {
-    census: BTreeMap<String, Display>,
-    label: BTreeMap<String, Display>,
+    census: BTreeMap<String, OfferedDisplay>,
+    label: BTreeMap<String, OfferedDisplay>,
     #[serde(rename = "tree-map")]
-    tree_map: BTreeMap<String, Display>,
+    tree_map: BTreeMap<String, OfferedDisplay>,
 }
 
 /// A way to group or to name nodes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Display {
+struct OfferedDisplay {
     display_name: String,
     #[serde(default)]
     tooltip: String,

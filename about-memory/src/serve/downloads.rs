@@ -12,7 +12,7 @@ use serde::de::Error as _;
 use serde::{Deserialize as _, Deserializer};
 
 use super::answers::has_gone;
-use super::response::{Refusal, Response};
+use super::response::{HttpRefusal, HttpResponse};
 use crate::session::Session;
 
 /// The format of stacks in a request.
@@ -26,19 +26,19 @@ pub(super) fn stacks_format<'de, D: Deserializer<'de>>(from: D) -> Result<Profil
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Downloads {
+pub(super) struct PendingDownloads {
     working: Mutex<()>,
 }
 
-impl Downloads {
-    /// The permission to do such work, which ends with the guard.
-    pub(super) fn one(&self) -> Result<MutexGuard<'_, ()>, Refusal> {
+impl PendingDownloads {
+    /// The permission to do such work, until the guard is dropped.
+    pub(super) fn one(&self) -> Result<MutexGuard<'_, ()>, HttpRefusal> {
         match self.working.try_lock() {
             Ok(one) => Ok(one),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => {
                 let reason = "another file is being written or read; try again when it is done";
-                Err(Refusal::new(429, reason))
+                Err(HttpRefusal::new(429, reason))
             }
         }
     }
@@ -50,19 +50,19 @@ impl Downloads {
         session: &Session,
         client: &TcpStream,
         write: impl FnOnce(&mut dyn Write) -> Result<(), String>,
-    ) -> Result<Response, Refusal> {
+    ) -> Result<HttpResponse, HttpRefusal> {
         let _one = self.one()?;
-        let cannot = |error: io::Error| Refusal::new(503, error.to_string());
+        let cannot = |error: io::Error| HttpRefusal::new(503, error.to_string());
         let folder = session.folder().map_err(cannot)?;
         let file = tempfile::tempfile_in(folder.path()).map_err(cannot)?;
-        let mut out = BufWriter::with_capacity(1 << 16, Awaited { file, client });
+        let mut out = BufWriter::with_capacity(1 << 16, DownloadWriter { file, client });
         write(&mut out).map_err(|error| match has_gone(client) {
-            true => Refusal::gone(),
-            false => Refusal::new(409, error),
+            true => HttpRefusal::gone(),
+            false => HttpRefusal::new(409, error),
         })?;
-        let Awaited { mut file, .. } = out.into_inner().map_err(|error| cannot(error.into_error()))?;
+        let DownloadWriter { mut file, .. } = out.into_inner().map_err(|error| cannot(error.into_error()))?;
         file.rewind().map_err(cannot)?;
-        Ok(Response::download(name, move |out| {
+        Ok(HttpResponse::download(name, move |out| {
             let copied = io::copy(&mut file, out);
             drop(folder);
             copied.map(drop)
@@ -71,12 +71,12 @@ impl Downloads {
 }
 
 /// A file for a client. Writing fails once the client has gone.
-struct Awaited<'a> {
+struct DownloadWriter<'a> {
     file: File,
     client: &'a TcpStream,
 }
 
-impl Write for Awaited<'_> {
+impl Write for DownloadWriter<'_> {
     fn write(&mut self, part: &[u8]) -> io::Result<usize> {
         if has_gone(self.client) {
             return Err(io::Error::other("the client has gone"));

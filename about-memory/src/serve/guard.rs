@@ -1,28 +1,28 @@
 //! Who may ask. The order of checks is that of the documentation of [`serve`](super).
 
-use super::listening::Names;
-use super::request::{Method, Request};
-use super::response::Refusal;
-use super::token::Token;
+use super::listening::HostNames;
+use super::request::{HttpMethod, HttpRequest};
+use super::response::HttpRefusal;
+use super::token::AccessToken;
 
 #[derive(Debug)]
-pub(super) struct Guard {
-    pub(super) names: Names,
-    pub(super) token: Token,
+pub(super) struct RequestGuard {
+    pub(super) names: HostNames,
+    pub(super) token: AccessToken,
     pub(super) read_only: bool,
 }
 
-impl Guard {
+impl RequestGuard {
     /// Checks a request that has passed the checks of size and method.
-    pub(super) fn check(&self, request: &Request) -> Result<(), Refusal> {
+    pub(super) fn check(&self, request: &HttpRequest) -> Result<(), HttpRefusal> {
         let host = match request.header("host")? {
             Some(host) if self.names.has(host) => host,
-            _ => return Err(Refusal::new(403, "the host is not this server")),
+            _ => return Err(HttpRefusal::new(403, "the host is not this server")),
         };
         if let Some(origin) = request.header("origin")? {
             let own = origin.strip_prefix(b"http://".as_slice());
             if !own.is_some_and(|own| own.eq_ignore_ascii_case(host)) {
-                return Err(Refusal::new(403, "the request is of another origin"));
+                return Err(HttpRefusal::new(403, "the request is of another origin"));
             }
         }
         let is_api = request.path.starts_with("/api/");
@@ -30,45 +30,45 @@ impl Guard {
             && !matches!(site, b"same-origin" | b"none")
             && (is_api || !is_navigation(request)?)
         {
-            return Err(Refusal::new(403, "the request is of another site"));
+            return Err(HttpRefusal::new(403, "the request is of another site"));
         }
         if !is_api {
             return match request.method {
-                Method::Get => Ok(()),
-                _ => Err(Refusal::new(405, "the method must be GET")),
+                HttpMethod::Get => Ok(()),
+                _ => Err(HttpRefusal::new(405, "the method must be GET")),
             };
         }
         let bearer = request.header("authorization")?.and_then(|value| value.strip_prefix(b"Bearer "));
         if !bearer.is_some_and(|token| self.token.is(token)) {
-            return Err(Refusal::new(
+            return Err(HttpRefusal::new(
                 401,
                 "the token is missing or wrong: open the address that `serve` printed",
             ));
         }
         let media_type = request.header("content-type")?;
         let is_good = match request.method {
-            Method::Post => media_type == Some(b"application/json"),
-            Method::Put => media_type == Some(b"application/octet-stream"),
-            Method::Get | Method::Delete => request.length == 0,
+            HttpMethod::Post => media_type == Some(b"application/json"),
+            HttpMethod::Put => media_type == Some(b"application/octet-stream"),
+            HttpMethod::Get | HttpMethod::Delete => request.length == 0,
         };
         if !is_good {
-            return Err(Refusal::new(415, "the body has the wrong type"));
+            return Err(HttpRefusal::new(415, "the body has the wrong type"));
         }
         Ok(())
     }
 
     /// Refuses what changes something, if the server is read-only.
-    pub(super) fn change(&self) -> Result<(), Refusal> {
+    pub(super) fn change(&self) -> Result<(), HttpRefusal> {
         match self.read_only {
-            true => Err(Refusal::new(403, "the server is read-only")),
+            true => Err(HttpRefusal::new(403, "the server is read-only")),
             false => Ok(()),
         }
     }
 }
 
 /// Whether a browser opens the page in a tab, as it does for the link in a file. The page has neither data nor token, so
-/// anybody may do that; nobody else may load its parts.
-fn is_navigation(request: &Request) -> Result<bool, Refusal> {
+/// any page may do that; only the page itself may load its parts.
+fn is_navigation(request: &HttpRequest) -> Result<bool, HttpRefusal> {
     let is = |name, value: &[u8]| Ok(request.header(name)? == Some(value));
     Ok(is("sec-fetch-mode", b"navigate")? && is("sec-fetch-dest", b"document")?)
 }

@@ -39,11 +39,11 @@ impl Listen {
     }
 
     /// Opens the place.
-    pub(super) fn open(&self, port: u16) -> io::Result<Listener> {
-        let tcp = |address| TcpListener::bind(SocketAddr::new(address, port)).map(Listener::Tcp);
+    pub(super) fn open(&self, port: u16) -> io::Result<ServerSocket> {
+        let tcp = |address| TcpListener::bind(SocketAddr::new(address, port)).map(ServerSocket::Tcp);
         match self {
             Self::Loopback => tcp(Ipv4Addr::LOCALHOST.into()),
-            Self::Unix(path) => PrivateSocket::bind(path).map(Listener::Unix),
+            Self::Unix(path) => PrivateSocket::bind(path).map(ServerSocket::Unix),
             Self::Remote { address, host_names } => {
                 if let Some(name) = host_names.iter().find(|name| !is_name(name)) {
                     return Err(invalid(format!(
@@ -59,12 +59,12 @@ impl Listen {
     }
 
     /// The names under which browsers reach a server that listens here.
-    pub(super) fn names(&self, address: SocketAddr) -> Names {
+    pub(super) fn names(&self, address: SocketAddr) -> HostNames {
         let port = address.port();
         match self {
-            Self::Loopback => Names { hosts: LOOPBACK.map(str::to_owned).to_vec(), port: Some(port) },
-            Self::Unix(_) => Names { hosts: LOOPBACK.map(str::to_owned).to_vec(), port: None },
-            Self::Remote { host_names, .. } => Names { hosts: host_names.clone(), port: Some(port) },
+            Self::Loopback => HostNames { hosts: LOOPBACK.map(str::to_owned).to_vec(), port: Some(port) },
+            Self::Unix(_) => HostNames { hosts: LOOPBACK.map(str::to_owned).to_vec(), port: None },
+            Self::Remote { host_names, .. } => HostNames { hosts: host_names.clone(), port: Some(port) },
         }
     }
 }
@@ -73,7 +73,7 @@ fn invalid(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, reason)
 }
 
-/// Whether a text is a name or an address as a header has it, without a port. What stands for all addresses is no name.
+/// Whether a text is a name or an address as a header has it, without a port. A wildcard address is rejected.
 /// Containers have names with `_`.
 fn is_name(text: &str) -> bool {
     let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -87,12 +87,12 @@ fn is_name(text: &str) -> bool {
 }
 
 #[derive(Debug)]
-pub(super) enum Listener {
+pub(super) enum ServerSocket {
     Tcp(TcpListener),
     Unix(PrivateSocket),
 }
 
-impl Listener {
+impl ServerSocket {
     pub(super) fn accept(&self) -> io::Result<TcpStream> {
         match self {
             Self::Tcp(listener) => listener.accept().map(|(stream, _)| stream),
@@ -122,13 +122,13 @@ impl Listener {
 
 /// The names under which browsers reach a server.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct HostNames {
     hosts: Vec<String>,
     /// `None` if a browser may have any: ssh forwards one of another machine.
     port: Option<u16>,
 }
 
-impl Names {
+impl HostNames {
     /// Whether a header's value is one of them.
     pub(super) fn has(&self, host: &[u8]) -> bool {
         self.hosts.iter().any(|own| {

@@ -39,7 +39,7 @@ impl OpenedStacks {
         Self { options, write: None, read: None }
     }
 
-    /// The page offers files for other tools, too, which `write` writes: one at a time, each when somebody asks for it.
+    /// The page also offers files for other tools. `write` writes them, one at a time, when a page asks for one.
     /// Without a window it writes what the page shows at first. The reader of the page sees its error.
     #[must_use]
     pub fn files(
@@ -52,7 +52,7 @@ impl OpenedStacks {
         Self { write: Some(Arc::new(write)), ..self }
     }
 
-    /// The page says what to report of the blocks, and compares them with those of other stacks. `read` reads them when
+    /// The page chooses what to report of the blocks, and compares them with the blocks of other stacks. `read` reads them when
     /// somebody asks for that.
     #[must_use]
     pub fn blocks(self, read: impl Fn() -> Result<Dump, String> + Send + Sync + 'static) -> Self {
@@ -66,21 +66,21 @@ impl fmt::Debug for OpenedStacks {
     }
 }
 
-type Open = dyn Fn(&Path) -> Result<OpenedStacks, String> + Send + Sync;
+type OpenFunction = dyn Fn(&Path) -> Result<OpenedStacks, String> + Send + Sync;
 
 /// Opens the dumps and recordings of pages and processes. The owner of the server may know more of them than the server.
 #[derive(Default)]
-pub(super) struct Opening(Mutex<Option<Arc<Open>>>);
+pub(super) struct StackOpening(Mutex<Option<Arc<OpenFunction>>>);
 
-impl fmt::Debug for Opening {
+impl fmt::Debug for StackOpening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Opening")
     }
 }
 
-impl Opening {
+impl StackOpening {
     /// From now on this function opens files.
-    pub(super) fn by(&self, open: Arc<Open>) {
+    pub(super) fn by(&self, open: Arc<OpenFunction>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(open);
     }
 

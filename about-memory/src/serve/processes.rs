@@ -9,11 +9,11 @@ use memory_reporter::live::Hello;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::opening::Opening;
-use super::recordings::Recordings;
-use super::reports::{Look, Measured, Reports};
-use super::response::{Refusal, Response};
-use super::stacks::{AllStacks, Stacks};
+use super::opening::StackOpening;
+use super::recordings::ProcessRecordings;
+use super::reports::{Measurement, ReportRequest, ServedReports};
+use super::response::{HttpRefusal, HttpResponse};
+use super::stacks::{AllStacks, ServedStacks};
 use super::types::AllTypes;
 use crate::live::{self, AskOptions};
 use crate::session::{Session, SnapshotId};
@@ -27,15 +27,15 @@ const DUMP: &str = "dmd.json.gz";
 /// The most processes of one measurement.
 const MOST: usize = 64;
 
-fn failed(error: live::LiveError) -> Refusal {
-    Refusal::new(409, error.to_string())
+fn failed(error: live::LiveError) -> HttpRefusal {
+    HttpRefusal::new(409, error.to_string())
 }
 
-/// The processes of which heap snapshots were taken.
+/// The processes behind the heap snapshots.
 #[derive(Debug, Default)]
-pub(super) struct Taken(Mutex<BTreeMap<SnapshotId, u32>>);
+pub(super) struct SnapshotProcesses(Mutex<BTreeMap<SnapshotId, u32>>);
 
-impl Taken {
+impl SnapshotProcesses {
     fn note(&self, id: SnapshotId, pid: u32) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id, pid);
     }
@@ -46,7 +46,11 @@ impl Taken {
 }
 
 /// The processes that listen or have a recording; a path may name a person.
-pub(super) fn list(reports: &Reports, recordings: &Recordings, anonymize: bool) -> Result<Response, Refusal> {
+pub(super) fn list(
+    reports: &ServedReports,
+    recordings: &ProcessRecordings,
+    anonymize: bool,
+) -> Result<HttpResponse, HttpRefusal> {
     let listeners = live::list_with_amounts(TIME_FOR_NAMES).map_err(failed)?;
     let ended = recordings.ended(&listeners).into_iter().map(|(pid, name)| {
         json!({ "pid": pid, "name": name, "error": "the process has ended", "ended": true, "recording": true, "unopened": recordings.refusal(pid, None) })
@@ -71,13 +75,13 @@ pub(super) fn list(reports: &Reports, recordings: &Recordings, anonymize: bool) 
             json!({ "pid": listener.pid, "error": error.to_string(), "recording": recording, "unopened": recordings.refusal(listener.pid, None) })
         }
     });
-    Ok(Response::json(&json!({ "processes": rows.chain(ended).collect::<Vec<_>>() })))
+    Ok(HttpResponse::json(&json!({ "processes": rows.chain(ended).collect::<Vec<_>>() })))
 }
 
 /// A measurement.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Measure {
+pub(super) struct MeasureRequest {
     pids: Vec<u32>,
     #[serde(default)]
     minimize: bool,
@@ -91,20 +95,20 @@ pub(super) struct Measure {
     renew: Option<u32>,
     /// With it, the answer is the data of the measurement.
     #[serde(default)]
-    look: Option<Look>,
+    look: Option<ReportRequest>,
 }
 
-impl Measure {
+impl MeasureRequest {
     /// Whether it changes the processes.
     pub(super) fn changes(&self) -> bool {
         self.minimize
     }
 
-    pub(super) fn run(&self, reports: &Reports, anonymize: bool) -> Result<Response, Refusal> {
+    pub(super) fn run(&self, reports: &ServedReports, anonymize: bool) -> Result<HttpResponse, HttpRefusal> {
         if self.pids.is_empty() || self.pids.len() > MOST {
-            return Err(Refusal::new(400, format!("a measurement is of 1 to {MOST} processes")));
+            return Err(HttpRefusal::new(400, format!("a measurement is of 1 to {MOST} processes")));
         }
-        let missing = || Refusal::new(404, "there is no such measurement of these processes");
+        let missing = || HttpRefusal::new(404, "there is no such measurement of these processes");
         let renewed = self.renew.map(|id| reports.get(id).ok_or_else(missing)).transpose()?;
         let is_anonymized = anonymize || self.anonymize || renewed.is_some_and(|report| report.is_anonymized);
         let options = AskOptions::new().minimize(self.minimize).anonymize(is_anonymized);
@@ -115,7 +119,7 @@ impl Measure {
             [pid] => format!("{what} of process {pid}"),
             _ => format!("{what} of processes {}", pids.join(", ")),
         };
-        let made = Measured { pids: self.pids.clone(), is_anonymized, is_mark: self.mark };
+        let made = Measurement { pids: self.pids.clone(), is_anonymized, is_mark: self.mark };
         let report = match self.renew {
             None => reports.measured(title.clone(), set, made),
             Some(id) if reports.renew(id, set, &self.pids) => id,
@@ -123,12 +127,12 @@ impl Measure {
         };
         match &self.look {
             Some(look) => look.at(report, reports),
-            None => Ok(Response::json(&json!({ "report": report, "title": title }))),
+            None => Ok(HttpResponse::json(&json!({ "report": report, "title": title }))),
         }
     }
 }
 
-/// What a process says about itself.
+/// The facts that a process reports about itself.
 fn hello_of(pid: u32) -> Option<Hello> {
     live::hello(pid, TIME_FOR_NAMES).ok()
 }
@@ -140,26 +144,30 @@ fn name_of(pid: u32) -> String {
 }
 
 /// What the buttons of a process work with.
-pub(super) struct Buttons<'a> {
+pub(super) struct ProcessButtons<'a> {
     pub(super) session: &'a Session,
     pub(super) stacks: &'a AllStacks,
     pub(super) types: &'a AllTypes,
-    pub(super) taken: &'a Taken,
-    pub(super) recordings: &'a Recordings,
-    pub(super) opening: &'a Opening,
+    pub(super) taken: &'a SnapshotProcesses,
+    pub(super) recordings: &'a ProcessRecordings,
+    pub(super) opening: &'a StackOpening,
 }
 
 /// What a button of a process does.
-pub(super) fn action(buttons: &Buttons<'_>, pid: u32, action: &str) -> Result<Response, Refusal> {
-    let Buttons { session, stacks, types, taken, recordings, opening } = *buttons;
+pub(super) fn action(
+    buttons: &ProcessButtons<'_>,
+    pid: u32,
+    action: &str,
+) -> Result<HttpResponse, HttpRefusal> {
+    let ProcessButtons { session, stacks, types, taken, recordings, opening } = *buttons;
     match action {
         "minimize" => {
             live::minimize(pid, TIME_FOR_FILES).map_err(failed)?;
-            Ok(Response::json(&json!({})))
+            Ok(HttpResponse::json(&json!({})))
         }
         "collect" => {
             live::collect_garbage(pid, TIME_FOR_FILES).map_err(failed)?;
-            Ok(Response::json(&json!({})))
+            Ok(HttpResponse::json(&json!({})))
         }
         "heap-snapshot" => {
             let title = name_of(pid);
@@ -168,33 +176,33 @@ pub(super) fn action(buttons: &Buttons<'_>, pid: u32, action: &str) -> Result<Re
             };
             let id = session.take(&title, save).map_err(super::answers::refusal)?;
             taken.note(id, pid);
-            Ok(Response::json(&json!({ "snapshot": id.0 })))
+            Ok(HttpResponse::json(&json!({ "snapshot": id.0 })))
         }
         "types" => {
             let id = types.take(pid, &format!("types of {}", name_of(pid)), session)?;
-            Ok(Response::json(&json!({ "snapshot": id.0 })))
+            Ok(HttpResponse::json(&json!({ "snapshot": id.0 })))
         }
         "dmd-dump" => {
-            let folder = session.folder().map_err(|error| Refusal::new(503, error.to_string()))?;
+            let folder = session.folder().map_err(|error| HttpRefusal::new(503, error.to_string()))?;
             let path = folder.path().join(DUMP);
             live::save_dump(pid, &path, TIME_FOR_FILES).map_err(failed)?;
-            Ok(Response::download(format!("dmd-{pid}.json.gz"), move |out| {
+            Ok(HttpResponse::download(format!("dmd-{pid}.json.gz"), move |out| {
                 let copied = std::io::copy(&mut std::fs::File::open(&path)?, out);
                 drop(folder);
                 copied.map(drop)
             }))
         }
         "stacks" => {
-            let folder = session.folder().map_err(|error| Refusal::new(503, error.to_string()))?;
+            let folder = session.folder().map_err(|error| HttpRefusal::new(503, error.to_string()))?;
             let path = folder.path().join(DUMP);
             live::save_dump(pid, &path, TIME_FOR_FILES).map_err(failed)?;
             let title = format!("DMD of process {pid}");
-            let id = stacks.add(Stacks::of_file(&title, &path, folder, opening)?);
-            Ok(Response::json(&json!({ "stacks": id, "title": title })))
+            let id = stacks.add(ServedStacks::from_file(&title, &path, folder, opening)?);
+            Ok(HttpResponse::json(&json!({ "stacks": id, "title": title })))
         }
         "record" => recordings.start(pid, hello_of(pid), session, TIME_FOR_FILES),
         "discard" => recordings.discard(pid),
         "stop" => recordings.stop(pid, opening, stacks),
-        _ => Err(Refusal::new(404, "there is no such action")),
+        _ => Err(HttpRefusal::new(404, "there is no such action")),
     }
 }

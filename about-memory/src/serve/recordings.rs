@@ -1,7 +1,7 @@
 //! Processes that record their call stacks since a page asked for it.
 //!
 //! A recording stays here until it is open, also when its process has ended or its file cannot be opened at first. One
-//! that can never be opened can be saved and discarded. Nobody holds the lock while a process answers or a file is read.
+//! that can never be opened can be saved and discarded. The lock is free while a process answers or a file is read.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use memory_reporter::live::Hello;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::opening::Opening;
-use super::response::{Refusal, Response};
-use super::stacks::{AllStacks, Stacks};
-use crate::live::{self, Tracking};
+use super::opening::StackOpening;
+use super::response::{HttpRefusal, HttpResponse};
+use super::stacks::{AllStacks, ServedStacks};
+use crate::live::{self, TrackingSession};
 use crate::session::Session;
 
 /// The name of a recording in its folder.
@@ -24,11 +24,11 @@ const FILE: &str = "recording.dmdrec";
 const MOST: usize = 8;
 
 #[derive(Debug)]
-struct Recording {
+struct ActiveRecording {
     /// The process; `None` if it did not say who it is.
     hello: Option<Hello>,
     /// `None` once the process was asked to end the recording.
-    tracking: Option<Tracking>,
+    tracking: Option<TrackingSession>,
     /// Why the end of the recording may be missing.
     failure: Option<String>,
     /// Why it could not be opened.
@@ -37,7 +37,7 @@ struct Recording {
     folder: Arc<TempDir>,
 }
 
-impl Recording {
+impl ActiveRecording {
     /// Whether it is of this process, and not of an earlier one with the same number.
     fn is_of(&self, hello: Option<&Hello>) -> bool {
         let (Some(own), Some(other)) = (&self.hello, hello) else { return true };
@@ -46,67 +46,68 @@ impl Recording {
 }
 
 #[derive(Debug)]
-enum Slot {
+enum RecordingSlot {
     Starting,
     Stopping,
-    Held(Box<Recording>),
+    Held(Box<ActiveRecording>),
 }
 
 /// The recordings, by process.
 #[derive(Debug, Default)]
-pub(super) struct Recordings(Mutex<BTreeMap<u32, Slot>>);
+pub(super) struct ProcessRecordings(Mutex<BTreeMap<u32, RecordingSlot>>);
 
 /// The slot of a process while its recording starts or stops. When this is dropped, also by a panic, the slot has the
 /// recording, or is free.
-struct Turn<'a> {
-    of: &'a Recordings,
+struct SlotTurn<'a> {
+    of: &'a ProcessRecordings,
     pid: u32,
-    recording: Option<Box<Recording>>,
+    recording: Option<Box<ActiveRecording>>,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for SlotTurn<'_> {
     fn drop(&mut self) {
         let mut all = self.of.all();
         match self.recording.take() {
-            Some(recording) => drop(all.insert(self.pid, Slot::Held(recording))),
+            Some(recording) => drop(all.insert(self.pid, RecordingSlot::Held(recording))),
             None => drop(all.remove(&self.pid)),
         }
     }
 }
 
 /// The recording of a turn, if its process no longer writes it.
-fn ended<'a>(turn: &'a Turn<'_>) -> Result<&'a Recording, Refusal> {
+fn ended<'a>(turn: &'a SlotTurn<'_>) -> Result<&'a ActiveRecording, HttpRefusal> {
     let recording = turn.recording.as_deref().filter(|recording| recording.tracking.is_none());
-    recording.ok_or_else(|| Refusal::new(409, format!("process {} records still; stop it first", turn.pid)))
+    recording
+        .ok_or_else(|| HttpRefusal::new(409, format!("process {} records still; stop it first", turn.pid)))
 }
 
-impl Recordings {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<u32, Slot>> {
+impl ProcessRecordings {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<u32, RecordingSlot>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a recording of a process, which says who it is if it answers.
+    /// Whether there is a recording of a process.
     pub(super) fn has(&self, pid: u32, hello: Option<&Hello>) -> bool {
         match self.all().get(&pid) {
-            None | Some(Slot::Starting) => false,
-            Some(Slot::Stopping) => true,
-            Some(Slot::Held(recording)) => recording.is_of(hello),
+            None | Some(RecordingSlot::Starting) => false,
+            Some(RecordingSlot::Stopping) => true,
+            Some(RecordingSlot::Held(recording)) => recording.is_of(hello),
         }
     }
 
-    /// Whether a process records now: a server that nobody asks ends its recordings when it ends.
+    /// Whether a process records now: a server ends its recordings when it ends.
     pub(super) fn is_running(&self) -> bool {
-        self.all().values().any(|slot| !matches!(slot, Slot::Held(held) if held.tracking.is_none()))
+        self.all().values().any(|slot| !matches!(slot, RecordingSlot::Held(held) if held.tracking.is_none()))
     }
 
     /// The number and the name of the processes that have recordings and are not among `listeners`.
-    pub(super) fn ended(&self, listeners: &[live::Listener]) -> Vec<(u32, Option<String>)> {
+    pub(super) fn ended(&self, listeners: &[live::ListeningProcess]) -> Vec<(u32, Option<String>)> {
         let all = self.all();
         let held = all.iter().filter_map(|(pid, slot)| match slot {
-            Slot::Held(recording) => Some((*pid, recording)),
-            Slot::Starting | Slot::Stopping => None,
+            RecordingSlot::Held(recording) => Some((*pid, recording)),
+            RecordingSlot::Starting | RecordingSlot::Stopping => None,
         });
-        let is_there = |pid: u32, recording: &Recording| {
+        let is_there = |pid: u32, recording: &ActiveRecording| {
             let mut of = listeners.iter().filter(|listener| listener.pid == pid);
             of.any(|listener| recording.is_of(listener.hello.as_ref().ok()))
         };
@@ -123,39 +124,44 @@ impl Recordings {
         hello: Option<Hello>,
         session: &Session,
         timeout: Duration,
-    ) -> Result<Response, Refusal> {
+    ) -> Result<HttpResponse, HttpRefusal> {
         let mut turn = self.begin(pid, hello.as_ref())?;
-        let folder = session.folder().map_err(|error| Refusal::new(503, error.to_string()))?;
+        let folder = session.folder().map_err(|error| HttpRefusal::new(503, error.to_string()))?;
         let path = folder.path().join(FILE);
         let tracking =
-            live::record(pid, &path, timeout).map_err(|error| Refusal::new(409, error.to_string()))?;
+            live::record(pid, &path, timeout).map_err(|error| HttpRefusal::new(409, error.to_string()))?;
         let folder = Arc::new(folder);
         let recording =
-            Recording { hello, tracking: Some(tracking), failure: None, refusal: None, path, folder };
+            ActiveRecording { hello, tracking: Some(tracking), failure: None, refusal: None, path, folder };
         turn.recording = Some(Box::new(recording));
-        Ok(Response::json(&json!({})))
+        Ok(HttpResponse::json(&json!({})))
     }
 
-    fn begin(&self, pid: u32, hello: Option<&Hello>) -> Result<Turn<'_>, Refusal> {
+    fn begin(&self, pid: u32, hello: Option<&Hello>) -> Result<SlotTurn<'_>, HttpRefusal> {
         let mut all = self.all();
         match all.get(&pid) {
             None if all.len() >= MOST => {
                 let reason = format!("there are {MOST} recordings already; stop one");
-                return Err(Refusal::new(429, reason));
+                return Err(HttpRefusal::new(429, reason));
             }
             None => {}
-            Some(Slot::Held(recording)) if !recording.is_of(hello) => {
+            Some(RecordingSlot::Held(recording)) if !recording.is_of(hello) => {
                 let reason = format!("an earlier process {pid} has a recording; stop it first");
-                return Err(Refusal::new(409, reason));
+                return Err(HttpRefusal::new(409, reason));
             }
-            Some(_) => return Err(Refusal::new(409, format!("process {pid} records already"))),
+            Some(_) => return Err(HttpRefusal::new(409, format!("process {pid} records already"))),
         }
-        all.insert(pid, Slot::Starting);
-        Ok(Turn { of: self, pid, recording: None })
+        all.insert(pid, RecordingSlot::Starting);
+        Ok(SlotTurn { of: self, pid, recording: None })
     }
 
     /// Ends the recording of a process, and opens it. If it cannot be opened, it stays, and a page can try again.
-    pub(super) fn stop(&self, pid: u32, opening: &Opening, stacks: &AllStacks) -> Result<Response, Refusal> {
+    pub(super) fn stop(
+        &self,
+        pid: u32,
+        opening: &StackOpening,
+        stacks: &AllStacks,
+    ) -> Result<HttpResponse, HttpRefusal> {
         let mut turn = self.end(pid)?;
         let recording = turn.recording.as_mut().expect("a turn that stops a recording has it");
         if let Some(tracking) = recording.tracking.take() {
@@ -167,57 +173,57 @@ impl Recordings {
             Some(failure) => format!("recording of process {pid} (its end may be missing: {failure})"),
         };
         let folder = Arc::clone(&recording.folder);
-        let opened = Stacks::of_file(&title, &recording.path, folder, opening);
+        let opened = ServedStacks::from_file(&title, &recording.path, folder, opening);
         let opened = opened.map_err(|refusal| match &recording.failure {
             None => refusal,
-            Some(failure) => Refusal::new(refusal.status, format!("{}; {failure}", refusal.message)),
+            Some(failure) => HttpRefusal::new(refusal.status, format!("{}; {failure}", refusal.message)),
         });
         recording.refusal = opened.as_ref().err().map(|refusal| refusal.message.clone());
         let id = stacks.add(opened?);
         turn.recording = None;
-        Ok(Response::json(&json!({ "stacks": id, "title": title })))
+        Ok(HttpResponse::json(&json!({ "stacks": id, "title": title })))
     }
 
     /// Why the recording of a process could not be opened.
     pub(super) fn refusal(&self, pid: u32, hello: Option<&Hello>) -> Option<String> {
         match self.all().get(&pid)? {
-            Slot::Held(recording) if recording.is_of(hello) => recording.refusal.clone(),
+            RecordingSlot::Held(recording) if recording.is_of(hello) => recording.refusal.clone(),
             _ => None,
         }
     }
 
     /// The file of a recording that has ended.
-    pub(super) fn file(&self, pid: u32) -> Result<Response, Refusal> {
+    pub(super) fn file(&self, pid: u32) -> Result<HttpResponse, HttpRefusal> {
         let turn = self.end(pid)?;
         let recording = ended(&turn)?;
         let file = std::fs::File::open(&recording.path);
         let mut file =
-            file.map_err(|error| Refusal::new(409, format!("the recording of process {pid}: {error}")))?;
-        Ok(Response::download(format!("recording-{pid}.dmdrec"), move |out| {
+            file.map_err(|error| HttpRefusal::new(409, format!("the recording of process {pid}: {error}")))?;
+        Ok(HttpResponse::download(format!("recording-{pid}.dmdrec"), move |out| {
             std::io::copy(&mut file, out).map(drop)
         }))
     }
 
     /// Removes a recording that has ended, with its file.
-    pub(super) fn discard(&self, pid: u32) -> Result<Response, Refusal> {
+    pub(super) fn discard(&self, pid: u32) -> Result<HttpResponse, HttpRefusal> {
         let mut turn = self.end(pid)?;
         ended(&turn)?;
         turn.recording = None;
-        Ok(Response::json(&json!({})))
+        Ok(HttpResponse::json(&json!({})))
     }
 
-    fn end(&self, pid: u32) -> Result<Turn<'_>, Refusal> {
+    fn end(&self, pid: u32) -> Result<SlotTurn<'_>, HttpRefusal> {
         let mut all = self.all();
         match all.remove(&pid) {
-            None => Err(Refusal::new(409, format!("process {pid} does not record"))),
-            Some(Slot::Held(recording)) => {
-                all.insert(pid, Slot::Stopping);
-                Ok(Turn { of: self, pid, recording: Some(recording) })
+            None => Err(HttpRefusal::new(409, format!("process {pid} does not record"))),
+            Some(RecordingSlot::Held(recording)) => {
+                all.insert(pid, RecordingSlot::Stopping);
+                Ok(SlotTurn { of: self, pid, recording: Some(recording) })
             }
             Some(busy) => {
                 all.insert(pid, busy);
                 let reason = format!("the recording of process {pid} is starting or stopping; try again");
-                Err(Refusal::new(409, reason))
+                Err(HttpRefusal::new(409, reason))
             }
         }
     }

@@ -10,7 +10,7 @@ use memory_report::ReportSet;
 use memory_report::tree::Forest;
 use serde::Deserialize;
 
-use super::response::{Refusal, Response};
+use super::response::{HttpRefusal, HttpResponse};
 use crate::session::Session;
 
 /// The reports that pages made and that the server keeps. A new one pushes out the oldest of them. The reports that the
@@ -18,14 +18,14 @@ use crate::session::Session;
 const MOST: NonZeroUsize = NonZeroUsize::new(50).expect("50 is not 0");
 
 #[derive(Clone, Debug)]
-pub(super) struct Report {
+pub(super) struct ServedReport {
     pub(super) title: String,
     pub(super) set: Arc<ReportSet>,
     /// The processes that were measured; empty for a file or a difference.
     pub(super) pids: Vec<u32>,
     /// Whether the server was started with it.
     pub(super) is_given: bool,
-    /// Whether it was measured without private names. A later measurement in its place has none either.
+    /// Whether it was measured without private names. A later measurement in its place is private, too.
     pub(super) is_anonymized: bool,
     /// Whether a page shows what has changed since then.
     pub(super) is_mark: bool,
@@ -35,7 +35,7 @@ pub(super) struct Report {
     unclassified: Arc<OnceLock<Option<[i128; 2]>>>,
 }
 
-impl Report {
+impl ServedReport {
     fn new(title: String, set: ReportSet, pids: Vec<u32>, is_given: bool) -> Self {
         Self {
             title,
@@ -50,8 +50,8 @@ impl Report {
     }
 }
 
-impl Report {
-    /// When it was measured. Nobody knows that of a file.
+impl ServedReport {
+    /// When it was measured; unknown for a file.
     pub(super) fn measured_at(&self) -> Option<Duration> {
         (!self.pids.is_empty()).then_some(self.time)
     }
@@ -65,7 +65,7 @@ pub(super) fn now() -> Duration {
 /// How a page looks at a report.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Look {
+pub(super) struct ReportRequest {
     /// The number of an earlier report; the page shows what has changed since then.
     pub(super) against: Option<u32>,
     /// The shape that the page knows; then the answer has the amounts only, unless the shape is another.
@@ -73,66 +73,66 @@ pub(super) struct Look {
     pub(super) shape: String,
 }
 
-impl Look {
-    pub(super) fn at(&self, id: u32, reports: &Reports) -> Result<Response, Refusal> {
-        let get = |id| reports.get(id).ok_or(Refusal::new(404, "there is no such report"));
+impl ReportRequest {
+    pub(super) fn at(&self, id: u32, reports: &ServedReports) -> Result<HttpResponse, HttpRefusal> {
+        let get = |id| reports.get(id).ok_or(HttpRefusal::new(404, "there is no such report"));
         let mut set = get(id)?.set;
         if let Some(mark) = self.against {
             set = Arc::new(crate::diff(&get(mark)?.set, &set));
         }
-        Ok(Response::bytes(crate::html::followed(&set, &self.shape)))
+        Ok(HttpResponse::bytes(crate::html::followed(&set, &self.shape)))
     }
 }
 
 /// What a page has measured.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(super) struct Measurement {
     pub(super) pids: Vec<u32>,
     pub(super) is_anonymized: bool,
     pub(super) is_mark: bool,
 }
 
 #[derive(Debug, Default)]
-struct All {
+struct ReportList {
     last: u32,
-    by_id: BTreeMap<u32, Report>,
+    by_id: BTreeMap<u32, ServedReport>,
 }
 
 #[derive(Debug)]
-pub(super) struct Reports {
-    all: Mutex<All>,
+pub(super) struct ServedReports {
+    all: Mutex<ReportList>,
     /// The pages learn from its events that there is another report.
     session: Session,
     most: usize,
 }
 
-impl Reports {
+impl ServedReports {
     /// No reports yet, later `most` that pages made.
     pub(super) fn new(session: Session, most: Option<NonZeroUsize>) -> Self {
         Self { all: Mutex::default(), session, most: most.unwrap_or(MOST).get() }
     }
 
-    fn all(&self) -> MutexGuard<'_, All> {
+    fn all(&self) -> MutexGuard<'_, ReportList> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a report that the server is started with.
     pub(super) fn give(&self, title: String, set: ReportSet, pids: Vec<u32>) -> u32 {
-        self.insert(Report::new(title, set, pids, true))
+        self.insert(ServedReport::new(title, set, pids, true))
     }
 
     /// Adds a report that a page asked for.
     pub(super) fn add(&self, title: String, set: ReportSet, pids: Vec<u32>) -> u32 {
-        self.insert(Report::new(title, set, pids, false))
+        self.insert(ServedReport::new(title, set, pids, false))
     }
 
     /// Adds a measurement of processes that a page asked for.
-    pub(super) fn measured(&self, title: String, set: ReportSet, made: Measured) -> u32 {
-        let Measured { pids, is_anonymized, is_mark } = made;
-        self.insert(Report { is_anonymized, is_mark, ..Report::new(title, set, pids, false) })
+    pub(super) fn measured(&self, title: String, set: ReportSet, made: Measurement) -> u32 {
+        let Measurement { pids, is_anonymized, is_mark } = made;
+        self.insert(ServedReport { is_anonymized, is_mark, ..ServedReport::new(title, set, pids, false) })
     }
 
-    fn insert(&self, report: Report) -> u32 {
+    fn insert(&self, report: ServedReport) -> u32 {
         let mut all = self.all();
         all.last += 1;
         let id = all.last;
@@ -165,7 +165,7 @@ impl Reports {
 
     /// The `heap-unclassified` of a process and all of its `explicit`, as its latest measurement has them.
     pub(super) fn unclassified(&self, pid: u32) -> Option<[i128; 2]> {
-        let of_process = |report: &&Report| report.pids == [pid] && !report.set.is_diff();
+        let of_process = |report: &&ServedReport| report.pids == [pid] && !report.set.is_diff();
         let latest =
             self.all().by_id.values().filter(of_process).max_by_key(|report| report.time).cloned()?;
         // Pages ask every few seconds, and the tree of a report is large.
@@ -175,31 +175,31 @@ impl Reports {
         })
     }
 
-    pub(super) fn get(&self, id: u32) -> Option<Report> {
+    pub(super) fn get(&self, id: u32) -> Option<ServedReport> {
         self.all().by_id.get(&id).cloned()
     }
 
-    pub(super) fn list(&self) -> Vec<(u32, Report)> {
+    pub(super) fn list(&self) -> Vec<(u32, ServedReport)> {
         self.all().by_id.iter().map(|(id, report)| (*id, report.clone())).collect()
     }
 }
 
 /// A report or a difference as a file: as Firefox writes it (`json`), as the text of about:memory (`text`, `verbose`), or as metrics
 /// (`openmetrics`, `prometheus`).
-pub(super) fn file(id: u32, set: &Arc<ReportSet>, format: &str) -> Result<Response, Refusal> {
+pub(super) fn file(id: u32, set: &Arc<ReportSet>, format: &str) -> Result<HttpResponse, HttpRefusal> {
     let metrics = |form| {
         if set.is_diff() {
-            return Err(Refusal::new(400, "a difference has no metrics"));
+            return Err(HttpRefusal::new(400, "a difference has no metrics"));
         }
         let mut text = Vec::new();
         open_metrics::write(set, &open_metrics::OpenMetricsOptions::new().form(form), &mut text)
-            .map_err(|error| Refusal::new(409, error.to_string()))?;
+            .map_err(|error| HttpRefusal::new(409, error.to_string()))?;
         Ok(text)
     };
     let (end, text) = match format {
         "json" => {
             let set = Arc::clone(set);
-            return Ok(Response::download(format!("memory-report-{id}.json.gz"), move |out| {
+            return Ok(HttpResponse::download(format!("memory-report-{id}.json.gz"), move |out| {
                 memory_report::file::write_compressed(out, &set, 6)
             }));
         }
@@ -207,8 +207,11 @@ pub(super) fn file(id: u32, set: &Arc<ReportSet>, format: &str) -> Result<Respon
         "openmetrics" => ("om", metrics(MetricsForm::OpenMetrics)?),
         "prometheus" => ("prom", metrics(MetricsForm::Prometheus)?),
         _ => {
-            return Err(Refusal::new(400, "the formats are json, text, verbose, openmetrics and prometheus"));
+            return Err(HttpRefusal::new(
+                400,
+                "the formats are json, text, verbose, openmetrics and prometheus",
+            ));
         }
     };
-    Ok(Response::download(format!("memory-report-{id}.{end}"), move |out| out.write_all(&text)))
+    Ok(HttpResponse::download(format!("memory-report-{id}.{end}"), move |out| out.write_all(&text)))
 }

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use super::response::Refusal;
+use super::response::HttpRefusal;
 
 /// The most bytes of a request line with all headers.
 const MAX_HEAD: usize = 16 << 10;
@@ -15,7 +15,7 @@ const TIME_FOR_HEAD: Duration = Duration::from_secs(10);
 const TIME_FOR_BODY: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
+pub(super) enum HttpMethod {
     Get,
     Post,
     Put,
@@ -24,75 +24,75 @@ pub(super) enum Method {
 
 /// A request without its body.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) method: Method,
+pub(super) struct HttpRequest {
+    pub(super) method: HttpMethod,
     /// The path, without the query.
     pub(super) path: String,
     pub(super) query: String,
     headers: Vec<(String, Vec<u8>)>,
     /// The length of the body.
     pub(super) length: u64,
-    /// The start of the body, which came with the head.
+    /// The start of the body, received with the head.
     rest: Vec<u8>,
 }
 
-impl Request {
+impl HttpRequest {
     /// Reads the head of a request.
-    pub(super) fn read(stream: &mut TcpStream) -> Result<Self, Refusal> {
+    pub(super) fn read(stream: &mut TcpStream) -> Result<Self, HttpRefusal> {
         let until = Instant::now() + TIME_FOR_HEAD;
         let mut bytes = Vec::new();
         loop {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Refusal::new(408, "the request took too long"));
+                return Err(HttpRefusal::new(408, "the request took too long"));
             }
-            stream.set_read_timeout(Some(left)).map_err(|_| Refusal::gone())?;
+            stream.set_read_timeout(Some(left)).map_err(|_| HttpRefusal::gone())?;
             let mut part = [0; 4096];
             let read = match stream.read(&mut part) {
-                Ok(0) => return Err(Refusal::gone()),
+                Ok(0) => return Err(HttpRefusal::gone()),
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => return Err(Refusal::new(408, "the request took too long")),
+                Err(_) => return Err(HttpRefusal::new(408, "the request took too long")),
             };
             bytes.extend_from_slice(&part[..read]);
             if let Some(request) = Self::parse(&bytes)? {
                 return Ok(request);
             }
             if bytes.len() > MAX_HEAD {
-                return Err(Refusal::new(431, "the headers are too long"));
+                return Err(HttpRefusal::new(431, "the headers are too long"));
             }
         }
     }
 
     /// The request, or `None` if its head is not complete.
-    fn parse(bytes: &[u8]) -> Result<Option<Self>, Refusal> {
+    fn parse(bytes: &[u8]) -> Result<Option<Self>, HttpRefusal> {
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut head = httparse::Request::new(&mut headers);
         let end = match head.parse(bytes) {
             Ok(httparse::Status::Complete(end)) => end,
             Ok(httparse::Status::Partial) => return Ok(None),
             Err(httparse::Error::TooManyHeaders) => {
-                return Err(Refusal::new(431, "there are too many headers"));
+                return Err(HttpRefusal::new(431, "there are too many headers"));
             }
-            Err(_) => return Err(Refusal::new(400, "this is not an HTTP request")),
+            Err(_) => return Err(HttpRefusal::new(400, "this is not an HTTP request")),
         };
         if end > MAX_HEAD {
-            return Err(Refusal::new(431, "the headers are too long"));
+            return Err(HttpRefusal::new(431, "the headers are too long"));
         }
-        // A body of unknown length comes in chunks, which HTTP/1.0 does not have.
+        // A body of unknown length comes in chunks. HTTP/1.0 has no chunks.
         if head.version != Some(1) {
-            return Err(Refusal::new(505, "the version must be HTTP/1.1"));
+            return Err(HttpRefusal::new(505, "the version must be HTTP/1.1"));
         }
         let method = match head.method {
-            Some("GET") => Method::Get,
-            Some("POST") => Method::Post,
-            Some("PUT") => Method::Put,
-            Some("DELETE") => Method::Delete,
-            _ => return Err(Refusal::new(405, "the method must be GET, POST, PUT or DELETE")),
+            Some("GET") => HttpMethod::Get,
+            Some("POST") => HttpMethod::Post,
+            Some("PUT") => HttpMethod::Put,
+            Some("DELETE") => HttpMethod::Delete,
+            _ => return Err(HttpRefusal::new(405, "the method must be GET, POST, PUT or DELETE")),
         };
         let target = head.path.unwrap_or_default();
         if !target.starts_with('/') {
-            return Err(Refusal::new(400, "the target must be a path"));
+            return Err(HttpRefusal::new(400, "the target must be a path"));
         }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let headers =
@@ -106,24 +106,24 @@ impl Request {
             rest: bytes[end..].to_vec(),
         };
         if request.header("transfer-encoding")?.is_some() {
-            return Err(Refusal::new(411, "a body must have a length"));
+            return Err(HttpRefusal::new(411, "a body must have a length"));
         }
         if let Some(length) = request.header("content-length")? {
             let digits = core::str::from_utf8(length)
                 .ok()
                 .filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
             let length = digits.and_then(|text| text.parse().ok());
-            request.length = length.ok_or(Refusal::new(400, "the length of the body is not a number"))?;
+            request.length = length.ok_or(HttpRefusal::new(400, "the length of the body is not a number"))?;
         }
         Ok(Some(request))
     }
 
     /// The value of a header. A header that decides who may ask must not come twice.
-    pub(super) fn header(&self, name: &str) -> Result<Option<&[u8]>, Refusal> {
+    pub(super) fn header(&self, name: &str) -> Result<Option<&[u8]>, HttpRefusal> {
         let mut values = self.headers.iter().filter(|(known, _)| known == name);
         let first = values.next();
         match values.next() {
-            Some(_) => Err(Refusal::new(400, "a header came twice")),
+            Some(_) => Err(HttpRefusal::new(400, "a header came twice")),
             None => Ok(first.map(|(_, value)| value.as_slice())),
         }
     }
@@ -160,22 +160,22 @@ impl Request {
         &'a self,
         stream: &'a mut TcpStream,
         most: u64,
-    ) -> Result<impl Read + use<'a>, Refusal> {
+    ) -> Result<impl Read + use<'a>, HttpRefusal> {
         if self.length > most {
-            return Err(Refusal::new(413, "the body is too long"));
+            return Err(HttpRefusal::new(413, "the body is too long"));
         }
-        stream.set_read_timeout(Some(TIME_FOR_BODY)).map_err(|_| Refusal::gone())?;
-        Ok(Exact { from: self.rest.as_slice().chain(stream), left: self.length })
+        stream.set_read_timeout(Some(TIME_FOR_BODY)).map_err(|_| HttpRefusal::gone())?;
+        Ok(ExactReader { from: self.rest.as_slice().chain(stream), left: self.length })
     }
 }
 
 /// Exactly the announced number of bytes; fewer are an error.
-struct Exact<R> {
+struct ExactReader<R> {
     from: R,
     left: u64,
 }
 
-impl<R: Read> Read for Exact<R> {
+impl<R: Read> Read for ExactReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(into.len());
         if most == 0 {

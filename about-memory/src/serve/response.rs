@@ -10,13 +10,13 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 
 /// Why a request gets no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    /// The status; 0 if nobody is there to read it.
+pub(super) struct HttpRefusal {
+    /// The status; 0 if the client has gone.
     pub(super) status: u16,
     pub(super) message: String,
 }
 
-impl Refusal {
+impl HttpRefusal {
     pub(super) fn new(status: u16, message: impl Into<String>) -> Self {
         Self { status, message: message.into() }
     }
@@ -28,53 +28,53 @@ impl Refusal {
 }
 
 /// A function that writes a body of unknown length.
-type Writer = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
+type BodyWriter = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
 
 /// The body of a response.
-pub(super) enum Body {
+pub(super) enum ResponseBody {
     Bytes(Vec<u8>),
     Static(&'static [u8]),
     /// A file for the user to keep, with its name.
-    Download(String, Writer),
+    Download(String, BodyWriter),
 }
 
-pub(super) struct Response {
+pub(super) struct HttpResponse {
     pub(super) media_type: &'static str,
-    pub(super) body: Body,
+    pub(super) body: ResponseBody,
 }
 
-impl Response {
+impl HttpResponse {
     pub(super) fn json(value: &serde_json::Value) -> Self {
-        Self { media_type: "application/json", body: Body::Bytes(value.to_string().into_bytes()) }
+        Self { media_type: "application/json", body: ResponseBody::Bytes(value.to_string().into_bytes()) }
     }
 
     pub(super) fn bytes(bytes: Vec<u8>) -> Self {
-        Self { media_type: "application/octet-stream", body: Body::Bytes(bytes) }
+        Self { media_type: "application/octet-stream", body: ResponseBody::Bytes(bytes) }
     }
 
     pub(super) fn download(
         name: impl Into<String>,
         writer: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static,
     ) -> Self {
-        let body = Body::Download(name.into(), Box::new(writer));
+        let body = ResponseBody::Download(name.into(), Box::new(writer));
         Self { media_type: "application/octet-stream", body }
     }
 
     pub(super) fn write(self, stream: &mut TcpStream) -> io::Result<()> {
         match self.body {
-            Body::Bytes(bytes) => {
-                head(stream, 200, self.media_type, Length::Known(bytes.len()), None)?;
+            ResponseBody::Bytes(bytes) => {
+                head(stream, 200, self.media_type, BodyLength::Known(bytes.len()), None)?;
                 stream.write_all(&bytes)
             }
-            Body::Static(bytes) => {
-                head(stream, 200, self.media_type, Length::Known(bytes.len()), None)?;
+            ResponseBody::Static(bytes) => {
+                head(stream, 200, self.media_type, BodyLength::Known(bytes.len()), None)?;
                 stream.write_all(bytes)
             }
-            Body::Download(name, writer) => {
-                head(stream, 200, self.media_type, Length::Chunks, Some(&name))?;
-                let mut out = io::BufWriter::with_capacity(1 << 16, Chunks(stream));
+            ResponseBody::Download(name, writer) => {
+                head(stream, 200, self.media_type, BodyLength::Chunks, Some(&name))?;
+                let mut out = io::BufWriter::with_capacity(1 << 16, ChunkWriter(stream));
                 let written = writer(&mut out).and_then(|()| out.flush());
-                let (Chunks(stream), _) = out.into_parts();
+                let (ChunkWriter(stream), _) = out.into_parts();
                 written?;
                 // Only a whole body has an end. A browser fails a download without one.
                 stream.write_all(b"0\r\n\r\n")
@@ -84,9 +84,9 @@ impl Response {
 }
 
 /// Writes each part as a chunk (RFC 9112, section 7.1).
-struct Chunks<'a>(&'a mut TcpStream);
+struct ChunkWriter<'a>(&'a mut TcpStream);
 
-impl Write for Chunks<'_> {
+impl Write for ChunkWriter<'_> {
     fn write(&mut self, part: &[u8]) -> io::Result<usize> {
         // An empty chunk would end the body.
         if !part.is_empty() {
@@ -103,7 +103,7 @@ impl Write for Chunks<'_> {
 }
 
 /// How a client learns where a body ends.
-pub(super) enum Length {
+pub(super) enum BodyLength {
     Known(usize),
     /// The body ends with an empty chunk.
     Chunks,
@@ -111,12 +111,12 @@ pub(super) enum Length {
     Connection,
 }
 
-pub(super) fn refuse(refusal: &Refusal, stream: &mut TcpStream) -> io::Result<()> {
+pub(super) fn refuse(refusal: &HttpRefusal, stream: &mut TcpStream) -> io::Result<()> {
     if refusal.status == 0 {
         return Ok(());
     }
     let body = serde_json::json!({ "error": refusal.message }).to_string();
-    head(stream, refusal.status, "application/json", Length::Known(body.len()), None)?;
+    head(stream, refusal.status, "application/json", BodyLength::Known(body.len()), None)?;
     stream.write_all(body.as_bytes())
 }
 
@@ -125,7 +125,7 @@ pub(super) fn head(
     stream: &mut TcpStream,
     status: u16,
     media_type: &str,
-    length: Length,
+    length: BodyLength,
     download: Option<&str>,
 ) -> io::Result<()> {
     let reason = match status {
@@ -147,9 +147,9 @@ pub(super) fn head(
         _ => "Error",
     };
     let length = match length {
-        Length::Known(length) => format!("Content-Length: {length}\r\n"),
-        Length::Chunks => "Transfer-Encoding: chunked\r\n".to_owned(),
-        Length::Connection => String::new(),
+        BodyLength::Known(length) => format!("Content-Length: {length}\r\n"),
+        BodyLength::Chunks => "Transfer-Encoding: chunked\r\n".to_owned(),
+        BodyLength::Connection => String::new(),
     };
     // The names of downloads are made of letters, digits and `-._`.
     let download = download.map(|name| format!("Content-Disposition: attachment; filename=\"{name}\"\r\n"));

@@ -6,9 +6,9 @@ use memory_export::chrome_trace;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::processes::Taken;
-use super::reports::Reports;
-use super::response::{Refusal, Response};
+use super::processes::SnapshotProcesses;
+use super::reports::ServedReports;
+use super::response::{HttpRefusal, HttpResponse};
 use super::stacks::AllStacks;
 use crate::session::Session;
 use crate::{Series, SeriesOptions};
@@ -22,7 +22,7 @@ const MAX_ROWS: usize = 200;
 /// A question about a path and some levels below it; about each tree if the path is empty.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Over {
+pub(super) struct SeriesRequest {
     #[serde(default)]
     path: String,
     #[serde(default)]
@@ -43,24 +43,26 @@ enum SeriesFormat {
 }
 
 /// What has amounts, and what else pages took of processes.
-pub(super) struct Sources<'a> {
-    pub(super) reports: &'a Reports,
+pub(super) struct SeriesSources<'a> {
+    pub(super) reports: &'a ServedReports,
     pub(super) stacks: &'a AllStacks,
-    pub(super) taken: &'a Taken,
+    pub(super) taken: &'a SnapshotProcesses,
     pub(super) session: &'a Session,
 }
 
-impl Over {
-    pub(super) fn run(self, of: &Sources<'_>) -> Result<Response, Refusal> {
+impl SeriesRequest {
+    pub(super) fn run(self, of: &SeriesSources<'_>) -> Result<HttpResponse, HttpRefusal> {
         if self.path.len() > MAX_PATH || self.depth > MAX_DEPTH {
             let reason = format!("a path has at most {MAX_PATH} bytes, and {MAX_DEPTH} levels are below it");
-            return Err(Refusal::new(400, reason));
+            return Err(HttpRefusal::new(400, reason));
         }
-        let paths = if self.path.is_empty() { Vec::new() } else { vec![self.path] };
-        let mut options = SeriesOptions { paths, depth: self.depth, ..SeriesOptions::default() };
+        let mut options = SeriesOptions::new().depth(self.depth);
+        if !self.path.is_empty() {
+            options = options.path(self.path);
+        }
         if self.format.is_some() {
             // A file has all rows.
-            options.threshold = 0.0;
+            options = options.threshold(0.0);
         }
         let mut series = Series::new(options);
         let mut list = Vec::new();
@@ -83,7 +85,7 @@ impl Over {
             None => {}
             Some(SeriesFormat::Tsv) => {
                 let text = table(&series, &titles);
-                return Ok(Response::download("reports.tsv", move |out| out.write_all(text.as_bytes())));
+                return Ok(HttpResponse::download("reports.tsv", move |out| out.write_all(text.as_bytes())));
             }
             Some(SeriesFormat::ChromeTrace) => return trace(&series, &times),
         }
@@ -93,7 +95,7 @@ impl Over {
             let amounts: Vec<_> = row.amounts.iter().map(number).collect();
             json!({ "path": row.path, "units": row.units.to_string(), "amounts": amounts })
         });
-        Ok(Response::json(&json!({
+        Ok(HttpResponse::json(&json!({
             "reports": list, "rows": shown.collect::<Vec<_>>(), "taken": taken(of),
             "leftOut": series.tiny() + rows.len().saturating_sub(MAX_ROWS),
         })))
@@ -105,7 +107,7 @@ fn milliseconds(time: Duration) -> u64 {
 }
 
 /// What pages took of processes beside reports, with its time: stacks and heap snapshots.
-fn taken(of: &Sources<'_>) -> Vec<Value> {
+fn taken(of: &SeriesSources<'_>) -> Vec<Value> {
     let stacks = of.stacks.list().into_iter().filter_map(|(id, stacks)| {
         let time = milliseconds(stacks.made_at()?);
         Some(json!({ "kind": "stacks", "id": id, "title": stacks.title, "time": time }))
@@ -137,11 +139,11 @@ fn table(series: &Series, titles: &[String]) -> String {
     text
 }
 
-fn trace(series: &Series, times: &[Option<Duration>]) -> Result<Response, Refusal> {
+fn trace(series: &Series, times: &[Option<Duration>]) -> Result<HttpResponse, HttpRefusal> {
     let known = times.iter().map(|time| u64::try_from((*time)?.as_micros()).ok()).collect();
     let times = Series::point_times(known, times.len());
     let mut text = Vec::new();
     chrome_trace::write(&series.counters(times), &mut text)
-        .map_err(|error| Refusal::new(409, error.to_string()))?;
-    Ok(Response::download("reports.trace.json", move |out| out.write_all(&text)))
+        .map_err(|error| HttpRefusal::new(409, error.to_string()))?;
+    Ok(HttpResponse::download("reports.trace.json", move |out| out.write_all(&text)))
 }

@@ -11,23 +11,23 @@ use std::time::{Duration, Instant};
 
 use memory_report::ReportSet;
 
-use super::api::Api;
+use super::api::PageApi;
 use super::assets;
-use super::connections::{Connections, Place};
+use super::connections::{ConnectionPlace, ConnectionPlaces};
 use super::displays::Displays;
-use super::downloads::Downloads;
-use super::guard::Guard;
-use super::listening::{Listen, Listener};
-use super::opening::{OpenedStacks, Opening};
-use super::processes::Taken;
-use super::recordings::Recordings;
-use super::reports::Reports;
-use super::request::{Method, Request};
-use super::response::{Refusal, Response, refuse};
-use super::stacks::{AllStacks, Stacks};
+use super::downloads::PendingDownloads;
+use super::guard::RequestGuard;
+use super::listening::{Listen, ServerSocket};
+use super::opening::{OpenedStacks, StackOpening};
+use super::processes::SnapshotProcesses;
+use super::recordings::ProcessRecordings;
+use super::reports::ServedReports;
+use super::request::{HttpMethod, HttpRequest};
+use super::response::{HttpRefusal, HttpResponse, refuse};
+use super::stacks::{AllStacks, ServedStacks};
 use super::stream;
-use super::tickets::Tickets;
-use super::token::Token;
+use super::tickets::DownloadTickets;
+use super::token::AccessToken;
 use super::types::{AllTypes, TypeTables};
 use crate::session::{Session, SessionError, SnapshotId};
 
@@ -40,19 +40,12 @@ const TIME_TO_TAKE: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServeOptions {
-    /// Where the server listens. Default: at 127.0.0.1.
-    pub listen: Listen,
-    /// The port. Default: 0, one that is free; with a Unix socket the port that ssh forwards, 8123 by default.
-    pub port: u16,
-    /// Whether the page only measures and compares: it changes nothing in processes, imports nothing and removes nothing.
-    /// Default: no.
-    pub read_only: bool,
-    /// Whether processes are measured without private names, whatever a page asks for. Default: no.
-    pub anonymize: bool,
-    /// The reports and the stacks that pages made and that the server keeps. Default: 50 reports and 20 stacks.
-    pub keep: Option<NonZeroUsize>,
-    /// The longest snapshot that a page may send, in bytes. Default: 4 GiB.
-    pub max_upload: u64,
+    pub(crate) listen: Listen,
+    pub(crate) port: u16,
+    pub(crate) read_only: bool,
+    pub(crate) anonymize: bool,
+    pub(crate) keep: Option<NonZeroUsize>,
+    pub(crate) max_upload: u64,
 }
 
 impl Default for ServeOptions {
@@ -74,37 +67,38 @@ impl ServeOptions {
         Self::default()
     }
 
-    /// Sets [`listen`](Self::listen).
+    /// Where the server listens. Default: at 127.0.0.1.
     #[must_use]
     pub fn listen(self, listen: Listen) -> Self {
         Self { listen, ..self }
     }
 
-    /// Sets [`anonymize`](Self::anonymize).
+    /// Whether processes are measured without private names, whatever a page asks for. Default: no.
     #[must_use]
     pub fn anonymize(self, anonymize: bool) -> Self {
         Self { anonymize, ..self }
     }
 
-    /// Sets [`keep`](Self::keep).
+    /// The reports and the stacks that pages made and that the server keeps. Default: 50 reports and 20 stacks.
     #[must_use]
     pub fn keep(self, most: NonZeroUsize) -> Self {
         Self { keep: Some(most), ..self }
     }
 
-    /// Sets [`port`](Self::port).
+    /// The port. Default: 0, one that is free; with a Unix socket the port that ssh forwards, 8123 by default.
     #[must_use]
     pub fn port(self, port: u16) -> Self {
         Self { port, ..self }
     }
 
-    /// Sets [`read_only`](Self::read_only).
+    /// Whether the page only measures and compares: it changes nothing in processes, imports nothing and removes nothing.
+    /// Default: no.
     #[must_use]
     pub fn read_only(self, read_only: bool) -> Self {
         Self { read_only, ..self }
     }
 
-    /// Sets [`max_upload`](Self::max_upload).
+    /// The longest snapshot that a page may send, in bytes. Default: 4 GiB.
     #[must_use]
     pub fn max_upload(self, bytes: u64) -> Self {
         Self { max_upload: bytes, ..self }
@@ -112,38 +106,38 @@ impl ServeOptions {
 }
 
 #[derive(Debug)]
-struct State {
-    api: Api,
+struct ServerState {
+    api: PageApi,
     is_over: AtomicBool,
-    use_: Mutex<Use>,
+    use_: Mutex<ServerUse>,
 }
 
 /// How pages use the server.
 #[derive(Debug)]
-struct Use {
+struct ServerUse {
     /// Requests to `/api` that are being answered, among them the streams of events.
     asking: usize,
     /// When the last of them ended.
     last: Instant,
 }
 
-impl State {
-    fn use_(&self) -> MutexGuard<'_, Use> {
+impl ServerState {
+    fn use_(&self) -> MutexGuard<'_, ServerUse> {
         self.use_.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A request that is being answered, until it is dropped, also by a panic.
-struct Asking<'a>(&'a State);
+struct RunningRequest<'a>(&'a ServerState);
 
-impl<'a> Asking<'a> {
-    fn new(state: &'a State) -> Self {
+impl<'a> RunningRequest<'a> {
+    fn new(state: &'a ServerState) -> Self {
         state.use_().asking += 1;
         Self(state)
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for RunningRequest<'_> {
     fn drop(&mut self) {
         let mut now = self.0.use_();
         now.asking -= 1;
@@ -163,8 +157,8 @@ impl Drop for Asking<'_> {
 /// ```
 #[derive(Debug)]
 pub struct Server {
-    state: Arc<State>,
-    listener: Arc<Listener>,
+    state: Arc<ServerState>,
+    listener: Arc<ServerSocket>,
     address: SocketAddr,
     thread: Option<JoinHandle<()>>,
 }
@@ -179,34 +173,34 @@ impl Server {
         let listener = Arc::new(options.listen.open(options.port)?);
         let address = listener.address(options.port)?;
         let is_remote = options.listen.is_remote();
-        let guard = Guard {
+        let guard = RequestGuard {
             names: options.listen.names(address),
-            token: Token::new()?,
+            token: AccessToken::new()?,
             // Who reads from another machine only looks, and learns no private names.
             read_only: options.read_only || is_remote,
         };
-        let api = Api {
-            reports: Reports::new(session.clone(), options.keep),
+        let api = PageApi {
+            reports: ServedReports::new(session.clone(), options.keep),
             stacks: AllStacks::new(session.clone(), options.keep),
             session,
             anonymize: options.anonymize || is_remote,
             types: AllTypes::default(),
-            opening: Opening::default(),
-            recordings: Recordings::default(),
-            taken: Taken::default(),
-            tickets: Tickets::default(),
+            opening: StackOpening::default(),
+            recordings: ProcessRecordings::default(),
+            taken: SnapshotProcesses::default(),
+            tickets: DownloadTickets::default(),
             displays: OnceLock::new(),
-            downloads: Downloads::default(),
+            downloads: PendingDownloads::default(),
             guard,
             max_upload: options.max_upload,
         };
-        let state = Arc::new(State {
+        let state = Arc::new(ServerState {
             api,
             is_over: AtomicBool::new(false),
-            use_: Mutex::new(Use { asking: 0, last: Instant::now() }),
+            use_: Mutex::new(ServerUse { asking: 0, last: Instant::now() }),
         });
         let (there, on) = (Arc::clone(&state), Arc::clone(&listener));
-        let connections = Connections::new()?;
+        let connections = ConnectionPlaces::new()?;
         let accept = move || accept(&on, &there, &connections);
         let thread = thread::Builder::new().name("serve".to_owned()).spawn(accept)?;
         Ok(Self { state, listener, address, thread: Some(thread) })
@@ -219,7 +213,7 @@ impl Server {
 
     /// The address of the page, with the token. Whoever knows it may ask anything.
     pub fn url(&self) -> String {
-        let Guard { names, token, .. } = &self.state.api.guard;
+        let RequestGuard { names, token, .. } = &self.state.api.guard;
         format!("http://{}:{}/#token={}", names.first(), self.address.port(), token.as_str())
     }
 
@@ -228,14 +222,14 @@ impl Server {
         self.state.api.reports.give(title.into(), set, Vec::new());
     }
 
-    /// Adds a measurement of processes, which the page can follow.
+    /// Adds a measurement of processes. The page can follow it.
     pub fn add_measurement(&self, title: impl Into<String>, set: ReportSet, pids: &[u32]) {
         self.state.api.reports.give(title.into(), set, pids.to_vec());
     }
 
     /// Adds a dump or a recording that the page shows.
     pub fn add_stacks(&self, title: impl Into<String>, opened: OpenedStacks) {
-        self.state.api.stacks.add(Stacks::new(&title.into(), opened, true));
+        self.state.api.stacks.add(ServedStacks::new(&title.into(), opened, true));
     }
 
     /// From now on `open` opens the dumps and recordings that pages send or ask processes for. Without it the server opens
@@ -267,7 +261,7 @@ impl Server {
     }
 
     /// From now on the page offers the types of processes that make copies of themselves
-    /// ([`ProcessCopy`](crate::live::ProcessCopy)). `save` does for the process of a number as in
+    /// ([`ForkedProcess`](crate::live::ProcessCopy)). `save` does for the process of a number as in
     /// [`add_types`](Self::add_types).
     pub fn types_of_processes(
         &self,
@@ -298,13 +292,13 @@ impl Drop for Server {
     }
 }
 
-fn accept(listener: &Listener, state: &Arc<State>, connections: &Connections) {
+fn accept(listener: &ServerSocket, state: &Arc<ServerState>, connections: &ConnectionPlaces) {
     loop {
         let stream = listener.accept();
         if state.is_over.load(Ordering::SeqCst) {
             return;
         }
-        // A connection that ended before it was accepted is no reason to end.
+        // A connection that ended before it was accepted does not end the server.
         let Ok(stream) = stream else {
             thread::sleep(Duration::from_millis(10));
             continue;
@@ -319,9 +313,9 @@ fn accept(listener: &Listener, state: &Arc<State>, connections: &Connections) {
     }
 }
 
-fn serve(state: &State, place: &Place, stream: &mut TcpStream) {
+fn serve(state: &ServerState, place: &ConnectionPlace, stream: &mut TcpStream) {
     let mut asking = None;
-    // A client that goes away loses its answer, and nobody else does.
+    // A client that goes away loses its own answer only.
     let _ = match answer(state, place, stream, &mut asking) {
         Ok(Some(response)) => response.write(stream),
         Ok(None) => Ok(()),
@@ -345,12 +339,12 @@ fn serve(state: &State, place: &Place, stream: &mut TcpStream) {
 
 /// The answer to the request of a connection; `None` if the function has sent it. A request for data is `asking`.
 fn answer<'a>(
-    state: &'a State,
-    place: &Place,
+    state: &'a ServerState,
+    place: &ConnectionPlace,
     stream: &mut TcpStream,
-    asking: &mut Option<Asking<'a>>,
-) -> Result<Option<Response>, Refusal> {
-    let request = Request::read(stream)?;
+    asking: &mut Option<RunningRequest<'a>>,
+) -> Result<Option<HttpResponse>, HttpRefusal> {
+    let request = HttpRequest::read(stream)?;
     let api = &state.api;
     api.guard.check(&request)?;
     if let Some(asset) = assets::asset(&request.path) {
@@ -358,7 +352,7 @@ fn answer<'a>(
     }
     if let Some(ticket) = api.tickets.take(&request.path) {
         place.keep();
-        *asking = Some(Asking::new(state));
+        *asking = Some(RunningRequest::new(state));
         let (id, export) = ticket.resource.clone();
         let answer = export.run(id, &api.stacks, &api.downloads, &api.session, stream);
         // The client is asked to try again, and has no other address for that.
@@ -368,11 +362,11 @@ fn answer<'a>(
         return answer.map(Some);
     }
     if !request.path.starts_with("/api/") {
-        return Err(Refusal::new(404, "there is nothing here"));
+        return Err(HttpRefusal::new(404, "there is nothing here"));
     }
     place.keep();
-    *asking = Some(Asking::new(state));
-    if (request.method, request.path.as_str()) == (Method::Get, "/api/events") {
+    *asking = Some(RunningRequest::new(state));
+    if (request.method, request.path.as_str()) == (HttpMethod::Get, "/api/events") {
         let since = request.parameter("since").and_then(|seq| seq.parse().ok()).unwrap_or(0);
         let is_over = || state.is_over.load(Ordering::SeqCst);
         // The stream ends when the page goes.

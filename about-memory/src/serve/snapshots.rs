@@ -10,26 +10,26 @@ use memory_export::{ProfileFormat, pprof, snapshot};
 use serde::Deserialize;
 
 use super::answers;
-use super::downloads::{Downloads, stacks_format};
-use super::response::{Refusal, Response};
-use crate::session::{Answer, Class, Query, RowsOptions, Session, SnapshotId};
+use super::downloads::{PendingDownloads, stacks_format};
+use super::response::{HttpRefusal, HttpResponse};
+use crate::session::{Query, QueryAnswer, RowsOptions, Session, SnapshotId, SuspectClass};
 
-/// A query and, for rows, which of them.
+/// A query, and the rows to answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Question {
+pub(super) struct SnapshotRequest {
     query: Query,
     #[serde(default)]
     rows: Option<RowsOptions>,
 }
 
-impl Question {
-    pub(super) fn answer(&self, session: &Session, stream: &TcpStream) -> Result<Response, Refusal> {
+impl SnapshotRequest {
+    pub(super) fn answer(&self, session: &Session, stream: &TcpStream) -> Result<HttpResponse, HttpRefusal> {
         let pending = session.ask(self.query.clone()).map_err(answers::refusal)?;
         let answer = answers::wait(&pending, stream)?;
         let value = match &*answer {
-            Answer::TreeMap(root) => answers::tree_map(root),
-            Answer::Paths(paths) => answers::paths(paths),
+            QueryAnswer::TreeMap(root) => answers::tree_map(root),
+            QueryAnswer::Paths(paths) => answers::paths(paths),
             _ => {
                 let first = RowsOptions::first(100);
                 let options = self.rows.as_ref().unwrap_or(&first);
@@ -37,14 +37,14 @@ impl Question {
                 answers::rows(&rows, options.start)
             }
         };
-        Ok(Response::json(&value))
+        Ok(HttpResponse::json(&value))
     }
 }
 
 /// An answer or a snapshot in a format for other tools.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "format", rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) enum Export {
+pub(super) enum SnapshotExport {
     /// The snapshot as Firefox's file.
     Fxsnapshot { snapshot: SnapshotId },
     /// The snapshot as V8's file.
@@ -61,13 +61,13 @@ pub(super) enum Export {
     Tsv { query: Query },
 }
 
-impl Export {
+impl SnapshotExport {
     pub(super) fn run(
         self,
-        downloads: &Downloads,
+        downloads: &PendingDownloads,
         session: &Session,
         stream: &TcpStream,
-    ) -> Result<Response, Refusal> {
+    ) -> Result<HttpResponse, HttpRefusal> {
         let ask = |query: Query| {
             let pending = session.ask(query).map_err(answers::refusal)?;
             answers::wait(&pending, stream)
@@ -76,18 +76,19 @@ impl Export {
             Self::Fxsnapshot { snapshot } => {
                 let name = format!("heap-{snapshot}.fxsnapshot");
                 if let Ok(path) = session.file(snapshot) {
-                    let mut file = File::open(path)
-                        .map_err(|error| Refusal::new(409, format!("the file cannot be opened: {error}")))?;
-                    return Ok(Response::download(name, move |out| io::copy(&mut file, out).map(drop)));
+                    let mut file = File::open(path).map_err(|error| {
+                        HttpRefusal::new(409, format!("the file cannot be opened: {error}"))
+                    })?;
+                    return Ok(HttpResponse::download(name, move |out| io::copy(&mut file, out).map(drop)));
                 }
                 let graph = session.graph(snapshot).map_err(answers::refusal)?;
-                Ok(Response::download(name, move |out| {
+                Ok(HttpResponse::download(name, move |out| {
                     heap_graph::snapshot::write(&graph, out, &SnapshotWriteOptions::new()).map(drop)
                 }))
             }
             Self::Heapsnapshot { snapshot } => {
                 let graph = session.graph(snapshot).map_err(answers::refusal)?;
-                Ok(Response::download(format!("heap-{snapshot}.heapsnapshot"), move |out| {
+                Ok(HttpResponse::download(format!("heap-{snapshot}.heapsnapshot"), move |out| {
                     heap_graph::export::write_v8(&graph, out)
                 }))
             }
@@ -104,45 +105,45 @@ impl Export {
                 let name = format!("{}.json", query.kind());
                 let answer = ask(query)?;
                 let text = match &*answer {
-                    Answer::Tree(tree) => tree.to_json(),
-                    Answer::Generations(generations) => generations.to_json().to_string(),
-                    Answer::TreeMap(root) => answers::tree_map(root).to_string(),
-                    Answer::Paths(paths) => answers::paths(paths).to_string(),
-                    _ => return Err(Refusal::new(400, "this view has no JSON; ask for tsv")),
+                    QueryAnswer::Tree(tree) => tree.to_json(),
+                    QueryAnswer::Generations(generations) => generations.to_json().to_string(),
+                    QueryAnswer::TreeMap(root) => answers::tree_map(root).to_string(),
+                    QueryAnswer::Paths(paths) => answers::paths(paths).to_string(),
+                    _ => return Err(HttpRefusal::new(400, "this view has no JSON; ask for tsv")),
                 };
-                Ok(Response::download(name, move |out| out.write_all(text.as_bytes())))
+                Ok(HttpResponse::download(name, move |out| out.write_all(text.as_bytes())))
             }
             Self::Tsv { query } => {
                 let name = format!("{}.tsv", query.kind());
                 let answer = ask(query)?;
                 if !matches!(
                     &*answer,
-                    Answer::Dominators(_)
-                        | Answer::Part { .. }
-                        | Answer::Nodes { .. }
-                        | Answer::Suspects { .. }
-                        | Answer::Classes(_)
+                    QueryAnswer::Dominators(_)
+                        | QueryAnswer::Part { .. }
+                        | QueryAnswer::Nodes { .. }
+                        | QueryAnswer::Suspects { .. }
+                        | QueryAnswer::Classes(_)
                 ) {
-                    return Err(Refusal::new(400, "this view has no table; ask for json"));
+                    return Err(HttpRefusal::new(400, "this view has no table; ask for json"));
                 }
-                Ok(Response::download(name, move |out| table(&answer, out)))
+                Ok(HttpResponse::download(name, move |out| table(&answer, out)))
             }
         }
     }
 }
 
 /// A line for each node: id, immediate dominator, retained size, shallow size; or for each class.
-fn table(answer: &Answer, out: &mut dyn io::Write) -> io::Result<()> {
+fn table(answer: &QueryAnswer, out: &mut dyn io::Write) -> io::Result<()> {
     let in_groups: Vec<_>;
     let (shared, list, kept) = match answer {
-        Answer::Dominators(shared) => (shared, None, None),
-        Answer::Part { tree, kept, .. } => (tree, None, Some(kept)),
-        Answer::Nodes { tree, nodes, .. } => (tree, Some(nodes), None),
-        Answer::Suspects { tree, groups } => {
+        QueryAnswer::Dominators(shared) => (shared, None, None),
+        QueryAnswer::Part { tree, kept, .. } => (tree, None, Some(kept)),
+        QueryAnswer::Nodes { tree, nodes, .. } => (tree, Some(nodes), None),
+        QueryAnswer::Suspects { tree, groups } => {
             in_groups = groups.iter().flat_map(|group| group.nodes.iter().copied()).collect();
             (tree, Some(&in_groups), None)
         }
-        Answer::Classes(classes) => return class_table(classes, out),
+        QueryAnswer::Classes(classes) => return class_table(classes, out),
         _ => return Ok(()),
     };
     let tree = shared.tree();
@@ -165,7 +166,7 @@ fn table(answer: &Answer, out: &mut dyn io::Write) -> io::Result<()> {
     }
 }
 
-fn class_table(classes: &[Class], out: &mut dyn io::Write) -> io::Result<()> {
+fn class_table(classes: &[SuspectClass], out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "#class\tretained_size\tshallow_size\tnodes")?;
     classes.iter().try_for_each(|class| {
         let name = class.name.replace(['\t', '\n', '\r'], " ");

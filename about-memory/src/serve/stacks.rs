@@ -17,10 +17,10 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::answers::has_gone;
-use super::downloads::{Downloads, stacks_format};
-use super::opening::{OpenedStacks, Opening, ReadBlocks, WriteStacks, write_suggestions};
+use super::downloads::{PendingDownloads, stacks_format};
+use super::opening::{OpenedStacks, ReadBlocks, StackOpening, WriteStacks, write_suggestions};
 use super::reports::now;
-use super::response::{Refusal, Response};
+use super::response::{HttpRefusal, HttpResponse};
 use crate::HtmlOptions;
 use crate::session::Session;
 
@@ -28,7 +28,7 @@ use crate::session::Session;
 const MOST: NonZeroUsize = NonZeroUsize::new(20).expect("20 is not 0");
 
 #[derive(Clone)]
-pub(super) struct Stacks {
+pub(super) struct ServedStacks {
     pub(super) title: String,
     pub(super) data: Arc<Vec<u8>>,
     write: Option<Arc<WriteStacks>>,
@@ -41,13 +41,13 @@ pub(super) struct Stacks {
     _folder: Option<Arc<TempDir>>,
 }
 
-impl fmt::Debug for Stacks {
+impl fmt::Debug for ServedStacks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stacks").field("title", &self.title).finish_non_exhaustive()
     }
 }
 
-impl Stacks {
+impl ServedStacks {
     /// Stacks that the server is started with, or that a page asked for.
     pub(super) fn new(title: &str, opened: OpenedStacks, is_given: bool) -> Self {
         let data = Arc::new(crate::html::stacks_payload(&opened.options));
@@ -56,13 +56,14 @@ impl Stacks {
     }
 
     /// The stacks of a file that a page sent or asked a process for. The file goes with its folder when they go.
-    pub(super) fn of_file(
+    pub(super) fn from_file(
         title: &str,
         path: &Path,
         folder: impl Into<Arc<TempDir>>,
-        opening: &Opening,
-    ) -> Result<Self, Refusal> {
-        let opened = opening.open(path).map_err(|error| Refusal::new(409, of_title(title, path, &error)))?;
+        opening: &StackOpening,
+    ) -> Result<Self, HttpRefusal> {
+        let opened =
+            opening.open(path).map_err(|error| HttpRefusal::new(409, with_title(title, path, &error)))?;
         Ok(Self { _folder: Some(folder.into()), ..Self::new(title, opened, false) })
     }
 
@@ -82,18 +83,18 @@ impl Stacks {
     }
 }
 
-/// An error of a file with its title in place of its path, which says nothing to the reader of the page.
-fn of_title(title: &str, path: &Path, error: &str) -> String {
+/// An error of a file, with its title in place of its path. The reader of the page does not know the path.
+fn with_title(title: &str, path: &Path, error: &str) -> String {
     let name = path.file_name().map(|name| name.display());
-    let of_path = error.strip_prefix(&path.display().to_string());
-    let rest = of_path.or_else(|| error.strip_prefix(&name?.to_string()));
+    let after_path = error.strip_prefix(&path.display().to_string());
+    let rest = after_path.or_else(|| error.strip_prefix(&name?.to_string()));
     rest.map_or_else(|| error.to_owned(), |rest| format!("{title}{rest}"))
 }
 
 #[derive(Debug)]
 pub(super) struct AllStacks {
     /// The last number, and the stacks by number.
-    all: Mutex<(u32, BTreeMap<u32, Stacks>)>,
+    all: Mutex<(u32, BTreeMap<u32, ServedStacks>)>,
     /// The pages learn from its events that there are other stacks.
     session: Session,
     most: usize,
@@ -105,11 +106,11 @@ impl AllStacks {
         Self { all: Mutex::default(), session, most: most.unwrap_or(MOST).get() }
     }
 
-    fn all(&self) -> MutexGuard<'_, (u32, BTreeMap<u32, Stacks>)> {
+    fn all(&self) -> MutexGuard<'_, (u32, BTreeMap<u32, ServedStacks>)> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn add(&self, stacks: Stacks) -> u32 {
+    pub(super) fn add(&self, stacks: ServedStacks) -> u32 {
         let mut all = self.all();
         all.0 += 1;
         let id = all.0;
@@ -126,11 +127,11 @@ impl AllStacks {
         id
     }
 
-    pub(super) fn get(&self, id: u32) -> Result<Stacks, Refusal> {
-        self.all().1.get(&id).cloned().ok_or(Refusal::new(404, "there are no such stacks"))
+    pub(super) fn get(&self, id: u32) -> Result<ServedStacks, HttpRefusal> {
+        self.all().1.get(&id).cloned().ok_or(HttpRefusal::new(404, "there are no such stacks"))
     }
 
-    pub(super) fn list(&self) -> Vec<(u32, Stacks)> {
+    pub(super) fn list(&self) -> Vec<(u32, ServedStacks)> {
         self.all().1.iter().map(|(id, stacks)| (*id, stacks.clone())).collect()
     }
 }
@@ -139,7 +140,7 @@ impl AllStacks {
 /// Without `from`, it has all blocks until `to`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Export {
+pub(super) struct StackExport {
     #[serde(deserialize_with = "stacks_format")]
     format: ProfileFormat,
     #[serde(default)]
@@ -148,19 +149,19 @@ pub(super) struct Export {
     to: Option<u64>,
 }
 
-impl Export {
+impl StackExport {
     pub(super) fn run(
         self,
         id: u32,
         stacks: &AllStacks,
-        downloads: &Downloads,
+        downloads: &PendingDownloads,
         session: &Session,
         stream: &TcpStream,
-    ) -> Result<Response, Refusal> {
+    ) -> Result<HttpResponse, HttpRefusal> {
         let stacks = stacks.get(id)?;
-        let write = stacks.write.as_ref().ok_or(Refusal::new(409, "these stacks have no files"))?;
+        let write = stacks.write.as_ref().ok_or(HttpRefusal::new(409, "these stacks have no files"))?;
         if self.from.is_some() && self.to.is_none() {
-            return Err(Refusal::new(400, "a part of a recording has an end"));
+            return Err(HttpRefusal::new(400, "a part of a recording has an end"));
         }
         let after = |nanoseconds| Moment::After(Duration::from_nanos(nanoseconds));
         let window = self.to.map(|to| RecordingWindow { from: self.from.map(after), to: after(to) });
@@ -173,48 +174,48 @@ impl Export {
 pub(super) fn suggestions(
     id: u32,
     stacks: &AllStacks,
-    downloads: &Downloads,
+    downloads: &PendingDownloads,
     session: &Session,
     stream: &TcpStream,
-) -> Result<Response, Refusal> {
+) -> Result<HttpResponse, HttpRefusal> {
     let stacks = stacks.get(id)?;
-    let read = stacks.read.as_ref().ok_or(Refusal::new(409, "these stacks have no suggestions"))?;
+    let read = stacks.read.as_ref().ok_or(HttpRefusal::new(409, "these stacks have no suggestions"))?;
     let name = format!("suggestions-{id}.json");
     downloads.answer(name, session, stream, |out| write_suggestions(read()?, out))
 }
 
-/// Two stacks, of which the second is the later.
+/// Two stacks; the second is the later.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Compare {
+pub(super) struct CompareStacks {
     before: u32,
     after: u32,
 }
 
-impl Compare {
-    /// Adds what changed, which the page shows as other stacks.
+impl CompareStacks {
+    /// Adds the change. The page shows it as it shows other stacks.
     pub(super) fn run(
         &self,
         stacks: &AllStacks,
-        downloads: &Downloads,
+        downloads: &PendingDownloads,
         stream: &TcpStream,
-    ) -> Result<Response, Refusal> {
+    ) -> Result<HttpResponse, HttpRefusal> {
         let (before, after) = (stacks.get(self.before)?, stacks.get(self.after)?);
         let _one = downloads.one()?;
-        let blocks = |of: &Stacks| {
+        let blocks = |of: &ServedStacks| {
             let read =
-                of.read.as_ref().ok_or(Refusal::new(409, format!("{} cannot be compared", of.title)))?;
-            read().map_err(|error| Refusal::new(409, error))
+                of.read.as_ref().ok_or(HttpRefusal::new(409, format!("{} cannot be compared", of.title)))?;
+            read().map_err(|error| HttpRefusal::new(409, error))
         };
         let first = blocks(&before)?;
         if has_gone(stream) {
-            return Err(Refusal::gone());
+            return Err(HttpRefusal::gone());
         }
         let change = HeapChange::new(first, blocks(&after)?, &ProgramOptions::new())
-            .map_err(|error| Refusal::new(409, error.to_string()))?;
+            .map_err(|error| HttpRefusal::new(409, error.to_string()))?;
         let title = format!("{} since {}", after.title, before.title);
         let options = HtmlOptions::new().heap_change(change, [before.title, after.title]);
-        let id = stacks.add(Stacks::new(&title, OpenedStacks::new(options), false));
-        Ok(Response::json(&json!({ "stacks": id, "title": title })))
+        let id = stacks.add(ServedStacks::new(&title, OpenedStacks::new(options), false));
+        Ok(HttpResponse::json(&json!({ "stacks": id, "title": title })))
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::response::{Length, head};
-use crate::session::{Event, Session, Subject};
+use super::response::{BodyLength, head};
+use crate::session::{EventSubject, Session, SessionEvent};
 
 /// While computations run, the page gets their progress this often.
 const PROGRESS: Duration = Duration::from_millis(100);
@@ -22,7 +22,7 @@ pub(super) fn events(
     stream: &mut TcpStream,
     is_over: impl Fn() -> bool,
 ) -> io::Result<()> {
-    head(stream, 200, "text/event-stream", Length::Connection, None)?;
+    head(stream, 200, "text/event-stream", BodyLength::Connection, None)?;
     // Whether the page shows a job. Then it learns of its end, too.
     let mut shows_jobs = false;
     while !is_over() {
@@ -60,11 +60,11 @@ pub(super) fn events(
     Ok(())
 }
 
-fn data(event: &Event) -> serde_json::Value {
+fn data(event: &SessionEvent) -> serde_json::Value {
     let (subject, id) = match event.subject {
-        Subject::Snapshot(id) => ("snapshot", u64::from(id.0)),
-        Subject::Job(id) => ("job", id.0),
-        Subject::List => ("list", 0),
+        EventSubject::Snapshot(id) => ("snapshot", u64::from(id.0)),
+        EventSubject::Job(id) => ("job", id.0),
+        EventSubject::List => ("list", 0),
     };
     json!({
         "seq": event.seq, "subject": subject, "id": id, "kind": event.kind, "state": event.state,

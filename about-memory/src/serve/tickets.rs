@@ -5,37 +5,37 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::stacks;
-use super::token::Token;
+use super::token::AccessToken;
 
 const TIME: Duration = Duration::from_secs(60);
-/// The most tickets that nobody has used yet.
+/// The most unused tickets.
 const MOST: usize = 16;
 
 /// A file: of these stacks.
-pub(super) type Resource = (u32, stacks::Export);
+pub(super) type TicketResource = (u32, stacks::StackExport);
 
 /// The permission to get a file.
 #[derive(Debug)]
-pub(super) struct Ticket {
-    token: Token,
+pub(super) struct DownloadTicket {
+    token: AccessToken,
     end: Instant,
-    pub(super) resource: Resource,
+    pub(super) resource: TicketResource,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Tickets(Mutex<Vec<Ticket>>);
+pub(super) struct DownloadTickets(Mutex<Vec<DownloadTicket>>);
 
-impl Tickets {
+impl DownloadTickets {
     /// The path at which a file is now.
-    pub(super) fn issue(&self, resource: Resource) -> std::io::Result<String> {
-        let token = Token::new()?;
+    pub(super) fn issue(&self, resource: TicketResource) -> std::io::Result<String> {
+        let token = AccessToken::new()?;
         let path = format!("/ticket/{}", token.as_str());
-        self.put_back(Ticket { token, end: Instant::now() + TIME, resource });
+        self.put_back(DownloadTicket { token, end: Instant::now() + TIME, resource });
         Ok(path)
     }
 
     /// A ticket for which there was no file yet is good again until its end.
-    pub(super) fn put_back(&self, ticket: Ticket) {
+    pub(super) fn put_back(&self, ticket: DownloadTicket) {
         let mut all = self.all();
         if all.len() >= MOST {
             all.remove(0);
@@ -44,14 +44,14 @@ impl Tickets {
     }
 
     /// The tickets that are good.
-    fn all(&self) -> MutexGuard<'_, Vec<Ticket>> {
+    fn all(&self) -> MutexGuard<'_, Vec<DownloadTicket>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|ticket| ticket.end > Instant::now());
         all
     }
 
-    /// Takes the ticket of a path, which is not good any more then.
-    pub(super) fn take(&self, path: &str) -> Option<Ticket> {
+    /// Takes the ticket of a path. It is valid once.
+    pub(super) fn take(&self, path: &str) -> Option<DownloadTicket> {
         let name = path.strip_prefix("/ticket/")?.as_bytes();
         let mut all = self.all();
         let place = all.iter().position(|ticket| ticket.token.is(name))?;

@@ -5,16 +5,16 @@ use std::io;
 
 /// 32 random bytes.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Token(String);
+pub(super) struct AccessToken(String);
 
-impl fmt::Debug for Token {
+impl fmt::Debug for AccessToken {
     /// A token never enters a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token")
     }
 }
 
-impl Token {
+impl AccessToken {
     pub(super) fn new() -> io::Result<Self> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::answers;
-use super::response::{Refusal, Response};
+use super::response::{HttpRefusal, HttpResponse};
 use crate::session::{Session, SessionError, SnapshotId};
 
 /// What a typed heap has beside its snapshot.
@@ -33,11 +33,11 @@ impl TypeTables {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum Counts {
+pub enum CountKind {
     /// Blocks, and their bytes.
     #[default]
     Blocks,
-    /// Pointers, which have no bytes.
+    /// Pointers. They have no bytes.
     Pointers,
 }
 
@@ -50,34 +50,34 @@ pub struct TypeTable {
     /// Its title.
     pub title: String,
     /// What the rows count.
-    pub counts: Counts,
+    pub counts: CountKind,
     /// The bytes of the whole, to which percents refer.
     pub whole: u64,
     /// The rows, in order.
-    pub rows: Vec<TypeRow>,
+    pub rows: Vec<TypeTableRow>,
     /// The number of rows that the table has and does not show.
     pub left_out: usize,
 }
 
 impl TypeTable {
     /// The first `most` of these rows.
-    pub fn new(name: &str, title: &str, whole: u64, mut rows: Vec<TypeRow>, most: usize) -> Self {
+    pub fn new(name: &str, title: &str, whole: u64, mut rows: Vec<TypeTableRow>, most: usize) -> Self {
         let left_out = rows.len().saturating_sub(most);
         rows.truncate(most);
         let (name, title) = (name.to_owned(), title.to_owned());
-        Self { name, title, counts: Counts::Blocks, whole, rows, left_out }
+        Self { name, title, counts: CountKind::Blocks, whole, rows, left_out }
     }
 
     /// The first `most` of rows whose `blocks` are numbers of pointers.
-    pub fn of_pointers(name: &str, title: &str, rows: Vec<TypeRow>, most: usize) -> Self {
-        Self { counts: Counts::Pointers, ..Self::new(name, title, 0, rows, most) }
+    pub fn by_pointers(name: &str, title: &str, rows: Vec<TypeTableRow>, most: usize) -> Self {
+        Self { counts: CountKind::Pointers, ..Self::new(name, title, 0, rows, most) }
     }
 }
 
 /// A row: some blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(clippy::exhaustive_structs, reason = "what every row has")]
-pub struct TypeRow {
+pub struct TypeTableRow {
     /// Their bytes, or those that they keep alive, or do not use.
     pub bytes: u64,
     /// Their number, or that of the pointers.
@@ -121,13 +121,13 @@ impl AllTypes {
     }
 
     /// Takes the typed heap of a process as a snapshot of the session, on another thread.
-    pub(super) fn take(&self, pid: u32, title: &str, session: &Session) -> Result<SnapshotId, Refusal> {
+    pub(super) fn take(&self, pid: u32, title: &str, session: &Session) -> Result<SnapshotId, HttpRefusal> {
         let save = lock(&self.save).clone();
-        let save = save.ok_or(Refusal::new(404, "this server knows no types"))?;
+        let save = save.ok_or(HttpRefusal::new(404, "this server knows no types"))?;
         self.add(title, session, move |path| save(pid, path)).map_err(answers::refusal)
     }
 
-    /// Adds a snapshot with types, which `save` saves on another thread.
+    /// Adds a snapshot with types. `save` saves it on another thread.
     pub(super) fn add(
         &self,
         title: &str,
@@ -153,10 +153,10 @@ impl AllTypes {
         lock(&self.all).iter().filter(|(_, tables)| lock(tables).is_some()).map(|(id, _)| id.0).collect()
     }
 
-    pub(super) fn get(&self, id: SnapshotId) -> Result<Response, Refusal> {
+    pub(super) fn get(&self, id: SnapshotId) -> Result<HttpResponse, HttpRefusal> {
         let tables = lock(&self.all).get(&id).cloned();
         let tables = tables.and_then(|tables| lock(&tables).clone());
-        let tables = tables.ok_or(Refusal::new(404, "this snapshot has no tables of types"))?;
-        Ok(Response::json(&json!(tables)))
+        let tables = tables.ok_or(HttpRefusal::new(404, "this snapshot has no tables of types"))?;
+        Ok(HttpResponse::json(&json!(tables)))
     }
 }

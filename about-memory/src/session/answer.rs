@@ -7,10 +7,10 @@ use heap_graph::paths::PathTree;
 
 use super::generations::Generations;
 
-/// The answer to a query. A front end reads trees and lists of nodes as [`Rows`](super::Rows).
+/// The answer to a query. A front end reads trees and lists of nodes as [`RowWindow`](super::Rows).
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum QueryAnswer {
     /// The groups of a census before they are a tree.
     Report(CensusReport),
     /// A census or a difference.
@@ -30,11 +30,11 @@ pub enum Answer {
         /// How many nodes have the name that the filter wants; the others dominate them.
         found: usize,
     },
-    /// What classes keep alive, those that retain most first.
-    Classes(Vec<Class>),
+    /// The retained sizes of classes, the largest first.
+    Classes(Vec<SuspectClass>),
     /// The walk that all paths of a snapshot follow.
     Walk(PathTree),
-    /// Nodes, those that retain most first, and how many there are if the list has not all of them.
+    /// Nodes, the largest retained size first, and their number if the list is cut.
     Nodes {
         /// The tree that has their sizes.
         tree: SharedDominators,
@@ -54,7 +54,7 @@ pub enum Answer {
     Paths(Vec<Vec<PathStep>>),
 }
 
-/// A suspect: a node, or nodes of one class of which none keeps much alive alone.
+/// A suspect: a node, or several nodes of one class that retain much together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SuspectGroup {
@@ -73,7 +73,7 @@ pub struct SuspectGroup {
 /// The nodes of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Class {
+pub struct SuspectClass {
     /// The class, or the type of nodes without a class.
     pub name: String,
     /// The number of nodes.
@@ -114,7 +114,7 @@ pub struct PathStep {
     pub edge: Option<String>,
 }
 
-impl Answer {
+impl QueryAnswer {
     /// Bytes of memory that the answer takes, about.
     pub(super) fn memory(&self) -> usize {
         match self {
@@ -124,7 +124,9 @@ impl Answer {
             Self::TreeMap(root) => box_memory(root),
             Self::Dominators(tree) => tree.tree().memory(),
             Self::Part { tree, kept, .. } => kept.capacity() * size_of::<u64>() + tree.tree().memory(),
-            Self::Classes(classes) => classes.iter().map(|class| size_of::<Class>() + class.name.len()).sum(),
+            Self::Classes(classes) => {
+                classes.iter().map(|class| size_of::<SuspectClass>() + class.name.len()).sum()
+            }
             Self::Walk(walk) => walk.memory(),
             // It keeps its tree alive, also when the cache has given that up.
             Self::Nodes { nodes, tree, .. } => {

@@ -1,6 +1,6 @@
 //! The task cache: equal requests share one computation, and results stay under a budget of bytes.
 //!
-//! A computation that nobody waits for is cancelled. The lock of the cache guards the number of those who wait, so that
+//! A computation without a waiting front end is cancelled. The lock of the cache guards the number of those who wait, so that
 //! nobody joins a computation while it is being cancelled.
 
 use core::hash::Hash;
@@ -17,27 +17,27 @@ use super::id::JobId;
 /// How often a waiting thread looks whether it has to give up.
 const LOOK: Duration = Duration::from_millis(20);
 
-type Outcome<V> = Result<Arc<V>, SessionError>;
+type TaskOutcome<V> = Result<Arc<V>, SessionError>;
 
 /// A computation that runs, or one that has ended while somebody still holds it.
 #[derive(Debug)]
-pub(super) struct Running<V> {
+pub(super) struct RunningTask<V> {
     pub(super) job: JobId,
     pub(super) progress: AnalysisProgress,
-    outcome: Mutex<Option<Outcome<V>>>,
+    outcome: Mutex<Option<TaskOutcome<V>>>,
     ended: Condvar,
 }
 
-impl<V> Running<V> {
+impl<V> RunningTask<V> {
     /// The outcome, if there is one within `timeout`.
-    pub(super) fn wait(&self, timeout: Duration) -> Option<Outcome<V>> {
+    pub(super) fn wait(&self, timeout: Duration) -> Option<TaskOutcome<V>> {
         let outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.ended.wait_timeout_while(outcome, timeout, |outcome| outcome.is_none());
         waited.unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 
     /// Waits for the outcome on behalf of another computation; gives up when that one is cancelled.
-    pub(super) fn wait_for(&self, other: &AnalysisProgress) -> Outcome<V> {
+    pub(super) fn wait_for(&self, other: &AnalysisProgress) -> TaskOutcome<V> {
         loop {
             if let Some(outcome) = self.wait(LOOK) {
                 return outcome;
@@ -50,14 +50,14 @@ impl<V> Running<V> {
 }
 
 #[derive(Debug)]
-enum Slot<V> {
-    Running { task: Arc<Running<V>>, waiting: usize },
+enum CacheSlot<V> {
+    Running { task: Arc<RunningTask<V>>, waiting: usize },
     Done { value: Arc<V>, bytes: usize, used: u64 },
 }
 
 #[derive(Debug)]
-struct Slots<K, V> {
-    by_key: HashMap<K, Slot<V>>,
+struct CacheSlots<K, V> {
+    by_key: HashMap<K, CacheSlot<V>>,
     bytes: usize,
     clock: u64,
 }
@@ -65,65 +65,65 @@ struct Slots<K, V> {
 /// The cache.
 #[derive(Debug)]
 pub(super) struct TaskCache<K, V> {
-    slots: Mutex<Slots<K, V>>,
+    slots: Mutex<CacheSlots<K, V>>,
     budget: AtomicUsize,
 }
 
 /// What the cache has for a key.
 #[derive(Debug)]
-pub(super) enum Found<V> {
+pub(super) enum CacheEntry<V> {
     /// The result.
     Done(Arc<V>),
     /// A computation that the caller has joined.
-    Running(Arc<Running<V>>),
-    /// A new computation, which the caller has joined and has to run.
-    New(Arc<Running<V>>),
+    Running(Arc<RunningTask<V>>),
+    /// A new computation. The caller has joined it and runs it.
+    New(Arc<RunningTask<V>>),
 }
 
 impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
     pub(super) fn new(budget: usize) -> Self {
         Self {
-            slots: Mutex::new(Slots { by_key: HashMap::new(), bytes: 0, clock: 0 }),
+            slots: Mutex::new(CacheSlots { by_key: HashMap::new(), bytes: 0, clock: 0 }),
             budget: AtomicUsize::new(budget),
         }
     }
 
-    fn slots(&self) -> MutexGuard<'_, Slots<K, V>> {
+    fn slots(&self) -> MutexGuard<'_, CacheSlots<K, V>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Finds a result or joins a computation, and makes a new one if there is none.
-    pub(super) fn join(&self, key: &K, new: impl FnOnce() -> JobId) -> Found<V> {
+    pub(super) fn join(&self, key: &K, new: impl FnOnce() -> JobId) -> CacheEntry<V> {
         let mut slots = self.slots();
         slots.clock += 1;
         let now = slots.clock;
         match slots.by_key.get_mut(key) {
-            Some(Slot::Done { value, used, .. }) => {
+            Some(CacheSlot::Done { value, used, .. }) => {
                 *used = now;
-                Found::Done(Arc::clone(value))
+                CacheEntry::Done(Arc::clone(value))
             }
             // A cancelled computation has no answer for a new request.
-            Some(Slot::Running { task, waiting }) if !task.progress.is_cancelled() => {
+            Some(CacheSlot::Running { task, waiting }) if !task.progress.is_cancelled() => {
                 *waiting += 1;
-                Found::Running(Arc::clone(task))
+                CacheEntry::Running(Arc::clone(task))
             }
-            Some(Slot::Running { .. }) | None => {
-                let task = Arc::new(Running {
+            Some(CacheSlot::Running { .. }) | None => {
+                let task = Arc::new(RunningTask {
                     job: new(),
                     progress: AnalysisProgress::new(),
                     outcome: Mutex::new(None),
                     ended: Condvar::new(),
                 });
-                slots.by_key.insert(key.clone(), Slot::Running { task: Arc::clone(&task), waiting: 1 });
-                Found::New(task)
+                slots.by_key.insert(key.clone(), CacheSlot::Running { task: Arc::clone(&task), waiting: 1 });
+                CacheEntry::New(task)
             }
         }
     }
 
     /// One waits less. Cancels the computation if that was the last.
-    pub(super) fn leave(&self, key: &K, task: &Arc<Running<V>>) {
+    pub(super) fn leave(&self, key: &K, task: &Arc<RunningTask<V>>) {
         let mut slots = self.slots();
-        if let Some(Slot::Running { task: present, waiting }) = slots.by_key.get_mut(key)
+        if let Some(CacheSlot::Running { task: present, waiting }) = slots.by_key.get_mut(key)
             && Arc::ptr_eq(present, task)
         {
             *waiting -= 1;
@@ -135,10 +135,15 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
     }
 
     /// Ends a computation. Its result stays in the cache, unless the computation was cancelled.
-    pub(super) fn finish(&self, key: &K, task: &Arc<Running<V>>, outcome: Result<(V, usize), SessionError>) {
+    pub(super) fn finish(
+        &self,
+        key: &K,
+        task: &Arc<RunningTask<V>>,
+        outcome: Result<(V, usize), SessionError>,
+    ) {
         let mut slots = self.slots();
         let is_present = matches!(slots.by_key.get(key),
-            Some(Slot::Running { task: present, .. }) if Arc::ptr_eq(present, task));
+            Some(CacheSlot::Running { task: present, .. }) if Arc::ptr_eq(present, task));
         let outcome = outcome.map(|(value, bytes)| (Arc::new(value), bytes));
         if is_present {
             slots.by_key.remove(key);
@@ -148,7 +153,7 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
                 slots.bytes += bytes;
                 slots
                     .by_key
-                    .insert(key.clone(), Slot::Done { value: Arc::clone(value), bytes: *bytes, used });
+                    .insert(key.clone(), CacheSlot::Done { value: Arc::clone(value), bytes: *bytes, used });
                 slots.evict(self.budget());
             }
         }
@@ -166,8 +171,8 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
                 return true;
             }
             match slot {
-                Slot::Running { task, .. } => task.progress.cancel(),
-                Slot::Done { bytes, .. } => freed += *bytes,
+                CacheSlot::Running { task, .. } => task.progress.cancel(),
+                CacheSlot::Done { bytes, .. } => freed += *bytes,
             }
             false
         });
@@ -190,13 +195,13 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
     }
 }
 
-impl<K: Clone + Eq + Hash, V> Slots<K, V> {
-    /// Drops the results that nobody has used for longest, until the rest is within the budget. The newest stays.
+impl<K: Clone + Eq + Hash, V> CacheSlots<K, V> {
+    /// Drops the least recently used results until the rest is within the budget. The newest stays.
     fn evict(&mut self, budget: usize) {
         while self.bytes > budget {
-            let age = |slot: &Slot<V>| match slot {
-                Slot::Done { used, .. } => Some(*used),
-                Slot::Running { .. } => None,
+            let age = |slot: &CacheSlot<V>| match slot {
+                CacheSlot::Done { used, .. } => Some(*used),
+                CacheSlot::Running { .. } => None,
             };
             let oldest = self.by_key.iter().filter_map(|(key, slot)| Some((age(slot)?, key)));
             let Some((used, key)) = oldest.min_by_key(|(used, _)| *used) else { break };
@@ -204,7 +209,7 @@ impl<K: Clone + Eq + Hash, V> Slots<K, V> {
                 break;
             }
             let key = key.clone();
-            if let Some(Slot::Done { bytes, .. }) = self.by_key.remove(&key) {
+            if let Some(CacheSlot::Done { bytes, .. }) = self.by_key.remove(&key) {
                 self.bytes -= bytes;
             }
         }

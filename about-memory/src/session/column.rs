@@ -6,7 +6,7 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
 #[allow(clippy::exhaustive_enums, reason = "a front end shows each of them")]
-pub enum Column {
+pub enum RowColumn {
     /// Bytes of the group itself.
     Bytes,
     /// The nodes of the group itself.
@@ -28,18 +28,18 @@ pub enum Column {
 }
 
 /// The columns that are not of one of several snapshots, with their names.
-const COLUMNS: [(Column, &str); 8] = [
-    (Column::Bytes, "bytes"),
-    (Column::Count, "count"),
-    (Column::TotalBytes, "total-bytes"),
-    (Column::TotalCount, "total-count"),
-    (Column::Retained, "retained"),
-    (Column::Shallow, "shallow"),
-    (Column::Growth, "growth"),
-    (Column::Name, "name"),
+const COLUMNS: [(RowColumn, &str); 8] = [
+    (RowColumn::Bytes, "bytes"),
+    (RowColumn::Count, "count"),
+    (RowColumn::TotalBytes, "total-bytes"),
+    (RowColumn::TotalCount, "total-count"),
+    (RowColumn::Retained, "retained"),
+    (RowColumn::Shallow, "shallow"),
+    (RowColumn::Growth, "growth"),
+    (RowColumn::Name, "name"),
 ];
 
-impl Column {
+impl RowColumn {
     /// Its name: `total-bytes`, `in-0`.
     pub fn name(self) -> String {
         match self {
@@ -51,7 +51,7 @@ impl Column {
     }
 }
 
-impl TryFrom<String> for Column {
+impl TryFrom<String> for RowColumn {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
@@ -64,9 +64,9 @@ impl TryFrom<String> for Column {
 /// An order of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[allow(clippy::exhaustive_structs, reason = "a column and a direction")]
-pub struct Sort {
+pub struct RowSort {
     /// The column.
-    pub column: Column,
+    pub column: RowColumn,
     /// Whether the least comes first.
     #[serde(default)]
     pub ascending: bool,

@@ -7,7 +7,7 @@ use heap_graph::dominators::SharedDominators;
 use heap_graph::paths::PathTree;
 use heap_graph::{AnalysisProgress, CancelledError, CensusReport, CensusTree, Graph};
 
-use super::answer::{Answer, TreeMapBox};
+use super::answer::{QueryAnswer, TreeMapBox};
 use super::error::SessionError;
 use super::generations::{Generations, census_name};
 use super::id::SnapshotId;
@@ -20,7 +20,7 @@ const MAX_BOXES: usize = 60;
 
 /// What the cache has an answer for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Key {
+pub(super) enum TaskKey {
     Query(Query),
     /// The groups of a census, from which come trees, tree maps and differences.
     Report(SnapshotId, GroupBy),
@@ -28,7 +28,7 @@ pub(super) enum Key {
     Walk(SnapshotId),
 }
 
-impl Key {
+impl TaskKey {
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Query(query) => query.kind(),
@@ -46,12 +46,10 @@ impl Key {
 }
 
 /// What a computation may ask for.
-pub(super) struct Needs<'a> {
+pub(super) struct TaskInputs<'a> {
     pub(super) graph: &'a dyn Fn(SnapshotId) -> Result<Arc<Graph>, SessionError>,
     /// The answer to another key.
-    pub(super) answer: &'a dyn Fn(Key) -> Result<Arc<Answer>, SessionError>,
-    /// The dominator tree that the computation needs is there.
-    pub(super) has_tree: &'a dyn Fn(),
+    pub(super) answer: &'a dyn Fn(TaskKey) -> Result<Arc<QueryAnswer>, SessionError>,
     pub(super) progress: &'a AnalysisProgress,
 }
 
@@ -70,48 +68,53 @@ impl From<CancelledError> for SessionError {
     }
 }
 
-pub(super) fn compute(key: &Key, needs: &Needs<'_>) -> Result<Answer, SessionError> {
+pub(super) fn compute(key: &TaskKey, needs: &TaskInputs<'_>) -> Result<QueryAnswer, SessionError> {
     let query = match key {
-        Key::Report(snapshot, by) => {
+        TaskKey::Report(snapshot, by) => {
             let graph = (needs.graph)(*snapshot)?;
-            return Ok(Answer::Report(census_watched(&graph, &by.breakdown(), needs.progress)?));
+            return Ok(QueryAnswer::Report(census_watched(&graph, &by.breakdown(), needs.progress)?));
         }
-        Key::Walk(snapshot) => {
-            return Ok(Answer::Walk(PathTree::watched(&*(needs.graph)(*snapshot)?, needs.progress)?));
+        TaskKey::Walk(snapshot) => {
+            return Ok(QueryAnswer::Walk(PathTree::watched(&*(needs.graph)(*snapshot)?, needs.progress)?));
         }
-        Key::Query(query) => query,
+        TaskKey::Query(query) => query,
     };
     match query {
-        Query::Census { snapshot, by, invert, filter } => needs
-            .report(*snapshot, by, |report| Answer::Tree(CensusTree::new(report, &shape(*invert, filter)))),
+        Query::Census { snapshot, by, invert, filter } => needs.report(*snapshot, by, |report| {
+            QueryAnswer::Tree(CensusTree::new(report, &shape(*invert, filter)))
+        }),
         Query::TreeMap { snapshot, by, filter } => needs.report(*snapshot, by, |report| {
             let tree = CensusTree::new(report, &shape(false, filter));
-            Answer::TreeMap(tree_map_box(&tree, tree.root(), MAX_LEVELS))
+            QueryAnswer::TreeMap(tree_map_box(&tree, tree.root(), MAX_LEVELS))
         }),
         Query::Diff { baseline, comparison, by, invert, filter } => {
             let second = needs.report_of(*comparison, by)?;
             needs.report(*baseline, by, |first| {
-                let Answer::Report(second) = &*second else { unreachable!("a report answers such a key") };
+                let QueryAnswer::Report(second) = &*second else {
+                    unreachable!("a report answers such a key")
+                };
                 let difference = CensusDifference::new(first, second);
-                Answer::Tree(CensusTree::from_difference(&difference, &shape(*invert, filter)))
+                QueryAnswer::Tree(CensusTree::from_difference(&difference, &shape(*invert, filter)))
             })
         }
         Query::Generations { snapshots, by, invert, filter } => {
             let mut trees = Vec::new();
             for snapshot in snapshots {
                 let answer = needs.report_of(*snapshot, by)?;
-                let Answer::Report(report) = &*answer else { unreachable!("a report answers such a key") };
+                let QueryAnswer::Report(report) = &*answer else {
+                    unreachable!("a report answers such a key")
+                };
                 trees.push(CensusTree::new(report, &shape(*invert, filter)));
             }
             // The groups of an inverted tree have their leaves' numbers.
             let amount = |node: &CensusTreeNode| if *invert { node.bytes } else { node.total_bytes };
-            Ok(Answer::Generations(Generations::new(&trees, amount)))
+            Ok(QueryAnswer::Generations(Generations::new(&trees, amount)))
         }
         Query::Dominators { snapshot, filter } if filter.is_empty() => {
             let tree = SharedDominators::watched((needs.graph)(*snapshot)?, needs.progress)?;
-            // The lists of children are part of what takes time; nobody waits for them later.
+            // Makes the lists of children here, so that no front end waits for them later.
             tree.tree().prepare_lists(needs.progress)?;
-            Ok(Answer::Dominators(tree))
+            Ok(QueryAnswer::Dominators(tree))
         }
         Query::Dominators { snapshot, filter } => {
             nodes::part(&needs.tree(*snapshot)?, filter, needs.progress)
@@ -123,8 +126,8 @@ pub(super) fn compute(key: &Key, needs: &Needs<'_>) -> Result<Answer, SessionErr
             let tree = needs.tree(*snapshot)?;
             let (snapshot, by, invert) = (*snapshot, by.clone(), *invert);
             let census = Query::Census { snapshot, by: by.clone(), invert, filter: String::new() };
-            let census = (needs.answer)(Key::Query(census))?;
-            let Answer::Tree(census) = &*census else { unreachable!("a tree answers such a key") };
+            let census = (needs.answer)(TaskKey::Query(census))?;
+            let QueryAnswer::Tree(census) = &*census else { unreachable!("a tree answers such a key") };
             let leaves = nodes::leaves(census, *group);
             nodes::individuals(&tree, &by, &leaves, filter, needs.progress)
         }
@@ -134,33 +137,32 @@ pub(super) fn compute(key: &Key, needs: &Needs<'_>) -> Result<Answer, SessionErr
             let graph = (needs.graph)(*snapshot)?;
             // A node that is not there needs no walk.
             let target = nodes::find(&graph, *node)?;
-            let walk = (needs.answer)(Key::Walk(*snapshot))?;
-            let Answer::Walk(walk) = &*walk else { unreachable!("a walk answers such a key") };
+            let walk = (needs.answer)(TaskKey::Walk(*snapshot))?;
+            let QueryAnswer::Walk(walk) = &*walk else { unreachable!("a walk answers such a key") };
             nodes::paths(&graph, walk, target, *max)
         }
     }
 }
 
-impl Needs<'_> {
-    fn report_of(&self, snapshot: SnapshotId, by: &GroupBy) -> Result<Arc<Answer>, SessionError> {
-        (self.answer)(Key::Report(snapshot, by.clone()))
+impl TaskInputs<'_> {
+    fn report_of(&self, snapshot: SnapshotId, by: &GroupBy) -> Result<Arc<QueryAnswer>, SessionError> {
+        (self.answer)(TaskKey::Report(snapshot, by.clone()))
     }
 
     fn report(
         &self,
         snapshot: SnapshotId,
         by: &GroupBy,
-        then: impl FnOnce(&CensusReport) -> Answer,
-    ) -> Result<Answer, SessionError> {
+        then: impl FnOnce(&CensusReport) -> QueryAnswer,
+    ) -> Result<QueryAnswer, SessionError> {
         let answer = self.report_of(snapshot, by)?;
-        let Answer::Report(report) = &*answer else { unreachable!("a report answers such a key") };
+        let QueryAnswer::Report(report) = &*answer else { unreachable!("a report answers such a key") };
         Ok(then(report))
     }
 
     fn tree(&self, snapshot: SnapshotId) -> Result<SharedDominators, SessionError> {
-        let answer = (self.answer)(Key::Query(Query::Dominators { snapshot, filter: String::new() }))?;
-        let Answer::Dominators(tree) = &*answer else { unreachable!("a tree answers such a key") };
-        (self.has_tree)();
+        let answer = (self.answer)(TaskKey::Query(Query::Dominators { snapshot, filter: String::new() }))?;
+        let QueryAnswer::Dominators(tree) = &*answer else { unreachable!("a tree answers such a key") };
         Ok(tree.clone())
     }
 }

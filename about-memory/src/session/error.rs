@@ -16,7 +16,7 @@ pub enum SessionError {
     NoNode(u64),
     /// The analysis failed, for this reason.
     Failed(String),
-    /// Nobody waited any more, or the reader cancelled the computation.
+    /// The reader cancelled the computation, or the last waiting front end left.
     Cancelled,
     /// Too many computations run; contains their number.
     Busy(usize),

@@ -9,7 +9,7 @@ use super::id::{JobId, SnapshotId};
 /// What an event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(clippy::exhaustive_enums, reason = "a front end shows each of them")]
-pub enum Subject {
+pub enum EventSubject {
     /// A snapshot.
     Snapshot(SnapshotId),
     /// A computation.
@@ -21,14 +21,14 @@ pub enum Subject {
 /// A change of a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Event {
+pub struct SessionEvent {
     /// The number of the event: 1 for the first of the session, then one more for each.
     pub seq: u64,
     /// What changed.
-    pub subject: Subject,
+    pub subject: EventSubject,
     /// The kind of the computation, such as `census`; `snapshot` for a snapshot.
     pub kind: &'static str,
-    /// The state that it has now, such as `reading`; `removed` for a snapshot that nobody has any more.
+    /// The state that it has now, such as `reading`; `removed` for a snapshot that the session dropped.
     pub state: &'static str,
     /// The reason of a failure, or empty.
     pub message: String,
@@ -36,34 +36,34 @@ pub struct Event {
 
 /// The latest events of a session.
 #[derive(Debug)]
-pub struct Events {
-    log: Mutex<Log>,
+pub struct EventLog {
+    log: Mutex<EventQueue>,
     added: Condvar,
     kept: usize,
 }
 
 #[derive(Debug)]
-struct Log {
+struct EventQueue {
     last: u64,
-    events: VecDeque<Event>,
+    events: VecDeque<SessionEvent>,
     is_closed: bool,
 }
 
-impl Events {
+impl EventLog {
     pub(super) fn new(kept: usize) -> Self {
-        let log = Log { last: 0, events: VecDeque::new(), is_closed: false };
+        let log = EventQueue { last: 0, events: VecDeque::new(), is_closed: false };
         Self { log: Mutex::new(log), added: Condvar::new(), kept }
     }
 
-    fn log(&self) -> MutexGuard<'_, Log> {
+    fn log(&self) -> MutexGuard<'_, EventQueue> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn add(&self, subject: Subject, kind: &'static str, state: &'static str, message: &str) {
+    pub(super) fn add(&self, subject: EventSubject, kind: &'static str, state: &'static str, message: &str) {
         let mut log = self.log();
         log.last += 1;
         let seq = log.last;
-        log.events.push_back(Event { seq, subject, kind, state, message: message.to_owned() });
+        log.events.push_back(SessionEvent { seq, subject, kind, state, message: message.to_owned() });
         if log.events.len() > self.kept {
             log.events.pop_front();
         }
@@ -78,12 +78,12 @@ impl Events {
 
     /// The events after the one numbered `seq`, oldest first. `None` if the session has dropped some of them, or
     /// has not made `seq` yet: the caller then has to look at the whole state.
-    pub fn since(&self, seq: u64) -> Option<Vec<Event>> {
+    pub fn since(&self, seq: u64) -> Option<Vec<SessionEvent>> {
         since(&self.log(), seq)
     }
 
     /// As [`since`](Self::since), but waits up to `timeout` for the first.
-    pub fn wait(&self, seq: u64, timeout: Duration) -> Option<Vec<Event>> {
+    pub fn wait(&self, seq: u64, timeout: Duration) -> Option<Vec<SessionEvent>> {
         let until = Instant::now() + timeout;
         let mut log = self.log();
         while log.last == seq && !log.is_closed {
@@ -103,7 +103,7 @@ impl Events {
     }
 }
 
-fn since(log: &Log, seq: u64) -> Option<Vec<Event>> {
+fn since(log: &EventQueue, seq: u64) -> Option<Vec<SessionEvent>> {
     let first = log.events.front().map_or(log.last + 1, |event| event.seq);
     if seq > log.last || seq + 1 < first {
         return None;

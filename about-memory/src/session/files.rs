@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::temporary::TemporaryFolder;
 
-/// The folder, which exists from the first file on.
+/// The folder. The first file creates it.
 #[derive(Debug)]
-enum Folder {
+enum SessionFolder {
     None,
     Open(TemporaryFolder),
     /// The session has ended and writes no more.
@@ -16,29 +16,29 @@ enum Folder {
 }
 
 #[derive(Debug)]
-pub(super) struct Files(Mutex<Folder>);
+pub(super) struct SessionFiles(Mutex<SessionFolder>);
 
-impl Default for Files {
+impl Default for SessionFiles {
     fn default() -> Self {
-        Self(Mutex::new(Folder::None))
+        Self(Mutex::new(SessionFolder::None))
     }
 }
 
-impl Files {
+impl SessionFiles {
     /// Makes a file or folder inside.
     pub(super) fn with<T>(&self, make: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
         let mut folder = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Folder::None = *folder {
-            *folder = Folder::Open(TemporaryFolder::new()?);
+        if let SessionFolder::None = *folder {
+            *folder = SessionFolder::Open(TemporaryFolder::new()?);
         }
         match &*folder {
-            Folder::Open(folder) => make(folder.path()),
-            Folder::None | Folder::Ended => Err(io::Error::other("the session has ended")),
+            SessionFolder::Open(folder) => make(folder.path()),
+            SessionFolder::None | SessionFolder::Ended => Err(io::Error::other("the session has ended")),
         }
     }
 
     /// Removes the folder with all that is in it.
     pub(super) fn end(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Folder::Ended;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = SessionFolder::Ended;
     }
 }

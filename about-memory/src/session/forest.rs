@@ -3,7 +3,7 @@
 use core::cmp::Reverse;
 use std::collections::HashSet;
 
-use super::column::{Column, Sort};
+use super::column::{RowColumn, RowSort};
 use super::rows_options::RowsOptions;
 
 /// The most rows that open without being named.
@@ -13,27 +13,27 @@ const FIRST: usize = 15;
 const MAX_DEPTH: usize = 3;
 
 /// Something with rows below rows.
-pub(super) trait Forest {
+pub(super) trait RowForest {
     type Node: Copy;
     fn roots(&self) -> Vec<Self::Node>;
     fn below(&self, node: Self::Node) -> Vec<Self::Node>;
     fn id(&self, node: Self::Node, parent: u64) -> u64;
-    fn number(&self, node: Self::Node, column: Column) -> i128;
+    fn number(&self, node: Self::Node, column: RowColumn) -> i128;
     fn name(&self, node: Self::Node) -> String;
 
     /// The roots in this order, if they are kept: there may be millions, and each window asks for them.
-    fn sorted_roots(&self, _sort: Sort) -> Option<Vec<Self::Node>> {
+    fn sorted_roots(&self, _sort: RowSort) -> Option<Vec<Self::Node>> {
         None
     }
 
-    /// Whether all rows are open that nobody has closed.
+    /// Whether all rows are open except those that the reader closed.
     fn is_open(&self) -> bool {
         false
     }
 }
 
 /// A row before it has a name and numbers.
-pub(super) struct Place<N> {
+pub(super) struct RowPlace<N> {
     pub(super) node: N,
     pub(super) level: usize,
     /// The place of the row around it, from 0.
@@ -43,7 +43,7 @@ pub(super) struct Place<N> {
 }
 
 /// Rows of one level that are still to come.
-struct Level<N> {
+struct RowLevel<N> {
     nodes: std::vec::IntoIter<N>,
     /// How many of them have come.
     come: usize,
@@ -55,23 +55,23 @@ struct Level<N> {
 }
 
 /// Puts nodes of one level in order.
-pub(super) fn sort_nodes<F: Forest>(forest: &F, nodes: &mut [F::Node], sort: Sort) {
+pub(super) fn sort_nodes<F: RowForest>(forest: &F, nodes: &mut [F::Node], sort: RowSort) {
     match sort {
-        Sort { column: Column::Name, ascending } => {
+        RowSort { column: RowColumn::Name, ascending } => {
             nodes.sort_by_cached_key(|node| forest.name(*node));
             if !ascending {
                 nodes.reverse();
             }
         }
-        Sort { column, ascending: true } => nodes.sort_by_cached_key(|node| forest.number(*node, column)),
-        Sort { column, ascending: false } => {
+        RowSort { column, ascending: true } => nodes.sort_by_cached_key(|node| forest.number(*node, column)),
+        RowSort { column, ascending: false } => {
             nodes.sort_by_cached_key(|node| Reverse(forest.number(*node, column)));
         }
     }
 }
 
 /// The rows in sight, and the number of all.
-pub(super) fn flatten<F: Forest>(forest: &F, options: &RowsOptions) -> (Vec<Place<F::Node>>, usize) {
+pub(super) fn flatten<F: RowForest>(forest: &F, options: &RowsOptions) -> (Vec<RowPlace<F::Node>>, usize) {
     let sorted = |mut nodes: Vec<F::Node>| {
         if let Some(sort) = options.sort {
             sort_nodes(forest, &mut nodes, sort);
@@ -84,7 +84,7 @@ pub(super) fn flatten<F: Forest>(forest: &F, options: &RowsOptions) -> (Vec<Plac
     let has = |ids: &HashSet<u64>, id| !ids.is_empty() && ids.contains(&id);
     let is_closed = options.open.is_empty() && options.open_below.is_empty() && !forest.is_open();
     let (mut rows, mut total, mut opened) = (Vec::new(), 0, 0);
-    let mut stack = vec![Level { nodes: roots, come: 0, parent: 0, place: None, all: forest.is_open() }];
+    let mut stack = vec![RowLevel { nodes: roots, come: 0, parent: 0, place: None, all: forest.is_open() }];
     while let Some((level, here)) = stack.len().checked_sub(1).zip(stack.last_mut()) {
         let Some(node) = here.nodes.next() else {
             stack.pop();
@@ -105,11 +105,11 @@ pub(super) fn flatten<F: Forest>(forest: &F, options: &RowsOptions) -> (Vec<Plac
         // Nothing is below a leaf, so it is not open: Left leads from it to the row around it.
         let is_open = !below.is_empty();
         if is_shown {
-            rows.push(Place { node, level, parent: here.place, id, is_open });
+            rows.push(RowPlace { node, level, parent: here.place, id, is_open });
         }
         if is_open {
             opened += 1;
-            stack.push(Level { nodes: sorted(below), come: 0, parent: id, place: Some(place), all });
+            stack.push(RowLevel { nodes: sorted(below), come: 0, parent: id, place: Some(place), all });
         }
     }
     (rows, total)

@@ -10,14 +10,14 @@ use heap_graph::census::{CensusTreeName, CensusTreeNode};
 #[derive(Debug, Default)]
 pub struct Generations {
     /// The root comes first.
-    groups: Vec<Group>,
+    groups: Vec<GenerationGroup>,
     /// The number of censuses.
     count: usize,
 }
 
 /// A group, and what each census counts in it.
 #[derive(Debug, Default)]
-pub(super) struct Group {
+pub(super) struct GenerationGroup {
     pub(super) name: Option<CensusTreeName>,
     pub(super) amounts: Vec<i128>,
     /// Whether one of the censuses counts nodes in the group itself.
@@ -25,7 +25,7 @@ pub(super) struct Group {
     below: Vec<usize>,
 }
 
-impl Group {
+impl GenerationGroup {
     pub(super) fn growth(&self) -> i128 {
         self.amounts.last().copied().unwrap_or_default() - self.amounts.first().copied().unwrap_or_default()
     }
@@ -37,9 +37,9 @@ fn json_number(number: i128) -> serde_json::Value {
 }
 
 impl Generations {
-    /// The groups of these trees, which have one shape. `amount` says what to take from each group.
+    /// The groups of these trees. The trees have one shape. `amount` selects the number of each group.
     pub(super) fn new(trees: &[CensusTree], amount: impl Fn(&CensusTreeNode) -> i128) -> Self {
-        let root = Group { amounts: vec![0; trees.len()], ..Group::default() };
+        let root = GenerationGroup { amounts: vec![0; trees.len()], ..GenerationGroup::default() };
         let mut all = Self { groups: vec![root], count: trees.len() };
         let mut known = HashMap::new();
         for (place, tree) in trees.iter().enumerate() {
@@ -52,7 +52,11 @@ impl Generations {
                     if below == next {
                         all.groups[group].below.push(next);
                         let amounts = vec![0; trees.len()];
-                        all.groups.push(Group { name: child.name.clone(), amounts, ..Group::default() });
+                        all.groups.push(GenerationGroup {
+                            name: child.name.clone(),
+                            amounts,
+                            ..GenerationGroup::default()
+                        });
                     }
                     all.groups[below].amounts[place] += amount(child);
                     all.groups[below].has_nodes |= !child.leaves.is_empty();
@@ -76,7 +80,7 @@ impl Generations {
         self.count
     }
 
-    pub(super) fn group(&self, place: usize) -> &Group {
+    pub(super) fn group(&self, place: usize) -> &GenerationGroup {
         &self.groups[place]
     }
 
@@ -101,7 +105,7 @@ impl Generations {
 
     /// Bytes of memory that it takes, about: without the texts of names.
     pub(super) fn memory(&self) -> usize {
-        let each = size_of::<Group>() + self.count * size_of::<i128>() + 3 * size_of::<usize>();
+        let each = size_of::<GenerationGroup>() + self.count * size_of::<i128>() + 3 * size_of::<usize>();
         self.groups.len() * (each + size_of::<CensusTreeName>())
     }
 }

@@ -1,4 +1,4 @@
-//! The number by which a front end names a group of a census.
+//! The number that identifies a group of a census for a front end.
 
 use core::hash::{Hash as _, Hasher as _};
 use std::hash::DefaultHasher;

@@ -10,7 +10,7 @@ use super::id::JobId;
 /// A computation that runs.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Job {
+pub struct SessionJob {
     /// Its number.
     pub id: JobId,
     /// What it computes, such as `census`.
@@ -21,7 +21,7 @@ pub struct Job {
 
 /// All computations that run.
 #[derive(Debug, Default)]
-pub(super) struct Jobs(Mutex<AllJobs>);
+pub(super) struct RunningJobs(Mutex<AllJobs>);
 
 #[derive(Debug, Default)]
 struct AllJobs {
@@ -29,7 +29,7 @@ struct AllJobs {
     jobs: BTreeMap<JobId, (&'static str, AnalysisProgress)>,
 }
 
-impl Jobs {
+impl RunningJobs {
     pub(super) fn next(&self) -> JobId {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.last += 1;
@@ -56,9 +56,9 @@ impl Jobs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).jobs.remove(&id);
     }
 
-    pub(super) fn list(&self) -> Vec<Job> {
+    pub(super) fn list(&self) -> Vec<SessionJob> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let job = |(id, (kind, progress)): (&JobId, &(&'static str, AnalysisProgress))| Job {
+        let job = |(id, (kind, progress)): (&JobId, &(&'static str, AnalysisProgress))| SessionJob {
             id: *id,
             kind,
             steps: progress.steps(),

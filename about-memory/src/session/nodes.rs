@@ -10,7 +10,7 @@ use heap_graph::dominators::{
 use heap_graph::paths::{PathPart, PathTree};
 use heap_graph::{AnalysisProgress, CensusTree, Graph, HeapNode, NodeId, NodeIndex};
 
-use super::answer::{Answer, Class, PathStep, SuspectGroup};
+use super::answer::{PathStep, QueryAnswer, SuspectClass, SuspectGroup};
 use super::error::SessionError;
 use super::group_id::group_id;
 use super::query::GroupBy;
@@ -34,7 +34,7 @@ pub(super) fn part(
     tree: &SharedDominators,
     filter: &str,
     progress: &AnalysisProgress,
-) -> Result<Answer, SessionError> {
+) -> Result<QueryAnswer, SessionError> {
     let of_tree = tree.tree();
     let mut kept = vec![0_u64; tree.graph().node_count().div_ceil(64)];
     let mut keep = |node: NodeIndex| {
@@ -56,24 +56,24 @@ pub(super) fn part(
             at = of_tree.immediate_dominator(node).map(|above| above.index());
         }
     }
-    Ok(Answer::Part { tree: tree.clone(), kept, found })
+    Ok(QueryAnswer::Part { tree: tree.clone(), kept, found })
 }
 
 pub(super) fn classes(
     tree: &SharedDominators,
     filter: &str,
     progress: &AnalysisProgress,
-) -> Result<Answer, SessionError> {
+) -> Result<QueryAnswer, SessionError> {
     let of_tree = tree.tree();
     let all =
         sizes_by_class_watched(&of_tree, progress)?.into_iter().filter(|class| class.class.contains(filter));
-    let class = |class: heap_graph::dominators::ClassSizes<'_>| Class {
+    let class = |class: heap_graph::dominators::ClassSizes<'_>| SuspectClass {
         name: class.class.to_string(),
         count: class.count,
         shallow: class.shallow_size,
         retained: class.retained_size,
     };
-    Ok(Answer::Classes(all.map(class).collect()))
+    Ok(QueryAnswer::Classes(all.map(class).collect()))
 }
 
 /// The leaves of a census that a group counts.
@@ -97,7 +97,7 @@ pub(super) fn individuals(
     leaves: &HashSet<u64>,
     filter: &str,
     progress: &AnalysisProgress,
-) -> Result<Answer, SessionError> {
+) -> Result<QueryAnswer, SessionError> {
     let of_tree = tree.tree();
     let is_wanted = |leaf| leaves.contains(&leaf);
     let mut all = individuals_watched(&of_tree, &by.breakdown(), is_wanted, usize::MAX, progress)?;
@@ -105,7 +105,7 @@ pub(super) fn individuals(
         all.retain(|node| node.title().contains(filter));
     }
     let nodes = all.iter().take(MAX_INDIVIDUALS).map(|node| node.index()).collect();
-    Ok(Answer::Nodes { nodes, found: all.len(), tree: tree.clone() })
+    Ok(QueryAnswer::Nodes { nodes, found: all.len(), tree: tree.clone() })
 }
 
 /// The nodes whose name contains the text, or whose id it is.
@@ -113,7 +113,7 @@ pub(super) fn search(
     tree: &SharedDominators,
     text: &str,
     progress: &AnalysisProgress,
-) -> Result<Answer, SessionError> {
+) -> Result<QueryAnswer, SessionError> {
     let of_tree = tree.tree();
     let id = text.strip_prefix("@").unwrap_or(text).trim();
     let id = match id.strip_prefix("0x") {
@@ -131,13 +131,13 @@ pub(super) fn search(
     nodes.sort_by_cached_key(|node| Reverse(of_tree.retained_size(*node)));
     let found = nodes.len();
     nodes.truncate(MAX_INDIVIDUALS);
-    Ok(Answer::Nodes { tree: tree.clone(), nodes, found })
+    Ok(QueryAnswer::Nodes { tree: tree.clone(), nodes, found })
 }
 
 pub(super) fn all_suspects(
     tree: &SharedDominators,
     progress: &AnalysisProgress,
-) -> Result<Answer, SessionError> {
+) -> Result<QueryAnswer, SessionError> {
     let of_tree = tree.tree();
     let group = |suspect: Suspect| {
         let all = suspect.nodes.iter().filter_map(|id| tree.graph().find(*id));
@@ -151,7 +151,7 @@ pub(super) fn all_suspects(
     };
     let suspects = suspects_watched(&of_tree, &SuspectOptions::new(), progress)?;
     let groups = suspects.into_iter().map(group).collect();
-    Ok(Answer::Suspects { tree: tree.clone(), groups })
+    Ok(QueryAnswer::Suspects { tree: tree.clone(), groups })
 }
 
 pub(super) fn find(graph: &Graph, node: u64) -> Result<HeapNode<'_>, SessionError> {
@@ -163,7 +163,7 @@ pub(super) fn paths(
     walk: &PathTree,
     target: HeapNode<'_>,
     max: usize,
-) -> Result<Answer, SessionError> {
+) -> Result<QueryAnswer, SessionError> {
     let title = |node: HeapNode<'_>| node.title().to_string();
     let name = |id: NodeId| graph.find(id).map(title).unwrap_or_default();
     let paths = walk.paths(graph, target.index(), max).into_iter().map(|path| {
@@ -175,5 +175,5 @@ pub(super) fn paths(
         let end = PathStep { node: target.id().0, name: title(target), edge: None };
         path.into_iter().map(step).chain([end]).collect()
     });
-    Ok(Answer::Paths(paths.collect()))
+    Ok(QueryAnswer::Paths(paths.collect()))
 }

@@ -5,31 +5,31 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use heap_graph::NodeIndex;
 
-use super::column::Sort;
-use super::compute::Key;
+use super::column::RowSort;
+use super::compute::TaskKey;
 use super::id::SnapshotId;
 
 #[derive(Debug)]
-struct Order {
-    of: Key,
-    sort: Sort,
+struct SortedNodes {
+    of: TaskKey,
+    sort: RowSort,
     nodes: Arc<Vec<NodeIndex>>,
 }
 
 /// The latest order.
 #[derive(Debug, Default)]
-pub(super) struct Orders(Mutex<Option<Order>>);
+pub(super) struct NodeOrders(Mutex<Option<SortedNodes>>);
 
-impl Orders {
-    fn latest(&self) -> MutexGuard<'_, Option<Order>> {
+impl NodeOrders {
+    fn latest(&self) -> MutexGuard<'_, Option<SortedNodes>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The nodes of an answer in this order, which `make` gives if they are not the latest.
+    /// The nodes of an answer in this order. `make` sorts them if they are not the latest.
     pub(super) fn get(
         &self,
-        of: &Key,
-        sort: Sort,
+        of: &TaskKey,
+        sort: RowSort,
         make: impl FnOnce() -> Vec<NodeIndex>,
     ) -> Arc<Vec<NodeIndex>> {
         if let Some(order) = &*self.latest()
@@ -38,7 +38,7 @@ impl Orders {
             return Arc::clone(&order.nodes);
         }
         let nodes = Arc::new(make());
-        *self.latest() = Some(Order { of: of.clone(), sort, nodes: Arc::clone(&nodes) });
+        *self.latest() = Some(SortedNodes { of: of.clone(), sort, nodes: Arc::clone(&nodes) });
         nodes
     }
 

@@ -3,28 +3,28 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::answer::Answer;
-use super::cache::{Running, TaskCache};
-use super::compute::Key;
+use super::answer::QueryAnswer;
+use super::cache::{RunningTask, TaskCache};
+use super::compute::TaskKey;
 use super::error::SessionError;
 use super::id::JobId;
 
-/// An answer that a session computes. Whoever drops it no longer waits; a computation that nobody waits for ends.
+/// An answer that a session computes. Dropping it ends the wait. A computation without a waiting front end ends.
 #[derive(Debug)]
-pub struct Pending {
+pub struct PendingAnswer {
     pub(super) state: PendingState,
-    pub(super) cache: Arc<TaskCache<Key, Answer>>,
+    pub(super) cache: Arc<TaskCache<TaskKey, QueryAnswer>>,
 }
 
 #[derive(Debug)]
 pub(super) enum PendingState {
-    Done(Arc<Answer>),
-    Running(Key, Arc<Running<Answer>>),
+    Done(Arc<QueryAnswer>),
+    Running(TaskKey, Arc<RunningTask<QueryAnswer>>),
 }
 
-impl Pending {
+impl PendingAnswer {
     /// The answer, or `None` if there is none within `timeout`.
-    pub fn wait(&self, timeout: Duration) -> Option<Result<Arc<Answer>, SessionError>> {
+    pub fn wait(&self, timeout: Duration) -> Option<Result<Arc<QueryAnswer>, SessionError>> {
         match &self.state {
             PendingState::Done(answer) => Some(Ok(Arc::clone(answer))),
             PendingState::Running(_, task) => task.wait(timeout),
@@ -36,7 +36,7 @@ impl Pending {
     /// # Errors
     ///
     /// [`SessionError`].
-    pub fn join(&self) -> Result<Arc<Answer>, SessionError> {
+    pub fn join(&self) -> Result<Arc<QueryAnswer>, SessionError> {
         loop {
             if let Some(answer) = self.wait(Duration::from_secs(3600)) {
                 return answer;
@@ -53,7 +53,7 @@ impl Pending {
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         if let PendingState::Running(key, task) = &self.state {
             self.cache.leave(key, task);

@@ -9,11 +9,11 @@ use heap_graph::census::CensusTreeNode;
 use heap_graph::dominators::FetchOptions;
 use heap_graph::{CensusTree, DominatorTree, NodeIndex};
 
-use super::answer::{Answer, Class, SuspectGroup};
-use super::column::{Column, Sort};
-use super::compute::Key;
+use super::answer::{QueryAnswer, SuspectClass, SuspectGroup};
+use super::column::{RowColumn, RowSort};
+use super::compute::TaskKey;
 use super::error::SessionError;
-use super::forest::{Forest, Place, flatten, sort_nodes};
+use super::forest::{RowForest, RowPlace, flatten, sort_nodes};
 use super::generations::{Generations, census_name};
 use super::group_id::group_id;
 use super::query::Query;
@@ -26,14 +26,15 @@ const MAX_ROWS: usize = 500;
 /// The most open rows of one request.
 const MAX_OPEN: usize = 10_000;
 
-const CENSUS: &[Column] = &[Column::Bytes, Column::Count, Column::TotalBytes, Column::TotalCount];
-const NODES: &[Column] = &[Column::Retained, Column::Shallow];
-const CLASSES: &[Column] = &[Column::Retained, Column::Shallow, Column::Count];
+const CENSUS: &[RowColumn] =
+    &[RowColumn::Bytes, RowColumn::Count, RowColumn::TotalBytes, RowColumn::TotalCount];
+const NODES: &[RowColumn] = &[RowColumn::Retained, RowColumn::Shallow];
+const CLASSES: &[RowColumn] = &[RowColumn::Retained, RowColumn::Shallow, RowColumn::Count];
 
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Row {
+pub struct TableRow {
     /// The id of the node. For a row of a census, a number below 2^53 that follows from its names, so that
     /// another filter or order keeps it open.
     pub id: u64,
@@ -58,9 +59,9 @@ pub struct Row {
 /// Rows, and how many there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Rows {
+pub struct RowWindow {
     /// The columns of numbers.
-    pub columns: Vec<Column>,
+    pub columns: Vec<RowColumn>,
     /// The 100 % of each column.
     pub whole: Vec<i128>,
     /// The number of all rows with what is open.
@@ -68,7 +69,7 @@ pub struct Rows {
     /// The number of nodes found, if a list has not all of them, or if others dominate them; else `total`.
     pub found: usize,
     /// The rows asked for.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TableRow>,
 }
 
 impl Session {
@@ -81,9 +82,9 @@ impl Session {
     pub fn rows(
         &self,
         query: &Query,
-        answer: &Arc<Answer>,
+        answer: &Arc<QueryAnswer>,
         options: &RowsOptions,
-    ) -> Result<Rows, SessionError> {
+    ) -> Result<RowWindow, SessionError> {
         if options.count > MAX_ROWS {
             return Err(SessionError::TooMuch("rows", MAX_ROWS));
         }
@@ -91,42 +92,39 @@ impl Session {
             return Err(SessionError::TooMuch("open rows", MAX_OPEN));
         }
         match &**answer {
-            Answer::Tree(tree) => Ok(census_rows(tree, options)),
-            Answer::Generations(generations) => Ok(generation_rows(generations, options)),
-            Answer::Dominators(shared) => {
-                let key = Key::Query(query.clone());
-                self.engine.begin_rows(&key);
-                let rows = self.node_rows(&key, &shared.tree(), Shown::All, options);
-                self.engine.end_rows(&key);
-                rows
+            QueryAnswer::Tree(tree) => Ok(census_rows(tree, options)),
+            QueryAnswer::Generations(generations) => Ok(generation_rows(generations, options)),
+            QueryAnswer::Dominators(shared) => {
+                let key = TaskKey::Query(query.clone());
+                self.node_rows(&key, &shared.tree(), ShownNodes::All, options)
             }
-            Answer::Part { tree, kept, found } => {
-                let key = Key::Query(query.clone());
-                let mut rows = self.node_rows(&key, &tree.tree(), Shown::Part(kept), options)?;
+            QueryAnswer::Part { tree, kept, found } => {
+                let key = TaskKey::Query(query.clone());
+                let mut rows = self.node_rows(&key, &tree.tree(), ShownNodes::Part(kept), options)?;
                 rows.found = *found;
                 Ok(rows)
             }
-            Answer::Nodes { tree, nodes, found } => {
-                let key = Key::Query(query.clone());
-                let mut rows = self.node_rows(&key, &tree.tree(), Shown::List(nodes), options)?;
+            QueryAnswer::Nodes { tree, nodes, found } => {
+                let key = TaskKey::Query(query.clone());
+                let mut rows = self.node_rows(&key, &tree.tree(), ShownNodes::List(nodes), options)?;
                 rows.found = *found;
                 Ok(rows)
             }
-            Answer::Suspects { tree, groups } => suspect_rows(&tree.tree(), groups, options),
-            Answer::Classes(classes) => Ok(class_rows(classes, options)),
+            QueryAnswer::Suspects { tree, groups } => suspect_rows(&tree.tree(), groups, options),
+            QueryAnswer::Classes(classes) => Ok(class_rows(classes, options)),
             _ => Err(SessionError::Failed(format!("{} has no rows", query.kind()))),
         }
     }
 
-    /// Rows of nodes, which are the answer to `key`.
+    /// Rows of the nodes that answer `key`.
     fn node_rows(
         &self,
-        key: &Key,
+        key: &TaskKey,
         tree: &DominatorTree<'_>,
-        shown: Shown<'_>,
+        shown: ShownNodes<'_>,
         options: &RowsOptions,
-    ) -> Result<Rows, SessionError> {
-        let mut forest = Nodes { tree, shown, sorted: None };
+    ) -> Result<RowWindow, SessionError> {
+        let mut forest = NodeForest { tree, shown, sorted: None };
         if let Some(sort) = options.sort {
             let sorted = self.engine.orders.get(key, sort, || {
                 let mut roots = forest.roots();
@@ -139,7 +137,7 @@ impl Session {
     }
 }
 
-impl<'a> Forest for &'a CensusTree {
+impl<'a> RowForest for &'a CensusTree {
     type Node = &'a CensusTreeNode;
 
     fn roots(&self) -> Vec<Self::Node> {
@@ -154,11 +152,11 @@ impl<'a> Forest for &'a CensusTree {
         group_id(node.name.as_ref(), parent)
     }
 
-    fn number(&self, node: Self::Node, column: Column) -> i128 {
+    fn number(&self, node: Self::Node, column: RowColumn) -> i128 {
         match column {
-            Column::Count => node.count,
-            Column::TotalBytes => node.total_bytes,
-            Column::TotalCount => node.total_count,
+            RowColumn::Count => node.count,
+            RowColumn::TotalBytes => node.total_bytes,
+            RowColumn::TotalCount => node.total_count,
             _ => node.bytes,
         }
     }
@@ -168,9 +166,9 @@ impl<'a> Forest for &'a CensusTree {
     }
 }
 
-fn census_rows(tree: &CensusTree, options: &RowsOptions) -> Rows {
+fn census_rows(tree: &CensusTree, options: &RowsOptions) -> RowWindow {
     let (places, total) = flatten(&tree, options);
-    let rows = places.into_iter().map(|Place { node, level, parent, id, is_open }| Row {
+    let rows = places.into_iter().map(|RowPlace { node, level, parent, id, is_open }| TableRow {
         id,
         level,
         parent,
@@ -183,10 +181,10 @@ fn census_rows(tree: &CensusTree, options: &RowsOptions) -> Rows {
     });
     let root = tree.root();
     let whole = vec![root.total_bytes, root.total_count, root.total_bytes, root.total_count];
-    Rows { columns: CENSUS.to_vec(), whole, total, found: total, rows: rows.collect() }
+    RowWindow { columns: CENSUS.to_vec(), whole, total, found: total, rows: rows.collect() }
 }
 
-impl Forest for Generations {
+impl RowForest for Generations {
     type Node = usize;
 
     fn roots(&self) -> Vec<usize> {
@@ -201,10 +199,10 @@ impl Forest for Generations {
         group_id(self.group(node).name.as_ref(), parent)
     }
 
-    fn number(&self, node: usize, column: Column) -> i128 {
+    fn number(&self, node: usize, column: RowColumn) -> i128 {
         let group = self.group(node);
         match column {
-            Column::In(place) => group.amounts.get(usize::from(place)).copied().unwrap_or_default(),
+            RowColumn::In(place) => group.amounts.get(usize::from(place)).copied().unwrap_or_default(),
             _ => group.growth(),
         }
     }
@@ -214,12 +212,12 @@ impl Forest for Generations {
     }
 }
 
-fn generation_rows(all: &Generations, options: &RowsOptions) -> Rows {
+fn generation_rows(all: &Generations, options: &RowsOptions) -> RowWindow {
     let (places, total) = flatten(all, options);
-    let columns: Vec<Column> =
-        iter::once(Column::Growth).chain((0..all.count() as u8).map(Column::In)).collect();
+    let columns: Vec<RowColumn> =
+        iter::once(RowColumn::Growth).chain((0..all.count() as u8).map(RowColumn::In)).collect();
     let numbers = |node| columns.iter().map(|column| all.number(node, *column)).collect::<Vec<_>>();
-    let rows = places.into_iter().map(|Place { node, level, parent, id, is_open }| Row {
+    let rows = places.into_iter().map(|RowPlace { node, level, parent, id, is_open }| TableRow {
         id,
         level,
         parent,
@@ -234,10 +232,10 @@ fn generation_rows(all: &Generations, options: &RowsOptions) -> Rows {
     // Growth is a share of what was there at first.
     let mut whole = numbers(0);
     whole[0] = whole.get(1).copied().unwrap_or_default();
-    Rows { columns, whole, total, found: total, rows }
+    RowWindow { columns, whole, total, found: total, rows }
 }
 
-impl Forest for &[Class] {
+impl RowForest for &[SuspectClass] {
     type Node = usize;
 
     fn roots(&self) -> Vec<usize> {
@@ -252,11 +250,11 @@ impl Forest for &[Class] {
         node as u64
     }
 
-    fn number(&self, node: usize, column: Column) -> i128 {
+    fn number(&self, node: usize, column: RowColumn) -> i128 {
         let class = &self[node];
         match column {
-            Column::Count => class.count.into(),
-            Column::Shallow => signed(class.shallow),
+            RowColumn::Count => class.count.into(),
+            RowColumn::Shallow => signed(class.shallow),
             _ => signed(class.retained),
         }
     }
@@ -266,10 +264,10 @@ impl Forest for &[Class] {
     }
 }
 
-fn class_rows(classes: &[Class], options: &RowsOptions) -> Rows {
+fn class_rows(classes: &[SuspectClass], options: &RowsOptions) -> RowWindow {
     let (places, total) = flatten(&classes, options);
     let numbers = |node| CLASSES.iter().map(|column| (&classes).number(node, *column)).collect();
-    let rows = places.into_iter().map(|Place { node, level, parent, id, .. }| Row {
+    let rows = places.into_iter().map(|RowPlace { node, level, parent, id, .. }| TableRow {
         id,
         level,
         parent,
@@ -280,16 +278,16 @@ fn class_rows(classes: &[Class], options: &RowsOptions) -> Rows {
         has_nodes: false,
         is_node: false,
     });
-    let sum = |of: fn(&Class) -> i128| classes.iter().map(of).sum();
+    let sum = |of: fn(&SuspectClass) -> i128| classes.iter().map(of).sum();
     // Classes may retain the same bytes, so their sum is not the whole.
     let shallow = sum(|class| signed(class.shallow));
     let whole = vec![shallow, shallow, sum(|class| class.count.into())];
-    Rows { columns: CLASSES.to_vec(), whole, total, found: total, rows: rows.collect() }
+    RowWindow { columns: CLASSES.to_vec(), whole, total, found: total, rows: rows.collect() }
 }
 
 /// The nodes of a dominator tree that have rows.
 #[derive(Clone, Copy)]
-enum Shown<'a> {
+enum ShownNodes<'a> {
     /// All, as a tree.
     All,
     /// Those with a bit, as a tree that is open.
@@ -298,30 +296,30 @@ enum Shown<'a> {
     List(&'a [NodeIndex]),
 }
 
-struct Nodes<'a> {
+struct NodeForest<'a> {
     tree: &'a DominatorTree<'a>,
-    shown: Shown<'a>,
+    shown: ShownNodes<'a>,
     /// The roots in the order that the front end asks for.
     sorted: Option<Arc<Vec<NodeIndex>>>,
 }
 
-impl Forest for Nodes<'_> {
+impl RowForest for NodeForest<'_> {
     type Node = NodeIndex;
 
     fn roots(&self) -> Vec<NodeIndex> {
         match self.shown {
-            Shown::List(list) => list.to_vec(),
-            Shown::All | Shown::Part(_) => self.below(NodeIndex::ROOT),
+            ShownNodes::List(list) => list.to_vec(),
+            ShownNodes::All | ShownNodes::Part(_) => self.below(NodeIndex::ROOT),
         }
     }
 
     fn below(&self, node: NodeIndex) -> Vec<NodeIndex> {
         let below = self.tree.immediately_dominated(node).map(|node| node.index());
         match self.shown {
-            Shown::Part(kept) => {
+            ShownNodes::Part(kept) => {
                 below.filter(|node| kept[node.get() / 64] >> (node.get() % 64) & 1 == 1).collect()
             }
-            Shown::All | Shown::List(_) => below.collect(),
+            ShownNodes::All | ShownNodes::List(_) => below.collect(),
         }
     }
 
@@ -329,9 +327,9 @@ impl Forest for Nodes<'_> {
         self.tree.graph().node(node).id().0
     }
 
-    fn number(&self, node: NodeIndex, column: Column) -> i128 {
+    fn number(&self, node: NodeIndex, column: RowColumn) -> i128 {
         match column {
-            Column::Shallow => self.tree.graph().node(node).shallow_size().into(),
+            RowColumn::Shallow => self.tree.graph().node(node).shallow_size().into(),
             _ => signed(self.tree.retained_size(node).unwrap_or_default()),
         }
     }
@@ -340,12 +338,12 @@ impl Forest for Nodes<'_> {
         self.tree.graph().node(node).title().to_string()
     }
 
-    fn sorted_roots(&self, _: Sort) -> Option<Vec<NodeIndex>> {
+    fn sorted_roots(&self, _: RowSort) -> Option<Vec<NodeIndex>> {
         self.sorted.as_deref().cloned()
     }
 
     fn is_open(&self) -> bool {
-        matches!(self.shown, Shown::Part(_))
+        matches!(self.shown, ShownNodes::Part(_))
     }
 }
 
@@ -353,20 +351,20 @@ fn signed(size: u128) -> i128 {
     i128::try_from(size).unwrap_or(i128::MAX)
 }
 
-fn node_rows(forest: &Nodes<'_>, options: &RowsOptions) -> Result<Rows, SessionError> {
-    let Nodes { tree, shown, .. } = *forest;
+fn node_rows(forest: &NodeForest<'_>, options: &RowsOptions) -> Result<RowWindow, SessionError> {
+    let NodeForest { tree, shown, .. } = *forest;
     let (places, total) = flatten(forest, options);
     let names = names(options);
-    let rows = places.into_iter().map(|Place { node, level, parent, id, is_open }| {
-        Ok(Row {
+    let rows = places.into_iter().map(|RowPlace { node, level, parent, id, is_open }| {
+        Ok(TableRow {
             id,
             level,
             parent,
             name: name_of(tree, node, &names)?,
             numbers: NODES.iter().map(|column| forest.number(node, *column)).collect(),
             children: match shown {
-                Shown::Part(_) => forest.below(node).len(),
-                Shown::All | Shown::List(_) => tree.immediately_dominated(node).len(),
+                ShownNodes::Part(_) => forest.below(node).len(),
+                ShownNodes::All | ShownNodes::List(_) => tree.immediately_dominated(node).len(),
             },
             is_open,
             has_nodes: false,
@@ -377,9 +375,9 @@ fn node_rows(forest: &Nodes<'_>, options: &RowsOptions) -> Result<Rows, SessionE
     Ok(rows_of_nodes(tree, rows, total))
 }
 
-fn rows_of_nodes(tree: &DominatorTree<'_>, rows: Vec<Row>, total: usize) -> Rows {
+fn rows_of_nodes(tree: &DominatorTree<'_>, rows: Vec<TableRow>, total: usize) -> RowWindow {
     let whole = signed(tree.retained_size(NodeIndex::ROOT).unwrap_or_default());
-    Rows { columns: NODES.to_vec(), whole: vec![whole; NODES.len()], total, found: total, rows }
+    RowWindow { columns: NODES.to_vec(), whole: vec![whole; NODES.len()], total, found: total, rows }
 }
 
 /// How nodes are named.
@@ -403,17 +401,17 @@ fn suspect_rows(
     tree: &DominatorTree<'_>,
     groups: &[SuspectGroup],
     options: &RowsOptions,
-) -> Result<Rows, SessionError> {
+) -> Result<RowWindow, SessionError> {
     let forest = SuspectForest { tree, groups };
     let (places, total) = flatten(&forest, options);
     let names = names(options);
-    let rows = places.into_iter().map(|Place { node, level, parent, id, is_open }| {
+    let rows = places.into_iter().map(|RowPlace { node, level, parent, id, is_open }| {
         let (name, children, is_node) = match node {
             SuspectRow::Group(place) => (vec![forest.name(node)], groups[place].nodes.len(), false),
             SuspectRow::Node(node) => (name_of(tree, node, &names)?, 0, true),
         };
         let numbers = NODES.iter().map(|column| forest.number(node, *column)).collect();
-        Ok(Row { id, level, parent, name, numbers, children, is_open, has_nodes: false, is_node })
+        Ok(TableRow { id, level, parent, name, numbers, children, is_open, has_nodes: false, is_node })
     });
     let rows = rows.collect::<Result<Vec<_>, SessionError>>()?;
     Ok(rows_of_nodes(tree, rows, total))

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 
-use super::column::{Column, Sort};
+use super::column::{RowColumn, RowSort};
 use super::query::GroupBy;
 
 /// Which rows to take.
@@ -16,7 +16,7 @@ pub struct RowsOptions {
     pub start: usize,
     /// The number of rows; at most 500.
     pub count: usize,
-    /// The rows that are open, by [`Row::id`](super::Row::id).
+    /// The rows that are open, by [`TableRow::id`](super::TableRow::id).
     pub open: HashSet<u64>,
     /// The rows that are open with all below them, as far as these are at most 10,000.
     pub open_below: HashSet<u64>,
@@ -25,7 +25,7 @@ pub struct RowsOptions {
     /// The levels that open by themselves, of the first 15 rows of each; at most 3.
     pub depth: usize,
     /// The order. By default the rows have the order of the tree: most bytes first.
-    pub sort: Option<Sort>,
+    pub sort: Option<RowSort>,
     /// The breakdown that names nodes; the preset `label` by default.
     pub label: Option<GroupBy>,
 }
@@ -71,7 +71,7 @@ impl RowsOptions {
 
     /// Sets [`sort`](Self::sort).
     #[must_use]
-    pub fn sort(self, column: Column, ascending: bool) -> Self {
-        Self { sort: Some(Sort { column, ascending }), ..self }
+    pub fn sort(self, column: RowColumn, ascending: bool) -> Self {
+        Self { sort: Some(RowSort { column, ascending }), ..self }
     }
 }

@@ -8,9 +8,9 @@ use heap_graph::{AnalysisProgress, Graph};
 use tempfile::TempPath;
 
 use super::error::SessionError;
-use super::event::{Events, Subject};
+use super::event::{EventLog, EventSubject};
 use super::id::SnapshotId;
-use super::state::{SnapshotState, State as _};
+use super::state::SnapshotState;
 
 /// A snapshot for display.
 #[derive(Clone, Debug)]
@@ -36,56 +36,56 @@ pub struct SnapshotInfo {
 
 /// The file of a snapshot.
 #[derive(Debug)]
-pub(super) enum Source {
-    /// A file of the user's, which stays.
+pub(super) enum SnapshotFile {
+    /// A file of the user's. It stays.
     File(PathBuf),
-    /// A file of this session, which goes with the snapshot.
+    /// A file of this session. It is removed with the snapshot.
     Temporary(TempPath),
-    /// No file yet, or none at all.
+    /// No file.
     None,
 }
 
 #[derive(Debug)]
-struct Held {
+struct SnapshotEntry {
     info: SnapshotInfo,
-    source: Source,
+    source: SnapshotFile,
     graph: Option<Arc<Graph>>,
     /// Cancels the saving, importing or reading of the snapshot when it is removed.
     progress: AnalysisProgress,
 }
 
 #[derive(Debug, Default)]
-struct All {
+struct SnapshotList {
     last: u32,
-    held: BTreeMap<SnapshotId, Held>,
+    held: BTreeMap<SnapshotId, SnapshotEntry>,
 }
 
 #[derive(Debug)]
-pub(super) struct Snapshots {
-    all: Mutex<All>,
+pub(super) struct SessionSnapshots {
+    all: Mutex<SnapshotList>,
     most: usize,
-    events: Arc<Events>,
+    events: Arc<EventLog>,
 }
 
-impl Snapshots {
-    pub(super) fn new(most: usize, events: Arc<Events>) -> Self {
+impl SessionSnapshots {
+    pub(super) fn new(most: usize, events: Arc<EventLog>) -> Self {
         Self { all: Mutex::default(), most, events }
     }
 
-    fn all(&self) -> MutexGuard<'_, All> {
+    fn all(&self) -> MutexGuard<'_, SnapshotList> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tell(&self, id: SnapshotId, state: &SnapshotState) {
         let message = state.error().unwrap_or_default();
-        self.events.add(Subject::Snapshot(id), "snapshot", state.name(), message);
+        self.events.add(EventSubject::Snapshot(id), "snapshot", state.name(), message);
     }
 
     pub(super) fn add(
         &self,
         title: &str,
         state: SnapshotState,
-        source: Source,
+        source: SnapshotFile,
         progress: &AnalysisProgress,
     ) -> Result<SnapshotId, SessionError> {
         let mut all = self.all();
@@ -104,19 +104,20 @@ impl Snapshots {
             edges: 0,
             bytes: 0,
         };
-        all.held.insert(id, Held { info, source, graph: None, progress: progress.clone() });
+        all.held.insert(id, SnapshotEntry { info, source, graph: None, progress: progress.clone() });
         self.tell(id, &state);
         Ok(id)
     }
 
     /// Changes the state of a snapshot; returns whether the session still has it.
-    pub(super) fn advance(&self, id: SnapshotId, next: SnapshotState, source: Option<Source>) -> bool {
+    pub(super) fn advance(&self, id: SnapshotId, next: SnapshotState, source: Option<SnapshotFile>) -> bool {
         let mut all = self.all();
         let Some(held) = all.held.get_mut(&id) else { return false };
         if let Some(source) = source {
             held.source = source;
         }
-        held.info.state.advance(next).expect("the session follows the transitions of a snapshot");
+        assert!(held.info.state.may_become(&next), "{:?} does not become {next:?}", held.info.state);
+        held.info.state = next;
         self.tell(id, &held.info.state);
         true
     }
@@ -154,9 +155,9 @@ impl Snapshots {
         let all = self.all();
         let held = all.held.get(&id).ok_or(SessionError::NoSnapshot(id))?;
         match &held.source {
-            Source::File(path) => Ok(path.clone()),
-            Source::Temporary(path) => Ok(path.to_path_buf()),
-            Source::None => Err(SessionError::NotRead(id, held.info.state.name())),
+            SnapshotFile::File(path) => Ok(path.clone()),
+            SnapshotFile::Temporary(path) => Ok(path.to_path_buf()),
+            SnapshotFile::None => Err(SessionError::NotRead(id, held.info.state.name())),
         }
     }
 
@@ -164,7 +165,7 @@ impl Snapshots {
         let held = self.all().held.remove(&id);
         if let Some(held) = &held {
             held.progress.cancel();
-            self.events.add(Subject::Snapshot(id), "snapshot", "removed", "");
+            self.events.add(EventSubject::Snapshot(id), "snapshot", "removed", "");
         }
         held.is_some()
     }

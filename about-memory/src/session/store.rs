@@ -12,17 +12,17 @@ use heap_graph::{AnalysisProgress, Graph};
 use tempfile::TempDir;
 use tempfile::{Builder, NamedTempFile, TempPath};
 
-use super::compute::Key;
-use super::engine::Engine;
+use super::compute::TaskKey;
+use super::engine::TaskEngine;
 use super::error::SessionError;
-use super::event::Events;
+use super::event::EventLog;
 #[cfg(feature = "serve")]
-use super::event::Subject;
+use super::event::EventSubject;
 use super::id::{JobId, SnapshotId};
-use super::jobs::{Job, Jobs};
-use super::pending::{Pending, PendingState};
+use super::jobs::{RunningJobs, SessionJob};
+use super::pending::{PendingAnswer, PendingState};
 use super::query::Query;
-use super::snapshots::{SnapshotInfo, Snapshots, Source};
+use super::snapshots::{SessionSnapshots, SnapshotFile, SnapshotInfo};
 use super::state::SnapshotState;
 use crate::temporary;
 
@@ -38,17 +38,11 @@ const LEAST_BUDGET: usize = 64 << 20;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionOptions {
-    /// Bytes of results to keep, about, without the graphs. The latest result stays even if it alone is larger. Default:
-    /// 64 MiB, or 32 bytes for each node of the largest snapshot if that is more, so that the dominator tree and the walk
-    /// for paths both fit.
-    pub budget: Option<usize>,
-    /// Snapshots at most. Default: 100.
-    pub max_snapshots: usize,
-    /// Computations at the same time, at most. Default: 32.
-    pub max_jobs: usize,
-    /// Events to keep for front ends that come later. Default: 10,000.
-    pub max_events: usize,
-    /// Limits on reading a snapshot, which is untrusted.
+    pub(crate) budget: Option<usize>,
+    pub(crate) max_snapshots: usize,
+    pub(crate) max_jobs: usize,
+    pub(crate) max_events: usize,
+    /// Limits on reading a snapshot. Snapshots are untrusted.
     pub read: SnapshotReadOptions,
 }
 
@@ -70,25 +64,27 @@ impl SessionOptions {
         Self::default()
     }
 
-    /// Sets [`budget`](Self::budget).
+    /// Bytes of results to keep, about, without the graphs. The latest result stays even if it alone is larger. Default:
+    /// 64 MiB, or 32 bytes for each node of the largest snapshot if that is more, so that the dominator tree and the walk
+    /// for paths both fit.
     #[must_use]
     pub fn budget(self, bytes: usize) -> Self {
         Self { budget: Some(bytes), ..self }
     }
 
-    /// Sets [`max_snapshots`](Self::max_snapshots).
+    /// Snapshots at most. Default: 100.
     #[must_use]
     pub fn max_snapshots(self, snapshots: usize) -> Self {
         Self { max_snapshots: snapshots, ..self }
     }
 
-    /// Sets [`max_jobs`](Self::max_jobs).
+    /// Computations at the same time, at most. Default: 32.
     #[must_use]
     pub fn max_jobs(self, jobs: usize) -> Self {
         Self { max_jobs: jobs, ..self }
     }
 
-    /// Sets [`max_events`](Self::max_events).
+    /// Events to keep for front ends that come later. Default: 10,000.
     #[must_use]
     pub fn max_events(self, events: usize) -> Self {
         Self { max_events: events, ..self }
@@ -109,7 +105,7 @@ impl SessionOptions {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Session {
-    pub(super) engine: Arc<Engine>,
+    pub(super) engine: Arc<TaskEngine>,
     read: SnapshotReadOptions,
     /// The budget follows the size of the snapshots.
     budget_grows: bool,
@@ -118,13 +114,13 @@ pub struct Session {
 impl Session {
     /// A session without snapshots.
     pub fn new(options: SessionOptions) -> Self {
-        let events = Events::new(options.max_events);
+        let events = EventLog::new(options.max_events);
         let budget = options.budget.unwrap_or(LEAST_BUDGET);
-        let engine = Engine::new(options.max_snapshots, options.max_jobs, budget, events);
+        let engine = TaskEngine::new(options.max_snapshots, options.max_jobs, budget, events);
         Self { engine: Arc::new(engine), read: options.read, budget_grows: options.budget.is_none() }
     }
 
-    fn snapshots_(&self) -> &Snapshots {
+    fn snapshots_(&self) -> &SessionSnapshots {
         &self.engine.snapshots
     }
 
@@ -137,7 +133,7 @@ impl Session {
         let title = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
         let title = title.strip_suffix(".fxsnapshot").unwrap_or(&title).to_owned();
         let progress = AnalysisProgress::new();
-        let source = Source::File(path.to_owned());
+        let source = SnapshotFile::File(path.to_owned());
         let id = self.snapshots_().add(&title, SnapshotState::Saved, source, &progress)?;
         let session = self.clone();
         self.on_a_thread(id, move || session.read_now(id, &progress));
@@ -156,7 +152,7 @@ impl Session {
         save: impl FnOnce(&Path) -> Result<(), String> + Send + 'static,
     ) -> Result<SnapshotId, SessionError> {
         let progress = AnalysisProgress::new();
-        let id = self.snapshots_().add(title, SnapshotState::Saving, Source::None, &progress)?;
+        let id = self.snapshots_().add(title, SnapshotState::Saving, SnapshotFile::None, &progress)?;
         let session = self.clone();
         self.on_a_thread(id, move || {
             let saved = session.temporary().map_err(|error| error.to_string()).and_then(|path| {
@@ -165,7 +161,11 @@ impl Session {
             });
             match saved {
                 Ok(path) => {
-                    if session.snapshots_().advance(id, SnapshotState::Saved, Some(Source::Temporary(path))) {
+                    if session.snapshots_().advance(
+                        id,
+                        SnapshotState::Saved,
+                        Some(SnapshotFile::Temporary(path)),
+                    ) {
                         session.read_now(id, &progress);
                     }
                 }
@@ -182,15 +182,18 @@ impl Session {
     /// [`SessionError::Full`]; [`SessionError::Failed`] if the copy fails, which is the state of the snapshot, too.
     pub fn import(&self, title: &str, from: &mut dyn Read) -> Result<SnapshotId, SessionError> {
         let progress = AnalysisProgress::new();
-        let id = self.snapshots_().add(title, SnapshotState::Importing, Source::None, &progress)?;
+        let id = self.snapshots_().add(title, SnapshotState::Importing, SnapshotFile::None, &progress)?;
         let copied = self.temporary().and_then(|path| {
-            // What nobody wants any more is not copied to its end.
-            io::copy(&mut Wanted { from, progress: &progress }, &mut temporary::private_file(&path)?)?;
+            // Stops copying when the import is cancelled.
+            io::copy(
+                &mut CancellableReader { from, progress: &progress },
+                &mut temporary::private_file(&path)?,
+            )?;
             Ok(path)
         });
         match copied {
             Ok(path) => {
-                let source = Some(Source::Temporary(path));
+                let source = Some(SnapshotFile::Temporary(path));
                 if self.snapshots_().advance(id, SnapshotState::Reading, source) {
                     let session = self.clone();
                     self.on_a_thread(id, move || session.read_graph(id, &progress));
@@ -212,7 +215,7 @@ impl Session {
     /// [`SessionError::Full`].
     pub fn insert(&self, title: &str, graph: Graph) -> Result<SnapshotId, SessionError> {
         let state = SnapshotState::Reading;
-        let id = self.snapshots_().add(title, state, Source::None, &AnalysisProgress::new())?;
+        let id = self.snapshots_().add(title, state, SnapshotFile::None, &AnalysisProgress::new())?;
         self.fill(id, Arc::new(graph));
         Ok(id)
     }
@@ -224,7 +227,7 @@ impl Session {
         self.snapshots_().fill(id, graph);
     }
 
-    /// Does `work` for a snapshot, which fails if the work panics.
+    /// Does `work` for a snapshot. A panic of the work fails the snapshot.
     fn on_a_thread(&self, id: SnapshotId, work: impl FnOnce() + Send + 'static) {
         let session = self.clone();
         let watched = move || {
@@ -259,9 +262,9 @@ impl Session {
     fn read_graph(&self, id: SnapshotId, progress: &AnalysisProgress) {
         let Ok(path) = self.snapshots_().path(id) else { return };
         let job = self.engine.jobs.next();
-        // Reading is no query: a snapshot has been accepted, so it is read.
+        // An accepted snapshot is read, whatever the number of queries.
         self.engine.jobs.add(job, "read", progress, usize::MAX);
-        let running = Ended(&self.engine.jobs, job);
+        let running = JobEnd(&self.engine.jobs, job);
         let read = read_watched(&path, &self.read, progress);
         drop(running);
         match read {
@@ -321,7 +324,7 @@ impl Session {
     ///
     /// [`SessionError::TooMuch`], [`SessionError::NoSnapshot`], [`SessionError::NotRead`] or [`SessionError::Busy`]; all
     /// other errors come with the answer.
-    pub fn ask(&self, query: Query) -> Result<Pending, SessionError> {
+    pub fn ask(&self, query: Query) -> Result<PendingAnswer, SessionError> {
         if let Some((what, most)) = query.excess() {
             return Err(SessionError::TooMuch(what, most));
         }
@@ -330,7 +333,7 @@ impl Session {
             self.graph(*snapshot)?;
         }
         let is_of_nodes = query.is_of_nodes();
-        let pending = self.engine.ask(Key::Query(query))?;
+        let pending = self.engine.ask(TaskKey::Query(query))?;
         if is_of_nodes {
             // The front end asks for the paths to one of the nodes next. A walk that does not fit into the cache beside the
             // answer would push it out, and the answer to the next window the walk.
@@ -341,7 +344,7 @@ impl Session {
                     PendingState::Running(..) => nodes * TREE_BYTES,
                 };
                 if answer + nodes * WALK_BYTES <= self.engine.cache.budget() {
-                    self.engine.prepare(&Key::Walk(snapshot));
+                    self.engine.prepare(&TaskKey::Walk(snapshot));
                 }
             }
         }
@@ -349,7 +352,7 @@ impl Session {
     }
 
     /// The computations that run.
-    pub fn jobs(&self) -> Vec<Job> {
+    pub fn jobs(&self) -> Vec<SessionJob> {
         self.engine.jobs.list()
     }
 
@@ -359,14 +362,14 @@ impl Session {
     }
 
     /// The events.
-    pub fn events(&self) -> &Events {
+    pub fn events(&self) -> &EventLog {
         &self.engine.events
     }
 
     /// A list that the front end keeps beside the session has changed.
     #[cfg(feature = "serve")]
     pub(crate) fn list_changed(&self, list: &'static str) {
-        self.engine.events.add(Subject::List, list, "changed", "");
+        self.engine.events.add(EventSubject::List, list, "changed", "");
     }
 
     /// Bytes of memory that the results in the cache take, about.
@@ -389,12 +392,12 @@ impl Session {
 }
 
 /// A snapshot that a front end sends, until the snapshot is removed.
-struct Wanted<'a> {
+struct CancellableReader<'a> {
     from: &'a mut dyn Read,
     progress: &'a AnalysisProgress,
 }
 
-impl Read for Wanted<'_> {
+impl Read for CancellableReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self.progress.is_cancelled() {
             true => Err(io::Error::other("it was removed")),
@@ -404,9 +407,9 @@ impl Read for Wanted<'_> {
 }
 
 /// Ends a job when it is dropped, also by a panic.
-struct Ended<'a>(&'a Jobs, JobId);
+struct JobEnd<'a>(&'a RunningJobs, JobId);
 
-impl Drop for Ended<'_> {
+impl Drop for JobEnd<'_> {
     fn drop(&mut self) {
         self.0.remove(self.1);
     }

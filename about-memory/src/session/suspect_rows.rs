@@ -6,8 +6,8 @@ use std::hash::DefaultHasher;
 use heap_graph::{DominatorTree, NodeIndex};
 
 use super::answer::SuspectGroup;
-use super::column::Column;
-use super::forest::Forest;
+use super::column::RowColumn;
+use super::forest::RowForest;
 use super::group_id::EXACT;
 
 /// The suspects of a tree.
@@ -33,7 +33,7 @@ impl SuspectForest<'_> {
     }
 }
 
-impl Forest for SuspectForest<'_> {
+impl RowForest for SuspectForest<'_> {
     type Node = SuspectRow;
 
     fn roots(&self) -> Vec<SuspectRow> {
@@ -60,11 +60,11 @@ impl Forest for SuspectForest<'_> {
         }
     }
 
-    fn number(&self, row: SuspectRow, column: Column) -> i128 {
+    fn number(&self, row: SuspectRow, column: RowColumn) -> i128 {
         let size = match (row, column) {
-            (SuspectRow::Group(place), Column::Shallow) => self.groups[place].shallow,
+            (SuspectRow::Group(place), RowColumn::Shallow) => self.groups[place].shallow,
             (SuspectRow::Group(place), _) => self.groups[place].retained,
-            (SuspectRow::Node(node), Column::Shallow) => {
+            (SuspectRow::Node(node), RowColumn::Shallow) => {
                 u128::from(self.tree.graph().node(node).shallow_size())
             }
             (SuspectRow::Node(node), _) => self.tree.retained_size(node).unwrap_or_default(),

@@ -6,10 +6,10 @@ use memory_report::tree::{Mark, Node, Process};
 
 use crate::collation::Collator;
 use crate::escape::{escape, push_name, push_text};
-use crate::layout::{Layout, Shown, is_out_of_range};
+use crate::layout::{LayoutEntry, TreeLayout, is_out_of_range};
 use crate::number;
 use crate::text::sorted;
-use crate::view::View;
+use crate::view::TextOptions;
 
 const NOTHING_KNOWN: &str = "WARNING: the 'heap-allocated' memory reporter and the moz_malloc_usable_size() \
 function do not work for this platform and/or configuration. This means that 'heap-unclassified' is not \
@@ -20,7 +20,7 @@ shows less memory than it should.\n";
 const NO_USABLE_SIZE: &str = "WARNING: the moz_malloc_usable_size() function does not work for this \
 platform and/or configuration. This means that much of the heap-allocated memory is not measured by \
 individual memory reporters and so will fall under 'heap-unclassified'.\n";
-/// In place of the others for a program of ours, which has another reason.
+/// Replaces the others for a program with memory-reporter, where the reason is another.
 const NOT_DECLARED: &str = "WARNING: the program declares no allocator. This means that amounts are the bytes that \
 the program requested, that 'heap-unclassified' is not shown and that the 'explicit' tree shows less memory than \
 it should.\n";
@@ -30,11 +30,11 @@ are highlighted.\n";
 
 pub(super) struct ProcessText<'p, 'a> {
     pub(super) process: &'p Process<'a>,
-    pub(super) view: &'p View,
+    pub(super) view: &'p TextOptions,
     /// Whether a process whose rows are missing deserves a warning.
     pub(super) is_whole: bool,
     pub(super) usable_size_known: bool,
-    /// A warning says that the program declares no allocator.
+    /// Whether a warning reports that the program declares no allocator.
     pub(super) is_undeclared: bool,
     pub(super) collator: &'p Collator,
 }
@@ -47,7 +47,7 @@ impl<'p, 'a> ProcessText<'p, 'a> {
         let mut explicit = None;
         let mut others = Vec::new();
         for root in sorted(self.process.trees(), self.collator) {
-            let layout = Layout::new(root, self.view, self.collator);
+            let layout = TreeLayout::new(root, self.view, self.collator);
             if root.path() == "explicit" {
                 explicit = Some(layout);
             } else {
@@ -81,8 +81,8 @@ impl<'p, 'a> ProcessText<'p, 'a> {
     fn write_warnings(
         &self,
         f: &mut fmt::Formatter<'_>,
-        explicit: &Layout<'_, '_>,
-        others: &[Layout<'_, '_>],
+        explicit: &TreeLayout<'_, '_>,
+        others: &[TreeLayout<'_, '_>],
         lines: &[Node<'_, '_>],
     ) -> fmt::Result {
         let heap_known = self.process.line("heap-allocated").is_some();
@@ -142,14 +142,14 @@ impl<'p, 'a> ProcessText<'p, 'a> {
         text.push('\n');
     }
 
-    fn write_tree(&self, f: &mut fmt::Formatter<'_>, tree: &Layout<'_, '_>) -> fmt::Result {
+    fn write_tree(&self, f: &mut fmt::Formatter<'_>, tree: &TreeLayout<'_, '_>) -> fmt::Result {
         let root = &tree.shown[0];
         let mut text = String::new();
         let mut value = String::new();
         // `before` is the text before the children of the innermost open node. For each open node, `open` has the
         // length of that text, the remaining children, and the width of the value.
         let mut before = String::new();
-        let mut open = vec![Open { before: 0, children: 0..1, width: 0, root: true }];
+        let mut open = vec![OpenTree { before: 0, children: 0..1, width: 0, root: true }];
         while let Some(level) = open.last_mut() {
             let Some(at) = level.children.next() else {
                 open.pop();
@@ -183,7 +183,7 @@ impl<'p, 'a> ProcessText<'p, 'a> {
                     before.push_str(if last { "   " } else { "│  " });
                 }
                 before.extend(core::iter::repeat_n(' ', longer));
-                open.push(Open {
+                open.push(OpenTree {
                     before: before.len(),
                     children: shown.children.clone(),
                     width: value.len(),
@@ -195,7 +195,7 @@ impl<'p, 'a> ProcessText<'p, 'a> {
     }
 }
 
-struct Open {
+struct OpenTree {
     before: usize,
     children: core::ops::Range<u32>,
     width: usize,
@@ -206,7 +206,7 @@ fn is_invalid_line(line: &Node<'_, '_>) -> bool {
     !line.is_diff() && is_out_of_range(line.amount(), line.amount())
 }
 
-fn push_shown_name(to: &mut String, shown: &Shown<'_, '_>) {
+fn push_shown_name(to: &mut String, shown: &LayoutEntry<'_, '_>) {
     match shown.tiny {
         // Writing to a string does not fail.
         Some(n) => drop(write!(to, "({n} tiny)")),
@@ -228,7 +228,7 @@ fn push_notes(to: &mut String, invalid: bool, merged: u32, mark: Option<Mark>) {
 }
 
 /// Appends the paths of all invalid entries of a tree, open or not, in the order of the text.
-fn push_invalid(to: &mut String, tree: &Layout<'_, '_>) {
+fn push_invalid(to: &mut String, tree: &TreeLayout<'_, '_>) {
     let mut path = String::new();
     let mut open = vec![(0, 0..1)];
     while let Some((before, children)) = open.last_mut() {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use about_memory::Filter;
+use about_memory::PathFilter;
 use memory_reporter::{ReportSet, file};
 use serde_json::Value;
 
@@ -35,8 +35,8 @@ fn text(set: &ReportSet, options: &Value) -> String {
     let mut text = about_memory::text(set).verbose(options["verbose"] == true);
     if let Some(filter) = options["filter"].as_str() {
         text = text.filter(match options["regex"] == true {
-            true => Filter::regex(filter).unwrap(),
-            false => Filter::substring(filter),
+            true => PathFilter::regex(filter).unwrap(),
+            false => PathFilter::substring(filter),
         });
     }
     text.to_string()

@@ -147,8 +147,7 @@ fn many_processes_and_deep_paths_are_compared() {
     assert_eq!(difference.len(), set.len());
     assert!(difference.iter().any(|report| report.path.starts_with("pid NNN/pid NNN/")));
     super::shown(&difference);
-    let mut options = about_memory::SeriesOptions::default();
-    options.depth = u32::MAX;
+    let options = about_memory::SeriesOptions::new().depth(u32::MAX);
     let mut series = about_memory::Series::new(options);
     series.add("only", &set);
     assert_eq!(series.rows().len(), 30_000 * 3 + 101);

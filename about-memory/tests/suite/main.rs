@@ -13,6 +13,7 @@ mod heap_pages;
 mod heaptrack;
 mod hostile;
 mod html;
+mod kinds;
 #[cfg(target_os = "linux")]
 mod live;
 #[cfg(target_os = "linux")]

@@ -246,11 +246,10 @@ fn help_shows_examples() {
         let example = format!("Examples:\n  about-memory {command} ");
         assert!(String::from_utf8(output.stdout).unwrap().contains(&example), "{command}");
     }
-    for arguments in [&["--help"][..], &["show", "--help"]] {
-        let output = about_memory(arguments);
-        assert!(output.status.success());
-        assert!(String::from_utf8(output.stdout).unwrap().contains("Examples:\n  about-memory show "));
-    }
+    let output = about_memory(&["--help"]);
+    assert!(output.status.success());
+    let first = "what do I type?\n  about-memory run -- my-program ";
+    assert!(String::from_utf8(output.stdout).unwrap().contains(first));
 }
 
 #[test]
@@ -311,10 +310,11 @@ fn completions_and_manual_pages_know_the_commands() {
 #[test]
 fn every_command_s_help_has_examples() {
     let help = String::from_utf8(about_memory(&["--help"]).stdout).unwrap();
-    let commands = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    let commands: Vec<&str> = commands.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert!(commands.len() > 5, "{commands:?}");
-    for command in commands.into_iter().filter(|command| *command != "help") {
+    let commands = help.split("Usage: ").nth(1).unwrap().split("Options:").next().unwrap();
+    let commands = commands.lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
+    let commands: Vec<&str> = commands.collect();
+    assert!(commands.len() > 15, "{commands:?}");
+    for command in commands {
         let help = String::from_utf8(about_memory(&[command, "--help"]).stdout).unwrap();
         assert!(help.contains("Examples:\n  "), "{command}");
     }
@@ -325,7 +325,7 @@ fn every_command_s_help_has_examples() {
 fn an_incomplete_file_is_said_to_be_one() {
     let folder = tempfile::tempdir().unwrap();
     for (name, why) in [
-        ("incomplete-12.json", "; the process that wrote it was ended before the file was whole"),
+        ("incomplete-12.json", "; the process that wrote it ended before the file was whole"),
         ("a.json", ""),
     ] {
         let path = folder.path().join(name);

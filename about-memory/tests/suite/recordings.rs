@@ -65,14 +65,14 @@ fn views_of_dumps_show_any_time_of_a_recording() {
     let file = files.write("a.dmdrec", &server(5000));
     let usual = stdout(&["dmd", &file, "--no-fix-stacks"]);
     assert!(usual.contains("At the peak (--at end shows the end):"), "{usual}");
-    assert!(usual.contains("Live heap: 1.00 MB in 2 blocks"), "{usual}");
+    assert!(usual.contains("Live heap: 1.00 MiB in 2 blocks"), "{usual}");
     let at = stdout(&["dmd", &file, "--no-fix-stacks", "--at", "0.55s"]);
-    assert!(at.contains("0.55 s after the start:") && at.contains("4.88 KB in 1 block"), "{at}");
+    assert!(at.contains("0.55 s after the start:") && at.contains("4.88 KiB in 1 block"), "{at}");
     let between = stdout(&["dmd", &file, "--no-fix-stacks", "--between", "100ms", "0.65s"]);
     assert!(between.contains("Allocated between 0.10 s and 0.65 s, and still alive then:"), "{between}");
     assert!(between.contains("Live heap: 200 B in 2 blocks"), "{between}");
     let tree = stdout(&["dmd", &file, "--no-fix-stacks", "--at", "end", "--by", "site"]);
-    assert!(tree.contains("4.88 KB") && tree.contains("1000 B"), "{tree}");
+    assert!(tree.contains("4.88 KiB") && tree.contains("1000 B"), "{tree}");
     let folded = stdout(&["dmd", &file, "--no-fix-stacks", "--at", "end", "--folded"]);
     assert!(folded.contains(" 5000\n"), "{folded}");
     let suggestions = stdout(&["dmd", &file, "--no-fix-stacks", "--suggest"]);
@@ -128,12 +128,12 @@ fn leaks_beyond_a_limit_are_a_failure() {
     let files = Files::new();
     let file = files.write("a.dmdrec", &server(5000));
     let text = stdout(&["leaks", &file, "--no-fix-stacks", "--fail-if", "11", "--fail-if", "6000B"]);
-    assert!(text.contains("Leaked: 5.86 KB in 11 blocks."), "{text}");
+    assert!(text.contains("Leaked: 5.86 KiB in 11 blocks."), "{text}");
     assert!(text.contains("again and again, and never freed: 1000 B in 10 blocks"), "{text}");
     let message = fails(&["leaks", &file, "--no-fix-stacks", "--fail-if", "10"], 3);
-    assert!(message.ends_with("a.dmdrec: 11 blocks with 5.86 KB leaked, more than 10\n"), "{message}");
+    assert!(message.ends_with("a.dmdrec: 11 blocks with 5.86 KiB leaked, more than 10\n"), "{message}");
     let message = fails(&["leaks", &file, "--no-fix-stacks", "--fail-if", "5KiB"], 3);
-    assert!(message.ends_with("a.dmdrec: 5.86 KB in 11 blocks leaked, more than 5.00 KB\n"), "{message}");
+    assert!(message.ends_with("a.dmdrec: 5.86 KiB in 11 blocks leaked, more than 5.00 KiB\n"), "{message}");
     stdout(&["leaks", &file, "--no-fix-stacks", "--fail-if", "0", "--ignore", "server"]);
     fails(&["leaks", &file, "--fail-if", "10 apples"], 2);
     let json: Value = serde_json::from_str(&stdout(&["leaks", &file, "--json", "--no-fix-stacks"])).unwrap();
@@ -145,7 +145,7 @@ fn recordings_and_dumps_have_a_difference() {
     let files = Files::new();
     let (first, second) = (files.write("a.dmdrec", &server(5000)), files.write("b.dmdrec", &server(7000)));
     let text = stdout(&["diff", &first, &second, "--no-fix-stacks"]);
-    assert!(text.contains("1.95 KB") && !text.contains("1000 B"), "{text}");
+    assert!(text.contains("1.95 KiB") && !text.contains("1000 B"), "{text}");
     let json: Value =
         serde_json::from_str(&stdout(&["diff", &first, &second, "--json", "--no-fix-stacks"])).unwrap();
     assert_eq!(json["total"]["requested"], 2000);
@@ -163,7 +163,7 @@ fn a_recording_from_standard_input_is_read() {
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("Leaked: 5.86 KB in 11 blocks."), "{text}");
+    assert!(text.contains("Leaked: 5.86 KiB in 11 blocks."), "{text}");
 }
 
 #[test]

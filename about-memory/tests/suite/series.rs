@@ -36,9 +36,7 @@ fn three() -> [ReportSet; 3] {
     ]
 }
 
-fn series(change: impl FnOnce(&mut SeriesOptions)) -> Series {
-    let mut options = SeriesOptions::default();
-    change(&mut options);
+fn series(options: SeriesOptions) -> Series {
     let mut series = Series::new(options);
     for (name, set) in ["mo", "tu", "we\u{1b}"].into_iter().zip(&three()) {
         series.add(name, set);
@@ -59,16 +57,12 @@ Total of all processes
 5.00 MB  13.00 MB  9.00 MB  +4.00 MB   +80.00%  ▁█▄  explicit
       4         -        9        +5  +125.00%  ▁ █  threads
 ";
-    assert_eq!(series(|_| {}).text().to_string(), expected);
+    assert_eq!(series(SeriesOptions::new()).text().to_string(), expected);
 }
 
 #[test]
 fn what_is_below_by_growth() {
-    let series = series(|options| {
-        options.paths = vec!["explicit".to_owned()];
-        options.depth = 2;
-        options.sort = SeriesSort::Growth;
-    });
+    let series = series(SeriesOptions::new().path("explicit").depth(2).sort(SeriesSort::Growth));
     let text = series.text().units(ByteUnits::Auto).to_string();
     let paths: Vec<_> = series.rows().iter().map(|row| (row.path.to_owned(), row.growth() >> 20)).collect();
     let paths: Vec<_> = paths.iter().map(|(path, growth)| (path.as_str(), *growth)).collect();
@@ -88,12 +82,8 @@ fn what_is_below_by_growth() {
 
 #[test]
 fn by_process_whatever_its_id() {
-    let series = series(|options| {
-        options.paths = vec!["explicit".to_owned(), "threads".to_owned()];
-        options.process = Some("web".to_owned());
-        options.by_process = true;
-        options.sort = SeriesSort::Name;
-    });
+    let options = SeriesOptions::new().path("explicit").path("threads");
+    let series = series(options.process("web").by_process(true).sort(SeriesSort::Name));
     let rows: Vec<_> = series.rows().iter().map(|r| (r.process, r.path, r.amounts.to_vec())).collect();
     let web = Some("web (pid NNN)");
     let bytes = vec![Some(1 << 20), None, Some(6 << 20)];
@@ -112,9 +102,7 @@ fn by_process_whatever_its_id() {
 /// In one file `explicit/a/b` is one merged entry, in the other it is two entries.
 #[test]
 fn rows_do_not_depend_on_what_is_merged() {
-    let mut options = SeriesOptions::default();
-    options.depth = 2;
-    let mut series = Series::new(options);
+    let mut series = Series::new(SeriesOptions::new().depth(2));
     series.add(
         "merged",
         &set(&[("p", "explicit/a/b/c", Units::Bytes, 5), ("p", "explicit/d", Units::Bytes, 5)]),
@@ -167,9 +155,8 @@ fn what_two_chosen_paths_share_counts_once() {
     let reports =
         [("", "explicit/cache/a", Units::Bytes, 1 << 20), ("", "explicit/other", Units::Bytes, 1 << 20)];
     let set = set(&reports);
-    let mut options = SeriesOptions::default();
-    options.depth = 2;
-    options.paths = ["explicit", "explicit/cache", "explicit/cache"].map(str::to_owned).to_vec();
+    let options =
+        SeriesOptions::new().depth(2).path("explicit").path("explicit/cache").path("explicit/cache");
     let mut series = Series::new(options);
     series.add("one", &set);
     let amount =

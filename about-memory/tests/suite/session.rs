@@ -7,7 +7,7 @@ mod states;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use about_memory::session::{Answer, GroupBy, Query, Session, SessionOptions, SnapshotId, Subject};
+use about_memory::session::{EventSubject, GroupBy, Query, QueryAnswer, Session, SessionOptions, SnapshotId};
 use heap_graph::{Graph, GraphBuilder, NodeId, NodeParts};
 
 fn golden(name: &str) -> PathBuf {
@@ -38,7 +38,7 @@ fn with_small() -> (Session, SnapshotId) {
     (session, id)
 }
 
-fn ask(session: &Session, query: Query) -> Arc<Answer> {
+fn ask(session: &Session, query: Query) -> Arc<QueryAnswer> {
     session.ask(query).unwrap().join().unwrap()
 }
 
@@ -55,7 +55,7 @@ fn names(session: &Session, kind: &str) -> Vec<&'static str> {
 /// The states of a snapshot.
 fn of_snapshot(session: &Session, id: SnapshotId) -> Vec<&'static str> {
     let events = session.events().since(0).unwrap();
-    let own = events.into_iter().filter(|event| event.subject == Subject::Snapshot(id));
+    let own = events.into_iter().filter(|event| event.subject == EventSubject::Snapshot(id));
     own.map(|event| event.state).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Options of a text: depth, threshold, order, units, processes.
 
-use about_memory::{ByteUnits, Sort, text};
+use about_memory::{ByteUnits, EntrySort, text};
 use memory_reporter::{
     Collection, Kind, MemoryReporter, Report, ReportSet, Reports, Units,
     memory_report::{Warning, WarningKind},
@@ -67,7 +67,7 @@ fn threshold_is_what_is_tiny() {
 fn order_by_name_and_units() {
     let set = set();
     assert_eq!(
-        tree(&text(&set).sort(Sort::Name).units(ByteUnits::Auto).depth(2)),
+        tree(&text(&set).sort(EntrySort::Name).units(ByteUnits::Auto).depth(2)),
         [
             "100.00 MiB (100.0%) -- explicit",
             "├───20.00 MiB (20.00%) ── a",

@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use about_memory::session::{Column, Query, RowsOptions, Session, SessionOptions};
+use about_memory::session::{Query, RowColumn, RowsOptions, Session, SessionOptions};
 use heap_graph::graph::{CoarseType, GraphError};
 use heap_graph::live::LiveGraphOptions;
 use heap_graph::snapshot::{SnapshotReadOptions, SnapshotWriteOptions, read_from, write};
@@ -265,8 +265,8 @@ fn windows() -> Result<(), Box<dyn Error>> {
     println!("{total} rows without an open one; milliseconds of a window of 100 rows, medians");
     let orders = [
         ("as the tree", None),
-        ("by shallow size", Some((Column::Shallow, false))),
-        ("by name", Some((Column::Name, true))),
+        ("by shallow size", Some((RowColumn::Shallow, false))),
+        ("by name", Some((RowColumn::Name, true))),
     ];
     for (what, order) in orders {
         for (at, from) in [("first", 0), ("middle", total / 2), ("last", total.saturating_sub(100))] {

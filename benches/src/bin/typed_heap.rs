@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
-use about_memory::live::ProcessCopy;
+use about_memory::live::ForkedProcess;
 use dmd::analyze::image::{read_image, read_threads};
 use dmd::analyze::symbolize::SymbolOptions;
 use dmd::analyze::{Dump, DumpReadOptions, read_with};
@@ -55,7 +55,7 @@ fn main() {
         let dump = timed("read the dump", || read_with(&source, &options).unwrap());
         return measure(dump, |dump| Box::new(ScanMemory::new(dump).unwrap()));
     };
-    let copy = timed("copy the process", || ProcessCopy::of(pid, Duration::from_secs(60)).unwrap());
+    let copy = timed("copy the process", || ForkedProcess::take(pid, Duration::from_secs(60)).unwrap());
     let (dump, memory) = timed("read the tables", || {
         let memory = ProcessMemory::open(copy.pid()).unwrap();
         let mappings = memory.mappings().unwrap();

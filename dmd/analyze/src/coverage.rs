@@ -21,7 +21,7 @@ pub use suggest::{Suggestion, Suggestions};
 
 /// The parts of the heap that reporters reported once, twice, and not at all.
 ///
-/// Its `Display` is what `about-memory coverage` prints.
+/// Its `Display` is what `about-memory heap coverage` prints.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Coverage {

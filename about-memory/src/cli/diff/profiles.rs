@@ -4,22 +4,26 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use about_memory::escape;
+use dmd_analyze::program::bytes;
 use memory_export::{ProfileFrame, ProfileStackId, ProfileValue, SampleLabelsId, StackProfile};
 use serde::Serialize;
 
 use super::super::Failure;
 use super::super::dump_limits::DumpLimits;
-use super::super::export::profile::{self, Profile};
-use super::super::input::Input;
+use super::super::export::profile::{self, StackSource};
+use super::super::input::InputArgument;
 
 /// The most stacks that the text shows.
 const SHOWN: usize = 20;
 
 /// A stack with its labels, as a text of each frame, the innermost first.
-type Key = (Vec<String>, Vec<(&'static str, String)>);
+type LabelledStack = (Vec<String>, Vec<(&'static str, String)>);
+
+/// The stacks that the first screen of a profile shows.
+const SHOWN_OF_ONE: usize = 10;
 
 /// What both profiles have: the bytes, with the places of their amounts in each profile, and those of the blocks.
-struct Columns {
+struct SharedColumns {
     value: ProfileValue,
     bytes: [usize; 2],
     blocks: Option<[usize; 2]>,
@@ -27,19 +31,19 @@ struct Columns {
 
 /// The amounts of a stack: bytes and blocks before and after.
 #[derive(Clone, Copy, Default)]
-struct Amounts {
+struct StackAmounts {
     bytes: [i128; 2],
     blocks: [i128; 2],
 }
 
-impl Amounts {
+impl StackAmounts {
     fn change(of: [i128; 2]) -> i128 {
         of[1] - of[0]
     }
 }
 
 #[derive(Serialize)]
-struct Change<'a> {
+struct StackChange<'a> {
     first: i128,
     second: i128,
     change: i128,
@@ -50,38 +54,45 @@ struct Change<'a> {
 }
 
 /// Prints the changes, the largest first.
-pub(super) fn run(first: &Input, second: &Input, json: bool, max_bytes: u64) -> Result<(), Failure> {
-    let limits = DumpLimits::of_bytes(max_bytes);
-    let read = |input: &Input| match profile::read(input, &limits)? {
-        Profile::Pprof(stacks) => Ok(*stacks),
-        Profile::Heap(_) => Err(Failure::Usage(format!(
+pub(super) fn run(
+    first: &InputArgument,
+    second: &InputArgument,
+    json: bool,
+    max_bytes: u64,
+) -> Result<(), Failure> {
+    let limits = DumpLimits::with_max_bytes(max_bytes);
+    let read = |input: &InputArgument| match profile::read(input, &limits)? {
+        StackSource::Pprof(stacks) => Ok(*stacks),
+        StackSource::Heap(_) => Err(Failure::Usage(format!(
             "{}: the other file is a pprof profile, and this one is a dump; compare two of a kind",
             input.name()
         ))),
     };
     let (before, after) = (read(first)?, read(second)?);
-    let Some(columns) = Columns::of([&before, &after]) else {
+    let Some(columns) = SharedColumns::shared([&before, &after]) else {
         return Err(Failure::File(
             second.name(),
-            anyhow::anyhow!("has no amounts of bytes that {} has, too", first.name()),
+            anyhow::anyhow!("has no column of bytes in common with {}", first.name()),
         ));
     };
-    let mut changes: BTreeMap<Key, Amounts> = BTreeMap::new();
+    let mut changes: BTreeMap<LabelledStack, StackAmounts> = BTreeMap::new();
     for (time, stacks) in [&before, &after].into_iter().enumerate() {
         add(stacks, time, &columns, &mut changes);
     }
-    let mut total = Amounts::default();
+    let mut total = StackAmounts::default();
     for amounts in changes.values() {
         for time in 0..2 {
             total.bytes[time] += amounts.bytes[time];
             total.blocks[time] += amounts.blocks[time];
         }
     }
-    let mut changes: Vec<(&Key, &Amounts)> = changes
+    let mut changes: Vec<(&LabelledStack, &StackAmounts)> = changes
         .iter()
-        .filter(|(_, amounts)| Amounts::change(amounts.bytes) != 0 || Amounts::change(amounts.blocks) != 0)
+        .filter(|(_, amounts)| {
+            StackAmounts::change(amounts.bytes) != 0 || StackAmounts::change(amounts.blocks) != 0
+        })
         .collect();
-    changes.sort_by_key(|(_, amounts)| core::cmp::Reverse(Amounts::change(amounts.bytes).abs()));
+    changes.sort_by_key(|(_, amounts)| core::cmp::Reverse(StackAmounts::change(amounts.bytes).abs()));
     let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let written = match json {
         true => write_json(&mut out, &columns, &total, &changes),
@@ -90,9 +101,40 @@ pub(super) fn run(first: &Input, second: &Input, json: bool, max_bytes: u64) -> 
     written.and_then(|()| out.flush()).map_err(Failure::Output)
 }
 
-impl Columns {
+/// The stacks with the most memory.
+pub(in super::super) fn largest_stacks(stacks: &StackProfile) -> String {
+    let Some(columns) = SharedColumns::shared([stacks, stacks]) else {
+        return "The profile has no amounts of live or allocated memory.\n".to_owned();
+    };
+    let mut sums: BTreeMap<LabelledStack, StackAmounts> = BTreeMap::new();
+    add(stacks, 1, &columns, &mut sums);
+    let whole: i128 = sums.values().map(|amounts| amounts.bytes[1]).sum();
+    let mut sums: Vec<(&LabelledStack, &StackAmounts)> = sums.iter().collect();
+    sums.sort_by_key(|(_, amounts)| core::cmp::Reverse(amounts.bytes[1]));
+    let mut out = format!("{} {} in {} stacks\n", bytes(whole), columns.value.name(), sums.len());
+    for ((stack, labels), amounts) in sums.iter().take(SHOWN_OF_ONE) {
+        let share = 100.0 * amounts.bytes[1] as f64 / whole.max(1) as f64;
+        out += &format!("\n{} ({share:.1}%)", bytes(amounts.bytes[1]));
+        if columns.blocks.is_some() {
+            out += &format!(", {} blocks", amounts.blocks[1]);
+        }
+        for (name, value) in labels {
+            out += &format!(", {name} {}", escape(value));
+        }
+        out.push('\n');
+        for frame in stack {
+            out += &format!("    {}\n", escape(frame));
+        }
+    }
+    if sums.len() > SHOWN_OF_ONE {
+        out += &format!("\n... and {} more stacks\n", sums.len() - SHOWN_OF_ONE);
+    }
+    out
+}
+
+impl SharedColumns {
     /// The first kind of bytes that both profiles have.
-    fn of(profiles: [&StackProfile; 2]) -> Option<Self> {
+    fn shared(profiles: [&StackProfile; 2]) -> Option<Self> {
         let of_both = |value| match profiles.map(|stacks| stacks.index_of(value)) {
             [Some(first), Some(second)] => Some([first, second]),
             _ => None,
@@ -107,9 +149,14 @@ impl Columns {
     }
 }
 
-fn add(stacks: &StackProfile, time: usize, columns: &Columns, changes: &mut BTreeMap<Key, Amounts>) {
+fn add(
+    stacks: &StackProfile,
+    time: usize,
+    columns: &SharedColumns,
+    changes: &mut BTreeMap<LabelledStack, StackAmounts>,
+) {
     let (bytes, blocks) = (columns.bytes[time], columns.blocks.map(|blocks| blocks[time]));
-    let mut last: Option<((ProfileStackId, SampleLabelsId), Key)> = None;
+    let mut last: Option<((ProfileStackId, SampleLabelsId), LabelledStack)> = None;
     for sample in stacks.samples() {
         let ids = (sample.stack, sample.labels);
         let key = match last.take() {
@@ -127,7 +174,7 @@ fn add(stacks: &StackProfile, time: usize, columns: &Columns, changes: &mut BTre
     }
 }
 
-/// A frame without its line, which moves from build to build.
+/// A frame without its line: lines move from build to build.
 fn text(stacks: &StackProfile, frame: &ProfileFrame<'_>) -> String {
     let place = frame.file.map(|file| format!(" ({file})")).unwrap_or_default();
     match (frame.function, frame.module) {
@@ -142,19 +189,26 @@ fn text(stacks: &StackProfile, frame: &ProfileFrame<'_>) -> String {
 
 fn write_text(
     mut out: impl Write,
-    columns: &Columns,
-    total: &Amounts,
-    changes: &[(&Key, &Amounts)],
+    columns: &SharedColumns,
+    total: &StackAmounts,
+    changes: &[(&LabelledStack, &StackAmounts)],
 ) -> io::Result<()> {
-    let Amounts { bytes, blocks } = *total;
-    writeln!(out, "{}: {} -> {} ({:+})", columns.value.name(), bytes[0], bytes[1], Amounts::change(bytes))?;
+    let StackAmounts { bytes, blocks } = *total;
+    writeln!(
+        out,
+        "{}: {} -> {} ({:+})",
+        columns.value.name(),
+        bytes[0],
+        bytes[1],
+        StackAmounts::change(bytes)
+    )?;
     if columns.blocks.is_some() {
-        writeln!(out, "blocks: {} -> {} ({:+})", blocks[0], blocks[1], Amounts::change(blocks))?;
+        writeln!(out, "blocks: {} -> {} ({:+})", blocks[0], blocks[1], StackAmounts::change(blocks))?;
     }
     for ((stack, labels), amounts) in changes.iter().take(SHOWN) {
-        write!(out, "\n{:+} bytes", Amounts::change(amounts.bytes))?;
+        write!(out, "\n{:+} bytes", StackAmounts::change(amounts.bytes))?;
         if columns.blocks.is_some() {
-            write!(out, ", {:+} blocks", Amounts::change(amounts.blocks))?;
+            write!(out, ", {:+} blocks", StackAmounts::change(amounts.blocks))?;
         }
         for (name, value) in labels {
             write!(out, ", {name} {}", escape(value))?;
@@ -165,7 +219,8 @@ fn write_text(
         }
     }
     if changes.len() > SHOWN {
-        let rest: i128 = changes[SHOWN..].iter().map(|(_, amounts)| Amounts::change(amounts.bytes)).sum();
+        let rest: i128 =
+            changes[SHOWN..].iter().map(|(_, amounts)| StackAmounts::change(amounts.bytes)).sum();
         writeln!(out, "\n{rest:+} bytes in {} other stacks; --json shows all", changes.len() - SHOWN)?;
     }
     Ok(())
@@ -173,11 +228,11 @@ fn write_text(
 
 fn write_json(
     mut out: impl Write,
-    columns: &Columns,
-    total: &Amounts,
-    changes: &[(&Key, &Amounts)],
+    columns: &SharedColumns,
+    total: &StackAmounts,
+    changes: &[(&LabelledStack, &StackAmounts)],
 ) -> io::Result<()> {
-    let Amounts { bytes: [first, second], .. } = total;
+    let StackAmounts { bytes: [first, second], .. } = total;
     write!(
         out,
         "{{\n \"value\": \"{}\",\n \"first\": {first},\n \"second\": {second},\n \"changes\": [",
@@ -188,8 +243,8 @@ fn write_json(
         out.write_all(before.as_bytes())?;
         let [first, second] = amounts.bytes;
         let labels = labels.iter().map(|(name, value)| (*name, &**value)).collect();
-        let (change, blocks) = (second - first, columns.blocks.map(|_| Amounts::change(amounts.blocks)));
-        serde_json::to_writer(&mut out, &Change { first, second, change, blocks, labels, stack })?;
+        let (change, blocks) = (second - first, columns.blocks.map(|_| StackAmounts::change(amounts.blocks)));
+        serde_json::to_writer(&mut out, &StackChange { first, second, change, blocks, labels, stack })?;
         before = ",\n  ";
     }
     out.write_all(b"\n ]\n}\n")

@@ -1,4 +1,4 @@
-//! The formats of exports, and how a file's name tells them.
+//! The formats of exports, and the names of files that select them.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use memory_export::ProfileFormat;
 
 /// A format of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum ExportFormat {
     /// pprof: go tool pprof, Pyroscope, Parca, speedscope
     Pprof,
     /// DHAT's JSON: `dh_view.html` of Valgrind
@@ -34,7 +34,7 @@ pub(crate) enum Format {
 
 /// What a format is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FormatSource {
     Stacks(ProfileFormat),
     Reports,
     Graph,
@@ -42,22 +42,22 @@ pub(crate) enum Kind {
     Tables,
 }
 
-impl Format {
-    pub(crate) fn kind(self) -> Kind {
+impl ExportFormat {
+    pub(crate) fn kind(self) -> FormatSource {
         match self {
-            Self::ChromeTrace | Self::Openmetrics | Self::Prometheus => Kind::Reports,
-            Self::V8 => Kind::Graph,
-            Self::Parquet => Kind::Tables,
-            Self::Pprof => Kind::Stacks(ProfileFormat::Pprof),
-            Self::Dhat => Kind::Stacks(ProfileFormat::Dhat),
-            Self::Speedscope => Kind::Stacks(ProfileFormat::Speedscope),
-            Self::Heaptrack => Kind::Stacks(ProfileFormat::Heaptrack),
-            Self::FirefoxProfiler => Kind::Stacks(ProfileFormat::FirefoxProfiler),
-            Self::Folded => Kind::Stacks(ProfileFormat::Folded),
+            Self::ChromeTrace | Self::Openmetrics | Self::Prometheus => FormatSource::Reports,
+            Self::V8 => FormatSource::Graph,
+            Self::Parquet => FormatSource::Tables,
+            Self::Pprof => FormatSource::Stacks(ProfileFormat::Pprof),
+            Self::Dhat => FormatSource::Stacks(ProfileFormat::Dhat),
+            Self::Speedscope => FormatSource::Stacks(ProfileFormat::Speedscope),
+            Self::Heaptrack => FormatSource::Stacks(ProfileFormat::Heaptrack),
+            Self::FirefoxProfiler => FormatSource::Stacks(ProfileFormat::FirefoxProfiler),
+            Self::Folded => FormatSource::Stacks(ProfileFormat::Folded),
         }
     }
 
-    /// The format that a file's name tells.
+    /// The format by a file's name.
     pub(crate) fn guess(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::Path;
 
 use about_memory::live;
 use about_memory::temporary::TemporaryFolder;
@@ -13,26 +12,26 @@ use memory_export::{ProfileFormat, StackProfile, pprof};
 
 use super::super::Failure;
 use super::super::dump_limits::DumpLimits;
-use super::super::input::Input;
+use super::super::input::InputArgument;
 use super::super::live_input::{self, DEFAULT_DUMP_TIMEOUT};
-use super::super::progress::Progress;
-use super::super::recorded::{Source, When, say_warnings};
-use super::super::symbols::Symbols;
+use super::super::progress::ReadProgress;
+use super::super::recorded::{BlockTime, DumpOrRecording, say_warnings};
+use super::super::symbols::SymbolSearch;
 
 /// A source of stacks.
-pub(crate) enum Profile {
-    Heap(Source),
+pub(crate) enum StackSource {
+    Heap(DumpOrRecording),
     Pprof(Box<StackProfile>),
 }
 
-impl From<Source> for Profile {
-    fn from(source: Source) -> Self {
+impl From<DumpOrRecording> for StackSource {
+    fn from(source: DumpOrRecording) -> Self {
         Self::Heap(source)
     }
 }
 
 /// Reads a dump, a recording or a pprof profile, or asks a process for a dump.
-pub(crate) fn read(input: &Input, limits: &DumpLimits) -> Result<Profile, Failure> {
+pub(crate) fn read(input: &InputArgument, limits: &DumpLimits) -> Result<StackSource, Failure> {
     if let Some(pid) = input.process()? {
         let failure =
             |error: io::Error| Failure::File(std::env::temp_dir().display().to_string(), error.into());
@@ -48,22 +47,14 @@ pub(crate) fn read(input: &Input, limits: &DumpLimits) -> Result<Profile, Failur
     match std::fs::metadata(input.path()) {
         Ok(metadata) if metadata.is_file() && !Recording::is_at(input.path()) => {
             let file = File::open(input.path()).map_err(|error| Failure::File(input.name(), error.into()))?;
-            read_from(input, Progress::new(file, input.name(), metadata.len()), limits)
+            read_from(input, ReadProgress::new(file, input.name(), metadata.len()), limits)
         }
-        // A recording; or the error says what is wrong with the path.
-        _ => Source::read(input.path(), &limits.options()).map(Profile::from),
+        // A recording; otherwise the error describes the path.
+        _ => DumpOrRecording::read(input.path(), &limits.options()).map(StackSource::from),
     }
 }
 
-/// Whether a file is a pprof profile. The command that reads it reports why it cannot be read.
-pub(crate) fn is_pprof(path: &Path) -> bool {
-    let mut start = Vec::new();
-    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-    let mut read = |path| File::open(path)?.take(512).read_to_end(&mut start);
-    is_file && read(path).is_ok() && pprof::is_pprof(&start)
-}
-
-fn read_from(input: &Input, reader: impl Read, limits: &DumpLimits) -> Result<Profile, Failure> {
+fn read_from(input: &InputArgument, reader: impl Read, limits: &DumpLimits) -> Result<StackSource, Failure> {
     let failure = |error: anyhow::Error| Failure::File(input.name(), error);
     let mut reader = BufReader::with_capacity(1 << 16, reader);
     let start = reader.fill_buf().map_err(|error| failure(error.into()))?;
@@ -71,16 +62,16 @@ fn read_from(input: &Input, reader: impl Read, limits: &DumpLimits) -> Result<Pr
         let dmd_analyze::DumpReadOptions { max_bytes, max_entries, .. } = limits.options();
         let options = pprof::PprofReadOptions::new().max_bytes(max_bytes).max_entries(max_entries);
         return pprof::read(reader, &options)
-            .map(|stacks| Profile::Pprof(Box::new(stacks)))
+            .map(|stacks| StackSource::Pprof(Box::new(stacks)))
             .map_err(|error| failure(error.into()));
     }
     if Recording::is_start(start) {
         return Recording::from_stream(reader, &limits.options())
-            .map(|recording| Source::Recording(Box::new(recording)).into())
+            .map(|recording| DumpOrRecording::Recording(Box::new(recording)).into())
             .map_err(|error| failure(error.into()));
     }
     match dmd_analyze::read_from(reader, &limits.options()) {
-        Ok(dump) => Ok(Source::Dump(Box::new(dump)).into()),
+        Ok(dump) => Ok(DumpOrRecording::Dump(Box::new(dump)).into()),
         Err(AnalyzeError::Version(version)) if version == "1" => Err(failure(anyhow::anyhow!(
             "is a memory report, which has no stacks; the formats of reports are openmetrics, prometheus and \
              chrome-trace"
@@ -90,23 +81,23 @@ fn read_from(input: &Input, reader: impl Read, limits: &DumpLimits) -> Result<Pr
 }
 
 /// How a dump becomes stacks.
-pub(crate) struct Making<'a> {
-    pub(crate) symbols: Option<&'a Symbols>,
+pub(crate) struct StackConversion<'a> {
+    pub(crate) symbols: Option<&'a SymbolSearch>,
     /// For formats that have the names of functions as the linker has them.
     pub(crate) system_names: bool,
     pub(crate) limits: &'a DumpLimits,
-    pub(crate) when: &'a When,
+    pub(crate) when: &'a BlockTime,
     pub(crate) options: ProfileOptions,
 }
 
 /// What an export is written from.
-pub(crate) enum Made {
+pub(crate) enum ConvertedStacks {
     Stacks(Box<StackProfile>),
     /// A part of a recording.
     RecordingHistory(Box<RecordingHistory>, Box<Recording>),
 }
 
-impl Made {
+impl ConvertedStacks {
     /// Writes it. Returns the number of blocks that are missing from the format's counts.
     pub(crate) fn write(
         &mut self,
@@ -124,40 +115,48 @@ impl Made {
     }
 }
 
-impl Making<'_> {
+impl StackConversion<'_> {
     /// What the format is written from.
-    pub(crate) fn made(&self, input: &Input, format: ProfileFormat) -> Result<Made, Failure> {
+    pub(crate) fn made(
+        &self,
+        input: &InputArgument,
+        format: ProfileFormat,
+    ) -> Result<ConvertedStacks, Failure> {
         match self.source(input)? {
-            Profile::Heap(Source::Recording(recording)) if format.has_history() => {
+            StackSource::Heap(DumpOrRecording::Recording(recording)) if format.has_history() => {
                 // These show how the program went on until its end.
                 let is_whole = matches!(format, ProfileFormat::Heaptrack | ProfileFormat::Dhat);
                 self.history(input, recording, is_whole.then_some(Moment::End))
             }
-            profile => Ok(Made::Stacks(Box::new(self.stacks(input, profile)?))),
+            profile => Ok(ConvertedStacks::Stacks(Box::new(self.stacks(input, profile)?))),
         }
     }
 
     /// The live blocks of one time.
-    pub(crate) fn stacks(&self, input: &Input, profile: Profile) -> Result<StackProfile, Failure> {
+    pub(crate) fn stacks(
+        &self,
+        input: &InputArgument,
+        profile: StackSource,
+    ) -> Result<StackProfile, Failure> {
         match profile {
-            Profile::Pprof(stacks) => Ok(*stacks),
-            Profile::Heap(source) => dmd::stacks(self.prepared(input, source, None)?, &self.options)
+            StackSource::Pprof(stacks) => Ok(*stacks),
+            StackSource::Heap(source) => dmd::stacks(self.prepared(input, source, None)?, &self.options)
                 .map_err(|error| Failure::File(input.name(), error.into())),
         }
     }
 
     fn history(
         &self,
-        input: &Input,
+        input: &InputArgument,
         mut recording: Box<Recording>,
         default: Option<Moment>,
-    ) -> Result<Made, Failure> {
+    ) -> Result<ConvertedStacks, Failure> {
         let window = self.when.window(&mut recording, input.path(), default)?;
         let history =
             RecordingHistory::new(&mut recording, window, &self.options, |dump| self.symbolize(dump));
         say_warnings(input.path(), &recording);
         let history = history.map_err(|error| Failure::File(input.name(), error.into()))?;
-        Ok(Made::RecordingHistory(Box::new(history), recording))
+        Ok(ConvertedStacks::RecordingHistory(Box::new(history), recording))
     }
 
     fn symbolize(&self, dump: &mut Dump) {
@@ -171,14 +170,19 @@ impl Making<'_> {
     }
 
     /// The blocks of the chosen time, with symbols.
-    fn prepared(&self, input: &Input, source: Source, default: Option<Moment>) -> Result<Dump, Failure> {
+    fn prepared(
+        &self,
+        input: &InputArgument,
+        source: DumpOrRecording,
+        default: Option<Moment>,
+    ) -> Result<Dump, Failure> {
         let name = input.name();
-        self.when.of(source, name.as_ref(), default, |dump| self.symbolize(dump)).map(|(dump, _)| dump)
+        self.when.select(source, name.as_ref(), default, |dump| self.symbolize(dump)).map(|(dump, _)| dump)
     }
 
-    pub(crate) fn source(&self, input: &Input) -> Result<Profile, Failure> {
+    pub(crate) fn source(&self, input: &InputArgument) -> Result<StackSource, Failure> {
         let profile = read(input, self.limits)?;
-        if matches!(profile, Profile::Pprof(_)) && self.when.is_chosen() {
+        if matches!(profile, StackSource::Pprof(_)) && self.when.is_chosen() {
             return Err(Failure::Usage(format!(
                 "{}: a pprof profile has one time; --at and --between are for dumps and recordings",
                 input.name()
@@ -188,10 +192,14 @@ impl Making<'_> {
     }
 
     /// What the second dump has more than the first.
-    pub(crate) fn difference(&self, first: &Input, second: &Input) -> Result<StackProfile, Failure> {
-        let dump = |input: &Input| match read(input, self.limits)? {
-            Profile::Heap(source) => self.prepared(input, source, Some(Moment::End)),
-            Profile::Pprof(_) => Err(Failure::Usage(format!(
+    pub(crate) fn difference(
+        &self,
+        first: &InputArgument,
+        second: &InputArgument,
+    ) -> Result<StackProfile, Failure> {
+        let dump = |input: &InputArgument| match read(input, self.limits)? {
+            StackSource::Heap(source) => self.prepared(input, source, Some(Moment::End)),
+            StackSource::Pprof(_) => Err(Failure::Usage(format!(
                 "{}: a difference is of two dumps; for two pprof profiles use about-memory diff",
                 input.name()
             ))),

@@ -7,21 +7,19 @@ use memory_export::chrome_trace::Counters;
 use memory_report::ReportSet;
 
 use super::super::Failure;
-use super::super::input::Input;
+use super::super::input::InputArgument;
 
 /// The trees and lines of each report and process. The time of a report is when its file was changed last; if these
 /// times do not grow from file to file, the points are a second apart.
 pub(super) fn counters(
-    sources: &[Input],
-    read: impl Fn(&Input) -> Result<ReportSet, Failure>,
+    sources: &[InputArgument],
+    read: impl Fn(&InputArgument) -> Result<ReportSet, Failure>,
 ) -> Result<Counters, Failure> {
-    let mut options = SeriesOptions::default();
-    options.by_process = true;
-    let mut series = Series::new(options);
+    let mut series = Series::new(SeriesOptions::new().by_process(true));
     for source in sources {
         series.add(source.name(), &read(source)?);
     }
-    let changed = |source: &Input| {
+    let changed = |source: &InputArgument| {
         let time = std::fs::metadata(source.path()).ok()?.modified().ok()?;
         u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_micros()).ok()
     };

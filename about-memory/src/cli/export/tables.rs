@@ -8,7 +8,7 @@ use super::super::Failure;
 
 /// A table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Table {
+pub(super) enum ParquetTable {
     /// Reports of a report file or process
     Reports,
     /// Their warnings
@@ -23,14 +23,14 @@ pub(super) enum Table {
 
 #[derive(Args)]
 #[command(next_help_heading = "Options of the format parquet")]
-pub(super) struct Tables {
+pub(super) struct TableArguments {
     /// Add the run to the tables in this folder, as TABLE/date=DATE/service=NAME/ID.parquet, and print the names of the
     /// files. The same run has the same name.
     #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
     pub(super) append_to: Option<PathBuf>,
     /// The table in --output. [default: reports, stacks or census, as the source is]
     #[arg(long, value_enum)]
-    pub(super) table: Option<Table>,
+    pub(super) table: Option<ParquetTable>,
     /// The service. [default: the name of the process or program]
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
@@ -56,7 +56,7 @@ fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-impl Tables {
+impl TableArguments {
     pub(super) fn is_chosen(&self) -> bool {
         let Self { append_to, table, service, service_version, host, time, labels } = self;
         (append_to.is_some() || table.is_some() || time.is_some() || !labels.is_empty())
@@ -65,7 +65,7 @@ impl Tables {
 }
 
 #[cfg(not(feature = "parquet"))]
-impl super::Export {
+impl super::ExportCommand {
     pub(super) fn tables(&self) -> Result<(), Failure> {
         Err(Failure::Usage(
             "this program was built without Parquet; build one with it: cargo build --release -p about-memory \

@@ -13,15 +13,15 @@ const MOST_PLACES: usize = 1 << 20;
 const MOST_TEXT: usize = 64 << 20;
 
 /// A line to write, with its newline.
-pub(super) struct Line {
+pub(super) struct LogLine {
     pub(super) text: String,
-    /// It says that entries are missing.
+    /// Whether it reports that entries are missing.
     pub(super) is_overflow: bool,
 }
 
 /// An entry without its stack.
 #[derive(Deserialize, Serialize)]
-struct Allocation {
+struct LoggedAllocation {
     timestamp: f64,
     class: Option<String>,
     size: u64,
@@ -31,7 +31,7 @@ struct Allocation {
 }
 
 #[derive(Deserialize, Serialize)]
-struct Call {
+struct LoggedCall {
     #[serde(rename = "functionDisplayName")]
     function: Option<String>,
     source: String,
@@ -39,71 +39,72 @@ struct Call {
     column: u32,
 }
 
-/// What the process says of its log.
+/// A note of the process about its log.
 #[derive(Deserialize, Serialize)]
-struct Note {
+struct LogNote {
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     overflowed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lost: Option<u64>,
 }
 
-enum Said<'l> {
+enum LogMessage<'l> {
     /// The text of the stack, and the rest.
-    Entry(&'l str, Allocation),
-    Note(Note),
+    Entry(&'l str, LoggedAllocation),
+    Note(LogNote),
 }
 
-type Stack = Option<Vec<Call>>;
+type LoggedStack = Option<Vec<LoggedCall>>;
 
 /// A stack as it is written.
-struct Resolved {
+struct WrittenStack {
     json: String,
     /// The Rust type that the stack names.
     class: Option<String>,
 }
 
 /// Looks up places, and writes stacks, each once.
-pub(super) struct Resolver {
+pub(super) struct StackWriter {
     /// `None`: places stay as they are.
     options: Option<SymbolOptions>,
     frames: ResolvedFrames,
     /// The number of each place in `frames`, from 1.
     places: HashMap<String, usize>,
     /// By the text that the process sends. A log has few stacks for its entries, and each has thousands of bytes.
-    stacks: HashMap<String, Resolved>,
+    stacks: HashMap<String, WrittenStack>,
     /// Bytes of all texts in `stacks`.
     text: usize,
 }
 
-impl Resolver {
+impl StackWriter {
     pub(super) fn new(options: Option<SymbolOptions>) -> Self {
         let (frames, places, stacks) = (ResolvedFrames::default(), HashMap::new(), HashMap::new());
         Self { options, frames, places, stacks, text: 0 }
     }
 
-    /// The lines to write for lines of the process; an error if one of them is none of a log.
-    pub(super) fn resolved(&mut self, lines: &[String]) -> Result<Vec<Line>, ()> {
-        let said: Vec<Said<'_>> = lines.iter().map(|line| said(line).ok_or(())).collect::<Result<_, ()>>()?;
+    /// The lines to write for lines of the process. A line that does not belong to a log is an error.
+    pub(super) fn resolved(&mut self, lines: &[String]) -> Result<Vec<LogLine>, ()> {
+        let said: Vec<LogMessage<'_>> =
+            lines.iter().map(|line| said(line).ok_or(())).collect::<Result<_, ()>>()?;
         if self.text > MOST_TEXT {
             self.stacks.clear();
             self.text = 0;
         }
         self.resolve(&said)?;
         let line = |said| match said {
-            Said::Entry(stack, allocation) => {
-                Line { text: self.with_symbols(stack, allocation), is_overflow: false }
+            LogMessage::Entry(stack, allocation) => {
+                LogLine { text: self.with_symbols(stack, allocation), is_overflow: false }
             }
-            Said::Note(note) => Line { text: text(&note) + "\n", is_overflow: note.overflowed },
+            LogMessage::Note(note) => LogLine { text: text(&note) + "\n", is_overflow: note.overflowed },
         };
         Ok(said.into_iter().map(line).collect())
     }
 
-    /// Resolves the stacks that are new; an error if one of them is no stack.
-    fn resolve(&mut self, said: &[Said<'_>]) -> Result<(), ()> {
-        let (mut fresh, mut texts): (Vec<(&str, Stack)>, _) = (Vec::new(), HashSet::new());
+    /// Resolves the new stacks. A text that is not a stack is an error.
+    fn resolve(&mut self, said: &[LogMessage<'_>]) -> Result<(), ()> {
+        let (mut fresh, mut texts): (Vec<(&str, LoggedStack)>, _) = (Vec::new(), HashSet::new());
         for said in said {
-            if let Said::Entry(text, _) = said
+            if let LogMessage::Entry(text, _) = said
                 && !self.stacks.contains_key(*text)
                 && texts.insert(*text)
             {
@@ -121,7 +122,7 @@ impl Resolver {
         Ok(())
     }
 
-    fn look_up<'c>(&mut self, calls: impl Iterator<Item = &'c Call>, options: &SymbolOptions) {
+    fn look_up<'c>(&mut self, calls: impl Iterator<Item = &'c LoggedCall>, options: &SymbolOptions) {
         if self.places.len() > MOST_PLACES {
             (self.frames, self.places) = (ResolvedFrames::default(), HashMap::new());
         }
@@ -145,8 +146,8 @@ impl Resolver {
     }
 
     /// The stack with functions, without the calls inside the allocator.
-    fn resolved_stack(&self, stack: Stack) -> Resolved {
-        let unchanged = |stack: &Stack| Resolved { json: text(stack), class: None };
+    fn resolved_stack(&self, stack: LoggedStack) -> WrittenStack {
+        let unchanged = |stack: &LoggedStack| WrittenStack { json: text(stack), class: None };
         let Some(calls) = &stack else { return unchanged(&stack) };
         if calls.iter().all(|call| !self.places.contains_key(&call.source)) {
             return unchanged(&stack);
@@ -161,11 +162,11 @@ impl Resolver {
         let own = frames.iter().take_while(|frame| frame.is_of_allocator()).count();
         // If all calls are the allocator's, keep them.
         let frames = &frames[if own == frames.len() { 0 } else { own }..];
-        let calls: Vec<Call> = frames.iter().map(Call::of).collect();
-        Resolved { json: text(&calls), class: TypeVerdict::from_stack(frames).type_name() }
+        let calls: Vec<LoggedCall> = frames.iter().map(LoggedCall::new).collect();
+        WrittenStack { json: text(&calls), class: TypeVerdict::from_stack(frames).type_name() }
     }
 
-    fn with_symbols(&self, stack: &str, mut allocation: Allocation) -> String {
+    fn with_symbols(&self, stack: &str, mut allocation: LoggedAllocation) -> String {
         let resolved = &self.stacks[stack];
         if allocation.class.is_none() {
             allocation.class.clone_from(&resolved.class);
@@ -176,8 +177,8 @@ impl Resolver {
     }
 }
 
-impl Call {
-    fn of(frame: &CallFrame<'_>) -> Self {
+impl LoggedCall {
+    fn new(frame: &CallFrame<'_>) -> Self {
         let source = match (frame.file, frame.module, frame.offset) {
             (Some(file), ..) => file.to_owned(),
             (None, Some(module), Some(offset)) => format!("{module} +0x{offset:x}"),
@@ -207,13 +208,13 @@ fn place(source: &str) -> Option<(&str, u64)> {
 const FRAME: &str = "{\"frame\":";
 const AFTER_FRAME: &str = ",\"timestamp\":";
 
-fn said(line: &str) -> Option<Said<'_>> {
+fn said(line: &str) -> Option<LogMessage<'_>> {
     let Some(entry) = line.strip_prefix(FRAME) else {
-        return serde_json::from_str(line).ok().map(Said::Note);
+        return serde_json::from_str(line).ok().map(LogMessage::Note);
     };
     let (stack, _) = entry.split_once(AFTER_FRAME)?;
     let rest = format!("{{{}", &entry[stack.len() + 1..]);
-    Some(Said::Entry(stack, serde_json::from_str(&rest).ok()?))
+    Some(LogMessage::Entry(stack, serde_json::from_str(&rest).ok()?))
 }
 
 fn text(value: &impl Serialize) -> String {

@@ -8,15 +8,15 @@ use std::time::SystemTime;
 use super::Failure;
 
 /// Distinguishes a file from an earlier one of the same name: time of change and length in bytes.
-type Identity = (Option<SystemTime>, u64);
+type FileIdentity = (Option<SystemTime>, u64);
 
-pub(super) struct Dumps {
+pub(super) struct DumpFiles {
     folder: PathBuf,
     name: String,
-    before: BTreeMap<PathBuf, Identity>,
+    before: BTreeMap<PathBuf, FileIdentity>,
 }
 
-impl Dumps {
+impl DumpFiles {
     /// Records which files exist before the program runs. `option` is the one that names them.
     pub(super) fn new(option: &str, output: &Path) -> Result<Self, Failure> {
         let usage = |reason: &str| Failure::Usage(format!("{option} {}: {reason}", output.display()));
@@ -49,7 +49,7 @@ impl Dumps {
         dump.file_name().is_some_and(|name| *name == *self.name.replace("%p", &pid.to_string()))
     }
 
-    fn all(&self) -> BTreeMap<PathBuf, Identity> {
+    fn all(&self) -> BTreeMap<PathBuf, FileIdentity> {
         let Ok(entries) = fs::read_dir(&self.folder) else { return BTreeMap::new() };
         let dumps = entries.flatten().filter(|entry| self.is_dump(&entry.file_name().to_string_lossy()));
         dumps

@@ -16,17 +16,16 @@ use super::{Failure, say};
 
 /// Which dumps to write while the program runs.
 #[derive(Args, Clone)]
-pub(super) struct Plan {
-    /// Also write a dump each time this time has passed, such as 10s, 500ms or 2m. A number counts them in the file's
-    /// name: dmd-PID.1.json.gz.
+pub(super) struct DumpPlan {
+    /// Also write a dump each time this time has passed, such as 10s, 500ms or 2m. The name of the file has its number:
+    /// dmd-PID.1.json.gz.
     #[arg(long, value_name = "TIME", value_parser = time)]
     every: Option<Duration>,
-    /// Also write such a dump each time this comes true: `heap`, `resident` or `vsize`, a comparison, and a limit. It
-    /// is checked about once a second.
+    /// Also write such a dump each time this becomes true: `heap`, `resident` or `vsize`, a comparison, and a limit.
+    /// Checked about once a second.
     #[arg(long, value_name = "CONDITION")]
     when: Vec<Limit>,
-    /// Let the program answer requests while it runs, such as `about-memory dump PID`: a thread of its own listens. So
-    /// do --every and --when.
+    /// Let the program answer requests while it runs, such as `about-memory save --dump PID`. --every and --when imply it.
     #[arg(long)]
     listen: bool,
 }
@@ -34,7 +33,7 @@ pub(super) struct Plan {
 /// The amounts that a condition can be about.
 const AMOUNTS: [&str; 3] = ["heap", "resident", "vsize"];
 
-impl Plan {
+impl DumpPlan {
     /// Rejects conditions that can never be checked.
     pub(super) fn check(&self) -> Result<(), Failure> {
         for limit in &self.when {
@@ -80,20 +79,20 @@ const SHARE: u32 = 20;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The thread that writes the dumps.
-pub(super) struct Meanwhile {
+pub(super) struct DumpThread {
     end: Sender<()>,
     thread: JoinHandle<()>,
 }
 
-impl Meanwhile {
+impl DumpThread {
     /// Starts, if there is anything to do.
-    pub(super) fn start(plan: &Plan, output: &Path, pid: u32) -> Option<Self> {
+    pub(super) fn start(plan: &DumpPlan, output: &Path, pid: u32) -> Option<Self> {
         if plan.every.is_none() && plan.when.is_empty() {
             return None;
         }
         let (end, ended) = mpsc::channel();
         let conditions = plan.when.iter().map(|limit| (limit.clone(), false)).collect();
-        let mut watcher = Watcher {
+        let mut watcher = ConditionWatcher {
             pid,
             output: output.to_owned(),
             conditions,
@@ -146,7 +145,7 @@ impl Meanwhile {
     }
 }
 
-struct Watcher {
+struct ConditionWatcher {
     pid: u32,
     output: PathBuf,
     /// Each condition, and whether it was true at the last check.
@@ -158,7 +157,7 @@ struct Watcher {
     is_unknown: bool,
 }
 
-impl Watcher {
+impl ConditionWatcher {
     fn dump(&mut self) {
         let path = numbered(&self.output, self.pid, self.written + 1);
         match live::save_dump(self.pid, &path, TIMEOUT) {

@@ -11,50 +11,55 @@ use object::{Object as _, ObjectSection as _};
 use about_memory::launch::contains_dmd;
 
 /// An allocator whose functions have names of their own. `launch::check` rejects programs that contain a `malloc`.
-struct Allocator {
+struct KnownAllocator {
     name: &'static str,
     /// The starts of names in the symbol table. The linker drops functions that the program does not call, also
     /// `mi_malloc` itself.
     symbols: &'static [&'static [u8]],
-    /// A text in its code, which a stripped program still has.
+    /// A text in its code. A stripped program still has it.
     text: Option<&'static [u8]>,
     /// The type that implements `GlobalAlloc`, and the feature of the crate `dmd` that knows its blocks.
     rust: Option<(&'static str, &'static str)>,
 }
 
-static ALLOCATORS: [Allocator; 6] = [
-    Allocator {
+static ALLOCATORS: [KnownAllocator; 6] = [
+    KnownAllocator {
         name: "jemalloc",
         symbols: &[b"_rjem_"],
         text: Some(b"/etc/_rjem_malloc.conf\0"),
         rust: Some(("tikv_jemallocator::Jemalloc", "jemalloc07")),
     },
-    Allocator { name: "jemalloc", symbols: &[b"je_malloc"], text: None, rust: None },
-    Allocator {
+    KnownAllocator { name: "jemalloc", symbols: &[b"je_malloc"], text: None, rust: None },
+    KnownAllocator {
         name: "mimalloc",
         symbols: &[b"mi_malloc", b"_mi_malloc_generic"],
         text: Some(b"mimalloc: warning: "),
         rust: Some(("mimalloc::MiMalloc", "mimalloc01")),
     },
-    Allocator {
+    KnownAllocator {
         name: "snmalloc",
         symbols: &[b"sn_malloc", b"sn_rust_", b"snmalloc"],
         text: None,
         rust: None,
     },
-    Allocator { name: "rpmalloc", symbols: &[b"rpmalloc"], text: None, rust: None },
-    Allocator { name: "tcmalloc", symbols: &[b"tc_malloc", b"TCMallocInternal"], text: None, rust: None },
+    KnownAllocator { name: "rpmalloc", symbols: &[b"rpmalloc"], text: None, rust: None },
+    KnownAllocator {
+        name: "tcmalloc",
+        symbols: &[b"tc_malloc", b"TCMallocInternal"],
+        text: None,
+        rust: None,
+    },
 ];
 
 /// The allocator of a program. Its `Display` gives the warning.
 pub(super) struct OwnAllocator {
     program: String,
-    allocator: &'static Allocator,
+    allocator: &'static KnownAllocator,
     is_rust: bool,
 }
 
 impl OwnAllocator {
-    /// Looks into the file of a program. `None` also if it contains the wrapper `dmd::Dmd`, which records the blocks.
+    /// Looks into the file of a program. `None` also if it contains the wrapper `dmd::Dmd`: the wrapper records the blocks.
     pub(super) fn find(program: &Path) -> Option<Self> {
         let file = ReadCache::new(File::open(program).ok()?);
         let executable = object::File::parse(&file).ok()?;
@@ -78,7 +83,7 @@ impl OwnAllocator {
 
 impl fmt::Display for OwnAllocator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let &Allocator { name, rust, .. } = self.allocator;
+        let &KnownAllocator { name, rust, .. } = self.allocator;
         write!(f, "{} contains an allocator, {name}: ", self.program)?;
         match rust {
             Some((path, feature)) if self.is_rust => write!(
@@ -94,15 +99,16 @@ impl fmt::Display for OwnAllocator {
     }
 }
 
-/// The allocator of which a table of names contains a symbol. A NUL precedes each name.
-fn by_symbol(names: &[u8]) -> Option<&'static Allocator> {
+/// The allocator with a symbol in a table of names. A NUL precedes each name.
+fn by_symbol(names: &[u8]) -> Option<&'static KnownAllocator> {
     let starts = names.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(at, _)| &names[at + 1..]);
-    let is_of =
-        |name: &[u8], allocator: &&Allocator| allocator.symbols.iter().any(|start| name.starts_with(start));
+    let is_of = |name: &[u8], allocator: &&KnownAllocator| {
+        allocator.symbols.iter().any(|start| name.starts_with(start))
+    };
     starts.into_iter().find_map(|name| ALLOCATORS.iter().find(|allocator| is_of(name, allocator)))
 }
 
-fn by_text(texts: &[u8]) -> Option<&'static Allocator> {
+fn by_text(texts: &[u8]) -> Option<&'static KnownAllocator> {
     ALLOCATORS.iter().find(|allocator| allocator.text.is_some_and(|text| contains(texts, text)))
 }
 

@@ -1,4 +1,4 @@
-//! What `run` says of recordings when the program has ended.
+//! The lines of `run` about recordings, after the program has ended.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub(super) fn print(written: &[PathBuf], quiet: bool) {
             "\nNext: about-memory leaks {path}    what was never freed\n\
              \x20     about-memory history {path}  the heap over time\n"
         );
-        // If stderr is closed, there is nobody to read it.
+        // If stderr is closed, there is no reader.
         let _ = io::stderr().write_all(text.as_bytes());
     }
 }

@@ -31,7 +31,7 @@ impl ResidentPeak {
             let mut peak = None;
             loop {
                 // `exec` starts a new peak, and the dump describes the last program: so the last peak counts, not the
-                // largest. A process that has ended has none.
+                // largest. A process that has ended has no value.
                 peak = read(&mut file).or(peak);
                 if ended.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
                     return peak;
@@ -70,15 +70,15 @@ const PER_BLOCK: u64 = 128;
 const SMALL_BLOCK: u64 = 8;
 
 /// The line that compares both peaks. Its `Display` is empty if the recorded heap explains the resident memory.
-pub(super) struct Comparison {
+pub(super) struct ResidentComparison {
     resident: u64,
     heap: u64,
-    /// Bytes by which the heap's peak may be higher.
+    /// The heap's peak may be higher by this many bytes.
     within: u64,
     blocks: u64,
 }
 
-impl Comparison {
+impl ResidentComparison {
     pub(super) fn new(resident: u64, heap: &DumpPeak, is_sample: bool) -> Self {
         let blocks = if is_sample { heap.bytes() / SMALL_BLOCK } else { heap.blocks() };
         Self { resident, heap: heap.bytes(), within: heap.within(), blocks }
@@ -91,7 +91,7 @@ impl Comparison {
     }
 }
 
-impl fmt::Display for Comparison {
+impl fmt::Display for ResidentComparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.is_unexplained() {
             return Ok(());
@@ -117,14 +117,14 @@ mod tests {
     #[test]
     fn only_memory_that_the_heap_does_not_explain_is_shown() {
         let check = |resident: u64, heap: u64, blocks: u64, expected: &str| {
-            let text = Comparison { resident, heap, within: 8192, blocks }.to_string();
+            let text = ResidentComparison { resident, heap, within: 8192, blocks }.to_string();
             let start = text.split(": most of the rest did not come from malloc").next();
             assert_eq!(start, Some(expected), "{resident} {heap} {blocks}");
         };
         let line = |rest: &str| format!("At its peak the process had at least {rest}");
-        check(93 * MIB, 130_000, 12, &line("93.00 MB resident, 750 times the recorded heap"));
-        check(3 << 30, MIB, 1, &line("3.00 GB resident, 3072 times the recorded heap"));
-        check(33 * MIB, 0, 0, &line("33.00 MB resident, and no recorded heap"));
+        check(93 * MIB, 130_000, 12, &line("93.00 MiB resident, 750 times the recorded heap"));
+        check(3 << 30, MIB, 1, &line("3.00 GiB resident, 3072 times the recorded heap"));
+        check(33 * MIB, 0, 0, &line("33.00 MiB resident, and no recorded heap"));
         check(32 * MIB, 1, 1, "");
         check(400 * MIB, 100 * MIB, 1, "");
         check(400 * MIB, 8 * MIB, 4 * MIB, "");

@@ -1,40 +1,38 @@
-//! What `run` says when the program has ended: where its memory is, and what to do next.
+//! The text of `run` after the program has ended: the code that held its memory, and the next commands.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use about_memory::HtmlOptions;
-use dmd_analyze::program::{HeapOverview, HeapSummary};
-use dmd_analyze::{Analysis, AnalyzeOptions, Dump, DumpReadOptions};
+use dmd_analyze::program::HeapOverview;
+use dmd_analyze::{Dump, DumpReadOptions};
 use memory_report::ReportSet;
 
-use super::super::symbols::Symbols;
-use super::super::{Failure, html, new_file, program_view, say};
-use super::resident::Comparison;
+use super::super::symbols::SymbolSearch;
+use super::super::{Failure, first_screen, html, new_file, program_view, say};
+use super::resident::ResidentComparison;
 
 /// Prints the summary of a dump on standard error. `resident` is the peak of its process's resident memory, and
 /// `is_sample` says that DMD recorded a sample of its blocks.
 pub(super) fn print(path: &Path, resident: Option<u64>, is_sample: bool) -> Result<(), Failure> {
     let dump = read(path)?;
     let peaks = resident.zip(dump.peak());
-    let resident = peaks.map(|(resident, heap)| Comparison::new(resident, heap, is_sample).to_string());
+    let resident =
+        peaks.map(|(resident, heap)| ResidentComparison::new(resident, heap, is_sample).to_string());
     let resident = resident.unwrap_or_default();
     let overview = HeapOverview::new(&dump, None);
     let dump = at(dump, &overview, path)?;
     let (has_lines, is_of_rust) = (dump.has_lines_of_program(), dump.is_of_rust());
-    let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).estimate(true).types(true);
-    let analysis = Analysis::new(dump, &options);
-    let summary = HeapSummary::new(&analysis, &program_view::options(io::stderr().is_terminal()));
-    if summary.total.num == 0 {
+    let view = program_view::options(io::stderr().is_terminal());
+    let Some(summary) = first_screen::heap_summary(dump, &overview, &view) else {
         if !resident.is_empty() {
-            // If stderr is closed, there is nobody to read it. So below.
+            // If stderr is closed, there is no reader. So below.
             let _ = write!(io::stderr(), "\n{resident}");
         }
         return Ok(());
-    }
-    let path = path.display();
-    let mut text = format!("\n{resident}{overview}{summary}\n");
+    };
+    let mut text = format!("\n{resident}{summary}\n");
     if !has_lines {
         text += "The program has no line numbers. To get them, build it with debug information";
         text += match is_of_rust {
@@ -42,10 +40,11 @@ pub(super) fn print(path: &Path, resident: Option<u64>, is_sample: bool) -> Resu
             false => ": the compilers of C and C++ add it with -g.\n\n",
         };
     }
-    text += &format!(
-        "Next: about-memory dmd {path}                the stacks, the largest first\n\
-         \x20     about-memory html {path} -o heap.html  a flame graph in the browser\n"
-    );
+    let commands = [
+        ("dmd", "", "the stacks, the largest first"),
+        ("html", " -o heap.html", "a flame graph in the browser"),
+    ];
+    text += &first_screen::next_commands(&path.display().to_string(), &commands);
     let _ = io::stderr().write_all(text.as_bytes());
     Ok(())
 }
@@ -57,8 +56,7 @@ pub(super) fn open(path: &Path) -> Result<(), Failure> {
     let dump = read(path)?;
     let overview = HeapOverview::new(&dump, None);
     let graph = html::flame_graph(at(dump, &overview, path)?);
-    let mut options = HtmlOptions::new();
-    options.flame_graph = Some(graph);
+    let options = HtmlOptions::new().flame_graph(graph);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let text = about_memory::html(&ReportSet::new(), &options.title(name));
     new_file::write(&page, true, |out| out.write_all(text.as_bytes()))
@@ -88,6 +86,6 @@ fn read(path: &Path) -> Result<Dump, Failure> {
     let limits = DumpReadOptions::new();
     let failure = |error: anyhow::Error| Failure::File(path.display().to_string(), error);
     let mut dump = dmd_analyze::read_with(path, &limits).map_err(|error| failure(error.into()))?;
-    Symbols::default().fix_quietly(&mut dump, &limits);
+    SymbolSearch::default().fix_quietly(&mut dump, &limits);
     Ok(dump)
 }

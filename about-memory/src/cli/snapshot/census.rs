@@ -10,22 +10,22 @@ use heap_graph::dominators::MAX_INDIVIDUALS;
 use heap_graph::{Breakdown, CensusReport, CensusTree, DominatorTree};
 
 use super::super::Failure;
-use super::input::{Input, breakdown};
-use super::table::{Table, percent};
+use super::input::{SnapshotInput, breakdown};
+use super::table::{NumberTable, percent};
 
 #[derive(Args)]
-pub(super) struct Census {
+pub(super) struct CensusCommand {
     #[command(flatten)]
-    input: Input,
+    input: SnapshotInput,
     /// How to group nodes: JSON or a name.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "default")]
     breakdown: String,
-    /// Print the report as JSON.
+    /// Write JSON instead of text.
     #[arg(long)]
     json: bool,
 }
 
-impl Census {
+impl CensusCommand {
     pub(super) fn run(self) -> Result<String, Failure> {
         let (breakdown, _) = breakdown(&self.breakdown)?;
         let report = take(&self.input, &self.input.file, &breakdown)?;
@@ -39,7 +39,11 @@ impl Census {
     }
 }
 
-fn take(input: &Input, file: &std::path::Path, breakdown: &Breakdown) -> Result<CensusReport, Failure> {
+fn take(
+    input: &SnapshotInput,
+    file: &std::path::Path,
+    breakdown: &Breakdown,
+) -> Result<CensusReport, Failure> {
     let graph = input.read_file(file)?;
     heap_graph::census(&graph, breakdown)
         .map_err(|error| Failure::File(file.display().to_string(), error.into()))
@@ -47,19 +51,19 @@ fn take(input: &Input, file: &std::path::Path, breakdown: &Breakdown) -> Result<
 
 /// Options of trees.
 #[derive(Args)]
-struct Shape {
+struct TreeShape {
     /// Put leaves at the top, and what leads to them below.
     #[arg(long)]
     invert: bool,
-    /// Show only paths through a name that contains this text.
+    /// Show only entries that contain this text. An entry is the name of a group; what leads to it is shown, too.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Levels to print.
+    /// Show at most this many levels.
     #[arg(long, value_name = "LEVELS")]
     depth: Option<usize>,
 }
 
-impl Shape {
+impl TreeShape {
     fn options(&self) -> TreeOptions {
         let options = TreeOptions::new().invert(self.invert);
         match &self.filter {
@@ -70,20 +74,20 @@ impl Shape {
 }
 
 #[derive(Args)]
-pub(super) struct Tree {
+pub(super) struct TreeCommand {
     #[command(flatten)]
-    input: Input,
+    input: SnapshotInput,
     /// How to group nodes: JSON or a name.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "type")]
     breakdown: String,
     #[command(flatten)]
-    shape: Shape,
-    /// Print the tree as JSON.
+    shape: TreeShape,
+    /// Write JSON instead of text.
     #[arg(long)]
     json: bool,
 }
 
-impl Tree {
+impl TreeCommand {
     pub(super) fn run(self) -> Result<String, Failure> {
         let (breakdown, _) = breakdown(&self.breakdown)?;
         let report = take(&self.input, &self.input.file, &breakdown)?;
@@ -96,7 +100,8 @@ impl Tree {
 }
 
 fn table(tree: &CensusTree, depth: usize) -> String {
-    let mut table = Table::new(["bytes", "", "count", "", "total bytes", "", "total count", ""], "group");
+    let mut table =
+        NumberTable::new(["bytes", "", "count", "", "total bytes", "", "total count", ""], "group");
     let root = tree.root();
     let mut stack = vec![(root, 0)];
     while let Some((node, level)) = stack.pop() {
@@ -136,9 +141,9 @@ fn name(node: &CensusTreeNode) -> String {
 }
 
 #[derive(Args)]
-pub(super) struct Individuals {
+pub(super) struct IndividualsCommand {
     #[command(flatten)]
-    input: Input,
+    input: SnapshotInput,
     /// How to group nodes: JSON or a name.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "type")]
     breakdown: String,
@@ -148,15 +153,15 @@ pub(super) struct Individuals {
     /// All leaves below this name. Repeatable.
     #[arg(long = "name", value_name = "NAME")]
     names: Vec<String>,
-    /// Print at most this many.
-    #[arg(long, value_name = "COUNT", default_value_t = MAX_INDIVIDUALS)]
-    max: usize,
-    /// Print JSON.
+    /// Show at most this many rows of each table.
+    #[arg(long, alias = "max", value_name = "N", default_value_t = MAX_INDIVIDUALS)]
+    limit: usize,
+    /// Write JSON instead of text.
     #[arg(long)]
     json: bool,
 }
 
-impl Individuals {
+impl IndividualsCommand {
     pub(super) fn run(self) -> Result<String, Failure> {
         if self.leaves.is_empty() && self.names.is_empty() {
             return Err(Failure::Usage("no nodes chosen; give --leaf INDEX or --name NAME".to_owned()));
@@ -178,7 +183,7 @@ impl Individuals {
         }
         let tree = DominatorTree::new(&graph);
         let nodes =
-            heap_graph::dominators::individuals(&tree, &breakdown, |leaf| leaves.contains(&leaf), self.max)
+            heap_graph::dominators::individuals(&tree, &breakdown, |leaf| leaves.contains(&leaf), self.limit)
                 .map_err(|error| self.input.failure(error))?;
         let retained = |node: heap_graph::HeapNode<'_>| tree.retained_size(node.index()).unwrap_or_default();
         if self.json {
@@ -191,7 +196,7 @@ impl Individuals {
                 .collect();
             return Ok(format!("[{}]", nodes.join(",")));
         }
-        let mut table = Table::new(["retained", "shallow", "id"], "node");
+        let mut table = NumberTable::new(["retained", "shallow", "id"], "node");
         for node in nodes {
             let numbers =
                 [retained(node).to_string(), node.shallow_size().to_string(), node.id().to_string()];
@@ -202,22 +207,22 @@ impl Individuals {
 }
 
 #[derive(Args)]
-pub(super) struct Diff {
+pub(super) struct SnapshotDiffCommand {
     #[command(flatten)]
-    first: Input,
+    first: SnapshotInput,
     /// The later snapshot.
     second: PathBuf,
     /// How to group nodes: JSON or a name.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "type")]
     breakdown: String,
     #[command(flatten)]
-    shape: Shape,
-    /// Print the difference and its trees as JSON.
+    shape: TreeShape,
+    /// Write JSON instead of text. It has the difference and its trees.
     #[arg(long)]
     json: bool,
 }
 
-impl Diff {
+impl SnapshotDiffCommand {
     pub(super) fn run(self) -> Result<String, Failure> {
         let (breakdown, json) = breakdown(&self.breakdown)?;
         let first = take(&self.first, &self.first.file, &breakdown)?;

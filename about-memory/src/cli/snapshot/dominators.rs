@@ -7,29 +7,29 @@ use heap_graph::dominators::{DominatorTreeNode, FetchOptions};
 use heap_graph::{DominatorTree, HeapNode, NodeIndex};
 
 use super::super::Failure;
-use super::input::{Input, breakdown};
-use super::table::{Table, percent};
+use super::input::{SnapshotInput, breakdown};
+use super::table::{NumberTable, percent};
 
 #[derive(Args)]
-pub(super) struct Dominators {
+pub(super) struct DominatorsCommand {
     #[command(flatten)]
-    input: Input,
+    input: SnapshotInput,
     /// Print a line for each node except the root: id, immediate dominator, retained size.
-    #[arg(long)]
+    #[arg(long, group = "form")]
     tsv: bool,
-    /// Print the tree as JSON.
-    #[arg(long, conflicts_with = "tsv")]
+    /// Write JSON instead of text.
+    #[arg(long, group = "form")]
     json: bool,
     /// Print retained sizes by class.
-    #[arg(long, conflicts_with_all = ["tsv", "json"])]
+    #[arg(long, group = "form")]
     by_class: bool,
-    /// Print what each field keeps alive: the edges of one name from nodes of one class.
-    #[arg(long, conflicts_with_all = ["tsv", "json", "by_class"])]
+    /// Print the memory that each field keeps alive. A field is the edges of one name from nodes of one class.
+    #[arg(long, group = "form")]
     by_field: bool,
-    /// Start from this node.
+    /// Start from this node instead of the root.
     #[arg(long, value_name = "ID")]
     start: Option<u64>,
-    /// Levels to print.
+    /// Show at most this many levels.
     #[arg(long, value_name = "LEVELS", default_value_t = 4, value_parser = levels)]
     depth: usize,
     /// Children of each node to print.
@@ -48,7 +48,7 @@ fn levels(text: &str) -> Result<usize, String> {
     }
 }
 
-impl Dominators {
+impl DominatorsCommand {
     pub(super) fn run(self) -> Result<String, Failure> {
         let (label, _) = breakdown(&self.label)?;
         let graph = self.input.read()?;
@@ -57,7 +57,7 @@ impl Dominators {
             return Ok(tsv(&tree));
         }
         if self.by_class {
-            return Ok(by_class(&tree));
+            return Ok(by_class(&tree, usize::MAX));
         }
         if self.by_field {
             return Ok(by_field(&tree));
@@ -79,7 +79,7 @@ impl Dominators {
             return Ok(top.to_json());
         }
         let whole = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
-        let mut table = Table::new(["retained", "", "shallow", "id"], "dominator");
+        let mut table = NumberTable::new(["retained", "", "shallow", "id"], "dominator");
         rows(&top, 0, i128::try_from(whole).unwrap_or(i128::MAX), &mut table);
         Ok(table.to_text())
     }
@@ -97,8 +97,9 @@ fn tsv(tree: &DominatorTree<'_>) -> String {
     text
 }
 
-fn by_class(tree: &DominatorTree<'_>) -> String {
-    let sizes = heap_graph::dominators::sizes_by_class(tree).into_iter();
+/// The retained sizes of the first `limit` classes.
+pub(super) fn by_class(tree: &DominatorTree<'_>, limit: usize) -> String {
+    let sizes = heap_graph::dominators::sizes_by_class(tree).into_iter().take(limit);
     table(tree, "class", sizes.map(|of| (of.retained_size, of.shallow_size, of.count, of.class.to_string())))
 }
 
@@ -115,7 +116,7 @@ fn table(
 ) -> String {
     let whole = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
     let whole = i128::try_from(whole).unwrap_or(i128::MAX);
-    let mut table = Table::new(["retained", "", "shallow", "count"], kind);
+    let mut table = NumberTable::new(["retained", "", "shallow", "count"], kind);
     for (retained, shallow, count, name) in groups {
         let part = percent(i128::try_from(retained).unwrap_or(i128::MAX), whole);
         table.row([retained.to_string(), part, shallow.to_string(), count.to_string()], 0, &name);
@@ -123,7 +124,7 @@ fn table(
     table.to_text()
 }
 
-fn rows(node: &DominatorTreeNode, level: usize, whole: i128, table: &mut Table<4>) {
+fn rows(node: &DominatorTreeNode, level: usize, whole: i128, table: &mut NumberTable<4>) {
     let label: Vec<_> = node.label.iter().map(ToString::to_string).collect();
     let part = percent(i128::try_from(node.retained_size).unwrap_or(i128::MAX), whole);
     let numbers =

@@ -8,10 +8,10 @@ use heap_graph::snapshot::{self, SnapshotWriteOptions};
 use heap_graph::{Graph, NodeIndex};
 
 use super::super::Failure;
-use super::input::Input;
+use super::input::SnapshotInput;
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+enum SnapshotFormat {
     /// An .fxsnapshot, as this program writes it.
     Fxsnapshot,
     /// V8's .heapsnapshot, for Chrome's developer tools and memlab.
@@ -23,36 +23,36 @@ enum Format {
 }
 
 #[derive(Args)]
-pub(super) struct Export {
+pub(super) struct SnapshotExportCommand {
     #[command(flatten)]
-    input: Input,
+    input: SnapshotInput,
     /// The format to write to standard output.
     #[arg(long, value_enum)]
-    to: Format,
+    to: SnapshotFormat,
     /// The node to draw, by id. [default: the root]
     #[arg(long, value_name = "ID")]
     node: Option<u64>,
-    /// Draw nodes up to this many edges away.
-    #[arg(long, value_name = "EDGES", default_value_t = 2)]
+    /// Show at most this many levels. A level is an edge away from the node.
+    #[arg(long, value_name = "LEVELS", default_value_t = 2)]
     depth: usize,
     /// Draw at most this many nodes.
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     max_nodes: usize,
 }
 
-impl Export {
+impl SnapshotExportCommand {
     pub(super) fn run(self) -> Result<String, Failure> {
         let graph = self.input.read()?;
         // Write large files directly instead of building a string.
         let out = io::stdout().lock();
         match self.to {
-            Format::V8 => heap_graph::export::write_v8(&graph, out).map_err(Failure::Output)?,
-            Format::Fxsnapshot => {
+            SnapshotFormat::V8 => heap_graph::export::write_v8(&graph, out).map_err(Failure::Output)?,
+            SnapshotFormat::Fxsnapshot => {
                 let written = snapshot::write(&graph, out, &SnapshotWriteOptions::new());
                 drop(written.map_err(Failure::Output)?);
             }
-            Format::Dot => return Ok(self.near(&graph)?.to_dot()),
-            Format::Graphml => return Ok(self.near(&graph)?.to_graphml()),
+            SnapshotFormat::Dot => return Ok(self.near(&graph)?.to_dot()),
+            SnapshotFormat::Graphml => return Ok(self.near(&graph)?.to_graphml()),
         }
         Ok(String::new())
     }

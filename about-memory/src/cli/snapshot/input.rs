@@ -10,18 +10,18 @@ use heap_graph::{Breakdown, Graph, HeapNode, NodeId, NodeIndex};
 use super::super::Failure;
 
 #[derive(Args)]
-pub(super) struct Input {
+pub(super) struct SnapshotInput {
     /// The snapshot; `-` for standard input.
     pub(super) file: PathBuf,
-    /// Refuse messages larger than this.
+    /// Read no message of a snapshot that is larger than this.
     #[arg(long, value_name = "BYTES", default_value_t = SnapshotReadOptions::MAX_MESSAGE_BYTES)]
     max_message_bytes: u64,
-    /// Refuse snapshots larger than this after decompression.
+    /// Read at most this many bytes per file, uncompressed.
     #[arg(long, value_name = "BYTES", default_value_t = SnapshotReadOptions::MAX_BYTES)]
     max_bytes: u64,
 }
 
-impl Input {
+impl SnapshotInput {
     pub(super) fn read(&self) -> Result<Graph, Failure> {
         self.read_file(&self.file)
     }
@@ -69,15 +69,15 @@ pub(super) fn breakdown(argument: &str) -> Result<(Breakdown, String), Failure> 
 }
 
 #[derive(Args)]
-pub(super) struct Info {
+pub(super) struct InfoCommand {
     #[command(flatten)]
-    input: Input,
-    /// Print JSON.
+    input: SnapshotInput,
+    /// Write JSON instead of text.
     #[arg(long)]
     json: bool,
 }
 
-impl Info {
+impl InfoCommand {
     pub(super) fn run(self) -> Result<String, Failure> {
         let graph = self.input.read()?;
         let bytes: u128 = graph.nodes().map(|node| u128::from(node.shallow_size())).sum();

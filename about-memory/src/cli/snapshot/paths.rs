@@ -8,29 +8,29 @@ use heap_graph::paths::GraphPath;
 
 use super::super::Failure;
 use super::dominators::title;
-use super::input::Input;
+use super::input::SnapshotInput;
 
 /// A search for the shortest paths follows at most this many edges.
 const EFFORT: u64 = 200_000_000;
 
 #[derive(Args)]
-pub(super) struct Paths {
+pub(super) struct PathsCommand {
     #[command(flatten)]
-    input: Input,
+    input: SnapshotInput,
     /// Show paths to these nodes, by id.
     #[arg(long = "target", value_name = "ID", required = true, num_args = 1..)]
     targets: Vec<u64>,
-    /// Paths to each node.
-    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = at_least_one)]
-    max: usize,
+    /// Show at most this many rows of each table. A row is a path; each node has a table.
+    #[arg(long, alias = "max", value_name = "N", default_value_t = 5, value_parser = at_least_one)]
+    limit: usize,
     /// Start from this node instead of the root.
     #[arg(long, value_name = "ID")]
     start: Option<u64>,
-    /// Find the shortest paths that visit no node twice. Firefox, and the default, finds the shortest path
-    /// for each of several last edges.
+    /// Find the shortest paths that visit each node at most once. The default, as in Firefox, is the shortest path for each
+    /// of several last edges.
     #[arg(long)]
     shortest: bool,
-    /// Print JSON.
+    /// Write JSON instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -43,17 +43,17 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-impl Paths {
+impl PathsCommand {
     pub(super) fn run(self) -> Result<String, Failure> {
         let graph = self.input.read()?;
         let find = |id: &u64| self.input.find(&graph, *id).map(heap_graph::HeapNode::index);
         let start = self.start.as_ref().map_or(Ok(NodeIndex::ROOT), find)?;
         let targets = self.targets.iter().map(find).collect::<Result<Vec<_>, _>>()?;
-        let mut found = heap_graph::shortest_paths(&graph, start, &targets, self.max);
+        let mut found = heap_graph::shortest_paths(&graph, start, &targets, self.limit);
         if self.shortest {
             for (target, paths) in &mut found.paths {
                 let target = find(&target.0)?;
-                *paths = heap_graph::paths::k_shortest_paths(&graph, start, target, self.max, EFFORT);
+                *paths = heap_graph::paths::k_shortest_paths(&graph, start, target, self.limit, EFFORT);
             }
         }
         if self.json {

@@ -6,32 +6,32 @@ use std::time::Duration;
 use about_memory::live;
 use clap::Args;
 
-use super::super::input::{self, Input};
-use super::super::typed::{self, Reading};
+use super::super::heap::{self, TypedHeapReader};
+use super::super::input::{self, InputArgument};
 use super::super::{Failure, live_input};
 
 #[derive(Args)]
-pub(super) struct Save {
+pub(super) struct SnapshotSaveCommand {
     /// The process id or the name of a running process; with --typed also a core file or a dump of scan mode.
     #[arg(value_name = "SOURCE")]
-    source: Input,
+    source: InputArgument,
     /// The file to write.
     #[arg(required_unless_present = "output")]
     file: Option<PathBuf>,
-    /// The file to write, as in other commands.
+    /// The file to write.
     #[arg(long, short, value_name = "FILE", conflicts_with = "file")]
     output: Option<PathBuf>,
-    /// The time the process has to answer: seconds, or a number with ms, s, m or h.
+    /// Wait at most this long for an answer. Seconds, or a number with ms, s, m or h.
     #[arg(long, value_name = "TIME", default_value = "60", value_parser = live_input::seconds)]
     timeout: Duration,
-    /// Save the blocks that DMD records, with their types and fields, of a program without a derive.
+    /// Save the blocks that DMD records, with their types and fields. The program needs no derive.
     #[arg(long)]
     typed: bool,
     #[command(flatten)]
-    reading: Reading,
+    reading: TypedHeapReader,
 }
 
-impl Save {
+impl SnapshotSaveCommand {
     pub(super) fn run(self) -> Result<String, Failure> {
         let file = self.file.as_ref().or(self.output.as_ref()).expect("the parser requires one of them");
         if self.typed {
@@ -47,7 +47,7 @@ impl Save {
 
     fn typed(&self, file: &Path) -> Result<(), Failure> {
         self.reading.with(&self.source, Some(self.timeout), |heap, _, dump| {
-            typed::save_graph(heap, dump, &self.source, file).map(drop)
+            heap::save_graph(heap, dump, &self.source, file).map(drop)
         })
     }
 }

@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 const MAX_INDENT: usize = 400;
 
 /// Rows of right-aligned numbers and a name, under headings.
-pub(super) struct Table<const N: usize> {
+pub(super) struct NumberTable<const N: usize> {
     headings: [&'static str; N],
     last: &'static str,
     rows: Vec<([String; N], String)>,
 }
 
-impl<const N: usize> Table<N> {
+impl<const N: usize> NumberTable<N> {
     pub(super) fn new(headings: [&'static str; N], last: &'static str) -> Self {
         Self { headings, last, rows: Vec::new() }
     }

@@ -11,7 +11,7 @@ use dmd_analyze::DumpReadOptions;
 use dmd_analyze::program::{HeapBlocks, ProgramOptions};
 use memory_report::{ReportSet, file};
 
-use super::super::symbols::Symbols;
+use super::super::symbols::SymbolSearch;
 
 /// The time that all processes have to tell their names and their amounts.
 const TIME_FOR_NAMES: Duration = Duration::from_secs(1);
@@ -20,7 +20,7 @@ const TIME_FOR_FILES: Duration = Duration::from_secs(60);
 
 /// A question.
 #[derive(Clone, Debug)]
-pub(super) enum Ask {
+pub(super) enum ScreenRequest {
     List,
     Measure(Vec<u32>),
     /// Measures two processes and compares them.
@@ -31,7 +31,7 @@ pub(super) enum Ask {
     /// Writes a file with this report.
     Export(Box<ReportSet>),
     Stacks(u32),
-    /// Takes a heap snapshot into the session, which tells its state itself.
+    /// Takes a heap snapshot into the session. The session reports its state.
     Snapshot(u32, String),
     /// Reads the types of a process into the session.
     Types(u32, String),
@@ -39,7 +39,7 @@ pub(super) enum Ask {
 
 /// A process for display.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Process {
+pub(super) struct ListedProcess {
     pub(super) pid: u32,
     pub(super) name: String,
     pub(super) requests: Vec<String>,
@@ -50,63 +50,67 @@ pub(super) struct Process {
 
 /// An answer.
 #[derive(Debug)]
-pub(super) enum Told {
-    Processes(Vec<Process>),
+pub(super) enum ScreenAnswer {
+    Processes(Vec<ListedProcess>),
     Report(Vec<u32>, Box<ReportSet>),
     Difference(String, Box<ReportSet>),
     Stacks(String, Box<HeapBlocks>),
     Done(String),
     /// Why a question has no answer.
-    Failed(Asked, String),
+    Failed(RequestKind, String),
 }
 
 /// What kind of question has failed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    /// A measurement of these processes, or a difference: of none.
+pub(super) enum RequestKind {
+    /// A measurement of these processes. A difference has no processes.
     Report(Vec<u32>),
     Other,
 }
 
-impl Ask {
-    fn asked(&self) -> Asked {
+impl ScreenRequest {
+    fn asked(&self) -> RequestKind {
         match self {
-            Self::Measure(pids) => Asked::Report(pids.clone()),
-            Self::Diff(_) => Asked::Report(Vec::new()),
-            _ => Asked::Other,
+            Self::Measure(pids) => RequestKind::Report(pids.clone()),
+            Self::Diff(_) => RequestKind::Report(Vec::new()),
+            _ => RequestKind::Other,
         }
     }
 
     /// Asks on another thread.
-    pub(super) fn start(self, to: &Sender<Told>) {
+    pub(super) fn start(self, to: &Sender<ScreenAnswer>) {
         let (to, failed) = (to.clone(), to.clone());
         let (asked, not_asked) = (self.asked(), self.asked());
         let work = move || {
-            let told = self.answer().unwrap_or_else(|reason| Told::Failed(asked, reason));
+            let told = self.answer().unwrap_or_else(|reason| ScreenAnswer::Failed(asked, reason));
             // The screen may have gone.
             let _ = to.send(told);
         };
         if let Err(error) = thread::Builder::new().name("ask".to_owned()).spawn(work) {
-            let _ = failed.send(Told::Failed(not_asked, format!("no thread can be started: {error}")));
+            let _ =
+                failed.send(ScreenAnswer::Failed(not_asked, format!("no thread can be started: {error}")));
         }
     }
 
-    fn answer(self) -> Result<Told, String> {
+    fn answer(self) -> Result<ScreenAnswer, String> {
         let words = |error: live::LiveError| error.to_string();
         let collect = |pids: &[u32]| live::collect(pids, &AskOptions::new()).map_err(words);
         match self {
-            Self::List => list().map(Told::Processes).map_err(words),
+            Self::List => list().map(ScreenAnswer::Processes).map_err(words),
             Self::Measure(pids) => {
                 let set = collect(&pids)?;
-                Ok(Told::Report(pids, Box::new(set)))
+                Ok(ScreenAnswer::Report(pids, Box::new(set)))
             }
             Self::Diff([first, second]) => {
                 let set = about_memory::diff(&collect(&[first])?, &collect(&[second])?);
-                Ok(Told::Difference(format!("from process {first} to process {second}"), Box::new(set)))
+                Ok(ScreenAnswer::Difference(
+                    format!("from process {first} to process {second}"),
+                    Box::new(set),
+                ))
             }
             Self::Minimize(pid) => {
                 live::minimize(pid, TIME_FOR_FILES).map_err(words)?;
-                Ok(Told::Done(format!("process {pid} has minimized its memory")))
+                Ok(ScreenAnswer::Done(format!("process {pid} has minimized its memory")))
             }
             Self::Save(pid) => save(&collect(&[pid])?),
             Self::Export(set) => save(&set),
@@ -115,21 +119,21 @@ impl Ask {
                 let path = folder.path().join("dmd.json.gz");
                 live::save_dump(pid, &path, TIME_FOR_FILES).map_err(words)?;
                 let mut dump = dmd_analyze::read(&path).map_err(|error| error.to_string())?;
-                Symbols::default().fix_quietly(&mut dump, &DumpReadOptions::default());
+                SymbolSearch::default().fix_quietly(&mut dump, &DumpReadOptions::default());
                 let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
-                Ok(Told::Stacks(format!("process {pid}"), Box::new(blocks)))
+                Ok(ScreenAnswer::Stacks(format!("process {pid}"), Box::new(blocks)))
             }
             Self::Snapshot(..) | Self::Types(..) => Err("the session takes a snapshot itself".to_owned()),
         }
     }
 }
 
-fn list() -> Result<Vec<Process>, live::LiveError> {
+fn list() -> Result<Vec<ListedProcess>, live::LiveError> {
     let listeners = live::list_with_amounts(TIME_FOR_NAMES)?;
-    let process = |listener: &live::Listener| match &listener.hello {
+    let process = |listener: &live::ListeningProcess| match &listener.hello {
         Ok(hello) => {
             let amounts = listener.amounts.as_ref();
-            Process {
+            ListedProcess {
                 pid: listener.pid,
                 name: about_memory::escape(&hello.name),
                 requests: hello.requests.clone(),
@@ -138,21 +142,21 @@ fn list() -> Result<Vec<Process>, live::LiveError> {
                 error: None,
             }
         }
-        Err(error) => Process {
+        Err(error) => ListedProcess {
             pid: listener.pid,
             error: Some(about_memory::escape(&error.to_string())),
-            ..Process::default()
+            ..ListedProcess::default()
         },
     };
     Ok(listeners.iter().map(process).collect())
 }
 
 /// Writes a new file in the current folder.
-fn save(set: &ReportSet) -> Result<Told, String> {
+fn save(set: &ReportSet) -> Result<ScreenAnswer, String> {
     let names = (1..).map(|number| PathBuf::from(format!("memory-report-{number}.json.gz")));
     let path = names.into_iter().find(|path| !Path::new(path).exists()).expect("numbers do not end");
     file::write(&path, set).map_err(|error| format!("{}: cannot be written: {error}", path.display()))?;
-    Ok(Told::Done(format!("saved as {}", path.display())))
+    Ok(ScreenAnswer::Done(format!("saved as {}", path.display())))
 }
 
 /// Takes a heap snapshot with the session.

@@ -1,4 +1,4 @@
-//! The row that keys act on, in a list of which a part is in sight.
+//! The row that keys act on, in a list that is partly in sight.
 
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ use ratatui::widgets::List;
 use super::super::line::styled;
 
 #[derive(Debug, Default)]
-pub(super) struct Cursor {
+pub(super) struct RowCursor {
     pub(super) at: usize,
     top: usize,
     height: usize,
 }
 
-impl Cursor {
+impl RowCursor {
     /// Moves; returns whether the key is one that moves.
     pub(super) fn press(&mut self, key: KeyCode, total: usize) -> bool {
         let page = self.height.max(2) - 1;
@@ -43,7 +43,7 @@ impl Cursor {
         self.top..total.min(self.top + self.height)
     }
 
-    /// Draws the rows in sight, of which `window` gave the numbers.
+    /// Draws the rows in sight. `window` gave their numbers.
     pub(super) fn draw(
         &self,
         frame: &mut Frame<'_>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use about_memory::session::{
-    Answer, GroupBy, Pending, Query, Row, RowsOptions, Session, SnapshotId, SnapshotInfo, State as _,
+    GroupBy, PendingAnswer, Query, QueryAnswer, RowsOptions, Session, SnapshotId, SnapshotInfo, TableRow,
 };
 use dmd_analyze::program::bytes;
 use ratatui::Frame;
@@ -15,31 +15,31 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 
 use super::super::line::line as text;
-use super::cursor::{Cursor, count, head, share};
+use super::cursor::{RowCursor, count, head, share};
 use super::types::OfType;
 
 /// A way to group nodes.
-struct Group {
+struct NodeGrouping {
     title: &'static str,
     breakdown: &'static str,
     /// Whether a tree of them is inverted at first.
     inverted: bool,
 }
 
-impl Group {
+impl NodeGrouping {
     const fn preset(name: &'static str, inverted: bool) -> Self {
         Self { title: name, breakdown: name, inverted }
     }
 }
 
 /// The groups that `g` goes through.
-const GROUPS: [Group; 6] = [
-    Group::preset("type", true),
-    Group::preset("objectClass", false),
-    Group::preset("stack", false),
-    Group::preset("internalType", false),
-    Group::preset("filename", false),
-    Group {
+const GROUPS: [NodeGrouping; 6] = [
+    NodeGrouping::preset("type", true),
+    NodeGrouping::preset("objectClass", false),
+    NodeGrouping::preset("stack", false),
+    NodeGrouping::preset("internalType", false),
+    NodeGrouping::preset("filename", false),
+    NodeGrouping {
         title: "type and stack",
         breakdown: r#"{"by":"internalType","then":{"by":"allocationStack"}}"#,
         inverted: false,
@@ -54,7 +54,7 @@ const DEPTH: usize = 2;
 const MOST_ROWS: u16 = 500;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum View {
+enum SnapshotView {
     Aggregate,
     Dominators,
     Suspects,
@@ -63,30 +63,30 @@ enum View {
     Paths(u64),
 }
 
-pub(super) struct Memory {
+pub(super) struct SnapshotScreen {
     session: Session,
     /// The place of the shown snapshot in the list.
     at: usize,
-    view: View,
+    view: SnapshotView,
     /// The views that Backspace goes back to.
-    before: Vec<View>,
+    before: Vec<SnapshotView>,
     group: usize,
     inverted: bool,
     /// What the names of groups contain.
     filter: String,
-    asked: Option<(Query, Pending)>,
-    answer: Option<(Query, Arc<Answer>)>,
+    asked: Option<(Query, PendingAnswer)>,
+    answer: Option<(Query, Arc<QueryAnswer>)>,
     failure: Option<(Query, String)>,
     open: HashSet<u64>,
     /// The rows that the user has closed although they open by themselves.
     closed: HashSet<u64>,
     /// The rows in sight, and the number of the first.
-    rows: (usize, Vec<Row>),
+    rows: (usize, Vec<TableRow>),
     total: usize,
-    cursor: Cursor,
+    cursor: RowCursor,
 }
 
-impl Memory {
+impl SnapshotScreen {
     pub(super) const KEYS: &'static str =
         "Tab view, g group, i invert, u nodes, p paths, Backspace back, [ ] file, S take";
 
@@ -94,7 +94,7 @@ impl Memory {
         Self {
             session,
             at: 0,
-            view: View::Aggregate,
+            view: SnapshotView::Aggregate,
             before: Vec::new(),
             group: 0,
             inverted: GROUPS[0].inverted,
@@ -106,7 +106,7 @@ impl Memory {
             closed: HashSet::new(),
             rows: (0, Vec::new()),
             total: 0,
-            cursor: Cursor::default(),
+            cursor: RowCursor::default(),
         }
     }
 
@@ -119,19 +119,19 @@ impl Memory {
     fn query(&self, snapshot: SnapshotId) -> Query {
         let by = || GroupBy::new(GROUPS[self.group].breakdown).expect("a test asks for each");
         match &self.view {
-            View::Aggregate => {
+            SnapshotView::Aggregate => {
                 Query::Census { snapshot, by: by(), invert: self.inverted, filter: self.filter.clone() }
             }
-            View::Dominators => Query::Dominators { snapshot, filter: String::new() },
-            View::Suspects => Query::Suspects { snapshot },
-            View::Individuals(group) => Query::Individuals {
+            SnapshotView::Dominators => Query::Dominators { snapshot, filter: String::new() },
+            SnapshotView::Suspects => Query::Suspects { snapshot },
+            SnapshotView::Individuals(group) => Query::Individuals {
                 snapshot,
                 by: by(),
                 invert: self.inverted,
                 group: *group,
                 filter: String::new(),
             },
-            View::Paths(node) => Query::Paths { snapshot, node: *node, max: MOST_PATHS },
+            SnapshotView::Paths(node) => Query::Paths { snapshot, node: *node, max: MOST_PATHS },
         }
     }
 
@@ -174,15 +174,15 @@ impl Memory {
         }
     }
 
-    fn row(&self) -> Option<&Row> {
+    fn row(&self) -> Option<&TableRow> {
         self.rows.1.get(self.cursor.at.checked_sub(self.rows.0)?)
     }
 
-    fn show(&mut self, view: View) {
+    fn show(&mut self, view: SnapshotView) {
         self.view = view;
         self.open.clear();
         self.closed.clear();
-        self.cursor = Cursor::default();
+        self.cursor = RowCursor::default();
     }
 
     fn close(&mut self, row: u64) {
@@ -190,7 +190,7 @@ impl Memory {
         self.closed.insert(row);
     }
 
-    fn follow(&mut self, view: View) {
+    fn follow(&mut self, view: SnapshotView) {
         self.before.push(self.view.clone());
         self.show(view);
     }
@@ -202,9 +202,9 @@ impl Memory {
         match key {
             KeyCode::Tab => {
                 let next = match self.view {
-                    View::Aggregate => View::Dominators,
-                    View::Dominators => View::Suspects,
-                    _ => View::Aggregate,
+                    SnapshotView::Aggregate => SnapshotView::Dominators,
+                    SnapshotView::Dominators => SnapshotView::Suspects,
+                    _ => SnapshotView::Aggregate,
                 };
                 self.before.clear();
                 self.filter.clear();
@@ -215,23 +215,26 @@ impl Memory {
                 self.inverted = GROUPS[self.group].inverted;
                 self.filter.clear();
                 self.before.clear();
-                self.show(View::Aggregate);
+                self.show(SnapshotView::Aggregate);
             }
-            KeyCode::Char('i') if self.view == View::Aggregate => {
+            KeyCode::Char('i') if self.view == SnapshotView::Aggregate => {
                 self.inverted = !self.inverted;
-                self.show(View::Aggregate);
+                self.show(SnapshotView::Aggregate);
             }
             KeyCode::Char('u') => match self.row() {
-                Some(row) if self.view == View::Aggregate && row.has_nodes => {
+                Some(row) if self.view == SnapshotView::Aggregate && row.has_nodes => {
                     let group = row.id;
-                    self.follow(View::Individuals(group));
+                    self.follow(SnapshotView::Individuals(group));
                 }
                 _ => return Err("choose a group of the aggregate that has nodes of its own".to_owned()),
             },
             KeyCode::Char('p') => match (&self.view, self.row()) {
-                (View::Dominators | View::Suspects | View::Individuals(_), Some(row)) if row.is_node => {
+                (
+                    SnapshotView::Dominators | SnapshotView::Suspects | SnapshotView::Individuals(_),
+                    Some(row),
+                ) if row.is_node => {
                     let node = row.id;
-                    self.follow(View::Paths(node));
+                    self.follow(SnapshotView::Paths(node));
                 }
                 _ => return Err("choose a node: in dominators, suspects, or the nodes of a group".to_owned()),
             },
@@ -273,15 +276,15 @@ impl Memory {
         self.go(place.unwrap_or(self.at));
         (self.group, self.inverted) = (TYPE_AND_STACK, false);
         self.filter = of.name.clone();
-        self.show(View::Aggregate);
+        self.show(SnapshotView::Aggregate);
     }
 
     fn go(&mut self, at: usize) {
         self.filter.clear();
         self.at = at.min(self.session.snapshots().len().saturating_sub(1));
         self.before.clear();
-        self.show(if let View::Individuals(_) | View::Paths(_) = self.view {
-            View::Aggregate
+        self.show(if let SnapshotView::Individuals(_) | SnapshotView::Paths(_) = self.view {
+            SnapshotView::Aggregate
         } else {
             self.view.clone()
         });
@@ -297,15 +300,15 @@ impl Memory {
             );
         };
         let view = match &self.view {
-            View::Aggregate if !self.filter.is_empty() => self.filter.clone(),
-            View::Aggregate => {
+            SnapshotView::Aggregate if !self.filter.is_empty() => self.filter.clone(),
+            SnapshotView::Aggregate => {
                 let inverted = if self.inverted { ", inverted" } else { "" };
                 format!("aggregate by {}{inverted}", GROUPS[self.group].title)
             }
-            View::Dominators => "dominators".to_owned(),
-            View::Suspects => "suspects".to_owned(),
-            View::Individuals(_) => "nodes of the group".to_owned(),
-            View::Paths(node) => format!("paths to @ 0x{node:x}"),
+            SnapshotView::Dominators => "dominators".to_owned(),
+            SnapshotView::Suspects => "suspects".to_owned(),
+            SnapshotView::Individuals(_) => "nodes of the group".to_owned(),
+            SnapshotView::Paths(node) => format!("paths to @ 0x{node:x}"),
         };
         let all = self.session.snapshots().len();
         let place = format!("{} of {all}", self.at.min(all - 1) + 1);
@@ -329,7 +332,7 @@ impl Memory {
             return frame.render_widget(text(reason), heads);
         }
         let Some((_, answer)) = self.answer.clone() else { return };
-        if let Answer::Paths(paths) = &*answer {
+        if let QueryAnswer::Paths(paths) = &*answer {
             return self.draw_paths(frame, rows, paths);
         }
         self.draw_rows(frame, heads, rows, &query, &answer);
@@ -341,12 +344,12 @@ impl Memory {
         heads: Rect,
         area: Rect,
         query: &Query,
-        answer: &Arc<Answer>,
+        answer: &Arc<QueryAnswer>,
     ) {
         let height = area.height.min(MOST_ROWS);
         // The number of rows changes with what is open, so the first window may lie behind the end.
         let mut window = self.cursor.window(height, self.total.max(1));
-        let depth = if self.view == View::Dominators { DEPTH } else { 0 };
+        let depth = if self.view == SnapshotView::Dominators { DEPTH } else { 0 };
         let rows = loop {
             let mut options = RowsOptions::first(usize::from(height)).start(window.start).depth(depth);
             (options.open, options.closed) = (self.open.clone(), self.closed.clone());
@@ -403,7 +406,7 @@ fn signed(size: u128) -> i128 {
     i128::try_from(size).unwrap_or(i128::MAX)
 }
 
-fn line(row: &Row, whole: &[i128], is_of_nodes: bool) -> Line<'static> {
+fn line(row: &TableRow, whole: &[i128], is_of_nodes: bool) -> Line<'static> {
     let branch = match (row.children, row.is_open) {
         (0, _) => ' ',
         (_, true) => '▾',

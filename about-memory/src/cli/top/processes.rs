@@ -9,8 +9,8 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 
 use super::super::line::line;
-use super::ask::{Ask, Process};
-use super::cursor::{Cursor, head};
+use super::ask::{ListedProcess, ScreenRequest};
+use super::cursor::{RowCursor, head};
 
 /// The amounts that a sparkline shows.
 const LATEST: usize = 16;
@@ -22,18 +22,18 @@ const NOBODY: [&str; 3] = [
 ];
 
 #[derive(Debug, Default)]
-pub(super) struct Processes {
-    rows: Vec<Process>,
+pub(super) struct ProcessScreen {
+    rows: Vec<ListedProcess>,
     latest: BTreeMap<u32, VecDeque<u64>>,
     marked: BTreeSet<u32>,
-    cursor: Cursor,
+    cursor: RowCursor,
 }
 
-impl Processes {
+impl ProcessScreen {
     pub(super) const KEYS: &'static str =
         "Enter open, Space mark, D diff, m minimize, s save, d stacks, S heap, t types";
 
-    pub(super) fn told(&mut self, rows: Vec<Process>) {
+    pub(super) fn told(&mut self, rows: Vec<ListedProcess>) {
         let is_there = |pid: &u32| rows.iter().any(|row| row.pid == *pid);
         self.latest.retain(|pid, _| is_there(pid));
         self.marked.retain(is_there);
@@ -48,7 +48,7 @@ impl Processes {
     }
 
     /// What a key asks for, or why it asks for nothing.
-    pub(super) fn press(&mut self, key: KeyCode) -> Result<Option<Ask>, String> {
+    pub(super) fn press(&mut self, key: KeyCode) -> Result<Option<ScreenRequest>, String> {
         if self.cursor.press(key, self.rows.len()) {
             return Ok(None);
         }
@@ -58,16 +58,18 @@ impl Processes {
             false => Err(format!("process {} does not offer this ({request})", row.pid)),
         };
         Ok(match key {
-            KeyCode::Enter if self.marked.is_empty() => Some(Ask::Measure(vec![row.pid])),
-            KeyCode::Enter => Some(Ask::Measure(self.marked.iter().copied().collect())),
+            KeyCode::Enter if self.marked.is_empty() => Some(ScreenRequest::Measure(vec![row.pid])),
+            KeyCode::Enter => Some(ScreenRequest::Measure(self.marked.iter().copied().collect())),
             // Every process that listens answers this, as it answers `report`.
-            KeyCode::Char('m') => Some(Ask::Minimize(row.pid)),
-            KeyCode::Char('s') => Some(Ask::Save(row.pid)),
-            KeyCode::Char('d') => can("dmd-dump").map(|()| Some(Ask::Stacks(row.pid)))?,
+            KeyCode::Char('m') => Some(ScreenRequest::Minimize(row.pid)),
+            KeyCode::Char('s') => Some(ScreenRequest::Save(row.pid)),
+            KeyCode::Char('d') => can("dmd-dump").map(|()| Some(ScreenRequest::Stacks(row.pid)))?,
             KeyCode::Char('S') => {
-                can("heap-snapshot").map(|()| Some(Ask::Snapshot(row.pid, row.name.clone())))?
+                can("heap-snapshot").map(|()| Some(ScreenRequest::Snapshot(row.pid, row.name.clone())))?
             }
-            KeyCode::Char('t') => can("dmd-copy").map(|()| Some(Ask::Types(row.pid, row.name.clone())))?,
+            KeyCode::Char('t') => {
+                can("dmd-copy").map(|()| Some(ScreenRequest::Types(row.pid, row.name.clone())))?
+            }
             KeyCode::Char(' ') => {
                 if !self.marked.remove(&row.pid) {
                     self.marked.insert(row.pid);
@@ -77,7 +79,7 @@ impl Processes {
             KeyCode::Char('D') => {
                 let marked: Vec<u32> = self.marked.iter().copied().collect();
                 match marked.as_slice() {
-                    [first, second] => Some(Ask::Diff([*first, *second])),
+                    [first, second] => Some(ScreenRequest::Diff([*first, *second])),
                     _ => return Err("mark two processes with Space first".to_owned()),
                 }
             }
@@ -100,7 +102,7 @@ impl Processes {
         self.cursor.draw(frame, rows, lines);
     }
 
-    fn line(&self, row: &Process) -> Line<'static> {
+    fn line(&self, row: &ListedProcess) -> Line<'static> {
         let amount = |amount: Option<u64>| amount.map(|amount| bytes(amount.into())).unwrap_or_default();
         let mark = if self.marked.contains(&row.pid) { '*' } else { ' ' };
         let name = row.error.as_ref().unwrap_or(&row.name);

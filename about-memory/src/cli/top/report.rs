@@ -13,12 +13,12 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 
 use super::super::line::styled;
-use super::ask::Ask;
-use super::cursor::{Cursor, count, head, share};
+use super::ask::ScreenRequest;
+use super::cursor::{RowCursor, count, head, share};
 
 /// A line: a process, or an entry of one of its trees.
 #[derive(Debug)]
-struct Row {
+struct TreeRow {
     depth: usize,
     name: String,
     /// What names the entry, to keep it open.
@@ -31,8 +31,8 @@ struct Row {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Report {
-    /// The processes that the reader wants to see: none for a difference. An answer to what was asked before does not count.
+pub(super) struct ReportScreen {
+    /// The processes that the reader wants to see; empty for a difference. Answers to earlier requests are ignored.
     wanted: Option<Vec<u32>>,
     /// The processes that are measured again; empty for a file.
     pids: Vec<u32>,
@@ -47,15 +47,15 @@ pub(super) struct Report {
     by_name: bool,
     verbose: bool,
     is_paused: bool,
-    rows: Vec<Row>,
-    cursor: Cursor,
+    rows: Vec<TreeRow>,
+    cursor: RowCursor,
 }
 
-impl Report {
+impl ReportScreen {
     pub(super) const KEYS: &'static str =
         "←→ close, open, / filter, n N next, t sort, v bytes, Space pause, b mark, x save";
 
-    /// The reader asks for these processes, or for a difference: none.
+    /// The reader asks for these processes, or, if there are none, for a difference.
     pub(super) fn want(&mut self, pids: Vec<u32>) {
         self.wanted = Some(pids);
     }
@@ -100,15 +100,15 @@ impl Report {
     }
 
     /// What to measure again, unless the reader has paused.
-    pub(super) fn again(&self) -> Option<Ask> {
-        (!self.is_paused && !self.pids.is_empty()).then(|| Ask::Measure(self.pids.clone()))
+    pub(super) fn again(&self) -> Option<ScreenRequest> {
+        (!self.is_paused && !self.pids.is_empty()).then(|| ScreenRequest::Measure(self.pids.clone()))
     }
 
     pub(super) fn is_typing(&self) -> bool {
         self.is_typing
     }
 
-    pub(super) fn press(&mut self, key: KeyCode) -> Result<Option<Ask>, String> {
+    pub(super) fn press(&mut self, key: KeyCode) -> Result<Option<ScreenRequest>, String> {
         if self.is_typing {
             match key {
                 KeyCode::Enter => self.is_typing = false,
@@ -153,7 +153,7 @@ impl Report {
                 self.mark = if self.mark.is_some() { None } else { self.set.clone() };
             }
             KeyCode::Char('x') => {
-                return Ok(self.set.clone().map(|set| Ask::Export(Box::new(set))));
+                return Ok(self.set.clone().map(|set| ScreenRequest::Export(Box::new(set))));
             }
             _ => return Ok(None),
         }
@@ -172,7 +172,7 @@ impl Report {
 
     /// Goes to the next or previous entry whose own name has the text of the filter.
     fn next(&mut self, forward: bool) {
-        let found = |row: &Row| !self.filter.is_empty() && row.name.contains(&self.filter);
+        let found = |row: &TreeRow| !self.filter.is_empty() && row.name.contains(&self.filter);
         let at = self.cursor.at;
         let next = if forward {
             self.rows.iter().enumerate().skip(at + 1).find(|(_, row)| found(row)).map(|(at, _)| at)
@@ -198,7 +198,7 @@ impl Report {
                     continue;
                 }
                 let name = about_memory::escape(process.name());
-                let heading = Row {
+                let heading = TreeRow {
                     depth: 0,
                     key: name.clone(),
                     name: name.clone(),
@@ -227,14 +227,14 @@ impl Report {
     }
 
     /// Adds an entry with all that is open below it.
-    fn push(&self, rows: &mut Vec<Row>, root: Node<'_, '_>, process: &str) {
+    fn push(&self, rows: &mut Vec<TreeRow>, root: Node<'_, '_>, process: &str) {
         let mut left = vec![(root, 1, false)];
         while let Some((node, depth, is_itself)) = left.pop() {
             let key = format!("{process}\0{}\0{is_itself}", node.path());
             let name = about_memory::escape(node.name());
             let mut below: Vec<_> = node.children().collect();
             let is_open = self.is_open(depth, &key);
-            rows.push(Row {
+            rows.push(TreeRow {
                 depth,
                 name,
                 key,
@@ -279,7 +279,7 @@ impl Report {
         self.cursor.draw(frame, rows, lines);
     }
 
-    fn line(&self, row: &Row) -> Line<'static> {
+    fn line(&self, row: &TreeRow) -> Line<'static> {
         let is_diff = self.mark.is_some();
         let indent = "  ".repeat(row.depth.saturating_sub(1));
         let branch = match (row.has_children, self.is_open(row.depth, &row.key)) {

@@ -10,18 +10,18 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
-use super::super::input::Input;
+use super::super::heap;
+use super::super::input::InputArgument;
 use super::super::line::{line, part, styled};
-use super::super::typed;
-use super::ask::{self, Ask, Asked, Told};
-use super::memory::Memory;
-use super::processes::Processes;
-use super::report::Report;
-use super::stacks::Stacks;
-use super::types::Types;
+use super::ask::{self, RequestKind, ScreenAnswer, ScreenRequest};
+use super::memory::SnapshotScreen;
+use super::processes::ProcessScreen;
+use super::report::ReportScreen;
+use super::stacks::StackScreen;
+use super::types::TypeScreen;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Screen {
+pub(super) enum ScreenKind {
     Processes,
     Report,
     Memory,
@@ -29,31 +29,31 @@ pub(super) enum Screen {
     Types,
 }
 
-const SCREENS: [(Screen, &str); 5] = [
-    (Screen::Processes, "1 Processes"),
-    (Screen::Report, "2 Report"),
-    (Screen::Memory, "3 Memory"),
-    (Screen::Stacks, "4 Stacks"),
-    (Screen::Types, "5 Types"),
+const SCREENS: [(ScreenKind, &str); 5] = [
+    (ScreenKind::Processes, "1 Processes"),
+    (ScreenKind::Report, "2 Report"),
+    (ScreenKind::Memory, "3 Memory"),
+    (ScreenKind::Stacks, "4 Stacks"),
+    (ScreenKind::Types, "5 Types"),
 ];
 
 /// What the program does next.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum KeyOutcome {
     Nothing,
-    Ask(Ask),
+    Ask(ScreenRequest),
     Quit,
 }
 
-pub(super) struct Screens {
-    pub(super) screen: Screen,
-    pub(super) report: Report,
-    pub(super) stacks: Stacks,
-    pub(super) types: Types,
+pub(super) struct TopScreens {
+    pub(super) screen: ScreenKind,
+    pub(super) report: ReportScreen,
+    pub(super) stacks: StackScreen,
+    pub(super) types: TypeScreen,
     /// How typed heaps are read.
-    reading: typed::Reading,
-    processes: Processes,
-    memory: Memory,
+    reading: heap::TypedHeapReader,
+    processes: ProcessScreen,
+    memory: SnapshotScreen,
     session: Session,
     /// The process that `S` on the screen of snapshots takes one of.
     of: Option<(u32, String)>,
@@ -61,16 +61,16 @@ pub(super) struct Screens {
     has_help: bool,
 }
 
-impl Screens {
-    pub(super) fn new(session: Session, reading: typed::Reading) -> Self {
+impl TopScreens {
+    pub(super) fn new(session: Session, reading: heap::TypedHeapReader) -> Self {
         Self {
-            screen: Screen::Processes,
-            report: Report::default(),
-            stacks: Stacks::default(),
-            types: Types::default(),
+            screen: ScreenKind::Processes,
+            report: ReportScreen::default(),
+            stacks: StackScreen::default(),
+            types: TypeScreen::default(),
             reading,
-            processes: Processes::default(),
-            memory: Memory::new(session.clone()),
+            processes: ProcessScreen::default(),
+            memory: SnapshotScreen::new(session.clone()),
             session,
             of: None,
             message: String::new(),
@@ -79,26 +79,26 @@ impl Screens {
     }
 
     /// What to ask again after a while.
-    pub(super) fn again(&self) -> Option<Ask> {
+    pub(super) fn again(&self) -> Option<ScreenRequest> {
         match self.screen {
-            Screen::Processes => Some(Ask::List),
-            Screen::Report => self.report.again(),
-            Screen::Memory | Screen::Stacks | Screen::Types => None,
+            ScreenKind::Processes => Some(ScreenRequest::List),
+            ScreenKind::Report => self.report.again(),
+            ScreenKind::Memory | ScreenKind::Stacks | ScreenKind::Types => None,
         }
     }
 
-    pub(super) fn told(&mut self, told: Told) {
+    pub(super) fn told(&mut self, told: ScreenAnswer) {
         match told {
-            Told::Processes(rows) => self.processes.told(rows),
-            Told::Report(pids, set) => self.report.told(pids, *set),
-            Told::Difference(title, set) => self.report.told_difference(title, *set),
-            Told::Stacks(title, blocks) => {
+            ScreenAnswer::Processes(rows) => self.processes.told(rows),
+            ScreenAnswer::Report(pids, set) => self.report.told(pids, *set),
+            ScreenAnswer::Difference(title, set) => self.report.told_difference(title, *set),
+            ScreenAnswer::Stacks(title, blocks) => {
                 self.stacks.told(title, *blocks);
                 self.message.clear();
             }
-            Told::Done(message) => self.message = about_memory::escape(&message),
-            Told::Failed(asked, message) => {
-                if let Asked::Report(pids) = asked {
+            ScreenAnswer::Done(message) => self.message = about_memory::escape(&message),
+            ScreenAnswer::Failed(asked, message) => {
+                if let RequestKind::Report(pids) = asked {
                     self.report.told_failure(&pids);
                 }
                 self.message = about_memory::escape(&message);
@@ -106,108 +106,109 @@ impl Screens {
         }
     }
 
-    pub(super) fn press(&mut self, key: KeyEvent) -> Next {
+    pub(super) fn press(&mut self, key: KeyEvent) -> KeyOutcome {
         let is_ctrl_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
         if is_ctrl_c {
-            return Next::Quit;
+            return KeyOutcome::Quit;
         }
         self.message.clear();
-        let is_typing = self.screen == Screen::Report && self.report.is_typing();
+        let is_typing = self.screen == ScreenKind::Report && self.report.is_typing();
         if !is_typing {
             if std::mem::take(&mut self.has_help) {
-                return Next::Nothing;
+                return KeyOutcome::Nothing;
             }
             match key.code {
-                KeyCode::Char('q') => return Next::Quit,
+                KeyCode::Char('q') => return KeyOutcome::Quit,
                 KeyCode::Char('?') => {
                     self.has_help = true;
-                    return Next::Nothing;
+                    return KeyOutcome::Nothing;
                 }
                 KeyCode::Char(digit @ '1'..='5') => {
                     self.screen = SCREENS[digit as usize - '1' as usize].0;
-                    return Next::Nothing;
+                    return KeyOutcome::Nothing;
                 }
                 KeyCode::Esc => {
-                    self.screen = Screen::Processes;
-                    return Next::Nothing;
+                    self.screen = ScreenKind::Processes;
+                    return KeyOutcome::Nothing;
                 }
                 _ => {}
             }
         }
         // The screen of stacks has `k` for the kind.
         let code = match key.code {
-            KeyCode::Char('j') if !is_typing && self.screen != Screen::Stacks => KeyCode::Down,
-            KeyCode::Char('k') if !is_typing && self.screen != Screen::Stacks => KeyCode::Up,
+            KeyCode::Char('j') if !is_typing && self.screen != ScreenKind::Stacks => KeyCode::Down,
+            KeyCode::Char('k') if !is_typing && self.screen != ScreenKind::Stacks => KeyCode::Up,
             code => code,
         };
         let asked = match self.screen {
-            Screen::Processes => self.processes.press(code),
-            Screen::Report => self.report.press(code),
-            Screen::Memory if code == KeyCode::Char('S') => match &self.of {
-                Some((pid, name)) => Ok(Some(Ask::Snapshot(*pid, name.clone()))),
+            ScreenKind::Processes => self.processes.press(code),
+            ScreenKind::Report => self.report.press(code),
+            ScreenKind::Memory if code == KeyCode::Char('S') => match &self.of {
+                Some((pid, name)) => Ok(Some(ScreenRequest::Snapshot(*pid, name.clone()))),
                 None => Err("choose a process on the first screen with S".to_owned()),
             },
-            Screen::Memory => self.memory.press(code).map(|()| None),
-            Screen::Stacks => self.stacks.press(code).map(|()| None),
-            Screen::Types => self.types.press(code).map(|of_type| {
+            ScreenKind::Memory => self.memory.press(code).map(|()| None),
+            ScreenKind::Stacks => self.stacks.press(code).map(|()| None),
+            ScreenKind::Types => self.types.press(code).map(|of_type| {
                 if let Some(of_type) = of_type {
                     self.memory.show_type(&of_type);
-                    self.screen = Screen::Memory;
+                    self.screen = ScreenKind::Memory;
                 }
                 None
             }),
         };
         match asked {
-            Ok(None) => Next::Nothing,
+            Ok(None) => KeyOutcome::Nothing,
             Ok(Some(ask)) => self.ask(ask),
             Err(message) => {
                 self.message = message;
-                Next::Nothing
+                KeyOutcome::Nothing
             }
         }
     }
 
     /// Goes to the screen that shows the answer.
-    fn ask(&mut self, ask: Ask) -> Next {
+    fn ask(&mut self, ask: ScreenRequest) -> KeyOutcome {
         match &ask {
-            Ask::Measure(pids) => {
+            ScreenRequest::Measure(pids) => {
                 self.report.want(pids.clone());
-                self.screen = Screen::Report;
+                self.screen = ScreenKind::Report;
             }
-            Ask::Diff(_) => {
+            ScreenRequest::Diff(_) => {
                 self.report.want(Vec::new());
-                self.screen = Screen::Report;
+                self.screen = ScreenKind::Report;
             }
-            Ask::Stacks(pid) => {
-                self.screen = Screen::Stacks;
+            ScreenRequest::Stacks(pid) => {
+                self.screen = ScreenKind::Stacks;
                 self.message = format!("asking process {pid} for its stacks …");
             }
-            Ask::Snapshot(pid, name) => {
-                self.screen = Screen::Memory;
+            ScreenRequest::Snapshot(pid, name) => {
+                self.screen = ScreenKind::Memory;
                 self.of = Some((*pid, name.clone()));
                 if let Err(error) = ask::take(&self.session, *pid, name) {
                     self.message = error;
                 }
-                return Next::Nothing;
+                return KeyOutcome::Nothing;
             }
-            Ask::Types(pid, name) => {
-                self.screen = Screen::Types;
-                let save = typed::saver(self.reading.clone(), Input::from(OsString::from(pid.to_string())));
+            ScreenRequest::Types(pid, name) => {
+                self.screen = ScreenKind::Types;
+                let save =
+                    heap::saver(self.reading.clone(), InputArgument::from(OsString::from(pid.to_string())));
                 if let Err(error) = self.types.take(&self.session, &format!("{name} (pid {pid})"), save) {
                     self.message = error;
                 }
-                return Next::Nothing;
+                return KeyOutcome::Nothing;
             }
             _ => {}
         }
-        Next::Ask(ask)
+        KeyOutcome::Ask(ask)
     }
 
     pub(super) fn draw(&mut self, frame: &mut Frame<'_>) {
         let [tabs, body, keys] =
             Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)])
                 .areas(frame.area());
-        let tab = |(screen, title): &(Screen, &'static str)| {
+        let tab = |(screen, title): &(ScreenKind, &'static str)| {
             let style = Style::new();
             let style = if *screen == self.screen { style.add_modifier(Modifier::REVERSED) } else { style };
             [part(&format!(" {title} "), style), part(" ", Style::new())]
@@ -222,32 +223,32 @@ impl Screens {
             return frame.render_widget(Paragraph::new(help_text()), body);
         }
         match self.screen {
-            Screen::Processes => self.processes.draw(frame, body),
-            Screen::Report => self.report.draw(frame, body),
-            Screen::Memory => self.memory.draw(frame, body),
-            Screen::Stacks => self.stacks.draw(frame, body),
-            Screen::Types => self.types.draw(frame, body, &self.session.snapshots()),
+            ScreenKind::Processes => self.processes.draw(frame, body),
+            ScreenKind::Report => self.report.draw(frame, body),
+            ScreenKind::Memory => self.memory.draw(frame, body),
+            ScreenKind::Stacks => self.stacks.draw(frame, body),
+            ScreenKind::Types => self.types.draw(frame, body, &self.session.snapshots()),
         }
     }
 
     fn keys(&self) -> &'static str {
         match self.screen {
-            Screen::Processes => Processes::KEYS,
-            Screen::Report => Report::KEYS,
-            Screen::Memory => Memory::KEYS,
-            Screen::Stacks => Stacks::KEYS,
-            Screen::Types => Types::KEYS,
+            ScreenKind::Processes => ProcessScreen::KEYS,
+            ScreenKind::Report => ReportScreen::KEYS,
+            ScreenKind::Memory => SnapshotScreen::KEYS,
+            ScreenKind::Stacks => StackScreen::KEYS,
+            ScreenKind::Types => TypeScreen::KEYS,
         }
     }
 }
 
 fn help_text() -> Vec<Line<'static>> {
     let screens = [
-        ("Processes", Processes::KEYS),
-        ("Report", Report::KEYS),
-        ("Memory", Memory::KEYS),
-        ("Stacks", Stacks::KEYS),
-        ("Types", Types::KEYS),
+        ("Processes", ProcessScreen::KEYS),
+        ("Report", ReportScreen::KEYS),
+        ("Memory", SnapshotScreen::KEYS),
+        ("Stacks", StackScreen::KEYS),
+        ("Types", TypeScreen::KEYS),
     ];
     let mut lines = vec![
         line("Everywhere: 1 to 5 choose a screen, ↑↓ Page Up, Page Down, Home, End move,"),

@@ -10,14 +10,14 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 
 use super::super::line::line;
-use super::cursor::{Cursor, count, head, share};
+use super::cursor::{RowCursor, count, head, share};
 
 const HOLDERS: [&str; 3] = ["site", "type", "crate"];
 /// The length of the bar of a frame that has all bytes.
 const BAR: usize = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum View {
+enum StackLayout {
     /// By site, type or crate.
     Table(usize),
     /// All stacks as a tree.
@@ -29,21 +29,21 @@ enum View {
 }
 
 /// What a line shows, and what Enter does with it.
-struct Shown {
+struct StackLine {
     bytes: i128,
     blocks: Option<i128>,
     text: String,
     /// A frame that opens, or a function to go to.
-    to: Option<To>,
+    to: Option<LineTarget>,
 }
 
-enum To {
+enum LineTarget {
     Frame(usize),
     Function(String),
 }
 
 /// Sums of frames, callers before those that they called.
-struct Frames {
+struct FrameTree {
     caller: Vec<Option<usize>>,
     called: Vec<Vec<usize>>,
     bytes: Vec<i128>,
@@ -51,36 +51,36 @@ struct Frames {
     name: Vec<String>,
 }
 
-pub(super) struct Stacks {
+pub(super) struct StackScreen {
     title: String,
     blocks: Option<HeapBlocks>,
     /// The kind of blocks; all if it is the number of kinds.
     kind: usize,
-    view: View,
-    before: Vec<View>,
+    view: StackLayout,
+    before: Vec<StackLayout>,
     open: HashSet<usize>,
-    lines: Vec<Shown>,
+    lines: Vec<StackLine>,
     whole: i128,
-    cursor: Cursor,
+    cursor: RowCursor,
 }
 
-impl Default for Stacks {
+impl Default for StackScreen {
     fn default() -> Self {
         Self {
             title: String::new(),
             blocks: None,
             kind: 0,
-            view: View::Table(0),
+            view: StackLayout::Table(0),
             before: Vec::new(),
             open: HashSet::from([0]),
             lines: Vec::new(),
             whole: 0,
-            cursor: Cursor::default(),
+            cursor: RowCursor::default(),
         }
     }
 }
 
-impl Stacks {
+impl StackScreen {
     pub(super) const KEYS: &'static str =
         "k kind, t site, type, crate, f flame, e functions, Enter open, Backspace back";
 
@@ -98,19 +98,20 @@ impl Stacks {
         match key {
             KeyCode::Char('k') => self.kind = (self.kind + 1) % (blocks.kinds().len() + 1),
             KeyCode::Char('t') => {
-                let next = if let View::Table(key) = self.view { (key + 1) % HOLDERS.len() } else { 0 };
-                self.show(View::Table(next));
+                let next =
+                    if let StackLayout::Table(key) = self.view { (key + 1) % HOLDERS.len() } else { 0 };
+                self.show(StackLayout::Table(next));
             }
-            KeyCode::Char('f') => self.show(View::Flame),
-            KeyCode::Char('e') => self.show(View::Functions),
+            KeyCode::Char('f') => self.show(StackLayout::Flame),
+            KeyCode::Char('e') => self.show(StackLayout::Functions),
             KeyCode::Backspace => {
                 if let Some(before) = self.before.pop() {
                     self.view = before;
-                    self.cursor = Cursor::default();
+                    self.cursor = RowCursor::default();
                 }
             }
             KeyCode::Enter | KeyCode::Right | KeyCode::Left => match self.lines.get(self.cursor.at) {
-                Some(Shown { to: Some(To::Frame(frame)), .. }) => {
+                Some(StackLine { to: Some(LineTarget::Frame(frame)), .. }) => {
                     let is_open = self.open.contains(frame);
                     match (key, is_open) {
                         (KeyCode::Right, false) | (KeyCode::Enter, false) => drop(self.open.insert(*frame)),
@@ -118,10 +119,10 @@ impl Stacks {
                         _ => {}
                     }
                 }
-                Some(Shown { to: Some(To::Function(name)), .. }) if key == KeyCode::Enter => {
-                    let next = View::Around(name.clone());
+                Some(StackLine { to: Some(LineTarget::Function(name)), .. }) if key == KeyCode::Enter => {
+                    let next = StackLayout::Around(name.clone());
                     self.before.push(std::mem::replace(&mut self.view, next));
-                    self.cursor = Cursor::default();
+                    self.cursor = RowCursor::default();
                 }
                 _ => {}
             },
@@ -131,10 +132,10 @@ impl Stacks {
         Ok(())
     }
 
-    fn show(&mut self, view: View) {
+    fn show(&mut self, view: StackLayout) {
         self.view = view;
         self.before.clear();
-        self.cursor = Cursor::default();
+        self.cursor = RowCursor::default();
     }
 
     fn arrange(&mut self) {
@@ -150,10 +151,10 @@ impl Stacks {
         }
         self.whole = sums.iter().map(|sum| sum.0).sum();
         self.lines = match &self.view {
-            View::Table(key) => table(blocks, &sums, *key),
-            View::Flame => flame(&Frames::new(blocks, &sums), &self.open),
-            View::Functions => functions(&Frames::new(blocks, &sums)),
-            View::Around(name) => around(&Frames::new(blocks, &sums), name),
+            StackLayout::Table(key) => table(blocks, &sums, *key),
+            StackLayout::Flame => flame(&FrameTree::new(blocks, &sums), &self.open),
+            StackLayout::Functions => functions(&FrameTree::new(blocks, &sums)),
+            StackLayout::Around(name) => around(&FrameTree::new(blocks, &sums), name),
         };
     }
 
@@ -168,10 +169,10 @@ impl Stacks {
         };
         let kind = blocks.kinds().get(self.kind).map_or("All", |kind| kind.kind.name());
         let view = match &self.view {
-            View::Table(key) => format!("by {}", HOLDERS[*key]),
-            View::Flame => "all stacks".to_owned(),
-            View::Functions => "functions".to_owned(),
-            View::Around(name) => format!("around {name}"),
+            StackLayout::Table(key) => format!("by {}", HOLDERS[*key]),
+            StackLayout::Flame => "all stacks".to_owned(),
+            StackLayout::Functions => "functions".to_owned(),
+            StackLayout::Around(name) => format!("around {name}"),
         };
         let about = if blocks.is_estimated() { "~" } else { "" };
         let whole = bytes(self.whole);
@@ -182,7 +183,7 @@ impl Stacks {
         self.cursor.draw(frame, rows, lines);
     }
 
-    fn line(&self, shown: &Shown) -> Line<'static> {
+    fn line(&self, shown: &StackLine) -> Line<'static> {
         if shown.blocks.is_none() && shown.to.is_none() {
             return head(shown.text.clone());
         }
@@ -193,27 +194,24 @@ impl Stacks {
 }
 
 /// The largest first; equal ones by name.
-fn sorted(mut lines: Vec<Shown>) -> Vec<Shown> {
+fn sorted(mut lines: Vec<StackLine>) -> Vec<StackLine> {
     lines.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.text.cmp(&b.text)));
     lines
 }
 
-fn table(blocks: &HeapBlocks, sums: &[(i128, i128)], key: usize) -> Vec<Shown> {
+fn table(blocks: &HeapBlocks, sums: &[(i128, i128)], key: usize) -> Vec<StackLine> {
     let mut by_holder: BTreeMap<u32, (i128, i128)> = BTreeMap::new();
     for (row, sum) in blocks.rows().rows().iter().zip(sums) {
         let of = by_holder.entry(row.holders[key]).or_default();
         *of = (of.0 + sum.0, of.1 + sum.1);
     }
-    let lines = by_holder.into_iter().filter(|(_, sum)| *sum != (0, 0)).map(|(name, (bytes, count))| Shown {
-        bytes,
-        blocks: Some(count),
-        text: blocks.rows().names()[name as usize].clone(),
-        to: None,
+    let lines = by_holder.into_iter().filter(|(_, sum)| *sum != (0, 0)).map(|(name, (bytes, count))| {
+        StackLine { bytes, blocks: Some(count), text: blocks.rows().names()[name as usize].clone(), to: None }
     });
     sorted(lines.collect())
 }
 
-impl Frames {
+impl FrameTree {
     fn new(blocks: &HeapBlocks, sums: &[(i128, i128)]) -> Self {
         let rows = blocks.rows();
         let all = rows.frames().len();
@@ -261,7 +259,7 @@ impl Frames {
     }
 }
 
-fn flame(frames: &Frames, open: &HashSet<usize>) -> Vec<Shown> {
+fn flame(frames: &FrameTree, open: &HashSet<usize>) -> Vec<StackLine> {
     let mut lines = Vec::new();
     let mut left = vec![(0, 0)];
     while let Some((at, depth)) = left.pop() {
@@ -273,11 +271,11 @@ fn flame(frames: &Frames, open: &HashSet<usize>) -> Vec<Shown> {
         };
         let part = frames.bytes[at].max(0) as f64 / frames.bytes[0].max(1) as f64;
         let bar = "█".repeat((part * BAR as f64).round() as usize);
-        lines.push(Shown {
+        lines.push(StackLine {
             bytes: frames.bytes[at],
             blocks: Some(frames.blocks[at]),
             text: format!("{bar:<BAR$} {}{branch} {}", "  ".repeat(depth), frames.name[at]),
-            to: Some(To::Frame(at)),
+            to: Some(LineTarget::Frame(at)),
         });
         if is_open {
             let mut called: Vec<_> =
@@ -290,22 +288,22 @@ fn flame(frames: &Frames, open: &HashSet<usize>) -> Vec<Shown> {
 }
 
 /// All functions with the bytes of all that they called. A function counts once in a recursion.
-fn functions(frames: &Frames) -> Vec<Shown> {
+fn functions(frames: &FrameTree) -> Vec<StackLine> {
     let mut by_name: BTreeMap<&str, (i128, i128)> = BTreeMap::new();
     for at in (1..frames.name.len()).filter(|at| !frames.is_inner(*at)) {
         let of = by_name.entry(&frames.name[at]).or_default();
         *of = (of.0 + frames.bytes[at], of.1 + frames.blocks[at]);
     }
-    let lines = by_name.into_iter().filter(|(_, sum)| sum.1 != 0).map(|(name, (bytes, count))| Shown {
+    let lines = by_name.into_iter().filter(|(_, sum)| sum.1 != 0).map(|(name, (bytes, count))| StackLine {
         bytes,
         blocks: Some(count),
         text: name.to_owned(),
-        to: Some(To::Function(name.to_owned())),
+        to: Some(LineTarget::Function(name.to_owned())),
     });
     sorted(lines.collect())
 }
 
-fn around(frames: &Frames, name: &str) -> Vec<Shown> {
+fn around(frames: &FrameTree, name: &str) -> Vec<StackLine> {
     let mut callers: BTreeMap<&str, (i128, i128)> = BTreeMap::new();
     let mut callees = callers.clone();
     let (mut own, mut whole) = (0, 0);
@@ -325,13 +323,13 @@ fn around(frames: &Frames, name: &str) -> Vec<Shown> {
             *of = (of.0 + frames.bytes[at], of.1 + frames.blocks[at]);
         }
     }
-    let title = |text: String| Shown { bytes: 0, blocks: None, text, to: None };
+    let title = |text: String| StackLine { bytes: 0, blocks: None, text, to: None };
     let part = |of: BTreeMap<&str, (i128, i128)>| {
-        let lines = of.into_iter().filter(|(_, sum)| sum.1 != 0).map(|(name, (bytes, count))| Shown {
+        let lines = of.into_iter().filter(|(_, sum)| sum.1 != 0).map(|(name, (bytes, count))| StackLine {
             bytes,
             blocks: Some(count),
             text: format!("  {name}"),
-            to: Some(To::Function(name.to_owned())),
+            to: Some(LineTarget::Function(name.to_owned())),
         });
         sorted(lines.collect())
     };

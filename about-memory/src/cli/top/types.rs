@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use about_memory::serve::{Counts, TypeRow, TypeTable, TypeTables};
-use about_memory::session::{Session, SnapshotId, SnapshotInfo, State as _};
+use about_memory::serve::{CountKind, TypeTable, TypeTableRow, TypeTables};
+use about_memory::session::{Session, SnapshotId, SnapshotInfo};
 use dmd_analyze::program::bytes;
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
@@ -13,7 +13,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 
 use super::super::line::line as text_line;
-use super::cursor::{Cursor, count, head, share};
+use super::cursor::{RowCursor, count, head, share};
 
 /// The blocks of a type, for the screen of snapshots.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,21 +23,21 @@ pub(super) struct OfType {
 }
 
 /// A typed heap: a snapshot of the session, and its tables once they are made.
-struct Heap {
+struct TypedHeapEntry {
     snapshot: SnapshotId,
     tables: Arc<Mutex<Option<TypeTables>>>,
 }
 
 #[derive(Default)]
-pub(super) struct Types {
-    heaps: Vec<Heap>,
+pub(super) struct TypeScreen {
+    heaps: Vec<TypedHeapEntry>,
     /// The place of the shown heap in the list.
     at: usize,
     table: usize,
-    cursor: Cursor,
+    cursor: RowCursor,
 }
 
-impl Types {
+impl TypeScreen {
     pub(super) const KEYS: &'static str =
         "Tab table, Enter blocks of the type, [ ] heap; t on a process takes one";
 
@@ -56,26 +56,27 @@ impl Types {
             Ok(())
         });
         let snapshot = taken.map_err(|error| error.to_string())?;
-        self.heaps.push(Heap { snapshot, tables });
+        self.heaps.push(TypedHeapEntry { snapshot, tables });
         self.show(self.heaps.len() - 1);
         Ok(())
     }
 
     fn show(&mut self, at: usize) {
         self.at = at.min(self.heaps.len().saturating_sub(1));
-        (self.table, self.cursor) = (0, Cursor::default());
+        (self.table, self.cursor) = (0, RowCursor::default());
     }
 
     /// What a function makes of the shown heap and its tables, if they are there.
-    fn with<T>(&self, body: impl FnOnce(&Heap, &TypeTables) -> T) -> Option<T> {
+    fn with<T>(&self, body: impl FnOnce(&TypedHeapEntry, &TypeTables) -> T) -> Option<T> {
         let heap = self.heaps.get(self.at)?;
         let tables = heap.tables.lock().unwrap_or_else(PoisonError::into_inner);
         tables.as_ref().map(|tables| body(heap, tables))
     }
 
     pub(super) fn press(&mut self, key: KeyCode) -> Result<Option<OfType>, String> {
-        let counts =
-            |_: &Heap, tables: &TypeTables| (tables.tables.len(), tables.tables[self.table].rows.len());
+        let counts = |_: &TypedHeapEntry, tables: &TypeTables| {
+            (tables.tables.len(), tables.tables[self.table].rows.len())
+        };
         let (tables, rows) = self.with(counts).unwrap_or_default();
         if self.cursor.press(key, rows) {
             return Ok(None);
@@ -83,12 +84,12 @@ impl Types {
         match key {
             KeyCode::Tab => {
                 self.table = (self.table + 1) % tables.max(1);
-                self.cursor = Cursor::default();
+                self.cursor = RowCursor::default();
             }
             KeyCode::Char('[') => self.show(self.at.saturating_sub(1)),
             KeyCode::Char(']') => self.show(self.at + 1),
             KeyCode::Enter => {
-                let row = |heap: &Heap, tables: &TypeTables| {
+                let row = |heap: &TypedHeapEntry, tables: &TypeTables| {
                     let row = tables.tables[self.table].rows.get(self.cursor.at)?;
                     Some(OfType { snapshot: heap.snapshot, name: row.of_type.clone()? })
                 };
@@ -128,7 +129,7 @@ impl Types {
         let table = &tables.tables[self.table];
         frame.render_widget(head(format!("{title}: {}", table.title)), titles);
         let titles = match table.counts {
-            Counts::Pointers => format!("{:>10} WHAT", "POINTERS"),
+            CountKind::Pointers => format!("{:>10} WHAT", "POINTERS"),
             _ => format!("{:>12} {:>7} {:>10} WHAT", "BYTES", "", "BLOCKS"),
         };
         frame.render_widget(head(titles), heads);
@@ -140,11 +141,11 @@ impl Types {
     }
 }
 
-fn line(row: &TypeRow, table: &TypeTable) -> Line<'static> {
+fn line(row: &TypeTableRow, table: &TypeTable) -> Line<'static> {
     let (amount, part) = (bytes(row.bytes.into()), share(row.bytes.into(), table.whole.into()));
     let (blocks, text) = (count(row.blocks.into()), &row.text);
     text_line(&match table.counts {
-        Counts::Pointers => format!("{blocks:>10} {text}"),
+        CountKind::Pointers => format!("{blocks:>10} {text}"),
         _ => format!("{amount:>12} {part:>7} {blocks:>10} {text}"),
     })
 }

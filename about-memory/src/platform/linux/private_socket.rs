@@ -23,10 +23,10 @@ pub(crate) struct PrivateSocket {
 impl PrivateSocket {
     /// Makes the socket at `path`, in place of one that a program left there which has ended.
     pub(crate) fn bind(path: &Path) -> io::Result<Self> {
-        // Nobody could connect to a path that an address has no room for.
+        // A path longer than an address allows cannot be connected to.
         SocketAddr::from_pathname(path).map_err(|_| long(path))?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        // A socket has its mode only after it is made. Until then it is where nobody else can come.
+        // A socket has its mode only after it is made. Until then it is in a private folder.
         let mut private = tempfile::Builder::new();
         private.prefix(".am").rand_bytes(4).permissions(Permissions::from_mode(0o700));
         let folder = private.tempdir_in(parent.unwrap_or(Path::new(".")))?;
@@ -36,7 +36,7 @@ impl PrivateSocket {
         let first = inside.join("s");
         let listener = UnixListener::bind(&first)?;
         fs::set_permissions(&first, Permissions::from_mode(0o600))?;
-        let file = FileId::of(&fs::symlink_metadata(&first)?);
+        let file = FileId::new(&fs::symlink_metadata(&first)?);
         publish(&first, path, &inside.join("left"))?;
         Ok(Self { listener, path: path.to_owned(), file })
     }
@@ -55,13 +55,13 @@ impl PrivateSocket {
 
 impl Drop for PrivateSocket {
     fn drop(&mut self) {
-        if fs::symlink_metadata(&self.path).is_ok_and(|there| FileId::of(&there) == self.file) {
+        if fs::symlink_metadata(&self.path).is_ok_and(|there| FileId::new(&there) == self.file) {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// What tells a file from all others of the system.
+/// Identifies a file of the system.
 #[derive(Debug, PartialEq, Eq)]
 struct FileId {
     device: u64,
@@ -69,7 +69,7 @@ struct FileId {
 }
 
 impl FileId {
-    fn of(file: &Metadata) -> Self {
+    fn new(file: &Metadata) -> Self {
         Self { device: file.dev(), inode: file.ino() }
     }
 }
@@ -106,7 +106,7 @@ fn long(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, reason)
 }
 
-/// Whether the path has a socket on which nobody listens any more.
+/// Whether the path has a socket without a listener.
 fn is_left(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     is_socket

@@ -55,7 +55,7 @@ fn unpack_into(folder: &Path, above: &Path, name: &str, contents: &[u8]) -> io::
     Ok(path)
 }
 
-/// Creates the folder, or checks that nobody else can change it.
+/// Creates the folder, or checks that no other user can change it.
 fn make_private(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

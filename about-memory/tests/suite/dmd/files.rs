@@ -182,20 +182,18 @@ fn a_file_of_another_kind_is_named() {
     let packed = temporary.path().join("packed");
     fs::write(&packed, pack(&fs::read(&report).unwrap())).unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_about-memory"));
-    let of_dump = "it is a dump of DMD; read it with: about-memory dmd";
     let of_report = "it is a memory report; read it with: about-memory show";
     for (command, file, kind) in [
-        ("show", &*dump, of_dump),
         ("dmd", &*report, of_report),
         ("coverage", &*packed, of_report),
         ("show", &*page, "it is a page; open it in a browser"),
-        ("dmd", program, "it is a program or a library"),
-        ("show", program, "it is a program or a library"),
+        ("dmd", program, "it is a program or a library; run it with: about-memory run -- PROGRAM"),
+        ("show", program, "it is a program or a library; run it with: about-memory run -- PROGRAM"),
     ] {
         let output = Command::new(program).arg(command).arg(file).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{command}: {text}");
-        assert!(text.ends_with(&format!("; {kind}\n")), "{command}: {text}");
+        assert!(text.ends_with(&format!(": {kind}\n")), "{command}: {text}");
     }
     // Of its own kind, the message says what is wrong, and not what the file is.
     let damaged = temporary.path().join("damaged.json");

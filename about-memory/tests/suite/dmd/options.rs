@@ -340,16 +340,16 @@ fn types_are_shown_as_sites_are() {
         path.to_str().unwrap().to_owned()
     };
     let (ours, firefox) = (file(r#", "modules": []"#), file(""));
-    let first = "End:  4.89 KB in 2 blocks.\n\n        bytes    share  Live by ";
+    let first = "End:  4.89 KiB in 2 blocks.\n\n        bytes    share  Live by ";
     let types = shown(&["dmd", "--by", "type", &ours]);
     assert_eq!(
         types,
         format!(
-            "{first}type\n      4.88 KB   99.94%  [Job], or a type of the same layout\n          3 B    0.06%  (1 more)\n\n"
+            "{first}type\n     4.88 KiB   99.94%  [Job], or a type of the same layout\n          3 B    0.06%  (1 more)\n\n"
         )
     );
     let sites = shown(&["dmd", "--by", "site", &ours]);
-    assert_eq!(sites, format!("{first}site\n      4.89 KB  100.00%  app::main  src/main.rs:1\n\n"));
+    assert_eq!(sites, format!("{first}site\n     4.89 KiB  100.00%  app::main  src/main.rs:1\n\n"));
     let verbose = shown(&["dmd", "--by", "type", "--verbose", &ours]);
     assert!(verbose.contains("  [app::Job], or a type") && verbose.contains("  in app::main\n"), "{verbose}");
     for arguments in [&["dmd", "--by", "type", &firefox][..], &["dmd", "--by", "type", "-f", "1", &ours]] {

@@ -303,7 +303,10 @@ fn names_work_where_process_ids_do() {
     assert!(text.starts_with("about-memory: one: several processes have this name: "), "{text}");
     assert!(text.contains(&other.to_string()) && text.ends_with("; use a process id\n"), "{text}");
     let output = herd.about_memory(&["minimize", "two"]);
-    assert_eq!(stderr(&output), "about-memory: two: not a process id or the name of one process\n");
+    assert_eq!(
+        stderr(&output),
+        "about-memory: two: no running process has this id or name; list the processes with: about-memory list\n"
+    );
     assert!(stderr(&herd.about_memory(&["show", "two"])).starts_with("about-memory: two: "));
 }
 

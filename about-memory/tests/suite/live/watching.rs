@@ -1,10 +1,10 @@
-//! `watch` with and without a terminal, and the comparison that it uses.
+//! `show --interval`, its old spelling `watch`, and the comparison that they use.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::ExitStatusExt as _;
 
-use about_memory::live::{Change, Watch};
+use about_memory::live::{EntryChange, Watch};
 use memory_reporter::{Kind, Report, ReportSet, Units};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -48,38 +48,15 @@ pub(super) fn drawn(terminal: &mut File, wanted: &str) -> String {
 }
 
 #[test]
-fn on_a_terminal_the_screen_is_drawn_anew() {
+fn a_terminal_gets_the_same_lines_until_a_signal_ends_it() {
     let mut herd = Herd::new();
     let pid = herd.start("one");
-    let arguments = ["watch", &pid.to_string(), "--interval", "0.05", "--filter", "cache"];
-    let (mut child, mut terminal) = herd.on_terminal(&arguments, 8, 70);
-    let first = drawn(&mut terminal, "update 1: q quits");
-    assert!(first.contains("\u{1b}[?1049h"), "{first:?}");
-    for part in ["Main", "3.00", "MB", "cache/data"] {
-        assert!(first.contains(part), "{part}: {first:?}");
-    }
-    herd.nudge(pid);
-    drawn(&mut terminal, "+1.00");
-    terminal.write_all(b" ").unwrap();
-    drawn(&mut terminal, "paused");
-    terminal.write_all(b" ").unwrap();
-    herd.kill(pid);
-    drawn(&mut terminal, "does not listen");
-    terminal.write_all(b"q").unwrap();
-    drawn(&mut terminal, "\u{1b}[?1049l");
-    assert!(child.wait().unwrap().success());
-}
-
-#[test]
-fn a_signal_gives_the_screen_back_and_ends_it() {
-    let mut herd = Herd::new();
-    let pid = herd.start("one");
-    for signal in [Signal::TERM, Signal::HUP] {
-        let (mut child, mut terminal) = herd.on_terminal(&["watch", &pid.to_string()], 8, 70);
-        drawn(&mut terminal, "update 1: q quits");
-        kill_process(Pid::from_child(&child), signal).unwrap();
-        drawn(&mut terminal, "\u{1b}[?1049l");
-        assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()));
+    for arguments in [&["watch", &pid.to_string()][..], &["show", &pid.to_string(), "--interval", "0.05"]] {
+        let (mut child, mut terminal) = herd.on_terminal(arguments, 8, 70);
+        let text = drawn(&mut terminal, "cache/data");
+        assert!(text.starts_with("== 1, after ") && !text.contains("\u{1b}["), "{text:?}");
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::TERM.as_raw()));
     }
 }
 
@@ -87,7 +64,7 @@ fn a_signal_gives_the_screen_back_and_ends_it() {
 fn a_count_ends_it() {
     let mut herd = Herd::new();
     let pids = [herd.start("one").to_string(), herd.start("two").to_string()];
-    let text = herd.shown(&["watch", &pids[0], &pids[1], "-i", "0.01", "-c", "3"]);
+    let text = herd.shown(&["show", &pids[0], &pids[1], "-i", "0.01", "-c", "3"]);
     assert_eq!(text.lines().filter(|line| line.starts_with("== ")).count(), 3, "{text}");
     assert_eq!(text.lines().filter(|line| **line == format!("two (pid {})", pids[1])).count(), 3);
 }
@@ -115,7 +92,7 @@ fn rows_are_the_open_tree_with_differences() {
     const MIB: i64 = 1 << 20;
     let mut watch = Watch::new();
     let rows = |watch: &mut Watch, reports: &[(&str, i64)]| -> Vec<String> {
-        watch.rows(&set(reports)).iter().map(ToString::to_string).collect()
+        watch.rows(&about_memory::text(&set(reports))).iter().map(ToString::to_string).collect()
     };
     let first =
         [("explicit/a", 100 * MIB), ("explicit/b/c", 50 * MIB), ("explicit/b/d", 50 * MIB), ("x\u{1b}", MIB)];
@@ -131,7 +108,7 @@ fn rows_are_the_open_tree_with_differences() {
             "         1.00 MB                      x\\u{1b}",
         ]
     );
-    assert!(watch.rows(&set(&first)).iter().all(|row| row.change == Change::Same));
+    assert!(watch.rows(&about_memory::text(&set(&first))).iter().all(|row| row.change == EntryChange::Same));
     let second = [
         ("explicit/a", 101 * MIB),
         ("explicit/b/c", 50 * MIB - 100),
@@ -156,10 +133,10 @@ fn rows_are_the_open_tree_with_differences() {
 #[test]
 fn an_entry_that_becomes_large_is_not_new() {
     let mut watch = Watch::new();
-    watch.rows(&set(&[("t/a", 1_000_000), ("t/b", 1), ("t/c", 1)]));
-    let rows = watch.rows(&set(&[("t/a", 1_000_000), ("t/b", 900_000), ("t/c", 1)]));
+    watch.rows(&about_memory::text(&set(&[("t/a", 1_000_000), ("t/b", 1), ("t/c", 1)])));
+    let rows = watch.rows(&about_memory::text(&set(&[("t/a", 1_000_000), ("t/b", 900_000), ("t/c", 1)])));
     let row = rows.iter().find(|row| row.name.ends_with('b')).unwrap();
-    assert_eq!((row.change, &*row.difference), (Change::Grown, "+0.86 MB"));
+    assert_eq!((row.change, &*row.difference), (EntryChange::Grown, "+0.86 MB"));
 }
 
 #[test]
@@ -177,7 +154,7 @@ fn only_what_is_asked_for_is_watched() {
 fn the_own_amount_of_an_inner_entry_is_not_that_of_all_of_it() {
     let mut watch = Watch::new();
     let same = set(&[("t/a", 1 << 20), ("t/a/b", 2 << 20)]);
-    watch.rows(&same);
-    let rows = watch.rows(&same);
-    assert!(rows.iter().all(|row| row.change == Change::Same), "{rows:?}");
+    watch.rows(&about_memory::text(&same));
+    let rows = watch.rows(&about_memory::text(&same));
+    assert!(rows.iter().all(|row| row.change == EntryChange::Same), "{rows:?}");
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use about_memory::HtmlOptions;
-use about_memory::serve::{OpenedStacks, ServeOptions, TypeRow, TypeTable, TypeTables};
-use about_memory::session::{SnapshotId, Subject};
+use about_memory::serve::{OpenedStacks, ServeOptions, TypeTable, TypeTableRow, TypeTables};
+use about_memory::session::{EventSubject, SnapshotId};
 use dmd_analyze::program::{HeapBlocks, ProgramOptions};
 use dmd_analyze::{Analysis, AnalyzeOptions};
 use memory_export::ProfileFormat;
@@ -119,7 +119,11 @@ fn a_page_learns_of_new_reports_and_stacks() {
     let client = Client::new(&ServeOptions::new());
     let changes = || -> Vec<_> {
         let events = client.session.events().since(0).unwrap();
-        events.into_iter().filter(|event| event.subject == Subject::List).map(|event| event.kind).collect()
+        events
+            .into_iter()
+            .filter(|event| event.subject == EventSubject::List)
+            .map(|event| event.kind)
+            .collect()
     };
     client.server.add_report("before", set(1));
     client.server.add_report("after", set(2));
@@ -488,7 +492,7 @@ fn a_page_that_goes_cancels_its_question() {
             let events = client.session.events().wait(seq, Duration::from_secs(1)).unwrap();
             seq = events.last().map_or(seq, |event| event.seq);
             let mut ends =
-                events.into_iter().filter(|event| event.kind == "search" && event.state != "saving");
+                events.into_iter().filter(|event| event.kind == "search" && event.state != "computing");
             if let Some(end) = ends.next() {
                 break end.state;
             }
@@ -507,7 +511,7 @@ fn a_snapshot_with_types_has_tables() {
     assert_eq!((&state["types"], &state["typesOfProcesses"]), (&json!([]), &json!(false)));
     assert_eq!(client.post("/api/processes/1/types", &json!({})).status, 404);
 
-    let row = |text: &str| TypeRow { bytes: 48, blocks: 2, text: text.to_owned(), of_type: None };
+    let row = |text: &str| TypeTableRow { bytes: 48, blocks: 2, text: text.to_owned(), of_type: None };
     let table = TypeTable::new("field", "By field", 96, vec![row("a"), row("b"), row("c")], 2);
     let tables = TypeTables::new("96 B in 4 blocks", vec![table]);
     let saved = |tables: TypeTables| {

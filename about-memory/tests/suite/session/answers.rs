@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use about_memory::session::{Answer, Column, Query, Row, RowsOptions, Session, SessionError, SessionOptions};
+use about_memory::session::{
+    Query, QueryAnswer, RowColumn, RowsOptions, Session, SessionError, SessionOptions, TableRow,
+};
 use heap_graph::census::TreeOptions;
 use heap_graph::{Breakdown, CensusTree, DominatorTree, GraphBuilder, NodeId, NodeIndex, NodeParts};
 
 use super::{ask, by, census, chain, dominators, golden, individuals, names, with_small};
 
 /// All rows, in windows of seven.
-fn all(session: &Session, query: &Query, options: &RowsOptions) -> Vec<Row> {
+fn all(session: &Session, query: &Query, options: &RowsOptions) -> Vec<TableRow> {
     let answer = ask(session, query.clone());
     let mut rows = Vec::new();
     loop {
@@ -26,7 +28,7 @@ fn all(session: &Session, query: &Query, options: &RowsOptions) -> Vec<Row> {
 }
 
 /// Opens everything, level by level.
-fn opened(session: &Session, query: &Query) -> Vec<Row> {
+fn opened(session: &Session, query: &Query) -> Vec<TableRow> {
     let mut options = RowsOptions::first(0);
     loop {
         let rows = all(session, query, &options);
@@ -85,7 +87,7 @@ fn rows_have_any_order() {
     let (session, id) = with_small();
     let query = census(id, "objectClass");
     for (column, place) in
-        [(Column::Bytes, 0), (Column::Count, 1), (Column::TotalBytes, 2), (Column::TotalCount, 3)]
+        [(RowColumn::Bytes, 0), (RowColumn::Count, 1), (RowColumn::TotalBytes, 2), (RowColumn::TotalCount, 3)]
     {
         let numbers = |ascending| -> Vec<_> {
             let rows = all(&session, &query, &RowsOptions::first(0).sort(column, ascending));
@@ -93,19 +95,19 @@ fn rows_have_any_order() {
         };
         assert!(numbers(true).is_sorted() && numbers(false).iter().rev().is_sorted());
     }
-    let rows = all(&session, &query, &RowsOptions::first(0).sort(Column::Name, true));
+    let rows = all(&session, &query, &RowsOptions::first(0).sort(RowColumn::Name, true));
     assert!(rows.iter().map(|row| &row.name).is_sorted());
 
     // The order of nodes is kept from one window to the next, and belongs to its query and column.
     let sorted = |query: &Query, column, ascending| {
         all(&session, query, &RowsOptions::first(0).sort(column, ascending))
     };
-    let ids = |rows: &[Row]| rows.iter().map(|row| row.id).collect::<BTreeSet<_>>();
+    let ids = |rows: &[TableRow]| rows.iter().map(|row| row.id).collect::<BTreeSet<_>>();
     let groups = all(&session, &query, &RowsOptions::first(0));
     let group = groups.iter().find(|row| row.name == ["Function"]).unwrap().id;
     let (every, some) = (dominators(id), individuals(id, "objectClass", group));
     for _ in 0..2 {
-        for (column, place) in [(Column::Retained, 0), (Column::Shallow, 1)] {
+        for (column, place) in [(RowColumn::Retained, 0), (RowColumn::Shallow, 1)] {
             for query in [&every, &some] {
                 let (up, down) = (sorted(query, column, true), sorted(query, column, false));
                 assert!(up.iter().map(|row| row.numbers[place]).is_sorted());
@@ -114,7 +116,7 @@ fn rows_have_any_order() {
                 assert_eq!(ids(&up), ids(&down));
             }
         }
-        assert_ne!(ids(&sorted(&every, Column::Name, true)), ids(&sorted(&some, Column::Name, true)));
+        assert_ne!(ids(&sorted(&every, RowColumn::Name, true)), ids(&sorted(&some, RowColumn::Name, true)));
     }
 }
 
@@ -145,7 +147,7 @@ fn dominators_individuals_and_paths_agree_with_the_tree() {
     let answer = ask(&session, search.clone());
     assert_eq!(session.rows(&search, &answer, &RowsOptions::first(5)).unwrap().rows[0].id, node);
     let paths = ask(&session, Query::Paths { snapshot: id, node, max: 3 });
-    let Answer::Paths(paths) = &*paths else { panic!("{paths:?}") };
+    let QueryAnswer::Paths(paths) = &*paths else { panic!("{paths:?}") };
     assert!(!paths.is_empty() && paths.len() <= 3);
     for path in paths {
         assert_eq!(path[0].node, graph.root().id().0);
@@ -182,7 +184,7 @@ fn every_view_has_a_filter() {
 
     let map = Query::TreeMap { snapshot: id, by: by("type"), filter: "Function".to_owned() };
     let map = ask(&session, map);
-    let Answer::TreeMap(root) = &*map else { panic!("{map:?}") };
+    let QueryAnswer::TreeMap(root) = &*map else { panic!("{map:?}") };
     assert!(root.inside.iter().all(|of| of.inside.iter().all(|of| of.name.contains("Function"))));
 
     // The nodes of a group by another name that they do not have.
@@ -219,7 +221,7 @@ fn the_nodes_of_a_group_are_found_however_many_leaves_it_has() {
     }
     // A group of another snapshot that this one does not have, as in a difference.
     let answer = ask(&session, individuals(id, "type", 1));
-    assert!(matches!(&*answer, Answer::Nodes { found: 0, .. }));
+    assert!(matches!(&*answer, QueryAnswer::Nodes { found: 0, .. }));
 }
 
 #[test]
@@ -273,7 +275,7 @@ fn paths_to_many_nodes_need_one_walk() {
     ask(&session, dominators(id));
     for node in graph.nodes().step_by(97) {
         let answer = ask(&session, Query::Paths { snapshot: id, node: node.id().0, max: 10 });
-        let Answer::Paths(paths) = &*answer else { panic!("{answer:?}") };
+        let QueryAnswer::Paths(paths) = &*answer else { panic!("{answer:?}") };
         let expected = heap_graph::shortest_paths(&graph, NodeIndex::ROOT, &[node.index()], 10);
         let ids = |paths: &[Vec<about_memory::session::PathStep>]| -> Vec<Vec<u64>> {
             paths.iter().map(|path| path[..path.len() - 1].iter().map(|step| step.node).collect()).collect()
@@ -285,7 +287,7 @@ fn paths_to_many_nodes_need_one_walk() {
             .collect();
         assert_eq!(ids(paths), expected);
     }
-    assert_eq!(names(&session, "walk"), ["saving", "saved"]);
+    assert_eq!(names(&session, "walk"), ["computing", "computed"]);
 }
 
 #[test]
@@ -303,7 +305,7 @@ fn snapshots_stand_side_by_side() {
         };
         let answer = ask(&session, query.clone());
         let rows = session.rows(&query, &answer, &RowsOptions::first(500)).unwrap();
-        assert_eq!(rows.columns, [Column::Growth, Column::In(0), Column::In(1), Column::In(2)]);
+        assert_eq!(rows.columns, [RowColumn::Growth, RowColumn::In(0), RowColumn::In(1), RowColumn::In(2)]);
         for row in &rows.rows {
             assert_eq!(row.numbers[0], row.numbers[3] - row.numbers[1], "{row:?}");
         }
@@ -326,9 +328,12 @@ fn snapshots_stand_side_by_side() {
         filter: String::new(),
     };
     assert!(matches!(session.ask(too_many), Err(SessionError::TooMuch("snapshots", 16))));
-    let name = |column: Column| Column::try_from(column.name());
-    assert_eq!((name(Column::In(7)), name(Column::Growth)), (Ok(Column::In(7)), Ok(Column::Growth)));
-    assert!(Column::try_from("in-".to_owned()).is_err());
+    let name = |column: RowColumn| RowColumn::try_from(column.name());
+    assert_eq!(
+        (name(RowColumn::In(7)), name(RowColumn::Growth)),
+        (Ok(RowColumn::In(7)), Ok(RowColumn::Growth))
+    );
+    assert!(RowColumn::try_from("in-".to_owned()).is_err());
 }
 
 #[test]
@@ -433,7 +438,7 @@ fn suspects_of_one_class_are_a_group_that_opens() {
     let answer = ask(&session, query.clone());
     let rows = |options: &RowsOptions| session.rows(&query, &answer, options).unwrap();
     let closed = rows(&RowsOptions::first(10));
-    let named = |row: &Row| (row.name.join(" "), row.numbers[0], row.children, row.is_node);
+    let named = |row: &TableRow| (row.name.join(" "), row.numbers[0], row.children, row.is_node);
     let all = closed.rows.iter().map(named).collect::<Vec<_>>();
     let sum = (2..=1501).map(|id| 2 * id).sum();
     assert_eq!(

@@ -15,12 +15,12 @@ fn equal_requests_share_one_computation() {
             scope.spawn(|| ask(&session, census(snapshot, "type")));
         }
     });
-    assert_eq!(names(&session, "census"), ["saving", "saved"]);
+    assert_eq!(names(&session, "census"), ["computing", "computed"]);
     // Another shape and a tree map need no other count of the nodes.
     let inverted = Query::Census { snapshot, by: by("type"), invert: true, filter: "Function".to_owned() };
     ask(&session, inverted);
     ask(&session, Query::TreeMap { snapshot, by: by("type"), filter: String::new() });
-    assert_eq!(names(&session, "report"), ["saving", "saved"]);
+    assert_eq!(names(&session, "report"), ["computing", "computed"]);
 }
 
 #[test]
@@ -42,14 +42,14 @@ fn results_stay_under_the_budget() {
     ask(&session, census(id, "coarseType"));
     // The first has left the cache, so it is taken again.
     ask(&session, census(id, "type"));
-    assert_eq!(names(&session, "census"), ["saving", "saved"].repeat(3));
+    assert_eq!(names(&session, "census"), ["computing", "computed"].repeat(3));
     let large = Session::new(SessionOptions::new());
     let id = large.insert("chain", chain(100)).unwrap();
     for _ in 0..2 {
         ask(&large, census(id, "type"));
         ask(&large, census(id, "coarseType"));
     }
-    assert_eq!(names(&large, "census"), ["saving", "saved"].repeat(2));
+    assert_eq!(names(&large, "census"), ["computing", "computed"].repeat(2));
     let before = large.memory();
     assert!(before > session.memory());
     large.remove(id);
@@ -168,5 +168,5 @@ fn a_difference_takes_no_census_anew() {
     }
     let snapshots = vec![first, second];
     ask(&session, Query::Generations { snapshots, by: by("type"), invert: true, filter: String::new() });
-    assert_eq!(names(&session, "report"), ["saving", "saved"].repeat(2));
+    assert_eq!(names(&session, "report"), ["computing", "computed"].repeat(2));
 }

@@ -35,7 +35,7 @@ pub(super) fn bars(amounts: &[u64], most: usize) -> String {
 
 /// Bytes over the time as lines of a chart, with an axis for each.
 pub(super) fn chart(amounts: &[u64], lines: usize, width: usize, length: f64) -> Vec<String> {
-    const LABEL: usize = 10;
+    const LABEL: usize = 11;
     let columns = columns(amounts, width.saturating_sub(LABEL + 2));
     let highest = columns.iter().copied().max().unwrap_or_default();
     let line = |line: usize| {

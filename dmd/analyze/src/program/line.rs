@@ -24,9 +24,9 @@ pub(super) fn dim(text: &str, options: &ProgramOptions) -> String {
     if options.colour { format!("{DIM}{text}{PLAIN}") } else { text.to_owned() }
 }
 
-/// Bytes as people read them, such as `44.04 MB`, in units of 1,024.
+/// Bytes as people read them, such as `44.04 MiB`.
 pub fn bytes(amount: i128) -> String {
-    let units = ["B", "KB", "MB", "GB", "TB", "PB", "EB"];
+    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut value = amount as f64;
     let mut unit = 0;
     while value.abs() >= 1023.995 && unit + 1 < units.len() {
@@ -188,10 +188,10 @@ mod tests {
         for (amount, text) in [
             (0, "0 B"),
             (1023, "1023 B"),
-            (1024, "1.00 KB"),
-            (-1_048_576, "-1.00 MB"),
-            (1_048_575, "1.00 MB"),
-            (i128::from(u64::MAX), "16.00 EB"),
+            (1024, "1.00 KiB"),
+            (-1_048_576, "-1.00 MiB"),
+            (1_048_575, "1.00 MiB"),
+            (i128::from(u64::MAX), "16.00 EiB"),
         ] {
             assert_eq!(bytes(amount), text);
         }

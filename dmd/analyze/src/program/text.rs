@@ -132,7 +132,7 @@ impl ProgramText<'_> {
     }
 }
 
-/// The sizes of a record's blocks, such as `: 8.00 MB x 5, 2.00 MB`.
+/// The sizes of a record's blocks, such as `: 8.00 MiB x 5, 2.00 MiB`.
 fn sizes(record: &StackRecord) -> String {
     if record.estimated || record.sizes.is_empty() || record.sums.num == 1 {
         return String::new();
@@ -143,7 +143,7 @@ fn sizes(record: &StackRecord) -> String {
     };
     let mut all: Vec<String> = record.sizes.iter().take(SIZES).map(one).collect();
     if record.sizes.len() > SIZES {
-        all.push("...".to_owned());
+        all.push("…".to_owned());
     }
     format!(": {}", all.join(", "))
 }

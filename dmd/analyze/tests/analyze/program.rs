@@ -72,12 +72,12 @@ fn memory_by_several_keys_is_a_tree() {
     assert_eq!(
         text,
         "        bytes    share  Live by crate, type, site
-      3.00 MB   99.92%  tantivy
-      3.00 MB   99.92%    in tantivy::…::VecWriter::terminate_ref
-      3.00 MB   99.92%      VecWriter::terminate_ref  tantivy-0.22.1/…/directory/ram_directory.rs:71
-      1.95 KB    0.06%  own
-      1.95 KB    0.06%    [Job], or a type of the same layout
-      1.95 KB    0.06%      own::fill  own/src/lib.rs:5
+     3.00 MiB   99.92%  tantivy
+     3.00 MiB   99.92%    in tantivy::…::VecWriter::terminate_ref
+     3.00 MiB   99.92%      VecWriter::terminate_ref  tantivy-0.22.1/…/directory/ram_directory.rs:71
+     1.95 KiB    0.06%  own
+     1.95 KiB    0.06%    [Job], or a type of the same layout
+     1.95 KiB    0.06%      own::fill  own/src/lib.rs:5
         472 B    0.01%  (1 more)
 "
     );
@@ -109,7 +109,7 @@ fn a_site_is_one_function_everywhere() {
     assert_eq!(
         analysis(dump()).holder_tree(&[HolderKey::Site], None, &options).to_string(),
         "        bytes    share  Live by site
-      3.00 MB  100.00%  gc::alloc::{closure}<Value>  gc-0.20.0/src/lib.rs:143
+     3.00 MiB  100.00%  gc::alloc::{closure}<Value>  gc-0.20.0/src/lib.rs:143
 "
     );
     let text = analysis(dump()).program_text(10, &options).to_string();
@@ -209,7 +209,7 @@ fn small_rows_of_a_tree_are_one() {
         let text = of_bytes(first).holder_tree(&[HolderKey::Site], rows, &options).to_string();
         (text.lines().count() - 1, text.lines().last().unwrap().trim().to_owned())
     };
-    assert_eq!(lines(1 << 20, None, false), (2, "3.26 KB    0.32%  (29 more)".to_owned()));
+    assert_eq!(lines(1 << 20, None, false), (2, "3.26 KiB    0.32%  (29 more)".to_owned()));
     assert_eq!(lines(1 << 20, None, true).0, 11);
     assert_eq!(lines(1 << 20, Some(20), false).0, 21);
     assert_eq!(lines(100, None, false).0, 11);

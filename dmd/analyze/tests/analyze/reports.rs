@@ -63,9 +63,9 @@ fn two_reports_of_a_block_have_their_paths_and_differ_where_they_differ() {
     assert_eq!(
         records,
         format!(
-            ": 97.68 KB in 2 blocks
+            ": 97.68 KiB in 2 blocks
 
-1. 97.66 KB  99.98% (99.98% so far)  in 1 block
+1. 97.66 KiB  99.98% (99.98% so far)  in 1 block
    in app::new
   > app::new   src/main.rs:3
   > app::main  src/main.rs:9

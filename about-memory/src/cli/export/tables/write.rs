@@ -14,33 +14,34 @@ use memory_export::parquet::{self, CensusRow, ParquetOptions, ParquetRun};
 use memory_export::{ExportError, StackProfile};
 use memory_report::ReportSet;
 
-use super::super::super::input::Input;
+use super::super::super::file_kind::is_pprof;
+use super::super::super::input::InputArgument;
 use super::super::super::{Failure, new_file};
-use super::super::profile::{self, Making};
-use super::super::{Export, has_end};
-use super::{Table, Tables};
+use super::super::profile::StackConversion;
+use super::super::{ExportCommand, has_end};
+use super::{ParquetTable, TableArguments};
 
 /// How the nodes of a heap snapshot are grouped: the name of a breakdown.
 const BY: &str = "type";
 
 /// What a source is.
-enum Source {
+enum RunSource {
     Reports(Box<ReportSet>),
     Stacks(Box<StackProfile>),
     Census(Vec<CensusRow>),
 }
 
-impl Source {
-    fn tables(&self) -> &'static [Table] {
+impl RunSource {
+    fn tables(&self) -> &'static [ParquetTable] {
         match self {
-            Self::Reports(_) => &[Table::Reports, Table::Warnings],
-            Self::Stacks(_) => &[Table::Stacks, Table::Frames],
-            Self::Census(_) => &[Table::Census],
+            Self::Reports(_) => &[ParquetTable::Reports, ParquetTable::Warnings],
+            Self::Stacks(_) => &[ParquetTable::Stacks, ParquetTable::Frames],
+            Self::Census(_) => &[ParquetTable::Census],
         }
     }
 }
 
-impl Table {
+impl ParquetTable {
     fn name(self) -> &'static str {
         match self {
             Self::Reports => "reports",
@@ -52,7 +53,7 @@ impl Table {
     }
 }
 
-impl Export {
+impl ExportCommand {
     pub(in super::super) fn tables(&self) -> Result<(), Failure> {
         let mut runs = Vec::new();
         for source in &self.sources {
@@ -79,7 +80,7 @@ impl Export {
                 return Err(Failure::Usage(message));
             }
         }
-        if runs.len() > 1 && !matches!(table, Table::Reports | Table::Warnings) {
+        if runs.len() > 1 && !matches!(table, ParquetTable::Reports | ParquetTable::Warnings) {
             return Err(Failure::Usage(format!("a file of {} has one source", table.name())));
         }
         let path = self.output.as_deref().filter(|path| path.as_os_str() != "-");
@@ -108,10 +109,11 @@ impl Export {
         &self,
         folder: &Path,
         source: &str,
-        table: Table,
-        run: &(ParquetRun, Source),
+        table: ParquetTable,
+        run: &(ParquetRun, RunSource),
     ) -> Result<(), Failure> {
-        if matches!((&run.1, table), (Source::Reports(set), Table::Warnings) if set.warnings().is_empty()) {
+        if matches!((&run.1, table), (RunSource::Reports(set), ParquetTable::Warnings) if set.warnings().is_empty())
+        {
             return Ok(());
         }
         let path: PathBuf = folder.join(parquet::file_name(table.name(), &run.0));
@@ -128,8 +130,8 @@ impl Export {
         &self,
         path: &Path,
         source: &str,
-        table: Table,
-        runs: &[(ParquetRun, Source)],
+        table: ParquetTable,
+        runs: &[(ParquetRun, RunSource)],
     ) -> Result<(), Failure> {
         let mut private = false;
         for source in &self.sources {
@@ -143,42 +145,42 @@ impl Export {
         })
     }
 
-    fn source(&self, source: &Input) -> Result<Source, Failure> {
+    fn source(&self, source: &InputArgument) -> Result<RunSource, Failure> {
         let path = source.path();
         match self.tables.table {
-            Some(Table::Reports | Table::Warnings) => {
-                return self.report(source).map(Box::new).map(Source::Reports);
+            Some(ParquetTable::Reports | ParquetTable::Warnings) => {
+                return self.report(source).map(Box::new).map(RunSource::Reports);
             }
-            Some(Table::Stacks | Table::Frames) => return self.stacks_of(source),
-            Some(Table::Census) => return self.census(source),
+            Some(ParquetTable::Stacks | ParquetTable::Frames) => return self.stacks_of(source),
+            Some(ParquetTable::Census) => return self.census(source),
             None => {}
         }
         if has_end(path, "fxsnapshot") {
             return self.census(source);
         }
-        if !source.is_stdin() && (profile::is_pprof(path) || Recording::is_at(path)) {
+        if !source.is_stdin() && (is_pprof(path) || Recording::is_at(path)) {
             return self.stacks_of(source);
         }
         match self.report(source) {
             Err(Failure::File(_, error)) if !source.is_stdin() && has_no_reports(&error) => {
                 self.stacks_of(source)
             }
-            read => read.map(Box::new).map(Source::Reports),
+            read => read.map(Box::new).map(RunSource::Reports),
         }
     }
 
-    fn stacks_of(&self, source: &Input) -> Result<Source, Failure> {
-        let making = Making {
+    fn stacks_of(&self, source: &InputArgument) -> Result<RunSource, Failure> {
+        let making = StackConversion {
             symbols: Some(&self.symbols),
             system_names: false,
             limits: &self.limits,
             when: &self.when,
             options: ProfileOptions::new().all_frames(self.all_frames).types(true).both(true),
         };
-        making.stacks(source, making.source(source)?).map(|stacks| Source::Stacks(Box::new(stacks)))
+        making.stacks(source, making.source(source)?).map(|stacks| RunSource::Stacks(Box::new(stacks)))
     }
 
-    fn census(&self, source: &Input) -> Result<Source, Failure> {
+    fn census(&self, source: &InputArgument) -> Result<RunSource, Failure> {
         let graph = self.graph(source)?;
         let failure = |error: anyhow::Error| Failure::File(source.name(), error);
         let breakdown = Breakdown::preset(BY).expect("the breakdown has this name");
@@ -210,7 +212,7 @@ impl Export {
                 (child, group)
             }));
         }
-        Ok(Source::Census(rows))
+        Ok(RunSource::Census(rows))
     }
 }
 
@@ -219,31 +221,33 @@ fn has_no_reports(error: &anyhow::Error) -> bool {
 }
 
 fn write(
-    table: Table,
-    runs: &[(ParquetRun, Source)],
+    table: ParquetTable,
+    runs: &[(ParquetRun, RunSource)],
     out: &mut (dyn Write + Send),
 ) -> Result<(), ExportError> {
     let options = ParquetOptions::new().created_by(concat!("about-memory ", env!("CARGO_PKG_VERSION")));
     let sets: Vec<(&ParquetRun, &ReportSet)> = runs
         .iter()
         .filter_map(|(run, source)| match source {
-            Source::Reports(set) => Some((run, &**set)),
+            RunSource::Reports(set) => Some((run, &**set)),
             _ => None,
         })
         .collect();
     match (table, &runs[0]) {
-        (Table::Reports, _) => parquet::reports(&sets, &options, out),
-        (Table::Warnings, _) => parquet::warnings(&sets, &options, out),
-        (Table::Frames, (run, Source::Stacks(stacks))) => parquet::frames(run, stacks, &options, out),
-        (_, (run, Source::Stacks(stacks))) => parquet::stacks(run, stacks, &options, out),
-        (_, (run, Source::Census(rows))) => parquet::census(run, rows, &options, out),
-        (_, (_, Source::Reports(_))) => parquet::reports(&sets, &options, out),
+        (ParquetTable::Reports, _) => parquet::reports(&sets, &options, out),
+        (ParquetTable::Warnings, _) => parquet::warnings(&sets, &options, out),
+        (ParquetTable::Frames, (run, RunSource::Stacks(stacks))) => {
+            parquet::frames(run, stacks, &options, out)
+        }
+        (_, (run, RunSource::Stacks(stacks))) => parquet::stacks(run, stacks, &options, out),
+        (_, (run, RunSource::Census(rows))) => parquet::census(run, rows, &options, out),
+        (_, (_, RunSource::Reports(_))) => parquet::reports(&sets, &options, out),
     }
 }
 
-impl Tables {
+impl TableArguments {
     /// What all rows of the source have in common.
-    fn run(&self, source: &Input, read: &Source) -> Result<ParquetRun, Failure> {
+    fn run(&self, source: &InputArgument, read: &RunSource) -> Result<ParquetRun, Failure> {
         let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = || since(SystemTime::now());
         let pid = source.process()?;
@@ -253,7 +257,7 @@ impl Tables {
             Some(Duration::from_secs(since(time).as_secs()))
         };
         let in_file = match read {
-            Source::Stacks(stacks) => stacks.facts().time,
+            RunSource::Stacks(stacks) => stacks.facts().time,
             _ => None,
         };
         let time = self.time.or_else(|| if pid.is_some() { Some(now()) } else { in_file.or_else(changed) });
@@ -262,16 +266,16 @@ impl Tables {
         run.version.clone_from(&self.service_version);
         run.host = self.host.clone().or_else(host_name);
         run.labels = self.labels.iter().cloned().collect();
-        if let Source::Stacks(stacks) = read {
+        if let RunSource::Stacks(stacks) = read {
             run.pid = stacks.facts().pid.or(pid);
             run.process = Some(file_of(&stacks.facts().program)).filter(|name| !name.is_empty());
             run.build_id =
                 stacks.modules().first().map(|module| module.build_id.clone()).filter(|id| !id.is_empty());
         }
         Ok(match read {
-            Source::Reports(set) => run.with_id_from_reports(set),
-            Source::Stacks(stacks) => run.with_id_from_stacks(stacks),
-            Source::Census(rows) => run.with_id_from_census(rows),
+            RunSource::Reports(set) => run.with_id_from_reports(set),
+            RunSource::Stacks(stacks) => run.with_id_from_stacks(stacks),
+            RunSource::Census(rows) => run.with_id_from_census(rows),
         })
     }
 }
@@ -281,14 +285,14 @@ fn file_of(program: &str) -> String {
 }
 
 /// The name of the program, or of the file if nothing else is known.
-fn service_of(source: &Input, read: &Source) -> String {
+fn service_of(source: &InputArgument, read: &RunSource) -> String {
     let name = match read {
-        Source::Reports(set) => {
+        RunSource::Reports(set) => {
             let process = set.processes().find(|process| !process.is_empty()).unwrap_or_default();
             process.split(" (pid ").next().unwrap_or_default().to_owned()
         }
-        Source::Stacks(stacks) => file_of(&stacks.facts().program),
-        Source::Census(_) => String::new(),
+        RunSource::Stacks(stacks) => file_of(&stacks.facts().program),
+        RunSource::Census(_) => String::new(),
     };
     match name.is_empty() {
         true => source.path().file_stem().unwrap_or_default().to_string_lossy().into_owned(),

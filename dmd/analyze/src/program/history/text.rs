@@ -294,9 +294,9 @@ fn top(class: usize) -> u128 {
     class.checked_sub(1).map_or(0, |power| 1 << power)
 }
 
-/// Powers of two as people read them, such as `64 KB`.
+/// Powers of two as people read them, such as `64 KiB`.
 fn short_bytes(class: usize) -> String {
-    let units = ["B", "KB", "MB", "GB", "TB", "PB", "EB"];
+    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let power = class.saturating_sub(1);
     if class == 0 {
         "0 B".to_owned()
@@ -331,7 +331,7 @@ mod tests {
     fn classes_have_names() {
         assert_eq!(
             [0, 1, 2, 3, 7, 11, 31].map(size_name),
-            ["0 B", "1 B", "2 B", "up to 4 B", "up to 64 B", "up to 1 KB", "up to 1 GB"]
+            ["0 B", "1 B", "2 B", "up to 4 B", "up to 64 B", "up to 1 KiB", "up to 1 GiB"]
         );
         assert_eq!([0, 3, 6, 9].map(life_name), ["< 1 µs", "< 1 ms", "< 1 s", "≥ 100 s"]);
         assert_eq!(middle(&[0, 2, 1, 1]), Some(1));

@@ -156,7 +156,7 @@ fn signed(amount: u128) -> i128 {
     i128::try_from(amount).unwrap_or(i128::MAX)
 }
 
-/// The sizes of blocks, such as `: 8.00 MB x 5, 2.00 MB`.
+/// The sizes of blocks, such as `: 8.00 MiB x 5, 2.00 MiB`.
 fn sizes(all: &[(u64, u64)]) -> String {
     if matches!(all, [] | [(_, 1)]) {
         return String::new();

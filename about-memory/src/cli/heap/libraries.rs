@@ -34,7 +34,7 @@ pub(super) fn read(dump: &Dump, options: &SymbolOptions, mut left: u64) -> Vec<L
 }
 
 /// The libraries of a program that was loaded with this bias.
-pub(super) fn of(libraries: &[LoadedLibrary], bias: u64) -> Vec<Library<'_>> {
+pub(super) fn with_bias(libraries: &[LoadedLibrary], bias: u64) -> Vec<Library<'_>> {
     libraries.iter().map(|one| one.library(bias)).collect()
 }
 

@@ -1,5 +1,7 @@
-//! The heap by types: `about-memory types`, `waste`, `why` and `tasks`.
+//! `about-memory heap`: questions about the blocks of a heap, most of them by type.
 
+mod block;
+mod coverage;
 mod libraries;
 mod source;
 mod tables;
@@ -13,7 +15,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use dmd_analyze::Dump;
 use dmd_analyze::program::bytes;
 use dmd_analyze::symbolize::{MappedFile, debug_file};
@@ -21,26 +23,98 @@ use object::{Object as _, ObjectSection as _};
 use typed_heap::{DebugInfo, Library, MemorySource, TypedError, TypedHeap};
 
 use super::dump_limits::DumpLimits;
-use super::input::Input;
-use super::symbols::Symbols;
+use super::file_kind::FileKind;
+use super::input::InputArgument;
+use super::symbols::SymbolSearch;
 use super::{Failure, say};
-use source::Source;
+use source::HeapSource;
 
 pub(crate) use tables::{save_graph, saver};
-pub(crate) use tasks::{EXAMPLES as TASKS, Tasks};
-pub(crate) use types::{EXAMPLES as TYPES, Types};
-pub(crate) use waste::{EXAMPLES as WASTE, Waste};
-pub(crate) use why::{EXAMPLES as WHY, Why};
+pub(crate) use types::TypesCommand;
 
-/// What all these commands say at the end of their help.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  about-memory heap types 1234                       # a running process
+  about-memory heap types scan.json.gz --by field
+  about-memory heap waste core.1234
+  about-memory heap why scan.json.gz '[my_crate::Session]'
+  about-memory heap coverage dmd.json.gz
+
+`about-memory heap types --help` describes how the program must be built and run.";
+
+/// The kinds of files that questions about types read. A program is its own debug file.
+pub(super) const TYPED: &[FileKind] = &[FileKind::Dump, FileKind::Core, FileKind::Program];
+
+#[derive(Args)]
+pub(crate) struct HeapCommand {
+    #[command(subcommand)]
+    question: HeapQuestion,
+}
+
+impl HeapCommand {
+    /// The kinds of files that the question is about.
+    pub(super) fn kinds(&self) -> &'static [FileKind] {
+        self.question.kinds()
+    }
+
+    pub(super) fn run(self) -> Result<(), Failure> {
+        self.question.run()
+    }
+}
+
+/// A question about a heap. Each is also a command of its own, under its name of before.
+#[derive(Subcommand)]
+pub(crate) enum HeapQuestion {
+    /// Show which types the heap consists of.
+    #[command(after_help = types::EXAMPLES)]
+    Types(Box<TypesCommand>),
+    /// Show memory that vectors, tables, trees and enums have and do not use.
+    #[command(after_help = waste::EXAMPLES)]
+    Waste(Box<waste::WasteCommand>),
+    /// Show which fields keep the blocks of a type, or a block, alive.
+    #[command(after_help = why::EXAMPLES)]
+    Why(Box<why::WhyCommand>),
+    /// Show at which `await` async tasks wait, and the memory that they keep alive.
+    #[command(after_help = tasks::EXAMPLES)]
+    Tasks(Box<tasks::TasksCommand>),
+    /// Show which blocks point to a block.
+    #[command(after_help = block::EXAMPLES, args_override_self = true)]
+    Block(block::BlockCommand),
+    /// Show how much of the heap the memory reporters cover.
+    #[command(after_help = coverage::EXAMPLES)]
+    Coverage(coverage::CoverageCommand),
+}
+
+impl HeapQuestion {
+    /// The kinds of files that the question is about.
+    pub(super) fn kinds(&self) -> &'static [FileKind] {
+        match self {
+            Self::Types(_) | Self::Waste(_) | Self::Why(_) | Self::Tasks(_) => TYPED,
+            Self::Block(_) | Self::Coverage(_) => &[FileKind::Dump],
+        }
+    }
+
+    pub(super) fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Types(types) => types.run(),
+            Self::Waste(waste) => waste.run(),
+            Self::Why(why) => why.run(),
+            Self::Tasks(tasks) => tasks.run(),
+            Self::Block(block) => block.run(),
+            Self::Coverage(coverage) => coverage.run(),
+        }
+    }
+}
+
+/// The end of the help of all questions about types.
 macro_rules! about {
     ($examples:literal) => {
         concat!(
             $examples,
             "\n
-The program needs `debug = 2` below [profile.release] in Cargo.toml, which changes no code, and runs under DMD
-(about-memory run --listen -- PROGRAM). A running process makes a copy of itself, which is read and not written anywhere. A core file
-of a crash has the same. A dump of scan mode (about-memory run --mode scan -- PROGRAM) lacks statics."
+Build the program with `debug = 2` below [profile.release] in Cargo.toml; this changes no code. Then start it with
+about-memory run --listen -- PROGRAM. A running process makes a copy of itself in memory, and this command reads the copy.
+The core file of a crash has the same contents. A dump of scan mode (about-memory run --mode scan -- PROGRAM) lacks statics."
         )
     };
 }
@@ -49,22 +123,23 @@ use about;
 /// Rows of a text without `--limit`.
 const ROWS: usize = 20;
 
-/// The heap that a command is about, and how much of it to show.
+/// The heap that a question is about, and how much of the answer to show.
 #[derive(Args)]
-pub(crate) struct Heap {
-    /// The process id or the name of a running process that DMD records, a core file of one, or a dump of scan mode.
-    source: Input,
-    /// Rows to show. [default: 20; all with --json]
-    #[arg(long, value_name = "ROWS")]
+pub(crate) struct HeapInput {
+    /// The process id or the name of a running process that DMD records, the core file of such a process, or a dump of scan
+    /// mode.
+    source: InputArgument,
+    /// Show at most this many rows of each table. [default: 20; all with --json]
+    #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Write JSON.
+    /// Write JSON instead of text.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    reading: Reading,
+    reading: TypedHeapReader,
 }
 
-impl Heap {
+impl HeapInput {
     /// Reads the heap, and gives it to `show`.
     fn with(
         &self,
@@ -85,22 +160,22 @@ impl Heap {
 
 /// How a heap is read.
 #[derive(Args, Clone)]
-pub(crate) struct Reading {
-    /// A core file of the same moment as the dump, which has the statics of the program.
+pub(crate) struct TypedHeapReader {
+    /// A core file of the same moment as the dump. It has the statics of the program.
     #[arg(long, value_name = "FILE")]
     core: Option<PathBuf>,
-    /// The program with its debug information, if it is not where the dump says.
+    /// The program with its debug information, if it is not at the path in the dump.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     #[command(flatten)]
-    symbols: Symbols,
+    symbols: SymbolSearch,
     #[command(flatten)]
     limits: DumpLimits,
 }
 
-impl Reading {
+impl TypedHeapReader {
     /// Reads the heap with these symbols and limits.
-    pub(crate) fn new(symbols: Symbols, limits: DumpLimits) -> Self {
+    pub(crate) fn new(symbols: SymbolSearch, limits: DumpLimits) -> Self {
         Self { core: None, program: None, symbols, limits }
     }
 
@@ -112,13 +187,13 @@ impl Reading {
     /// Reads the heap of a source, and gives it to `show`. A process has `timeout` to answer.
     pub(crate) fn with(
         &self,
-        source: &Input,
+        source: &InputArgument,
         timeout: Option<Duration>,
         show: impl FnOnce(&TypedHeap<'_>, &dyn MemorySource, &Dump) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let limits = self.limits.options();
         let timeout = timeout.unwrap_or(source::TIMEOUT);
-        let mut opened = Source::open(source, self.core.as_ref(), timeout, &limits)?;
+        let mut opened = HeapSource::open(source, self.core.as_ref(), timeout, &limits)?;
         let symbols = match self.program.as_deref().and_then(Path::parent) {
             // The file that the user chose has the names of functions, too.
             Some(folder) => self.symbols.clone().with_folder(folder),
@@ -143,7 +218,7 @@ impl Reading {
         let file = program_file(&found, build_id, limits.max_bytes)?;
         let left = limits.max_bytes.saturating_sub(debug_bytes(&file));
         let others = libraries::read(&opened.dump, &symbols.all_options(&limits), left);
-        let info = types_of(&found, &file, &libraries::of(&others, bias))?;
+        let info = types_of(&found, &file, &libraries::with_bias(&others, bias))?;
         let of_dump = |error: TypedError| Failure::File(source.name(), error.into());
         let shown = opened.with(|dump, memory| {
             let heap = TypedHeap::new(dump, &info, bias, memory)?;
@@ -154,7 +229,7 @@ impl Reading {
     }
 }
 
-/// A program or its debug file, which must be of the build that ran. Its sections of debug information may have `max_bytes`
+/// A program or its debug file. It must be of the build that ran. Its sections of debug information may have `max_bytes`
 /// in total.
 fn program_file(program: &Path, recorded: &str, max_bytes: u64) -> Result<MappedFile, Failure> {
     let failure = |error: anyhow::Error| Failure::File(program.display().to_string(), error);
@@ -217,18 +292,21 @@ fn build_id(program: &[u8]) -> Option<String> {
 }
 
 /// A table of a text: its rows and what their last column is.
-struct Table {
+struct AmountTable {
     rows: Vec<([String; 3], String)>,
 }
 
-impl Table {
+impl AmountTable {
     /// Rows of bytes of a whole, blocks, and a text.
     fn new(rows: impl IntoIterator<Item = (u64, u64, String)>, whole: u64) -> Self {
-        Self::of(rows.into_iter().map(|(of_bytes, blocks, text)| (of_bytes, counted(blocks), text)), whole)
+        Self::with_numbers(
+            rows.into_iter().map(|(of_bytes, blocks, text)| (of_bytes, counted(blocks), text)),
+            whole,
+        )
     }
 
     /// Rows of bytes of a whole, a number with its unit, and a text.
-    fn of(rows: impl IntoIterator<Item = (u64, String, String)>, whole: u64) -> Self {
+    fn with_numbers(rows: impl IntoIterator<Item = (u64, String, String)>, whole: u64) -> Self {
         let row = |(of_bytes, number, text): (u64, String, String)| {
             let percent = 100.0 * of_bytes as f64 / whole.max(1) as f64;
             ([size(of_bytes), format!("{percent:.2}%"), number], text)

@@ -1,32 +1,32 @@
-//! `about-memory tasks`.
+//! `about-memory heap tasks`.
 
 use clap::Args;
 use dmd_analyze::program::Workspace;
 use heap_graph::DominatorTree;
 use serde_json::{Value, json};
-use typed_heap::{AwaitedFuture, HeapTasks as Facts, TaskBranch, TaskRow};
+use typed_heap::{AwaitedFuture, HeapTasks, TaskBranch, TaskRow};
 
 use super::super::Failure;
-use super::{Heap, Table, about, left_out, print, size};
+use super::{AmountTable, HeapInput, about, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
 Examples:
-  about-memory tasks 1234
-  about-memory tasks core.1234 --limit 50
-  about-memory tasks scan.json.gz --json
+  about-memory heap tasks 1234
+  about-memory heap tasks core.1234 --limit 50
+  about-memory heap tasks scan.json.gz --json
 
 A task is a future of an async function or block on the heap that no other future awaits. A row has the tasks that are at
 the same await, with the futures that they await in turn. Its bytes are those of the tasks and of all that only they keep alive."
 );
 
 #[derive(Args)]
-pub(crate) struct Tasks {
+pub(crate) struct TasksCommand {
     #[command(flatten)]
-    heap: Heap,
+    heap: HeapInput,
 }
 
-impl Tasks {
+impl TasksCommand {
     pub(crate) fn run(self) -> Result<(), Failure> {
         self.heap.with(|heap, memory, dump| {
             let graph = heap.graph(dump).map_err(|error| self.heap.failure(error.into()))?;
@@ -39,7 +39,7 @@ impl Tasks {
         })
     }
 
-    fn text(&self, tasks: &Facts, all: u64, workspace: &Workspace) -> String {
+    fn text(&self, tasks: &HeapTasks, all: u64, workspace: &Workspace) -> String {
         let limit = self.heap.rows();
         let mut text = format!(
             "{} keep {} of {} alive, {} of it their own\n",
@@ -53,13 +53,13 @@ impl Tasks {
                 let own = format!("{} of {}", counted(row.tasks), size(row.bytes));
                 (row.retained_bytes, own, chain(row, workspace))
             };
-            let table = Table::of(tasks.rows.iter().take(limit).map(row), all);
+            let table = AmountTable::with_numbers(tasks.rows.iter().take(limit).map(row), all);
             text += &format!("\n{}{}", table.text(), left_out(tasks.rows.len(), limit));
         }
         text
     }
 
-    fn json(&self, tasks: &Facts) -> String {
+    fn json(&self, tasks: &HeapTasks) -> String {
         let row = |row: &TaskRow| {
             json!({
                 "awaits": row.awaits.iter().map(future_json).collect::<Vec<_>>(),
@@ -139,7 +139,7 @@ fn future(one: &AwaitedFuture, workspace: &Workspace) -> String {
         ("Returned", _) => format!("{future}, returned"),
         ("Panicked", _) => format!("{future}, panicked"),
         (_, Some(place)) => match start.as_ref().filter(|start| start.0 != place.0) {
-            // The line of a macro says nothing about the function.
+            // The line of a macro is not a line of the function.
             Some(start) => format!("{future} of {} at {}", text(start), text(place)),
             None => format!("{future} at {}", text(place)),
         },

@@ -1,4 +1,4 @@
-//! `about-memory types`.
+//! `about-memory heap types`.
 
 use std::cmp::Reverse;
 
@@ -9,22 +9,25 @@ use serde_json::json;
 use typed_heap::{ROOTS, TypedHeap};
 
 use super::super::Failure;
-use super::{Heap, Table, about, counted, left_out, print, size};
+use super::super::dump_limits::DumpLimits;
+use super::super::input::InputArgument;
+use super::super::symbols::SymbolSearch;
+use super::{AmountTable, HeapInput, TypedHeapReader, about, counted, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
 Examples:
-  about-memory types 1234
-  about-memory types scan.json.gz
-  about-memory types scan.json.gz --core core.1234 --limit 50
-  about-memory types scan.json.gz --by field     # which fields keep how much alive
-  about-memory types scan.json.gz --json"
+  about-memory heap types 1234
+  about-memory heap types scan.json.gz
+  about-memory heap types scan.json.gz --core core.1234 --limit 50
+  about-memory heap types scan.json.gz --by field     # which fields keep how much alive
+  about-memory heap types scan.json.gz --json"
 );
 
 /// Disagreements to show.
 const DISAGREEMENTS: usize = 3;
 
-/// The field for people. The root of the graph is no type, and what it holds has names of its own.
+/// The name of a field in texts. The root of the graph is not a type; its fields have names of their own.
 pub(super) fn name(field: &FieldSizes<'_>) -> String {
     match &field.field {
         _ if field.holder.as_str() != Some(ROOTS) => field.name(),
@@ -33,30 +36,36 @@ pub(super) fn name(field: &FieldSizes<'_>) -> String {
     }
 }
 
-/// What the rows are.
+/// The rows of the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum By {
+enum TypeGrouping {
     /// The blocks of each type
     #[default]
     Type,
-    /// What each field of each type keeps alive: these blocks, and all that is reached only through them
+    /// The blocks that each field of each type keeps alive
     Field,
 }
 
 #[derive(Args)]
-pub(crate) struct Types {
-    /// What the rows are.
-    #[arg(long, value_enum, default_value_t)]
-    by: By,
+pub(crate) struct TypesCommand {
+    /// Group the blocks by this.
+    #[arg(long, value_enum, default_value_t, value_name = "KEY")]
+    by: TypeGrouping,
     #[command(flatten)]
-    heap: Heap,
+    heap: HeapInput,
 }
 
-impl Types {
+impl TypesCommand {
+    /// The question that `show` asks a core file.
+    pub(in super::super) fn first_screen(source: InputArgument, max_bytes: u64) -> Self {
+        let reading = TypedHeapReader::new(SymbolSearch::default(), DumpLimits::with_max_bytes(max_bytes));
+        Self { by: TypeGrouping::Type, heap: HeapInput { source, limit: None, json: false, reading } }
+    }
+
     pub(crate) fn run(self) -> Result<(), Failure> {
         self.heap.with(|heap, _, dump| match self.by {
-            By::Type => print(&if self.heap.json { self.json(heap) } else { self.text(heap) }),
-            By::Field => {
+            TypeGrouping::Type => print(&if self.heap.json { self.json(heap) } else { self.text(heap) }),
+            TypeGrouping::Field => {
                 let graph = heap.graph(dump).map_err(|error| self.heap.failure(error.into()))?;
                 let tree = DominatorTree::new(&graph);
                 let fields = sizes_by_field(&tree);
@@ -79,7 +88,7 @@ impl Types {
             "{} in {}; what each field keeps alive, with all below it\n\n{}{}",
             size(amount(all)),
             counted(fields.iter().map(|field| field.count).sum()),
-            Table::new(rows, amount(all)).text(),
+            AmountTable::new(rows, amount(all)).text(),
             left_out(fields.len(), limit)
         )
     }
@@ -103,7 +112,7 @@ impl Types {
         let census = heap.census();
         let percent = 100.0 * census.typed_bytes as f64 / census.bytes.max(1) as f64;
         let rows = census.rows.iter().take(limit).map(|row| (row.bytes, row.blocks, row.name.clone()));
-        let table = Table::new(rows, census.bytes);
+        let table = AmountTable::new(rows, census.bytes);
         let mut text = format!(
             "{} in {}; {percent:.2}% has a type\n\n{}{}",
             size(census.bytes),
@@ -123,13 +132,13 @@ impl Types {
             return text;
         }
         text += &format!(
-            "\nOf {compared} pointers {} say the same type as the stack that allocated their block.\n",
+            "\n{} of {compared} pointers agree with the allocation stack about the type of their block.\n",
             agreement.agree
         );
         text += &pairs(agreement.disagreements());
         if agreement.outweighed > 0 {
             text += &format!(
-                "{} of these are outweighed, and their blocks keep the types of the stacks: stale words lead to memory that another block has now.\n",
+                "{} of these are outweighed, so their blocks keep the types of the stacks: stale pointers lead to memory that another block has now.\n",
                 agreement.outweighed
             );
         }
@@ -187,7 +196,7 @@ fn pairs<'a>(all: impl Iterator<Item = (&'a str, &'a str, u64)>) -> String {
     let more = all.len().saturating_sub(DISAGREEMENTS);
     for (stack, owner, pointers) in all.into_iter().take(DISAGREEMENTS) {
         let (stack, owner) = (about_memory::escape(stack), about_memory::escape(owner));
-        text += &format!("  {pointers} say {owner}, and the stack says {stack}\n");
+        text += &format!("  {pointers} pointers: {owner}; the stack: {stack}\n");
     }
     if more > 0 {
         text += &format!("  ... and {more} more; see --json\n");

@@ -1,4 +1,4 @@
-//! `about-memory why`.
+//! `about-memory heap why`.
 
 use std::collections::BTreeSet;
 
@@ -7,32 +7,32 @@ use serde_json::json;
 use typed_heap::{ChainLink, HolderRow, TypedHeap};
 
 use super::super::Failure;
-use super::{Heap, Table, about, counted, left_out, print, size};
+use super::{AmountTable, HeapInput, about, counted, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
 Examples:
-  about-memory why 1234 '[my_crate::Session]'
-  about-memory why scan.json.gz 'table (u32, String)'
-  about-memory why scan.json.gz 0x7f0000001000
-  about-memory why scan.json.gz str --json
+  about-memory heap why 1234 '[my_crate::Session]'
+  about-memory heap why scan.json.gz 'table (u32, String)'
+  about-memory heap why scan.json.gz 0x7f0000001000
+  about-memory heap why scan.json.gz str --json
 
-Types are spelled as `about-memory types` shows them."
+Types are spelled as `about-memory heap types` shows them."
 );
 
 /// Similar types that an error names.
 const SIMILAR: usize = 5;
 
 #[derive(Args)]
-pub(crate) struct Why {
+pub(crate) struct WhyCommand {
     #[command(flatten)]
-    heap: Heap,
+    heap: HeapInput,
     /// A type, or the address of a block, such as `0x7f0000001000`.
     #[arg(value_name = "TYPE|ADDRESS")]
     what: String,
 }
 
-impl Why {
+impl WhyCommand {
     pub(crate) fn run(self) -> Result<(), Failure> {
         self.heap.with(|heap, _, _| {
             let blocks = self.blocks(heap)?;
@@ -42,7 +42,7 @@ impl Why {
             let largest = blocks.iter().copied().max_by_key(|block| heap.blocks()[*block].usable);
             let chain = largest.map(|block| why.chain(block)).unwrap_or_default();
             let of_largest = largest.map_or(0, |block| heap.blocks()[block].address);
-            let all = Answer { heap, blocks, holders, chain, of_largest };
+            let all = WhyAnswer { heap, blocks, holders, chain, of_largest };
             print(&if self.heap.json { self.json(&all) } else { self.text(&all) })
         })
     }
@@ -70,13 +70,13 @@ impl Why {
             all.map(|block| heap.type_name(block)).filter(|name| name.contains(&self.what)).collect();
         let names: Vec<_> = similar.iter().take(SIMILAR).map(String::as_str).collect();
         let hint = match names.is_empty() {
-            true => "about-memory types lists all".to_owned(),
+            true => "about-memory heap types lists all".to_owned(),
             false => format!("similar ones: {}", names.join(", ")),
         };
         Err(self.heap.failure(anyhow::anyhow!("no block has the type {}; {hint}", self.what)))
     }
 
-    fn text(&self, answer: &Answer<'_, '_>) -> String {
+    fn text(&self, answer: &WhyAnswer<'_, '_>) -> String {
         let limit = self.heap.rows();
         let whole = answer.bytes();
         let rows = answer.holders.iter().take(limit).map(|row| (row.bytes, row.blocks, row.name.clone()));
@@ -85,7 +85,7 @@ impl Why {
             size(whole),
             counted(answer.blocks.len() as u64),
             about_memory::escape(&self.what),
-            Table::new(rows, whole).text(),
+            AmountTable::new(rows, whole).text(),
             left_out(answer.holders.len(), limit),
             answer.of_largest
         );
@@ -95,7 +95,7 @@ impl Why {
         text
     }
 
-    fn json(&self, answer: &Answer<'_, '_>) -> String {
+    fn json(&self, answer: &WhyAnswer<'_, '_>) -> String {
         let address = |block: usize| format!("{:x}", answer.heap.blocks()[block].address);
         let row = |row: &HolderRow| json!({"name": row.name, "blocks": row.blocks, "bytes": row.bytes});
         let link = |holder: &ChainLink| json!({"name": holder.name, "address": holder.block.map(address)});
@@ -112,7 +112,7 @@ impl Why {
     }
 }
 
-struct Answer<'h, 'i> {
+struct WhyAnswer<'h, 'i> {
     heap: &'h TypedHeap<'i>,
     blocks: Vec<usize>,
     holders: Vec<HolderRow>,
@@ -121,7 +121,7 @@ struct Answer<'h, 'i> {
     of_largest: u64,
 }
 
-impl Answer<'_, '_> {
+impl WhyAnswer<'_, '_> {
     fn bytes(&self) -> u64 {
         self.blocks.iter().map(|block| self.heap.blocks()[*block].usable).sum()
     }

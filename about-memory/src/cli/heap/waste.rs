@@ -1,34 +1,34 @@
-//! `about-memory waste`.
+//! `about-memory heap waste`.
 
 use clap::Args;
 use serde_json::json;
-use typed_heap::{DuplicateRow, Duplicates, HeapWaste as Facts, WasteKind, WasteRow};
+use typed_heap::{DuplicateRow, Duplicates, HeapWaste, WasteKind, WasteRow};
 
 use super::super::Failure;
-use super::{Heap, Table, about, counted, left_out, print, size};
+use super::{AmountTable, HeapInput, about, counted, left_out, print, size};
 
 pub(crate) const EXAMPLES: &str = about!(
     "\
 Examples:
-  about-memory waste 1234
-  about-memory waste scan.json.gz --limit 50
-  about-memory waste scan.json.gz --duplicates   # equal strings
-  about-memory waste scan.json.gz --json
+  about-memory heap waste 1234
+  about-memory heap waste scan.json.gz --limit 50
+  about-memory heap waste scan.json.gz --duplicates   # equal strings
+  about-memory heap waste scan.json.gz --json
 
-Waste is capacity beyond the length of vectors, deques and strings, empty buckets of hash tables, empty places in the nodes
+HeapWaste is capacity beyond the length of vectors, deques and strings, empty buckets of hash tables, empty places in the nodes
 of B-trees, and the bytes of enums and async functions that only variants larger than the current one use."
 );
 
 #[derive(Args)]
-pub(crate) struct Waste {
-    /// Find equal strings and slices of bytes. Only this option reads contents; it prints none.
+pub(crate) struct WasteCommand {
+    /// Find equal strings and equal slices of bytes. Only this option reads contents; it does not print them.
     #[arg(long)]
     duplicates: bool,
     #[command(flatten)]
-    heap: Heap,
+    heap: HeapInput,
 }
 
-impl Waste {
+impl WasteCommand {
     pub(crate) fn run(self) -> Result<(), Failure> {
         self.heap.with(|heap, memory, _| {
             let all: u64 = heap.blocks().iter().map(|block| block.usable).sum();
@@ -58,7 +58,7 @@ impl Waste {
         let (bytes, blocks) = (size(found.bytes), counted(found.blocks));
         let mut text = format!("{bytes} in {blocks} are copies of the contents of another block\n");
         if !found.rows.is_empty() {
-            let table = Table::new(found.rows.iter().take(limit).map(row), all);
+            let table = AmountTable::new(found.rows.iter().take(limit).map(row), all);
             text += &format!("\n{}{}", table.text(), left_out(found.rows.len(), limit));
         }
         if found.unknown_blocks > 0 {
@@ -92,10 +92,10 @@ impl Waste {
         format!("{all:#}\n")
     }
 
-    fn text(&self, waste: &Facts, all: u64) -> String {
+    fn text(&self, waste: &HeapWaste, all: u64) -> String {
         let limit = self.heap.rows();
         let row = |row: &WasteRow| (row.unused_bytes, row.blocks, unused(row));
-        let table = Table::new(waste.rows.iter().take(limit).map(row), all);
+        let table = AmountTable::new(waste.rows.iter().take(limit).map(row), all);
         let mut text = format!(
             "{} of {} are not used ({:.2}%)\n\n{}{}\n",
             size(waste.unused_bytes),
@@ -114,7 +114,7 @@ impl Waste {
         text + &format!("The allocator adds {} to what the program requested.\n", size(waste.slop))
     }
 
-    fn json(&self, waste: &Facts, all: u64) -> String {
+    fn json(&self, waste: &HeapWaste, all: u64) -> String {
         let row = |row: &WasteRow| {
             json!({
                 "type": row.name,

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use about_memory::live::ProcessCopy;
+use about_memory::live::ForkedProcess;
 use dmd_analyze::image::{FileMapping, read_image, read_threads};
 use dmd_analyze::program::bytes;
 use dmd_analyze::{AnalyzeError, Dump, DumpReadOptions, Mode};
 use typed_heap::{CoreFile, LayeredMemory, MemorySource, ProcessMemory, ScanMemory, TypedError};
 
-use super::super::input::Input;
+use super::super::input::InputArgument;
 use super::super::recorded;
 use super::super::{Failure, live_input, say};
 
@@ -20,23 +20,23 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 const WORTH_A_NOTE: usize = 100;
 
 /// The blocks of a heap, and the memory of the same moment.
-pub(super) struct Source {
+pub(super) struct HeapSource {
     pub(super) dump: Dump,
-    place: Place,
+    place: HeapMemory,
 }
 
-enum Place {
+enum HeapMemory {
     /// The dump has the contents of blocks, and a core file perhaps the statics.
     Dump(Option<CoreFile>),
     Core(CoreFile),
     /// The copy lives as long as somebody reads its memory. A process that is stopped is read itself.
-    Process(ProcessMemory, Option<ProcessCopy>),
+    Process(ProcessMemory, Option<ForkedProcess>),
 }
 
-impl Source {
+impl HeapSource {
     /// Opens a source. `core` has the statics of a dump.
     pub(super) fn open(
-        source: &Input,
+        source: &InputArgument,
         core: Option<&PathBuf>,
         timeout: Duration,
         limits: &DumpReadOptions,
@@ -48,7 +48,7 @@ impl Source {
             return Err(Failure::Usage(reason.to_owned()));
         }
         if let Some(pid) = pid {
-            return Self::of_process(pid, timeout, limits);
+            return Self::open_process(pid, timeout, limits);
         }
         if CoreFile::is_elf(source.path()) {
             let core = CoreFile::open(source.path()).map_err(|error| failure(error.into()))?;
@@ -61,11 +61,15 @@ impl Source {
                 ));
             }
             let dump = read(&core, &core.mappings(), limits).map_err(|error| failure(error.into()))?;
-            return Ok(Self { dump, place: Place::Core(core) });
+            return Ok(Self { dump, place: HeapMemory::Core(core) });
         }
         let path = source.path();
         let read = limits.clone().contents(true);
-        let dump = recorded::Source::read(path, &read)?.into_dump(path, "the contents of blocks", "scan")?;
+        let dump = recorded::DumpOrRecording::read(path, &read)?.into_dump(
+            path,
+            "the contents of blocks",
+            "scan",
+        )?;
         if dump.mode() != Mode::Scan {
             return Err(failure(anyhow::anyhow!(
                 "its mode is {}; types need the contents of blocks, which a running process, a core file and a dump of scan \
@@ -76,17 +80,17 @@ impl Source {
         let of_core =
             |path: &Path, error: TypedError| Failure::File(path.display().to_string(), error.into());
         let core = core.map(|path| CoreFile::open(path).map_err(|error| of_core(path, error))).transpose()?;
-        Ok(Self { dump, place: Place::Dump(core) })
+        Ok(Self { dump, place: HeapMemory::Dump(core) })
     }
 
-    fn of_process(pid: u32, timeout: Duration, limits: &DumpReadOptions) -> Result<Self, Failure> {
+    fn open_process(pid: u32, timeout: Duration, limits: &DumpReadOptions) -> Result<Self, Failure> {
         let failure = |error: anyhow::Error| Failure::File(format!("process {pid}"), error);
         let stopped = ProcessMemory::stopped(pid).map_err(|error| failure(error.into()))?;
         let (memory, copy) = match stopped {
             Some(memory) => (memory, None),
             None => {
                 let copy =
-                    ProcessCopy::of(pid, timeout).map_err(|error| live_input::failure(&[pid], error))?;
+                    ForkedProcess::take(pid, timeout).map_err(|error| live_input::failure(&[pid], error))?;
                 let memory = ProcessMemory::open(copy.pid()).map_err(|error| failure(error.into()))?;
                 (memory, Some(copy))
             }
@@ -109,16 +113,16 @@ impl Source {
                  DMD=--stacks=full"
             ));
         }
-        Ok(Self { dump, place: Place::Process(memory, copy) })
+        Ok(Self { dump, place: HeapMemory::Process(memory, copy) })
     }
 
     /// An error if the process has ended, so that a part of its memory may be missing.
     pub(super) fn is_whole(&self) -> Result<(), anyhow::Error> {
         match &self.place {
-            Place::Process(memory, _) if !memory.is_there() => {
+            HeapMemory::Process(memory, _) if !memory.is_there() => {
                 Err(anyhow::anyhow!("it ended while its memory was read"))
             }
-            Place::Process(memory, None) if !memory.is_stopped() => {
+            HeapMemory::Process(memory, None) if !memory.is_stopped() => {
                 Err(anyhow::anyhow!("it went on while its memory was read"))
             }
             _ => Ok(()),
@@ -131,9 +135,9 @@ impl Source {
         show: impl FnOnce(&Dump, &dyn MemorySource) -> Result<T, TypedError>,
     ) -> Result<T, TypedError> {
         match &self.place {
-            Place::Core(core) => show(&self.dump, core),
-            Place::Process(memory, _) => show(&self.dump, memory),
-            Place::Dump(core) => {
+            HeapMemory::Core(core) => show(&self.dump, core),
+            HeapMemory::Process(memory, _) => show(&self.dump, memory),
+            HeapMemory::Dump(core) => {
                 let contents = ScanMemory::new(&self.dump)?;
                 match core {
                     Some(core) => show(&self.dump, &LayeredMemory::new(&contents, core)),

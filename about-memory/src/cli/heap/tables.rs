@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use about_memory::serve::{TypeRow, TypeTable, TypeTables};
+use about_memory::serve::{TypeTable, TypeTableRow, TypeTables};
 use dmd_analyze::Dump;
 use dmd_analyze::program::Workspace;
 use heap_graph::dominators::sizes_by_field;
@@ -12,9 +12,9 @@ use heap_graph::snapshot::SnapshotWriteOptions;
 use heap_graph::{DominatorTree, Graph, NodeIndex};
 use typed_heap::{TypedHeap, WasteKind};
 
-use super::super::input::Input;
+use super::super::input::InputArgument;
 use super::super::{Failure, new_file};
-use super::{Reading, counted, size, tasks, types, waste};
+use super::{TYPED, TypedHeapReader, counted, size, tasks, types, waste};
 
 /// Rows of a table that the page gets.
 const ROWS: usize = 1000;
@@ -23,7 +23,7 @@ const ROWS: usize = 1000;
 pub(crate) fn save_graph(
     heap: &TypedHeap<'_>,
     dump: &Dump,
-    source: &Input,
+    source: &InputArgument,
     path: &Path,
 ) -> Result<Graph, Failure> {
     let graph = heap.graph(dump).map_err(|error| Failure::File(source.name(), error.into()))?;
@@ -39,16 +39,16 @@ pub(crate) fn save_graph(
 
 /// What saves the typed heap of a source as a heap snapshot and gives its tables, on another thread. Its error is a sentence.
 pub(crate) fn saver(
-    reading: Reading,
-    source: Input,
+    reading: TypedHeapReader,
+    source: InputArgument,
 ) -> impl FnOnce(&Path) -> Result<TypeTables, String> + Send + 'static {
-    move |path| save(&reading, &source, None, path).map_err(|failure| failure.lines().join("; "))
+    move |path| save(&reading, &source, None, path).map_err(|failure| failure.lines(TYPED).join("; "))
 }
 
 /// Saves the typed heap of a source as a heap snapshot, and gives its tables.
 fn save(
-    reading: &Reading,
-    source: &Input,
+    reading: &TypedHeapReader,
+    source: &InputArgument,
     timeout: Option<Duration>,
     path: &Path,
 ) -> Result<TypeTables, Failure> {
@@ -56,7 +56,7 @@ fn save(
     reading.with(source, timeout, |heap, memory, dump| {
         let graph = save_graph(heap, dump, source, path)?;
         let census = heap.census();
-        let rows = census.rows.iter().map(|row| TypeRow {
+        let rows = census.rows.iter().map(|row| TypeTableRow {
             bytes: row.bytes,
             blocks: row.blocks,
             text: row.name.clone(),
@@ -67,7 +67,7 @@ fn save(
         let tree = DominatorTree::new(&graph);
         let amount = |amount: u128| u64::try_from(amount).unwrap_or(u64::MAX);
         let fields = sizes_by_field(&tree);
-        let rows = fields.iter().map(|field| TypeRow {
+        let rows = fields.iter().map(|field| TypeTableRow {
             bytes: amount(field.retained_size),
             blocks: field.count,
             text: types::name(field),
@@ -78,7 +78,7 @@ fn save(
 
         let tasks = heap.tasks(memory, &tree);
         let workspace = Workspace::from_frames(dump.stacks().flatten());
-        let rows = tasks.rows.iter().map(|row| TypeRow {
+        let rows = tasks.rows.iter().map(|row| TypeTableRow {
             bytes: row.retained_bytes,
             blocks: row.tasks,
             text: tasks::chain(row, &workspace),
@@ -87,7 +87,7 @@ fn save(
         let by_await = TypeTable::new("task", "Async tasks by await", census.bytes, rows.collect(), ROWS);
 
         let waste = heap.waste(memory);
-        let rows = waste.rows.iter().map(|row| TypeRow {
+        let rows = waste.rows.iter().map(|row| TypeTableRow {
             bytes: row.unused_bytes,
             blocks: row.blocks,
             text: waste::unused(row),
@@ -99,11 +99,11 @@ fn save(
         let percent = 100.0 * census.typed_bytes as f64 / census.bytes.max(1) as f64;
         let agreement = heap.agreement();
         let mut summary = format!(
-            "{} in {}; {percent:.2}% has a type. Of {} pointers {} say the same type as the stack that allocated their block.",
+            "{} in {}; {percent:.2}% has a type. {} of {} pointers agree with the allocation stack about the type of their block.",
             size(census.bytes),
             counted(census.blocks),
-            agreement.agree + agreement.disagree,
-            agreement.agree
+            agreement.agree,
+            agreement.agree + agreement.disagree
         );
         for (count, text) in [
             (agreement.disagree, "name another type"),
@@ -119,7 +119,7 @@ fn save(
             summary += &format!(" {} without a layout.", counted(agreement.without_layout));
         }
         let said = |why: &'static str| {
-            move |(stack, owner, pointers): (&str, &str, u64)| TypeRow {
+            move |(stack, owner, pointers): (&str, &str, u64)| TypeTableRow {
                 bytes: 0,
                 blocks: pointers,
                 text: format!("{owner}, and the stack says {stack}{why}"),
@@ -129,7 +129,7 @@ fn save(
         let rows = types::sorted(agreement.disagreements()).into_iter().map(said(""));
         let merged = types::sorted(agreement.merged()).into_iter().map(said(": the compiler merged functions"));
         let rows = rows.chain(merged).collect();
-        let disagreements = TypeTable::of_pointers("disagreement", "Disagreements", rows, ROWS);
+        let disagreements = TypeTable::by_pointers("disagreement", "Disagreements", rows, ROWS);
         let mut all = vec![by_type, by_field, unused];
         all.extend([by_await, disagreements].into_iter().filter(|table| !table.rows.is_empty()));
         tables = TypeTables::new(summary, all);

@@ -1,4 +1,4 @@
-//! `about-memory coverage`.
+//! `about-memory heap coverage`.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -6,21 +6,21 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use dmd_analyze::recording::Moment;
 
-use super::dump_limits::DumpLimits;
-use super::recorded::Source;
-use super::{Failure, symbols};
+use super::super::dump_limits::DumpLimits;
+use super::super::recorded::DumpOrRecording;
+use super::super::{Failure, symbols};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  about-memory coverage dmd.json.gz
-  about-memory coverage --by type dmd.json.gz
+  about-memory heap coverage dmd.json.gz
+  about-memory heap coverage --by type dmd.json.gz
 
 Reporters run when the program writes the dump, so coverage is of that time. To see the coverage near the peak:
   about-memory run --when 'heap > 1 GiB' -- my-program";
 
 /// What each row of the table is about.
 #[derive(Clone, Copy, Default, ValueEnum)]
-enum Key {
+enum CoverageGrouping {
     /// The crate that allocated.
     #[default]
     Crate,
@@ -29,22 +29,22 @@ enum Key {
 }
 
 #[derive(Args)]
-pub(crate) struct Coverage {
+pub(crate) struct CoverageCommand {
     /// A dump of dark-matter mode, compressed or not; `-` for standard input.
     file: PathBuf,
-    /// Show the coverage of each crate or of each type
+    /// Group the blocks by this.
     #[arg(long, value_enum, default_value_t, value_name = "KEY")]
-    by: Key,
-    /// The time of the blocks. Only `end` has reports
-    #[arg(long, value_name = "TIME", default_value = "end")]
+    by: CoverageGrouping,
+    /// The time whose blocks to show. Only `end` has reports.
+    #[arg(long, value_name = "TIME", default_value = "end", hide = true)]
     at: Moment,
     #[command(flatten)]
-    symbols: symbols::Symbols,
+    symbols: symbols::SymbolSearch,
     #[command(flatten)]
     limits: DumpLimits,
 }
 
-impl Coverage {
+impl CoverageCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         if self.at != Moment::End {
             return Err(Failure::Usage(
@@ -54,15 +54,15 @@ impl Coverage {
             ));
         }
         let options = self.limits.options();
-        let mut dump = Source::read(&self.file, &options)?.into_dump(
+        let mut dump = DumpOrRecording::read(&self.file, &options)?.into_dump(
             &self.file,
             "the reports of memory reporters",
             "dark-matter",
         )?;
         self.symbols.fix(&mut dump, &options);
         let key = match self.by {
-            Key::Crate => dmd_analyze::CoverageKey::Crate,
-            Key::Type => dmd_analyze::CoverageKey::Type,
+            CoverageGrouping::Crate => dmd_analyze::CoverageKey::Crate,
+            CoverageGrouping::Type => dmd_analyze::CoverageKey::Type,
         };
         let coverage = dmd_analyze::Coverage::by(dump, key)
             .map_err(|error| Failure::File(self.file.display().to_string(), error.into()))?;

@@ -16,21 +16,21 @@ use about_memory::escape;
 /// At most this many retained blocks are listed.
 const MOST_LISTED: usize = 20;
 
-pub(super) struct Reach<'d> {
+pub(super) struct BlockReach<'d> {
     /// Sorted by address. The id of a node is the index of its block plus one.
     blocks: Vec<ScannedBlock<'d>>,
     graph: Graph,
     target: NodeIndex,
 }
 
-impl<'d> Reach<'d> {
+impl<'d> BlockReach<'d> {
     pub(super) fn new(dump: &'d Dump, address: u64) -> anyhow::Result<Self> {
         let mut blocks: Vec<ScannedBlock<'d>> = dump.scanned_blocks()?.collect();
         blocks.sort_by_key(|block| block.address());
         let Ok(place) = blocks.binary_search_by_key(&address, |block| block.address()) else {
             bail!("no block starts at 0x{address:x}");
         };
-        let links = Links::of(&blocks);
+        let links = BlockLinks::find(&blocks);
         let graph = links.graph(&blocks).context("cannot build a graph of the blocks")?;
         let target = graph.find(id(place)).context("the block is not in its graph")?.index();
         Ok(Self { blocks, graph, target })
@@ -108,15 +108,15 @@ fn id(place: usize) -> NodeId {
 }
 
 /// Which blocks point to which.
-struct Links {
+struct BlockLinks {
     /// By block: the blocks it points to, each once, with the byte offset of the first pointer.
     to: Vec<Vec<(usize, usize)>>,
     /// By block: some block that points to it.
     from: Vec<Option<usize>>,
 }
 
-impl Links {
-    fn of(blocks: &[ScannedBlock<'_>]) -> Self {
+impl BlockLinks {
+    fn find(blocks: &[ScannedBlock<'_>]) -> Self {
         let mut links = Self { to: Vec::with_capacity(blocks.len()), from: vec![None; blocks.len()] };
         for (place, block) in blocks.iter().enumerate() {
             let mut to: Vec<(usize, usize)> = Vec::new();

@@ -1,4 +1,4 @@
-//! `about-memory block`.
+//! `about-memory heap block`.
 
 mod reach;
 
@@ -8,29 +8,29 @@ use std::path::PathBuf;
 use clap::Args;
 use dmd_analyze::BlockOptions;
 
-use super::Failure;
-use super::dump_limits::DumpLimits;
-use super::recorded::Source;
-use super::spelling::frames;
-use super::symbols::Symbols;
+use super::super::Failure;
+use super::super::dump_limits::DumpLimits;
+use super::super::recorded::DumpOrRecording;
+use super::super::spelling::frames;
+use super::super::symbols::SymbolSearch;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   about-memory dmd --clamp-contents scan.json.gz > blocks.txt
-  about-memory block scan.json.gz 7f0000001000
-  about-memory block scan.json.gz 7f0000001000 --chain-reports --ignore-alloc-fns
-  about-memory block scan.json.gz 7f0000001000 --info
-  about-memory block scan.json.gz 7f0000001000 --retained --chain
+  about-memory heap block scan.json.gz 7f0000001000
+  about-memory heap block scan.json.gz 7f0000001000 --chain-reports --ignore-alloc-fns
+  about-memory heap block scan.json.gz 7f0000001000 --info
+  about-memory heap block scan.json.gz 7f0000001000 --retained --chain
 
 The options of Firefox's block_analyzer.py have the same meaning and give the same output.";
 
 #[derive(Args)]
-pub(crate) struct Block {
+pub(crate) struct BlockCommand {
     /// A dump of scan mode with clamped contents (`about-memory dmd --clamp-contents`); `-` for standard input.
     file: PathBuf,
     /// The start address of the block, hexadecimal.
-    #[arg(value_parser = Address::parse)]
-    address: Address,
+    #[arg(value_parser = BlockAddress::parse)]
+    address: BlockAddress,
     /// Show the block itself instead of the blocks that point to it.
     #[arg(long)]
     info: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Block {
     ignore_alloc_fns: bool,
     /// Frames to keep of each stack.
     #[arg(long, short = 'f', value_name = "1..24", default_value_t = 8, value_parser = frames)]
-    max_frames: u8,
+    max_frames: u16,
     /// Follow the chain of referrers as long as each block has only one.
     #[arg(long, short)]
     chain_reports: bool,
@@ -53,22 +53,25 @@ pub(crate) struct Block {
     #[arg(long, conflicts_with_all = ["info", "chain_reports"])]
     chain: bool,
     #[command(flatten)]
-    symbols: Symbols,
+    symbols: SymbolSearch,
     #[command(flatten)]
     limits: DumpLimits,
 }
 
-impl Block {
+impl BlockCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         let failure =
             |error: dmd_analyze::AnalyzeError| Failure::File(self.file.display().to_string(), error.into());
         let read = self.limits.options().contents(true);
-        let mut dump =
-            Source::read(&self.file, &read)?.into_dump(&self.file, "the contents of blocks", "scan")?;
+        let mut dump = DumpOrRecording::read(&self.file, &read)?.into_dump(
+            &self.file,
+            "the contents of blocks",
+            "scan",
+        )?;
         self.symbols.fix(&mut dump, &read);
         if self.retained || self.chain {
             let file = |error| Failure::File(self.file.display().to_string(), error);
-            let reach = reach::Reach::new(&dump, self.address.number).map_err(file)?;
+            let reach = reach::BlockReach::new(&dump, self.address.number).map_err(file)?;
             let text = reach.text(self.retained, self.chain);
             let mut out = io::stdout().lock();
             return out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output);
@@ -88,12 +91,12 @@ impl Block {
 
 /// An address, as a number and as written.
 #[derive(Clone)]
-struct Address {
+struct BlockAddress {
     number: u64,
     spelled: String,
 }
 
-impl Address {
+impl BlockAddress {
     fn parse(text: &str) -> Result<Self, String> {
         let digits = text.strip_prefix("0x").or(text.strip_prefix("0X")).unwrap_or(text);
         if digits.starts_with('+') {

@@ -1,0 +1,136 @@
+//! The first screen of a file of another kind than a report, with the next commands to type.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use dmd_analyze::program::{HeapOverview, HeapSummary, ProgramOptions, UsageHistory};
+use dmd_analyze::{Analysis, AnalyzeOptions, Dump, Mode};
+
+use super::diff::profiles;
+use super::dump_limits::DumpLimits;
+use super::export::profile::{self, StackSource};
+use super::file_kind::FileKind;
+use super::heap::TypesCommand;
+use super::input::{InputArgument, ReadLimits};
+use super::program_view::{self, on_terminal};
+use super::recorded::{self, BlockTime};
+use super::symbols::SymbolSearch;
+use super::{Failure, snapshot};
+
+/// Rows of each table of a recording.
+const ROWS: usize = 5;
+
+/// Writes the first screen of a file of this kind.
+pub(super) fn show(kind: FileKind, input: &InputArgument, limits: &ReadLimits) -> Result<(), Failure> {
+    let max_bytes = limits.max_bytes();
+    let mut commands = commands(kind).to_vec();
+    let text = match kind {
+        FileKind::Dump => dump(input.path(), limits, &mut commands)?,
+        FileKind::Recording => recording(input.path(), limits)?,
+        FileKind::Snapshot => snapshot::first_screen(input.path(), max_bytes)?,
+        FileKind::Pprof => match profile::read(input, &DumpLimits::with_max_bytes(max_bytes))? {
+            StackSource::Pprof(stacks) => profiles::largest_stacks(&stacks),
+            StackSource::Heap(_) => {
+                return Err(Failure::File(input.name(), anyhow::anyhow!("is not a profile")));
+            }
+        },
+        _ => {
+            TypesCommand::first_screen(input.clone(), max_bytes).run()?;
+            String::new()
+        }
+    };
+    let next = next_commands(&input.name(), &commands);
+    let mut out = io::stdout().lock();
+    write!(out, "{text}\n{next}").and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+/// A command to type next: its words before and after the name of the file, and what it shows.
+pub(super) type NextCommand = (&'static str, &'static str, &'static str);
+
+/// The next commands for a file of this kind.
+fn commands(kind: FileKind) -> &'static [NextCommand] {
+    match kind {
+        FileKind::Report => &[
+            ("show", " --verbose", "all paths, exact, with descriptions"),
+            ("diff", " LATER", "what changed until a later report"),
+            ("html", " -o page.html", "a page for a browser"),
+        ],
+        FileKind::Dump => &[
+            ("dmd", "", "the stacks, the largest first"),
+            ("dmd", " --by crate,type,site", "a tree of crates, types and places"),
+            ("html", " -o heap.html", "a flame graph for a browser"),
+        ],
+        FileKind::Recording => &[
+            ("leaks", "", "the blocks that the program never freed"),
+            ("dmd", " --at peak", "the stacks at the peak"),
+            ("html", " -o heap.html", "a page with the heap over the time"),
+        ],
+        FileKind::Snapshot => &[
+            ("snapshot dominators", "", "the nodes that keep the most alive"),
+            ("snapshot tree", "", "all nodes by type"),
+            ("serve", "", "the same in a browser"),
+        ],
+        FileKind::Pprof => &[
+            ("diff", " LATER", "the stacks that grew until a later profile"),
+            ("export", " -o heap.speedscope.json", "a flame graph for speedscope"),
+        ],
+        _ => &[
+            ("heap waste", "", "memory that is allocated and not used"),
+            ("heap why", " TYPE", "the fields that keep blocks of a type alive"),
+            ("heap tasks", "", "async tasks, and what they keep alive"),
+        ],
+    }
+}
+
+/// The lines that name the next commands.
+pub(super) fn next_commands(file: &str, commands: &[NextCommand]) -> String {
+    let file = match file.contains(|c: char| c.is_whitespace() || "'\"$&;()*?<>|\\`!#~".contains(c)) {
+        true => format!("'{}'", file.replace('\'', "'\\''")),
+        false => file.to_owned(),
+    };
+    let lines: Vec<_> =
+        commands.iter().map(|(before, after, _)| format!("about-memory {before} {file}{after}")).collect();
+    let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (number, (line, (_, _, what))) in lines.iter().zip(commands).enumerate() {
+        let start = if number == 0 { "Next: " } else { "      " };
+        text += &format!("{start}{:width$}  {what}\n", about_memory::escape(line));
+    }
+    text
+}
+
+/// The lines that name the next commands for a report.
+pub(super) fn after_report(file: &str) -> String {
+    next_commands(file, commands(FileKind::Report))
+}
+
+fn dump(path: &Path, limits: &ReadLimits, commands: &mut Vec<NextCommand>) -> Result<String, Failure> {
+    let options = limits.dump_options();
+    let fix = |dump: &mut Dump| SymbolSearch::default().fix(dump, &options);
+    let (dump, overview) = BlockTime::default().read(path, &options, None, fix)?;
+    match dump.mode() {
+        Mode::DarkMatter => commands.push(("heap coverage", "", "how much of the heap the reporters cover")),
+        Mode::Scan => commands.push(("heap types", "", "the types of all blocks, and what holds them")),
+        _ => {}
+    }
+    let summary = heap_summary(dump, &overview, &program_view::options(on_terminal()));
+    Ok(summary.unwrap_or_else(|| "The dump has no blocks.\n".to_owned()))
+}
+
+/// The code and the types that hold the most memory. `None` without a block.
+pub(super) fn heap_summary(dump: Dump, overview: &HeapOverview, view: &ProgramOptions) -> Option<String> {
+    let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).estimate(true).types(true);
+    let summary = HeapSummary::new(&Analysis::new(dump, &options), view);
+    (summary.total.num != 0).then(|| format!("{overview}{summary}"))
+}
+
+fn recording(path: &Path, limits: &ReadLimits) -> Result<String, Failure> {
+    let options = limits.dump_options();
+    let mut recording = recorded::read(path, &options)?;
+    let view = program_view::options(on_terminal());
+    let history =
+        UsageHistory::new(&mut recording, &view, |dump| SymbolSearch::default().fix(dump, &options))
+            .map_err(|error| Failure::File(path.display().to_string(), error.into()))?;
+    recorded::say_warnings(path, &recording);
+    Ok(history.text(ROWS, &view).to_string())
+}
