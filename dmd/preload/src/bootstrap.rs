@@ -1,4 +1,4 @@
-//! Memory for allocations made while this library looks up the real functions: the loader allocates then. Helpers of the
+//! Memory for allocations made while this library looks up the real functions: the loader allocates then. Engine threads of the
 //! engine get it, too: they call hardly any function of the C library that allocates.
 //!
 //! These blocks are never reused. `owns` recognises them by their address.

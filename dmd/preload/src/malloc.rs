@@ -8,8 +8,8 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
 use engine::__private::{
-    Allocator, Recording, begin_move, commit_move, forget, has_no_record, is_helper, passes_by, passes_over,
-    record, recording, roll_back_move,
+    Allocator, Recording, begin_move, commit_move, forget, has_no_record, is_engine_thread, passes_by,
+    passes_over, record, recording, roll_back_move,
 };
 
 use crate::real::Giver;
@@ -31,7 +31,7 @@ pub(crate) const THIS_LIBRARY: Allocator = Allocator {
 /// thread, and this is another one.
 #[inline(always)]
 fn needs_own_memory() -> bool {
-    !real::known() || is_helper()
+    !real::known() || is_engine_thread()
 }
 
 /// Records a new block.

@@ -7,7 +7,7 @@ use crate::engine::{BlockMove, ENGINE, Phase, Setup, SizeOf};
 use crate::recording;
 use crate::system::errno::keeping_errno;
 use crate::system::slot::{Inside, slot};
-use crate::system::{helpers, process};
+use crate::system::{engine_threads, process};
 
 /// Whether a preloaded library records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,10 +81,10 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
 
 /// Lets the preloaded library have threads of its own that the C library does not count. The library calls this once, when the
 /// loader initialises it, before anything that starts one.
-pub fn prepare_helpers() {
+pub fn prepare_engine_threads() {
     if ENGINE.records() || ENGINE.phase() == Phase::Waiting {
         let _inside = Inside::deeper();
-        keeping_errno(helpers::prepare);
+        keeping_errno(engine_threads::prepare);
     }
 }
 

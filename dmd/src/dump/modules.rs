@@ -1,7 +1,7 @@
 //! The executable and the libraries that are or were loaded: their places, and which builds they are.
 //!
 //! A dump looks them up; a hook never does, since a thread that allocates may hold the loader's lock. In the child
-//! of a fork that lock may be held for ever, and a helper must not take it, so there a dump asks the kernel instead.
+//! of a fork that lock may be held for ever, and an engine thread must not take it, so there a dump asks the kernel instead.
 
 #[cfg_attr(target_os = "macos", path = "modules/macos.rs")]
 #[cfg_attr(windows, path = "modules/windows.rs")]
@@ -12,7 +12,7 @@ mod mapped;
 use std::fmt::Write;
 
 #[cfg(target_os = "linux")]
-use crate::system::helpers;
+use crate::system::engine_threads;
 use crate::system::path_bytes::path_of;
 use crate::system::{fork, process};
 use crate::tables::seen_modules::{self, Loaded, Sample};
@@ -54,7 +54,7 @@ const LONGEST_FRAME: usize = 1023;
 impl Modules {
     pub(crate) fn now() -> Self {
         #[cfg(target_os = "linux")]
-        let by_loader = !fork::is_child() && !helpers::is_helper();
+        let by_loader = !fork::is_child() && !engine_threads::is_engine_thread();
         #[cfg(not(target_os = "linux"))]
         let by_loader = !fork::is_child();
         #[cfg(target_os = "linux")]

@@ -7,10 +7,10 @@ use super::{ENGINE, Engine};
 use crate::byte_sampler::ByteSampler;
 use crate::options::{Mode, Options, Stacks};
 use crate::sampler::Sampler;
+#[cfg(target_os = "linux")]
+use crate::system::engine_threads;
 use crate::system::errno::keeping_errno;
 use crate::system::fork::{self, Forking};
-#[cfg(target_os = "linux")]
-use crate::system::helpers;
 use crate::system::lock::Lock;
 use crate::system::slot::{self, Inside};
 use crate::system::{clock, internal_alloc, log};
@@ -118,7 +118,7 @@ impl Engine {
     /// Repairs the state in the child of a fork, which has no other threads.
     fn after_fork_in_child(&self) {
         #[cfg(target_os = "linux")]
-        helpers::after_fork_in_child();
+        engine_threads::after_fork_in_child();
         // A thread of the parent may have been writing a dump, another collecting reports.
         self.dumping.free_in_child();
         self.runs.after_fork_in_child();

@@ -10,7 +10,7 @@ use crate::dump::modules::{self, Modules};
 use crate::recording::output::{Output, output};
 use crate::recording::{buffer, names, slots};
 use crate::system::bell::Bell;
-use crate::system::{background, clock, confined, fork, helpers};
+use crate::system::{background, clock, confined, engine_threads, fork};
 use crate::tables::{observers, seen_modules, thread};
 
 /// The time between two passes.
@@ -50,10 +50,10 @@ pub(super) fn wake() {
     BELL.ring();
 }
 
-/// In the child of a fork that has no file yet: starts a helper, which opens the file in a tenth of a second. Where there are no
-/// helpers the child opens it at an event.
+/// In the child of a fork that has no file yet: starts an engine thread, which opens the file in a tenth of a second. Where
+/// there are no engine threads the child opens it at an event.
 pub(super) fn start_to_wait() {
-    if helpers::are_possible() {
+    if engine_threads::are_possible() {
         start();
     }
 }
@@ -89,7 +89,7 @@ fn write_one() {
             background::vanish();
         }
         if passes.is_multiple_of(PASSES_TO_LOOK) {
-            helpers::end_if_alone();
+            engine_threads::end_if_alone();
         }
         let now = loaded_and_unloaded();
         if now != changes {
@@ -100,10 +100,10 @@ fn write_one() {
 }
 
 /// How often the program has loaded and unloaded libraries. The caller holds no lock, since the loader has one. In the
-/// child of a fork that one may be held for ever, and a helper does not take it: then these are the libraries that were on a
-/// stack so far.
+/// child of a fork that one may be held for ever, and an engine thread does not take it: then these are the libraries that were
+/// on a stack so far.
 fn loaded_and_unloaded() -> (u64, u64) {
-    if fork::is_child() || helpers::is_helper() {
+    if fork::is_child() || engine_threads::is_engine_thread() {
         return (seen_modules::noted(), 0);
     }
     modules::changes()
@@ -123,7 +123,7 @@ fn wait() {
             output.drain();
         }
         BELL.wait(rings, left);
-        helpers::pause_point();
+        engine_threads::pause_point();
         rings = BELL.rings();
     }
 }

@@ -6,7 +6,7 @@ use core::ptr::null_mut;
 use std::ffi::{CStr, CString};
 
 use crate::system::bell::Bell;
-use crate::system::helpers;
+use crate::system::engine_threads;
 use crate::system::slot::Inside;
 
 /// Room for what the thread does, in debug builds too. Untouched pages cost nothing.
@@ -16,15 +16,15 @@ const STACK: usize = 1 << 20;
 static NAME: &CStr = c"dmd-recorder";
 
 /// Starts a thread that runs `body` inside the engine, so that none of its blocks is recorded, and that gets no signals:
-/// a helper where there are helpers. `bell` wakes it. False if the system refuses.
+/// an engine thread where there are engine threads. `bell` wakes it. False if the system refuses.
 pub(crate) fn start(bell: &'static Bell, body: fn()) -> bool {
     bell.set_lost(false);
-    if helpers::are_possible() {
+    if engine_threads::are_possible() {
         let inside = move || {
             let _inside = Inside::deeper();
             body();
         };
-        return helpers::start(&NAME, Some(bell), Box::new(inside));
+        return engine_threads::start(&NAME, Some(bell), Box::new(inside));
     }
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     // SAFETY: `attributes` is a place for attributes.
@@ -58,8 +58,8 @@ extern "C" fn run(body: *mut c_void) -> *mut c_void {
 
 /// Ends this thread by the one system call that every filter of system calls allows.
 pub(crate) fn vanish() {
-    if helpers::is_helper() {
-        helpers::end();
+    if engine_threads::is_engine_thread() {
+        engine_threads::end();
     }
     // SAFETY: ends this thread, which holds no lock and nobody waits for.
     unsafe { libc::syscall(libc::SYS_exit, 0) };

@@ -50,9 +50,9 @@ pub(crate) struct ThreadSlot {
     pub(crate) session: Cell<u32>,
     /// The number of this thread, which it keeps for all its leases; 0 before the first one.
     pub(crate) thread: Cell<u32>,
-    /// The helper's number plus 1 if this thread is a helper; 0 for other threads.
+    /// The engine thread's number plus 1 if this thread is an engine thread; 0 for other threads.
     #[cfg(engine = "native")]
-    pub(crate) helper: Cell<u16>,
+    pub(crate) engine_thread: Cell<u16>,
     room: Room,
 }
 

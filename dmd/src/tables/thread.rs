@@ -13,7 +13,7 @@ use crate::byte_sampler::ByteSampler;
 use crate::sampler::Sampler;
 use crate::system::background::system_id;
 #[cfg(target_os = "linux")]
-use crate::system::helpers;
+use crate::system::engine_threads;
 use crate::system::lock::{Held, Lock};
 use crate::system::memory::{Arena, OwnLine};
 use crate::system::process_seed;
@@ -175,7 +175,7 @@ impl Lease {
             self.count();
         }
         #[cfg(target_os = "linux")]
-        helpers::continue_waiting();
+        engine_threads::continue_waiting();
     }
 
     /// Hands the pending events over. Only the thread that leased them does so, or nobody else can.
