@@ -24,14 +24,14 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use crate::options::Options;
 use crate::system::lock::Lock;
 use crate::system::slot::{self, Inside};
-use crate::tables::block_table::Table;
+use crate::tables::block_table::BlockTable;
 use crate::tables::dead_blocks::DeadBlocks;
-use crate::tables::header::Header;
+use crate::tables::header::TablesHeader;
 use crate::tables::mark::Marks;
 use crate::tables::peak::Peak;
 use crate::tables::runs::Runs;
 use crate::tables::sample_filter::SampleFilter;
-use crate::tables::statistics::Counts;
+use crate::tables::statistics::EventCounts;
 use crate::tables::trace_tree::TraceTree;
 pub use block_ends::BlockMove;
 pub(crate) use marking::{MarkOptions, MarkOutcome, OfAllocator};
@@ -43,10 +43,10 @@ pub(crate) use usable::{SizeOf, Usable};
 pub(crate) static ENGINE: Engine = Engine::new();
 
 // The engine's large tables. They are zero at first, so that they take addresses, but no bytes of the file.
-static TABLE: Table = Table::new();
+static TABLE: BlockTable = BlockTable::new();
 static TREE: TraceTree = TraceTree::new();
 #[used]
-static HEADER: Header = Header::new(&HEADER, &TABLE, &TREE, ENGINE.phase.number(), &ENGINE.below);
+static HEADER: TablesHeader = TablesHeader::new(&HEADER, &TABLE, &TREE, ENGINE.phase.number(), &ENGINE.below);
 static PEAK: Peak = Peak::new();
 static SAMPLED: SampleFilter = SampleFilter::new();
 
@@ -69,7 +69,7 @@ pub(crate) struct Engine {
     dropped_dead: AtomicU64,
     unmarked: AtomicU64,
     /// What no thread counts for itself.
-    counts: Counts,
+    counts: EventCounts,
     pub(crate) dead: DeadBlocks,
     pub(crate) marks: Marks,
     pub(crate) runs: Runs,
@@ -97,7 +97,7 @@ impl Engine {
             dropped: AtomicU64::new(0),
             dropped_dead: AtomicU64::new(0),
             unmarked: AtomicU64::new(0),
-            counts: Counts::new(),
+            counts: EventCounts::new(),
             dead: DeadBlocks::new(),
             marks: Marks::new(),
             runs: Runs::new(),
@@ -108,7 +108,7 @@ impl Engine {
 
     /// The live blocks.
     #[inline(always)]
-    pub(crate) fn table(&self) -> &'static Table {
+    pub(crate) fn table(&self) -> &'static BlockTable {
         &TABLE
     }
 

@@ -99,12 +99,12 @@ cfg_if::cfg_if! {
             pub use memory_reporter::engine_abi::EngineTable;
 
             pub use crate::boundary::dumping::program_is_replaced;
-            pub use crate::boundary::ending::Hidden;
+            pub use crate::boundary::ending::HiddenHandler;
             pub use crate::boundary::engine_abi::table as engine_table;
             pub use crate::boundary::entry::reset;
             pub use crate::boundary::self_test::{Allocator, run as run_self_test};
             pub use crate::boundary::preload::{
-                Recording, begin_move, commit_move, forget, has_no_record, listen_if_asked, passes_by, passes_over,
+                PreloadRecording, begin_move, commit_move, forget, has_no_record, listen_if_asked, passes_by, passes_over,
                 prepare_engine_threads, record, recording, roll_back_move, start_preloaded, start_writer,
             };
             pub use crate::engine::BlockMove;

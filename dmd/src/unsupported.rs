@@ -49,7 +49,7 @@ pub(crate) mod recorder {
 
     /// A block on its way from one address to another: nobody makes one.
     #[derive(Debug)]
-    pub(crate) struct Moving;
+    pub(crate) struct MovingBlock;
 
     pub(crate) fn is_off() -> bool {
         true
@@ -84,15 +84,15 @@ pub(crate) mod recorder {
             match self {}
         }
 
-        pub(crate) fn begin_move(self, _address: *mut u8) -> Moving {
+        pub(crate) fn begin_move(self, _address: *mut u8) -> MovingBlock {
             match self {}
         }
 
-        pub(crate) fn commit_move(self, _moving: &Moving) {
+        pub(crate) fn commit_move(self, _moving: &MovingBlock) {
             match self {}
         }
 
-        pub(crate) fn roll_back_move(self, _moving: &Moving) {
+        pub(crate) fn roll_back_move(self, _moving: &MovingBlock) {
             match self {}
         }
     }

@@ -20,7 +20,7 @@ use crate::system::path_bytes::path_of;
 use crate::system::slot::{Inside, slot};
 use crate::system::threads::Threads;
 use crate::system::{copy, error_numbers, internal_alloc, memory, session_peer};
-use crate::tables::block_table::Found;
+use crate::tables::block_table::FoundBlock;
 use crate::tables::mark::{FaultKind, PathId};
 use crate::tables::stack::Caller;
 use crate::tables::{runs, thread};
@@ -236,8 +236,8 @@ extern "C" fn clear_marks() {
 extern "C" fn is_unreported(address: *const c_void) -> bool {
     let _inside = Inside::deeper();
     let is_marked = match ENGINE.table().find(address.addr()) {
-        Found::Start(block) | Found::Inside(_, block) => block.marked,
-        Found::Freed | Found::Nothing => true,
+        FoundBlock::Start(block) | FoundBlock::Inside(_, block) => block.marked,
+        FoundBlock::Freed | FoundBlock::Nothing => true,
     };
     // The order matters: another run first takes the marks, and then removes them.
     !is_marked && ENGINE.runs.owns_marks()
@@ -246,8 +246,8 @@ extern "C" fn is_unreported(address: *const c_void) -> bool {
 extern "C" fn usable(address: *const c_void) -> usize {
     let _inside = Inside::deeper();
     match ENGINE.table().find(address.addr()) {
-        Found::Start(block) | Found::Inside(_, block) => block.usable(),
-        Found::Freed | Found::Nothing => 0,
+        FoundBlock::Start(block) | FoundBlock::Inside(_, block) => block.usable(),
+        FoundBlock::Freed | FoundBlock::Nothing => 0,
     }
 }
 
@@ -277,7 +277,7 @@ extern "C" fn heap(probe: *const c_void) -> u64 {
     bytes
 }
 
-unsafe extern "C" fn end(run: runs::Run, context: *mut c_void, each: EachRow) -> Rows {
+unsafe extern "C" fn end(run: runs::RunNumber, context: *mut c_void, each: EachRow) -> Rows {
     dark_matter::end(run, &mut |row| {
         // SAFETY: the caller passes the context that `each` takes, and waits for this function.
         unsafe { each(context, row) };

@@ -11,7 +11,7 @@ use crate::system::{engine_threads, process};
 
 /// Whether a preloaded library records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recording {
+pub enum PreloadRecording {
     /// Nobody has read the options: blocks are recorded without stacks.
     Undecided,
     /// No.
@@ -24,12 +24,12 @@ pub enum Recording {
 
 /// Whether the preloaded library records blocks.
 #[inline(always)]
-pub fn recording() -> Recording {
+pub fn recording() -> PreloadRecording {
     match ENGINE.phase() {
-        Phase::Undecided => Recording::Undecided,
-        Phase::Starting | Phase::StartingSession | Phase::Off | Phase::Waiting => Recording::No,
-        Phase::On => Recording::Yes,
-        Phase::Sampling => Recording::Sample,
+        Phase::Undecided => PreloadRecording::Undecided,
+        Phase::Starting | Phase::StartingSession | Phase::Off | Phase::Waiting => PreloadRecording::No,
+        Phase::On => PreloadRecording::Yes,
+        Phase::Sampling => PreloadRecording::Sample,
     }
 }
 

@@ -219,7 +219,7 @@ pub(crate) fn any() -> Recorder {
 
 /// A block on its way from one address to another. The engine that began the move knows the contents.
 #[derive(Debug)]
-pub(crate) struct Moving(MoveRoom);
+pub(crate) struct MovingBlock(MoveRoom);
 
 impl Recorder {
     /// Whether the engine records, or waits for a request to record.
@@ -266,8 +266,8 @@ impl Recorder {
     }
 
     #[inline(always)]
-    pub(crate) fn begin_move(self, address: *mut u8) -> Moving {
-        let mut moving = Moving(MoveRoom::EMPTY);
+    pub(crate) fn begin_move(self, address: *mut u8) -> MovingBlock {
+        let mut moving = MovingBlock(MoveRoom::EMPTY);
         // SAFETY: room for the engine to write to.
         unsafe { (self.0.begin_move)(address.cast(), &raw mut moving.0) };
         moving
@@ -275,14 +275,14 @@ impl Recorder {
 
     /// `moving` must be from this engine, as the process has one that does not change.
     #[inline(always)]
-    pub(crate) fn commit_move(self, moving: &Moving) {
+    pub(crate) fn commit_move(self, moving: &MovingBlock) {
         // SAFETY: `begin_move` filled the room.
         unsafe { (self.0.commit_move)(&raw const moving.0) };
     }
 
     /// As for [`commit_move`](Self::commit_move).
     #[inline(always)]
-    pub(crate) fn roll_back_move(self, moving: &Moving) {
+    pub(crate) fn roll_back_move(self, moving: &MovingBlock) {
         // SAFETY: `begin_move` filled the room.
         unsafe { (self.0.roll_back_move)(&raw const moving.0) };
     }

@@ -8,12 +8,12 @@ use crate::system::own_memory::OwnMemory;
 const WORD: usize = size_of::<usize>();
 const WINDOW: usize = 4096;
 
-pub(super) struct Contents {
+pub(super) struct BlockContents {
     memory: OwnMemory,
     window: [u8; WINDOW],
 }
 
-impl Contents {
+impl BlockContents {
     pub(super) fn open() -> Self {
         Self { memory: OwnMemory::open(), window: [0; WINDOW] }
     }

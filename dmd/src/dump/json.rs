@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-pub(super) struct Json<W: Write> {
-    out: Buffered<W>,
+pub(super) struct JsonWriter<W: Write> {
+    out: PieceWriter<W>,
     depth: usize,
     /// No item of this collection is written yet.
     first: bool,
@@ -11,9 +11,9 @@ pub(super) struct Json<W: Write> {
     first_inline: bool,
 }
 
-impl<W: Write> Json<W> {
+impl<W: Write> JsonWriter<W> {
     pub(super) fn new(out: W) -> Self {
-        Self { out: Buffered::new(out), depth: 0, first: true, first_inline: true }
+        Self { out: PieceWriter::new(out), depth: 0, first: true, first_inline: true }
     }
 
     pub(super) fn finish(mut self) -> io::Result<()> {
@@ -240,13 +240,13 @@ impl<W: Write> Json<W> {
 
 /// Writes many short pieces. `BufWriter` copies each by a call of the C library, which takes longer than the copy of one
 /// of known length.
-struct Buffered<W> {
+struct PieceWriter<W> {
     out: W,
     bytes: Vec<u8>,
     used: usize,
 }
 
-impl<W: Write> Buffered<W> {
+impl<W: Write> PieceWriter<W> {
     const LENGTH: usize = 64 << 10;
 
     fn new(out: W) -> Self {
@@ -289,7 +289,7 @@ impl<W: Write> Buffered<W> {
     }
 }
 
-impl<W: Write> Write for Buffered<W> {
+impl<W: Write> Write for PieceWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.put(bytes)?;
         Ok(bytes.len())

@@ -10,17 +10,19 @@ use crate::sampler::Sampler;
 #[cfg(target_os = "linux")]
 use crate::system::engine_threads;
 use crate::system::errno::keeping_errno;
-use crate::system::fork::{self, Forking};
+use crate::system::fork::{self, ForkHandlers};
 use crate::system::lock::Lock;
 use crate::system::slot::{self, Inside};
 use crate::system::{clock, internal_alloc, log};
 use crate::tables::logs::LOGS;
-use crate::tables::observers::Place;
-use crate::tables::pending::Pending;
+use crate::tables::observers::ObserverPlace;
+use crate::tables::pending::PendingEvents;
 use crate::tables::{observers, seen_modules, stack, thread};
 
-static FORKING: Forking =
-    Forking { for_each_lock: |each| ENGINE.for_each_lock(each), in_child: || ENGINE.after_fork_in_child() };
+static FORKING: ForkHandlers = ForkHandlers {
+    for_each_lock: |each| ENGINE.for_each_lock(each),
+    in_child: || ENGINE.after_fork_in_child(),
+};
 
 /// The options that the engine started with.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +44,7 @@ impl Engine {
             clock::start();
             thread::start(|pending| ENGINE.peak().add_pending(ENGINE.tree(), pending), setup.options.seed);
             self.peak().start();
-            observers::register(Place::Logs, &LOGS);
+            observers::register(ObserverPlace::Logs, &LOGS);
             internal_alloc::reserve();
             fork::start(&FORKING);
             log::start(setup.variable);
@@ -90,14 +92,14 @@ impl Engine {
         self.dead.clear();
         self.marks.clear();
         self.counts.clear();
-        thread::for_each_pending(Pending::clear);
+        thread::for_each_pending(PendingEvents::clear);
         self.peak().clear(self.tree());
         for count in [&self.dropped, &self.dropped_dead, &self.unmarked, slot::jumps()] {
             count.store(0, Ordering::Relaxed);
         }
         thread::with_state(|state| {
             state.sampler = Sampler::new();
-            state.byte_sampler = ByteSampler::of_thread(thread::seed(), 0);
+            state.byte_sampler = ByteSampler::for_thread(thread::seed(), 0);
             state.below = 0;
         });
         self.begin(self.setup().options);

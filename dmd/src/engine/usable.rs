@@ -24,7 +24,7 @@ impl Usable {
     }
 
     #[inline(always)]
-    pub(super) fn of(self, address: usize) -> usize {
+    pub(super) fn ask(self, address: usize) -> usize {
         match self.by {
             None => self.bytes,
             // SAFETY: the caller of `by` promised that this function takes the block of this value.

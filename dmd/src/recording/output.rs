@@ -13,8 +13,8 @@ use dmd_format::recording::{
 
 use crate::dump::file;
 use crate::engine::ENGINE;
-use crate::recording::buffer::{self, Buffer};
-use crate::system::lock::{Guarded, Lock, Use};
+use crate::recording::buffer::{self, EventBuffer};
+use crate::system::lock::{Lock, LockedValue, Use};
 use crate::system::pages::{self, DumpVec};
 use crate::system::{clock, log};
 use crate::tables::trace_id::TraceId;
@@ -26,7 +26,7 @@ pub(super) const CHUNK: usize = 256 << 10;
 const MOST_MISSING: usize = 4096;
 
 /// The file, and what it contains so far.
-pub(super) struct Output {
+pub(super) struct RecordingOutput {
     file: Option<File>,
     path: PathBuf,
     /// Device and inode: a program may close descriptors that are not its own, and open its own files there.
@@ -47,7 +47,7 @@ pub(super) struct Output {
     pub(super) lost_events: u64,
 }
 
-static OUTPUT: Guarded<Option<Output>> = Guarded::new(None);
+static OUTPUT: LockedValue<Option<RecordingOutput>> = LockedValue::new(None);
 
 /// The file could not be written any further.
 static FAILED: AtomicBool = AtomicBool::new(false);
@@ -58,7 +58,7 @@ pub(super) fn has_failed() -> bool {
 }
 
 /// The output, for as long as the result lives. `None` inside before the start and after the end.
-pub(super) fn output() -> Use<'static, Option<Output>> {
+pub(super) fn output() -> Use<'static, Option<RecordingOutput>> {
     OUTPUT.hold()
 }
 
@@ -66,7 +66,7 @@ pub(super) fn lock() -> &'static Lock {
     OUTPUT.lock()
 }
 
-impl Output {
+impl RecordingOutput {
     /// Writes the first bytes of a file.
     pub(super) fn create(path: PathBuf, file: File) -> io::Result<Self> {
         let about = file.metadata()?;
@@ -166,7 +166,7 @@ impl Output {
     }
 
     /// Writes the events of a thread.
-    pub(super) fn events(&mut self, buffer: &Buffer) {
+    pub(super) fn events(&mut self, buffer: &EventBuffer) {
         if buffer.is_empty() {
             return;
         }

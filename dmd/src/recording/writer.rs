@@ -6,8 +6,8 @@ use core::time::Duration;
 
 use dmd_format::recording::{ChunkKind, RecordedModule};
 
-use crate::dump::modules::{self, Modules};
-use crate::recording::output::{Output, output};
+use crate::dump::modules::{self, DumpModules};
+use crate::recording::output::{RecordingOutput, output};
 use crate::recording::{buffer, names, slots};
 use crate::system::bell::Bell;
 use crate::system::{background, clock, confined, engine_threads, fork};
@@ -67,7 +67,7 @@ fn run() {
         write_one();
         STATE.store(NONE, Ordering::Release);
         // A recording may have begun since, and found this thread still there.
-        let is_open = output().as_ref().is_some_and(Output::is_open);
+        let is_open = output().as_ref().is_some_and(RecordingOutput::is_open);
         let again = || STATE.compare_exchange(NONE, RUNS, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if !is_open || !again() {
             return;
@@ -130,7 +130,7 @@ fn wait() {
 
 /// The modules as recordings have them.
 pub(super) fn list_modules() -> Vec<RecordedModule> {
-    let modules = Modules::now();
+    let modules = DumpModules::now();
     let as_recorded = modules.iter().map(|module| RecordedModule {
         path: module.path.clone(),
         build_id: module.build_id.clone(),
@@ -162,7 +162,7 @@ pub(super) fn pass(modules: &[RecordedModule]) -> bool {
 pub(super) fn hand_over() {
     loop {
         let mut is_full = false;
-        let mut take = |slot: &slots::Slot| {
+        let mut take = |slot: &slots::BufferSlot| {
             let Some(buffer) = slot.take() else { return };
             if buffer.is_empty() {
                 return slot.put(buffer);
@@ -174,11 +174,11 @@ pub(super) fn hand_over() {
             }
         };
         thread::hand_over_all(|lease| {
-            if let Some(slot) = slots::of(Some(lease)) {
+            if let Some(slot) = slots::slot_for(Some(lease)) {
                 take(slot);
             }
         });
-        if let Some(slot) = slots::of(None) {
+        if let Some(slot) = slots::slot_for(None) {
             let _held = observers::hold_unknown();
             take(slot);
         }

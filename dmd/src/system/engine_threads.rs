@@ -34,7 +34,7 @@ use crate::system::slot::{ThreadSlot, slot, thread_pointer};
 use crate::system::{clock, confined, memory, signals};
 
 /// What an engine thread runs.
-pub(crate) type Body = Box<dyn FnOnce() + Send>;
+pub(crate) type ThreadBody = Box<dyn FnOnce() + Send>;
 
 /// The destructor of a thread-local.
 pub type Destructor = unsafe extern "C" fn(*mut c_void);
@@ -72,7 +72,7 @@ struct EngineThread {
     /// [`CALLS`] when its last thread started.
     calls: AtomicU32,
     stack_pointer: UnsafeCell<usize>,
-    body: UnsafeCell<Option<Body>>,
+    body: UnsafeCell<Option<ThreadBody>>,
     /// What the engine thread calls before it ends: destructors of its thread-locals.
     ends: UnsafeCell<Vec<(Destructor, *mut c_void)>>,
     name: AtomicPtr<CName>,
@@ -146,7 +146,7 @@ pub fn is_engine_thread() -> bool {
 
 /// Starts an engine thread with a name for its thread. `bell` wakes it. False if there is no place or no memory, or the system
 /// refuses.
-pub(crate) fn start(name: &'static CName, bell: Option<&'static Bell>, body: Body) -> bool {
+pub(crate) fn start(name: &'static CName, bell: Option<&'static Bell>, body: ThreadBody) -> bool {
     if !are_possible() {
         return false;
     }
@@ -175,7 +175,7 @@ impl EngineThread {
     }
 
     /// Makes the stack and the thread-locals. Only the thread that took the place calls this.
-    fn make(&self, number: usize, body: Body) -> bool {
+    fn make(&self, number: usize, body: ThreadBody) -> bool {
         let bytes = STACK + thread_locals::bytes().next_multiple_of(PAGE) + PAGE;
         let mut start = core::ptr::with_exposed_provenance_mut::<u8>(self.memory.load(Ordering::Relaxed));
         if start.is_null() {

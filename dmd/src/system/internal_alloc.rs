@@ -5,7 +5,7 @@ use core::alloc::Layout;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::system::lock::{Guarded, Lock};
+use crate::system::lock::{Lock, LockedValue};
 use crate::system::memory;
 
 /// The heap maps one region of this size and never another one: what does not fit goes elsewhere.
@@ -16,14 +16,15 @@ const RESERVE: usize = 2 << 20;
 const LEAST: u32 = 4;
 const CLASSES: usize = 22;
 
-struct Heap {
+struct InternalHeap {
     used: usize,
     live: usize,
     /// Free blocks by size, each with the address of the next in its first word.
     free: [usize; CLASSES],
 }
 
-static HEAP: Guarded<Heap> = Guarded::new(Heap { used: 0, live: 0, free: [0; CLASSES] });
+static HEAP: LockedValue<InternalHeap> =
+    LockedValue::new(InternalHeap { used: 0, live: 0, free: [0; CLASSES] });
 /// Start of the region; 0 before it is mapped.
 static START: AtomicUsize = AtomicUsize::new(0);
 static LENGTH: AtomicUsize = AtomicUsize::new(0);

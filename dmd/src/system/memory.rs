@@ -147,14 +147,14 @@ pub(crate) unsafe fn unmap_for_dump(pages: *mut u8, bytes: usize) {
 }
 
 /// Parts of one size, zeroed and never freed. A pool takes no lock, so that a signal handler may interrupt it.
-pub(crate) struct Pool<T> {
+pub(crate) struct ZeroedPool<T> {
     /// The first page of the mapping from which parts are taken, and the number of parts taken.
     current: AtomicU64,
     mapped: AtomicUsize,
     parts: PhantomData<fn() -> T>,
 }
 
-impl<T> Pool<T> {
+impl<T> ZeroedPool<T> {
     const MAPPING: usize = 1 << 20;
     const IN_MAPPING: u64 = (Self::MAPPING / size_of::<T>()) as u64;
     const COUNT_BITS: u32 = 21;

@@ -17,7 +17,7 @@ pub(crate) fn run<T, F: FnOnce() -> T>(body: F) -> T {
     }
     // SAFETY: the lowest page of the mapping, which nothing uses yet.
     unsafe { libc::mprotect(stack.cast(), PAGE, libc::PROT_NONE) };
-    let mut work = Work { body: Some(body), result: None };
+    let mut work = StackWork { body: Some(body), result: None };
     // SAFETY: `top` is the end of a mapping that is large enough, and `work_on` takes `work`.
     unsafe { call_on(stack.expose_provenance() + BYTES, work_on::<T, F>, (&raw mut work).cast()) };
     // SAFETY: mapped above with this size, and `call_on` has returned from it.
@@ -25,14 +25,14 @@ pub(crate) fn run<T, F: FnOnce() -> T>(body: F) -> T {
     work.result.expect("the work was done")
 }
 
-struct Work<T, F> {
+struct StackWork<T, F> {
     body: Option<F>,
     result: Option<T>,
 }
 
 extern "C" fn work_on<T, F: FnOnce() -> T>(work: *mut c_void) {
     // SAFETY: `run` passes its `work`, and waits meanwhile.
-    let work = unsafe { &mut *work.cast::<Work<T, F>>() };
+    let work = unsafe { &mut *work.cast::<StackWork<T, F>>() };
     work.result = work.body.take().map(|body| body());
 }
 

@@ -14,8 +14,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::system::lock::Lock;
 use crate::system::memory;
-use crate::tables::events::{Event, Happened};
-use crate::tables::observers::{self, Batch, Observer, Source};
+use crate::tables::events::{BlockEvent, EventKind};
+use crate::tables::observers::{self, EventBatch, EventSource, Observer};
 use crate::tables::trace_id::TraceId;
 
 /// The most logs at one time.
@@ -30,7 +30,7 @@ const DRAWS: u64 = 1 << 53;
 /// An allocation.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(crate) struct Allocation {
+pub(crate) struct LoggedAllocation {
     pub(crate) tick: u64,
     pub(crate) address: usize,
     pub(crate) requested: usize,
@@ -38,11 +38,11 @@ pub(crate) struct Allocation {
     pub(crate) trace: TraceId,
 }
 
-const _: () = assert!(size_of::<Allocation>() == 32);
+const _: () = assert!(size_of::<LoggedAllocation>() == 32);
 
-impl Allocation {
-    fn of(event: &Event) -> Self {
-        let Event { tick, address, block, .. } = *event;
+impl LoggedAllocation {
+    fn from_event(event: &BlockEvent) -> Self {
+        let BlockEvent { tick, address, block, .. } = *event;
         let slop = u32::try_from(block.slop).unwrap_or(u32::MAX);
         Self { tick, address, requested: block.requested, slop, trace: block.trace }
     }
@@ -50,7 +50,7 @@ impl Allocation {
 
 /// What a log has and had.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct LogContents {
     pub(crate) length: u64,
     pub(crate) overflowed: bool,
     /// Events since the last drain that observers did not get.
@@ -66,10 +66,10 @@ pub(crate) struct Logs {
     shares: [AtomicU64; MOST],
     /// The number of the next draw.
     draws: AtomicU64,
-    logs: [Log; MOST],
+    logs: [AllocationLog; MOST],
 }
 
-struct Log {
+struct AllocationLog {
     lock: Lock,
     ring: UnsafeCell<Ring>,
 }
@@ -80,7 +80,7 @@ unsafe impl Sync for Logs {}
 /// The newest entries in the order in which they came: `written` modulo `capacity` is the next place. Closed without
 /// rows.
 struct Ring {
-    rows: *mut Allocation,
+    rows: *mut LoggedAllocation,
     capacity: usize,
     limit: usize,
     /// Since the last drain.
@@ -106,7 +106,7 @@ impl Ring {
         lost: 0,
     };
 
-    fn push(&mut self, allocation: Allocation) {
+    fn push(&mut self, allocation: LoggedAllocation) {
         if self.rows.is_null() || allocation.tick < self.since {
             return;
         }
@@ -117,28 +117,32 @@ impl Ring {
     }
 
     /// The entries that are still there, in the order in which they came.
-    fn rows(&self) -> impl Iterator<Item = Allocation> + '_ {
+    fn rows(&self) -> impl Iterator<Item = LoggedAllocation> + '_ {
         let first = self.written.saturating_sub(self.capacity);
         // SAFETY: these places have been written, and the lock keeps writers away.
         (first..self.written).map(|at| unsafe { self.rows.wrapping_add(at % self.capacity).read() })
     }
 
-    fn state(&self) -> State {
-        State { length: self.length as u64, overflowed: self.overflowed, lost: observers::lost() - self.lost }
+    fn state(&self) -> LogContents {
+        LogContents {
+            length: self.length as u64,
+            overflowed: self.overflowed,
+            lost: observers::lost() - self.lost,
+        }
     }
 
     fn unmap(&mut self) {
         if !self.rows.is_null() {
             // SAFETY: mapped with this capacity, and no pointer to it is left.
-            unsafe { memory::unmap_for_log(self.rows.cast(), self.capacity * size_of::<Allocation>()) };
+            unsafe { memory::unmap_for_log(self.rows.cast(), self.capacity * size_of::<LoggedAllocation>()) };
         }
     }
 }
 
 /// A new ring for so many entries.
-fn map(limit: usize) -> Option<(*mut Allocation, usize)> {
+fn map(limit: usize) -> Option<(*mut LoggedAllocation, usize)> {
     let capacity = limit.checked_add(SLACK)?;
-    let rows = memory::map_for_log(capacity.checked_mul(size_of::<Allocation>())?);
+    let rows = memory::map_for_log(capacity.checked_mul(size_of::<LoggedAllocation>())?);
     (!rows.is_null()).then_some((rows.cast(), capacity))
 }
 
@@ -163,7 +167,7 @@ impl Logs {
         Self {
             shares: [const { AtomicU64::new(0) }; MOST],
             draws: AtomicU64::new(0),
-            logs: [const { Log { lock: Lock::new(), ring: UnsafeCell::new(Ring::CLOSED) } }; MOST],
+            logs: [const { AllocationLog { lock: Lock::new(), ring: UnsafeCell::new(Ring::CLOSED) } }; MOST],
         }
     }
 
@@ -226,7 +230,7 @@ impl Logs {
         is_open
     }
 
-    pub(crate) fn state(&self, log: usize) -> State {
+    pub(crate) fn state(&self, log: usize) -> LogContents {
         self.with(log, |ring| ring.state())
     }
 
@@ -242,8 +246,8 @@ impl Logs {
     }
 
     /// Empties a log into a list, the oldest first, and says what it contained. The caller is inside the engine, which does not record the list.
-    pub(crate) fn drain(&self, log: usize) -> (Vec<Allocation>, State) {
-        let mut list: Vec<Allocation> = Vec::new();
+    pub(crate) fn drain(&self, log: usize) -> (Vec<LoggedAllocation>, LogContents) {
+        let mut list: Vec<LoggedAllocation> = Vec::new();
         loop {
             // The list grows while the lock is free: threads that allocate wait for it.
             let count = self.with(log, |ring| ring.written.min(ring.capacity));
@@ -271,9 +275,9 @@ impl Logs {
 impl Observer for Logs {
     fn thread_began(&self) {}
 
-    fn observe(&self, _: Source, batch: &Batch<'_>) {
+    fn observe(&self, _: EventSource, batch: &EventBatch<'_>) {
         let mut count = 0;
-        batch.for_each(|event| count += u64::from(event.happened == Happened::Began));
+        batch.for_each(|event| count += u64::from(event.happened == EventKind::Began));
         if count == 0 {
             return;
         }
@@ -286,9 +290,9 @@ impl Observer for Logs {
             self.with(log, |ring| {
                 let mut n = first;
                 batch.for_each(|event| {
-                    if event.happened == Happened::Began {
+                    if event.happened == EventKind::Began {
                         if draw(n) < share {
-                            ring.push(Allocation::of(&event));
+                            ring.push(LoggedAllocation::from_event(&event));
                         }
                         n += 1;
                     }
@@ -297,7 +301,7 @@ impl Observer for Logs {
         }
     }
 
-    fn thread_ended(&self, _: Source, _: bool) {}
+    fn thread_ended(&self, _: EventSource, _: bool) {}
 
     fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
         self.logs.iter().for_each(|log| each(&log.lock));

@@ -14,8 +14,8 @@
 //! checked that the module is still loaded: by its build id or, without one, by its path and some of its contents.
 
 use crate::arch::pack;
-use crate::module::{Identity, Module};
-use crate::rule::Rule;
+use crate::module::{Identity, UnwindModule};
+use crate::rule::UnwindRule;
 use crate::sys::map;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -100,21 +100,21 @@ struct Record {
 
 /// The cache's answer for a pc.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Cached {
+pub(crate) enum CachedRule {
     Missing,
     /// A rule of a permanent module.
-    Sure(Rule),
+    Sure(UnwindRule),
     /// A rule of this record's module, which may be gone.
-    If(u16, Rule),
+    If(u16, UnwindRule),
 }
 
 impl Cache {
     /// The current table, for the length of a walk.
     #[inline(always)]
-    pub(crate) fn view(&self) -> View {
+    pub(crate) fn view(&self) -> CacheView {
         match self.slots() {
-            Some(slots) => View { words: slots.words(), shift: 64 - slots.bits, slots: Some(slots) },
-            None => View::NOTHING,
+            Some(slots) => CacheView { words: slots.words(), shift: 64 - slots.bits, slots: Some(slots) },
+            None => CacheView::NOTHING,
         }
     }
 
@@ -128,7 +128,7 @@ impl Cache {
 
     /// Keeps the rule of `pc`, which is in `module`, if that is possible. Gives the number of the module's record if
     /// the module can be unloaded.
-    pub(crate) fn keep(&self, pc: usize, module: &Module, rule: Rule) -> Option<u16> {
+    pub(crate) fn keep(&self, pc: usize, module: &UnwindModule, rule: UnwindRule) -> Option<u16> {
         self.compiled.fetch_add(1, Ordering::Relaxed);
         if pc >= 1 << 48 {
             return None;
@@ -148,10 +148,18 @@ impl Cache {
     }
 
     /// `None` if there is no room. The caller holds `writing`.
-    fn insert(&self, pc: usize, module: &Module, id: Option<Identity>, rule: Rule) -> Option<Option<u16>> {
+    fn insert(
+        &self,
+        pc: usize,
+        module: &UnwindModule,
+        id: Option<Identity>,
+        rule: UnwindRule,
+    ) -> Option<Option<u16>> {
         let slots = self.slots_for_writing()?;
         let packed = match (rule, &id) {
-            (Rule::Usual(usual), None) => pack(usual.from_fp, usual.cfa, usual.fp, usual.return_address),
+            (UnwindRule::Usual(usual), None) => {
+                pack(usual.from_fp, usual.cfa, usual.fp, usual.return_address)
+            }
             _ => None,
         };
         let (packed, record) = match packed {
@@ -299,7 +307,7 @@ impl Slots {
 
 /// A table for the length of a walk: `1 << (64 - shift)` words.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct View {
+pub(crate) struct CacheView {
     words: &'static [AtomicU64],
     shift: u32,
     slots: Option<&'static Slots>,
@@ -307,9 +315,9 @@ pub(crate) struct View {
 
 static NO_WORDS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
-impl View {
+impl CacheView {
     /// A view that holds no pc.
-    pub(crate) const NOTHING: View = View { words: &NO_WORDS, shift: 63, slots: None };
+    pub(crate) const NOTHING: CacheView = CacheView { words: &NO_WORDS, shift: 63, slots: None };
 
     /// The packed rule of `pc`, or 0 if the table has none.
     #[inline(always)]
@@ -338,7 +346,7 @@ impl View {
 
     /// Do both views share one list of wide rules and modules, so that an index means the same in both?
     #[inline]
-    pub(crate) fn is_like(&self, other: &View) -> bool {
+    pub(crate) fn is_like(&self, other: &CacheView) -> bool {
         match (self.wide(), other.wide()) {
             (Some(one), Some(other)) => core::ptr::eq(one, other),
             _ => false,
@@ -347,17 +355,17 @@ impl View {
 
     /// The rule that a slot's lower half names by index.
     #[inline(always)]
-    pub(crate) fn resolve(&self, packed: u16) -> Cached {
+    pub(crate) fn resolve(&self, packed: u16) -> CachedRule {
         if packed & WIDE == 0 {
-            return Cached::Missing;
+            return CachedRule::Missing;
         }
-        let Some(wide) = self.wide() else { return Cached::Missing };
-        let Some(rule) = wide.rules.get(usize::from(packed & !WIDE)) else { return Cached::Missing };
+        let Some(wide) = self.wide() else { return CachedRule::Missing };
+        let Some(rule) = wide.rules.get(usize::from(packed & !WIDE)) else { return CachedRule::Missing };
         let word = rule.load(Ordering::Acquire);
-        let rule = Rule::from_word(word & ((1 << 48) - 1));
+        let rule = UnwindRule::from_word(word & ((1 << 48) - 1));
         match (word >> 48) as u16 {
-            0 => Cached::Sure(rule),
-            record => Cached::If(record, rule),
+            0 => CachedRule::Sure(rule),
+            record => CachedRule::If(record, rule),
         }
     }
 
@@ -397,7 +405,7 @@ impl Wide {
     }
 
     /// The number, from 1, of the module's record, which is added if it is new. Only the one writer calls this.
-    fn record(&self, module: &Module, id: &Identity) -> Option<u16> {
+    fn record(&self, module: &UnwindModule, id: &Identity) -> Option<u16> {
         let used = self.modules_used.load(Ordering::Relaxed);
         // Backwards: a module that is loaded now was most likely recorded last.
         for index in (0..used).rev() {
@@ -413,7 +421,7 @@ impl Wide {
 }
 
 impl Record {
-    fn write(&self, module: &Module, id: &Identity) {
+    fn write(&self, module: &UnwindModule, id: &Identity) {
         self.start.store(module.start, Ordering::Relaxed);
         self.end.store(module.end, Ordering::Relaxed);
         self.header.store(module.header, Ordering::Relaxed);
@@ -423,8 +431,8 @@ impl Record {
         self.id[1].store((id >> 64) as u64, Ordering::Relaxed);
     }
 
-    fn read(&self) -> (Module, Identity) {
-        let module = Module {
+    fn read(&self) -> (UnwindModule, Identity) {
+        let module = UnwindModule {
             start: self.start.load(Ordering::Relaxed),
             end: self.end.load(Ordering::Relaxed),
             header: self.header.load(Ordering::Relaxed),

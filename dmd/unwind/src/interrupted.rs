@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use crate::arch::Registers;
-use crate::module::Module;
+use crate::module::UnwindModule;
 use crate::stack::StackRange;
 use crate::walker::{Begin, walk_by_words};
 use crate::words::Words;
@@ -13,7 +13,7 @@ use crate::words::Words;
 #[inline(never)]
 pub fn is_interrupted_here(except: &Range<usize>) -> bool {
     let here = is_interrupted_here as fn(&Range<usize>) -> bool;
-    let Some(library) = Module::find(here as usize) else { return false };
+    let Some(library) = UnwindModule::find(here as usize) else { return false };
     let (mut is_interrupted, mut is_here) = (false, false);
     walk_by_words(&Registers::here(), &mut StackRange::new(), Begin::Outside, |frame, words| {
         is_interrupted |= words == Words::INTERRUPTED;

@@ -17,9 +17,9 @@ static NAME: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
 static WRITER: AtomicU32 = AtomicU32::new(0);
 
 /// Of two dumps at one time, a handler only removes the second.
-pub(super) struct Unfinished(NewFile);
+pub(super) struct UnfinishedFile(NewFile);
 
-impl Unfinished {
+impl UnfinishedFile {
     pub(super) fn new(file: NewFile) -> Self {
         let name = CString::new(file.incomplete().as_os_str().as_bytes()).map(CString::into_raw);
         WRITER.store(std::process::id(), Ordering::Relaxed);
@@ -40,7 +40,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedFile {
     fn drop(&mut self) {
         forget(NAME.swap(null_mut(), Ordering::AcqRel));
     }

@@ -7,7 +7,7 @@ use mach2::dyld::{
     _dyld_get_image_header, _dyld_get_image_name, _dyld_get_image_vmaddr_slide, _dyld_image_count,
 };
 
-use super::{Module, absolute, hexadecimal};
+use super::{DumpModule, absolute, hexadecimal};
 
 /// `mach_header_64` begins with this number, and has this many bytes.
 const MAGIC: u32 = 0xfeed_facf;
@@ -17,13 +17,13 @@ const LC_SEGMENT_64: u32 = 0x19;
 const LC_UUID: u32 = 0x1b;
 
 /// The images. A program that unloads a library meanwhile must not write a dump: macOS has no call that prevents it.
-pub(super) fn modules() -> Vec<Module> {
+pub(super) fn modules() -> Vec<DumpModule> {
     // SAFETY: the function has no precondition.
     let count = unsafe { _dyld_image_count() };
     (0..count).filter_map(module).collect()
 }
 
-fn module(index: u32) -> Option<Module> {
+fn module(index: u32) -> Option<DumpModule> {
     // SAFETY: the loader answers null for a number that is too large.
     let header = unsafe { _dyld_get_image_header(index) };
     // SAFETY: as above.
@@ -35,7 +35,7 @@ fn module(index: u32) -> Option<Module> {
     let commands = header.cast::<u8>().wrapping_add(HEADER);
     // SAFETY: the loader has mapped as many bytes of commands behind the header as it says.
     let commands = unsafe { slice::from_raw_parts(commands, about.sizeofcmds as usize) };
-    let mut module = Module { path: path(name), bias: slide, ..Module::default() };
+    let mut module = DumpModule { path: path(name), bias: slide, ..DumpModule::default() };
     for (kind, command) in Commands(commands) {
         match kind {
             // The other segments of a library in the shared cache are far away.

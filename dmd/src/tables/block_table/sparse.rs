@@ -9,8 +9,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, Ordering};
 
 use dmd_format::tables::SLOTS;
 
-use super::Block;
-use crate::system::memory::Pool;
+use super::TableBlock;
+use crate::system::memory::ZeroedPool;
 
 const MOST_CHUNKS: usize = 4;
 
@@ -20,19 +20,19 @@ pub(super) struct Chunk {
     /// The place of each slot's address in its stretch of heap, plus one; 0 for a free slot.
     keys: [AtomicU16; SLOTS],
     next: AtomicPtr<Chunk>,
-    slots: [Slot; SLOTS],
+    slots: [SparseSlot; SLOTS],
 }
 
 #[repr(C)]
-pub(super) struct Slot {
+pub(super) struct SparseSlot {
     /// A word like those of the table.
     pub(super) word: AtomicU64,
     requested: AtomicU64,
     slop: AtomicU64,
 }
 
-impl Slot {
-    pub(super) fn store(&self, word: u64, block: Block) {
+impl SparseSlot {
+    pub(super) fn store(&self, word: u64, block: TableBlock) {
         self.requested.store(block.requested as u64, Ordering::Relaxed);
         self.slop.store(block.slop as u64, Ordering::Relaxed);
         self.word.store(word, Ordering::Release);
@@ -55,7 +55,7 @@ impl Chunk {
     }
 
     /// The slot of a place, if it has one.
-    pub(super) fn find(&self, index: usize) -> Option<&Slot> {
+    pub(super) fn find(&self, index: usize) -> Option<&SparseSlot> {
         let slots = self.chain().flat_map(|chunk| chunk.keys.iter().zip(&chunk.slots));
         slots
             .map(|(key, slot)| (key.load(Ordering::Acquire), slot))
@@ -69,7 +69,11 @@ fn key_of(index: usize) -> u16 {
 }
 
 /// The slot of a place. If it has none, takes the first free one; `None` if there is none, or memory is short.
-pub(super) fn make<'t>(first: &'t AtomicPtr<Chunk>, index: usize, pool: &Pool<Chunk>) -> Option<&'t Slot> {
+pub(super) fn make<'t>(
+    first: &'t AtomicPtr<Chunk>,
+    index: usize,
+    pool: &ZeroedPool<Chunk>,
+) -> Option<&'t SparseSlot> {
     let mut place = first;
     for _ in 0..MOST_CHUNKS {
         if place.load(Ordering::Acquire).is_null() {
@@ -90,7 +94,7 @@ pub(super) fn make<'t>(first: &'t AtomicPtr<Chunk>, index: usize, pool: &Pool<Ch
 }
 
 /// All slots of a chain with their places, in order of places.
-pub(super) fn in_order(first: Option<&Chunk>) -> [Option<(usize, &Slot)>; SLOTS * MOST_CHUNKS] {
+pub(super) fn in_order(first: Option<&Chunk>) -> [Option<(usize, &SparseSlot)>; SLOTS * MOST_CHUNKS] {
     let mut all = [None; SLOTS * MOST_CHUNKS];
     let slots =
         first.into_iter().flat_map(Chunk::chain).flat_map(|chunk| chunk.keys.iter().zip(&chunk.slots));

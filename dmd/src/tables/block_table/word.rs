@@ -3,7 +3,7 @@
 use dmd_format::tables::word as format;
 use dmd_format::tables::word::{REQUESTED_BITS, REQUESTED_SHIFT, SLOP_BITS, STACK_SHIFT};
 
-use super::Block;
+use super::TableBlock;
 use crate::tables::trace_id::TraceId;
 
 pub(super) use format::{
@@ -20,8 +20,8 @@ pub(crate) struct Word(pub(super) u64);
 impl Word {
     /// `None` if the sizes do not fit, or if the block stands for others.
     #[inline(always)]
-    pub(crate) fn of(block: Block) -> Option<Self> {
-        let Block { requested, slop, trace, sampled, marked: _ } = block;
+    pub(crate) fn pack(block: TableBlock) -> Option<Self> {
+        let TableBlock { requested, slop, trace, sampled, marked: _ } = block;
         if sampled || requested >= 1 << REQUESTED_BITS || slop >= 1 << SLOP_BITS {
             return None;
         }
@@ -63,8 +63,8 @@ impl Word {
     }
 
     #[inline(always)]
-    pub(crate) fn block(self) -> Block {
-        Block {
+    pub(crate) fn block(self) -> TableBlock {
+        TableBlock {
             requested: self.requested(),
             slop: self.slop(),
             trace: self.trace(),
@@ -76,7 +76,7 @@ impl Word {
 
 /// The word of a live block, with key 0.
 #[inline(always)]
-pub(super) fn packed(block: Block) -> u64 {
+pub(super) fn packed(block: TableBlock) -> u64 {
     let mut value = LIVE | u64::from(block.trace.0) << STACK_SHIFT;
     if block.sampled {
         value |= SAMPLED;
