@@ -20,7 +20,7 @@ use crate::system::session_peer::SessionPeer;
 #[cfg(target_os = "linux")]
 pub(crate) use of_recording::{open_again, open_recording, open_requested};
 use unfinished::UnfinishedFile;
-#[cfg(target_os = "linux")]
+#[cfg(engine = "native")]
 pub(crate) use unfinished::remove as remove_unfinished;
 
 /// Most names for processes with the same number: further ones overwrite each other's dumps.

@@ -11,9 +11,9 @@ use crate::tables::trace_tree::{FIRST_PC, TraceTree};
 
 /// A place on the stack below the hook's frame; 0 if there is no hook.
 #[derive(Clone, Copy)]
-pub(crate) struct HookCaller(usize);
+pub(crate) struct Caller(usize);
 
-impl HookCaller {
+impl Caller {
     pub(crate) fn new(place: usize, _: usize) -> Self {
         Self(place)
     }
@@ -36,7 +36,7 @@ impl ThreadStack {
     /// Takes the running frames, outwards from the first one whose stack pointer is above `caller`; none if `caller` is
     /// 0. Of a deep stack it takes the innermost frames.
     #[inline(never)]
-    pub(crate) fn trace(&mut self, HookCaller(caller): HookCaller, tree: &TraceTree) -> TraceId {
+    pub(crate) fn trace(&mut self, Caller(caller): Caller, tree: &TraceTree) -> TraceId {
         if caller == 0 {
             return TraceId::NONE;
         }

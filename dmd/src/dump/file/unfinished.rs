@@ -54,7 +54,7 @@ fn forget(name: *mut c_char) {
 }
 
 /// Removes the file, since the process ends. A signal handler may call this.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "no handler ends the process"))]
+#[cfg_attr(not(engine = "native"), allow(dead_code, reason = "no handler ends the process"))]
 pub(crate) fn remove() {
     if WRITER.load(Ordering::Relaxed) != std::process::id() {
         return;
