@@ -1,6 +1,6 @@
 //! Writes the tables as JSON of version 5, which Firefox's `dmd.py` reads. Our own keys come after Firefox's.
 //!
-//! A dump streams: it merges blocks that are alike, and keeps nothing else. All its memory is our own. Other
+//! A dump streams: it merges blocks that are alike, and keeps only these. All its memory is our own. Other
 //! threads continue to allocate meanwhile, so a dump is exact only if they are quiet. A dump resolves no symbol: a
 //! frame is a library and an offset, and the list of modules has the build of each library.
 
@@ -324,7 +324,7 @@ impl<W: Write> DumpWriter<W> {
         self.json.end('}')
     }
 
-    /// A sample does not tell how many blocks there were.
+    /// A sample has no number of blocks.
     fn statistics(&mut self) -> io::Result<()> {
         if ENGINE.mean() > 0 {
             return Ok(());

@@ -68,7 +68,7 @@ pub(crate) struct Engine {
     dropped: AtomicU64,
     dropped_dead: AtomicU64,
     unmarked: AtomicU64,
-    /// What no thread counts for itself.
+    /// Counts of events without a thread.
     counts: EventCounts,
     pub(crate) dead: DeadBlocks,
     pub(crate) marks: Marks,
@@ -78,7 +78,7 @@ pub(crate) struct Engine {
     setup: UnsafeCell<Setup>,
 }
 
-// SAFETY: `start` writes `setup` before the phase says that the engine is on, and tests write it when no other
+// SAFETY: `start` writes `setup` before the phase is `On`, and tests write it when no other
 // thread looks. All other fields are atomic or locked.
 unsafe impl Sync for Engine {}
 
@@ -125,7 +125,7 @@ impl Engine {
     }
 
     pub(crate) fn setup(&self) -> Setup {
-        // SAFETY: nobody writes `setup` meanwhile: see the `Sync` of `Engine`.
+        // SAFETY: no thread writes `setup` meanwhile: see the `Sync` of `Engine`.
         unsafe { *self.setup.get() }
     }
 

@@ -105,7 +105,7 @@ pub(crate) fn start() {
 }
 
 /// Begins a recording into this file, since a request asks for it. The engine records no block yet, so that the file will
-/// have every block from here on, and nothing of older ones.
+/// have every block from here on, and no older block.
 ///
 /// # Errors
 ///
@@ -313,7 +313,7 @@ impl ProcessRecording {
     }
 
     /// [`begin_if_waiting`](Self::begin_if_waiting), if no other thread has done so. `before` has the buffers of all
-    /// threads, of which there is one before the file is there.
+    /// threads: there is one before the file is there.
     fn begin_forked(&self, now: &[LiveBlock], before: &EventsBefore) {
         let mut place = output();
         if self.state.load(Ordering::Relaxed) == WAITING {
@@ -493,7 +493,7 @@ impl Observer for ProcessRecording {
     }
 }
 
-/// An event as the format has it. `with_blocks` says that ends contain their blocks.
+/// An event as the format has it. With `with_blocks` ends contain their blocks.
 #[inline(always)]
 fn encoded(event: BlockEvent, with_blocks: bool) -> format::BlockEvent {
     let block = live::block(event.block);

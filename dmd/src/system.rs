@@ -1,5 +1,5 @@
 //! The parts of the system that the engine needs, made to run inside an allocation: memory, locks, the thread's own
-//! slot, forks, the process among others. They know nothing about recorded blocks.
+//! slot, forks, the process among others. They do not know recorded blocks.
 
 #[cfg_attr(not(target_os = "linux"), path = "system/background_none.rs")]
 #[allow(unsafe_code, reason = "starts a thread")]

@@ -1,4 +1,4 @@
-//! For platforms without DMD: every entry point says so, and every hook only forwards.
+//! For platforms without DMD: every entry point returns an error, and every hook only forwards.
 
 use std::path::Path;
 
@@ -113,7 +113,7 @@ pub(crate) mod internal_alloc {
 
     /// # Safety
     ///
-    /// None: there are no such blocks.
+    /// Always `None`.
     #[allow(unsafe_code, reason = "called as where it is unsafe")]
     pub(crate) unsafe fn dealloc(_block: *mut u8, _layout: Layout) {}
 }

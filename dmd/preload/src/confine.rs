@@ -1,7 +1,6 @@
-//! `syscall`, and calls that install filters of system calls. This library sees them here and tells the engine at once: under a
-//! filter, even the system call that asks about filters may end the process.
-//! `syscall` makes the call itself, without a frame of its own, as the C library's function does: a call may return
-//! on another stack, or in a child that shares this stack.
+//! `syscall`, and calls that install filters of system calls. This library sees them here and informs the engine at once: under
+//! a filter, even the system call that asks about filters may end the process. `syscall` makes the call itself, without a frame
+//! of its own, as the C library's function does: a call may return on another stack, or in a child that shares this stack.
 
 use core::ffi::{c_int, c_long, c_ulong};
 

@@ -12,7 +12,7 @@ use crate::system::slot::Inside;
 use crate::system::slot::slot;
 use crate::tables::runs::RunNumber;
 
-/// Returns the number of a run of reporters, or 0 if nothing is marked at all.
+/// Returns the number of a run of reporters, or 0 if the engine marks no blocks.
 pub(crate) extern "C" fn begin(rows: bool) -> RunNumber {
     if !ENGINE.records() || ENGINE.setup().options.mode != Mode::DarkMatter {
         return 0;

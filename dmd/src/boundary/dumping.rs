@@ -174,7 +174,7 @@ pub(crate) fn process_ends() {
     if options.dump_at_exit && (options.children || !fork::is_child()) {
         let run = slot().run.get();
         if run != 0 {
-            // A reporter ends the process. It does not return, and reporters after it do not run, so nothing is
+            // A reporter ends the process. It does not return, and reporters after it do not run, so no answer is
             // worth waiting for.
             last_dump(|| write_partial(run));
         } else {

@@ -122,7 +122,7 @@ with_caller!(
 );
 
 with_caller!(
-    /// Records a block, of which `size_of` gives the usable bytes; without it, they are `usable`.
+    /// Records a block. `size_of` gives its usable bytes; without it, they are `usable`.
     ///
     /// # Safety
     ///

@@ -34,7 +34,7 @@ pub(crate) fn start() {
         engine_threads::prepare_descriptors();
         host_threads(&HOST);
     }
-    // Without a socket nobody finds the process: the variable asks for no more than an attempt.
+    // Without a socket the process cannot be found: the variable asks for an attempt only.
     let listening = listen_until_dropped(&ListenOptions::new()).ok();
     *LISTENING.lock().unwrap_or_else(PoisonError::into_inner) = listening;
 }

@@ -12,13 +12,13 @@ use crate::system::{engine_threads, process};
 /// Whether a preloaded library records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreloadRecording {
-    /// Nobody has read the options: blocks are recorded without stacks.
+    /// The options are not read yet: blocks are recorded without stacks.
     Undecided,
     /// No.
     No,
     /// Yes.
     Yes,
-    /// A sample by bytes: [`passes_over`] and [`has_no_record`] say which blocks are no part of it.
+    /// A sample by bytes: [`passes_over`] and [`has_no_record`] decide which blocks are left out.
     Sample,
 }
 
@@ -51,7 +51,7 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
         if entry.is_null() {
             return ENGINE.switch_off();
         }
-        // SAFETY: strings of the environment end in 0, and nobody frees these.
+        // SAFETY: strings of the environment end in 0, and are never freed.
         let text: &'static CStr = unsafe { CStr::from_ptr(entry) };
         if text.to_bytes().starts_with(NAME) {
             break (entry, CStr::from_bytes_with_nul(&text.to_bytes_with_nul()[NAME.len()..]).unwrap_or(c""));

@@ -141,14 +141,14 @@ fn start_local(options: Option<Options>) {
             if variable.is_null() {
                 return ENGINE.switch_off();
             }
-            // SAFETY: nobody changes the environment before `main`, and nobody frees its strings.
+            // SAFETY: the environment does not change before `main`, and its strings are never freed.
             match Setup::parse(unsafe { CStr::from_ptr(variable) }) {
                 Some((setup, first)) => (setup, first, variable),
                 None => return ENGINE.switch_off(),
             }
         }
     };
-    // SAFETY: `first`, if any, is from this variable, and nobody else uses the environment before `main`.
+    // SAFETY: `first`, if any, is from this variable, and no other code uses the environment before `main`.
     unsafe { process::start(first, value) };
     if ENGINE.start(setup) {
         recording::start();
@@ -169,7 +169,7 @@ impl Setup {
             Ok(options) => Some((Self { options, variable: Some(users) }, first)),
             Err(bad) => {
                 log::say_anyway(format_args!("{bad}"));
-                // SAFETY: `_exit` ends the process, and nothing of the program has run.
+                // SAFETY: `_exit` ends the process, and the program's code has not run.
                 unsafe { libc::_exit(1) }
             }
         }
@@ -212,7 +212,7 @@ pub(crate) fn is_preloaded() {
     }
 }
 
-/// The engine that records, or our own, which says that nothing is recorded.
+/// The engine that records, or our own, which refuses: it records nothing.
 pub(crate) fn any() -> Recorder {
     running_one().unwrap_or(LOCAL)
 }

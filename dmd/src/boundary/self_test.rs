@@ -29,7 +29,7 @@ pub fn run(allocator: Allocator) {
         Run::Test => test(allocator),
         Run::Stress => stress(allocator),
     };
-    // SAFETY: `_exit` ends the process, and nothing of the program has run.
+    // SAFETY: `_exit` ends the process, and the program's code has not run.
     unsafe { libc::_exit(if passed { 0 } else { 1 }) }
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn type_name(site: u64, each: &mut dyn FnMut(&str)) {
     }));
 }
 
-/// Without symbols nobody knows a type.
+/// Types need symbols.
 #[cfg(not(feature = "analyze"))]
 pub(crate) fn type_name(_: u64, _: &mut dyn FnMut(&str)) {}
 
@@ -128,7 +128,7 @@ pub(crate) fn look_up(traces: impl Iterator<Item = TraceId>) {
     }
 }
 
-/// Without symbols there is nothing to look up.
+/// A look-up needs symbols.
 #[cfg(not(feature = "analyze"))]
 pub(crate) fn look_up(_: impl Iterator<Item = TraceId>) {}
 

@@ -1,4 +1,4 @@
-//! The blocks of this very process that nobody reported, and those reported twice, by crate, type and function.
+//! The unreported and the twice-reported blocks of this process, by crate, type and function.
 //!
 //! The blocks go to [`dmd_analyze::dark_matter`] with the site and type of each stack. This module looks up only
 //! frames up to the site, each once in the process.

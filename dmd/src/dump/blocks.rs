@@ -15,7 +15,7 @@ use crate::tables::dead_blocks::DeadKind;
 use crate::tables::mark::BlockReports;
 use crate::tables::trace_id::TraceId;
 
-/// All that a dump says about a block, except its address.
+/// All that a dump contains about a block, except its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct BlockKind {
     pub(super) requested: usize,

@@ -1,4 +1,4 @@
-//! Reads the words of blocks, which other threads may free meanwhile. It reads through the kernel, which returns an
+//! Reads the words of blocks. Other threads may free them meanwhile, so it reads through the kernel, which returns an
 //! error where a direct read would end the process.
 
 use std::io;

@@ -26,7 +26,7 @@ pub(crate) use unfinished::remove as remove_unfinished;
 /// Most names for processes with the same number: further ones overwrite each other's dumps.
 const MOST_OF_A_NUMBER: u32 = 10_000;
 
-/// The file of a dump, which has its name when it is whole. Only this user may read it, since it contains memory of the
+/// The file of a dump. It gets its name when it is whole. Only this user may read it, since it contains memory of the
 /// program.
 pub(super) struct DumpFile<'o> {
     pub(super) path: PathBuf,
@@ -117,7 +117,7 @@ impl DumpFile<'_> {
     }
 }
 
-/// Opens a pipe or the like. If nobody reads a pipe, opening it fails and does not wait.
+/// Opens a pipe or the like. Opening a pipe without a reader fails at once.
 #[cfg(unix)]
 fn open_stream(path: &Path) -> io::Result<File> {
     use std::os::fd::AsRawFd;

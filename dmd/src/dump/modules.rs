@@ -143,7 +143,7 @@ impl DumpModules {
     }
 }
 
-/// A program may load a library by a path relative to its folder at that time, which mostly is the first one.
+/// A program may load a library by a path relative to its folder at that time: mostly the first one.
 fn absolute(path: &[u8]) -> Vec<u8> {
     if path.starts_with(b"/") || !path.contains(&b'/') {
         return path.to_vec();

@@ -1,4 +1,5 @@
-//! A block ends, or moves: hooks say so before the allocator frees or moves it, and take a move back that the allocator did not make.
+//! A block ends, or moves: hooks call the engine before the allocator frees or moves it, and roll a move back that the
+//! allocator did not make.
 
 use core::sync::atomic::Ordering;
 
@@ -44,7 +45,7 @@ impl Engine {
         self.commit_move(self.take(address, BlockEnd::Freed));
     }
 
-    /// Forgets the block that starts here, and counts its end. `None`, and nothing changes, if that is not simple.
+    /// Forgets the block that starts here, and counts its end. `None`, without a change, if that is not simple.
     #[inline(always)]
     fn remove_simple(&self, address: usize, end: BlockEnd) -> Option<Word> {
         let _inside = Self::enter_with_room()?;
@@ -98,7 +99,7 @@ impl Engine {
         Self::enter_with_room().map_or_else(BlockReports::default, |_inside| self.marks.remove(address))
     }
 
-    /// The allocator moved the block: nothing is left at its old address.
+    /// The allocator moved the block: its old address is free.
     #[inline]
     pub(crate) fn commit_move(&self, begun: BlockMove) {
         let Some((address, block, reports)) = begun.0 else { return };

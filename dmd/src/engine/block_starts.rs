@@ -32,7 +32,7 @@ impl Engine {
         };
         let home = self.fetch_home(address);
         let trace = lease.with_state(|state| state.stack.trace(caller, self.tree()));
-        // The head of the block, which says how long the block is, may be in no cache either: the walk does not wait for
+        // The head of the block has its length, and may be in no cache either: the walk does not wait for
         // it.
         let slop = usable.ask(address).saturating_sub(requested);
         self.record_at(address, home, TableBlock { requested, slop, trace, sampled: false, marked: false });

@@ -1,4 +1,4 @@
-//! What blocks count for, and what the engine could not record.
+//! How blocks are counted, and counts of blocks that the engine could not record.
 
 use core::sync::atomic::Ordering;
 

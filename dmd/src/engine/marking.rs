@@ -29,15 +29,15 @@ pub(crate) struct MarkOptions {
     pub(crate) allocator: OfAllocator,
 }
 
-/// The allocator that the program says the block is from.
+/// The allocator of the block, as the program names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum OfAllocator {
-    /// The program does not say. An unknown pointer is a fault.
+    /// The program names none. An unknown pointer is a fault.
     #[default]
     Unsaid,
     /// One that the engine records. An unknown pointer is a fault, which the program wants to know.
     Recorded,
-    /// One that the engine may not record. An unknown pointer is no fault.
+    /// One that the engine may not record. An unknown pointer is allowed.
     Foreign,
 }
 
@@ -73,7 +73,7 @@ impl Engine {
             return MarkOutcome::Unknown;
         }
         let MarkOptions { on_alloc, enclosing, allocator } = options;
-        // A handler that interrupted an allocation marks nothing: this thread may hold a lock that marking takes.
+        // A handler that interrupted an allocation marks no block: this thread may hold a lock that marking takes.
         let interrupts = slot().guard.is_set();
         let mut marking =
             self.marking.load(Ordering::Relaxed) && !interrupts && (on_alloc || self.runs.may_mark());

@@ -2,7 +2,7 @@
 //!
 //! Hooks first ask [`Engine::passes_over`] and [`Engine::has_no_record`], which cost a few instructions: most blocks are
 //! not sampled, and leave no trace. A thread counts its bytes down to the next sample in its slot. The session number
-//! tells a thread that its countdown is of an earlier session, whose mean distance may be another.
+//! shows a thread that its countdown is of an earlier session, with another mean distance perhaps.
 
 use core::sync::atomic::Ordering;
 
@@ -159,7 +159,7 @@ impl Engine {
     }
 }
 
-/// Counts the bytes of a new block down to the next sample. Returns false and changes nothing if that is in the block.
+/// Counts the bytes of a new block down to the next sample. Returns false, without a change, if that is in the block.
 #[inline(always)]
 fn count_down(slot: &slot::ThreadSlot, requested: usize) -> bool {
     let (skip, bytes) = (slot.skip.get(), requested.max(1));

@@ -79,7 +79,7 @@ impl Engine {
         self.watches_frees.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
         self.marking.store(options.mode == Mode::DarkMatter, Ordering::Relaxed);
         log::set(options.quiet, options.verbose);
-        // SAFETY: nobody else reads or writes `setup` meanwhile: see the `Sync` of `Engine`.
+        // SAFETY: no other thread reads or writes `setup` meanwhile: see the `Sync` of `Engine`.
         unsafe { *self.setup.get() = setup };
     }
 

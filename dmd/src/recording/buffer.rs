@@ -75,7 +75,7 @@ impl OwnedBuffer {
 
     /// # Safety
     ///
-    /// The pointer is null or came from [`into_raw`](Self::into_raw), and nobody else makes a buffer of it.
+    /// The pointer is null or came from [`into_raw`](Self::into_raw), and no other code makes a buffer of it.
     pub(super) unsafe fn from_raw(raw: *mut EventBuffer) -> Option<Self> {
         NonNull::new(raw).map(Self)
     }

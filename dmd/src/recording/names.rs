@@ -15,7 +15,7 @@ pub(super) fn lock() -> &'static Lock {
     NAMES.lock()
 }
 
-/// Keeps the name of a thread that ends. Does nothing in another thread: the child of a fork ends those of its parent.
+/// Keeps the name of this thread, which ends. The child of a fork also ends its parent's threads: their names are not kept.
 pub(super) fn thread_ends(number: u32, system_id: u32) {
     if system_id == background::system_id() {
         let name = background::name().to_bytes().to_vec();

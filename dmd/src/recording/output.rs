@@ -40,7 +40,7 @@ pub(super) struct RecordingOutput {
     modules: Vec<u8>,
     /// Nanoseconds of the system's clock at the start.
     started: u64,
-    /// The tick up to which a watermark may say that all is written: the start of the last pass.
+    /// The tick for a watermark, up to which all is written: the start of the last pass.
     passed: u64,
     /// Passes since the last event, up to 2. Nothing is new after 2.
     quiet_passes: u32,
@@ -119,7 +119,7 @@ impl RecordingOutput {
         Ok(())
     }
 
-    /// Writes a chunk. If that fails, says so, and the recording ends here.
+    /// Writes a chunk. If that fails, prints why, and the recording ends here.
     pub(super) fn chunk(&mut self, kind: ChunkKind, payload: &[u8]) {
         let mut framed = core::mem::replace(&mut self.framed, pages::list());
         let most = most_framed(payload.len());

@@ -12,8 +12,8 @@ const SEGMENTS: usize = 1024;
 /// What the recording has for a lease. All zero at first.
 pub(super) struct BufferSlot {
     buffer: AtomicPtr<EventBuffer>,
-    /// The buffer that the lease's thread fills now. If the jump of a signal handler left that thread meanwhile, it still is here
-    /// the next time.
+    /// The buffer that the lease's thread fills now. If the jump of a signal handler left that thread meanwhile, it still is
+    /// here the next time.
     filled: AtomicPtr<EventBuffer>,
     /// Events that would be lost if a jump left the thread now.
     at_risk: AtomicU32,
@@ -42,8 +42,8 @@ impl BufferSlot {
         unsafe { OwnedBuffer::from_raw(self.buffer.swap(null_mut(), Ordering::AcqRel)) }
     }
 
-    /// Notes the buffer that the thread fills, and the events that a jump would lose. Only the thread that holds the lock of the
-    /// lease calls this.
+    /// Notes the buffer that the thread fills, and the events that a jump would lose. Only the thread that holds the lock of
+    /// the lease calls this.
     #[inline(always)]
     pub(super) fn fill(&self, buffer: Option<&mut OwnedBuffer>, at_risk: usize) {
         self.at_risk.store(at_risk as u32, Ordering::Relaxed);
@@ -124,7 +124,7 @@ pub(super) fn slot_for(lease: Option<usize>) -> Option<&'static BufferSlot> {
     if place.load(Ordering::Relaxed).is_null() && !memory::map_once(place, &MAPPED) {
         return None;
     }
-    // SAFETY: a segment of `map_once`, whose zeroes are slots, and which nobody unmaps.
+    // SAFETY: a segment of `map_once`. Its zeroes are slots, and it stays mapped.
     let segment = unsafe { place.load(Ordering::Acquire).as_ref() }?;
     Some(&segment[lease % SEGMENT])
 }
@@ -132,7 +132,7 @@ pub(super) fn slot_for(lease: Option<usize>) -> Option<&'static BufferSlot> {
 /// All slots that there are.
 pub(super) fn all() -> impl Iterator<Item = &'static BufferSlot> {
     let segments = ALL.iter().filter_map(|place| {
-        // SAFETY: null, or a segment of `map_once`, which nobody unmaps.
+        // SAFETY: null, or a segment of `map_once`, which stays mapped.
         unsafe { place.load(Ordering::Acquire).as_ref() }
     });
     segments.flatten().chain([&UNKNOWN])

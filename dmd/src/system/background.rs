@@ -9,7 +9,7 @@ use crate::system::bell::Bell;
 use crate::system::engine_threads;
 use crate::system::slot::Inside;
 
-/// Room for what the thread does, in debug builds too. Untouched pages cost nothing.
+/// Room for what the thread does, in debug builds too. Untouched pages take no memory.
 const STACK: usize = 1 << 20;
 
 /// The name of the thread.
@@ -61,7 +61,7 @@ pub(crate) fn vanish() {
     if engine_threads::is_engine_thread() {
         engine_threads::end();
     }
-    // SAFETY: ends this thread, which holds no lock and nobody waits for.
+    // SAFETY: ends this thread, which holds no lock. No thread waits for it.
     unsafe { libc::syscall(libc::SYS_exit, 0) };
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn system_id() -> u32 {
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// The name of this thread; empty if the system does not tell it.
+/// The name of this thread; empty if the system does not give it.
 pub(crate) fn name() -> CString {
     const LONGEST: usize = 16;
     let mut name = [0_u8; LONGEST];

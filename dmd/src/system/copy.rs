@@ -30,7 +30,7 @@ const MOST: usize = 16;
 /// The numbers of the copies that have not been waited for; 0 for none. One that has ended meanwhile is negative.
 static COPIES: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
 
-/// The copies, which a program must not find among its children.
+/// The copies. A program must not find them among its children.
 #[derive(Debug)]
 pub struct Copies;
 
@@ -54,7 +54,7 @@ impl Copies {
         Self::has(process) && COPIES.iter().any(ended)
     }
 
-    /// Whether this process has children, and all are copies. False if the system does not tell.
+    /// Whether this process has children, and all are copies. False if the system does not answer.
     pub fn are_all_children() -> bool {
         let (mut copies, mut others) = (0, 0);
         for_each_thread(|thread| {
@@ -155,8 +155,8 @@ fn wait_for(process: c_int) {
     }
 }
 
-/// What the copy does: it says that it is ready, waits until the other end of its socket or the process ends, and ends. Only
-/// system calls: the copy may lie in the middle of anything that other threads did.
+/// The copy reports that it is ready, waits until the other end of its socket or the process ends, and ends. It makes
+/// system calls only: the copy may lie in the middle of anything that other threads did.
 fn wait(socket: c_int, process: c_int) -> ! {
     // A kernel that knows no such permission needs none.
     // SAFETY: lets other processes of this user read this one's memory.

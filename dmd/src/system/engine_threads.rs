@@ -3,9 +3,9 @@
 //! calls that need a process with one thread succeed, since [`without`] ends all engine threads for the time of such a call.
 //!
 //! An engine thread has a stack and thread-locals of its own, in memory of the engine; the thread of the kernel only runs
-//! there. Where an engine thread waits, it can leave its stack ([`pause_point`]) and end. Another thread of the kernel continues
-//! it later, with the credentials of the thread that starts it: an engine thread never keeps rights that the program has given
-//! up.
+//! there. Where an engine thread waits, it can leave its stack ([`pause_point`]) and end. Another thread of the kernel
+//! continues it later, with the credentials of the thread that starts it: an engine thread never keeps rights that the program
+//! has given up.
 //!
 //! While the program has one thread it takes no locks in the C library. So an engine thread must not call what takes such a
 //! lock, or changes the C library's data: its heap, its streams, the loader. `libdmd.so` gives engine threads memory of its
@@ -33,7 +33,7 @@ use crate::system::errno::keeping_errno;
 use crate::system::slot::{ThreadSlot, slot, thread_pointer};
 use crate::system::{clock, confined, memory, signals};
 
-/// What an engine thread runs.
+/// The code that an engine thread runs.
 pub(crate) type ThreadBody = Box<dyn FnOnce() + Send>;
 
 /// The destructor of a thread-local.
@@ -41,7 +41,7 @@ pub type Destructor = unsafe extern "C" fn(*mut c_void);
 
 /// Engine threads at one time, at most.
 const MOST: usize = 24;
-/// Room for what an engine thread does, in debug builds too. Untouched pages cost nothing.
+/// Room for what an engine thread does, in debug builds too. Untouched pages take no memory.
 const STACK: usize = 2 << 20;
 const PAGE: usize = 4096;
 
@@ -73,7 +73,7 @@ struct EngineThread {
     calls: AtomicU32,
     stack_pointer: UnsafeCell<usize>,
     body: UnsafeCell<Option<ThreadBody>>,
-    /// What the engine thread calls before it ends: destructors of its thread-locals.
+    /// Destructors of its thread-locals, called before it ends.
     ends: UnsafeCell<Vec<(Destructor, *mut c_void)>>,
     name: AtomicPtr<CName>,
     /// Null if nobody rings for it.
@@ -83,7 +83,7 @@ struct EngineThread {
 /// A name is found by the address of a static pointer to it.
 type CName = &'static CStr;
 
-// SAFETY: only the engine thread, and the thread that starts it before it runs, reach the cells: `state` says who.
+// SAFETY: only the engine thread, and the thread that starts it before it runs, reach the cells: `state` decides which.
 unsafe impl Sync for EngineThread {}
 
 const FREE: u32 = 0;
@@ -92,7 +92,7 @@ const STARTS: u32 = 1;
 const RUNS: u32 = 2;
 /// It has left its stack, or has not begun.
 const PAUSED: u32 = 3;
-/// It has no work any more.
+/// Its work is done.
 const ENDED: u32 = 4;
 /// The system refuses to continue it, for good.
 const LOST: u32 = 5;
@@ -332,7 +332,7 @@ fn here() -> Option<&'static EngineThread> {
 pub(crate) fn end() -> ! {
     if let Some(engine_thread) = here() {
         engine_thread.state.store(ENDED, Ordering::SeqCst);
-        // SAFETY: a place for the stack pointer, which only this thread uses: nobody continues an ended engine thread.
+        // SAFETY: a place for the stack pointer, which only this thread uses: an ended engine thread is not continued.
         unsafe { leave(engine_thread.stack_pointer.get()) };
     }
     // SAFETY: ends this thread.

@@ -12,7 +12,7 @@ use crate::system::slot::{Inside, on_jump, slot};
 /// Calls its argument with every lock, in the order in which a thread may take them together.
 type ForEachLock = fn(&mut dyn FnMut(&Lock));
 
-/// What a fork needs from the owner of the locks.
+/// The functions of the locks' owner that a fork calls.
 #[derive(Debug)]
 pub(crate) struct ForkHandlers {
     /// Calls its argument with all locks.

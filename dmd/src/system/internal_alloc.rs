@@ -111,7 +111,7 @@ pub(crate) fn owns(block: *const u8) -> bool {
 ///
 /// # Safety
 ///
-/// The block came from [`alloc`] for the same layout, and nobody uses it any more.
+/// The block came from [`alloc`] for the same layout, and it is not used any more.
 pub(crate) unsafe fn dealloc(block: *mut u8, layout: Layout) {
     let Some(class) = class(layout) else { return };
     let mut heap = HEAP.hold();

@@ -26,7 +26,7 @@ pub(crate) fn set(quiet: bool, verbose: bool) {
     VERBOSE.store(verbose, Ordering::Relaxed);
 }
 
-/// Notes what stderr is, and says that recording starts. `variable` is `$DMD`, if the options are from there.
+/// Notes what stderr is, and prints that recording starts. `variable` is `$DMD`, if the options are from there.
 pub(crate) fn start(variable: Option<&[u8]>) {
     for (place, value) in STDERR.iter().zip(standard_error::identity().unwrap_or_default()) {
         place.store(value, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use crate::system::memory;
 
 const PAGE: usize = 4096;
 /// A dump itself needs up to 10 KiB. Backends of flate2 make their tables on the stack before they move them to the
-/// heap: in a debug build the one in Rust needs some 500 KiB. Untouched pages cost nothing.
+/// heap: in a debug build the one in Rust needs some 500 KiB. Untouched pages take no memory.
 const BYTES: usize = 2 << 20;
 
 /// Runs `body` on a stack of its own, or on the caller's if there is no memory for one.
@@ -15,7 +15,7 @@ pub(crate) fn run<T, F: FnOnce() -> T>(body: F) -> T {
     if stack.is_null() {
         return body();
     }
-    // SAFETY: the lowest page of the mapping, which nothing uses yet.
+    // SAFETY: the lowest page of the mapping, which is not in use yet.
     unsafe { libc::mprotect(stack.cast(), PAGE, libc::PROT_NONE) };
     let mut work = StackWork { body: Some(body), result: None };
     // SAFETY: `top` is the end of a mapping that is large enough, and `work_on` takes `work`.

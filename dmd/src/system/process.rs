@@ -46,7 +46,7 @@ pub(crate) fn keep(variable: &'static CStr) -> &'static CStr {
 ///
 /// # Safety
 ///
-/// `value` is the variable that `first` was read from, ends in 0, and nobody else uses it meanwhile.
+/// `value` is the variable that `first` was read from, ends in 0, and no other code uses it meanwhile.
 pub(crate) unsafe fn start(first: Option<FirstProcess>, value: *mut c_char) {
     let this = process_id::start();
     confined::start();
@@ -56,7 +56,7 @@ pub(crate) unsafe fn start(first: Option<FirstProcess>, value: *mut c_char) {
             let digits = first_process::digits(this.number, this.namespace);
             let place = value.wrapping_add(first.digits_at).cast::<u8>();
             // SAFETY: `first_process::split` found all digits at this offset of the value, and the caller of `start`
-            // makes sure that nobody else uses the environment meanwhile.
+            // makes sure that no other code uses the environment meanwhile.
             unsafe { place.copy_from_nonoverlapping(digits.as_ptr(), digits.len()) };
         } else {
             FIRST.store(ProcessIdentity { number: first.process, namespace: first.namespace });
@@ -155,7 +155,7 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
     if path.is_absolute() || folder.is_null() {
         return path.to_owned();
     }
-    // SAFETY: a string of `getcwd` or of `keep`, which nobody frees.
+    // SAFETY: a string of `getcwd` or of `keep`, which is never freed.
     let folder = unsafe { CStr::from_ptr(folder) };
     path_of(folder.to_bytes()).join(path)
 }

@@ -9,7 +9,7 @@ pub(crate) fn draw() -> u64 {
     if words.is_null() {
         return for_child(0);
     }
-    // SAFETY: the kernel has put 16 bytes there, which nobody frees.
+    // SAFETY: the kernel has put 16 bytes there, which stay.
     let [first, second] = unsafe { words.read_unaligned() };
     // The C library keeps secrets of these bytes, which must not be found by the number.
     mixed(mixed(first) ^ second)

@@ -5,7 +5,7 @@ use core::sync::atomic::AtomicPtr;
 /// Null: no process is a copy.
 pub(crate) static THREADS: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Nobody makes one.
+/// No code makes one.
 pub(crate) enum Threads {}
 
 impl Threads {

@@ -34,7 +34,7 @@ use word::{FREED, LIVE, MARKED, SAMPLED, SLOP_SHIFT, TAG, WIDE, fingerprint, is_
 pub(crate) use line::BlockLine;
 pub(crate) use word::Word;
 
-/// What the table knows about one block.
+/// The table's data about one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableBlock {
     /// Bytes that the program asked for.
@@ -53,7 +53,7 @@ impl TableBlock {
     }
 }
 
-/// The answer to a look at an address.
+/// The block at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FoundBlock {
     Start(TableBlock),
@@ -189,7 +189,7 @@ impl BlockTable {
         line.store(word | key, &self.lines).is_some()
     }
 
-    /// Forgets the block that starts here and returns its word; `None`, and nothing changes, if its
+    /// Forgets the block that starts here and returns its word; `None`, without a change, if its
     /// sizes do not fit a word, or if it stands for others.
     #[inline(always)]
     pub(crate) fn remove_word(&self, address: usize) -> Option<Word> {
@@ -441,7 +441,7 @@ impl BlockTable {
             if fresh.is_null() {
                 return None;
             }
-            // If another thread was faster, its leaf counts, and nobody ever touches this one.
+            // If another thread was faster, its leaf counts, and this one is never touched.
             let _ = place.compare_exchange(null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire);
         }
         self.line(address)
@@ -493,7 +493,7 @@ impl Middle {
 }
 
 impl Home<'_> {
-    /// Records a block where its first line has room and no live block; otherwise returns false, and changes nothing.
+    /// Records a block where its first line has room and no live block; otherwise returns false, without a change.
     #[inline(always)]
     pub(crate) fn insert_word(self, address: usize, word: Word) -> bool {
         let key = key_of(address);

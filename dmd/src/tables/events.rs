@@ -4,7 +4,7 @@ use crate::system::clock;
 use crate::tables::block_table::TableBlock;
 use crate::tables::statistics::BlockEnd;
 
-/// What happened to a block.
+/// The kind of an event of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {
     Began,
@@ -13,7 +13,7 @@ pub(crate) enum EventKind {
     CameBack,
 }
 
-/// What happened to a block, when.
+/// An event of a block, with its time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockEvent {
     /// A reading of [`clock::ticks`].

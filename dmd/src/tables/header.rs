@@ -8,7 +8,7 @@ use super::block_table::{BlockTable, Root};
 use super::trace_tree::{Segments, TraceTree};
 use crate::system::threads::THREADS;
 
-/// Nothing in this process reads it.
+/// Only readers outside of the process read it.
 #[allow(dead_code, reason = "read from outside")]
 #[repr(C)]
 pub(crate) struct TablesHeader {

@@ -48,7 +48,7 @@ impl LoggedAllocation {
     }
 }
 
-/// What a log has and had.
+/// The contents of a log, and its counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LogContents {
     pub(crate) length: u64,
@@ -207,7 +207,7 @@ impl Logs {
         Some(opened)
     }
 
-    /// Changes the limits of a log; false, and nothing changes, if there is no memory for them.
+    /// Changes the limits of a log; false, without a change, if there is no memory for them.
     pub(crate) fn limit(&self, log: usize, probability: f64, limit: usize) -> bool {
         let Some((rows, capacity)) = map(limit) else { return false };
         let is_open = self.with(log, |ring| {
@@ -245,7 +245,8 @@ impl Logs {
         (0..MOST).any(|log| self.with(log, |ring| !ring.rows.is_null()))
     }
 
-    /// Empties a log into a list, the oldest first, and says what it contained. The caller is inside the engine, which does not record the list.
+    /// Empties a log into a list, the oldest first, and returns what it contained. The caller is inside the engine, which does
+    /// not record the list.
     pub(crate) fn drain(&self, log: usize) -> (Vec<LoggedAllocation>, LogContents) {
         let mut list: Vec<LoggedAllocation> = Vec::new();
         loop {

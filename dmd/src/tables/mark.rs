@@ -114,7 +114,7 @@ impl KnownPaths {
 
 pub(crate) struct Faults<const FOR_DUMP: bool = false> {
     pub(crate) list: PageVec<ReportFault, FOR_DUMP>,
-    /// By kind, with those that are not in the list.
+    /// By kind, including faults that are not in the list.
     pub(crate) counts: [u64; 4],
 }
 
@@ -143,7 +143,7 @@ impl Marks {
         &self.shards[(address >> 4 ^ address >> 12) % SHARDS]
     }
 
-    /// Adds a report. `fresh` says that the block has none: an entry is then of a freed block. False if memory is
+    /// Adds a report. With `fresh` the block has none yet: an entry that exists is of a freed block. False if memory is
     /// short.
     ///
     /// This calls `allowed` under the lock that `clear_reports` takes too. So `clear_reports` removes a report that

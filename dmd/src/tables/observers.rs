@@ -77,7 +77,7 @@ pub(crate) trait Observer: Sync {
     /// A thread gets a lease: it is about to record its first block. It holds no lock.
     fn thread_began(&self);
 
-    /// The thread has ended: its lease may get another one. `again` says that the thread had ended before, and came back for
+    /// The thread has ended: its lease may get another one. With `again` the thread had ended before, and came back for
     /// an event: the C library frees memory of a thread late.
     fn thread_ended(&self, source: EventSource, again: bool);
 

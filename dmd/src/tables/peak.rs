@@ -254,7 +254,7 @@ impl Peak {
     #[inline]
     fn numbered(&self, number: u32) -> Option<&StackChange> {
         let segment = self.segments.get(number as usize / SEGMENT)?.load(Ordering::Acquire);
-        // SAFETY: null, or a segment of `make`, and nobody unmaps one.
+        // SAFETY: null, or a segment of `make`. Segments stay mapped.
         let segment = unsafe { segment.as_ref() }?;
         Some(&segment[number as usize % SEGMENT])
     }

@@ -47,7 +47,7 @@ pub(crate) struct BlockAmount {
     pub(crate) bytes: i64,
 }
 
-/// What began and ended of one stack. All zero if it is not in use.
+/// Begins and ends of blocks of one stack. All zero if it is not in use.
 struct StackEvents {
     /// The id of the stack plus 1.
     trace: AtomicU32,

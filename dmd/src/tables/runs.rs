@@ -2,7 +2,7 @@
 //! because two runs reported it once each.
 //!
 //! A collection owns the marks if no other run does; a dump takes them from any run. Reports of a run that does not
-//! own the marks leave none, and a collection that has lost them says so. No run waits for another.
+//! own the marks leave none, and a collection that has lost them warns. No run waits for another.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 

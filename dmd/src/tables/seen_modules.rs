@@ -1,7 +1,7 @@
-//! Libraries that were on a stack, so that a dump also names those that were unloaded since.
+//! Libraries that were on a stack. A dump also names the ones that were unloaded since.
 //!
 //! The tree notes a library when it makes a node, since the library is certainly loaded then. Nodes are numbered in
-//! order. So if two libraries were loaded to the same place, the number of a node tells which of them it has.
+//! order. So if two libraries were loaded to the same place, the number of a node decides between them.
 
 use core::ffi::CStr;
 use core::ptr::null_mut;
@@ -57,14 +57,14 @@ pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
 pub(crate) fn iter() -> impl Iterator<Item = &'static SeenModule> {
     let mut next = NEWEST.load(Ordering::Acquire);
     core::iter::from_fn(move || {
-        // SAFETY: null, or a record of `add`, which nobody changes or unmaps.
+        // SAFETY: null, or a record of `add`. Records stay as they are.
         let seen = unsafe { next.as_ref() }?;
         next = seen.older;
         Some(seen)
     })
 }
 
-/// The number of libraries noted so far, with those that cannot be unloaded.
+/// The number of libraries noted so far, including those that stay loaded.
 pub(crate) fn noted() -> u64 {
     let permanent = PERMANENT_PLACES.iter().filter(|place| place.end.load(Ordering::Relaxed) != 0).count();
     (COUNT.load(Ordering::Relaxed) + permanent) as u64

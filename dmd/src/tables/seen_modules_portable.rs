@@ -39,7 +39,7 @@ impl SeenModule {
     }
 }
 
-/// There are no locks.
+/// This engine has no locks here.
 pub(crate) fn for_each_lock(_each: &mut dyn FnMut(&Lock)) {}
 
 /// No library.
@@ -53,5 +53,5 @@ pub(crate) fn noted() -> u64 {
     0
 }
 
-/// Notes nothing.
+/// Does nothing.
 pub(crate) fn note(_return_address: usize, _node: TraceId) {}

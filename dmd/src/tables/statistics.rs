@@ -15,7 +15,7 @@ pub(crate) struct EventCounts {
 /// The numbers of all threads at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventStatistics {
-    /// New blocks, without those that a move made.
+    /// New blocks, except for blocks that a move made.
     pub(crate) allocations: u64,
     pub(crate) frees: u64,
     pub(crate) reallocations: u64,

@@ -127,7 +127,7 @@ extern "C" fn thread_ends(pointer: *mut c_void) {
     }
 }
 
-/// `again` says that the thread had ended before it leased this.
+/// With `again` the thread had ended before it leased this.
 fn give_back(lease: &'static Lease, again: bool) {
     lease.hand_over();
     if lease.pending.is_observed() {
@@ -178,7 +178,7 @@ impl Lease {
         engine_threads::continue_waiting();
     }
 
-    /// Hands the pending events over. Only the thread that leased them does so, or nobody else can.
+    /// Hands the pending events over. Only the thread that leased them calls this, or a caller that keeps that thread out.
     fn hand_over(&self) {
         let _held = self.hold();
         self.show_list();
@@ -283,7 +283,7 @@ pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<
 fn with_new_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
     let slot = slot();
     let lease = new_lease()?;
-    // SAFETY: leased above, so that nobody else uses it.
+    // SAFETY: leased above, so that only this thread uses it.
     unsafe { &mut *lease.state.get() }.stack.forget();
     lease.begin_thread();
     if slot.ending.get() {
@@ -314,7 +314,7 @@ fn new_lease() -> Option<&'static Lease> {
     // SAFETY: null, or zeroed bytes, which are a lease with an unseeded sampler.
     let lease = unsafe { fresh.as_ref() }?;
     let made = POOL.made.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: nobody else has seen the lease.
+    // SAFETY: the lease is new: no other thread has its address.
     let state = unsafe { &mut *lease.state.get() };
     state.sampler = Sampler::for_thread(made);
     state.byte_sampler = ByteSampler::for_thread(seed(), made);
@@ -324,7 +324,7 @@ fn new_lease() -> Option<&'static Lease> {
     Some(lease)
 }
 
-/// All leases, also those that no thread has now.
+/// All leases, in use or free.
 fn leases() -> impl Iterator<Item = &'static Lease> {
     // SAFETY: null, or a lease, which the arena never unmaps.
     let at = |place: &AtomicPtr<Lease>| unsafe { place.load(Ordering::Acquire).as_ref() };

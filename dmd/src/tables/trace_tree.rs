@@ -18,7 +18,7 @@ use crate::system::memory::{self, Arena};
 use crate::tables::seen_modules;
 use crate::tables::trace_id::TraceId;
 
-/// An empty node is all zero. Id 0 stands for no node: the root is nobody's child.
+/// An empty node is all zero. Id 0 stands for no node: the root has no parent.
 #[repr(C)]
 pub(super) struct StackNode {
     pc: AtomicU64,
@@ -33,7 +33,7 @@ pub(super) struct StackNode {
 }
 
 /// Later epochs take no stacks: they would share nodes with stacks of other libraries. No return address is this
-/// small, since nothing is mapped there.
+/// small, since no page is mapped there.
 const MOST_EPOCHS: usize = FIRST_PC as usize - 1;
 
 /// Most children in a list.
@@ -74,7 +74,7 @@ impl NodeIndex {
         if start.is_null() {
             return &[];
         }
-        // SAFETY: `roomy_index` took this many slots from the arena, and nobody unmaps them.
+        // SAFETY: `roomy_index` took this many slots from the arena, which stays mapped.
         unsafe { core::slice::from_raw_parts(start, self.length()) }
     }
 }

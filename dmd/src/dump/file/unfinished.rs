@@ -61,7 +61,7 @@ pub(crate) fn remove() {
     }
     let name = NAME.swap(null_mut(), Ordering::AcqRel);
     if !name.is_null() {
-        // SAFETY: a text that ends in 0, which the exchange gave to this thread only, and which nobody frees.
+        // SAFETY: a text that ends in 0, which the exchange gave to this thread only, and which stays.
         unsafe { libc::unlink(name) };
     }
 }

@@ -82,10 +82,10 @@ impl DumpModule {
     }
 }
 
-/// The path of the executable, which the loader does not name. If the loader was started with the executable as its
+/// The path of the executable: the loader does not name it. If the loader was started with the executable as its
 /// argument, the kernel takes the loader for the executable. Then the path comes from the mappings.
 fn program(start: usize) -> Vec<u8> {
-    // SAFETY: `getauxval` reads a vector that the kernel made and nobody changes.
+    // SAFETY: `getauxval` reads a vector that the kernel made and that stays as it is.
     let loader = unsafe { libc::getauxval(libc::AT_BASE) };
     if loader != 0 {
         let path = std::fs::read_link("/proc/self/exe");

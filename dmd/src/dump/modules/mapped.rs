@@ -1,5 +1,5 @@
-//! The modules by the kernel's mappings, for those that do not take the loader's lock: engine threads, and the child of a fork,
-//! since a thread of the parent may have held it, and then nobody frees it in the child.
+//! The modules by the kernel's mappings. Engine threads and the child of a fork do not take the loader's lock:
+//! a thread of the parent may have held it, and it is never freed in the child then.
 
 use std::fs::File;
 use std::io::Read;

@@ -105,7 +105,7 @@ pub(crate) fn wait_for(descriptor: c_int, events: c_short, longest: Option<Durat
             libc::pollfd { fd: end(0).unwrap_or(-1), events: libc::POLLIN, revents: 0 },
         ];
         let milliseconds = left.as_micros().div_ceil(1000) as c_int;
-        // SAFETY: two descriptors, of which the kernel skips one that is -1.
+        // SAFETY: two descriptors. The kernel skips one that is -1.
         unsafe { libc::poll(both.as_mut_ptr(), 2, milliseconds) };
         if both[0].revents != 0 {
             return true;

@@ -1,7 +1,7 @@
 //! What the portable engine does not know of stacks: their bounds. It assumes that they have room. So a stack that
 //! overflows inside the engine ends the process, as any overflow does in Rust.
 
-/// Nothing; no state.
+/// It has no state.
 pub(super) struct Room;
 
 impl Room {

@@ -1,6 +1,6 @@
-//! Whether a stack has room for the engine, which must not overflow it half way through, with a lock held.
+//! Whether a stack has room for the engine. An overflow half way through would leave a lock held.
 //!
-//! A hook asks before the thread is inside, so that nothing is lost if even this overflows. The answer is kept as a
+//! A hook asks before the thread is inside, so no event is lost if even this overflows. The answer is kept as a
 //! hint: stacks come and go, so it may be wrong, and then the damage is the same as without the check.
 
 use core::cell::Cell;

@@ -3,7 +3,7 @@
 //! A look back over the lines finds small blocks. A large block may start far before the address, and the lines
 //! between say nothing. So each stretch of heap has a place with the start of the last large block in it. Blocks do
 //! not overlap: only one block at least as long as the stretch can start in it at a time. A search looks up the
-//! block that a place names, so that a free has nothing to do here.
+//! block that a place names, so a free does not change a place.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 

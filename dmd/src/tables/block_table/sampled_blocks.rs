@@ -1,5 +1,5 @@
-//! Blocks of a sample by bytes: few, and far apart. A page of lines goes back to the system when it has no block any
-//! more, so that the table's memory follows the blocks that are alive, and not all places where a sampled block ever was.
+//! Blocks of a sample by bytes: few, and far apart. A page of lines goes back to the system when its last block ends. So
+//! the table's memory follows the blocks that are alive.
 
 use super::line::{BlockLine, KEYS};
 use super::{BlockTable, TableBlock, TableLeaf, place_index};
@@ -41,8 +41,8 @@ impl BlockTable {
 #[cfg(target_os = "linux")]
 fn give_back(lines: &[BlockLine]) {
     if lines.iter().all(BlockLine::is_free) && memory::page_size() == PAGE as u64 {
-        // SAFETY: a page of the system, of a private mapping without a file. It is zero from then on, as lines without a block are, and
-        // no block comes meanwhile: a thread that inserts one holds the lock.
+        // SAFETY: a page of the system, of a private mapping without a file. It is zero from then on, as lines without a block
+        // are, and no block comes meanwhile: a thread that inserts one holds the lock.
         keeping_errno(|| unsafe {
             libc::madvise(lines.as_ptr().cast_mut().cast(), PAGE, libc::MADV_DONTNEED)
         });

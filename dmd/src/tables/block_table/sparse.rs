@@ -77,7 +77,7 @@ pub(super) fn make<'t>(
     let mut place = first;
     for _ in 0..MOST_CHUNKS {
         if place.load(Ordering::Acquire).is_null() {
-            // If another thread was faster, its chunk counts, and nobody ever touches this one.
+            // If another thread was faster, its chunk counts, and this one is never touched.
             let _ = place.compare_exchange(null_mut(), pool.take(), Ordering::AcqRel, Ordering::Acquire);
         }
         // SAFETY: null, or a chunk of the pool, which never unmaps one.

@@ -107,7 +107,7 @@ fn a_large_block_leaves_its_cells_to_others() {
     assert!(TABLE.touched() <= before + 2 * 64, "{} {before}", TABLE.touched());
 }
 
-/// Wherever blocks begin and end, the table knows those that live, in order, and grows only with their number.
+/// The table has the live blocks in order, wherever blocks begin and end, and grows only with their number.
 #[test]
 fn blocks_in_any_order_at_any_place() {
     static TABLE: BlockTable = BlockTable::new();

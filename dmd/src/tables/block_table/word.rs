@@ -28,7 +28,7 @@ impl Word {
         Some(Self(packed_sizes(requested, slop) | LIVE | u64::from(trace.0) << STACK_SHIFT))
     }
 
-    /// The bits, of which [`SPARE_BITS`](Self::SPARE_BITS) are 0.
+    /// The bits. [`SPARE_BITS`](Self::SPARE_BITS) of them are 0.
     #[inline(always)]
     pub(crate) fn bits(self) -> u64 {
         self.0

@@ -29,7 +29,8 @@ const HIGH: Division = Division { bytes: 24 };
 
 const NUMBER: u64 = (1 << LEVEL_SHIFT) - 1;
 
-/// Blocks and bytes, each at most half of what a low word has room for, as [`LOW`] divides a word. A low word has no more.
+/// Blocks and bytes, each at most half of the room that a low word has, as [`LOW`] divides a word. A low word has at most
+/// these.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CompactChange(u64);
 
@@ -83,7 +84,7 @@ impl Division {
         if HeapLevel(word >> LEVEL_SHIFT) == level { self.amount(word) } else { BlockAmount::default() }
     }
 
-    /// Adds to a word: `split` says of the sum what the word keeps, and this returns the rest. If the word is of a later
+    /// Adds to a word: `split` divides the sum: the word keeps one part, and this returns the rest. If the word is of a later
     /// level, the events are part of that level's state.
     fn add(
         self,
@@ -107,7 +108,7 @@ impl Division {
     }
 }
 
-/// The lowest bits of a number, of which the highest is the sign.
+/// The lowest bits of a number. The highest of these bits is the sign.
 #[inline(always)]
 fn signed(number: u64, bits: u32) -> i64 {
     (number << (u64::BITS - bits)) as i64 >> (u64::BITS - bits)
@@ -186,7 +187,7 @@ impl StackChange {
             let units = HIGH.since(self.high.load(Ordering::Relaxed), level);
             amount = LOW.since(self.low.load(Ordering::Relaxed), level).plus(from_units(units));
             fence(Ordering::Acquire);
-            // Nobody was between the two words of a change meanwhile.
+            // No other thread was between the two words of a change meanwhile.
             if BEGUN.load(Ordering::Relaxed) == ended {
                 break;
             }
