@@ -35,7 +35,7 @@ use crate::system::errno::keeping_errno;
 use crate::system::lock::Lock;
 use crate::system::slot::Inside;
 use crate::system::{clock, confined, internal_alloc, log, memory, own_stack, process, signals};
-use crate::tables::events::{BlockEvent, EventKind};
+use crate::tables::events::{EventKind, TableEvent};
 use crate::tables::observers::{self, EventBatch, EventSource, Observer, ObserverPlace};
 use crate::tables::statistics::BlockEnd;
 use crate::tables::thread;
@@ -495,7 +495,7 @@ impl Observer for ProcessRecording {
 
 /// An event as the format has it. With `with_blocks` ends contain their blocks.
 #[inline(always)]
-fn encoded(event: BlockEvent, with_blocks: bool) -> format::BlockEvent {
+fn encoded(event: TableEvent, with_blocks: bool) -> format::BlockEvent {
     let block = live::block(event.block);
     let of_end = with_blocks.then_some(block);
     let what = match event.happened {

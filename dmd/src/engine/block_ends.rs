@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use super::Engine;
 use crate::system::memory;
 use crate::tables::block_table::{TableBlock, Word};
-use crate::tables::events::{BlockEvent, EventKind};
+use crate::tables::events::{EventKind, TableEvent};
 use crate::tables::mark::{BlockReport, BlockReports, FaultKind, ReportFault};
 use crate::tables::statistics::BlockEnd;
 use crate::tables::{observers, thread};
@@ -65,7 +65,7 @@ impl Engine {
         let ended = Self::enter_with_room().and_then(|_inside| {
             thread::with_lease(|lease| {
                 let amount = self.amount(block);
-                let event = || BlockEvent::now(address, EventKind::Ended(end), self.counted(block));
+                let event = || TableEvent::now(address, EventKind::Ended(end), self.counted(block));
                 lease.settle_after(self.peak().allowance(), event, |pending| {
                     pending.end_other(address, block.trace, amount, end);
                 });
@@ -146,7 +146,7 @@ impl Engine {
     #[cold]
     fn observe_back(&self, address: usize, block: TableBlock) {
         let observed = Self::enter_with_room().and_then(|_inside| {
-            let event = || BlockEvent::now(address, EventKind::CameBack, self.counted(block));
+            let event = || TableEvent::now(address, EventKind::CameBack, self.counted(block));
             thread::with_lease(|lease| lease.observe(event))
         });
         if observed.is_none() {

@@ -7,7 +7,7 @@ use super::usable::Usable;
 use crate::system::memory;
 use crate::system::slot::{self, Inside, slot};
 use crate::tables::block_table::{Home, TableBlock, Word};
-use crate::tables::events::{BlockEvent, EventKind};
+use crate::tables::events::{EventKind, TableEvent};
 use crate::tables::stack::Caller;
 use crate::tables::statistics::BlockEnd;
 use crate::tables::trace_id::TraceId;
@@ -98,7 +98,7 @@ impl Engine {
         }
         let begun = thread::with_lease(|lease| {
             let amount = self.amount(block);
-            let event = || BlockEvent::now(address, EventKind::Began, self.counted(block));
+            let event = || TableEvent::now(address, EventKind::Began, self.counted(block));
             lease.settle_after(self.peak().allowance(), event, |pending| {
                 pending.begin_other(address, block.trace, amount);
             });

@@ -15,7 +15,7 @@ pub(crate) enum EventKind {
 
 /// An event of a block, with its time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BlockEvent {
+pub(crate) struct TableEvent {
     /// A reading of [`clock::ticks`].
     pub(crate) tick: u64,
     pub(crate) address: usize,
@@ -23,7 +23,7 @@ pub(crate) struct BlockEvent {
     pub(crate) block: TableBlock,
 }
 
-impl BlockEvent {
+impl TableEvent {
     /// An event that happens now.
     pub(crate) fn now(address: usize, happened: EventKind, block: TableBlock) -> Self {
         Self { tick: clock::ticks(), address, happened, block }

@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::system::lock::Lock;
 use crate::system::memory;
-use crate::tables::events::{BlockEvent, EventKind};
+use crate::tables::events::{EventKind, TableEvent};
 use crate::tables::observers::{self, EventBatch, EventSource, Observer};
 use crate::tables::trace_id::TraceId;
 
@@ -41,8 +41,8 @@ pub(crate) struct LoggedAllocation {
 const _: () = assert!(size_of::<LoggedAllocation>() == 32);
 
 impl LoggedAllocation {
-    fn from_event(event: &BlockEvent) -> Self {
-        let BlockEvent { tick, address, block, .. } = *event;
+    fn from_event(event: &TableEvent) -> Self {
+        let TableEvent { tick, address, block, .. } = *event;
         let slop = u32::try_from(block.slop).unwrap_or(u32::MAX);
         Self { tick, address, requested: block.requested, slop, trace: block.trace }
     }

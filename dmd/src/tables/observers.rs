@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 use crate::system::clock;
 use crate::system::lock::{Lock, LockGuard};
 use crate::tables::block_table::TableBlock;
-use crate::tables::events::{BlockEvent, EventKind};
+use crate::tables::events::{EventKind, TableEvent};
 use crate::tables::pending::List;
 use crate::tables::statistics::BlockEnd;
 use crate::tables::trace_id::TraceId;
@@ -47,7 +47,7 @@ impl EventSource {
 /// Events of one thread, in order.
 pub(crate) enum EventBatch<'a> {
     List(List<'a>),
-    One(BlockEvent),
+    One(TableEvent),
 }
 
 impl EventBatch<'_> {
@@ -61,7 +61,7 @@ impl EventBatch<'_> {
     }
 
     #[inline(always)]
-    pub(crate) fn for_each(&self, mut each: impl FnMut(BlockEvent)) {
+    pub(crate) fn for_each(&self, mut each: impl FnMut(TableEvent)) {
         match self {
             Self::List(list) => list.for_each(each),
             Self::One(event) => each(*event),
@@ -262,7 +262,7 @@ pub(super) fn take_alone() {
             sampled,
             marked: false,
         };
-        let event = BlockEvent {
+        let event = TableEvent {
             tick: place.tick.load(Ordering::Relaxed),
             address: place.address.load(Ordering::Relaxed),
             happened: HAPPENED[code as usize % HAPPENED.len()],

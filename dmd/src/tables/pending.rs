@@ -13,7 +13,7 @@ use core::sync::atomic::{
 
 use crate::system::clock;
 use crate::tables::block_table::{TableBlock, Word};
-use crate::tables::events::{BlockEvent, EventKind};
+use crate::tables::events::{EventKind, TableEvent};
 use crate::tables::statistics::{BlockEnd, EventCounts, EventStatistics};
 use crate::tables::trace_id::TraceId;
 
@@ -384,7 +384,7 @@ impl List<'_> {
 
     /// Calls `each` for the events, without those from before anybody observed.
     #[inline(always)]
-    pub(crate) fn for_each(&self, mut each: impl FnMut(BlockEvent)) {
+    pub(crate) fn for_each(&self, mut each: impl FnMut(TableEvent)) {
         for (event, seen) in self.events.iter().zip(self.seen) {
             let (event, address) = (event.load(Ordering::Relaxed), seen.address.load(Ordering::Relaxed));
             if address == 0 {
@@ -396,7 +396,7 @@ impl List<'_> {
                 _ => EventKind::Ended(BlockEnd::Moved),
             };
             let block = Word::from_bits(event).block();
-            each(BlockEvent { tick: seen.tick.load(Ordering::Relaxed), address, happened, block });
+            each(TableEvent { tick: seen.tick.load(Ordering::Relaxed), address, happened, block });
         }
     }
 }

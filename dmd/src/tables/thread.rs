@@ -19,7 +19,7 @@ use crate::system::memory::{Arena, OwnLine};
 use crate::system::process_seed;
 use crate::system::slot::{Inside, slot, thread_pointer};
 use crate::system::thread_end;
-use crate::tables::events::BlockEvent;
+use crate::tables::events::TableEvent;
 use crate::tables::observers::{self, EventBatch, EventSource, Observer, ObserverPlace};
 use crate::tables::pending::PendingEvents;
 use crate::tables::stack::ThreadStack;
@@ -161,7 +161,7 @@ impl Lease {
     pub(crate) fn settle_after(
         &self,
         allowance: usize,
-        event: impl FnOnce() -> BlockEvent,
+        event: impl FnOnce() -> TableEvent,
         add: impl FnOnce(&PendingEvents),
     ) {
         let _held = self.hold();
@@ -187,7 +187,7 @@ impl Lease {
     }
 
     /// Hands an event that has no place in the list to observers.
-    pub(crate) fn observe(&self, event: impl FnOnce() -> BlockEvent) {
+    pub(crate) fn observe(&self, event: impl FnOnce() -> TableEvent) {
         if self.pending.is_observed() {
             let _held = self.hold();
             self.show(event);
@@ -195,7 +195,7 @@ impl Lease {
     }
 
     /// [`observe`](Self::observe), for a caller that holds the lock.
-    fn show(&self, event: impl FnOnce() -> BlockEvent) {
+    fn show(&self, event: impl FnOnce() -> TableEvent) {
         if self.pending.is_observed() {
             self.show_list();
             observers::observe(self.source(), &EventBatch::One(event()));
