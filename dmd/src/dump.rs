@@ -32,7 +32,7 @@ use crate::tables::mark::{BlockReport, FaultKind, PathId};
 use crate::tables::trace_id::TraceId;
 use at_peak::{AtPeak, LiveStacks};
 use blocks::{BlockKind, LiveBlocks};
-use contents::BlockContents;
+use contents::BlockReader;
 use json::{JsonWriter, base32};
 use modules::DumpModules;
 
@@ -162,7 +162,7 @@ impl<W: Write> DumpWriter<W> {
         self.json.open("blockList", '[')?;
         let mode = ENGINE.setup().options.mode;
         if mode == Mode::Scan {
-            let mut contents = BlockContents::open();
+            let mut contents = BlockReader::open();
             let mut failed = Ok(());
             ENGINE.table().for_each(|address, block| {
                 if failed.is_ok() {
@@ -213,7 +213,7 @@ impl<W: Write> DumpWriter<W> {
         &mut self,
         address: usize,
         block: TableBlock,
-        contents: &mut BlockContents,
+        contents: &mut BlockReader,
     ) -> io::Result<()> {
         self.json.item('{')?;
         self.json.inline_hex("addr", address)?;

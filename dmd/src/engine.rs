@@ -37,8 +37,8 @@ pub use block_ends::BlockMove;
 pub(crate) use marking::{MarkOptions, MarkOutcome, OfAllocator};
 use phase::AtomicPhase;
 pub(crate) use phase::Phase;
-pub(crate) use start::Setup;
-pub(crate) use usable::{SizeOf, Usable};
+pub(crate) use start::EngineSetup;
+pub(crate) use usable::{SizeOf, UsableBytes};
 
 pub(crate) static ENGINE: Engine = Engine::new();
 
@@ -75,7 +75,7 @@ pub(crate) struct Engine {
     pub(crate) runs: Runs,
     /// Held by the thread that writes a dump.
     pub(crate) dumping: Lock,
-    setup: UnsafeCell<Setup>,
+    setup: UnsafeCell<EngineSetup>,
 }
 
 // SAFETY: `start` writes `setup` before the phase is `On`, and tests write it when no other
@@ -102,7 +102,7 @@ impl Engine {
             marks: Marks::new(),
             runs: Runs::new(),
             dumping: Lock::new(),
-            setup: UnsafeCell::new(Setup { options: Options::new(), variable: None }),
+            setup: UnsafeCell::new(EngineSetup { options: Options::new(), variable: None }),
         }
     }
 
@@ -124,7 +124,7 @@ impl Engine {
         &PEAK
     }
 
-    pub(crate) fn setup(&self) -> Setup {
+    pub(crate) fn setup(&self) -> EngineSetup {
         // SAFETY: no thread writes `setup` meanwhile: see the `Sync` of `Engine`.
         unsafe { *self.setup.get() }
     }

@@ -109,12 +109,12 @@ cfg_if::cfg_if! {
             };
             pub use crate::engine::BlockMove;
             pub use crate::system::confined::{is_confined, note as confined};
-            pub use crate::system::copy::Copies;
+            pub use crate::system::copy::ProcessCopies;
             pub use crate::system::errno::keeping_errno;
             pub use crate::system::engine_threads::{
                 Destructor, at_end as at_engine_thread_end, is_engine_thread, without as without_engine_threads,
             };
-            pub use crate::system::internal_alloc::Internal;
+            pub use crate::system::internal_alloc::InternalAllocator;
             pub use crate::system::log::say_text as say;
             pub use crate::tables::stack::system_call_at;
         }

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use crate::boundary::reporter_hosts;
 use crate::dump;
-use crate::engine::{ENGINE, Setup};
+use crate::engine::{ENGINE, EngineSetup};
 use crate::options::Options;
 use crate::recording;
 #[cfg(engine = "native")]
@@ -133,7 +133,7 @@ pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
     };
     match Options::parse(words) {
         Ok(options) => {
-            ENGINE.reset(Setup { options, variable: Some(words) });
+            ENGINE.reset(EngineSetup { options, variable: Some(words) });
             0
         }
         Err(bad) => {

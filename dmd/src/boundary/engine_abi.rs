@@ -13,12 +13,12 @@ use memory_reporter::engine_abi::{
 use crate::boundary::with_caller::with_caller;
 use crate::boundary::{dark_matter, dumping, hooks_off, listening, logs, reporter_hosts, sites};
 use crate::dump::sizes;
-use crate::engine::{BlockMove, ENGINE, MarkOptions, MarkOutcome, OfAllocator, Phase, SizeOf, Usable};
+use crate::engine::{BlockMove, ENGINE, MarkOptions, MarkOutcome, OfAllocator, Phase, SizeOf, UsableBytes};
 use crate::options::Mode;
 use crate::recording;
 use crate::system::path_bytes::path_of;
 use crate::system::slot::{Inside, slot};
-use crate::system::threads::Threads;
+use crate::system::threads::ThreadTable;
 use crate::system::{copy, error_numbers, internal_alloc, memory, session_peer};
 use crate::tables::block_table::FoundBlock;
 use crate::tables::mark::{FaultKind, PathId};
@@ -147,7 +147,7 @@ unsafe extern "C" fn record_for(
     // The function of the program's allocator takes no other pointer than this.
     let address = address.expose_provenance();
     // SAFETY: the caller promised that the function takes this block, which the engine gets with it.
-    let usable = unsafe { Usable::by(size_of, usable) };
+    let usable = unsafe { UsableBytes::by(size_of, usable) };
     ENGINE.record(address, requested, usable, Caller::new(place, fp));
 }
 
@@ -409,7 +409,7 @@ unsafe extern "C" fn copy_process(made: *mut ProcessCopy) -> c_int {
 }
 
 /// In a copy of the process: adds what the engine knows of the threads of the process.
-fn add_stacks(threads: &mut Threads) {
+fn add_stacks(threads: &mut ThreadTable) {
     thread::for_each_stack(&mut |thread, stack| threads.add(thread, stack.frames()));
 }
 

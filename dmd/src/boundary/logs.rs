@@ -42,12 +42,12 @@ fn now() -> (u64, u64) {
 }
 
 /// Turns ticks into nanoseconds of the system's monotonic clock, between the first log and now.
-struct Times {
+struct LogTimes {
     first: (u64, u64),
     nanoseconds_per_tick: f64,
 }
 
-impl Times {
+impl LogTimes {
     fn until_now() -> Self {
         let (first, now) = ((FIRST.0.load(Ordering::Relaxed), FIRST.1.load(Ordering::Acquire)), now());
         let ticks = now.0.saturating_sub(first.0).max(1);
@@ -94,7 +94,7 @@ pub(crate) fn drain(log: u32, symbols: bool, each: &mut dyn FnMut(&BlockRow)) ->
         if symbols {
             sites::look_up(list.iter().map(|allocation| allocation.trace));
         }
-        let times = Times::until_now();
+        let times = LogTimes::until_now();
         for LoggedAllocation { tick, address, requested, slop, trace } in list {
             each(&BlockRow {
                 address,

@@ -3,7 +3,7 @@
 use core::ffi::{CStr, c_char, c_void};
 
 use crate::boundary::{ending, engine_abi, listening, recorder};
-use crate::engine::{BlockMove, ENGINE, Phase, Setup, SizeOf};
+use crate::engine::{BlockMove, ENGINE, EngineSetup, Phase, SizeOf};
 use crate::recording;
 use crate::system::errno::keeping_errno;
 use crate::system::slot::{Inside, slot};
@@ -60,7 +60,7 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
     };
     // The program's first allocation may call this, and must find `errno` as it was.
     keeping_errno(|| {
-        let Some((setup, first)) = Setup::parse(variable) else { return ENGINE.switch_off() };
+        let Some((setup, first)) = EngineSetup::parse(variable) else { return ENGINE.switch_off() };
         if first.is_none() && process::hands_on(&setup.options) {
             let users = setup.variable.unwrap_or_default();
             // SAFETY: the environment of the process, which has no second thread, and the entry found in it.

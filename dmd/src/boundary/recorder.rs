@@ -16,7 +16,7 @@ pub(crate) use crate::boundary::hooks_off::is_off;
 use crate::boundary::hooks_off::set_off;
 use crate::boundary::self_test::{self, Allocator};
 use crate::boundary::{dumping, engine_abi};
-use crate::engine::{ENGINE, Phase, Setup};
+use crate::engine::{ENGINE, EngineSetup, Phase};
 use crate::options::Options;
 use crate::recording;
 use crate::system::errno::keeping_errno;
@@ -135,14 +135,14 @@ fn start_local(options: Option<Options>) {
     let variable = || unsafe { libc::getenv(c"DMD".as_ptr()) };
     let options = options.filter(|options| !options.wait_for_track || variable().is_null());
     let (setup, first, value) = match options {
-        Some(options) => (Setup { options, variable: None }, None, null_mut()),
+        Some(options) => (EngineSetup { options, variable: None }, None, null_mut()),
         None => {
             let variable = variable();
             if variable.is_null() {
                 return ENGINE.switch_off();
             }
             // SAFETY: the environment does not change before `main`, and its strings are never freed.
-            match Setup::parse(unsafe { CStr::from_ptr(variable) }) {
+            match EngineSetup::parse(unsafe { CStr::from_ptr(variable) }) {
                 Some((setup, first)) => (setup, first, variable),
                 None => return ENGINE.switch_off(),
             }
@@ -158,7 +158,7 @@ fn start_local(options: Option<Options>) {
     }
 }
 
-impl Setup {
+impl EngineSetup {
     /// Reads the value of `$DMD`; `None` if it switches DMD off. Ends the process if a word is bad.
     pub(crate) fn parse(variable: &'static CStr) -> Option<(Self, Option<FirstProcess>)> {
         let (users, first) = first_process::split(process::keep(variable));

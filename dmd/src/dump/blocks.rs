@@ -9,7 +9,7 @@ use rustc_hash::FxBuildHasher;
 use super::at_peak::LiveStacks;
 use crate::engine::ENGINE;
 use crate::options::Mode;
-use crate::system::pages::{self, DumpVec, Pages};
+use crate::system::pages::{self, DumpVec, PageAllocator};
 use crate::tables::block_table::TableBlock;
 use crate::tables::dead_blocks::DeadKind;
 use crate::tables::mark::BlockReports;
@@ -60,7 +60,7 @@ pub(super) fn for_each(mode: Mode, stacks: &mut LiveStacks, mut each: impl FnMut
 
 /// Kinds in order of their first block, with their counts.
 pub(super) struct LiveBlocks {
-    places: HashTable<KindPlace, Pages<true>>,
+    places: HashTable<KindPlace, PageAllocator<true>>,
     list: DumpVec<(BlockKind, u64)>,
 }
 
@@ -87,7 +87,7 @@ impl LiveBlocks {
         let statistics = ENGINE.statistics();
         let live = statistics.allocations.saturating_sub(statistics.frees);
         let _ = list.try_reserve(live.min(MOST_RESERVED) as usize);
-        Self { places: HashTable::new_in(Pages), list }
+        Self { places: HashTable::new_in(PageAllocator), list }
     }
 
     /// Merges all blocks by kind. Gives `None` if there is not enough memory for the kinds.

@@ -8,12 +8,12 @@ use crate::system::own_memory::OwnMemory;
 const WORD: usize = size_of::<usize>();
 const WINDOW: usize = 4096;
 
-pub(super) struct BlockContents {
+pub(super) struct BlockReader {
     memory: OwnMemory,
     window: [u8; WINDOW],
 }
 
-impl BlockContents {
+impl BlockReader {
     pub(super) fn open() -> Self {
         Self { memory: OwnMemory::open(), window: [0; WINDOW] }
     }

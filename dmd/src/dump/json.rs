@@ -302,13 +302,13 @@ impl<W: Write> Write for PieceWriter<W> {
 }
 
 /// A key in Firefox's form: base 32, digits A to Z and a to f.
-pub(super) struct Base32 {
+pub(super) struct Base32Text {
     digits: [u8; 7],
     start: usize,
 }
 
-pub(super) fn base32(mut number: u32) -> Base32 {
-    let mut key = Base32 { digits: [0; 7], start: 7 };
+pub(super) fn base32(mut number: u32) -> Base32Text {
+    let mut key = Base32Text { digits: [0; 7], start: 7 };
     loop {
         key.start -= 1;
         key.digits[key.start] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef"[number as usize % 32];
@@ -319,13 +319,13 @@ pub(super) fn base32(mut number: u32) -> Base32 {
     }
 }
 
-impl Base32 {
+impl Base32Text {
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.digits[self.start..]
     }
 }
 
-impl AsRef<[u8]> for Base32 {
+impl AsRef<[u8]> for Base32Text {
     fn as_ref(&self) -> &[u8] {
         self.as_bytes()
     }

@@ -15,7 +15,7 @@ use std::fmt::Write;
 use crate::system::engine_threads;
 use crate::system::path_bytes::path_of;
 use crate::system::{fork, process};
-use crate::tables::seen_modules::{self, LoadedModule, ModuleSample};
+use crate::tables::seen_modules::{self, LoadedLibrary, ModuleSample};
 use crate::tables::trace_id::TraceId;
 #[cfg(target_os = "linux")]
 pub(crate) use loaded::changes;
@@ -64,7 +64,7 @@ impl DumpModules {
         modules.sort_by_key(|module| module.start);
         let loaded = modules.len();
         for seen in seen_modules::iter() {
-            let LoadedModule { start, end, bias, path, build_id, sample, .. } = seen.module;
+            let LoadedLibrary { start, end, bias, path, build_id, sample, .. } = seen.module;
             let (mut path, build_id) = (absolute(path.to_bytes()), hexadecimal(build_id));
             let is_build = |module: &DumpModule| (&module.build_id, module.sample) == (&build_id, sample);
             // The kernel's paths contain no links.

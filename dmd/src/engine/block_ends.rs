@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 
 use super::Engine;
 use crate::system::memory;
-use crate::tables::block_table::{TableBlock, Word};
+use crate::tables::block_table::{BlockWord, TableBlock};
 use crate::tables::events::{EventKind, TableEvent};
 use crate::tables::mark::{BlockReport, BlockReports, FaultKind, ReportFault};
 use crate::tables::statistics::BlockEnd;
@@ -47,7 +47,7 @@ impl Engine {
 
     /// Forgets the block that starts here, and counts its end. `None`, without a change, if that is not simple.
     #[inline(always)]
-    fn remove_simple(&self, address: usize, end: BlockEnd) -> Option<Word> {
+    fn remove_simple(&self, address: usize, end: BlockEnd) -> Option<BlockWord> {
         let _inside = Self::enter_with_room()?;
         let lease = thread::lease()?;
         let word = self.table().remove_word(address)?;
@@ -86,7 +86,7 @@ impl Engine {
 
     #[inline(never)]
     fn take(&self, address: usize, end: BlockEnd) -> BlockMove {
-        let removed = self.remove_simple(address, end).map(Word::block);
+        let removed = self.remove_simple(address, end).map(BlockWord::block);
         BlockMove(removed.or_else(|| self.remove_other(address, end)).map(|block| {
             let reports = if block.marked { self.remove_marks(address) } else { BlockReports::default() };
             (address, block, reports)

@@ -3,10 +3,10 @@
 use core::sync::atomic::Ordering;
 
 use super::Engine;
-use super::usable::Usable;
+use super::usable::UsableBytes;
 use crate::system::memory;
 use crate::system::slot::{self, Inside, slot};
-use crate::tables::block_table::{Home, TableBlock, Word};
+use crate::tables::block_table::{BlockHome, BlockWord, TableBlock};
 use crate::tables::events::{EventKind, TableEvent};
 use crate::tables::stack::Caller;
 use crate::tables::statistics::BlockEnd;
@@ -16,7 +16,7 @@ use crate::tables::{observers, thread};
 impl Engine {
     /// Records a block. `caller` is the hook: frames further in belong to DMD.
     #[inline(always)]
-    pub(crate) fn record(&self, address: usize, requested: usize, usable: Usable, caller: Caller) {
+    pub(crate) fn record(&self, address: usize, requested: usize, usable: UsableBytes, caller: Caller) {
         if !self.records_all() {
             return self.record_sample(address, requested, usable.ask(address), caller);
         }
@@ -68,7 +68,7 @@ impl Engine {
     /// Where a block is to be recorded. The line is rarely in a cache, since the table is large: it comes while the engine
     /// walks the stack.
     #[inline(always)]
-    fn fetch_home(&self, address: usize) -> Option<Home<'_>> {
+    fn fetch_home(&self, address: usize) -> Option<BlockHome<'_>> {
         let home = self.table().home(address)?;
         memory::prefetch(home.line);
         Some(home)
@@ -76,9 +76,9 @@ impl Engine {
 
     /// Records a block of a thread that is inside.
     #[inline(always)]
-    fn record_at(&self, address: usize, home: Option<Home<'_>>, block: TableBlock) {
+    fn record_at(&self, address: usize, home: Option<BlockHome<'_>>, block: TableBlock) {
         if let Some(home) = home
-            && let Some(word) = Word::pack(block)
+            && let Some(word) = BlockWord::pack(block)
             && let Some(lease) = thread::lease()
             && home.insert_word(address, word)
         {

@@ -26,7 +26,7 @@ static FORKING: ForkHandlers = ForkHandlers {
 
 /// The options that the engine started with.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Setup {
+pub(crate) struct EngineSetup {
     pub(crate) options: Options,
     /// The value of `$DMD`, if the options are from there.
     pub(crate) variable: Option<&'static [u8]>,
@@ -34,7 +34,7 @@ pub(crate) struct Setup {
 
 impl Engine {
     /// Starts recording. Only the first call does so, and returns true.
-    pub(crate) fn start(&self, setup: Setup) -> bool {
+    pub(crate) fn start(&self, setup: EngineSetup) -> bool {
         if !self.phase.change(Phase::Undecided, Phase::Starting) {
             return false;
         }
@@ -53,7 +53,7 @@ impl Engine {
         true
     }
 
-    fn set(&self, mut setup: Setup) {
+    fn set(&self, mut setup: EngineSetup) {
         // A dump names the options that are in force.
         setup.options.sample_nothing_in_tests();
         if setup.options.wait_for_track {
@@ -85,7 +85,7 @@ impl Engine {
 
     /// For tests: forgets all blocks, and continues with other options and a fresh sampler. No other thread may
     /// allocate meanwhile.
-    pub(crate) fn reset(&self, setup: Setup) {
+    pub(crate) fn reset(&self, setup: EngineSetup) {
         let _inside = Inside::deeper();
         self.set(setup);
         self.table().clear();

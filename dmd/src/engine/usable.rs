@@ -7,12 +7,12 @@ pub(crate) type SizeOf = unsafe extern "C" fn(*mut c_void) -> usize;
 
 /// The usable bytes of a new block, or the function that knows them, which is only called if they are needed.
 #[derive(Clone, Copy)]
-pub(crate) struct Usable {
+pub(crate) struct UsableBytes {
     bytes: usize,
     by: Option<SizeOf>,
 }
 
-impl Usable {
+impl UsableBytes {
     /// `size_of` gives the bytes; without it, `bytes` does.
     ///
     /// # Safety

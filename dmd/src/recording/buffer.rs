@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 
 use dmd_format::recording::{BlockEvent, EVENT_BUFFER, EventEncoder};
 
-use crate::system::lock::{Lock, LockedValue, Use};
+use crate::system::lock::{Lock, LockUse, LockedValue};
 use crate::system::memory;
 
 /// Events of one thread. All zero at first.
@@ -124,7 +124,7 @@ static QUEUE: LockedValue<BufferQueue> = LockedValue::new(BufferQueue {
 });
 
 /// The queue, for as long as the result lives.
-pub(super) fn queue() -> Use<'static, BufferQueue> {
+pub(super) fn queue() -> LockUse<'static, BufferQueue> {
     QUEUE.hold()
 }
 

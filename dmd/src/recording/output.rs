@@ -14,7 +14,7 @@ use dmd_format::recording::{
 use crate::dump::file;
 use crate::engine::ENGINE;
 use crate::recording::buffer::{self, EventBuffer};
-use crate::system::lock::{Lock, LockedValue, Use};
+use crate::system::lock::{Lock, LockUse, LockedValue};
 use crate::system::pages::{self, DumpVec};
 use crate::system::{clock, log};
 use crate::tables::trace_id::TraceId;
@@ -58,7 +58,7 @@ pub(super) fn has_failed() -> bool {
 }
 
 /// The output, for as long as the result lives. `None` inside before the start and after the end.
-pub(super) fn output() -> Use<'static, Option<RecordingOutput>> {
+pub(super) fn output() -> LockUse<'static, Option<RecordingOutput>> {
     OUTPUT.hold()
 }
 

@@ -124,11 +124,11 @@ pub(crate) unsafe fn dealloc(block: *mut u8, layout: Layout) {
 
 /// The allocator of a library in which all Rust code is the engine's, such as `libdmd.so`.
 #[derive(Clone, Copy, Debug)]
-pub struct Internal;
+pub struct InternalAllocator;
 
 // SAFETY: blocks are disjoint parts of one region, or mappings of their own, with the size and the alignment that
 // were asked for.
-unsafe impl core::alloc::GlobalAlloc for Internal {
+unsafe impl core::alloc::GlobalAlloc for InternalAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let block = alloc(layout);
         if block.is_null() && layout.align() <= 4096 && layout.size() < isize::MAX as usize - 4096 {

@@ -143,7 +143,7 @@ pub(crate) struct LockedValue<T> {
 unsafe impl<T: Send> Sync for LockedValue<T> {}
 
 /// The value, until dropped.
-pub(crate) struct Use<'a, T> {
+pub(crate) struct LockUse<'a, T> {
     value: &'a UnsafeCell<T>,
     _held: LockGuard<'a>,
 }
@@ -157,12 +157,12 @@ impl<T> LockedValue<T> {
         &self.lock
     }
 
-    pub(crate) fn hold(&self) -> Use<'_, T> {
-        Use { value: &self.value, _held: self.lock.hold() }
+    pub(crate) fn hold(&self) -> LockUse<'_, T> {
+        LockUse { value: &self.value, _held: self.lock.hold() }
     }
 }
 
-impl<T> Deref for Use<'_, T> {
+impl<T> Deref for LockUse<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -171,7 +171,7 @@ impl<T> Deref for Use<'_, T> {
     }
 }
 
-impl<T> DerefMut for Use<'_, T> {
+impl<T> DerefMut for LockUse<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: `_held` holds the lock as long as `self` lives, and `self` is borrowed mutably.
         unsafe { &mut *self.value.get() }

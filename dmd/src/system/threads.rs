@@ -33,13 +33,13 @@ const ENTRY_NAME: usize = 19;
 pub(crate) static THREADS: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 
 /// The table while it is made.
-pub(crate) struct Threads {
+pub(crate) struct ThreadTable {
     bytes: &'static mut [u8],
     listed: usize,
     recorded: usize,
 }
 
-impl Threads {
+impl ThreadTable {
     /// Asks the system where each thread is; `None` if there is no memory. A thread that waits stays where it is only if it
     /// waits for a lock that this one holds.
     pub(crate) fn listed() -> Option<Self> {
@@ -91,7 +91,7 @@ impl Threads {
     }
 }
 
-impl Drop for Threads {
+impl Drop for ThreadTable {
     fn drop(&mut self) {
         // SAFETY: mapped with this size; nobody uses the bytes after this.
         unsafe { memory::unmap_for_dump(self.bytes.as_mut_ptr(), BYTES) };

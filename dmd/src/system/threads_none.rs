@@ -6,9 +6,9 @@ use core::sync::atomic::AtomicPtr;
 pub(crate) static THREADS: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 
 /// No code makes one.
-pub(crate) enum Threads {}
+pub(crate) enum ThreadTable {}
 
-impl Threads {
+impl ThreadTable {
     pub(crate) fn add(&mut self, _thread: usize, _frames: impl ExactSizeIterator<Item = [usize; 3]>) {
         match *self {}
     }

@@ -28,11 +28,11 @@ use crate::system::memory::{self, ZeroedPool};
 use crate::tables::trace_id::TraceId;
 use line::{KEYS, LINE_BITS, is_block, key_of, place_of};
 use place::BlockPlace;
-use sparse::{Chunk, SparseSlot};
+use sparse::{SparseChunk, SparseSlot};
 use word::{FREED, LIVE, MARKED, SAMPLED, SLOP_SHIFT, TAG, WIDE, fingerprint, is_live, packed};
 
 pub(crate) use line::BlockLine;
-pub(crate) use word::Word;
+pub(crate) use word::BlockWord;
 
 /// The table's data about one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,30 +85,30 @@ struct TableLeaf {
 }
 
 #[repr(C)]
-pub(super) struct Middle {
+pub(super) struct MiddleTable {
     leaves: [AtomicPtr<TableLeaf>; LEAVES],
-    sparse: [AtomicPtr<Chunk>; LEAVES],
+    sparse: [AtomicPtr<SparseChunk>; LEAVES],
     starts: around::InMiddle,
 }
 
-pub(super) type Root = [AtomicPtr<Middle>; ROOTS];
+pub(super) type RootTable = [AtomicPtr<MiddleTable>; ROOTS];
 
 /// Where a block is recorded: the first line for its stretch of heap, and the slots of the larger stretch around that.
 #[derive(Clone, Copy)]
-pub(crate) struct Home<'t> {
+pub(crate) struct BlockHome<'t> {
     pub(crate) line: &'t BlockLine,
-    slots: &'t AtomicPtr<Chunk>,
+    slots: &'t AtomicPtr<SparseChunk>,
 }
 
 pub(crate) struct BlockTable {
     /// For blocks at multiples of 16, which are all blocks of a C library.
-    pub(super) root: Root,
-    pub(super) planes: [AtomicPtr<Root>; PLANES],
+    pub(super) root: RootTable,
+    pub(super) planes: [AtomicPtr<RootTable>; PLANES],
     starts: around::InTable,
     leaves: ZeroedPool<TableLeaf>,
     /// Lines that follow those of leaves.
     lines: ZeroedPool<BlockLine>,
-    chunks: ZeroedPool<Chunk>,
+    chunks: ZeroedPool<SparseChunk>,
     /// Held while a sampled block comes, or a page goes.
     pages: Lock,
     /// Bytes of roots and middles.
@@ -192,14 +192,14 @@ impl BlockTable {
     /// Forgets the block that starts here and returns its word; `None`, without a change, if its
     /// sizes do not fit a word, or if it stands for others.
     #[inline(always)]
-    pub(crate) fn remove_word(&self, address: usize) -> Option<Word> {
+    pub(crate) fn remove_word(&self, address: usize) -> Option<BlockWord> {
         let key = key_of(address);
         let (cell, value) = self.line(address)?.live(key)?;
         if value & (WIDE | SAMPLED) != 0 {
             return None;
         }
         cell.store(FREED | key, Ordering::Release);
-        Some(Word::from_bits(value))
+        Some(BlockWord::from_bits(value))
     }
 
     /// Forgets the block that starts here and returns it.
@@ -336,7 +336,10 @@ impl BlockTable {
     }
 
     /// Calls `each` for every stretch of heap that has a leaf or slots, or both.
-    fn for_each_stretch<'t>(&'t self, mut each: impl FnMut(usize, Option<&'t TableLeaf>, Option<&'t Chunk>)) {
+    fn for_each_stretch<'t>(
+        &'t self,
+        mut each: impl FnMut(usize, Option<&'t TableLeaf>, Option<&'t SparseChunk>),
+    ) {
         for plane in 0..PLANES {
             let Some(root) = self.root(plane) else { continue };
             for (high, middle) in root.iter().enumerate() {
@@ -356,7 +359,7 @@ impl BlockTable {
     }
 
     fn block(&self, address: usize, place: BlockPlace<'_>, value: u64) -> TableBlock {
-        let block = Word(value).block();
+        let block = BlockWord(value).block();
         if value & WIDE == 0 {
             return block;
         }
@@ -393,7 +396,7 @@ impl BlockTable {
     }
 
     #[inline]
-    fn root(&self, plane: usize) -> Option<&Root> {
+    fn root(&self, plane: usize) -> Option<&RootTable> {
         if plane == 0 {
             return Some(&self.root);
         }
@@ -403,7 +406,7 @@ impl BlockTable {
     }
 
     #[inline(always)]
-    fn middle(&self, address: usize) -> Option<&Middle> {
+    fn middle(&self, address: usize) -> Option<&MiddleTable> {
         if address & !MOST_BLOCKS != 0 {
             return self.other_middle(address);
         }
@@ -413,7 +416,7 @@ impl BlockTable {
 
     /// [`middle`](Self::middle) for any address.
     #[inline(never)]
-    fn other_middle(&self, address: usize) -> Option<&Middle> {
+    fn other_middle(&self, address: usize) -> Option<&MiddleTable> {
         let middle = self.root(address % PLANES)?.get(address >> MIDDLE_BITS)?.load(Ordering::Acquire);
         // SAFETY: null, or a middle of `make`, and the table never unmaps one.
         unsafe { middle.as_ref() }
@@ -421,10 +424,10 @@ impl BlockTable {
 
     /// Where a block that starts at an address is recorded, if the address has a line.
     #[inline(always)]
-    pub(crate) fn home(&self, address: usize) -> Option<Home<'_>> {
+    pub(crate) fn home(&self, address: usize) -> Option<BlockHome<'_>> {
         let middle = self.middle(address)?;
         let line = &middle.leaf(address)?.lines[place_index(address) / KEYS];
-        Some(Home { line, slots: &middle.sparse[leaf_index(address)] })
+        Some(BlockHome { line, slots: &middle.sparse[leaf_index(address)] })
     }
 
     /// The first line for the stretch of heap around an address.
@@ -447,7 +450,7 @@ impl BlockTable {
         self.line(address)
     }
 
-    fn make_middle(&self, address: usize) -> Option<&Middle> {
+    fn make_middle(&self, address: usize) -> Option<&MiddleTable> {
         if address >> ADDRESS_BITS != 0 {
             return None;
         }
@@ -483,7 +486,7 @@ impl BlockTable {
     }
 }
 
-impl Middle {
+impl MiddleTable {
     #[inline(always)]
     fn leaf(&self, address: usize) -> Option<&TableLeaf> {
         let leaf = self.leaves[leaf_index(address)].load(Ordering::Acquire);
@@ -492,10 +495,10 @@ impl Middle {
     }
 }
 
-impl Home<'_> {
+impl BlockHome<'_> {
     /// Records a block where its first line has room and no live block; otherwise returns false, without a change.
     #[inline(always)]
-    pub(crate) fn insert_word(self, address: usize, word: Word) -> bool {
+    pub(crate) fn insert_word(self, address: usize, word: BlockWord) -> bool {
         let key = key_of(address);
         let Some((cell, old)) = self.line.cell_for(key) else { return false };
         let free = old & TAG != LIVE && (is_block(old, key) || self.slots.load(Ordering::Acquire).is_null());

@@ -4,8 +4,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 
 use dmd_format::tables::{HEADER, MAGIC, PLANES, VERSION};
 
-use super::block_table::{BlockTable, Root};
-use super::trace_tree::{Segments, TraceTree};
+use super::block_table::{BlockTable, RootTable};
+use super::trace_tree::{NodeSegments, TraceTree};
 use crate::system::threads::THREADS;
 
 /// Only readers outside of the process read it.
@@ -19,9 +19,9 @@ pub(crate) struct TablesHeader {
     bytes: u32,
     phase: &'static AtomicU8,
     below: &'static AtomicUsize,
-    root: &'static Root,
-    planes: &'static [AtomicPtr<Root>; PLANES],
-    segments: &'static Segments,
+    root: &'static RootTable,
+    planes: &'static [AtomicPtr<RootTable>; PLANES],
+    segments: &'static NodeSegments,
     stacks: &'static AtomicU32,
     threads: &'static AtomicPtr<u8>,
 }

@@ -71,7 +71,7 @@ pub(crate) struct Logs {
 
 struct AllocationLog {
     lock: Lock,
-    ring: UnsafeCell<Ring>,
+    ring: UnsafeCell<AllocationRing>,
 }
 
 // SAFETY: every access to a ring happens while its lock is held.
@@ -79,7 +79,7 @@ unsafe impl Sync for Logs {}
 
 /// The newest entries in the order in which they came: `written` modulo `capacity` is the next place. Closed without
 /// rows.
-struct Ring {
+struct AllocationRing {
     rows: *mut LoggedAllocation,
     capacity: usize,
     limit: usize,
@@ -94,7 +94,7 @@ struct Ring {
     lost: u64,
 }
 
-impl Ring {
+impl AllocationRing {
     const CLOSED: Self = Self {
         rows: null_mut(),
         capacity: 0,
@@ -167,11 +167,12 @@ impl Logs {
         Self {
             shares: [const { AtomicU64::new(0) }; MOST],
             draws: AtomicU64::new(0),
-            logs: [const { AllocationLog { lock: Lock::new(), ring: UnsafeCell::new(Ring::CLOSED) } }; MOST],
+            logs: [const { AllocationLog { lock: Lock::new(), ring: UnsafeCell::new(AllocationRing::CLOSED) } };
+                MOST],
         }
     }
 
-    fn with<T>(&self, log: usize, body: impl FnOnce(&mut Ring) -> T) -> T {
+    fn with<T>(&self, log: usize, body: impl FnOnce(&mut AllocationRing) -> T) -> T {
         let log = &self.logs[log];
         let _held = log.lock.hold();
         // SAFETY: the lock is held, and every access takes it. The reference ends before the lock.
@@ -182,7 +183,7 @@ impl Logs {
     pub(crate) fn open(&self, probability: f64, limit: usize, since: u64) -> Option<usize> {
         let (rows, capacity) = map(limit)?;
         let lost = observers::lost();
-        let fresh = Ring { rows, capacity, limit, since, lost, ..Ring::CLOSED };
+        let fresh = AllocationRing { rows, capacity, limit, since, lost, ..AllocationRing::CLOSED };
         let mut fresh = Some(fresh);
         let mut others = 0;
         let mut opened = None;
@@ -211,7 +212,8 @@ impl Logs {
     pub(crate) fn limit(&self, log: usize, probability: f64, limit: usize) -> bool {
         let Some((rows, capacity)) = map(limit) else { return false };
         let is_open = self.with(log, |ring| {
-            let mut old = core::mem::replace(ring, Ring { rows, capacity, limit, ..Ring::CLOSED });
+            let mut old =
+                core::mem::replace(ring, AllocationRing { rows, capacity, limit, ..AllocationRing::CLOSED });
             if old.rows.is_null() {
                 ring.unmap();
                 *ring = old;
@@ -237,7 +239,7 @@ impl Logs {
     /// Closes a log.
     pub(crate) fn close(&self, log: usize) {
         self.shares[log].store(0, Ordering::Release);
-        self.with(log, |ring| core::mem::replace(ring, Ring::CLOSED).unmap());
+        self.with(log, |ring| core::mem::replace(ring, AllocationRing::CLOSED).unmap());
     }
 
     /// Whether any log is open.

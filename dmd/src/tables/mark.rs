@@ -73,7 +73,7 @@ pub(crate) struct ReportFault {
 
 /// A path, its claims and its marks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Path {
+pub(crate) struct ReportPath {
     start: usize,
     len: usize,
     /// The sum of the amounts reported at it.
@@ -85,7 +85,7 @@ pub(crate) struct Path {
 /// All paths, in order of their numbers.
 pub(crate) struct PathTable<const FOR_DUMP: bool = false> {
     text: PageVec<u8, FOR_DUMP>,
-    list: PageVec<Path, FOR_DUMP>,
+    list: PageVec<ReportPath, FOR_DUMP>,
 }
 
 impl<const FOR_DUMP: bool> PathTable<FOR_DUMP> {
@@ -93,7 +93,7 @@ impl<const FOR_DUMP: bool> PathTable<FOR_DUMP> {
         Self { text: pages::list(), list: pages::list() }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Path)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &ReportPath)> {
         self.list
             .iter()
             .map(|path| (self.text.get(path.start..path.start + path.len).unwrap_or_default(), path))
@@ -112,7 +112,7 @@ impl KnownPaths {
     }
 }
 
-pub(crate) struct Faults<const FOR_DUMP: bool = false> {
+pub(crate) struct FaultList<const FOR_DUMP: bool = false> {
     pub(crate) list: PageVec<ReportFault, FOR_DUMP>,
     /// By kind, including faults that are not in the list.
     pub(crate) counts: [u64; 4],
@@ -121,7 +121,7 @@ pub(crate) struct Faults<const FOR_DUMP: bool = false> {
 pub(crate) struct Marks {
     shards: [LockedValue<PageMap<usize, BlockReports>>; SHARDS],
     paths: LockedValue<KnownPaths>,
-    faults: LockedValue<Faults>,
+    faults: LockedValue<FaultList>,
 }
 
 impl Marks {
@@ -129,7 +129,7 @@ impl Marks {
         Self {
             shards: [const { LockedValue::new(pages::map()) }; SHARDS],
             paths: LockedValue::new(KnownPaths::new()),
-            faults: LockedValue::new(Faults { list: pages::list(), counts: [0; 4] }),
+            faults: LockedValue::new(FaultList { list: pages::list(), counts: [0; 4] }),
         }
     }
 
@@ -277,7 +277,7 @@ impl Marks {
             hash = hash.wrapping_add(1);
         }
         let id = PathId(paths.list.len() as u32);
-        let path = Path { start: paths.text.len(), len: text.len(), claimed: 0, marked: 0 };
+        let path = ReportPath { start: paths.text.len(), len: text.len(), claimed: 0, marked: 0 };
         if paths.text.try_reserve(text.len()).is_err()
             || pages::entry(by_text, hash, || id).is_none()
             || !pages::push(&mut paths.list, path)
@@ -324,9 +324,9 @@ impl Marks {
     }
 
     /// A copy, for the same reason.
-    pub(crate) fn faults(&self) -> Option<Faults<true>> {
+    pub(crate) fn faults(&self) -> Option<FaultList<true>> {
         let faults = self.faults.hold();
-        Some(Faults { list: pages::copy(&faults.list)?, counts: faults.counts })
+        Some(FaultList { list: pages::copy(&faults.list)?, counts: faults.counts })
     }
 
     pub(crate) fn bytes(&self) -> usize {

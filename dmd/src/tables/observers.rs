@@ -16,7 +16,7 @@ use crate::system::clock;
 use crate::system::lock::{Lock, LockGuard};
 use crate::tables::block_table::TableBlock;
 use crate::tables::events::{EventKind, TableEvent};
-use crate::tables::pending::List;
+use crate::tables::pending::EventList;
 use crate::tables::statistics::BlockEnd;
 use crate::tables::trace_id::TraceId;
 
@@ -46,7 +46,7 @@ impl EventSource {
 
 /// Events of one thread, in order.
 pub(crate) enum EventBatch<'a> {
-    List(List<'a>),
+    List(EventList<'a>),
     One(TableEvent),
 }
 

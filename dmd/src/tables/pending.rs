@@ -12,7 +12,7 @@ use core::sync::atomic::{
 };
 
 use crate::system::clock;
-use crate::tables::block_table::{TableBlock, Word};
+use crate::tables::block_table::{BlockWord, TableBlock};
 use crate::tables::events::{EventKind, TableEvent};
 use crate::tables::statistics::{BlockEnd, EventCounts, EventStatistics};
 use crate::tables::trace_id::TraceId;
@@ -37,8 +37,8 @@ const MOST_EVENTS: usize = 1 << 18;
 const UNMERGED_LISTS: u32 = 15;
 
 /// In an event: the block ended, and that was by a move.
-const ENDED: u64 = Word::SPARE_BITS[0];
-const MOVED: u64 = Word::SPARE_BITS[1];
+const ENDED: u64 = BlockWord::SPARE_BITS[0];
+const MOVED: u64 = BlockWord::SPARE_BITS[1];
 
 /// Blocks and requested bytes; negative if more ended than began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ struct EventMoment {
 }
 
 /// A part of the list, for observers.
-pub(crate) struct List<'a> {
+pub(crate) struct EventList<'a> {
     events: &'a [AtomicU64],
     seen: &'a [EventMoment],
 }
@@ -102,7 +102,7 @@ impl BlockAmount {
     }
 
     fn from_event(event: u64) -> Self {
-        let amount = Self { blocks: 1, bytes: Word::from_bits(event).requested() as i64 };
+        let amount = Self { blocks: 1, bytes: BlockWord::from_bits(event).requested() as i64 };
         if event & ENDED == 0 { amount } else { amount.negative() }
     }
 
@@ -121,7 +121,7 @@ impl BlockAmount {
 impl PendingEvents {
     /// A block of this thread begins. Returns whether the thread is to settle.
     #[inline(always)]
-    pub(crate) fn begin(&self, address: usize, word: Word) -> bool {
+    pub(crate) fn begin(&self, address: usize, word: BlockWord) -> bool {
         self.last.store(address, Ordering::Relaxed);
         self.push(address, word.bits(), word.requested() as i64)
     }
@@ -135,7 +135,7 @@ impl PendingEvents {
 
     /// This thread ends a block. Returns whether it is to settle.
     #[inline(always)]
-    pub(crate) fn end(&self, address: usize, word: Word, end: BlockEnd) -> bool {
+    pub(crate) fn end(&self, address: usize, word: BlockWord, end: BlockEnd) -> bool {
         self.end_last(address);
         let moved = if end == BlockEnd::Moved { MOVED } else { 0 };
         let full = self.push(address, word.bits() | ENDED | moved, -(word.requested() as i64));
@@ -251,7 +251,7 @@ impl PendingEvents {
         let recent = self.recent();
         let length = recent.len();
         for event in recent {
-            let (trace, amount) = (Word::from_bits(event).trace(), BlockAmount::from_event(event));
+            let (trace, amount) = (BlockWord::from_bits(event).trace(), BlockAmount::from_event(event));
             gross += amount.bytes.unsigned_abs() as usize;
             ended += event & ENDED;
             if trace == TraceId::NONE {
@@ -304,12 +304,12 @@ impl PendingEvents {
 
     /// The events of the list that observers do not have, and which they have from now on. The caller holds the lock
     /// of the lease.
-    pub(crate) fn take_list(&self) -> Option<List<'_>> {
+    pub(crate) fn take_list(&self) -> Option<EventList<'_>> {
         let length = self.length.load(Ordering::Acquire).min(RECENT);
         let handed = self.handed.load(Ordering::Relaxed);
         self.handed.store(length, Ordering::Relaxed);
         let events = self.recent.get(handed..length).filter(|events| !events.is_empty())?;
-        Some(List { events, seen: self.seen.get(handed..length)? })
+        Some(EventList { events, seen: self.seen.get(handed..length)? })
     }
 
     /// The events of the list.
@@ -332,7 +332,7 @@ impl PendingEvents {
     /// What began and ended in the list. A stack may come several times.
     #[inline]
     pub(crate) fn listed(&self) -> impl Iterator<Item = (TraceId, BlockAmount)> {
-        self.recent().map(|event| (Word::from_bits(event).trace(), BlockAmount::from_event(event)))
+        self.recent().map(|event| (BlockWord::from_bits(event).trace(), BlockAmount::from_event(event)))
     }
 
     /// What began and ended. A stack may come several times.
@@ -375,7 +375,7 @@ impl PendingEvents {
     }
 }
 
-impl List<'_> {
+impl EventList<'_> {
     /// The number of events.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
@@ -395,7 +395,7 @@ impl List<'_> {
                 (_, 0) => EventKind::Ended(BlockEnd::Freed),
                 _ => EventKind::Ended(BlockEnd::Moved),
             };
-            let block = Word::from_bits(event).block();
+            let block = BlockWord::from_bits(event).block();
             each(TableEvent { tick: seen.tick.load(Ordering::Relaxed), address, happened, block });
         }
     }

@@ -10,14 +10,14 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use crate::system::lock::Lock;
 use crate::system::memory::Arena;
 use crate::tables::trace_id::TraceId;
-pub(crate) use dmd_unwind::{LoadedModule, ModuleSample, sample_at};
+pub(crate) use dmd_unwind::{LoadedLibrary, ModuleSample, sample_at};
 use dmd_unwind::{is_loaded, loaded};
 
 /// A library as it was loaded at one time.
 #[derive(Debug)]
 pub(crate) struct SeenModule {
     /// Path and build id are copies.
-    pub(crate) module: LoadedModule,
+    pub(crate) module: LoadedLibrary,
     /// The first node that has it.
     pub(crate) since: TraceId,
     /// The library that was noted before this one.
@@ -109,7 +109,7 @@ fn add(pc: usize, node: TraceId) {
     if place.is_null() {
         return;
     }
-    let module = LoadedModule { path, build_id, ..module };
+    let module = LoadedLibrary { path, build_id, ..module };
     let seen = SeenModule { module, since: node, older: NEWEST.load(Ordering::Relaxed) };
     // SAFETY: fresh memory of that size, aligned to 16, from the arena.
     unsafe { place.write(seen) };

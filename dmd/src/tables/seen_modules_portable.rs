@@ -16,7 +16,7 @@ pub(crate) fn sample_at(_start: usize) -> ModuleSample {
 
 /// A library as it was loaded at one time.
 #[derive(Debug)]
-pub(crate) struct LoadedModule {
+pub(crate) struct LoadedLibrary {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) bias: usize,
@@ -28,7 +28,7 @@ pub(crate) struct LoadedModule {
 /// A library that was noted.
 #[derive(Debug)]
 pub(crate) struct SeenModule {
-    pub(crate) module: LoadedModule,
+    pub(crate) module: LoadedLibrary,
     /// The first node that has it.
     pub(crate) since: TraceId,
 }

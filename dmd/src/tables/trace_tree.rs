@@ -86,11 +86,11 @@ struct IndexStripe {
 }
 
 /// The segments of all nodes.
-pub(super) type Segments = [AtomicPtr<[StackNode; SEGMENT]>; SEGMENTS];
+pub(super) type NodeSegments = [AtomicPtr<[StackNode; SEGMENT]>; SEGMENTS];
 
 /// All zero at first.
 pub(crate) struct TraceTree {
-    pub(super) segments: Segments,
+    pub(super) segments: NodeSegments,
     /// The number of nodes without the root, or more.
     pub(super) added: AtomicU32,
     stripes: [IndexStripe; STRIPES],

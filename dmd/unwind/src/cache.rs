@@ -14,7 +14,7 @@
 //! checked that the module is still loaded: by its build id or, without one, by its path and some of its contents.
 
 use crate::arch::pack;
-use crate::module::{Identity, UnwindModule};
+use crate::module::{ModuleIdentity, UnwindModule};
 use crate::rule::UnwindRule;
 use crate::sys::map;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64,
 /// The owner of the rules; a process has one.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    slots: AtomicPtr<Slots>,
+    slots: AtomicPtr<CacheSlots>,
     writing: AtomicBool,
     bytes: AtomicUsize,
     compiled: AtomicUsize,
@@ -62,12 +62,12 @@ const MOST_BYTES: usize = 64 << 20;
 /// A table of `1 << bits` slots. The slots follow this header in the same mapping.
 #[derive(Debug)]
 #[repr(C)]
-struct Slots {
+struct CacheSlots {
     bits: u32,
     used: AtomicUsize,
     /// The wide rules and modules that the slots of this table and of the smaller ones before it name. Mapped at
     /// first need.
-    wide: AtomicPtr<Wide>,
+    wide: AtomicPtr<WideRow>,
 }
 
 const MAX_WIDE: usize = 1 << 15;
@@ -76,7 +76,7 @@ const HEADS: usize = 1 << 10;
 
 /// All in one mapping. The kernel provides only the pages that the walker uses.
 #[repr(C)]
-struct Wide {
+struct WideRow {
     rules_used: AtomicUsize,
     modules_used: AtomicUsize,
     /// Chains of rules with equal hashes, linked through `next`. A link is an index plus one.
@@ -85,12 +85,12 @@ struct Wide {
     /// The rule's word in the lower 48 bits. The upper bits hold the number of the module's record, or 0 for a
     /// permanent module.
     rules: [AtomicU64; MAX_WIDE],
-    modules: [Record; MAX_MODULES],
+    modules: [CacheRecord; MAX_MODULES],
 }
 
 /// A module that can be unloaded, as it was when the walker compiled its first rule. Written once.
 #[repr(C)]
-struct Record {
+struct CacheRecord {
     start: AtomicUsize,
     end: AtomicUsize,
     header: AtomicUsize,
@@ -119,7 +119,7 @@ impl Cache {
     }
 
     #[inline]
-    fn slots(&self) -> Option<&'static Slots> {
+    fn slots(&self) -> Option<&'static CacheSlots> {
         let slots = self.slots.load(Ordering::Acquire);
         // SAFETY: the pointer is null or leads to a table that `new_table` initialized before it stored the pointer;
         // tables are never unmapped.
@@ -152,7 +152,7 @@ impl Cache {
         &self,
         pc: usize,
         module: &UnwindModule,
-        id: Option<Identity>,
+        id: Option<ModuleIdentity>,
         rule: UnwindRule,
     ) -> Option<Option<u16>> {
         let slots = self.slots_for_writing()?;
@@ -180,19 +180,19 @@ impl Cache {
         Some((record != 0).then_some(record))
     }
 
-    fn wide_for_writing(&self, slots: &Slots) -> Option<&'static Wide> {
+    fn wide_for_writing(&self, slots: &CacheSlots) -> Option<&'static WideRow> {
         if let Some(wide) = slots.wide() {
             return Some(wide);
         }
         // All fields are atomics, and zero means "empty" in each of them.
-        let wide = map(size_of::<Wide>())?.cast::<Wide>();
-        self.bytes.fetch_add(size_of::<Wide>(), Ordering::Relaxed);
+        let wide = map(size_of::<WideRow>())?.cast::<WideRow>();
+        self.bytes.fetch_add(size_of::<WideRow>(), Ordering::Relaxed);
         slots.wide.store(wide, Ordering::Release);
         slots.wide()
     }
 
     /// A table with room for one more rule.
-    fn slots_for_writing(&self) -> Option<&'static Slots> {
+    fn slots_for_writing(&self) -> Option<&'static CacheSlots> {
         let old = self.slots();
         if let Some(slots) = old
             && slots.used.load(Ordering::Relaxed) < slots.len() / 2
@@ -220,18 +220,18 @@ impl Cache {
     }
 
     /// Maps a table and copies the rules of the old one into it.
-    fn new_table(&self, bits: u32, old: Option<&'static Slots>) -> Option<&'static Slots> {
-        let bytes = size_of::<Slots>() + (size_of::<AtomicU64>() << bits);
-        let new = map(bytes)?.cast::<Slots>();
+    fn new_table(&self, bits: u32, old: Option<&'static CacheSlots>) -> Option<&'static CacheSlots> {
+        let bytes = size_of::<CacheSlots>() + (size_of::<AtomicU64>() << bits);
+        let new = map(bytes)?.cast::<CacheSlots>();
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         // SAFETY: `map` gave a fresh mapping of `bytes`, aligned to a page; no other thread knows its address yet.
-        unsafe { new.write(Slots { bits, used: AtomicUsize::new(0), wide: AtomicPtr::default() }) };
+        unsafe { new.write(CacheSlots { bits, used: AtomicUsize::new(0), wide: AtomicPtr::default() }) };
         // SAFETY: the same mapping, which is never unmapped; the line above initialized the header.
         let slots = unsafe { &*new };
         if let Some(old) = old {
             slots.wide.store(old.wide.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        for slot in old.into_iter().flat_map(Slots::words) {
+        for slot in old.into_iter().flat_map(CacheSlots::words) {
             let word = slot.load(Ordering::Relaxed);
             if word != 0 {
                 slots.insert(word);
@@ -262,7 +262,7 @@ pub fn replaced() -> u32 {
     REPLACED.load(Ordering::Acquire)
 }
 
-impl Slots {
+impl CacheSlots {
     #[inline]
     fn len(&self) -> usize {
         1 << self.bits
@@ -270,7 +270,7 @@ impl Slots {
 
     #[inline]
     fn words(&self) -> &[AtomicU64] {
-        let header: *const Slots = self;
+        let header: *const CacheSlots = self;
         // SAFETY: `new_table` mapped the header and the slots as one piece, so the end of the header is inside of
         // the mapping.
         let first = unsafe { header.add(1) };
@@ -280,7 +280,7 @@ impl Slots {
     }
 
     #[inline]
-    fn wide(&self) -> Option<&'static Wide> {
+    fn wide(&self) -> Option<&'static WideRow> {
         let wide = self.wide.load(Ordering::Acquire);
         // SAFETY: the pointer is null or leads to a mapping that `wide_for_writing` made; it is never unmapped.
         unsafe { wide.as_ref() }
@@ -310,7 +310,7 @@ impl Slots {
 pub(crate) struct CacheView {
     words: &'static [AtomicU64],
     shift: u32,
-    slots: Option<&'static Slots>,
+    slots: Option<&'static CacheSlots>,
 }
 
 static NO_WORDS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
@@ -340,7 +340,7 @@ impl CacheView {
     }
 
     #[inline]
-    fn wide(&self) -> Option<&'static Wide> {
+    fn wide(&self) -> Option<&'static WideRow> {
         self.slots?.wide()
     }
 
@@ -384,7 +384,7 @@ fn index(pc: u64, shift: u32) -> usize {
     (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (shift & 63)) as usize
 }
 
-impl Wide {
+impl WideRow {
     /// The index of a rule's word, which is added if it is new. Only the one writer calls this.
     fn intern(&self, word: u64) -> Option<u16> {
         let hash = word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -405,7 +405,7 @@ impl Wide {
     }
 
     /// The number, from 1, of the module's record, which is added if it is new. Only the one writer calls this.
-    fn record(&self, module: &UnwindModule, id: &Identity) -> Option<u16> {
+    fn record(&self, module: &UnwindModule, id: &ModuleIdentity) -> Option<u16> {
         let used = self.modules_used.load(Ordering::Relaxed);
         // Backwards: a module that is loaded now was most likely recorded last.
         for index in (0..used).rev() {
@@ -420,8 +420,8 @@ impl Wide {
     }
 }
 
-impl Record {
-    fn write(&self, module: &UnwindModule, id: &Identity) {
+impl CacheRecord {
+    fn write(&self, module: &UnwindModule, id: &ModuleIdentity) {
         self.start.store(module.start, Ordering::Relaxed);
         self.end.store(module.end, Ordering::Relaxed);
         self.header.store(module.header, Ordering::Relaxed);
@@ -431,7 +431,7 @@ impl Record {
         self.id[1].store((id >> 64) as u64, Ordering::Relaxed);
     }
 
-    fn read(&self) -> (UnwindModule, Identity) {
+    fn read(&self) -> (UnwindModule, ModuleIdentity) {
         let module = UnwindModule {
             start: self.start.load(Ordering::Relaxed),
             end: self.end.load(Ordering::Relaxed),
@@ -440,6 +440,6 @@ impl Record {
         let low = u128::from(self.id[0].load(Ordering::Relaxed));
         let high = u128::from(self.id[1].load(Ordering::Relaxed));
         let bytes = (high << 64 | low).to_ne_bytes();
-        (module, Identity { address: self.id_address.load(Ordering::Relaxed), bytes })
+        (module, ModuleIdentity { address: self.id_address.load(Ordering::Relaxed), bytes })
     }
 }

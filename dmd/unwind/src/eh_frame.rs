@@ -1,20 +1,20 @@
 //! Finds the frame description entry (FDE) of a pc: by the sorted table of `.eh_frame_hdr` if there is one, else by
 //! a search through the entries of `.eh_frame`.
 
-use crate::reader::{ByteReader, Span, encoding};
+use crate::reader::{ByteReader, ByteSpan, encoding};
 
 /// The unwind sections of one module.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EhFrameSections<'a> {
     /// `.eh_frame_hdr`, up to the end of its segment.
-    pub(crate) header: Span<'a>,
+    pub(crate) header: ByteSpan<'a>,
     /// `.eh_frame`, up to the end of its segment.
-    pub(crate) frames: Span<'a>,
+    pub(crate) frames: ByteSpan<'a>,
 }
 
 /// A common information entry (CIE): the data that the FDEs of a compilation unit share.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cie<'a> {
+pub(crate) struct CommonEntry<'a> {
     pub(crate) code_align: u64,
     pub(crate) data_align: i64,
     /// The column that holds the return address.
@@ -31,21 +31,21 @@ pub(crate) struct Cie<'a> {
 
 /// One function's entry.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fde<'a> {
-    pub(crate) cie: Cie<'a>,
+pub(crate) struct FunctionEntry<'a> {
+    pub(crate) cie: CommonEntry<'a>,
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) instructions: ByteReader<'a>,
 }
 
 /// The address of `.eh_frame` in the header at the start of `header`.
-pub(crate) fn frames_address(header: Span<'_>) -> Option<usize> {
+pub(crate) fn frames_address(header: ByteSpan<'_>) -> Option<usize> {
     EhFrameHeader::parse(header).map(|parsed| parsed.frames)
 }
 
 impl<'a> EhFrameSections<'a> {
     /// The entry of the function that holds `pc`.
-    pub(crate) fn find(&self, pc: usize) -> Option<Fde<'a>> {
+    pub(crate) fn find(&self, pc: usize) -> Option<FunctionEntry<'a>> {
         let header = EhFrameHeader::parse(self.header)?;
         match header.table {
             Some(table) => {
@@ -60,7 +60,7 @@ impl<'a> EhFrameSections<'a> {
         }
     }
 
-    fn scan(&self, pc: usize) -> Option<Fde<'a>> {
+    fn scan(&self, pc: usize) -> Option<FunctionEntry<'a>> {
         let mut reader = self.frames.reader_at(self.frames.address)?;
         while !reader.is_at_end() {
             match self.entry(&mut reader)? {
@@ -88,10 +88,15 @@ impl<'a> EhFrameSections<'a> {
             let len = body.uleb()?;
             body.split(usize::try_from(len).ok()?)?;
         }
-        Some(EhFrameEntry::Function(Fde { cie, start, end: start.wrapping_add(range), instructions: body }))
+        Some(EhFrameEntry::Function(FunctionEntry {
+            cie,
+            start,
+            end: start.wrapping_add(range),
+            instructions: body,
+        }))
     }
 
-    fn cie(&self, address: usize) -> Option<Cie<'a>> {
+    fn cie(&self, address: usize) -> Option<CommonEntry<'a>> {
         let mut reader = self.frames.reader_at(address)?;
         let (id, _, mut body) = entry_body(&mut reader)??;
         let version = body.u8()?;
@@ -103,7 +108,7 @@ impl<'a> EhFrameSections<'a> {
             // Sizes of addresses and of segment selectors.
             body.u16()?;
         }
-        let mut cie = Cie {
+        let mut cie = CommonEntry {
             code_align: body.uleb()?,
             data_align: body.sleb()?,
             return_address: if version == 1 { u64::from(body.u8()?) } else { body.uleb()? },
@@ -142,14 +147,14 @@ impl<'a> EhFrameSections<'a> {
     }
 }
 
-impl Fde<'_> {
+impl FunctionEntry<'_> {
     pub(crate) fn contains(&self, pc: usize) -> bool {
         (self.start..self.end).contains(&pc)
     }
 }
 
 enum EhFrameEntry<'a> {
-    Function(Fde<'a>),
+    Function(FunctionEntry<'a>),
     /// A CIE.
     Other,
     Terminator,
@@ -185,7 +190,7 @@ struct FdeTable {
 const TABLE_ENCODING: u8 = encoding::DATA_RELATIVE | encoding::S32;
 
 impl EhFrameHeader {
-    fn parse(span: Span<'_>) -> Option<EhFrameHeader> {
+    fn parse(span: ByteSpan<'_>) -> Option<EhFrameHeader> {
         let mut reader = span.reader_at(span.address)?;
         if reader.u8()? != 1 {
             return None;
@@ -202,7 +207,7 @@ impl EhFrameHeader {
 
 impl FdeTable {
     /// The address of the FDE of the last function that starts at or before `pc`.
-    fn entry_before(&self, header: Span<'_>, pc: usize) -> Option<usize> {
+    fn entry_before(&self, header: ByteSpan<'_>, pc: usize) -> Option<usize> {
         let bytes = header.bytes.get(self.offset..)?;
         let (entries, _) = bytes.as_chunks::<8>();
         // Limits the length in the header to the bytes that are mapped.

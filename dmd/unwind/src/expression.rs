@@ -1,7 +1,7 @@
 //! Evaluates the DWARF expressions that call frame information uses: in `.plt` entries, functions that realign their
 //! stack, and the frames of signal handlers.
 
-use crate::reader::{ByteReader, Span};
+use crate::reader::{ByteReader, ByteSpan};
 use crate::registers::KnownRegisters;
 use crate::stack::StackMemory;
 
@@ -12,7 +12,7 @@ const DEPTH: usize = 16;
 /// The value of the expression at `position` of `frames`. `first` is on its stack at the start: the CFA, for
 /// expressions that start with one.
 pub(crate) fn evaluate(
-    frames: Span<'_>,
+    frames: ByteSpan<'_>,
     position: u32,
     first: Option<usize>,
     registers: &KnownRegisters,

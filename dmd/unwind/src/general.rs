@@ -2,7 +2,7 @@
 //! takes it where the cache's rules are not enough.
 
 use crate::arch::{FP, RETURN_ADDRESS, Registers, SP, strip};
-use crate::eh_frame::{EhFrameSections, Fde};
+use crate::eh_frame::{EhFrameSections, FunctionEntry};
 use crate::expression::evaluate;
 use crate::registers::KnownRegisters;
 use crate::row::{Cfa, SavedRegister, UnwindRow, row_at};
@@ -19,7 +19,7 @@ pub(crate) struct GeneralFrame {
 
 /// Why a general step did not find the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum WalkStop {
     /// The outermost frame.
     End,
     /// A rule cannot be applied, or needs an unknown register or memory outside the stack.
@@ -59,20 +59,20 @@ impl GeneralFrame {
         &mut self,
         sections: &EhFrameSections<'_>,
         memory: &mut StackMemory<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), WalkStop> {
         let pc = self.lookup();
-        let fde = sections.find(pc).ok_or(Stop::Lost)?;
-        let row = row_at(&fde, pc).ok_or(Stop::Lost)?;
+        let fde = sections.find(pc).ok_or(WalkStop::Lost)?;
+        let row = row_at(&fde, pc).ok_or(WalkStop::Lost)?;
         if row.saved[RETURN_ADDRESS] == SavedRegister::Undefined {
-            return Err(Stop::End);
+            return Err(WalkStop::End);
         }
-        *self = self.caller(&fde, &row, sections, memory).ok_or(Stop::Lost)?;
-        if self.pc == 0 { Err(Stop::End) } else { Ok(()) }
+        *self = self.caller(&fde, &row, sections, memory).ok_or(WalkStop::Lost)?;
+        if self.pc == 0 { Err(WalkStop::End) } else { Ok(()) }
     }
 
     fn caller(
         &self,
-        fde: &Fde<'_>,
+        fde: &FunctionEntry<'_>,
         row: &UnwindRow,
         sections: &EhFrameSections<'_>,
         memory: &mut StackMemory<'_>,

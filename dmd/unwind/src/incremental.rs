@@ -12,8 +12,8 @@
 
 use crate::arch::{Caller, Registers, strip};
 use crate::stack::StackRange;
-use crate::walker::{Begin, StackFrame, WalkEnd, walk_by_words};
-use crate::words::Words;
+use crate::walker::{StackFrame, WalkEnd, WalkStart, walk_by_words};
+use crate::words::StackWords;
 
 /// The maximum number of frames of a stack. Of a deeper stack the walk takes the innermost frames.
 pub const MOST: usize = 256;
@@ -25,7 +25,7 @@ const CHECKED: usize = 4;
 struct KeptWalk<T> {
     frame: StackFrame,
     /// The words that the step to this frame read: the pc, and a second one.
-    words: Words,
+    words: StackWords,
     /// The value of the second word: the frame pointer or, if the step did not read it, the pc again.
     second: usize,
     tag: T,
@@ -33,7 +33,7 @@ struct KeptWalk<T> {
 
 impl<T> KeptWalk<T> {
     #[inline(always)]
-    const fn new(frame: StackFrame, words: Words, tag: T) -> Self {
+    const fn new(frame: StackFrame, words: StackWords, tag: T) -> Self {
         let second = if words.fp == words.pc { frame.pc } else { frame.fp };
         Self { frame, words, second, tag }
     }
@@ -43,16 +43,16 @@ impl<T> KeptWalk<T> {
 /// copy two at once: the processor would wait until both, which it has just stored one by one, are in the cache.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Fresh {
+struct FreshWalk {
     fp: usize,
     sp: usize,
     pc: usize,
-    words: Words,
+    words: StackWords,
 }
 
-impl Fresh {
+impl FreshWalk {
     #[inline(always)]
-    const fn new(frame: StackFrame, words: Words) -> Self {
+    const fn new(frame: StackFrame, words: StackWords) -> Self {
         let StackFrame { pc, sp, fp } = frame;
         Self { fp, sp, pc, words }
     }
@@ -73,7 +73,7 @@ pub struct LastStack<T> {
     /// The number of kept frames, from the outermost on, at which a walk may end.
     trusted: usize,
     /// The frames that the current walk has seen, innermost first.
-    fresh: [Fresh; MOST],
+    fresh: [FreshWalk; MOST],
 }
 
 impl<T> core::fmt::Debug for LastStack<T> {
@@ -86,9 +86,9 @@ impl<T: Copy> LastStack<T> {
     /// A value without a last stack. All tags are `root` until there is one.
     pub const fn new(root: T) -> Self {
         let nowhere = StackFrame { pc: 0, sp: 0, fp: 0 };
-        let words = Words { pc: 0, fp: 0 };
+        let words = StackWords { pc: 0, fp: 0 };
         let kept = [KeptWalk::new(nowhere, words, root); MOST];
-        Self { kept, tagged: 0, trusted: 0, fresh: [Fresh::new(nowhere, words); MOST] }
+        Self { kept, tagged: 0, trusted: 0, fresh: [FreshWalk::new(nowhere, words); MOST] }
     }
 
     /// Forgets the last stack: the thread now has another one.
@@ -127,14 +127,14 @@ impl<T: Copy> LastStack<T> {
         let mut unusual = None;
         let mut met = None;
         let mut places = self.fresh.iter_mut();
-        let begin = from.map_or(Begin::Outside, Caller::begin);
+        let begin = from.map_or(WalkStart::Outside, Caller::begin);
         let (end, sure_end) = walk_by_words(start, stack, begin, |frame, words| {
             while let Some(kept) = nearest
                 && kept.frame.sp < frame.sp
             {
                 nearest = same.next_back();
             }
-            if nearest.is_some_and(|kept| kept.frame == frame) && words != Words::INTERRUPTED {
+            if nearest.is_some_and(|kept| kept.frame == frame) && words != StackWords::INTERRUPTED {
                 met = Some((frame, words));
                 return false;
             }
@@ -142,7 +142,7 @@ impl<T: Copy> LastStack<T> {
                 unusual = Some(rarely(places.len()));
             }
             let Some(place) = places.next() else { return false };
-            *place = Fresh::new(frame, words);
+            *place = FreshWalk::new(frame, words);
             places.len() > 0
         });
         let left = places.len();

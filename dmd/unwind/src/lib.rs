@@ -81,7 +81,7 @@ pub use cache::{after_fork_in_child, compiled_rules, mapped_bytes, replaced};
 pub use capture::{capture, capture_here, fill};
 pub use incremental::{LastStack, MOST};
 pub use interrupted::is_interrupted_here;
-pub use loaded::{LoadedModule, ModuleSample, is_loaded, loaded, sample_at};
+pub use loaded::{LoadedLibrary, ModuleSample, is_loaded, loaded, sample_at};
 pub use sections::{Sections, module_both_ways};
 pub use stack::StackRange;
 pub use sys::is_readable;

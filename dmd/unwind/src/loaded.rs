@@ -9,7 +9,7 @@ pub type ModuleSample = [u8; 16];
 
 /// A loaded module. It stays loaded while a frame of it is on this thread's stack.
 #[derive(Clone, Copy, Debug)]
-pub struct LoadedModule {
+pub struct LoadedLibrary {
     /// Its first address.
     pub start: usize,
     /// The address after its last.
@@ -28,12 +28,12 @@ pub struct LoadedModule {
 
 /// The module that holds a pc of this thread's stack. Takes no lock. `None` also if this system has no way to find
 /// it without a lock.
-pub fn loaded(pc: usize) -> Option<LoadedModule> {
+pub fn loaded(pc: usize) -> Option<LoadedLibrary> {
     let (module, bias, path) = link_map(pc)?;
     let is_permanent = module.is_permanent();
     let build_id = if is_permanent { None } else { module.whole_build_id() };
     let sample = if is_permanent || build_id.is_some() { None } else { module.sample() };
-    Some(LoadedModule {
+    Some(LoadedLibrary {
         start: module.start,
         end: module.end,
         bias,
@@ -45,7 +45,7 @@ pub fn loaded(pc: usize) -> Option<LoadedModule> {
 }
 
 /// Whether `that` is still the module of a pc of this thread's stack.
-pub fn is_loaded(pc: usize, that: &LoadedModule) -> bool {
+pub fn is_loaded(pc: usize, that: &LoadedLibrary) -> bool {
     link_map(pc).is_some_and(|(module, _, name)| {
         let UnwindModule { start, end, .. } = module;
         (start, end) == (that.start, that.end)

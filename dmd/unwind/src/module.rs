@@ -4,7 +4,7 @@
 //! `dl_iterate_phdr`, which takes a lock of the loader, but only for a pc that the cache does not have.
 
 use crate::eh_frame::{EhFrameSections, frames_address};
-use crate::reader::Span;
+use crate::reader::ByteSpan;
 use crate::sys::{auxiliary, is_readable};
 
 pub(crate) use find_object::link_map;
@@ -22,7 +22,7 @@ pub(crate) struct UnwindModule {
 /// Distinguishes a module from another that the loader maps to the same addresses later: its build id or, without
 /// one, a hash of its path and contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct ModuleIdentity {
     /// The address of the build id in its note; 0 for a module without a build id.
     pub(crate) address: usize,
     pub(crate) bytes: [u8; 16],
@@ -64,7 +64,7 @@ impl UnwindModule {
 
     /// Is the same module still loaded here, and not another one? Takes no lock. `pc` belongs to a frame on this
     /// thread's stack, so its module cannot be unloaded during the call.
-    pub(crate) fn is_still_there(&self, pc: usize, id: &Identity) -> bool {
+    pub(crate) fn is_still_there(&self, pc: usize, id: &ModuleIdentity) -> bool {
         if id.address == 0 {
             return find_object::find(pc) == Some(Some(*self)) && self.sample() == Some(id.bytes);
         }
@@ -104,7 +104,7 @@ impl UnwindModule {
     }
 
     /// The bytes from `address` to the end of its segment.
-    fn span(&self, address: usize) -> Option<Span<'static>> {
+    fn span(&self, address: usize) -> Option<ByteSpan<'static>> {
         if !self.contains(address) {
             return None;
         }
@@ -119,12 +119,12 @@ impl UnwindModule {
             }
             None => self.end,
         };
-        Some(Span { address, bytes: bytes_at(address, end.min(self.end) - address) })
+        Some(ByteSpan { address, bytes: bytes_at(address, end.min(self.end) - address) })
     }
 
     /// The module's identity; `None` if it has neither a build id nor a path.
-    pub(crate) fn identity(&self) -> Option<Identity> {
-        let sample = || Some(Identity { address: 0, bytes: self.sample()? });
+    pub(crate) fn identity(&self) -> Option<ModuleIdentity> {
+        let sample = || Some(ModuleIdentity { address: 0, bytes: self.sample()? });
         self.build_id().or_else(sample)
     }
 
@@ -159,7 +159,7 @@ impl UnwindModule {
     }
 
     /// The build id, if the module has one.
-    fn build_id(&self) -> Option<Identity> {
+    fn build_id(&self) -> Option<ModuleIdentity> {
         let headers = self.program_headers()?;
         let bias = headers.bias(self.start);
         headers.list().filter(|header| header.p_type == libc::PT_NOTE).find_map(|header| {
@@ -169,7 +169,7 @@ impl UnwindModule {
             if start < self.start || end > self.end {
                 return None;
             }
-            build_id_in(Span { address: start, bytes: bytes_at(start, len) })
+            build_id_in(ByteSpan { address: start, bytes: bytes_at(start, len) })
         })
     }
 
@@ -185,7 +185,7 @@ impl UnwindModule {
     fn program_headers(&self) -> Option<ProgramHeaders> {
         const MAGIC: [u8; 5] = [0x7f, b'E', b'L', b'F', 2];
         let page = bytes_at(self.start, 4096.min(self.end - self.start));
-        let span = Span { address: self.start, bytes: page };
+        let span = ByteSpan { address: self.start, bytes: page };
         if page.get(..5)? != MAGIC {
             return None;
         }
@@ -245,7 +245,7 @@ impl Hash {
 }
 
 /// The first 16 bytes of the GNU build id in the notes of `span`.
-fn build_id_in(span: Span<'_>) -> Option<Identity> {
+fn build_id_in(span: ByteSpan<'_>) -> Option<ModuleIdentity> {
     const GNU_BUILD_ID: u32 = 3;
     let mut reader = span.reader_at(span.address)?;
     while !reader.is_at_end() {
@@ -258,7 +258,7 @@ fn build_id_in(span: Span<'_>) -> Option<Identity> {
             let mut bytes = [0; 16];
             bytes[..8].copy_from_slice(&low.to_ne_bytes());
             bytes[8..].copy_from_slice(&high.to_ne_bytes());
-            return Some(Identity { address, bytes });
+            return Some(ModuleIdentity { address, bytes });
         }
     }
     None

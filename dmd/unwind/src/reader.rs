@@ -3,12 +3,12 @@
 
 /// Bytes, with the address where they are mapped (or are assumed to be).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span<'a> {
+pub(crate) struct ByteSpan<'a> {
     pub(crate) address: usize,
     pub(crate) bytes: &'a [u8],
 }
 
-impl<'a> Span<'a> {
+impl<'a> ByteSpan<'a> {
     /// A reader that starts at `address`, if that is inside the span.
     pub(crate) fn reader_at(&self, address: usize) -> Option<ByteReader<'a>> {
         let at = address.wrapping_sub(self.address);
@@ -16,10 +16,10 @@ impl<'a> Span<'a> {
     }
 }
 
-/// A position in a [`Span`].
+/// A position in a [`ByteSpan`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByteReader<'a> {
-    span: Span<'a>,
+    span: ByteSpan<'a>,
     at: usize,
 }
 
@@ -46,7 +46,7 @@ impl<'a> ByteReader<'a> {
     pub(crate) fn split(&mut self, len: usize) -> Option<ByteReader<'a>> {
         let end = self.at.checked_add(len)?;
         let bytes = self.span.bytes.get(..end)?;
-        let part = ByteReader { span: Span { address: self.span.address, bytes }, at: self.at };
+        let part = ByteReader { span: ByteSpan { address: self.span.address, bytes }, at: self.at };
         self.at = end;
         Some(part)
     }

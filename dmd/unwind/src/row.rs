@@ -4,7 +4,7 @@
 //! step takes at least one byte of the entry). Any unknown instruction ends it with `None`.
 
 use crate::arch::REGISTERS;
-use crate::eh_frame::Fde;
+use crate::eh_frame::FunctionEntry;
 use crate::reader::ByteReader;
 
 /// How to compute the canonical frame address (CFA), the stack pointer at the call.
@@ -47,21 +47,21 @@ pub(crate) struct UnwindRow {
 const REMEMBERED: usize = 3;
 
 /// The row of `fde` that holds at `pc`.
-pub(crate) fn row_at(fde: &Fde<'_>, pc: usize) -> Option<UnwindRow> {
+pub(crate) fn row_at(fde: &FunctionEntry<'_>, pc: usize) -> Option<UnwindRow> {
     let row = UnwindRow {
         cfa: Cfa::Register { register: u8::MAX, offset: 0 },
         saved: [SavedRegister::Unspecified; REGISTERS],
     };
     let mut machine =
-        Machine { fde, row, initial: row, location: fde.start, remembered: [row; REMEMBERED], depth: 0 };
+        RowMachine { fde, row, initial: row, location: fde.start, remembered: [row; REMEMBERED], depth: 0 };
     machine.run(fde.cie.instructions, pc)?;
     machine.initial = machine.row;
     machine.run(fde.instructions, pc)?;
     Some(machine.row)
 }
 
-struct Machine<'a, 'b> {
-    fde: &'b Fde<'a>,
+struct RowMachine<'a, 'b> {
+    fde: &'b FunctionEntry<'a>,
     row: UnwindRow,
     /// The row after the CIE's instructions. `restore` takes values from it.
     initial: UnwindRow,
@@ -70,7 +70,7 @@ struct Machine<'a, 'b> {
     depth: usize,
 }
 
-impl Machine<'_, '_> {
+impl RowMachine<'_, '_> {
     /// Runs until the instructions end or describe code after `pc`.
     fn run(&mut self, mut code: ByteReader<'_>, pc: usize) -> Option<()> {
         while !code.is_at_end() {

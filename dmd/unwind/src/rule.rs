@@ -8,7 +8,7 @@ use crate::row::{Cfa, SavedRegister, UnwindRow, row_at};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnwindRule {
     /// The CFA is stack or frame pointer plus a constant, and the saved values lie at constant distances below it.
-    Usual(Usual),
+    Usual(UsualStep),
     /// The outermost frame.
     End,
     /// Only the general step can handle the row.
@@ -19,7 +19,7 @@ pub(crate) enum UnwindRule {
 
 /// Distances are in words of 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Usual {
+pub(crate) struct UsualStep {
     /// Does the CFA count from the frame pointer, and not from the stack pointer?
     pub(crate) from_fp: bool,
     pub(crate) cfa: u32,
@@ -66,7 +66,7 @@ impl UnwindRule {
     pub(crate) fn from_word(word: u64) -> UnwindRule {
         let field = |shift: u32, bits: u32| (word >> shift) as u32 & ((1 << bits) - 1);
         match word & 7 {
-            1 => UnwindRule::Usual(Usual {
+            1 => UnwindRule::Usual(UsualStep {
                 from_fp: word & 8 != 0,
                 return_address: field(4, SAVED_BITS),
                 fp: field(4 + SAVED_BITS, SAVED_BITS),
@@ -79,7 +79,7 @@ impl UnwindRule {
     }
 }
 
-fn usual(row: &UnwindRow) -> Option<Usual> {
+fn usual(row: &UnwindRow) -> Option<UsualStep> {
     let Cfa::Register { register, offset } = row.cfa else { return None };
     let from_fp = match usize::from(register) {
         SP => false,
@@ -100,7 +100,7 @@ fn usual(row: &UnwindRow) -> Option<Usual> {
     let return_address = words_below(i64::from(return_address))?;
     let cfa = words_below(offset.checked_neg()?)?;
     let fits = cfa < 1 << CFA_BITS && fp < 1 << SAVED_BITS && return_address < 1 << SAVED_BITS;
-    fits.then_some(Usual { from_fp, cfa, fp, return_address })
+    fits.then_some(UsualStep { from_fp, cfa, fp, return_address })
 }
 
 /// The number of words in a negative multiple of 8.

@@ -4,7 +4,7 @@
 use crate::eh_frame;
 use crate::general::GeneralFrame;
 use crate::module::UnwindModule;
-use crate::reader::Span;
+use crate::reader::ByteSpan;
 use crate::row::{Cfa, SavedRegister, row_at};
 use crate::rule::UnwindRule;
 use crate::stack::{StackMemory, StackRange};
@@ -33,8 +33,8 @@ pub struct Sections<'a> {
 impl Sections<'_> {
     fn parsed(&self) -> eh_frame::EhFrameSections<'_> {
         eh_frame::EhFrameSections {
-            header: Span { address: self.header_address, bytes: self.header },
-            frames: Span { address: self.frames_address, bytes: self.frames },
+            header: ByteSpan { address: self.header_address, bytes: self.header },
+            frames: ByteSpan { address: self.frames_address, bytes: self.frames },
         }
     }
 

@@ -2,11 +2,11 @@
 
 use crate::arch::{FP, FROM_FP, Registers, SIGNAL_CONTEXT, SIGNAL_RETURN, SP, caller, strip, unpack};
 use crate::cache::{CACHE, CacheView, CachedRule};
-use crate::general::{GeneralFrame, Stop};
+use crate::general::{GeneralFrame, WalkStop};
 use crate::module::UnwindModule;
-use crate::rule::{UnwindRule, Usual};
+use crate::rule::{UnwindRule, UsualStep};
 use crate::stack::{StackMemory, StackRange};
-use crate::words::Words;
+use crate::words::StackWords;
 
 /// A frame of the stack. A usual step to its caller depends only on this and on the words that the step reads. Two
 /// walks that meet in equal frames continue alike as long as the stack's words are unchanged.
@@ -41,7 +41,7 @@ pub enum WalkEnd {
 
 /// The first frame that a walk passes on.
 #[derive(Clone, Copy)]
-pub(crate) enum Begin {
+pub(crate) enum WalkStart {
     /// That of the start's caller.
     Outside,
     /// The first one with this pc.
@@ -56,7 +56,7 @@ pub(crate) enum Begin {
 /// returns false.
 #[inline(always)]
 pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(StackFrame) -> bool) -> WalkEnd {
-    walk_by_words(start, stack, Begin::Outside, |frame, _| visit(frame)).0
+    walk_by_words(start, stack, WalkStart::Outside, |frame, _| visit(frame)).0
 }
 
 /// As [`walk`], and passes on which words each step read. Also returns whether the walk would always end there: the
@@ -65,8 +65,8 @@ pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Sta
 pub(crate) fn walk_by_words(
     start: &Registers,
     stack: &mut StackRange,
-    begin: Begin,
-    mut visit: impl FnMut(StackFrame, Words) -> bool,
+    begin: WalkStart,
+    mut visit: impl FnMut(StackFrame, StackWords) -> bool,
 ) -> (WalkEnd, bool) {
     if !start.sp.is_multiple_of(8) {
         return (WalkEnd::Lost, false);
@@ -74,20 +74,20 @@ pub(crate) fn walk_by_words(
     let mut memory = StackMemory::new(stack, start.sp);
     let mut rules = CACHE.view();
     let mut frame = StackFrame { pc: start.pc, sp: start.sp, fp: start.fp };
-    let mut words = Words::MORE;
+    let mut words = StackWords::MORE;
     let mut seen = WalkState::default();
     // The number of frames that the walk has left. Those between the start and a given first frame count as one.
     let mut left = 0;
     // Whether the walk passes frames on, and with which pc it begins to.
     let (mut begun, mut first) = (false, 0);
     match begin {
-        Begin::Outside => {}
-        Begin::At(pc) => first = pc,
-        Begin::Frame { sp, fp, pc_at } => {
+        WalkStart::Outside => {}
+        WalkStart::At(pc) => first = pc,
+        WalkStart::Frame { sp, fp, pc_at } => {
             let pc = if pc_at < start.sp { None } else { memory.read(pc_at) };
             let Some(pc) = pc.map(strip).filter(|pc| *pc != 0) else { return (WalkEnd::Lost, false) };
             frame = StackFrame { pc, sp, fp };
-            words = Words { pc: pc_at, fp: pc_at };
+            words = StackWords { pc: pc_at, fp: pc_at };
             left = 1;
             begun = true;
         }
@@ -122,7 +122,7 @@ fn other_step(
     fp: usize,
     memory: &mut StackMemory<'_>,
     seen: &mut WalkState,
-) -> Result<(StackFrame, Words), WalkEnd> {
+) -> Result<(StackFrame, StackWords), WalkEnd> {
     let frame = StackFrame { pc, sp, fp };
     let packed = rules.get(pc);
     if let Some(next) = quick_step(*rules, packed, frame, memory, seen.module) {
@@ -133,7 +133,7 @@ fn other_step(
         WalkStep::End(end) => return Err(end),
     };
     let interrupted = seen.known.as_ref().is_some_and(|known| known.exact);
-    let words = if interrupted { Words::INTERRUPTED } else { Words::MORE };
+    let words = if interrupted { StackWords::INTERRUPTED } else { StackWords::MORE };
     // The usual step relies on a stack pointer inside the stack.
     if next.sp > memory.high() && memory.enter(next.sp).is_none() {
         return Err(WalkEnd::Lost);
@@ -173,7 +173,7 @@ enum WalkStep {
 /// The step by a packed rule, with its checks: the CFA lies above the stack pointer and inside the stack, and all
 /// words that the step reads lie between them.
 #[inline(always)]
-fn usual_step(packed: u16, frame: StackFrame, memory: &StackMemory<'_>) -> Option<(StackFrame, Words)> {
+fn usual_step(packed: u16, frame: StackFrame, memory: &StackMemory<'_>) -> Option<(StackFrame, StackWords)> {
     if packed.wrapping_sub(1) >= i16::MAX as u16 {
         return None;
     }
@@ -204,21 +204,21 @@ fn quick_step(
     frame: StackFrame,
     memory: &mut StackMemory<'_>,
     module: u16,
-) -> Option<(StackFrame, Words)> {
+) -> Option<(StackFrame, StackWords)> {
     let (usual, sure) = match rules.resolve(packed) {
         CachedRule::Sure(UnwindRule::Usual(usual)) => (usual, true),
         CachedRule::If(record, UnwindRule::Usual(usual)) if record == module => (usual, false),
         _ => return None,
     };
     let next = wide_step(usual, frame, memory).filter(|next| next.pc != 0)?;
-    Some((next, if sure { words_of(usual, next.sp) } else { Words::MORE }))
+    Some((next, if sure { words_of(usual, next.sp) } else { StackWords::MORE }))
 }
 
 /// The words that the step by this wide rule has read, which led to a stack pointer.
-fn words_of(usual: Usual, sp: usize) -> Words {
+fn words_of(usual: UsualStep, sp: usize) -> StackWords {
     let below = |words: u32| sp - words as usize * 8;
     let pc = below(usual.return_address);
-    Words { pc, fp: if usual.fp == 0 { pc } else { below(usual.fp) } }
+    StackWords { pc, fp: if usual.fp == 0 { pc } else { below(usual.fp) } }
 }
 
 #[cold]
@@ -276,8 +276,8 @@ fn unusual_step(
             let mut next = known;
             match next.step(&sections, memory) {
                 Ok(()) if next.registers.get(FP).is_some() => remember(next, seen),
-                Err(Stop::End) => WalkStep::End(WalkEnd::Complete),
-                Ok(()) | Err(Stop::Lost) => again(start, frame, memory, seen),
+                Err(WalkStop::End) => WalkStep::End(WalkEnd::Complete),
+                Ok(()) | Err(WalkStop::Lost) => again(start, frame, memory, seen),
             }
         }
     }
@@ -306,7 +306,7 @@ fn compile(pc: usize, seen: &mut WalkState) -> Option<UnwindRule> {
 }
 
 #[inline(always)]
-fn wide_step(usual: Usual, frame: StackFrame, memory: &mut StackMemory<'_>) -> Option<StackFrame> {
+fn wide_step(usual: UsualStep, frame: StackFrame, memory: &mut StackMemory<'_>) -> Option<StackFrame> {
     let base = if usual.from_fp { frame.fp } else { frame.sp };
     let cfa = base.checked_add(usual.cfa as usize * 8)?;
     let below = |words: u32| cfa.checked_sub(words as usize * 8).filter(|&address| address >= frame.sp);
@@ -322,7 +322,7 @@ fn wide_step(usual: Usual, frame: StackFrame, memory: &mut StackMemory<'_>) -> O
 /// caller's stack pointer in the frame pointer. The other stack may lie above or below this one.
 #[cold]
 fn switch(
-    usual: Usual,
+    usual: UsualStep,
     frame: StackFrame,
     memory: &mut StackMemory<'_>,
     seen: &mut WalkState,
@@ -354,12 +354,12 @@ fn general_step(mut known: GeneralFrame, memory: &mut StackMemory<'_>, seen: &mu
     let sections = UnwindModule::find(known.lookup()).and_then(|module| module.sections());
     let result = match sections {
         Some(sections) => known.step(&sections, memory),
-        None => Err(Stop::Lost),
+        None => Err(WalkStop::Lost),
     };
     match result {
         Ok(()) => remember(known, seen),
-        Err(Stop::End) => WalkStep::End(WalkEnd::Complete),
-        Err(Stop::Lost) => match step_out_of_signal(known, memory) {
+        Err(WalkStop::End) => WalkStep::End(WalkEnd::Complete),
+        Err(WalkStop::Lost) => match step_out_of_signal(known, memory) {
             Some(known) => remember(known, seen),
             None => WalkStep::End(WalkEnd::Lost),
         },

@@ -36,7 +36,7 @@ fn module(index: u32) -> Option<DumpModule> {
     // SAFETY: the loader has mapped as many bytes of commands behind the header as it says.
     let commands = unsafe { slice::from_raw_parts(commands, about.sizeofcmds as usize) };
     let mut module = DumpModule { path: path(name), bias: slide, ..DumpModule::default() };
-    for (kind, command) in Commands(commands) {
+    for (kind, command) in LoadCommands(commands) {
         match kind {
             // The other segments of a library in the shared cache are far away.
             LC_SEGMENT_64 if command.get(8..24) == Some(b"__TEXT\0\0\0\0\0\0\0\0\0\0") => {
@@ -64,9 +64,9 @@ fn number(command: &[u8], at: usize) -> Option<usize> {
 }
 
 /// The load commands, each with its kind.
-struct Commands<'c>(&'c [u8]);
+struct LoadCommands<'c>(&'c [u8]);
 
-impl<'c> Iterator for Commands<'c> {
+impl<'c> Iterator for LoadCommands<'c> {
     type Item = (u32, &'c [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -2,9 +2,9 @@
 //! overflows inside the engine ends the process, as any overflow does in Rust.
 
 /// It has no state.
-pub(super) struct Room;
+pub(super) struct StackRoom;
 
-impl Room {
+impl StackRoom {
     pub(super) fn is_below(&self, _stack_pointer: usize) -> bool {
         true
     }

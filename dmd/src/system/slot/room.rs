@@ -16,18 +16,18 @@ const NEAR: usize = 64 * PAGE;
 /// The readable stretches of this thread's stacks: the one that it ran on last, and the one before. All zero at
 /// first.
 #[repr(C)]
-pub(super) struct Room {
-    last: Stretch,
-    other: Stretch,
+pub(super) struct StackRoom {
+    last: ReadableStretch,
+    other: ReadableStretch,
 }
 
 #[repr(C)]
-struct Stretch {
+struct ReadableStretch {
     floor: Cell<usize>,
     end: Cell<usize>,
 }
 
-impl Stretch {
+impl ReadableStretch {
     #[inline(always)]
     fn has_room(&self, sp: usize) -> bool {
         self.floor.get() + ROOM <= sp && sp < self.end.get()
@@ -42,7 +42,7 @@ impl Stretch {
     }
 }
 
-impl Room {
+impl StackRoom {
     /// Whether this thread's stack has room below a stack pointer.
     #[inline(always)]
     pub(super) fn is_below(&self, sp: usize) -> bool {

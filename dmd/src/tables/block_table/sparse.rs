@@ -16,10 +16,10 @@ const MOST_CHUNKS: usize = 4;
 
 /// All zero at first.
 #[repr(C)]
-pub(super) struct Chunk {
+pub(super) struct SparseChunk {
     /// The place of each slot's address in its stretch of heap, plus one; 0 for a free slot.
     keys: [AtomicU16; SLOTS],
-    next: AtomicPtr<Chunk>,
+    next: AtomicPtr<SparseChunk>,
     slots: [SparseSlot; SLOTS],
 }
 
@@ -44,13 +44,13 @@ impl SparseSlot {
     }
 }
 
-impl Chunk {
-    fn next(&self) -> Option<&Chunk> {
+impl SparseChunk {
+    fn next(&self) -> Option<&SparseChunk> {
         // SAFETY: null, or a chunk of `make`, and the table never unmaps one.
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
-    fn chain(&self) -> impl Iterator<Item = &Chunk> {
+    fn chain(&self) -> impl Iterator<Item = &SparseChunk> {
         core::iter::successors(Some(self), |chunk| chunk.next())
     }
 
@@ -70,9 +70,9 @@ fn key_of(index: usize) -> u16 {
 
 /// The slot of a place. If it has none, takes the first free one; `None` if there is none, or memory is short.
 pub(super) fn make<'t>(
-    first: &'t AtomicPtr<Chunk>,
+    first: &'t AtomicPtr<SparseChunk>,
     index: usize,
-    pool: &ZeroedPool<Chunk>,
+    pool: &ZeroedPool<SparseChunk>,
 ) -> Option<&'t SparseSlot> {
     let mut place = first;
     for _ in 0..MOST_CHUNKS {
@@ -94,10 +94,10 @@ pub(super) fn make<'t>(
 }
 
 /// All slots of a chain with their places, in order of places.
-pub(super) fn in_order(first: Option<&Chunk>) -> [Option<(usize, &SparseSlot)>; SLOTS * MOST_CHUNKS] {
+pub(super) fn in_order(first: Option<&SparseChunk>) -> [Option<(usize, &SparseSlot)>; SLOTS * MOST_CHUNKS] {
     let mut all = [None; SLOTS * MOST_CHUNKS];
     let slots =
-        first.into_iter().flat_map(Chunk::chain).flat_map(|chunk| chunk.keys.iter().zip(&chunk.slots));
+        first.into_iter().flat_map(SparseChunk::chain).flat_map(|chunk| chunk.keys.iter().zip(&chunk.slots));
     let made = slots
         .filter_map(|(key, slot)| Some((usize::from(key.load(Ordering::Acquire)).checked_sub(1)?, slot)));
     for (place, slot) in all.iter_mut().zip(made) {

@@ -15,9 +15,9 @@ const _: () = assert!(format::STACK_BITS == TraceId::BITS);
 
 /// A block whose sizes fit a word, and that stands for itself alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Word(pub(super) u64);
+pub(crate) struct BlockWord(pub(super) u64);
 
-impl Word {
+impl BlockWord {
     /// `None` if the sizes do not fit, or if the block stands for others.
     #[inline(always)]
     pub(crate) fn pack(block: TableBlock) -> Option<Self> {

@@ -20,12 +20,12 @@ pub(super) struct StackChange {
 /// How the 48 bits below the level are divided: the word is blocks * 2^`bytes` + bytes, both signed. So adding words adds
 /// both parts.
 #[derive(Clone, Copy)]
-struct Division {
+struct WordDivision {
     bytes: u32,
 }
 
-const LOW: Division = Division { bytes: 30 };
-const HIGH: Division = Division { bytes: 24 };
+const LOW: WordDivision = WordDivision { bytes: 30 };
+const HIGH: WordDivision = WordDivision { bytes: 24 };
 
 const NUMBER: u64 = (1 << LEVEL_SHIFT) - 1;
 
@@ -59,7 +59,7 @@ impl CompactChange {
     }
 }
 
-impl Division {
+impl WordDivision {
     const fn blocks(self) -> u32 {
         LEVEL_SHIFT - self.bytes
     }
