@@ -35,7 +35,7 @@ impl ByteSampler {
 
     /// The sampler of the nth thread of a process with this seed, without a mean distance.
     #[cfg_attr(not(engine = "native"), allow(dead_code, reason = "nothing is sampled elsewhere"))]
-    pub(crate) fn of_thread(seed: u64, n: usize) -> Self {
+    pub(crate) fn for_thread(seed: u64, n: usize) -> Self {
         Self::new(seed.wrapping_add((n as u64 + 1).wrapping_mul(0xD1B5_4A32_D192_ED03)), 1)
     }
 

@@ -1,6 +1,6 @@
 //! Writes the tables as JSON of version 5, which Firefox's `dmd.py` reads. Our own keys come after Firefox's.
 //!
-//! A dump streams: it merges blocks that are alike, and keeps nothing else. All its memory is our own. Other
+//! A dump streams: it merges blocks that are alike, and keeps only these. All its memory is our own. Other
 //! threads continue to allocate meanwhile, so a dump is exact only if they are quiet. A dump resolves no symbol: a
 //! frame is a library and an offset, and the list of modules has the build of each library.
 
@@ -25,19 +25,19 @@ use crate::options::{Mode, Stacks};
 use crate::sampler;
 use crate::system::log;
 use crate::system::pages::{self, DumpMap, DumpVec};
-use crate::system::process::Output;
+use crate::system::process::DumpOutput;
 use crate::system::slot::Inside;
-use crate::tables::block_table::Block;
-use crate::tables::mark::{FaultKind, PathId, Report};
+use crate::tables::block_table::TableBlock;
+use crate::tables::mark::{BlockReport, FaultKind, PathId};
 use crate::tables::trace_id::TraceId;
 use at_peak::{AtPeak, LiveStacks};
 use blocks::{BlockKind, LiveBlocks};
-use contents::Contents;
-use json::{Json, base32};
-use modules::Modules;
+use contents::BlockReader;
+use json::{JsonWriter, base32};
+use modules::DumpModules;
 
 /// Writes a dump, gzipped if the name ends in `.gz`.
-pub(crate) fn write(output: &Output, number: usize) -> io::Result<()> {
+pub(crate) fn write(output: &DumpOutput, number: usize) -> io::Result<()> {
     let _inside = Inside::deeper();
     let mut file = match file::open(output) {
         Ok(file) => file,
@@ -51,9 +51,9 @@ pub(crate) fn write(output: &Output, number: usize) -> io::Result<()> {
     log::mention(format_args!("Dump {number} {{"));
     let written = if path.as_os_str().as_encoded_bytes().ends_with(b".gz") {
         let mut zip = GzEncoder::new(file.writer(), Compression::fast());
-        Dump::new(&mut zip).and_then(Dump::write).and_then(|()| zip.finish().map(drop))
+        DumpWriter::new(&mut zip).and_then(DumpWriter::write).and_then(|()| zip.finish().map(drop))
     } else {
-        Dump::new(file.writer()).and_then(Dump::write)
+        DumpWriter::new(file.writer()).and_then(DumpWriter::write)
     };
     // Half of a dump is useless, and the disk may be full: without its name, the file goes away.
     let written = written.and_then(|()| file.finish());
@@ -82,15 +82,15 @@ fn in_milliseconds(seconds: f64) -> f64 {
 }
 
 /// A frame that was written, with the place of its module in the list.
-struct Frame {
+struct DumpFrame {
     key: u32,
     pc: usize,
     module: Option<usize>,
 }
 
-struct Dump<W: Write> {
-    json: Json<W>,
-    modules: Modules,
+struct DumpWriter<W: Write> {
+    json: JsonWriter<W>,
+    modules: DumpModules,
     /// The key of each trace that was written, by the id of the trace.
     trace_keys: DumpMap<u32, u32>,
     /// The traces in order of their first use.
@@ -109,11 +109,11 @@ struct Dump<W: Write> {
 /// The key of a stack without frames. A report gets it if its own stack is missing.
 const NO_FRAMES: u32 = u32::MAX;
 
-impl<W: Write> Dump<W> {
+impl<W: Write> DumpWriter<W> {
     fn new(out: W) -> io::Result<Self> {
-        let modules = Modules::now();
+        let modules = DumpModules::now();
         Ok(Self {
-            json: Json::new(out),
+            json: JsonWriter::new(out),
             modules,
             trace_keys: pages::map(),
             traces: pages::list(),
@@ -162,7 +162,7 @@ impl<W: Write> Dump<W> {
         self.json.open("blockList", '[')?;
         let mode = ENGINE.setup().options.mode;
         if mode == Mode::Scan {
-            let mut contents = Contents::open();
+            let mut contents = BlockReader::open();
             let mut failed = Ok(());
             ENGINE.table().for_each(|address, block| {
                 if failed.is_ok() {
@@ -209,7 +209,12 @@ impl<W: Write> Dump<W> {
         self.json.end_inline('}')
     }
 
-    fn scanned_block(&mut self, address: usize, block: Block, contents: &mut Contents) -> io::Result<()> {
+    fn scanned_block(
+        &mut self,
+        address: usize,
+        block: TableBlock,
+        contents: &mut BlockReader,
+    ) -> io::Result<()> {
         self.json.item('{')?;
         self.json.inline_hex("addr", address)?;
         if block.requested >= size_of::<usize>() {
@@ -217,7 +222,7 @@ impl<W: Write> Dump<W> {
             contents.for_each_word(address, block.requested, |word| self.json.inline_hex_item(word))?;
             self.json.inline_close()?;
         }
-        self.block(BlockKind::of(block))?;
+        self.block(BlockKind::from_block(block))?;
         self.json.end_inline('}')
     }
 
@@ -242,7 +247,8 @@ impl<W: Write> Dump<W> {
             self.json.inline_close()?;
         }
         // This key is not Firefox's.
-        let has_path = |report: &Report| report.path != PathId::NONE && ENGINE.marks.is_known(report.path);
+        let has_path =
+            |report: &BlockReport| report.path != PathId::NONE && ENGINE.marks.is_known(report.path);
         if kind.reports.iter().flatten().any(has_path) {
             self.json.inline_open("repPaths")?;
             for report in kind.reports.iter().flatten() {
@@ -274,7 +280,7 @@ impl<W: Write> Dump<W> {
     }
 
     /// Returns the frames in order of their keys.
-    fn trace_table(&mut self) -> io::Result<DumpVec<Frame>> {
+    fn trace_table(&mut self) -> io::Result<DumpVec<DumpFrame>> {
         let mut frame_keys: DumpMap<(usize, Option<usize>), u32> = pages::map();
         let mut frames = pages::list();
         self.json.open("traceTable", '{')?;
@@ -287,7 +293,7 @@ impl<W: Write> Dump<W> {
                 let module = self.modules.find(node, pc);
                 let key = pages::entry(&mut frame_keys, (pc, module), || next).copied();
                 if key == Some(next) {
-                    if !pages::push(&mut frames, Frame { key: next, pc, module }) {
+                    if !pages::push(&mut frames, DumpFrame { key: next, pc, module }) {
                         frame_keys.remove(&(pc, module));
                         self.lost_frames += 1;
                         continue;
@@ -309,7 +315,7 @@ impl<W: Write> Dump<W> {
         Ok(frames)
     }
 
-    fn frame_table(&mut self, frames: &[Frame]) -> io::Result<()> {
+    fn frame_table(&mut self, frames: &[DumpFrame]) -> io::Result<()> {
         self.json.open("frameTable", '{')?;
         for frame in frames {
             let text = self.modules.describe(frame.module, frame.pc);
@@ -318,7 +324,7 @@ impl<W: Write> Dump<W> {
         self.json.end('}')
     }
 
-    /// A sample does not tell how many blocks there were.
+    /// A sample has no number of blocks.
     fn statistics(&mut self) -> io::Result<()> {
         if ENGINE.mean() > 0 {
             return Ok(());

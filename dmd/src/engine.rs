@@ -24,29 +24,29 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use crate::options::Options;
 use crate::system::lock::Lock;
 use crate::system::slot::{self, Inside};
-use crate::tables::block_table::Table;
+use crate::tables::block_table::BlockTable;
 use crate::tables::dead_blocks::DeadBlocks;
-use crate::tables::header::Header;
+use crate::tables::header::TablesHeader;
 use crate::tables::mark::Marks;
 use crate::tables::peak::Peak;
 use crate::tables::runs::Runs;
 use crate::tables::sample_filter::SampleFilter;
-use crate::tables::statistics::Counts;
+use crate::tables::statistics::EventCounts;
 use crate::tables::trace_tree::TraceTree;
 pub use block_ends::BlockMove;
 pub(crate) use marking::{MarkOptions, MarkOutcome, OfAllocator};
 use phase::AtomicPhase;
 pub(crate) use phase::Phase;
-pub(crate) use start::Setup;
-pub(crate) use usable::{SizeOf, Usable};
+pub(crate) use start::EngineSetup;
+pub(crate) use usable::{SizeOf, UsableBytes};
 
 pub(crate) static ENGINE: Engine = Engine::new();
 
 // The engine's large tables. They are zero at first, so that they take addresses, but no bytes of the file.
-static TABLE: Table = Table::new();
+static TABLE: BlockTable = BlockTable::new();
 static TREE: TraceTree = TraceTree::new();
 #[used]
-static HEADER: Header = Header::new(&HEADER, &TABLE, &TREE, ENGINE.phase.number(), &ENGINE.below);
+static HEADER: TablesHeader = TablesHeader::new(&HEADER, &TABLE, &TREE, ENGINE.phase.number(), &ENGINE.below);
 static PEAK: Peak = Peak::new();
 static SAMPLED: SampleFilter = SampleFilter::new();
 
@@ -68,17 +68,17 @@ pub(crate) struct Engine {
     dropped: AtomicU64,
     dropped_dead: AtomicU64,
     unmarked: AtomicU64,
-    /// What no thread counts for itself.
-    counts: Counts,
+    /// Counts of events without a thread.
+    counts: EventCounts,
     pub(crate) dead: DeadBlocks,
     pub(crate) marks: Marks,
     pub(crate) runs: Runs,
     /// Held by the thread that writes a dump.
     pub(crate) dumping: Lock,
-    setup: UnsafeCell<Setup>,
+    setup: UnsafeCell<EngineSetup>,
 }
 
-// SAFETY: `start` writes `setup` before the phase says that the engine is on, and tests write it when no other
+// SAFETY: `start` writes `setup` before the phase is `On`, and tests write it when no other
 // thread looks. All other fields are atomic or locked.
 unsafe impl Sync for Engine {}
 
@@ -97,18 +97,18 @@ impl Engine {
             dropped: AtomicU64::new(0),
             dropped_dead: AtomicU64::new(0),
             unmarked: AtomicU64::new(0),
-            counts: Counts::new(),
+            counts: EventCounts::new(),
             dead: DeadBlocks::new(),
             marks: Marks::new(),
             runs: Runs::new(),
             dumping: Lock::new(),
-            setup: UnsafeCell::new(Setup { options: Options::new(), variable: None }),
+            setup: UnsafeCell::new(EngineSetup { options: Options::new(), variable: None }),
         }
     }
 
     /// The live blocks.
     #[inline(always)]
-    pub(crate) fn table(&self) -> &'static Table {
+    pub(crate) fn table(&self) -> &'static BlockTable {
         &TABLE
     }
 
@@ -124,8 +124,8 @@ impl Engine {
         &PEAK
     }
 
-    pub(crate) fn setup(&self) -> Setup {
-        // SAFETY: nobody writes `setup` meanwhile: see the `Sync` of `Engine`.
+    pub(crate) fn setup(&self) -> EngineSetup {
+        // SAFETY: no thread writes `setup` meanwhile: see the `Sync` of `Engine`.
         unsafe { *self.setup.get() }
     }
 

@@ -10,7 +10,7 @@ use crate::internal_alloc;
 use crate::options::Options;
 use crate::recorder::{self, Recorder};
 
-/// An allocator whose blocks DMD records, if `$DMD` says so.
+/// An allocator whose blocks DMD records, if `$DMD` asks for it.
 ///
 /// ```
 /// use std::alloc::System;
@@ -54,7 +54,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
         Self { allocator, options: Some(options), usable_size: None }
     }
 
-    /// For tests: records with these options, whatever the variable `DMD` says.
+    /// For tests: records with these options, whatever the variable `DMD` contains.
     pub const fn switched_on(allocator: A, options: Options) -> Self {
         Self { allocator, options: Some(options), usable_size: None }
     }

@@ -1,6 +1,6 @@
 //! `assert_no_leaks!`: what a part of a program allocated, it must free.
 //!
-//! Two dumps, before and after, tell which stacks have more live blocks than before. Nothing else happens in between: files are
+//! Two dumps, before and after, show which stacks have more live blocks than before. Nothing else happens in between: files are
 //! read and symbols are looked up afterwards, since that allocates, too.
 
 use std::path::Path;
@@ -22,9 +22,9 @@ const STACKS: usize = 10;
 ///
 /// The program needs DMD: a global allocator that is switched on (see [`Dmd::switched_on`](crate::Dmd::switched_on)), in any
 /// mode but cumulative, or `about-memory run`. With [`Stacks::Full`](crate::Stacks::Full) each leak has a stack; by default DMD
-/// records stacks for a sample, and the message counts small blocks without one. Blocks that libraries allocate once for a process are no leaks: see
-/// [`OneTime`](dmd_analyze::program::OneTime). Blocks of other threads that run at the same time count, too, so such a
-/// test runs alone in its process: as the only test of a file, or under `cargo nextest`.
+/// records stacks for a sample, and the message counts small blocks without one. Blocks that libraries allocate once for a
+/// process are no leaks: see [`OneTime`](dmd_analyze::program::OneTime). Blocks of other threads that run at the same time
+/// count, too, so such a test runs alone in its process: as the only test of a file, or under `cargo nextest`.
 ///
 /// ```
 /// use dmd::{Dmd, Mode, Options, Stacks};
@@ -71,7 +71,7 @@ pub fn check<R>(run: impl FnOnce() -> R) {
         Some((path, error)) => Err(format!("{}: {error}", path.display())),
     };
     for file in [&before, &after] {
-        // Nobody needs the file any more, so it does not matter if it cannot be removed.
+        // The file is not needed any more, so a failure to remove it does not matter.
         let _ = std::fs::remove_file(file);
     }
     let leaks = leaks.unwrap_or_else(|error| panic!("{error}"));

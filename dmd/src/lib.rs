@@ -99,22 +99,22 @@ cfg_if::cfg_if! {
             pub use memory_reporter::engine_abi::EngineTable;
 
             pub use crate::boundary::dumping::program_is_replaced;
-            pub use crate::boundary::ending::Hidden;
+            pub use crate::boundary::ending::HiddenHandler;
             pub use crate::boundary::engine_abi::table as engine_table;
             pub use crate::boundary::entry::reset;
             pub use crate::boundary::self_test::{Allocator, run as run_self_test};
             pub use crate::boundary::preload::{
-                Recording, begin_move, commit_move, forget, has_no_record, listen_if_asked, passes_by, passes_over,
-                prepare_helpers, record, recording, roll_back_move, start_preloaded, start_writer,
+                PreloadRecording, begin_move, commit_move, forget, has_no_record, listen_if_asked, passes_by, passes_over,
+                prepare_engine_threads, record, recording, roll_back_move, start_preloaded, start_writer,
             };
             pub use crate::engine::BlockMove;
             pub use crate::system::confined::{is_confined, note as confined};
-            pub use crate::system::copy::Copies;
+            pub use crate::system::copy::ProcessCopies;
             pub use crate::system::errno::keeping_errno;
-            pub use crate::system::helpers::{
-                Destructor, at_end as at_helper_end, is_helper, without as without_helpers,
+            pub use crate::system::engine_threads::{
+                Destructor, at_end as at_engine_thread_end, is_engine_thread, without as without_engine_threads,
             };
-            pub use crate::system::internal_alloc::Internal;
+            pub use crate::system::internal_alloc::InternalAllocator;
             pub use crate::system::log::say_text as say;
             pub use crate::tables::stack::system_call_at;
         }

@@ -8,7 +8,7 @@ pub use dmd_format::Mode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stacks {
-    /// Few blocks with most of the bytes, which a sampler chooses. The default.
+    /// A sampler chooses few blocks with most of the bytes. The default.
     Partial,
     /// All.
     Full,
@@ -108,7 +108,7 @@ const TAKES: [(&str, &str); 14] = [
     ("--verbose", "yes, no or nothing"),
 ];
 
-/// A word of `$DMD` that is no option, or whose value is bad.
+/// A word of `$DMD` that is not an option, or has a bad value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadEntry<'a> {
@@ -350,7 +350,7 @@ fn bytes(text: &str) -> Option<usize> {
     number(digits)?.checked_mul(1 << shift)
 }
 
-/// A number of decimal digits and nothing else.
+/// A number of decimal digits only.
 fn number(text: &str) -> Option<usize> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

@@ -35,15 +35,15 @@ use crate::system::errno::keeping_errno;
 use crate::system::lock::Lock;
 use crate::system::slot::Inside;
 use crate::system::{clock, confined, internal_alloc, log, memory, own_stack, process, signals};
-use crate::tables::events::{Event, Happened};
-use crate::tables::observers::{self, Batch, Observer, Place, Source};
-use crate::tables::statistics::End;
+use crate::tables::events::{EventKind, TableEvent};
+use crate::tables::observers::{self, EventBatch, EventSource, Observer, ObserverPlace};
+use crate::tables::statistics::BlockEnd;
 use crate::tables::thread;
-use buffer::Owned;
-use live::Before;
-use output::{Output, output};
+use buffer::OwnedBuffer;
+use live::EventsBefore;
+use output::{RecordingOutput, output};
 
-static RECORDING: Recording = Recording {
+static RECORDING: ProcessRecording = ProcessRecording {
     state: AtomicU8::new(OFF),
     process: AtomicU32::new(0),
     forked_from: AtomicU32::new(0),
@@ -53,7 +53,7 @@ static RECORDING: Recording = Recording {
     dropped_before: AtomicU64::new(0),
 };
 
-struct Recording {
+struct ProcessRecording {
     state: AtomicU8,
     /// The process whose events these are.
     process: AtomicU32,
@@ -89,7 +89,7 @@ pub(crate) fn start() {
     let options = ENGINE.setup().options;
     if options.wait_for_track {
         // For a request.
-        observers::register(Place::Recording, &RECORDING);
+        observers::register(ObserverPlace::Recording, &RECORDING);
     }
     if options.record.is_none() || options.run != Run::Normal {
         return;
@@ -98,14 +98,14 @@ pub(crate) fn start() {
         RECORDING.process.store(std::process::id(), Ordering::Relaxed);
         RECORDING.since.store(clock::nanoseconds(), Ordering::Relaxed);
         let pattern = options.record.filter(|_| internal_alloc::is_ready());
-        if RECORDING.open_of(pattern, &mut output(), &live::now(), &Before::new()) {
-            thread::observe(Place::Recording, &RECORDING);
+        if RECORDING.open_of(pattern, &mut output(), &live::now(), &EventsBefore::new()) {
+            thread::observe(ObserverPlace::Recording, &RECORDING);
         }
     });
 }
 
 /// Begins a recording into this file, since a request asks for it. The engine records no block yet, so that the file will
-/// have every block from here on, and nothing of older ones.
+/// have every block from here on, and no older block.
 ///
 /// # Errors
 ///
@@ -120,11 +120,11 @@ pub(crate) fn begin_requested(path: &Path) -> io::Result<()> {
     calmly(|| {
         // What other threads have is from an earlier recording.
         thread::hand_over_all(|lease| {
-            if let Some(slot) = slots::of(Some(lease)) {
+            if let Some(slot) = slots::slot_for(Some(lease)) {
                 slot.empty();
             }
         });
-        if let Some(slot) = slots::of(None) {
+        if let Some(slot) = slots::slot_for(None) {
             let _held = observers::hold_unknown();
             slot.empty();
         }
@@ -138,11 +138,12 @@ pub(crate) fn begin_requested(path: &Path) -> io::Result<()> {
         RECORDING.lost.store(0, Ordering::Relaxed);
         RECORDING.lost_before.store(observers::lost(), Ordering::Relaxed);
         RECORDING.dropped_before.store(ENGINE.dropped(), Ordering::Relaxed);
-        let opened = file::open_requested(path).and_then(|file| Output::create(path.to_owned(), file));
+        let opened =
+            file::open_requested(path).and_then(|file| RecordingOutput::create(path.to_owned(), file));
         match opened {
             Ok(opened) => {
-                RECORDING.begin(opened, &mut output(), true, &[], &Before::new());
-                thread::observe(Place::Recording, &RECORDING);
+                RECORDING.begin(opened, &mut output(), true, &[], &EventsBefore::new());
+                thread::observe(ObserverPlace::Recording, &RECORDING);
                 writer::start();
                 Ok(())
             }
@@ -161,7 +162,7 @@ pub(crate) fn end_requested() {
     }
     end();
     let _inside = Inside::deeper();
-    thread::stop_observing(Place::Recording);
+    thread::stop_observing(ObserverPlace::Recording);
 }
 
 /// Starts the thread that writes, if there is a recording. The first call comes before `main`, where the loader and the
@@ -219,7 +220,7 @@ fn end() {
         (end.peak_bytes, end.peak_within) = (level.bytes(), peak.within(level, thread::made()));
         let mut output = output();
         RECORDING.state.store(ENDED, Ordering::Relaxed);
-        let Some(mut output) = output.take().filter(Output::is_open) else { return };
+        let Some(mut output) = output.take().filter(RecordingOutput::is_open) else { return };
         output.drain();
         output.nodes();
         output.modules(&modules);
@@ -236,19 +237,19 @@ fn calmly<T>(body: impl FnOnce() -> T) -> T {
     keeping_errno(|| signals::held(|| own_stack::run(body)))
 }
 
-impl Recording {
+impl ProcessRecording {
     /// Opens the file with a name of this pattern, and writes what comes before the events. False if that fails: it says
     /// so.
     fn open_of(
         &self,
         pattern: Option<&'static str>,
-        place: &mut Option<Output>,
+        place: &mut Option<RecordingOutput>,
         now: &[LiveBlock],
-        before: &Before,
+        before: &EventsBefore,
     ) -> bool {
         let Some(pattern) = pattern else { return false };
         let (path, file) = file::open_recording(&process::recording_names(pattern));
-        let opened = file.and_then(|file| Output::create(path.clone(), file));
+        let opened = file.and_then(|file| RecordingOutput::create(path.clone(), file));
         match opened {
             Ok(opened) => {
                 log::mention(format_args!("records into {}", path.display()));
@@ -266,11 +267,11 @@ impl Recording {
     /// Writes what comes before the events into an open file.
     fn begin(
         &self,
-        mut opened: Output,
-        place: &mut Option<Output>,
+        mut opened: RecordingOutput,
+        place: &mut Option<RecordingOutput>,
         is_late: bool,
         now: &[LiveBlock],
-        before: &Before,
+        before: &EventsBefore,
     ) {
         let setup = ENGINE.setup();
         let mut about = RecordedProcess::new();
@@ -299,9 +300,9 @@ impl Recording {
     /// Opens the file of a child that has waited. The caller holds no lock.
     fn begin_if_waiting(&self) {
         if self.state.load(Ordering::Relaxed) == WAITING {
-            let (now, mut before) = (live::now(), Before::new());
+            let (now, mut before) = (live::now(), EventsBefore::new());
             thread::hand_over_all(|lease| {
-                let Some(slot) = slots::of(Some(lease)) else { return };
+                let Some(slot) = slots::slot_for(Some(lease)) else { return };
                 if let Some(buffer) = slot.take() {
                     before.add(&buffer);
                     slot.put(buffer);
@@ -312,8 +313,8 @@ impl Recording {
     }
 
     /// [`begin_if_waiting`](Self::begin_if_waiting), if no other thread has done so. `before` has the buffers of all
-    /// threads, of which there is one before the file is there.
-    fn begin_forked(&self, now: &[LiveBlock], before: &Before) {
+    /// threads: there is one before the file is there.
+    fn begin_forked(&self, now: &[LiveBlock], before: &EventsBefore) {
         let mut place = output();
         if self.state.load(Ordering::Relaxed) == WAITING {
             let pattern = ENGINE.setup().options.record.filter(|_| internal_alloc::is_ready());
@@ -339,7 +340,7 @@ impl Recording {
     /// lock of the source's lease.
     #[cold]
     #[inline(never)]
-    fn hand_over(&self, buffer: &mut Option<Owned>) {
+    fn hand_over(&self, buffer: &mut Option<OwnedBuffer>) {
         let Some(mut full) = buffer.take() else { return };
         if writer::runs() && self.state.load(Ordering::Relaxed) != WAITING {
             let pushed = buffer::queue().push(full, false);
@@ -363,7 +364,7 @@ impl Recording {
         }
         calmly(|| {
             if self.state.load(Ordering::Relaxed) == WAITING {
-                let (now, mut before) = (live::now(), Before::new());
+                let (now, mut before) = (live::now(), EventsBefore::new());
                 before.add(&full);
                 self.begin_forked(&now, &before);
             }
@@ -386,12 +387,12 @@ impl Recording {
     }
 }
 
-impl Observer for Recording {
-    fn observe(&self, source: Source, batch: &Batch<'_>) {
+impl Observer for ProcessRecording {
+    fn observe(&self, source: EventSource, batch: &EventBatch<'_>) {
         if !self.is_on() {
             return;
         }
-        let Some(slot) = slots::of(source.lease) else {
+        let Some(slot) = slots::slot_for(source.lease) else {
             return batch.for_each(|_| self.lose(1));
         };
         slot.set_thread(source.thread, source.system_id);
@@ -439,8 +440,8 @@ impl Observer for Recording {
         }
     }
 
-    fn thread_ended(&self, source: Source, again: bool) {
-        let Some(slot) = slots::of(source.lease) else { return };
+    fn thread_ended(&self, source: EventSource, again: bool) {
+        let Some(slot) = slots::slot_for(source.lease) else { return };
         slot.forget_thread();
         let is_on = self.is_on();
         if is_on && !again && !confined::any_noted() {
@@ -473,7 +474,7 @@ impl Observer for Recording {
         }
         names::forget();
         // The thread that forked has another number in the child.
-        slots::all().for_each(slots::Slot::empty);
+        slots::all().for_each(slots::BufferSlot::empty);
         while let Some(buffer) = { buffer::queue().pop() } {
             buffer::give_back(buffer);
         }
@@ -492,16 +493,16 @@ impl Observer for Recording {
     }
 }
 
-/// An event as the format has it. `with_blocks` says that ends contain their blocks.
+/// An event as the format has it. With `with_blocks` ends contain their blocks.
 #[inline(always)]
-fn encoded(event: Event, with_blocks: bool) -> format::BlockEvent {
+fn encoded(event: TableEvent, with_blocks: bool) -> format::BlockEvent {
     let block = live::block(event.block);
     let of_end = with_blocks.then_some(block);
     let what = match event.happened {
-        Happened::Began => BlockAction::Begin(block),
-        Happened::Ended(End::Freed) => BlockAction::End(of_end),
-        Happened::Ended(End::Moved) => BlockAction::EndByMove(of_end),
-        Happened::CameBack => BlockAction::Back(block),
+        EventKind::Began => BlockAction::Begin(block),
+        EventKind::Ended(BlockEnd::Freed) => BlockAction::End(of_end),
+        EventKind::Ended(BlockEnd::Moved) => BlockAction::EndByMove(of_end),
+        EventKind::CameBack => BlockAction::Back(block),
     };
     format::BlockEvent { tick: event.tick, address: event.address as u64, what }
 }

@@ -1,5 +1,5 @@
 //! The parts of the system that the engine needs, made to run inside an allocation: memory, locks, the thread's own
-//! slot, forks, the process among others. They know nothing about recorded blocks.
+//! slot, forks, the process among others. They do not know recorded blocks.
 
 #[cfg_attr(not(target_os = "linux"), path = "system/background_none.rs")]
 #[allow(unsafe_code, reason = "starts a thread")]
@@ -13,15 +13,15 @@ pub(crate) mod confined;
 #[cfg_attr(not(target_os = "linux"), path = "system/copy_none.rs")]
 #[cfg_attr(target_os = "linux", allow(unsafe_code, reason = "clones the process"))]
 pub(crate) mod copy;
+#[cfg(target_os = "linux")]
+#[cfg_attr(engine = "portable", path = "system/engine_threads_none.rs")]
+#[cfg_attr(engine = "native", allow(unsafe_code, reason = "threads of their own"))]
+pub(crate) mod engine_threads;
 #[allow(unsafe_code, reason = "writes a variable of the C library")]
 pub(crate) mod errno;
 pub(crate) mod error_numbers;
 #[allow(unsafe_code, reason = "registers handlers")]
 pub(crate) mod fork;
-#[cfg(target_os = "linux")]
-#[cfg_attr(engine = "portable", path = "system/helpers_none.rs")]
-#[cfg_attr(engine = "native", allow(unsafe_code, reason = "threads of their own"))]
-pub(crate) mod helpers;
 #[allow(unsafe_code, reason = "an allocator")]
 pub(crate) mod internal_alloc;
 #[cfg_attr(windows, path = "system/libraries_windows.rs")]

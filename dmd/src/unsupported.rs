@@ -1,4 +1,4 @@
-//! For platforms without DMD: every entry point says so, and every hook only forwards.
+//! For platforms without DMD: every entry point returns an error, and every hook only forwards.
 
 use std::path::Path;
 
@@ -49,7 +49,7 @@ pub(crate) mod recorder {
 
     /// A block on its way from one address to another: nobody makes one.
     #[derive(Debug)]
-    pub(crate) struct Moving;
+    pub(crate) struct MovingBlock;
 
     pub(crate) fn is_off() -> bool {
         true
@@ -84,15 +84,15 @@ pub(crate) mod recorder {
             match self {}
         }
 
-        pub(crate) fn begin_move(self, _address: *mut u8) -> Moving {
+        pub(crate) fn begin_move(self, _address: *mut u8) -> MovingBlock {
             match self {}
         }
 
-        pub(crate) fn commit_move(self, _moving: &Moving) {
+        pub(crate) fn commit_move(self, _moving: &MovingBlock) {
             match self {}
         }
 
-        pub(crate) fn roll_back_move(self, _moving: &Moving) {
+        pub(crate) fn roll_back_move(self, _moving: &MovingBlock) {
             match self {}
         }
     }
@@ -113,7 +113,7 @@ pub(crate) mod internal_alloc {
 
     /// # Safety
     ///
-    /// None: there are no such blocks.
+    /// Always `None`.
     #[allow(unsafe_code, reason = "called as where it is unsafe")]
     pub(crate) unsafe fn dealloc(_block: *mut u8, _layout: Layout) {}
 }

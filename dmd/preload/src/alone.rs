@@ -1,10 +1,10 @@
-//! Calls that need a process with one thread, and calls that change what a thread may do. The engine's helpers end for the time
+//! Calls that need a process with one thread, and calls that change what a thread may do. The engine threads end for the time
 //! of such a call, and continue with what the calling thread has then: the program finds its threads only, and no thread
 //! keeps rights that the program gives up.
 
 use core::ffi::{c_char, c_int, c_void};
 
-use engine::__private::without_helpers;
+use engine::__private::without_engine_threads;
 
 use crate::real;
 
@@ -20,7 +20,7 @@ macro_rules! alone {
             // Looks the C library's functions up, if the program has not allocated yet.
             real::known();
             // SAFETY: the program guarantees that the arguments suit this function; they are passed on unchanged.
-            without_helpers(|| unsafe { real::$name($($argument),*) })
+            without_engine_threads(|| unsafe { real::$name($($argument),*) })
         }
     )*};
 }

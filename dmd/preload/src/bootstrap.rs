@@ -1,4 +1,4 @@
-//! Memory for allocations made while this library looks up the real functions: the loader allocates then. Helpers of the
+//! Memory for allocations made while this library looks up the real functions: the loader allocates then. Engine threads of the
 //! engine get it, too: they call hardly any function of the C library that allocates.
 //!
 //! These blocks are never reused. `owns` recognises them by their address.
@@ -12,12 +12,12 @@ const BYTES: usize = 256 << 10;
 const HEADER: usize = 16;
 
 #[repr(align(4096))]
-struct Place(core::cell::UnsafeCell<[u8; BYTES]>);
+struct BootstrapArea(core::cell::UnsafeCell<[u8; BYTES]>);
 
 // SAFETY: `alloc` is the only writer. `USED` gives each call bytes of its own, so threads never share a block here.
-unsafe impl Sync for Place {}
+unsafe impl Sync for BootstrapArea {}
 
-static PLACE: Place = Place(core::cell::UnsafeCell::new([0; BYTES]));
+static PLACE: BootstrapArea = BootstrapArea(core::cell::UnsafeCell::new([0; BYTES]));
 static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// Allocates zeroed bytes. Returns null if they do not fit.

@@ -5,13 +5,13 @@ use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 
-use engine::__private::Copies;
+use engine::__private::ProcessCopies;
 
 use crate::real;
 
 /// Whether a call with these options may find a copy.
 fn finds_copies(options: c_int) -> bool {
-    options & (libc::__WALL | libc::__WCLONE) != 0 && Copies::any()
+    options & (libc::__WALL | libc::__WCLONE) != 0 && ProcessCopies::any()
 }
 
 /// Makes a call that waits until it finds no copy. The call returns the number of a process, 0 or -1.
@@ -19,7 +19,7 @@ fn finds_copies(options: c_int) -> bool {
 /// A cancelled thread unwinds from the call through this function, which has nothing to drop.
 fn wait(options: c_int, mut call: impl FnMut() -> c_int) -> c_int {
     loop {
-        if finds_copies(options) && Copies::are_all_children() {
+        if finds_copies(options) && ProcessCopies::are_all_children() {
             // SAFETY: the function has no precondition.
             let errno = unsafe { libc::__errno_location() };
             // SAFETY: the C library gives each thread a valid pointer to its own errno.
@@ -27,7 +27,7 @@ fn wait(options: c_int, mut call: impl FnMut() -> c_int) -> c_int {
             return -1;
         }
         let found = call();
-        if !Copies::has_ended(found) {
+        if !ProcessCopies::has_ended(found) {
             return found;
         }
     }
@@ -112,7 +112,7 @@ pub(crate) unsafe extern "C-unwind" fn waitid(
         let info = unsafe { &*info };
         // SAFETY: for a call that waits, the number of a process is there.
         let found = unsafe { info.si_pid() };
-        if options & libc::WNOWAIT != 0 && Copies::has(found) {
+        if options & libc::WNOWAIT != 0 && ProcessCopies::has(found) {
             // It would be found again.
             // SAFETY: a null pointer asks for no status.
             unsafe { real::waitpid(found, null_mut(), libc::__WALL) };

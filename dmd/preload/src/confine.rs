@@ -1,11 +1,10 @@
-//! `syscall`, and calls that install filters of system calls. This library sees them here and tells the engine at once: under a
-//! filter, even the system call that asks about filters may end the process.
-//! `syscall` makes the call itself, without a frame of its own, as the C library's function does: a call may return
-//! on another stack, or in a child that shares this stack.
+//! `syscall`, and calls that install filters of system calls. This library sees them here and informs the engine at once: under
+//! a filter, even the system call that asks about filters may end the process. `syscall` makes the call itself, without a frame
+//! of its own, as the C library's function does: a call may return on another stack, or in a child that shares this stack.
 
 use core::ffi::{c_int, c_long, c_ulong};
 
-use engine::__private::{confined, without_helpers};
+use engine::__private::{confined, without_engine_threads};
 
 use crate::alone::{is_for_one_thread, with_calls_for_one_thread};
 
@@ -145,7 +144,7 @@ unsafe extern "C" fn watched(
 ) -> c_long {
     if is_for_one_thread(number) {
         // SAFETY: the program guarantees that the arguments suit this system call; they are passed on unchanged.
-        return without_helpers(|| unsafe { raw(number, a, b, c, d, e, f) });
+        return without_engine_threads(|| unsafe { raw(number, a, b, c, d, e, f) });
     }
     // SAFETY: as above.
     let result = unsafe { raw(number, a, b, c, d, e, f) };

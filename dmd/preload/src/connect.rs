@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int};
 
-use engine::__private::{EngineTable, engine_table, listen_if_asked, prepare_helpers, start_writer};
+use engine::__private::{EngineTable, engine_table, listen_if_asked, prepare_engine_threads, start_writer};
 
 use crate::malloc::THIS_LIBRARY;
 use crate::start::start;
@@ -13,7 +13,7 @@ static AT_START: extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) = at_s
 
 extern "C" fn at_start(_: c_int, _: *mut *mut c_char, environment: *mut *mut c_char) {
     start(environment, THIS_LIBRARY);
-    prepare_helpers();
+    prepare_engine_threads();
     start_writer();
     listen_if_asked();
 }

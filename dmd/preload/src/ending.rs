@@ -5,7 +5,7 @@ use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::ptr::{null, null_mut};
 
-use engine::__private::Hidden;
+use engine::__private::HiddenHandler;
 
 use crate::real;
 
@@ -22,14 +22,14 @@ pub(crate) unsafe extern "C" fn sigaction(
 ) -> c_int {
     // Looks the C library's functions up, if the program has not allocated yet.
     real::known();
-    if !Hidden::concerns(signal) {
+    if !HiddenHandler::concerns(signal) {
         // SAFETY: the program's arguments, unchanged.
         return unsafe { real::sigaction(signal, new, old) };
     }
     let mut found = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: null or a valid action, as the caller guarantees.
     let new = unsafe { new.as_ref() }.map(|new| match new.sa_sigaction {
-        libc::SIG_DFL => Hidden::instead_of_default(),
+        libc::SIG_DFL => HiddenHandler::instead_of_default(),
         _ => *new,
     });
     let new = new.as_ref().map_or(null(), core::ptr::from_ref);
@@ -39,7 +39,7 @@ pub(crate) unsafe extern "C" fn sigaction(
         // SAFETY: all zeros are valid, and `sigaction` leaves them or fills the action.
         let found = unsafe { found.assume_init() };
         // SAFETY: the caller passes a place for the old action.
-        unsafe { old.write(Hidden::seen(found)) };
+        unsafe { old.write(HiddenHandler::seen(found)) };
     }
     result
 }
@@ -54,16 +54,16 @@ pub(crate) unsafe extern "C" fn signal(signal: c_int, handler: libc::sighandler_
     real::known();
     // SAFETY: the program's arguments, unchanged.
     let before = unsafe { real::signal(signal, handler) };
-    if !Hidden::concerns(signal) || before == libc::SIG_ERR {
+    if !HiddenHandler::concerns(signal) || before == libc::SIG_ERR {
         return before;
     }
     if handler == libc::SIG_DFL {
-        let ours = Hidden::instead_of_default();
+        let ours = HiddenHandler::instead_of_default();
         // SAFETY: an action for one of the signals that it is for.
         unsafe { real::sigaction(signal, &raw const ours, null_mut()) };
     }
     // SAFETY: all zeros are a valid action.
     let mut found = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
     found.sa_sigaction = before;
-    Hidden::seen(found).sa_sigaction
+    HiddenHandler::seen(found).sa_sigaction
 }

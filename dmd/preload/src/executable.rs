@@ -39,7 +39,7 @@ const SANITIZERS: [&[u8]; 10] = [
     b"\0__hwasan_init\0",
 ];
 
-struct Segment {
+struct LoadSegment {
     kind: u64,
     offset: u64,
     address: u64,
@@ -59,7 +59,7 @@ fn part(file: &[u8], at: u64, length: u64) -> Option<&[u8]> {
 }
 
 impl<'f> Executable<'f> {
-    pub(crate) fn of_file(file: &'f [u8]) -> Self {
+    pub(crate) fn recognize(file: &'f [u8]) -> Self {
         if let Some(line) = file.strip_prefix(b"#!") {
             let line =
                 line.get(..256).unwrap_or(line).split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -86,7 +86,7 @@ fn is_other(file: &[u8]) -> Option<bool> {
     let segment = |index: u64| {
         let at = first.checked_add(index * size)?;
         let field = |offset: u64, bytes| number(file, at.checked_add(offset)?, bytes);
-        Some(Segment {
+        Some(LoadSegment {
             kind: field(0, 4)?,
             offset: field(8, 8)?,
             address: field(16, 8)?,

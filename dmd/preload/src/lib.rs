@@ -36,4 +36,4 @@ mod thread_locals;
 
 /// The engine is the only Rust code in this library that allocates. It allocates outside of the measured heap.
 #[global_allocator]
-static INTERNAL: engine::__private::Internal = engine::__private::Internal;
+static INTERNAL: engine::__private::InternalAllocator = engine::__private::InternalAllocator;

@@ -8,11 +8,11 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
 use engine::__private::{
-    Allocator, Recording, begin_move, commit_move, forget, has_no_record, is_helper, passes_by, passes_over,
-    record, recording, roll_back_move,
+    Allocator, PreloadRecording, begin_move, commit_move, forget, has_no_record, is_engine_thread, passes_by,
+    passes_over, record, recording, roll_back_move,
 };
 
-use crate::real::Giver;
+use crate::real::AllocatingFunction;
 use crate::{bootstrap, real, start};
 
 /// How the engine's self-test allocates.
@@ -31,22 +31,22 @@ pub(crate) const THIS_LIBRARY: Allocator = Allocator {
 /// thread, and this is another one.
 #[inline(always)]
 fn needs_own_memory() -> bool {
-    !real::known() || is_helper()
+    !real::known() || is_engine_thread()
 }
 
 /// Records a new block.
 #[inline(always)]
-fn recorded(giver: Giver, block: *mut c_void, requested: usize) -> *mut c_void {
+fn recorded(giver: AllocatingFunction, block: *mut c_void, requested: usize) -> *mut c_void {
     match recording() {
-        Recording::Sample if passes_over(requested) => return block,
-        Recording::No => return block,
-        Recording::Undecided => {
+        PreloadRecording::Sample if passes_over(requested) => return block,
+        PreloadRecording::No => return block,
+        PreloadRecording::Undecided => {
             start::try_to_start(THIS_LIBRARY);
-            if recording() == Recording::No {
+            if recording() == PreloadRecording::No {
                 return block;
             }
         }
-        Recording::Yes | Recording::Sample => {}
+        PreloadRecording::Yes | PreloadRecording::Sample => {}
     }
     if !block.is_null() && !passes_by() {
         // SAFETY: the real function has just returned this block, and the program has not seen it yet: it is live.
@@ -74,7 +74,7 @@ pub(crate) unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
         return bootstrap::alloc(bytes, 1);
     }
     // SAFETY: the real functions are known.
-    recorded(Giver::Malloc, unsafe { real::malloc(bytes) }, bytes)
+    recorded(AllocatingFunction::Malloc, unsafe { real::malloc(bytes) }, bytes)
 }
 
 /// Behaves as C's function of this name.
@@ -88,7 +88,7 @@ pub(crate) unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_voi
         return count.checked_mul(bytes).map_or(null_mut(), |bytes| bootstrap::alloc(bytes, 1));
     }
     // SAFETY: the real functions are known. If the product overflows, `calloc` returns null, which is not recorded.
-    recorded(Giver::Calloc, unsafe { real::calloc(count, bytes) }, count.wrapping_mul(bytes))
+    recorded(AllocatingFunction::Calloc, unsafe { real::calloc(count, bytes) }, count.wrapping_mul(bytes))
 }
 
 /// Behaves as C's function of this name.
@@ -106,13 +106,13 @@ pub(crate) unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mu
         // SAFETY: the program passes a live block, and `owns` says that it is one of `bootstrap`.
         return unsafe { move_out(block, bytes) };
     }
-    if recording() == Recording::No {
+    if recording() == PreloadRecording::No {
         // SAFETY: the program passes a live block. A real function made it, so the real functions are known.
         return unsafe { real::realloc(block, bytes) };
     }
     if has_no_record(block) {
         // SAFETY: as above.
-        return recorded(Giver::Realloc, unsafe { real::realloc(block, bytes) }, bytes);
+        return recorded(AllocatingFunction::Realloc, unsafe { real::realloc(block, bytes) }, bytes);
     }
     let begun = begin_move(block);
     // SAFETY: as above.
@@ -122,7 +122,7 @@ pub(crate) unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mu
         return moved;
     }
     commit_move(begun);
-    recorded(Giver::Realloc, moved, bytes)
+    recorded(AllocatingFunction::Realloc, moved, bytes)
 }
 
 #[inline(always)]
@@ -131,7 +131,7 @@ unsafe fn realloc_null(bytes: usize) -> *mut c_void {
         return bootstrap::alloc(bytes, 1);
     }
     // SAFETY: the real functions are known.
-    recorded(Giver::Realloc, unsafe { real::realloc(null_mut(), bytes) }, bytes)
+    recorded(AllocatingFunction::Realloc, unsafe { real::realloc(null_mut(), bytes) }, bytes)
 }
 
 /// Replaces a block of `bootstrap` by a real block.
@@ -177,7 +177,7 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     if block.is_null() || bootstrap::owns(block) || needs_own_memory() {
         return;
     }
-    if recording() != Recording::No && !has_no_record(block) {
+    if recording() != PreloadRecording::No && !has_no_record(block) {
         // SAFETY: the program passes a live block that it does not use again.
         return unsafe { free_recorded(block) };
     }
@@ -220,7 +220,7 @@ pub(crate) unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, align: u
     let error = unsafe { real::posix_memalign(place, align, bytes) };
     if error == 0 {
         // SAFETY: the call succeeded, so it has written the place.
-        recorded(Giver::PosixMemalign, unsafe { *place }, bytes);
+        recorded(AllocatingFunction::PosixMemalign, unsafe { *place }, bytes);
     }
     error
 }
@@ -236,7 +236,7 @@ pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mu
         return bootstrap::alloc(bytes, align);
     }
     // SAFETY: the real functions are known.
-    recorded(Giver::AlignedAlloc, unsafe { real::aligned_alloc(align, bytes) }, bytes)
+    recorded(AllocatingFunction::AlignedAlloc, unsafe { real::aligned_alloc(align, bytes) }, bytes)
 }
 
 /// Behaves as C's function of this name.
@@ -250,7 +250,7 @@ pub(crate) unsafe extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_v
         return bootstrap::alloc(bytes, align);
     }
     // SAFETY: the real functions are known.
-    recorded(Giver::Memalign, unsafe { real::memalign(align, bytes) }, bytes)
+    recorded(AllocatingFunction::Memalign, unsafe { real::memalign(align, bytes) }, bytes)
 }
 
 /// Behaves as C's function of this name.
@@ -264,7 +264,7 @@ pub(crate) unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
         return bootstrap::alloc(bytes, 4096);
     }
     // SAFETY: the real functions are known.
-    recorded(Giver::Valloc, unsafe { real::valloc(bytes) }, bytes)
+    recorded(AllocatingFunction::Valloc, unsafe { real::valloc(bytes) }, bytes)
 }
 
 /// Behaves as C's function of this name.
@@ -280,7 +280,7 @@ pub(crate) unsafe extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
             .map_or(null_mut(), |bytes| bootstrap::alloc(bytes, 4096));
     }
     // SAFETY: the real functions are known.
-    recorded(Giver::Pvalloc, unsafe { real::pvalloc(bytes) }, bytes)
+    recorded(AllocatingFunction::Pvalloc, unsafe { real::pvalloc(bytes) }, bytes)
 }
 
 /// Behaves as glibc's function of this name.

@@ -11,10 +11,10 @@ use core::ptr::null;
 use engine::__private::{is_confined, keeping_errno, program_is_replaced};
 
 use crate::executable::Executable;
-use crate::real::{self, Strings};
+use crate::real::{self, CStrings};
 
 unsafe extern "C" {
-    static environ: Strings;
+    static environ: CStrings;
 }
 
 const PRELOAD: &[u8] = b"LD_PRELOAD=";
@@ -38,8 +38,8 @@ macro_rules! starts_program {
             $($before: $type,)*
             $program: *const c_char,
             $($after: $type_after,)*
-            words: Strings,
-            environment: Strings,
+            words: CStrings,
+            environment: CStrings,
         ) -> c_int {
             real::known();
             let start = |environment| {
@@ -68,7 +68,7 @@ macro_rules! replaces_program {
         ///
         /// As for the C function.
         #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name(program: *const c_char, words: Strings) -> c_int {
+        pub(crate) unsafe extern "C" fn $name(program: *const c_char, words: CStrings) -> c_int {
             // SAFETY: nobody changes the variable meanwhile, as the C function requires, too.
             let environment = unsafe { environ };
             // SAFETY: the program's arguments, and its environment.
@@ -90,8 +90,8 @@ replaces_program! {
 unsafe fn with_environment(
     name: *const c_char,
     is_searched: bool,
-    environment: Strings,
-    start: impl FnOnce(Strings) -> c_int,
+    environment: CStrings,
+    start: impl FnOnce(CStrings) -> c_int,
 ) -> c_int {
     // SAFETY: the environment is null or as C has it.
     let preload = unsafe { variables(environment) }.position(is_for_us);
@@ -120,7 +120,7 @@ fn is_this_library(name: &[u8]) -> bool {
 /// # Safety
 ///
 /// The environment is null or as C has it, for as long as the result is used.
-unsafe fn variables<'e>(environment: Strings) -> impl Iterator<Item = &'e CStr> {
+unsafe fn variables<'e>(environment: CStrings) -> impl Iterator<Item = &'e CStr> {
     let mut next = environment;
     core::iter::from_fn(move || {
         if next.is_null() {
@@ -139,7 +139,7 @@ unsafe fn variables<'e>(environment: Strings) -> impl Iterator<Item = &'e CStr> 
 
 /// Replaces the variable at this place by one without this library.
 #[inline(never)]
-fn start_without(environment: Strings, preload: usize, start: impl FnOnce(Strings) -> c_int) -> c_int {
+fn start_without(environment: CStrings, preload: usize, start: impl FnOnce(CStrings) -> c_int) -> c_int {
     let mut pointers = [null::<c_char>(); MOST_VARIABLES + 1];
     let mut list = [0_u8; LONGEST_LIST];
     // SAFETY: the caller has found a variable in this environment, so that it is as C has it.
@@ -183,12 +183,14 @@ fn is_other(name: &CStr, is_searched: bool) -> bool {
     };
     for _ in 0..MOST_SCRIPTS {
         let Some(length) = place else { return false };
-        let Some(file) =
-            path.get(..=length).and_then(|path| CStr::from_bytes_with_nul(path).ok()).and_then(Mapped::open)
+        let Some(file) = path
+            .get(..=length)
+            .and_then(|path| CStr::from_bytes_with_nul(path).ok())
+            .and_then(MappedProgram::open)
         else {
             return false;
         };
-        place = match Executable::of_file(file.bytes()) {
+        place = match Executable::recognize(file.bytes()) {
             Executable::Preloadable => return false,
             Executable::Other => return true,
             Executable::Script(interpreter) => copy(&[interpreter], &mut path),
@@ -229,12 +231,12 @@ fn find(name: &[u8], path: &mut [u8; LONGEST_PATH]) -> Option<usize> {
 }
 
 /// A file in memory, until dropped.
-struct Mapped {
+struct MappedProgram {
     start: *mut c_void,
     length: usize,
 }
 
-impl Mapped {
+impl MappedProgram {
     /// `None` if the path is not that of a file with contents that this process may read.
     fn open(path: &CStr) -> Option<Self> {
         let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
@@ -274,7 +276,7 @@ impl Mapped {
     }
 }
 
-impl Drop for Mapped {
+impl Drop for MappedProgram {
     fn drop(&mut self) {
         // SAFETY: the mapping of `map`.
         unsafe { libc::munmap(self.start, self.length) };

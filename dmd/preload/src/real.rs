@@ -9,14 +9,14 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, Ordering};
 
 use engine::__private::Destructor;
 
-type Function = AtomicPtr<c_void>;
+type RealFunction = AtomicPtr<c_void>;
 
 /// Strings of C, with null behind the last one: the words or the environment of a program.
-pub(crate) type Strings = *const *const c_char;
+pub(crate) type CStrings = *const *const c_char;
 
 /// A function that allocates blocks.
 #[derive(Clone, Copy)]
-pub(crate) enum Giver {
+pub(crate) enum AllocatingFunction {
     Malloc,
     Calloc,
     Realloc,
@@ -27,26 +27,26 @@ pub(crate) enum Giver {
     Pvalloc,
 }
 
-/// Defines [`Real`], and a function of the same name that calls each of its functions. The C library's functions have this
+/// Defines [`RealFunctions`], and a function of the same name that calls each of its functions. The C library's functions have this
 /// type; those in a group with "C-unwind" may unwind.
 macro_rules! functions {
     ($($abi:literal: $($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*)*) => {
         /// One pointer for each function; null if the program has none.
-        pub(crate) struct Real {
+        pub(crate) struct RealFunctions {
             state: AtomicU8,
-            $($($name: Function,)*)*
-            /// A bit for each [`Giver`] that is in another file than `malloc_usable_size`, which cannot tell the size of its
+            $($($name: RealFunction,)*)*
+            /// A bit for each [`AllocatingFunction`] that is in another file than `malloc_usable_size`, which cannot tell the size of its
             /// blocks: some libraries define only a part of the family.
             without_size: AtomicU16,
         }
 
-        pub(crate) static REAL: Real = Real {
+        pub(crate) static REAL: RealFunctions = RealFunctions {
             state: AtomicU8::new(UNKNOWN),
             $($($name: unknown(),)*)*
             without_size: AtomicU16::new(0),
         };
 
-        impl Real {
+        impl RealFunctions {
             /// Looks all functions up.
             fn find_all(&self) {
                 $($(self.$name.store(behind(name_for_c(concat!(stringify!($name), "\0"))), Ordering::Relaxed);)*)*
@@ -74,7 +74,7 @@ const UNKNOWN: u8 = 0;
 const LOOKING: u8 = 1;
 const KNOWN: u8 = 2;
 
-const fn unknown() -> Function {
+const fn unknown() -> RealFunction {
     AtomicPtr::new(core::ptr::null_mut())
 }
 
@@ -99,23 +99,23 @@ functions! {
     malloc_usable_size(block: *mut c_void) -> usize;
     sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
     signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t;
-    execve(path: *const c_char, words: Strings, environment: Strings) -> c_int;
-    execvpe(name: *const c_char, words: Strings, environment: Strings) -> c_int;
+    execve(path: *const c_char, words: CStrings, environment: CStrings) -> c_int;
+    execvpe(name: *const c_char, words: CStrings, environment: CStrings) -> c_int;
     posix_spawn(
         process: *mut libc::pid_t,
         path: *const c_char,
         actions: *const c_void,
         attributes: *const c_void,
-        words: Strings,
-        environment: Strings
+        words: CStrings,
+        environment: CStrings
     ) -> c_int;
     posix_spawnp(
         process: *mut libc::pid_t,
         name: *const c_char,
         actions: *const c_void,
         attributes: *const c_void,
-        words: Strings,
-        environment: Strings
+        words: CStrings,
+        environment: CStrings
     ) -> c_int;
     unshare(flags: c_int) -> c_int;
     setns(namespace: c_int, kind: c_int) -> c_int;
@@ -153,7 +153,7 @@ functions! {
     waitid(kind: libc::idtype_t, id: libc::id_t, info: *mut libc::siginfo_t, options: c_int) -> c_int;
 }
 
-impl Real {
+impl RealFunctions {
     #[cold]
     fn look_up(&self) -> bool {
         let start = self.state.compare_exchange(UNKNOWN, LOOKING, Ordering::AcqRel, Ordering::Acquire);
@@ -164,14 +164,14 @@ impl Real {
         let sizes_from = file_of(self.malloc_usable_size.load(Ordering::Relaxed));
         let mut without_size = 0;
         let givers = [
-            (&self.malloc, Giver::Malloc),
-            (&self.calloc, Giver::Calloc),
-            (&self.realloc, Giver::Realloc),
-            (&self.posix_memalign, Giver::PosixMemalign),
-            (&self.aligned_alloc, Giver::AlignedAlloc),
-            (&self.memalign, Giver::Memalign),
-            (&self.valloc, Giver::Valloc),
-            (&self.pvalloc, Giver::Pvalloc),
+            (&self.malloc, AllocatingFunction::Malloc),
+            (&self.calloc, AllocatingFunction::Calloc),
+            (&self.realloc, AllocatingFunction::Realloc),
+            (&self.posix_memalign, AllocatingFunction::PosixMemalign),
+            (&self.aligned_alloc, AllocatingFunction::AlignedAlloc),
+            (&self.memalign, AllocatingFunction::Memalign),
+            (&self.valloc, AllocatingFunction::Valloc),
+            (&self.pvalloc, AllocatingFunction::Pvalloc),
         ];
         for (function, giver) in givers {
             let is_apart = file_of(function.load(Ordering::Relaxed)) != sizes_from;
@@ -186,7 +186,7 @@ impl Real {
 /// The function that gives the usable bytes of a live block that `giver` made; `None` if no library has one. The functions are
 /// [`known`].
 #[inline(always)]
-pub(crate) fn size_of(giver: Giver) -> Option<unsafe extern "C" fn(*mut c_void) -> usize> {
+pub(crate) fn size_of(giver: AllocatingFunction) -> Option<unsafe extern "C" fn(*mut c_void) -> usize> {
     if REAL.without_size.load(Ordering::Relaxed) >> giver as u16 & 1 != 0 {
         return None;
     }

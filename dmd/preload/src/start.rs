@@ -5,7 +5,7 @@ use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use engine::__private::{
-    Allocator, Recording, recording, run_self_test, say, start_preloaded, system_call_at,
+    Allocator, PreloadRecording, recording, run_self_test, say, start_preloaded, system_call_at,
 };
 
 use crate::{confine, real};
@@ -37,11 +37,11 @@ fn say_if_not_called() {
 
 /// Starts unless an earlier call did. `allocator` is [`THIS_LIBRARY`](crate::malloc::THIS_LIBRARY).
 pub(crate) fn start(environment: *mut *mut c_char, allocator: Allocator) {
-    if recording() == Recording::Undecided && !STARTED.swap(true, Ordering::AcqRel) {
+    if recording() == PreloadRecording::Undecided && !STARTED.swap(true, Ordering::AcqRel) {
         system_call_at(confine::entry());
         // SAFETY: both callers pass the environment of the process, before `main` could change it.
         unsafe { start_preloaded(environment) };
-        if recording() == Recording::Yes {
+        if recording() == PreloadRecording::Yes {
             say_if_not_called();
         }
         run_self_test(allocator);

@@ -1,11 +1,12 @@
-//! Calls by which a program counts its threads: the folder `/proc/self/task` has two links and one for each thread. The engine's
-//! helpers end for the time of such a call. Sandboxes refuse to start in a process with a second thread, Chromium's for one.
+//! Calls by which a program counts its threads: the folder `/proc/self/task` has two links and one for each thread. The
+//! engine's engine threads end for the time of such a call. Sandboxes refuse to start in a process with a second thread,
+//! Chromium's for one.
 //!
-//! Programs that read the folder, or the count in `/proc/self/stat` or `/proc/self/status`, find the helpers.
+//! Programs that read the folder, or the count in `/proc/self/stat` or `/proc/self/status`, find the engine threads.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
-use engine::__private::without_helpers;
+use engine::__private::without_engine_threads;
 
 use crate::real;
 
@@ -43,7 +44,7 @@ asks_about_file! {
     __fxstatat64(version: c_int, folder: c_int, |path| about: *mut c_void, flags: c_int);
 }
 
-/// Asks again without helpers if the path is that of a folder of threads.
+/// Asks again without engine threads if the path is that of a folder of threads.
 ///
 /// # Safety
 ///
@@ -55,7 +56,7 @@ unsafe fn counted(path: *const c_char, ask: impl Fn() -> c_int) -> c_int {
     }
     // SAFETY: the system has read the path up to the 0 at its end.
     let path = unsafe { CStr::from_ptr(path) };
-    if is_of_threads(path.to_bytes()) { without_helpers(ask) } else { result }
+    if is_of_threads(path.to_bytes()) { without_engine_threads(ask) } else { result }
 }
 
 /// Whether the path may be `/proc/PID/task`, or the end of it.

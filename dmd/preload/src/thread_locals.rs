@@ -1,9 +1,9 @@
-//! The call by which a thread-local with a destructor registers it. The C library takes a lock for it and allocates, which helpers
-//! must not do, so they keep their own list.
+//! The call by which a thread-local with a destructor registers it. The C library takes a lock for it and allocates, which
+//! engine threads must not do, so they keep their own list.
 
 use core::ffi::{c_int, c_void};
 
-use engine::__private::{Destructor, at_helper_end, is_helper};
+use engine::__private::{Destructor, at_engine_thread_end, is_engine_thread};
 
 use crate::real;
 
@@ -18,8 +18,8 @@ pub(crate) unsafe extern "C" fn __cxa_thread_atexit_impl(
     object: *mut c_void,
     library: *mut c_void,
 ) -> c_int {
-    if is_helper() {
-        at_helper_end(destructor, object);
+    if is_engine_thread() {
+        at_engine_thread_end(destructor, object);
         return 0;
     }
     real::known();

@@ -10,10 +10,10 @@ use crate::options::Mode;
 #[cfg(feature = "analyze")]
 use crate::system::slot::Inside;
 use crate::system::slot::slot;
-use crate::tables::runs::Run;
+use crate::tables::runs::RunNumber;
 
-/// Returns the number of a run of reporters, or 0 if nothing is marked at all.
-pub(crate) extern "C" fn begin(rows: bool) -> Run {
+/// Returns the number of a run of reporters, or 0 if the engine marks no blocks.
+pub(crate) extern "C" fn begin(rows: bool) -> RunNumber {
     if !ENGINE.records() || ENGINE.setup().options.mode != Mode::DarkMatter {
         return 0;
     }
@@ -35,7 +35,7 @@ pub(crate) extern "C" fn begin(rows: bool) -> Run {
 
 /// Ends a run that was begun with rows, and calls `each` with every row.
 #[cfg(feature = "analyze")]
-pub(crate) fn end(run: Run, each: &mut dyn FnMut(&DarkRow<'_>)) -> Rows {
+pub(crate) fn end(run: RunNumber, each: &mut dyn FnMut(&DarkRow<'_>)) -> Rows {
     if slot().run.get() == run {
         return Rows::None;
     }
@@ -59,7 +59,7 @@ pub(crate) fn end(run: Run, each: &mut dyn FnMut(&DarkRow<'_>)) -> Rows {
 
 /// `None` if another run has taken the marks, or a thread writes a dump, which takes them away.
 #[cfg(feature = "analyze")]
-fn rows(run: Run) -> Option<Vec<dmd_analyze::dark_matter::DarkMatterRow>> {
+fn rows(run: RunNumber) -> Option<Vec<dmd_analyze::dark_matter::DarkMatterRow>> {
     if !ENGINE.runs.is_owner(run) {
         return None;
     }
@@ -70,7 +70,7 @@ fn rows(run: Run) -> Option<Vec<dmd_analyze::dark_matter::DarkMatterRow>> {
 }
 
 #[cfg(not(feature = "analyze"))]
-pub(crate) fn end(run: Run, _: &mut dyn FnMut(&DarkRow<'_>)) -> Rows {
+pub(crate) fn end(run: RunNumber, _: &mut dyn FnMut(&DarkRow<'_>)) -> Rows {
     if slot().run.get() != run {
         ENGINE.runs.give_up(run);
     }

@@ -6,18 +6,18 @@ use core::time::Duration;
 
 use crate::boundary::reporter_hosts;
 use crate::dump;
-use crate::engine::{ENGINE, Setup};
+use crate::engine::{ENGINE, EngineSetup};
 use crate::options::Options;
 use crate::recording;
 #[cfg(engine = "native")]
 use crate::system::errno::keeping_errno;
 use crate::system::path_bytes::path_of;
-use crate::system::process::{self, Output};
+use crate::system::process::{self, DumpOutput};
 #[cfg(target_os = "linux")]
 use crate::system::session_peer;
 use crate::system::slot::{Inside, slot};
 use crate::system::{confined, error_numbers, fork, internal_alloc, log, own_stack, signals};
-use crate::tables::runs::{Entered, Run};
+use crate::tables::runs::{EnteredRun, RunNumber};
 use crate::tables::stack;
 
 /// The C functions return this if nothing is recorded.
@@ -77,7 +77,7 @@ unsafe fn report_and_write(path: *const c_char, deadline: Option<Duration>) -> c
     ENGINE.runs.begin_dump(run);
     ENGINE.begin_reports();
     {
-        let _entered = Entered::new(run);
+        let _entered = EnteredRun::new(run);
         reporter_hosts::run_reporters(deadline);
     }
     if !ENGINE.runs.end_reporters(run) {
@@ -98,11 +98,11 @@ unsafe fn write(path: *const c_char) -> c_int {
         }
         // SAFETY: not null, and so a string that ends in 0: each caller of `write` passes one.
         let path = path_of(unsafe { CStr::from_ptr(path) }.to_bytes());
-        Output::At(process::absolute(&path))
+        DumpOutput::At(process::absolute(&path))
     })
 }
 
-fn write_to(output: impl FnOnce() -> Output) -> c_int {
+fn write_to(output: impl FnOnce() -> DumpOutput) -> c_int {
     // The engine does not record what the dump allocates.
     let _inside = Inside::deeper();
     if !internal_alloc::is_ready() {
@@ -112,7 +112,7 @@ fn write_to(output: impl FnOnce() -> Output) -> c_int {
     signals::held(|| own_stack::run(|| write_here(&output())))
 }
 
-fn write_here(output: &Output) -> c_int {
+fn write_here(output: &DumpOutput) -> c_int {
     let number = DUMPS.fetch_add(1, Ordering::Relaxed) + 1;
     let written = dump::write(output, number);
     ENGINE.runs.seize(0);
@@ -133,7 +133,7 @@ pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
     };
     match Options::parse(words) {
         Ok(options) => {
-            ENGINE.reset(Setup { options, variable: Some(words) });
+            ENGINE.reset(EngineSetup { options, variable: Some(words) });
             0
         }
         Err(bad) => {
@@ -174,7 +174,7 @@ pub(crate) fn process_ends() {
     if options.dump_at_exit && (options.children || !fork::is_child()) {
         let run = slot().run.get();
         if run != 0 {
-            // A reporter ends the process. It does not return, and reporters after it do not run, so nothing is
+            // A reporter ends the process. It does not return, and reporters after it do not run, so no answer is
             // worth waiting for.
             last_dump(|| write_partial(run));
         } else {
@@ -209,7 +209,7 @@ fn dump_to_peer() {
     let mut peer = Some(peer);
     last_dump(|| {
         let Some(_dumping) = ENGINE.dumping.try_hold() else { return error_numbers::BUSY };
-        peer.take().map_or(0, |peer| write_to(|| Output::Peer(peer)))
+        peer.take().map_or(0, |peer| write_to(|| DumpOutput::Peer(peer)))
     });
 }
 
@@ -225,7 +225,7 @@ fn last_dump(mut write: impl FnMut() -> c_int) {
 }
 
 /// Writes a dump with the reports that a run has made so far.
-fn write_partial(run: Run) -> c_int {
+fn write_partial(run: RunNumber) -> c_int {
     let _dumping = if ENGINE.runs.take_over(run) {
         None
     } else {

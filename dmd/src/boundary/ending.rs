@@ -1,7 +1,7 @@
 //! SIGTERM and SIGINT in a process that `libdmd.so` records. Where the program has no handler, the handler here writes
 //! the dump of the process's end, and then lets the signal end the process.
 //!
-//! `libdmd.so` hides this handler from the program ([`Hidden`]): the program sees the default action, and whatever it
+//! `libdmd.so` hides this handler from the program ([`HiddenHandler`]): the program sees the default action, and whatever it
 //! installs replaces the handler. A program that ignores the signal at the start goes on to ignore it.
 //!
 //! A signal may interrupt an allocation, whose locks the dump would wait for. Then the handler returns, and a timer of
@@ -94,9 +94,9 @@ fn action() -> libc::sigaction {
 
 /// How `libdmd.so` hides the handler from a program that asks for the action of a signal, or sets it.
 #[derive(Debug)]
-pub struct Hidden;
+pub struct HiddenHandler;
 
-impl Hidden {
+impl HiddenHandler {
     /// Whether the handler here may stand for the default action of this signal.
     pub fn concerns(signal: c_int) -> bool {
         ENDING.contains(&signal) && is_wanted() && BEGUN.load(Ordering::Relaxed) == 0

@@ -13,14 +13,14 @@ use memory_reporter::engine_abi::{
 use crate::boundary::with_caller::with_caller;
 use crate::boundary::{dark_matter, dumping, hooks_off, listening, logs, reporter_hosts, sites};
 use crate::dump::sizes;
-use crate::engine::{BlockMove, ENGINE, MarkOptions, MarkOutcome, OfAllocator, Phase, SizeOf, Usable};
+use crate::engine::{BlockMove, ENGINE, MarkOptions, MarkOutcome, OfAllocator, Phase, SizeOf, UsableBytes};
 use crate::options::Mode;
 use crate::recording;
 use crate::system::path_bytes::path_of;
 use crate::system::slot::{Inside, slot};
-use crate::system::threads::Threads;
+use crate::system::threads::ThreadTable;
 use crate::system::{copy, error_numbers, internal_alloc, memory, session_peer};
-use crate::tables::block_table::Found;
+use crate::tables::block_table::FoundBlock;
 use crate::tables::mark::{FaultKind, PathId};
 use crate::tables::stack::Caller;
 use crate::tables::{runs, thread};
@@ -122,7 +122,7 @@ with_caller!(
 );
 
 with_caller!(
-    /// Records a block, of which `size_of` gives the usable bytes; without it, they are `usable`.
+    /// Records a block. `size_of` gives its usable bytes; without it, they are `usable`.
     ///
     /// # Safety
     ///
@@ -147,7 +147,7 @@ unsafe extern "C" fn record_for(
     // The function of the program's allocator takes no other pointer than this.
     let address = address.expose_provenance();
     // SAFETY: the caller promised that the function takes this block, which the engine gets with it.
-    let usable = unsafe { Usable::by(size_of, usable) };
+    let usable = unsafe { UsableBytes::by(size_of, usable) };
     ENGINE.record(address, requested, usable, Caller::new(place, fp));
 }
 
@@ -236,8 +236,8 @@ extern "C" fn clear_marks() {
 extern "C" fn is_unreported(address: *const c_void) -> bool {
     let _inside = Inside::deeper();
     let is_marked = match ENGINE.table().find(address.addr()) {
-        Found::Start(block) | Found::Inside(_, block) => block.marked,
-        Found::Freed | Found::Nothing => true,
+        FoundBlock::Start(block) | FoundBlock::Inside(_, block) => block.marked,
+        FoundBlock::Freed | FoundBlock::Nothing => true,
     };
     // The order matters: another run first takes the marks, and then removes them.
     !is_marked && ENGINE.runs.owns_marks()
@@ -246,8 +246,8 @@ extern "C" fn is_unreported(address: *const c_void) -> bool {
 extern "C" fn usable(address: *const c_void) -> usize {
     let _inside = Inside::deeper();
     match ENGINE.table().find(address.addr()) {
-        Found::Start(block) | Found::Inside(_, block) => block.usable(),
-        Found::Freed | Found::Nothing => 0,
+        FoundBlock::Start(block) | FoundBlock::Inside(_, block) => block.usable(),
+        FoundBlock::Freed | FoundBlock::Nothing => 0,
     }
 }
 
@@ -277,7 +277,7 @@ extern "C" fn heap(probe: *const c_void) -> u64 {
     bytes
 }
 
-unsafe extern "C" fn end(run: runs::Run, context: *mut c_void, each: EachRow) -> Rows {
+unsafe extern "C" fn end(run: runs::RunNumber, context: *mut c_void, each: EachRow) -> Rows {
     dark_matter::end(run, &mut |row| {
         // SAFETY: the caller passes the context that `each` takes, and waits for this function.
         unsafe { each(context, row) };
@@ -409,7 +409,7 @@ unsafe extern "C" fn copy_process(made: *mut ProcessCopy) -> c_int {
 }
 
 /// In a copy of the process: adds what the engine knows of the threads of the process.
-fn add_stacks(threads: &mut Threads) {
+fn add_stacks(threads: &mut ThreadTable) {
     thread::for_each_stack(&mut |thread, stack| threads.add(thread, stack.frames()));
 }
 

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 static IS_OFF: AtomicBool = AtomicBool::new(false);
 
-/// Whether nothing records, for certain, or until the engine in this copy of the library gets a request.
+/// Whether the hooks are off: for good, or until the engine in this copy of the library gets a request.
 #[inline(always)]
 pub(crate) fn is_off() -> bool {
     IS_OFF.load(Ordering::Relaxed)

@@ -12,16 +12,16 @@ use memory_reporter::__private::{ThreadHost, host_threads};
 use memory_reporter::live::{ListenOptions, Listening, listen_until_dropped};
 
 #[cfg(engine = "native")]
-use crate::system::helpers;
+use crate::system::engine_threads;
 
 static LISTENING: Mutex<Option<Listening>> = Mutex::new(None);
 
-/// Helpers, for the threads that listen and answer.
+/// Engine threads, for the threads that listen and answer.
 #[cfg(engine = "native")]
 static HOST: ThreadHost = ThreadHost {
-    start: |body| helpers::start(&NAME, None, body),
-    wait: helpers::wait_for,
-    is_here: helpers::is_helper,
+    start: |body| engine_threads::start(&NAME, None, body),
+    wait: engine_threads::wait_for,
+    is_here: engine_threads::is_engine_thread,
 };
 
 #[cfg(engine = "native")]
@@ -30,11 +30,11 @@ static NAME: &CStr = c"about-memory";
 /// Listens. The caller is inside the engine's guard, so that the engine does not record the thread's memory.
 pub(crate) fn start() {
     #[cfg(engine = "native")]
-    if helpers::are_possible() {
-        helpers::prepare_descriptors();
+    if engine_threads::are_possible() {
+        engine_threads::prepare_descriptors();
         host_threads(&HOST);
     }
-    // Without a socket nobody finds the process: the variable asks for no more than an attempt.
+    // Without a socket the process cannot be found: the variable asks for an attempt only.
     let listening = listen_until_dropped(&ListenOptions::new()).ok();
     *LISTENING.lock().unwrap_or_else(PoisonError::into_inner) = listening;
 }

@@ -6,7 +6,7 @@ use dmd_analyze::LoadedModule;
 use dmd_analyze::symbolize::{ResolvedFrames, SymbolOptions};
 use rustc_hash::FxHashSet;
 
-use crate::dump::modules::Modules;
+use crate::dump::modules::DumpModules;
 use crate::tables::trace_id::TraceId;
 
 /// All frames that were looked up so far. If a library was unloaded and another one took its place, addresses there
@@ -42,7 +42,7 @@ impl LiveFrames {
     }
 
     /// Looks up the return addresses that are not known yet.
-    pub(crate) fn look_up(&mut self, asked: FxHashSet<usize>, modules: &Modules) {
+    pub(crate) fn look_up(&mut self, asked: FxHashSet<usize>, modules: &DumpModules) {
         let frames = self.frames();
         let mut asked: Vec<usize> = asked.into_iter().filter(|pc| !frames.has(*pc)).collect();
         if asked.is_empty() {

@@ -9,8 +9,8 @@ use crate::boundary::sites;
 use crate::engine::{ENGINE, Phase};
 use crate::system::clock;
 use crate::system::slot::Inside;
-use crate::tables::logs::{Allocation, LOGS, MOST, State};
-use crate::tables::observers::Place;
+use crate::tables::logs::{LOGS, LogContents, LoggedAllocation, MOST};
+use crate::tables::observers::ObserverPlace;
 use crate::tables::thread;
 
 /// Opens a log, and returns its number, from 1; 0 if there is no room for it, [`LOG_OF_SAMPLE`] if the engine takes a
@@ -29,7 +29,7 @@ pub(crate) extern "C" fn open(limits: LogLimits) -> u32 {
         FIRST.1.store(nanoseconds, Ordering::Release);
     }
     let Some(log) = LOGS.open(limits.probability, length, clock::ticks()) else { return 0 };
-    thread::observe(Place::Logs, &LOGS);
+    thread::observe(ObserverPlace::Logs, &LOGS);
     log as u32 + 1
 }
 
@@ -42,12 +42,12 @@ fn now() -> (u64, u64) {
 }
 
 /// Turns ticks into nanoseconds of the system's monotonic clock, between the first log and now.
-struct Times {
+struct LogTimes {
     first: (u64, u64),
     nanoseconds_per_tick: f64,
 }
 
-impl Times {
+impl LogTimes {
     fn until_now() -> Self {
         let (first, now) = ((FIRST.0.load(Ordering::Relaxed), FIRST.1.load(Ordering::Acquire)), now());
         let ticks = now.0.saturating_sub(first.0).max(1);
@@ -86,7 +86,7 @@ pub(crate) fn drain(log: u32, symbols: bool, each: &mut dyn FnMut(&BlockRow)) ->
     let _inside = Inside::deeper();
     let Some(log) = index(log) else { return LogState::default() };
     thread::hand_over_all(|_| {});
-    let mut contained = State::default();
+    let mut contained = LogContents::default();
     // A panic must not reach the caller, which may be another library. It loses the rest of the entries.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         let list;
@@ -94,8 +94,8 @@ pub(crate) fn drain(log: u32, symbols: bool, each: &mut dyn FnMut(&BlockRow)) ->
         if symbols {
             sites::look_up(list.iter().map(|allocation| allocation.trace));
         }
-        let times = Times::until_now();
-        for Allocation { tick, address, requested, slop, trace } in list {
+        let times = LogTimes::until_now();
+        for LoggedAllocation { tick, address, requested, slop, trace } in list {
             each(&BlockRow {
                 address,
                 requested: requested as u64,
@@ -109,7 +109,7 @@ pub(crate) fn drain(log: u32, symbols: bool, each: &mut dyn FnMut(&BlockRow)) ->
     told(contained)
 }
 
-fn told(state: State) -> LogState {
+fn told(state: LogContents) -> LogState {
     LogState { length: state.length, overflowed: state.overflowed, lost: state.lost }
 }
 
@@ -121,10 +121,10 @@ pub(crate) extern "C" fn close(log: u32) {
     if LOGS.any() {
         return;
     }
-    thread::stop_observing(Place::Logs);
+    thread::stop_observing(ObserverPlace::Logs);
     // Another thread may have opened a log between the two.
     if LOGS.any() {
-        thread::observe(Place::Logs, &LOGS);
+        thread::observe(ObserverPlace::Logs, &LOGS);
     }
 }
 

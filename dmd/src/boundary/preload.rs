@@ -3,33 +3,33 @@
 use core::ffi::{CStr, c_char, c_void};
 
 use crate::boundary::{ending, engine_abi, listening, recorder};
-use crate::engine::{BlockMove, ENGINE, Phase, Setup, SizeOf};
+use crate::engine::{BlockMove, ENGINE, EngineSetup, Phase, SizeOf};
 use crate::recording;
 use crate::system::errno::keeping_errno;
 use crate::system::slot::{Inside, slot};
-use crate::system::{helpers, process};
+use crate::system::{engine_threads, process};
 
 /// Whether a preloaded library records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recording {
-    /// Nobody has read the options: blocks are recorded without stacks.
+pub enum PreloadRecording {
+    /// The options are not read yet: blocks are recorded without stacks.
     Undecided,
     /// No.
     No,
     /// Yes.
     Yes,
-    /// A sample by bytes: [`passes_over`] and [`has_no_record`] say which blocks are no part of it.
+    /// A sample by bytes: [`passes_over`] and [`has_no_record`] decide which blocks are left out.
     Sample,
 }
 
 /// Whether the preloaded library records blocks.
 #[inline(always)]
-pub fn recording() -> Recording {
+pub fn recording() -> PreloadRecording {
     match ENGINE.phase() {
-        Phase::Undecided => Recording::Undecided,
-        Phase::Starting | Phase::StartingSession | Phase::Off | Phase::Waiting => Recording::No,
-        Phase::On => Recording::Yes,
-        Phase::Sampling => Recording::Sample,
+        Phase::Undecided => PreloadRecording::Undecided,
+        Phase::Starting | Phase::StartingSession | Phase::Off | Phase::Waiting => PreloadRecording::No,
+        Phase::On => PreloadRecording::Yes,
+        Phase::Sampling => PreloadRecording::Sample,
     }
 }
 
@@ -51,7 +51,7 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
         if entry.is_null() {
             return ENGINE.switch_off();
         }
-        // SAFETY: strings of the environment end in 0, and nobody frees these.
+        // SAFETY: strings of the environment end in 0, and are never freed.
         let text: &'static CStr = unsafe { CStr::from_ptr(entry) };
         if text.to_bytes().starts_with(NAME) {
             break (entry, CStr::from_bytes_with_nul(&text.to_bytes_with_nul()[NAME.len()..]).unwrap_or(c""));
@@ -60,7 +60,7 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
     };
     // The program's first allocation may call this, and must find `errno` as it was.
     keeping_errno(|| {
-        let Some((setup, first)) = Setup::parse(variable) else { return ENGINE.switch_off() };
+        let Some((setup, first)) = EngineSetup::parse(variable) else { return ENGINE.switch_off() };
         if first.is_none() && process::hands_on(&setup.options) {
             let users = setup.variable.unwrap_or_default();
             // SAFETY: the environment of the process, which has no second thread, and the entry found in it.
@@ -81,10 +81,10 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
 
 /// Lets the preloaded library have threads of its own that the C library does not count. The library calls this once, when the
 /// loader initialises it, before anything that starts one.
-pub fn prepare_helpers() {
+pub fn prepare_engine_threads() {
     if ENGINE.records() || ENGINE.phase() == Phase::Waiting {
         let _inside = Inside::deeper();
-        keeping_errno(helpers::prepare);
+        keeping_errno(engine_threads::prepare);
     }
 }
 

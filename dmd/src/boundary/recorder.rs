@@ -16,7 +16,7 @@ pub(crate) use crate::boundary::hooks_off::is_off;
 use crate::boundary::hooks_off::set_off;
 use crate::boundary::self_test::{self, Allocator};
 use crate::boundary::{dumping, engine_abi};
-use crate::engine::{ENGINE, Phase, Setup};
+use crate::engine::{ENGINE, EngineSetup, Phase};
 use crate::options::Options;
 use crate::recording;
 use crate::system::errno::keeping_errno;
@@ -135,20 +135,20 @@ fn start_local(options: Option<Options>) {
     let variable = || unsafe { libc::getenv(c"DMD".as_ptr()) };
     let options = options.filter(|options| !options.wait_for_track || variable().is_null());
     let (setup, first, value) = match options {
-        Some(options) => (Setup { options, variable: None }, None, null_mut()),
+        Some(options) => (EngineSetup { options, variable: None }, None, null_mut()),
         None => {
             let variable = variable();
             if variable.is_null() {
                 return ENGINE.switch_off();
             }
-            // SAFETY: nobody changes the environment before `main`, and nobody frees its strings.
-            match Setup::parse(unsafe { CStr::from_ptr(variable) }) {
+            // SAFETY: the environment does not change before `main`, and its strings are never freed.
+            match EngineSetup::parse(unsafe { CStr::from_ptr(variable) }) {
                 Some((setup, first)) => (setup, first, variable),
                 None => return ENGINE.switch_off(),
             }
         }
     };
-    // SAFETY: `first`, if any, is from this variable, and nobody else uses the environment before `main`.
+    // SAFETY: `first`, if any, is from this variable, and no other code uses the environment before `main`.
     unsafe { process::start(first, value) };
     if ENGINE.start(setup) {
         recording::start();
@@ -158,7 +158,7 @@ fn start_local(options: Option<Options>) {
     }
 }
 
-impl Setup {
+impl EngineSetup {
     /// Reads the value of `$DMD`; `None` if it switches DMD off. Ends the process if a word is bad.
     pub(crate) fn parse(variable: &'static CStr) -> Option<(Self, Option<FirstProcess>)> {
         let (users, first) = first_process::split(process::keep(variable));
@@ -169,7 +169,7 @@ impl Setup {
             Ok(options) => Some((Self { options, variable: Some(users) }, first)),
             Err(bad) => {
                 log::say_anyway(format_args!("{bad}"));
-                // SAFETY: `_exit` ends the process, and nothing of the program has run.
+                // SAFETY: `_exit` ends the process, and the program's code has not run.
                 unsafe { libc::_exit(1) }
             }
         }
@@ -212,14 +212,14 @@ pub(crate) fn is_preloaded() {
     }
 }
 
-/// The engine that records, or our own, which says that nothing is recorded.
+/// The engine that records, or our own, which refuses: it records nothing.
 pub(crate) fn any() -> Recorder {
     running_one().unwrap_or(LOCAL)
 }
 
 /// A block on its way from one address to another. The engine that began the move knows the contents.
 #[derive(Debug)]
-pub(crate) struct Moving(MoveRoom);
+pub(crate) struct MovingBlock(MoveRoom);
 
 impl Recorder {
     /// Whether the engine records, or waits for a request to record.
@@ -266,8 +266,8 @@ impl Recorder {
     }
 
     #[inline(always)]
-    pub(crate) fn begin_move(self, address: *mut u8) -> Moving {
-        let mut moving = Moving(MoveRoom::EMPTY);
+    pub(crate) fn begin_move(self, address: *mut u8) -> MovingBlock {
+        let mut moving = MovingBlock(MoveRoom::EMPTY);
         // SAFETY: room for the engine to write to.
         unsafe { (self.0.begin_move)(address.cast(), &raw mut moving.0) };
         moving
@@ -275,14 +275,14 @@ impl Recorder {
 
     /// `moving` must be from this engine, as the process has one that does not change.
     #[inline(always)]
-    pub(crate) fn commit_move(self, moving: &Moving) {
+    pub(crate) fn commit_move(self, moving: &MovingBlock) {
         // SAFETY: `begin_move` filled the room.
         unsafe { (self.0.commit_move)(&raw const moving.0) };
     }
 
     /// As for [`commit_move`](Self::commit_move).
     #[inline(always)]
-    pub(crate) fn roll_back_move(self, moving: &Moving) {
+    pub(crate) fn roll_back_move(self, moving: &MovingBlock) {
         // SAFETY: `begin_move` filled the room.
         unsafe { (self.0.roll_back_move)(&raw const moving.0) };
     }

@@ -1,4 +1,4 @@
-//! The programs whose reporters the engine can run: those that link `memory-reporter` and have connected.
+//! The connected programs, which link `memory-reporter`: the engine can run their reporters.
 
 use core::ffi::c_void;
 use core::ptr::null_mut;

@@ -29,7 +29,7 @@ pub fn run(allocator: Allocator) {
         Run::Test => test(allocator),
         Run::Stress => stress(allocator),
     };
-    // SAFETY: `_exit` ends the process, and nothing of the program has run.
+    // SAFETY: `_exit` ends the process, and the program's code has not run.
     unsafe { libc::_exit(if passed { 0 } else { 1 }) }
 }
 
@@ -53,12 +53,12 @@ fn options(on_alloc: bool) -> MarkOptions {
     MarkOptions { on_alloc, ..MarkOptions::default() }
 }
 
-struct Checks {
+struct SelfTestChecks {
     passed: bool,
     number: usize,
 }
 
-impl Checks {
+impl SelfTestChecks {
     fn check(&mut self, what: &str, actual: [usize; 4], expected: [usize; 4]) {
         self.number += 1;
         if actual != expected {
@@ -74,7 +74,7 @@ impl Checks {
 const ODD: usize = 71_237;
 
 fn test(Allocator { alloc, free }: Allocator) -> bool {
-    let mut checks = Checks { passed: true, number: 0 };
+    let mut checks = SelfTestChecks { passed: true, number: 0 };
     let marking = ENGINE.setup().options.mode == Mode::DarkMatter;
     let once = usize::from(marking);
     checks.check("nothing yet", blocks_of(ODD), [0; 4]);

@@ -9,10 +9,10 @@ use rustc_hash::FxHashSet;
 
 #[cfg(feature = "analyze")]
 use crate::boundary::live_frames::LiveFrames;
-use crate::dump::modules::Modules;
+use crate::dump::modules::DumpModules;
 use crate::engine::ENGINE;
 use crate::system::slot::Inside;
-use crate::tables::block_table::Found;
+use crate::tables::block_table::FoundBlock;
 use crate::tables::trace_id::TraceId;
 
 /// The number of the stack that allocated the block which starts here; 0 if the block or its stack is not known.
@@ -29,8 +29,8 @@ pub(crate) extern "C" fn enclosing_site(address: *const c_void) -> u64 {
         return 0;
     }
     match ENGINE.table().find(address.addr()) {
-        Found::Start(block) | Found::Inside(_, block) => block.trace.0.into(),
-        Found::Freed | Found::Nothing => 0,
+        FoundBlock::Start(block) | FoundBlock::Inside(_, block) => block.trace.0.into(),
+        FoundBlock::Freed | FoundBlock::Nothing => 0,
     }
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn type_name(site: u64, each: &mut dyn FnMut(&str)) {
     }));
 }
 
-/// Without symbols nobody knows a type.
+/// Types need symbols.
 #[cfg(not(feature = "analyze"))]
 pub(crate) fn type_name(_: u64, _: &mut dyn FnMut(&str)) {}
 
@@ -124,11 +124,11 @@ pub(crate) fn look_up(traces: impl Iterator<Item = TraceId>) {
     let pcs = traces.into_iter().flat_map(|trace| ENGINE.tree().frames(trace));
     let asked: FxHashSet<usize> = pcs.filter(|pc| !known.has(*pc)).collect();
     if !asked.is_empty() {
-        live_frames.look_up(asked, &Modules::now());
+        live_frames.look_up(asked, &DumpModules::now());
     }
 }
 
-/// Without symbols there is nothing to look up.
+/// A look-up needs symbols.
 #[cfg(not(feature = "analyze"))]
 pub(crate) fn look_up(_: impl Iterator<Item = TraceId>) {}
 
@@ -145,7 +145,7 @@ fn with_frames(trace: TraceId, each: impl FnOnce(&[dmd_analyze::CallFrame<'_>]))
             traces.insert(block.trace);
         });
         let asked = traces.into_iter().flat_map(|trace| ENGINE.tree().frames(trace)).collect();
-        live_frames.look_up(asked, &Modules::now());
+        live_frames.look_up(asked, &DumpModules::now());
     }
     let known = &*live_frames.frames();
     let frames: Vec<_> = pcs.iter().flat_map(|pc| known.get(*pc)).collect();
@@ -157,7 +157,7 @@ use for_each_place as for_each_frame;
 
 /// Passes on the places of a stack, innermost first. The caller is inside the engine's guard.
 fn for_each_place(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
-    let modules = Modules::now();
+    let modules = DumpModules::now();
     for (node, pc) in ENGINE.tree().calls(trace) {
         let place = modules.find(node, pc).and_then(|module| {
             let offset = modules.offset(module, pc)?;

@@ -24,7 +24,7 @@ extern "C" fn process_starts() {
     unsafe {
         libc::atexit(entry::process_ends)
     };
-    // The preloaded library starts it once it can have helpers.
+    // The preloaded library starts it once it can have engine threads.
     if ENGINE.phase() == Phase::On && !dumping::are_hooks_here() {
         recording::start_writer();
     }

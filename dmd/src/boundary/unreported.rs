@@ -1,4 +1,4 @@
-//! The blocks of this very process that nobody reported, and those reported twice, by crate, type and function.
+//! The unreported and the twice-reported blocks of this process, by crate, type and function.
 //!
 //! The blocks go to [`dmd_analyze::dark_matter`] with the site and type of each stack. This module looks up only
 //! frames up to the site, each once in the process.
@@ -9,10 +9,10 @@ use dmd_analyze::program::FoldRules;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::boundary::live_frames::LiveFrames;
-use crate::dump::modules::Modules;
+use crate::dump::modules::DumpModules;
 use crate::engine::ENGINE;
-use crate::tables::block_table::Block;
-use crate::tables::mark::{PathId, Paths};
+use crate::tables::block_table::TableBlock;
+use crate::tables::mark::{PathId, PathTable};
 use crate::tables::trace_id::TraceId;
 
 /// Stands for code that reported a block by its address, without a path.
@@ -20,7 +20,7 @@ const NO_PATH: &str = "(no path)";
 
 /// Blocks with the same values count together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Kind {
+struct UnreportedKind {
     requested: usize,
     slop: usize,
     sampled: bool,
@@ -42,7 +42,7 @@ pub(crate) fn rows() -> Vec<DarkMatterRow> {
     let stacks = add_sites(named, &mut dark_matter);
     let once = dark_matter.add_stack(&CallFrame::default(), None);
     let mut paths: FxHashMap<PathId, LiveStack> = FxHashMap::default();
-    for (index, (text, _)) in ENGINE.marks.paths().iter().flat_map(Paths::iter).enumerate() {
+    for (index, (text, _)) in ENGINE.marks.paths().iter().flat_map(PathTable::iter).enumerate() {
         paths.insert(PathId(index as u32), dark_matter.add_reporter(&String::from_utf8_lossy(text)));
     }
     let no_path = dark_matter.add_reporter(NO_PATH);
@@ -62,16 +62,17 @@ pub(crate) fn rows() -> Vec<DarkMatterRow> {
 }
 
 /// The kinds of blocks in this process and their counts, in an order that does not depend on hashes.
-fn kinds() -> Vec<(Kind, u64)> {
-    let mut kinds: FxHashMap<Kind, u64> = FxHashMap::default();
+fn kinds() -> Vec<(UnreportedKind, u64)> {
+    let mut kinds: FxHashMap<UnreportedKind, u64> = FxHashMap::default();
     ENGINE.table().for_each(|address, block| {
-        let Block { requested, slop, trace, sampled, marked } = ENGINE.counted(block);
+        let TableBlock { requested, slop, trace, sampled, marked } = ENGINE.counted(block);
         let reports =
             if marked { ENGINE.marks.get(address).map(|r| r.map(|report| report.path)) } else { [None; 2] };
         let sampled = sampled || ENGINE.mean() > 0;
-        *kinds.entry(Kind { requested, slop, sampled, trace, reports }).or_default() += ENGINE.number(block);
+        *kinds.entry(UnreportedKind { requested, slop, sampled, trace, reports }).or_default() +=
+            ENGINE.number(block);
     });
-    let mut kinds: Vec<(Kind, u64)> = kinds.into_iter().collect();
+    let mut kinds: Vec<(UnreportedKind, u64)> = kinds.into_iter().collect();
     let path = |path: Option<PathId>| path.map(|path| path.0);
     kinds.sort_unstable_by_key(|(kind, _)| {
         (kind.trace.0, kind.reports.map(path), kind.requested, kind.slop, kind.sampled)
@@ -79,7 +80,7 @@ fn kinds() -> Vec<(Kind, u64)> {
     kinds
 }
 
-fn is_once(kind: &Kind) -> bool {
+fn is_once(kind: &UnreportedKind) -> bool {
     matches!(kind.reports, [Some(_), None])
 }
 
@@ -92,7 +93,7 @@ fn add_sites(traces: FxHashSet<TraceId>, dark_matter: &mut DarkMatter) -> FxHash
     let mut open: Vec<(TraceId, Vec<usize>)> =
         traces.into_iter().map(|trace| (trace, frames(trace))).collect();
     open.sort_unstable_by_key(|(trace, _)| trace.0);
-    let modules = Modules::now();
+    let modules = DumpModules::now();
     let folds = FoldRules::new();
     let mut live_frames = LiveFrames::known();
     let mut found = FxHashMap::default();

@@ -4,26 +4,26 @@ use core::cmp::Reverse;
 
 use crate::engine::ENGINE;
 use crate::system::pages::{self, DumpMap, DumpVec};
-use crate::tables::pending::Amount;
+use crate::tables::pending::BlockAmount;
 use crate::tables::thread;
 use crate::tables::trace_id::TraceId;
 
 /// The live blocks of each stack, added up while a dump looks at all blocks.
 pub(super) struct LiveStacks {
-    amounts: DumpMap<u32, Amount>,
+    amounts: DumpMap<u32, BlockAmount>,
     /// Whether memory was enough for all stacks.
     complete: bool,
 }
 
 /// The state at the peak.
 pub(super) struct AtPeak {
-    pub(super) sum: Amount,
+    pub(super) sum: BlockAmount,
     /// Seconds from the start to the peak.
     pub(super) seconds: f64,
     /// Bytes by which the sum may differ from the highest one.
     pub(super) within: u64,
     /// Stacks with bytes, the largest first.
-    pub(super) stacks: DumpVec<(TraceId, Amount)>,
+    pub(super) stacks: DumpVec<(TraceId, BlockAmount)>,
 }
 
 impl LiveStacks {
@@ -31,8 +31,8 @@ impl LiveStacks {
         Self { amounts: pages::map(), complete: true }
     }
 
-    pub(super) fn add(&mut self, trace: TraceId, amount: Amount) {
-        match pages::entry(&mut self.amounts, trace.0, Amount::default) {
+    pub(super) fn add(&mut self, trace: TraceId, amount: BlockAmount) {
+        match pages::entry(&mut self.amounts, trace.0, BlockAmount::default) {
             Some(known) => *known = known.plus(amount),
             None => self.complete = false,
         }
@@ -43,7 +43,7 @@ impl LiveStacks {
         let peak = ENGINE.peak();
         let level = peak.level();
         let (mut seconds, now) = peak.seconds();
-        let mut changed = Amount::default();
+        let mut changed = BlockAmount::default();
         peak.for_each_since(level, ENGINE.tree(), |_, amount| changed = changed.plus(amount));
         thread::for_each_pending(|pending| {
             changed = pending.events().fold(changed, |sum, (_, amount)| sum.plus(amount));
@@ -58,12 +58,12 @@ impl LiveStacks {
             seconds = now;
         }
         let mut stacks = pages::list();
-        let mut sum = Amount::default();
+        let mut sum = BlockAmount::default();
         #[allow(clippy::iter_over_hash_type, reason = "sorted below")]
         for (trace, amount) in &self.amounts {
             // Threads that allocate meanwhile may end blocks that this dump has not seen.
             if amount.bytes > 0 {
-                let amount = Amount { blocks: amount.blocks.max(1), ..*amount };
+                let amount = BlockAmount { blocks: amount.blocks.max(1), ..*amount };
                 sum = sum.plus(amount);
                 self.complete &= pages::push(&mut stacks, (TraceId(*trace), amount));
             }

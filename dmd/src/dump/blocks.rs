@@ -9,31 +9,31 @@ use rustc_hash::FxBuildHasher;
 use super::at_peak::LiveStacks;
 use crate::engine::ENGINE;
 use crate::options::Mode;
-use crate::system::pages::{self, DumpVec, Pages};
-use crate::tables::block_table::Block;
+use crate::system::pages::{self, DumpVec, PageAllocator};
+use crate::tables::block_table::TableBlock;
 use crate::tables::dead_blocks::DeadKind;
-use crate::tables::mark::Reports;
+use crate::tables::mark::BlockReports;
 use crate::tables::trace_id::TraceId;
 
-/// All that a dump says about a block, except its address.
+/// All that a dump contains about a block, except its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct BlockKind {
     pub(super) requested: usize,
     pub(super) slop: usize,
     pub(super) trace: TraceId,
     pub(super) sampled: bool,
-    pub(super) reports: Reports,
+    pub(super) reports: BlockReports,
 }
 
 impl BlockKind {
-    pub(super) fn of(block: Block) -> Self {
-        let Block { requested, slop, trace, sampled, .. } = ENGINE.counted(block);
-        Self { requested, slop, trace, sampled, reports: Reports::default() }
+    pub(super) fn from_block(block: TableBlock) -> Self {
+        let TableBlock { requested, slop, trace, sampled, .. } = ENGINE.counted(block);
+        Self { requested, slop, trace, sampled, reports: BlockReports::default() }
     }
 
-    pub(super) fn of_dead(dead: DeadKind) -> Self {
+    pub(super) fn from_dead(dead: DeadKind) -> Self {
         let DeadKind { requested, slop, trace, sampled } = dead;
-        Self { requested, slop, trace, sampled, reports: Reports::default() }
+        Self { requested, slop, trace, sampled, reports: BlockReports::default() }
     }
 }
 
@@ -47,32 +47,32 @@ pub(super) fn for_each(mode: Mode, stacks: &mut LiveStacks, mut each: impl FnMut
     *stacks = LiveStacks::new();
     ENGINE.table().for_each(|address, block| {
         stacks.add(block.trace, ENGINE.amount(block));
-        let mut kind = BlockKind::of(block);
+        let mut kind = BlockKind::from_block(block);
         if block.marked {
             kind.reports = ENGINE.marks.get(address);
         }
         each(kind, 1);
     });
     if mode == Mode::Cumulative {
-        ENGINE.dead.for_each(|dead, count| each(BlockKind::of_dead(dead), count));
+        ENGINE.dead.for_each(|dead, count| each(BlockKind::from_dead(dead), count));
     }
 }
 
 /// Kinds in order of their first block, with their counts.
 pub(super) struct LiveBlocks {
-    places: HashTable<Place, Pages<true>>,
+    places: HashTable<KindPlace, PageAllocator<true>>,
     list: DumpVec<(BlockKind, u64)>,
 }
 
 /// The place of a kind in the list. The table does not hold the kinds themselves: a program may have a kind for each
 /// block.
 #[derive(Clone, Copy)]
-struct Place {
+struct KindPlace {
     hash: u32,
     at: u32,
 }
 
-impl Place {
+impl KindPlace {
     /// The table takes some bits from the top and others from the bottom.
     fn hash(&self) -> u64 {
         u64::from(self.hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -87,7 +87,7 @@ impl LiveBlocks {
         let statistics = ENGINE.statistics();
         let live = statistics.allocations.saturating_sub(statistics.frees);
         let _ = list.try_reserve(live.min(MOST_RESERVED) as usize);
-        Self { places: HashTable::new_in(Pages), list }
+        Self { places: HashTable::new_in(PageAllocator), list }
     }
 
     /// Merges all blocks by kind. Gives `None` if there is not enough memory for the kinds.
@@ -102,12 +102,12 @@ impl LiveBlocks {
     fn add(&mut self, kind: BlockKind, count: u64) -> bool {
         let Self { places, list } = self;
         let hash = (FxBuildHasher.hash_one(kind) >> 32) as u32;
-        let place = Place { hash, at: list.len() as u32 };
-        if places.try_reserve(1, Place::hash).is_err() {
+        let place = KindPlace { hash, at: list.len() as u32 };
+        if places.try_reserve(1, KindPlace::hash).is_err() {
             return false;
         }
-        let is_it = |place: &Place| place.hash == hash && list[place.at as usize].0 == kind;
-        match places.entry(place.hash(), is_it, Place::hash) {
+        let is_it = |place: &KindPlace| place.hash == hash && list[place.at as usize].0 == kind;
+        match places.entry(place.hash(), is_it, KindPlace::hash) {
             Entry::Occupied(known) => {
                 list[known.get().at as usize].1 += count;
                 true

@@ -1,4 +1,4 @@
-//! Reads the words of blocks, which other threads may free meanwhile. It reads through the kernel, which returns an
+//! Reads the words of blocks. Other threads may free them meanwhile, so it reads through the kernel, which returns an
 //! error where a direct read would end the process.
 
 use std::io;
@@ -8,12 +8,12 @@ use crate::system::own_memory::OwnMemory;
 const WORD: usize = size_of::<usize>();
 const WINDOW: usize = 4096;
 
-pub(super) struct Contents {
+pub(super) struct BlockReader {
     memory: OwnMemory,
     window: [u8; WINDOW],
 }
 
-impl Contents {
+impl BlockReader {
     pub(super) fn open() -> Self {
         Self { memory: OwnMemory::open(), window: [0; WINDOW] }
     }

@@ -14,52 +14,52 @@ use std::path::{Path, PathBuf};
 
 use memory_report::new_file::{Destination, NewFile, Readers};
 
-use crate::system::process::{Numbered, Output};
+use crate::system::process::{DumpOutput, NumberedNames};
 #[cfg(target_os = "linux")]
 use crate::system::session_peer::SessionPeer;
 #[cfg(target_os = "linux")]
 pub(crate) use of_recording::{open_again, open_recording, open_requested};
-use unfinished::Unfinished;
-#[cfg(target_os = "linux")]
+use unfinished::UnfinishedFile;
+#[cfg(engine = "native")]
 pub(crate) use unfinished::remove as remove_unfinished;
 
 /// Most names for processes with the same number: further ones overwrite each other's dumps.
 const MOST_OF_A_NUMBER: u32 = 10_000;
 
-/// The file of a dump, which has its name when it is whole. Only this user may read it, since it contains memory of the
+/// The file of a dump. It gets its name when it is whole. Only this user may read it, since it contains memory of the
 /// program.
 pub(super) struct DumpFile<'o> {
     pub(super) path: PathBuf,
-    target: Target<'o>,
+    target: DumpTarget<'o>,
 }
 
-enum Target<'o> {
+enum DumpTarget<'o> {
     /// A pipe, a device or the like.
     Stream(File),
     #[cfg(target_os = "linux")]
     Peer(&'o SessionPeer),
     /// The dump replaces a file of this name.
-    Named(Unfinished),
+    Named(UnfinishedFile),
     /// The dump gets this one of the names, or the next that no file has.
-    Numbered { file: Unfinished, names: &'o Numbered, which: u32 },
+    Numbered { file: UnfinishedFile, names: &'o NumberedNames, which: u32 },
 }
 
 /// Opens the file for writing. The error comes with the name.
-pub(super) fn open(output: &Output) -> Result<DumpFile<'_>, (PathBuf, io::Error)> {
+pub(super) fn open(output: &DumpOutput) -> Result<DumpFile<'_>, (PathBuf, io::Error)> {
     match output {
-        Output::At(path) => open_at(path.clone()),
-        Output::Numbered(names) => open_numbered(names),
+        DumpOutput::At(path) => open_at(path.clone()),
+        DumpOutput::Numbered(names) => open_numbered(names),
         #[cfg(target_os = "linux")]
-        Output::Peer(peer) => {
-            Ok(DumpFile { path: PathBuf::from("peer.json.gz"), target: Target::Peer(peer) })
+        DumpOutput::Peer(peer) => {
+            Ok(DumpFile { path: PathBuf::from("peer.json.gz"), target: DumpTarget::Peer(peer) })
         }
     }
 }
 
 fn open_at(path: PathBuf) -> Result<DumpFile<'static>, (PathBuf, io::Error)> {
     let target = Destination::of_path(&path).and_then(|destination| match destination {
-        Destination::Stream(path) => open_stream(&path).map(Target::Stream),
-        Destination::File(path) => create(&path).map(Target::Named),
+        Destination::Stream(path) => open_stream(&path).map(DumpTarget::Stream),
+        Destination::File(path) => create(&path).map(DumpTarget::Named),
     });
     match target {
         Ok(target) => Ok(DumpFile { path, target }),
@@ -68,7 +68,7 @@ fn open_at(path: PathBuf) -> Result<DumpFile<'static>, (PathBuf, io::Error)> {
 }
 
 /// A process overwrites its own dumps, and never another process's.
-fn open_numbered(names: &Numbered) -> Result<DumpFile<'_>, (PathBuf, io::Error)> {
+fn open_numbered(names: &NumberedNames) -> Result<DumpFile<'_>, (PathBuf, io::Error)> {
     if let Some(which) = names.taken() {
         return open_at(names.name(which));
     }
@@ -76,33 +76,33 @@ fn open_numbered(names: &Numbered) -> Result<DumpFile<'_>, (PathBuf, io::Error)>
     let Some(which) = which else { return open_at(names.name(MOST_OF_A_NUMBER)) };
     let path = names.name(which);
     match create(&path) {
-        Ok(file) => Ok(DumpFile { path, target: Target::Numbered { file, names, which } }),
+        Ok(file) => Ok(DumpFile { path, target: DumpTarget::Numbered { file, names, which } }),
         Err(error) => Err((path, error)),
     }
 }
 
-fn create(path: &Path) -> io::Result<Unfinished> {
-    NewFile::create(path, Readers::User).map(Unfinished::new)
+fn create(path: &Path) -> io::Result<UnfinishedFile> {
+    NewFile::create(path, Readers::User).map(UnfinishedFile::new)
 }
 
 impl DumpFile<'_> {
     pub(super) fn writer(&mut self) -> &mut dyn Write {
         match &mut self.target {
-            Target::Stream(file) => file,
+            DumpTarget::Stream(file) => file,
             #[cfg(target_os = "linux")]
-            Target::Peer(peer) => peer,
-            Target::Named(file) | Target::Numbered { file, .. } => file.file(),
+            DumpTarget::Peer(peer) => peer,
+            DumpTarget::Named(file) | DumpTarget::Numbered { file, .. } => file.file(),
         }
     }
 
     /// Gives the file its name. Returns the name.
     pub(super) fn finish(mut self) -> io::Result<PathBuf> {
         match &mut self.target {
-            Target::Stream(_) => {}
+            DumpTarget::Stream(_) => {}
             #[cfg(target_os = "linux")]
-            Target::Peer(peer) => peer.hang_up(),
-            Target::Named(file) => file.finish()?,
-            Target::Numbered { file, names, which } => {
+            DumpTarget::Peer(peer) => peer.hang_up(),
+            DumpTarget::Named(file) => file.finish()?,
+            DumpTarget::Numbered { file, names, which } => {
                 while let Err(error) = file.finish_new(&self.path) {
                     if error.kind() != io::ErrorKind::AlreadyExists || *which >= MOST_OF_A_NUMBER {
                         return Err(error);
@@ -117,7 +117,7 @@ impl DumpFile<'_> {
     }
 }
 
-/// Opens a pipe or the like. If nobody reads a pipe, opening it fails and does not wait.
+/// Opens a pipe or the like. Opening a pipe without a reader fails at once.
 #[cfg(unix)]
 fn open_stream(path: &Path) -> io::Result<File> {
     use std::os::fd::AsRawFd;

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-pub(super) struct Json<W: Write> {
-    out: Buffered<W>,
+pub(super) struct JsonWriter<W: Write> {
+    out: PieceWriter<W>,
     depth: usize,
     /// No item of this collection is written yet.
     first: bool,
@@ -11,9 +11,9 @@ pub(super) struct Json<W: Write> {
     first_inline: bool,
 }
 
-impl<W: Write> Json<W> {
+impl<W: Write> JsonWriter<W> {
     pub(super) fn new(out: W) -> Self {
-        Self { out: Buffered::new(out), depth: 0, first: true, first_inline: true }
+        Self { out: PieceWriter::new(out), depth: 0, first: true, first_inline: true }
     }
 
     pub(super) fn finish(mut self) -> io::Result<()> {
@@ -240,13 +240,13 @@ impl<W: Write> Json<W> {
 
 /// Writes many short pieces. `BufWriter` copies each by a call of the C library, which takes longer than the copy of one
 /// of known length.
-struct Buffered<W> {
+struct PieceWriter<W> {
     out: W,
     bytes: Vec<u8>,
     used: usize,
 }
 
-impl<W: Write> Buffered<W> {
+impl<W: Write> PieceWriter<W> {
     const LENGTH: usize = 64 << 10;
 
     fn new(out: W) -> Self {
@@ -289,7 +289,7 @@ impl<W: Write> Buffered<W> {
     }
 }
 
-impl<W: Write> Write for Buffered<W> {
+impl<W: Write> Write for PieceWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.put(bytes)?;
         Ok(bytes.len())
@@ -302,13 +302,13 @@ impl<W: Write> Write for Buffered<W> {
 }
 
 /// A key in Firefox's form: base 32, digits A to Z and a to f.
-pub(super) struct Base32 {
+pub(super) struct Base32Text {
     digits: [u8; 7],
     start: usize,
 }
 
-pub(super) fn base32(mut number: u32) -> Base32 {
-    let mut key = Base32 { digits: [0; 7], start: 7 };
+pub(super) fn base32(mut number: u32) -> Base32Text {
+    let mut key = Base32Text { digits: [0; 7], start: 7 };
     loop {
         key.start -= 1;
         key.digits[key.start] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef"[number as usize % 32];
@@ -319,13 +319,13 @@ pub(super) fn base32(mut number: u32) -> Base32 {
     }
 }
 
-impl Base32 {
+impl Base32Text {
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.digits[self.start..]
     }
 }
 
-impl AsRef<[u8]> for Base32 {
+impl AsRef<[u8]> for Base32Text {
     fn as_ref(&self) -> &[u8] {
         self.as_bytes()
     }

@@ -1,7 +1,7 @@
 //! The executable and the libraries that are or were loaded: their places, and which builds they are.
 //!
 //! A dump looks them up; a hook never does, since a thread that allocates may hold the loader's lock. In the child
-//! of a fork that lock may be held for ever, and a helper must not take it, so there a dump asks the kernel instead.
+//! of a fork that lock may be held for ever, and an engine thread must not take it, so there a dump asks the kernel instead.
 
 #[cfg_attr(target_os = "macos", path = "modules/macos.rs")]
 #[cfg_attr(windows, path = "modules/windows.rs")]
@@ -12,17 +12,17 @@ mod mapped;
 use std::fmt::Write;
 
 #[cfg(target_os = "linux")]
-use crate::system::helpers;
+use crate::system::engine_threads;
 use crate::system::path_bytes::path_of;
 use crate::system::{fork, process};
-use crate::tables::seen_modules::{self, Loaded, Sample};
+use crate::tables::seen_modules::{self, LoadedLibrary, ModuleSample};
 use crate::tables::trace_id::TraceId;
 #[cfg(target_os = "linux")]
 pub(crate) use loaded::changes;
 
 /// One loaded file.
 #[derive(Debug, Default)]
-pub(crate) struct Module {
+pub(crate) struct DumpModule {
     /// The loader's name; for the executable, its path. If a later build is at the path now, the name also has the
     /// build.
     pub(crate) path: Vec<u8>,
@@ -33,15 +33,15 @@ pub(crate) struct Module {
     /// Hexadecimal; empty if the file has none.
     pub(crate) build_id: String,
     /// A sample of a module without a build id; otherwise 0.
-    sample: Sample,
+    sample: ModuleSample,
     /// If the module is not loaded any more, the first node of the tree that has it.
     pub(crate) since: Option<TraceId>,
 }
 
 /// Loaded modules in order of addresses, then unloaded ones, the newest first.
 #[derive(Debug, Default)]
-pub(crate) struct Modules {
-    all: Vec<Module>,
+pub(crate) struct DumpModules {
+    all: Vec<DumpModule>,
     loaded: usize,
 }
 
@@ -51,10 +51,10 @@ const SHORT_ID: usize = 8;
 /// Firefox's limit: longer frames are cut.
 const LONGEST_FRAME: usize = 1023;
 
-impl Modules {
+impl DumpModules {
     pub(crate) fn now() -> Self {
         #[cfg(target_os = "linux")]
-        let by_loader = !fork::is_child() && !helpers::is_helper();
+        let by_loader = !fork::is_child() && !engine_threads::is_engine_thread();
         #[cfg(not(target_os = "linux"))]
         let by_loader = !fork::is_child();
         #[cfg(target_os = "linux")]
@@ -64,11 +64,11 @@ impl Modules {
         modules.sort_by_key(|module| module.start);
         let loaded = modules.len();
         for seen in seen_modules::iter() {
-            let Loaded { start, end, bias, path, build_id, sample, .. } = seen.module;
+            let LoadedLibrary { start, end, bias, path, build_id, sample, .. } = seen.module;
             let (mut path, build_id) = (absolute(path.to_bytes()), hexadecimal(build_id));
-            let is_build = |module: &Module| (&module.build_id, module.sample) == (&build_id, sample);
+            let is_build = |module: &DumpModule| (&module.build_id, module.sample) == (&build_id, sample);
             // The kernel's paths contain no links.
-            let is_it = |module: &Module| {
+            let is_it = |module: &DumpModule| {
                 (module.start, module.end) == (start, end)
                     && is_build(module)
                     && (module.path == path || !by_loader)
@@ -80,13 +80,21 @@ impl Modules {
                     let short = id.get(..SHORT_ID).unwrap_or(&id);
                     path.extend_from_slice(format!(" (build {short})").as_bytes());
                 }
-                modules.push(Module { path, bias, start, end, build_id, sample, since: Some(seen.since) });
+                modules.push(DumpModule {
+                    path,
+                    bias,
+                    start,
+                    end,
+                    build_id,
+                    sample,
+                    since: Some(seen.since),
+                });
             }
         }
         Self { all: modules, loaded }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Module> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &DumpModule> {
         self.all.iter()
     }
 
@@ -95,7 +103,7 @@ impl Modules {
         // The call comes before the address where it returns to.
         let pc = return_address.saturating_sub(1);
         let (loaded, unloaded) = self.all.split_at(self.loaded);
-        let holds = |module: &Module| (module.start..module.end).contains(&pc);
+        let holds = |module: &DumpModule| (module.start..module.end).contains(&pc);
         let at = loaded.partition_point(|module| module.start <= pc);
         let now = at.checked_sub(1).filter(|at| holds(&loaded[*at]));
         if !unloaded.iter().any(holds) {
@@ -135,7 +143,7 @@ impl Modules {
     }
 }
 
-/// A program may load a library by a path relative to its folder at that time, which mostly is the first one.
+/// A program may load a library by a path relative to its folder at that time: mostly the first one.
 fn absolute(path: &[u8]) -> Vec<u8> {
     if path.starts_with(b"/") || !path.contains(&b'/') {
         return path.to_vec();

@@ -7,7 +7,7 @@ use crate::tables::{stack, thread};
 
 /// The sizes in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sizes {
+pub(crate) struct TableSizes {
     pub(crate) traces_used: usize,
     pub(crate) traces_unused: usize,
     pub(crate) trace_table: usize,
@@ -18,9 +18,9 @@ pub(crate) struct Sizes {
     pub(crate) unwinding: usize,
 }
 
-pub(crate) fn sizes() -> Sizes {
+pub(crate) fn sizes() -> TableSizes {
     let (traces_used, traces_unused, trace_table) = ENGINE.tree().bytes();
-    Sizes {
+    TableSizes {
         // With what changed since the peak.
         traces_used: traces_used + ENGINE.peak().mapped(),
         traces_unused,

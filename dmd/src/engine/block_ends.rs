@@ -1,20 +1,21 @@
-//! A block ends, or moves: hooks say so before the allocator frees or moves it, and take a move back that the allocator did not make.
+//! A block ends, or moves: hooks call the engine before the allocator frees or moves it, and roll a move back that the
+//! allocator did not make.
 
 use core::sync::atomic::Ordering;
 
 use super::Engine;
 use crate::system::memory;
-use crate::tables::block_table::{Block, Word};
-use crate::tables::events::{Event, Happened};
-use crate::tables::mark::{Fault, FaultKind, Report, Reports};
-use crate::tables::statistics::End;
+use crate::tables::block_table::{BlockWord, TableBlock};
+use crate::tables::events::{EventKind, TableEvent};
+use crate::tables::mark::{BlockReport, BlockReports, FaultKind, ReportFault};
+use crate::tables::statistics::BlockEnd;
 use crate::tables::{observers, thread};
 
 /// A block on its way from one address to another, with its reports. A hook begins the move before the allocator
 /// moves the block, and then commits it or rolls it back.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
-pub struct BlockMove(Option<(usize, Block, Reports)>);
+pub struct BlockMove(Option<(usize, TableBlock, BlockReports)>);
 
 impl core::fmt::Debug for BlockMove {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -34,19 +35,19 @@ impl Engine {
         memory::prefetch(core::ptr::without_provenance::<u8>(address.wrapping_sub(8)));
         if self.watches_frees.load(Ordering::Relaxed) {
             self.forget_watched(address);
-        } else if self.remove_simple(address, End::Freed).is_none() {
-            self.remove_other(address, End::Freed);
+        } else if self.remove_simple(address, BlockEnd::Freed).is_none() {
+            self.remove_other(address, BlockEnd::Freed);
         }
     }
 
     #[cold]
     fn forget_watched(&self, address: usize) {
-        self.commit_move(self.take(address, End::Freed));
+        self.commit_move(self.take(address, BlockEnd::Freed));
     }
 
-    /// Forgets the block that starts here, and counts its end. `None`, and nothing changes, if that is not simple.
+    /// Forgets the block that starts here, and counts its end. `None`, without a change, if that is not simple.
     #[inline(always)]
-    fn remove_simple(&self, address: usize, end: End) -> Option<Word> {
+    fn remove_simple(&self, address: usize, end: BlockEnd) -> Option<BlockWord> {
         let _inside = Self::enter_with_room()?;
         let lease = thread::lease()?;
         let word = self.table().remove_word(address)?;
@@ -58,20 +59,20 @@ impl Engine {
 
     /// [`remove_simple`](Self::remove_simple) for any block, which it returns.
     #[inline(never)]
-    fn remove_other(&self, address: usize, end: End) -> Option<Block> {
+    fn remove_other(&self, address: usize, end: BlockEnd) -> Option<TableBlock> {
         let block = self.table().remove(address)?;
         self.forget_sample(address, block);
         let ended = Self::enter_with_room().and_then(|_inside| {
             thread::with_lease(|lease| {
                 let amount = self.amount(block);
-                let event = || Event::now(address, Happened::Ended(end), self.counted(block));
+                let event = || TableEvent::now(address, EventKind::Ended(end), self.counted(block));
                 lease.settle_after(self.peak().allowance(), event, |pending| {
                     pending.end_other(address, block.trace, amount, end);
                 });
             })
         });
         if ended.is_none() {
-            observers::observe_alone(address, Happened::Ended(end), self.counted(block));
+            observers::observe_alone(address, EventKind::Ended(end), self.counted(block));
             self.end_alone(block, end);
         }
         Some(block)
@@ -80,25 +81,25 @@ impl Engine {
     /// Forgets the block that starts here, before the allocator moves it.
     #[inline]
     pub(crate) fn begin_move(&self, address: usize) -> BlockMove {
-        if self.has_no_record(address) { BlockMove(None) } else { self.take(address, End::Moved) }
+        if self.has_no_record(address) { BlockMove(None) } else { self.take(address, BlockEnd::Moved) }
     }
 
     #[inline(never)]
-    fn take(&self, address: usize, end: End) -> BlockMove {
-        let removed = self.remove_simple(address, end).map(Word::block);
+    fn take(&self, address: usize, end: BlockEnd) -> BlockMove {
+        let removed = self.remove_simple(address, end).map(BlockWord::block);
         BlockMove(removed.or_else(|| self.remove_other(address, end)).map(|block| {
-            let reports = if block.marked { self.remove_marks(address) } else { Reports::default() };
+            let reports = if block.marked { self.remove_marks(address) } else { BlockReports::default() };
             (address, block, reports)
         }))
     }
 
     #[cold]
-    fn remove_marks(&self, address: usize) -> Reports {
+    fn remove_marks(&self, address: usize) -> BlockReports {
         // Marks that stay belong to no block, since the bit in the table is gone.
-        Self::enter_with_room().map_or_else(Reports::default, |_inside| self.marks.remove(address))
+        Self::enter_with_room().map_or_else(BlockReports::default, |_inside| self.marks.remove(address))
     }
 
-    /// The allocator moved the block: nothing is left at its old address.
+    /// The allocator moved the block: its old address is free.
     #[inline]
     pub(crate) fn commit_move(&self, begun: BlockMove) {
         let Some((address, block, reports)) = begun.0 else { return };
@@ -115,8 +116,8 @@ impl Engine {
         // A mark made at allocation ends with the block. A reporter that made a mark later still refers to the
         // freed block.
         for report in reports.iter().flatten().filter(|report| !report.on_alloc) {
-            let Report { path, trace, .. } = *report;
-            self.marks.fault(Fault { kind: FaultKind::FreedSince, address, path, trace });
+            let BlockReport { path, trace, .. } = *report;
+            self.marks.fault(ReportFault { kind: FaultKind::FreedSince, address, path, trace });
         }
     }
 
@@ -143,17 +144,17 @@ impl Engine {
     }
 
     #[cold]
-    fn observe_back(&self, address: usize, block: Block) {
+    fn observe_back(&self, address: usize, block: TableBlock) {
         let observed = Self::enter_with_room().and_then(|_inside| {
-            let event = || Event::now(address, Happened::CameBack, self.counted(block));
+            let event = || TableEvent::now(address, EventKind::CameBack, self.counted(block));
             thread::with_lease(|lease| lease.observe(event))
         });
         if observed.is_none() {
-            observers::observe_alone(address, Happened::CameBack, self.counted(block));
+            observers::observe_alone(address, EventKind::CameBack, self.counted(block));
         }
     }
 
-    pub(super) fn bury(&self, block: Block) {
+    pub(super) fn bury(&self, block: TableBlock) {
         if self.cumulative.load(Ordering::Relaxed) && !self.dead.count(self.counted(block)) {
             self.drop_dead_block();
         }

@@ -3,39 +3,39 @@
 use core::sync::atomic::Ordering;
 
 use super::Engine;
-use super::usable::Usable;
+use super::usable::UsableBytes;
 use crate::system::memory;
 use crate::system::slot::{self, Inside, slot};
-use crate::tables::block_table::{Block, Home, Word};
-use crate::tables::events::{Event, Happened};
+use crate::tables::block_table::{BlockHome, BlockWord, TableBlock};
+use crate::tables::events::{EventKind, TableEvent};
 use crate::tables::stack::Caller;
-use crate::tables::statistics::End;
+use crate::tables::statistics::BlockEnd;
 use crate::tables::trace_id::TraceId;
 use crate::tables::{observers, thread};
 
 impl Engine {
     /// Records a block. `caller` is the hook: frames further in belong to DMD.
     #[inline(always)]
-    pub(crate) fn record(&self, address: usize, requested: usize, usable: Usable, caller: Caller) {
+    pub(crate) fn record(&self, address: usize, requested: usize, usable: UsableBytes, caller: Caller) {
         if !self.records_all() {
-            return self.record_sample(address, requested, usable.of(address), caller);
+            return self.record_sample(address, requested, usable.ask(address), caller);
         }
         if !slot::has_room() {
             return self.drop_block();
         }
         let Some(_inside) = Inside::enter() else {
-            return self.record_for_handler(address, requested, usable.of(address));
+            return self.record_for_handler(address, requested, usable.ask(address));
         };
         let all = self.full.load(Ordering::Relaxed) && self.below.load(Ordering::Relaxed) == 0;
         let Some(lease) = thread::lease().filter(|_| all) else {
-            return self.record_chosen(address, requested, usable.of(address), caller);
+            return self.record_chosen(address, requested, usable.ask(address), caller);
         };
         let home = self.fetch_home(address);
         let trace = lease.with_state(|state| state.stack.trace(caller, self.tree()));
-        // The head of the block, which says how long the block is, may be in no cache either: the walk does not wait for
+        // The head of the block has its length, and may be in no cache either: the walk does not wait for
         // it.
-        let slop = usable.of(address).saturating_sub(requested);
-        self.record_at(address, home, Block { requested, slop, trace, sampled: false, marked: false });
+        let slop = usable.ask(address).saturating_sub(requested);
+        self.record_at(address, home, TableBlock { requested, slop, trace, sampled: false, marked: false });
     }
 
     /// [`record`](Self::record) for any options, and for a thread's first block. The thread is inside.
@@ -62,13 +62,13 @@ impl Engine {
             None => (false, TraceId::NONE),
         };
         let slop = usable.saturating_sub(requested);
-        self.record_at(address, home, Block { requested, slop, trace, sampled, marked: false });
+        self.record_at(address, home, TableBlock { requested, slop, trace, sampled, marked: false });
     }
 
     /// Where a block is to be recorded. The line is rarely in a cache, since the table is large: it comes while the engine
     /// walks the stack.
     #[inline(always)]
-    fn fetch_home(&self, address: usize) -> Option<Home<'_>> {
+    fn fetch_home(&self, address: usize) -> Option<BlockHome<'_>> {
         let home = self.table().home(address)?;
         memory::prefetch(home.line);
         Some(home)
@@ -76,9 +76,9 @@ impl Engine {
 
     /// Records a block of a thread that is inside.
     #[inline(always)]
-    fn record_at(&self, address: usize, home: Option<Home<'_>>, block: Block) {
+    fn record_at(&self, address: usize, home: Option<BlockHome<'_>>, block: TableBlock) {
         if let Some(home) = home
-            && let Some(word) = Word::of(block)
+            && let Some(word) = BlockWord::pack(block)
             && let Some(lease) = thread::lease()
             && home.insert_word(address, word)
         {
@@ -92,13 +92,13 @@ impl Engine {
 
     /// [`record_at`](Self::record_at) for any block.
     #[inline(never)]
-    pub(super) fn record_inside(&self, address: usize, block: Block) {
+    pub(super) fn record_inside(&self, address: usize, block: TableBlock) {
         if !self.insert(address, block) {
             return;
         }
         let begun = thread::with_lease(|lease| {
             let amount = self.amount(block);
-            let event = || Event::now(address, Happened::Began, self.counted(block));
+            let event = || TableEvent::now(address, EventKind::Began, self.counted(block));
             lease.settle_after(self.peak().allowance(), event, |pending| {
                 pending.begin_other(address, block.trace, amount);
             });
@@ -121,7 +121,7 @@ impl Engine {
         }
         // A small block stands for itself alone: the sum of small blocks is in the thread's state.
         let slop = usable.saturating_sub(requested);
-        let block = Block { requested, slop, trace: TraceId::NONE, sampled: false, marked: false };
+        let block = TableBlock { requested, slop, trace: TraceId::NONE, sampled: false, marked: false };
         if self.table().insert(address, block) {
             self.begin_alone(address, block);
         } else {
@@ -132,7 +132,7 @@ impl Engine {
     /// Records a block, without a stack, that the program allocated before the engine had its options.
     pub(crate) fn record_early(&self, address: usize, requested: usize, usable: usize) {
         let slop = usable.saturating_sub(requested);
-        let block = Block { requested, slop, trace: TraceId::NONE, sampled: false, marked: false };
+        let block = TableBlock { requested, slop, trace: TraceId::NONE, sampled: false, marked: false };
         if self.insert(address, block) {
             self.begin_alone(address, block);
         }
@@ -140,7 +140,7 @@ impl Engine {
 
     /// False if there is no memory for the block.
     #[inline(always)]
-    fn insert(&self, address: usize, block: Block) -> bool {
+    fn insert(&self, address: usize, block: TableBlock) -> bool {
         if let Some(lost) = self.take_lost(address) {
             self.bury(lost);
         }
@@ -153,24 +153,24 @@ impl Engine {
 
     /// The block that was recorded where a new one begins: the program freed it where no hook saw it.
     #[inline(always)]
-    fn take_lost(&self, address: usize) -> Option<Block> {
+    fn take_lost(&self, address: usize) -> Option<TableBlock> {
         if self.table().is_live(address) { self.take_live(address) } else { None }
     }
 
     #[cold]
     #[inline(never)]
-    fn take_live(&self, address: usize) -> Option<Block> {
+    fn take_live(&self, address: usize) -> Option<TableBlock> {
         let lost = self.table().remove(address)?;
         // Observers see it by the begin of the next block, which takes its place.
         self.uncount_sample(address, lost);
-        self.end_alone(lost, End::Freed);
+        self.end_alone(lost, BlockEnd::Freed);
         Some(lost)
     }
 
     /// Counts a new block without the state of a thread.
     #[cold]
-    fn begin_alone(&self, address: usize, block: Block) {
-        observers::observe_alone(address, Happened::Began, self.counted(block));
+    fn begin_alone(&self, address: usize, block: TableBlock) {
+        observers::observe_alone(address, EventKind::Began, self.counted(block));
         self.counts.begin();
         self.count_alone(block, self.amount(block));
     }

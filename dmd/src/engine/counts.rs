@@ -1,12 +1,12 @@
-//! What blocks count for, and what the engine could not record.
+//! How blocks are counted, and counts of blocks that the engine could not record.
 
 use core::sync::atomic::Ordering;
 
 use super::Engine;
 use crate::system::slot;
-use crate::tables::block_table::Block;
-use crate::tables::pending::Amount;
-use crate::tables::statistics::{End, Statistics};
+use crate::tables::block_table::TableBlock;
+use crate::tables::pending::BlockAmount;
+use crate::tables::statistics::{BlockEnd, EventStatistics};
 use crate::tables::thread;
 
 impl Engine {
@@ -39,7 +39,7 @@ impl Engine {
     /// A block as dumps count it: a sample of small blocks has the bytes of all blocks that it stands for. A sample by
     /// bytes has its own, which readers weigh.
     #[inline(always)]
-    pub(crate) fn counted(&self, block: Block) -> Block {
+    pub(crate) fn counted(&self, block: TableBlock) -> TableBlock {
         match block.sampled {
             true => self.counted_sample(block),
             false => block,
@@ -47,8 +47,8 @@ impl Engine {
     }
 
     /// Allocations, frees and the like of all threads.
-    pub(crate) fn statistics(&self) -> Statistics {
-        let mut statistics = Statistics::default();
+    pub(crate) fn statistics(&self) -> EventStatistics {
+        let mut statistics = EventStatistics::default();
         statistics.add(&self.counts);
         thread::for_each_pending(|pending| pending.add_to(&mut statistics));
         statistics
@@ -56,12 +56,12 @@ impl Engine {
 
     /// Counts the end of a block without the state of a thread.
     #[cold]
-    pub(super) fn end_alone(&self, block: Block, end: End) {
+    pub(super) fn end_alone(&self, block: TableBlock, end: BlockEnd) {
         self.counts.end(end);
         self.count_alone(block, self.amount(block).negative());
     }
 
-    pub(super) fn count_alone(&self, block: Block, amount: Amount) {
+    pub(super) fn count_alone(&self, block: TableBlock, amount: BlockAmount) {
         self.peak().add(self.tree(), block.trace, amount);
     }
 }

@@ -9,9 +9,9 @@ use super::{Engine, Phase};
 use crate::system::errno::keeping_errno;
 use crate::system::slot::{self, Inside, slot};
 use crate::system::{fork, log};
-use crate::tables::block_table::Found;
-use crate::tables::mark::{Fault, FaultKind, PathId, Report};
-use crate::tables::runs::Reporter;
+use crate::tables::block_table::FoundBlock;
+use crate::tables::mark::{BlockReport, FaultKind, PathId, ReportFault};
+use crate::tables::runs::ReporterNumber;
 use crate::tables::stack::Caller;
 use crate::tables::thread;
 use crate::tables::trace_id::TraceId;
@@ -29,15 +29,15 @@ pub(crate) struct MarkOptions {
     pub(crate) allocator: OfAllocator,
 }
 
-/// The allocator that the program says the block is from.
+/// The allocator of the block, as the program names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum OfAllocator {
-    /// The program does not say. An unknown pointer is a fault.
+    /// The program names none. An unknown pointer is a fault.
     #[default]
     Unsaid,
     /// One that the engine records. An unknown pointer is a fault, which the program wants to know.
     Recorded,
-    /// One that the engine may not record. An unknown pointer is no fault.
+    /// One that the engine may not record. An unknown pointer is allowed.
     Foreign,
 }
 
@@ -73,7 +73,7 @@ impl Engine {
             return MarkOutcome::Unknown;
         }
         let MarkOptions { on_alloc, enclosing, allocator } = options;
-        // A handler that interrupted an allocation marks nothing: this thread may hold a lock that marking takes.
+        // A handler that interrupted an allocation marks no block: this thread may hold a lock that marking takes.
         let interrupts = slot().guard.is_set();
         let mut marking =
             self.marking.load(Ordering::Relaxed) && !interrupts && (on_alloc || self.runs.may_mark());
@@ -83,19 +83,19 @@ impl Engine {
         }
         let _inside = Inside::anyway();
         let found = match self.table().get(address) {
-            Some(block) => Found::Start(block),
+            Some(block) => FoundBlock::Start(block),
             None if enclosing || self.knows_all() => self.table().find(address),
-            None => Found::Nothing,
+            None => FoundBlock::Nothing,
         };
         let (start, block) = match found {
-            Found::Start(block) => (address, block),
-            Found::Inside(start, block) if enclosing => (start, block),
+            FoundBlock::Start(block) => (address, block),
+            FoundBlock::Inside(start, block) if enclosing => (start, block),
             // Report unknown pointers only if the table has every block.
             _ if !self.knows_all() || allocator == OfAllocator::Foreign => return MarkOutcome::Unknown,
             _ => {
                 let kind = match found {
-                    Found::Inside(..) => FaultKind::Interior,
-                    Found::Freed => FaultKind::Freed,
+                    FoundBlock::Inside(..) => FaultKind::Interior,
+                    FoundBlock::Freed => FaultKind::Freed,
                     _ => FaultKind::NotHeap,
                 };
                 if marking {
@@ -107,8 +107,8 @@ impl Engine {
         };
         if marking {
             keeping_errno(|| {
-                let reporter = slot().reporter.get() as Reporter;
-                let report = Report { trace: self.trace_of_report(caller), path, on_alloc, reporter };
+                let reporter = slot().reporter.get() as ReporterNumber;
+                let report = BlockReport { trace: self.trace_of_report(caller), path, on_alloc, reporter };
                 self.mark(start, report, || on_alloc || self.runs.may_mark());
                 self.marks.count_marked(path, self.usable_of(block));
             });
@@ -120,7 +120,7 @@ impl Engine {
         thread::with_state(|state| state.stack.trace(caller, self.tree())).unwrap_or(TraceId::NONE)
     }
 
-    pub(super) fn mark(&self, address: usize, report: Report, allowed: impl FnOnce() -> bool) {
+    pub(super) fn mark(&self, address: usize, report: BlockReport, allowed: impl FnOnce() -> bool) {
         // A thread that does not see this yet may free the block. Then its report counts for nothing, since the bit
         // in the table is gone.
         self.watches_frees.store(true, Ordering::SeqCst);
@@ -133,7 +133,7 @@ impl Engine {
     fn keep_fault(&self, kind: FaultKind, address: usize, path: PathId, caller: Caller) {
         keeping_errno(|| {
             let trace = self.trace_of_report(caller);
-            if self.marks.fault(Fault { kind, address, path, trace }) <= MOST_SAID {
+            if self.marks.fault(ReportFault { kind, address, path, trace }) <= MOST_SAID {
                 let line = format_args!("Unknown pointer {address:#x}");
                 // A dump and a collection list it; a report outside of both has no place for it.
                 if slot().run.get() != 0 { log::mention(line) } else { log::say(line) }
@@ -142,7 +142,7 @@ impl Engine {
     }
 
     /// Removes a reporter's marks for a path, or for all paths if it is `NONE`. Reporter 0 has no marks.
-    pub(crate) fn withdraw(&self, reporter: Reporter, path: PathId) {
+    pub(crate) fn withdraw(&self, reporter: ReporterNumber, path: PathId) {
         if reporter == 0 {
             return;
         }

@@ -2,14 +2,14 @@
 //!
 //! Hooks first ask [`Engine::passes_over`] and [`Engine::has_no_record`], which cost a few instructions: most blocks are
 //! not sampled, and leave no trace. A thread counts its bytes down to the next sample in its slot. The session number
-//! tells a thread that its countdown is of an earlier session, whose mean distance may be another.
+//! shows a thread that its countdown is of an earlier session, with another mean distance perhaps.
 
 use core::sync::atomic::Ordering;
 
 use super::{Engine, Phase, SAMPLED};
 use crate::system::slot::{self, Inside, slot};
-use crate::tables::block_table::Block;
-use crate::tables::pending::Amount;
+use crate::tables::block_table::TableBlock;
+use crate::tables::pending::BlockAmount;
 use crate::tables::stack::Caller;
 use crate::tables::thread;
 use dmd_format::sample;
@@ -76,11 +76,11 @@ impl Engine {
         };
         let slop = usable.saturating_sub(requested);
         SAMPLED.add(address);
-        self.record_inside(address, Block { requested, slop, trace, sampled: true, marked: false });
+        self.record_inside(address, TableBlock { requested, slop, trace, sampled: true, marked: false });
     }
 
     /// Records a block again that the table has forgotten; false if there is no memory, or no room on the stack.
-    pub(super) fn insert_again(&self, address: usize, block: Block) -> bool {
+    pub(super) fn insert_again(&self, address: usize, block: TableBlock) -> bool {
         if !block.sampled || self.mean() == 0 {
             return self.table().insert(address, block);
         }
@@ -91,7 +91,7 @@ impl Engine {
     }
 
     /// Notes that the table has forgotten a block.
-    pub(super) fn forget_sample(&self, address: usize, block: Block) {
+    pub(super) fn forget_sample(&self, address: usize, block: TableBlock) {
         if self.uncount_sample(address, block)
             && let Some(_inside) = Self::enter_with_room()
         {
@@ -100,7 +100,7 @@ impl Engine {
     }
 
     /// Removes a block from the filter; false if it is not of a sample by bytes.
-    pub(super) fn uncount_sample(&self, address: usize, block: Block) -> bool {
+    pub(super) fn uncount_sample(&self, address: usize, block: TableBlock) -> bool {
         let is_sample = block.sampled && self.mean() > 0;
         if is_sample {
             SAMPLED.remove(address);
@@ -110,7 +110,7 @@ impl Engine {
 
     /// False if there is no memory for the block. The caller is inside the engine if the block is sampled by bytes.
     #[inline(always)]
-    pub(super) fn insert_any(&self, address: usize, block: Block) -> bool {
+    pub(super) fn insert_any(&self, address: usize, block: TableBlock) -> bool {
         if !block.sampled || self.mean() == 0 {
             return self.table().insert(address, block);
         }
@@ -122,15 +122,15 @@ impl Engine {
     }
 
     #[cold]
-    pub(super) fn counted_sample(&self, block: Block) -> Block {
+    pub(super) fn counted_sample(&self, block: TableBlock) -> TableBlock {
         match self.mean() {
-            0 => Block { requested: self.below.load(Ordering::Relaxed), slop: 0, ..block },
-            _ => Block { sampled: false, ..block },
+            0 => TableBlock { requested: self.below.load(Ordering::Relaxed), slop: 0, ..block },
+            _ => TableBlock { sampled: false, ..block },
         }
     }
 
     /// How many blocks of its size a block stands for.
-    fn weight(&self, block: Block) -> f64 {
+    fn weight(&self, block: TableBlock) -> f64 {
         match self.mean() {
             mean if mean > 0 && block.sampled => sample::weight(block.requested as u64, mean as u64),
             _ => 1.0,
@@ -139,27 +139,27 @@ impl Engine {
 
     /// The blocks and requested bytes that a block stands for.
     #[inline]
-    pub(crate) fn amount(&self, block: Block) -> Amount {
+    pub(crate) fn amount(&self, block: TableBlock) -> BlockAmount {
         if !block.sampled || self.mean() == 0 {
-            return Amount::of(self.counted(block));
+            return BlockAmount::from_block(self.counted(block));
         }
         let weight = self.weight(block);
-        Amount { blocks: weight.round() as i64, bytes: (weight * block.requested as f64).round() as i64 }
+        BlockAmount { blocks: weight.round() as i64, bytes: (weight * block.requested as f64).round() as i64 }
     }
 
     /// The number of blocks of its size that a block stands for, rounded.
     #[cfg(feature = "analyze")]
-    pub(crate) fn number(&self, block: Block) -> u64 {
+    pub(crate) fn number(&self, block: TableBlock) -> u64 {
         self.weight(block).round() as u64
     }
 
     /// The usable bytes that a block stands for.
-    pub(crate) fn usable_of(&self, block: Block) -> usize {
+    pub(crate) fn usable_of(&self, block: TableBlock) -> usize {
         (self.weight(block) * self.counted(block).usable() as f64).round() as usize
     }
 }
 
-/// Counts the bytes of a new block down to the next sample. Returns false and changes nothing if that is in the block.
+/// Counts the bytes of a new block down to the next sample. Returns false, without a change, if that is in the block.
 #[inline(always)]
 fn count_down(slot: &slot::ThreadSlot, requested: usize) -> bool {
     let (skip, bytes) = (slot.skip.get(), requested.max(1));

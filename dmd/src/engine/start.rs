@@ -7,24 +7,26 @@ use super::{ENGINE, Engine};
 use crate::byte_sampler::ByteSampler;
 use crate::options::{Mode, Options, Stacks};
 use crate::sampler::Sampler;
-use crate::system::errno::keeping_errno;
-use crate::system::fork::{self, Forking};
 #[cfg(target_os = "linux")]
-use crate::system::helpers;
+use crate::system::engine_threads;
+use crate::system::errno::keeping_errno;
+use crate::system::fork::{self, ForkHandlers};
 use crate::system::lock::Lock;
 use crate::system::slot::{self, Inside};
 use crate::system::{clock, internal_alloc, log};
 use crate::tables::logs::LOGS;
-use crate::tables::observers::Place;
-use crate::tables::pending::Pending;
+use crate::tables::observers::ObserverPlace;
+use crate::tables::pending::PendingEvents;
 use crate::tables::{observers, seen_modules, stack, thread};
 
-static FORKING: Forking =
-    Forking { for_each_lock: |each| ENGINE.for_each_lock(each), in_child: || ENGINE.after_fork_in_child() };
+static FORKING: ForkHandlers = ForkHandlers {
+    for_each_lock: |each| ENGINE.for_each_lock(each),
+    in_child: || ENGINE.after_fork_in_child(),
+};
 
 /// The options that the engine started with.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Setup {
+pub(crate) struct EngineSetup {
     pub(crate) options: Options,
     /// The value of `$DMD`, if the options are from there.
     pub(crate) variable: Option<&'static [u8]>,
@@ -32,7 +34,7 @@ pub(crate) struct Setup {
 
 impl Engine {
     /// Starts recording. Only the first call does so, and returns true.
-    pub(crate) fn start(&self, setup: Setup) -> bool {
+    pub(crate) fn start(&self, setup: EngineSetup) -> bool {
         if !self.phase.change(Phase::Undecided, Phase::Starting) {
             return false;
         }
@@ -42,7 +44,7 @@ impl Engine {
             clock::start();
             thread::start(|pending| ENGINE.peak().add_pending(ENGINE.tree(), pending), setup.options.seed);
             self.peak().start();
-            observers::register(Place::Logs, &LOGS);
+            observers::register(ObserverPlace::Logs, &LOGS);
             internal_alloc::reserve();
             fork::start(&FORKING);
             log::start(setup.variable);
@@ -51,7 +53,7 @@ impl Engine {
         true
     }
 
-    fn set(&self, mut setup: Setup) {
+    fn set(&self, mut setup: EngineSetup) {
         // A dump names the options that are in force.
         setup.options.sample_nothing_in_tests();
         if setup.options.wait_for_track {
@@ -77,27 +79,27 @@ impl Engine {
         self.watches_frees.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
         self.marking.store(options.mode == Mode::DarkMatter, Ordering::Relaxed);
         log::set(options.quiet, options.verbose);
-        // SAFETY: nobody else reads or writes `setup` meanwhile: see the `Sync` of `Engine`.
+        // SAFETY: no other thread reads or writes `setup` meanwhile: see the `Sync` of `Engine`.
         unsafe { *self.setup.get() = setup };
     }
 
     /// For tests: forgets all blocks, and continues with other options and a fresh sampler. No other thread may
     /// allocate meanwhile.
-    pub(crate) fn reset(&self, setup: Setup) {
+    pub(crate) fn reset(&self, setup: EngineSetup) {
         let _inside = Inside::deeper();
         self.set(setup);
         self.table().clear();
         self.dead.clear();
         self.marks.clear();
         self.counts.clear();
-        thread::for_each_pending(Pending::clear);
+        thread::for_each_pending(PendingEvents::clear);
         self.peak().clear(self.tree());
         for count in [&self.dropped, &self.dropped_dead, &self.unmarked, slot::jumps()] {
             count.store(0, Ordering::Relaxed);
         }
         thread::with_state(|state| {
             state.sampler = Sampler::new();
-            state.byte_sampler = ByteSampler::of_thread(thread::seed(), 0);
+            state.byte_sampler = ByteSampler::for_thread(thread::seed(), 0);
             state.below = 0;
         });
         self.begin(self.setup().options);
@@ -118,7 +120,7 @@ impl Engine {
     /// Repairs the state in the child of a fork, which has no other threads.
     fn after_fork_in_child(&self) {
         #[cfg(target_os = "linux")]
-        helpers::after_fork_in_child();
+        engine_threads::after_fork_in_child();
         // A thread of the parent may have been writing a dump, another collecting reports.
         self.dumping.free_in_child();
         self.runs.after_fork_in_child();

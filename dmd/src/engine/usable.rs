@@ -7,12 +7,12 @@ pub(crate) type SizeOf = unsafe extern "C" fn(*mut c_void) -> usize;
 
 /// The usable bytes of a new block, or the function that knows them, which is only called if they are needed.
 #[derive(Clone, Copy)]
-pub(crate) struct Usable {
+pub(crate) struct UsableBytes {
     bytes: usize,
     by: Option<SizeOf>,
 }
 
-impl Usable {
+impl UsableBytes {
     /// `size_of` gives the bytes; without it, `bytes` does.
     ///
     /// # Safety
@@ -24,7 +24,7 @@ impl Usable {
     }
 
     #[inline(always)]
-    pub(super) fn of(self, address: usize) -> usize {
+    pub(super) fn ask(self, address: usize) -> usize {
         match self.by {
             None => self.bytes,
             // SAFETY: the caller of `by` promised that this function takes the block of this value.

@@ -9,7 +9,7 @@ use super::sampling::{LARGEST_MEAN, NO_SESSION};
 use super::{Engine, SAMPLED};
 use crate::options::Options;
 use crate::system::slot::Inside;
-use crate::tables::pending::Pending;
+use crate::tables::pending::PendingEvents;
 use crate::tables::{observers, thread};
 
 impl Engine {
@@ -83,7 +83,7 @@ impl Engine {
         self.table().release();
         SAMPLED.clear();
         self.counts.clear();
-        thread::for_each_pending(Pending::clear);
+        thread::for_each_pending(PendingEvents::clear);
         self.peak().clear(self.tree());
     }
 }

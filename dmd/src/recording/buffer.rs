@@ -5,17 +5,17 @@ use core::ptr::NonNull;
 
 use dmd_format::recording::{BlockEvent, EVENT_BUFFER, EventEncoder};
 
-use crate::system::lock::{Guarded, Lock, Use};
+use crate::system::lock::{Lock, LockUse, LockedValue};
 use crate::system::memory;
 
 /// Events of one thread. All zero at first.
-pub(super) struct Buffer {
+pub(super) struct EventBuffer {
     encoder: EventEncoder,
     started: bool,
     bytes: [u8; EVENT_BUFFER],
 }
 
-impl Buffer {
+impl EventBuffer {
     /// Whether there is no event yet.
     pub(super) fn is_empty(&self) -> bool {
         !self.started
@@ -47,52 +47,53 @@ impl Buffer {
 }
 
 /// A buffer that one place has. It is a leak to drop it.
-pub(super) struct Owned(NonNull<Buffer>);
+pub(super) struct OwnedBuffer(NonNull<EventBuffer>);
 
 // SAFETY: the one owner of a mapping may be any thread.
-unsafe impl Send for Owned {}
+unsafe impl Send for OwnedBuffer {}
 
-impl Owned {
+impl OwnedBuffer {
     /// A fresh buffer; `None` if memory is short.
     fn map() -> Option<Self> {
-        let pages = memory::map_for_dump(size_of::<Buffer>().next_multiple_of(PAGE));
+        let pages = memory::map_for_dump(size_of::<EventBuffer>().next_multiple_of(PAGE));
         NonNull::new(pages.cast()).map(Self)
     }
 
     fn unmap(self) {
+        let bytes = size_of::<EventBuffer>().next_multiple_of(PAGE);
         // SAFETY: `map` mapped it with this size, and its one owner gives it here.
-        unsafe { memory::unmap_for_dump(self.0.as_ptr().cast(), size_of::<Buffer>().next_multiple_of(PAGE)) };
+        unsafe { memory::unmap_for_dump(self.0.as_ptr().cast(), bytes) };
     }
 
-    pub(super) fn as_raw(&mut self) -> *mut Buffer {
+    pub(super) fn as_raw(&mut self) -> *mut EventBuffer {
         self.0.as_ptr()
     }
 
-    pub(super) fn into_raw(self) -> *mut Buffer {
+    pub(super) fn into_raw(self) -> *mut EventBuffer {
         self.0.as_ptr()
     }
 
     /// # Safety
     ///
-    /// The pointer is null or came from [`into_raw`](Self::into_raw), and nobody else makes a buffer of it.
-    pub(super) unsafe fn from_raw(raw: *mut Buffer) -> Option<Self> {
+    /// The pointer is null or came from [`into_raw`](Self::into_raw), and no other code makes a buffer of it.
+    pub(super) unsafe fn from_raw(raw: *mut EventBuffer) -> Option<Self> {
         NonNull::new(raw).map(Self)
     }
 }
 
 const PAGE: usize = 4096;
 
-impl Deref for Owned {
-    type Target = Buffer;
+impl Deref for OwnedBuffer {
+    type Target = EventBuffer;
 
-    fn deref(&self) -> &Buffer {
+    fn deref(&self) -> &EventBuffer {
         // SAFETY: a mapping of `map`, whose zeroes are a buffer, and which only this owner reaches.
         unsafe { self.0.as_ref() }
     }
 }
 
-impl DerefMut for Owned {
-    fn deref_mut(&mut self) -> &mut Buffer {
+impl DerefMut for OwnedBuffer {
+    fn deref_mut(&mut self) -> &mut EventBuffer {
         // SAFETY: a mapping of `map`, whose zeroes are a buffer, and which only this owner reaches.
         unsafe { self.0.as_mut() }
     }
@@ -106,15 +107,15 @@ const PLACES: usize = 64;
 const MOST_FREE: usize = 16;
 
 /// The buffers that no thread has.
-pub(super) struct Queue {
-    waiting: [Option<Owned>; PLACES],
+pub(super) struct BufferQueue {
+    waiting: [Option<OwnedBuffer>; PLACES],
     first: usize,
     count: usize,
-    free: [Option<Owned>; MOST_FREE],
+    free: [Option<OwnedBuffer>; MOST_FREE],
     free_count: usize,
 }
 
-static QUEUE: Guarded<Queue> = Guarded::new(Queue {
+static QUEUE: LockedValue<BufferQueue> = LockedValue::new(BufferQueue {
     waiting: [const { None }; PLACES],
     first: 0,
     count: 0,
@@ -123,7 +124,7 @@ static QUEUE: Guarded<Queue> = Guarded::new(Queue {
 });
 
 /// The queue, for as long as the result lives.
-pub(super) fn queue() -> Use<'static, Queue> {
+pub(super) fn queue() -> LockUse<'static, BufferQueue> {
     QUEUE.hold()
 }
 
@@ -132,13 +133,13 @@ pub(super) fn lock() -> &'static Lock {
 }
 
 /// An empty buffer; `None` if memory is short.
-pub(super) fn empty() -> Option<Owned> {
+pub(super) fn empty() -> Option<OwnedBuffer> {
     let free = queue().take_free();
-    free.or_else(Owned::map)
+    free.or_else(OwnedBuffer::map)
 }
 
 /// Keeps a buffer for later, or unmaps it.
-pub(super) fn give_back(mut buffer: Owned) {
+pub(super) fn give_back(mut buffer: OwnedBuffer) {
     buffer.clear();
     let refused = queue().keep(buffer);
     if let Some(buffer) = refused {
@@ -146,10 +147,10 @@ pub(super) fn give_back(mut buffer: Owned) {
     }
 }
 
-impl Queue {
+impl BufferQueue {
     /// Adds a buffer behind the others, or returns it if the queue is full. The thread that writes also has places
     /// that others do not have.
-    pub(super) fn push(&mut self, buffer: Owned, is_writer: bool) -> Result<(), Owned> {
+    pub(super) fn push(&mut self, buffer: OwnedBuffer, is_writer: bool) -> Result<(), OwnedBuffer> {
         if self.count >= if is_writer { PLACES } else { MOST_WAITING } {
             return Err(buffer);
         }
@@ -159,7 +160,7 @@ impl Queue {
     }
 
     /// The buffer that has waited longest.
-    pub(super) fn pop(&mut self) -> Option<Owned> {
+    pub(super) fn pop(&mut self) -> Option<OwnedBuffer> {
         if self.count == 0 {
             return None;
         }
@@ -169,12 +170,12 @@ impl Queue {
         buffer
     }
 
-    fn take_free(&mut self) -> Option<Owned> {
+    fn take_free(&mut self) -> Option<OwnedBuffer> {
         self.free_count = self.free_count.checked_sub(1)?;
         self.free[self.free_count].take()
     }
 
-    fn keep(&mut self, buffer: Owned) -> Option<Owned> {
+    fn keep(&mut self, buffer: OwnedBuffer) -> Option<OwnedBuffer> {
         match self.free.get_mut(self.free_count) {
             Some(place) => {
                 *place = Some(buffer);

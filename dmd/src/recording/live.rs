@@ -8,27 +8,27 @@
 use dmd_format::recording::{BlockAction, ChunkKind, EventDecoder, LiveBlock, LiveEncoder, RecordedBlock};
 
 use crate::engine::ENGINE;
-use crate::recording::buffer::Buffer;
-use crate::recording::output::{CHUNK, Output};
+use crate::recording::buffer::EventBuffer;
+use crate::recording::output::{CHUNK, RecordingOutput};
 use crate::system::pages::{self, DumpMap, DumpVec};
 use crate::tables::block_table;
 
 /// A block as the format has it.
 #[inline(always)]
-pub(super) fn block(block: block_table::Block) -> RecordedBlock {
+pub(super) fn block(block: block_table::TableBlock) -> RecordedBlock {
     RecordedBlock { requested: block.requested as u64, slop: block.slop as u64, stack: block.trace.0 }
 }
 
 /// What each block of the buffers was before its first event there; `None` if it was none.
-pub(super) struct Before(DumpMap<u64, Option<RecordedBlock>>);
+pub(super) struct EventsBefore(DumpMap<u64, Option<RecordedBlock>>);
 
-impl Before {
+impl EventsBefore {
     pub(super) fn new() -> Self {
         Self(pages::map())
     }
 
     /// Adds the events of a buffer.
-    pub(super) fn add(&mut self, buffer: &Buffer) {
+    pub(super) fn add(&mut self, buffer: &EventBuffer) {
         if buffer.is_empty() {
             return;
         }
@@ -54,7 +54,7 @@ pub(super) fn now() -> DumpVec<LiveBlock> {
 }
 
 /// Writes the blocks that are alive at one time, or were before the events of some buffers.
-pub(super) fn write(output: &mut Output, now: &[LiveBlock], before: &Before) {
+pub(super) fn write(output: &mut RecordingOutput, now: &[LiveBlock], before: &EventsBefore) {
     output.nodes();
     let mut encoder = LiveEncoder::new();
     let mut add = |address: u64, block: RecordedBlock| {

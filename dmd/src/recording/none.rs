@@ -7,7 +7,7 @@ use crate::engine::ENGINE;
 use crate::options::Run;
 use crate::system::log;
 
-/// Says that there is no recording, if the options ask for one.
+/// Prints that there is no recording, if the options ask for one.
 pub(crate) fn start() {
     let options = ENGINE.setup().options;
     if options.record.is_some() && options.run == Run::Normal {
@@ -20,10 +20,10 @@ pub(crate) fn begin_requested(_path: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Ends nothing.
+/// Does nothing: there is no recording.
 pub(crate) fn end_requested() {}
 
-/// Starts nothing.
+/// Does nothing: there is no recording.
 pub(crate) fn start_writer() {}
 
 /// Whether there is a recording: never.
@@ -31,5 +31,5 @@ pub(crate) fn is_on() -> bool {
     false
 }
 
-/// Ends nothing.
+/// Does nothing: there is no recording.
 pub(crate) fn process_ends() {}

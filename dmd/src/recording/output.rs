@@ -13,8 +13,8 @@ use dmd_format::recording::{
 
 use crate::dump::file;
 use crate::engine::ENGINE;
-use crate::recording::buffer::{self, Buffer};
-use crate::system::lock::{Guarded, Lock, Use};
+use crate::recording::buffer::{self, EventBuffer};
+use crate::system::lock::{Lock, LockUse, LockedValue};
 use crate::system::pages::{self, DumpVec};
 use crate::system::{clock, log};
 use crate::tables::trace_id::TraceId;
@@ -26,7 +26,7 @@ pub(super) const CHUNK: usize = 256 << 10;
 const MOST_MISSING: usize = 4096;
 
 /// The file, and what it contains so far.
-pub(super) struct Output {
+pub(super) struct RecordingOutput {
     file: Option<File>,
     path: PathBuf,
     /// Device and inode: a program may close descriptors that are not its own, and open its own files there.
@@ -40,14 +40,14 @@ pub(super) struct Output {
     modules: Vec<u8>,
     /// Nanoseconds of the system's clock at the start.
     started: u64,
-    /// The tick up to which a watermark may say that all is written: the start of the last pass.
+    /// The tick for a watermark, up to which all is written: the start of the last pass.
     passed: u64,
     /// Passes since the last event, up to 2. Nothing is new after 2.
     quiet_passes: u32,
     pub(super) lost_events: u64,
 }
 
-static OUTPUT: Guarded<Option<Output>> = Guarded::new(None);
+static OUTPUT: LockedValue<Option<RecordingOutput>> = LockedValue::new(None);
 
 /// The file could not be written any further.
 static FAILED: AtomicBool = AtomicBool::new(false);
@@ -58,7 +58,7 @@ pub(super) fn has_failed() -> bool {
 }
 
 /// The output, for as long as the result lives. `None` inside before the start and after the end.
-pub(super) fn output() -> Use<'static, Option<Output>> {
+pub(super) fn output() -> LockUse<'static, Option<RecordingOutput>> {
     OUTPUT.hold()
 }
 
@@ -66,7 +66,7 @@ pub(super) fn lock() -> &'static Lock {
     OUTPUT.lock()
 }
 
-impl Output {
+impl RecordingOutput {
     /// Writes the first bytes of a file.
     pub(super) fn create(path: PathBuf, file: File) -> io::Result<Self> {
         let about = file.metadata()?;
@@ -119,7 +119,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes a chunk. If that fails, says so, and the recording ends here.
+    /// Writes a chunk. If that fails, prints why, and the recording ends here.
     pub(super) fn chunk(&mut self, kind: ChunkKind, payload: &[u8]) {
         let mut framed = core::mem::replace(&mut self.framed, pages::list());
         let most = most_framed(payload.len());
@@ -166,7 +166,7 @@ impl Output {
     }
 
     /// Writes the events of a thread.
-    pub(super) fn events(&mut self, buffer: &Buffer) {
+    pub(super) fn events(&mut self, buffer: &EventBuffer) {
         if buffer.is_empty() {
             return;
         }

@@ -3,18 +3,18 @@
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-use crate::recording::buffer::{Buffer, Owned};
+use crate::recording::buffer::{EventBuffer, OwnedBuffer};
 use crate::system::memory;
 
 const SEGMENT: usize = 256;
 const SEGMENTS: usize = 1024;
 
 /// What the recording has for a lease. All zero at first.
-pub(super) struct Slot {
-    buffer: AtomicPtr<Buffer>,
-    /// The buffer that the lease's thread fills now. If the jump of a signal handler left that thread meanwhile, it still is here
-    /// the next time.
-    filled: AtomicPtr<Buffer>,
+pub(super) struct BufferSlot {
+    buffer: AtomicPtr<EventBuffer>,
+    /// The buffer that the lease's thread fills now. If the jump of a signal handler left that thread meanwhile, it still is
+    /// here the next time.
+    filled: AtomicPtr<EventBuffer>,
     /// Events that would be lost if a jump left the thread now.
     at_risk: AtomicU32,
     /// The number of the lease's thread; 0 if no event of it was recorded.
@@ -24,7 +24,7 @@ pub(super) struct Slot {
     names: AtomicU32,
 }
 
-impl Slot {
+impl BufferSlot {
     const fn new() -> Self {
         Self {
             buffer: AtomicPtr::new(null_mut()),
@@ -37,17 +37,17 @@ impl Slot {
     }
 
     /// Takes the buffer away. Of several threads that do so, one gets it.
-    pub(super) fn take(&self) -> Option<Owned> {
+    pub(super) fn take(&self) -> Option<OwnedBuffer> {
         // SAFETY: null or a pointer of `put`, and the exchange gives it to one thread only.
-        unsafe { Owned::from_raw(self.buffer.swap(null_mut(), Ordering::AcqRel)) }
+        unsafe { OwnedBuffer::from_raw(self.buffer.swap(null_mut(), Ordering::AcqRel)) }
     }
 
-    /// Notes the buffer that the thread fills, and the events that a jump would lose. Only the thread that holds the lock of the
-    /// lease calls this.
+    /// Notes the buffer that the thread fills, and the events that a jump would lose. Only the thread that holds the lock of
+    /// the lease calls this.
     #[inline(always)]
-    pub(super) fn fill(&self, buffer: Option<&mut Owned>, at_risk: usize) {
+    pub(super) fn fill(&self, buffer: Option<&mut OwnedBuffer>, at_risk: usize) {
         self.at_risk.store(at_risk as u32, Ordering::Relaxed);
-        self.filled.store(buffer.map_or(null_mut(), Owned::as_raw), Ordering::Relaxed);
+        self.filled.store(buffer.map_or(null_mut(), OwnedBuffer::as_raw), Ordering::Relaxed);
     }
 
     /// As [`fill`](Self::fill), for the same buffer.
@@ -58,18 +58,18 @@ impl Slot {
 
     /// The buffer that a jump left, and the number of events that it lost. As for [`fill`](Self::fill).
     #[inline(always)]
-    pub(super) fn left_by_jump(&self) -> Option<(Option<Owned>, usize)> {
+    pub(super) fn left_by_jump(&self) -> Option<(Option<OwnedBuffer>, usize)> {
         let (buffer, lost) = (&self.filled, self.at_risk.load(Ordering::Relaxed));
         if lost == 0 {
             return None;
         }
         self.at_risk.store(0, Ordering::Relaxed);
         // SAFETY: null, or the buffer that a thread with the lock had, which never put it back.
-        Some((unsafe { Owned::from_raw(buffer.swap(null_mut(), Ordering::Relaxed)) }, lost as usize))
+        Some((unsafe { OwnedBuffer::from_raw(buffer.swap(null_mut(), Ordering::Relaxed)) }, lost as usize))
     }
 
     /// Puts a buffer where none is.
-    pub(super) fn put(&self, buffer: Owned) {
+    pub(super) fn put(&self, buffer: OwnedBuffer) {
         self.buffer.store(buffer.into_raw(), Ordering::Release);
     }
 
@@ -109,30 +109,30 @@ impl Slot {
     }
 }
 
-type Segment = [Slot; SEGMENT];
+type SlotSegment = [BufferSlot; SEGMENT];
 
-static ALL: [AtomicPtr<Segment>; SEGMENTS] = [const { AtomicPtr::new(null_mut()) }; SEGMENTS];
+static ALL: [AtomicPtr<SlotSegment>; SEGMENTS] = [const { AtomicPtr::new(null_mut()) }; SEGMENTS];
 static MAPPED: AtomicUsize = AtomicUsize::new(0);
 /// For events whose thread is not known.
-static UNKNOWN: Slot = Slot::new();
+static UNKNOWN: BufferSlot = BufferSlot::new();
 
 /// The slot of a lease, or that of all unknown threads; `None` if memory is short.
 #[inline]
-pub(super) fn of(lease: Option<usize>) -> Option<&'static Slot> {
+pub(super) fn slot_for(lease: Option<usize>) -> Option<&'static BufferSlot> {
     let Some(lease) = lease else { return Some(&UNKNOWN) };
     let place = ALL.get(lease / SEGMENT)?;
     if place.load(Ordering::Relaxed).is_null() && !memory::map_once(place, &MAPPED) {
         return None;
     }
-    // SAFETY: a segment of `map_once`, whose zeroes are slots, and which nobody unmaps.
+    // SAFETY: a segment of `map_once`. Its zeroes are slots, and it stays mapped.
     let segment = unsafe { place.load(Ordering::Acquire).as_ref() }?;
     Some(&segment[lease % SEGMENT])
 }
 
 /// All slots that there are.
-pub(super) fn all() -> impl Iterator<Item = &'static Slot> {
+pub(super) fn all() -> impl Iterator<Item = &'static BufferSlot> {
     let segments = ALL.iter().filter_map(|place| {
-        // SAFETY: null, or a segment of `map_once`, which nobody unmaps.
+        // SAFETY: null, or a segment of `map_once`, which stays mapped.
         unsafe { place.load(Ordering::Acquire).as_ref() }
     });
     segments.flatten().chain([&UNKNOWN])

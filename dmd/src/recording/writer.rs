@@ -6,11 +6,11 @@ use core::time::Duration;
 
 use dmd_format::recording::{ChunkKind, RecordedModule};
 
-use crate::dump::modules::{self, Modules};
-use crate::recording::output::{Output, output};
+use crate::dump::modules::{self, DumpModules};
+use crate::recording::output::{RecordingOutput, output};
 use crate::recording::{buffer, names, slots};
 use crate::system::bell::Bell;
-use crate::system::{background, clock, confined, fork, helpers};
+use crate::system::{background, clock, confined, engine_threads, fork};
 use crate::tables::{observers, seen_modules, thread};
 
 /// The time between two passes.
@@ -50,10 +50,10 @@ pub(super) fn wake() {
     BELL.ring();
 }
 
-/// In the child of a fork that has no file yet: starts a helper, which opens the file in a tenth of a second. Where there are no
-/// helpers the child opens it at an event.
+/// In the child of a fork that has no file yet: starts an engine thread, which opens the file in a tenth of a second. Where
+/// there are no engine threads the child opens it at an event.
 pub(super) fn start_to_wait() {
-    if helpers::are_possible() {
+    if engine_threads::are_possible() {
         start();
     }
 }
@@ -67,7 +67,7 @@ fn run() {
         write_one();
         STATE.store(NONE, Ordering::Release);
         // A recording may have begun since, and found this thread still there.
-        let is_open = output().as_ref().is_some_and(Output::is_open);
+        let is_open = output().as_ref().is_some_and(RecordingOutput::is_open);
         let again = || STATE.compare_exchange(NONE, RUNS, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if !is_open || !again() {
             return;
@@ -89,7 +89,7 @@ fn write_one() {
             background::vanish();
         }
         if passes.is_multiple_of(PASSES_TO_LOOK) {
-            helpers::end_if_alone();
+            engine_threads::end_if_alone();
         }
         let now = loaded_and_unloaded();
         if now != changes {
@@ -100,10 +100,10 @@ fn write_one() {
 }
 
 /// How often the program has loaded and unloaded libraries. The caller holds no lock, since the loader has one. In the
-/// child of a fork that one may be held for ever, and a helper does not take it: then these are the libraries that were on a
-/// stack so far.
+/// child of a fork that one may be held for ever, and an engine thread does not take it: then these are the libraries that were
+/// on a stack so far.
 fn loaded_and_unloaded() -> (u64, u64) {
-    if fork::is_child() || helpers::is_helper() {
+    if fork::is_child() || engine_threads::is_engine_thread() {
         return (seen_modules::noted(), 0);
     }
     modules::changes()
@@ -123,14 +123,14 @@ fn wait() {
             output.drain();
         }
         BELL.wait(rings, left);
-        helpers::pause_point();
+        engine_threads::pause_point();
         rings = BELL.rings();
     }
 }
 
 /// The modules as recordings have them.
 pub(super) fn list_modules() -> Vec<RecordedModule> {
-    let modules = Modules::now();
+    let modules = DumpModules::now();
     let as_recorded = modules.iter().map(|module| RecordedModule {
         path: module.path.clone(),
         build_id: module.build_id.clone(),
@@ -162,7 +162,7 @@ pub(super) fn pass(modules: &[RecordedModule]) -> bool {
 pub(super) fn hand_over() {
     loop {
         let mut is_full = false;
-        let mut take = |slot: &slots::Slot| {
+        let mut take = |slot: &slots::BufferSlot| {
             let Some(buffer) = slot.take() else { return };
             if buffer.is_empty() {
                 return slot.put(buffer);
@@ -174,11 +174,11 @@ pub(super) fn hand_over() {
             }
         };
         thread::hand_over_all(|lease| {
-            if let Some(slot) = slots::of(Some(lease)) {
+            if let Some(slot) = slots::slot_for(Some(lease)) {
                 take(slot);
             }
         });
-        if let Some(slot) = slots::of(None) {
+        if let Some(slot) = slots::slot_for(None) {
             let _held = observers::hold_unknown();
             take(slot);
         }

@@ -6,25 +6,25 @@ use core::ptr::null_mut;
 use std::ffi::{CStr, CString};
 
 use crate::system::bell::Bell;
-use crate::system::helpers;
+use crate::system::engine_threads;
 use crate::system::slot::Inside;
 
-/// Room for what the thread does, in debug builds too. Untouched pages cost nothing.
+/// Room for what the thread does, in debug builds too. Untouched pages take no memory.
 const STACK: usize = 1 << 20;
 
 /// The name of the thread.
 static NAME: &CStr = c"dmd-recorder";
 
 /// Starts a thread that runs `body` inside the engine, so that none of its blocks is recorded, and that gets no signals:
-/// a helper where there are helpers. `bell` wakes it. False if the system refuses.
+/// an engine thread where there are engine threads. `bell` wakes it. False if the system refuses.
 pub(crate) fn start(bell: &'static Bell, body: fn()) -> bool {
     bell.set_lost(false);
-    if helpers::are_possible() {
+    if engine_threads::are_possible() {
         let inside = move || {
             let _inside = Inside::deeper();
             body();
         };
-        return helpers::start(&NAME, Some(bell), Box::new(inside));
+        return engine_threads::start(&NAME, Some(bell), Box::new(inside));
     }
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     // SAFETY: `attributes` is a place for attributes.
@@ -58,10 +58,10 @@ extern "C" fn run(body: *mut c_void) -> *mut c_void {
 
 /// Ends this thread by the one system call that every filter of system calls allows.
 pub(crate) fn vanish() {
-    if helpers::is_helper() {
-        helpers::end();
+    if engine_threads::is_engine_thread() {
+        engine_threads::end();
     }
-    // SAFETY: ends this thread, which holds no lock and nobody waits for.
+    // SAFETY: ends this thread, which holds no lock. No thread waits for it.
     unsafe { libc::syscall(libc::SYS_exit, 0) };
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn system_id() -> u32 {
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// The name of this thread; empty if the system does not tell it.
+/// The name of this thread; empty if the system does not give it.
 pub(crate) fn name() -> CString {
     const LONGEST: usize = 16;
     let mut name = [0_u8; LONGEST];

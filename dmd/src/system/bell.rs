@@ -42,7 +42,7 @@ impl Bell {
         self.is_lost.store(is_lost, Ordering::SeqCst);
     }
 
-    /// Whether nobody hears the bell, since the system refused to continue the thread.
+    /// Whether the bell rings in vain, since the system refused to continue the thread.
     pub(crate) fn is_lost(&self) -> bool {
         self.is_lost.load(Ordering::SeqCst)
     }

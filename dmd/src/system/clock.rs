@@ -103,7 +103,7 @@ fn counter_shift() -> Option<u8> {
 #[inline(always)]
 fn counter() -> u64 {
     let count: u64;
-    // SAFETY: reads a register that Linux lets programs read, and changes nothing.
+    // SAFETY: only reads a register, and Linux lets programs do so.
     unsafe {
         core::arch::asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack, preserves_flags));
     };
@@ -113,7 +113,7 @@ fn counter() -> u64 {
 #[cfg(all(engine = "native", target_arch = "aarch64"))]
 fn counter_shift() -> Option<u8> {
     let frequency: u64;
-    // SAFETY: reads a register that Linux lets programs read, and changes nothing.
+    // SAFETY: only reads a register, and Linux lets programs do so.
     unsafe {
         core::arch::asm!("mrs {}, cntfrq_el0", out(reg) frequency, options(nomem, nostack, preserves_flags));
     };

@@ -10,7 +10,7 @@ use std::io;
 use memory_reporter::engine_abi::ProcessCopy;
 
 use crate::system::slot::{Inside, slot};
-use crate::system::threads::{Threads, for_each_thread, read_of_thread};
+use crate::system::threads::{ThreadTable, for_each_thread, read_of_thread};
 use crate::system::{confined, error_numbers, fork, signals};
 
 /// How often the copy looks whether the process is still there: another process may hold the other end of its socket open.
@@ -25,16 +25,16 @@ const NOTHING: c_ulong = 0;
 /// Where the system cannot close all descriptors at once, the copy closes these.
 const MOST_DESCRIPTORS: c_int = 65_536;
 
-/// Copies at one time that [`Copies`] knows, at most: as many as peers get answers.
+/// Copies at one time that [`ProcessCopies`] knows, at most: as many as peers get answers.
 const MOST: usize = 16;
 /// The numbers of the copies that have not been waited for; 0 for none. One that has ended meanwhile is negative.
 static COPIES: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
 
-/// The copies, which a program must not find among its children.
+/// The copies. A program must not find them among its children.
 #[derive(Debug)]
-pub struct Copies;
+pub struct ProcessCopies;
 
-impl Copies {
+impl ProcessCopies {
     /// Whether there are any.
     #[inline]
     pub fn any() -> bool {
@@ -54,7 +54,7 @@ impl Copies {
         Self::has(process) && COPIES.iter().any(ended)
     }
 
-    /// Whether this process has children, and all are copies. False if the system does not tell.
+    /// Whether this process has children, and all are copies. False if the system does not answer.
     pub fn are_all_children() -> bool {
         let (mut copies, mut others) = (0, 0);
         for_each_thread(|thread| {
@@ -75,7 +75,7 @@ const CHILDREN: usize = 512;
 
 /// Makes a copy; the error is the system's number. The process stands still for as long as a fork takes. In the copy,
 /// `add_stacks` adds the stacks that the engine knows.
-pub(crate) fn make(add_stacks: fn(&mut Threads)) -> Result<ProcessCopy, c_int> {
+pub(crate) fn make(add_stacks: fn(&mut ThreadTable)) -> Result<ProcessCopy, c_int> {
     // In a signal handler that interrupted an allocation this thread may hold a lock. A filter of system calls may end the
     // process.
     if slot().guard.is_set() || confined::is_confined() {
@@ -94,7 +94,7 @@ pub(crate) fn make(add_stacks: fn(&mut Threads)) -> Result<ProcessCopy, c_int> {
     // The copy keeps the mask: no handler of the program runs in it.
     let before = signals::block_all();
     let made = fork::with_all_locks(|| {
-        let mut threads = Threads::listed();
+        let mut threads = ThreadTable::listed();
         // SAFETY: no flags: a child with its own memory, on a copy of this stack.
         let child = unsafe { libc::syscall(libc::SYS_clone, 0_usize, 0_usize, 0_usize, 0_usize, 0_usize) };
         match child {
@@ -155,8 +155,8 @@ fn wait_for(process: c_int) {
     }
 }
 
-/// What the copy does: it says that it is ready, waits until the other end of its socket or the process ends, and ends. Only
-/// system calls: the copy may lie in the middle of anything that other threads did.
+/// The copy reports that it is ready, waits until the other end of its socket or the process ends, and ends. It makes
+/// system calls only: the copy may lie in the middle of anything that other threads did.
 fn wait(socket: c_int, process: c_int) -> ! {
     // A kernel that knows no such permission needs none.
     // SAFETY: lets other processes of this user read this one's memory.

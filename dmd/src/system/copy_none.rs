@@ -4,12 +4,12 @@ use core::ffi::c_int;
 
 use memory_reporter::engine_abi::ProcessCopy;
 
-use crate::system::threads::Threads;
+use crate::system::threads::ThreadTable;
 
 /// No number of an error.
 const UNSUPPORTED: c_int = -1;
 
-pub(crate) fn make(_add_stacks: fn(&mut Threads)) -> Result<ProcessCopy, c_int> {
+pub(crate) fn make(_add_stacks: fn(&mut ThreadTable)) -> Result<ProcessCopy, c_int> {
     Err(UNSUPPORTED)
 }
 

@@ -12,16 +12,16 @@ use crate::system::slot::{Inside, on_jump, slot};
 /// Calls its argument with every lock, in the order in which a thread may take them together.
 type ForEachLock = fn(&mut dyn FnMut(&Lock));
 
-/// What a fork needs from the owner of the locks.
+/// The functions of the locks' owner that a fork calls.
 #[derive(Debug)]
-pub(crate) struct Forking {
+pub(crate) struct ForkHandlers {
     /// Calls its argument with all locks.
     pub(crate) for_each_lock: ForEachLock,
     /// Runs in the child once all locks are free.
     pub(crate) in_child: fn(),
 }
 
-static FORKING: OnceLock<&'static Forking> = OnceLock::new();
+static FORKING: OnceLock<&'static ForkHandlers> = OnceLock::new();
 /// Whether a fork of a process that records made this one.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
@@ -35,7 +35,7 @@ pub(crate) fn is_child_of_fork(process: u32) -> bool {
 }
 
 /// Registers the handlers, once. As early as possible: then they run last before a fork, and first after it.
-pub(crate) fn start(forking: &'static Forking) {
+pub(crate) fn start(forking: &'static ForkHandlers) {
     if FORKING.set(forking).is_ok() {
         on_jump(|| for_each_lock(&mut |lock| lock.release_if_ours()));
         #[cfg(unix)]

@@ -5,7 +5,7 @@ use core::alloc::Layout;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::system::lock::{Guarded, Lock};
+use crate::system::lock::{Lock, LockedValue};
 use crate::system::memory;
 
 /// The heap maps one region of this size and never another one: what does not fit goes elsewhere.
@@ -16,14 +16,15 @@ const RESERVE: usize = 2 << 20;
 const LEAST: u32 = 4;
 const CLASSES: usize = 22;
 
-struct Heap {
+struct InternalHeap {
     used: usize,
     live: usize,
     /// Free blocks by size, each with the address of the next in its first word.
     free: [usize; CLASSES],
 }
 
-static HEAP: Guarded<Heap> = Guarded::new(Heap { used: 0, live: 0, free: [0; CLASSES] });
+static HEAP: LockedValue<InternalHeap> =
+    LockedValue::new(InternalHeap { used: 0, live: 0, free: [0; CLASSES] });
 /// Start of the region; 0 before it is mapped.
 static START: AtomicUsize = AtomicUsize::new(0);
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
@@ -110,7 +111,7 @@ pub(crate) fn owns(block: *const u8) -> bool {
 ///
 /// # Safety
 ///
-/// The block came from [`alloc`] for the same layout, and nobody uses it any more.
+/// The block came from [`alloc`] for the same layout, and it is not used any more.
 pub(crate) unsafe fn dealloc(block: *mut u8, layout: Layout) {
     let Some(class) = class(layout) else { return };
     let mut heap = HEAP.hold();
@@ -123,11 +124,11 @@ pub(crate) unsafe fn dealloc(block: *mut u8, layout: Layout) {
 
 /// The allocator of a library in which all Rust code is the engine's, such as `libdmd.so`.
 #[derive(Clone, Copy, Debug)]
-pub struct Internal;
+pub struct InternalAllocator;
 
 // SAFETY: blocks are disjoint parts of one region, or mappings of their own, with the size and the alignment that
 // were asked for.
-unsafe impl core::alloc::GlobalAlloc for Internal {
+unsafe impl core::alloc::GlobalAlloc for InternalAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let block = alloc(layout);
         if block.is_null() && layout.align() <= 4096 && layout.size() < isize::MAX as usize - 4096 {

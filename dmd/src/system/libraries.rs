@@ -18,11 +18,11 @@ pub(crate) fn pin(address: *const c_void) {
     }
 }
 
-/// Whether this is the executable, as far as the system says so.
+/// Whether this is the executable, as far as the system shows it.
 fn is_executable(module: &libc::Dl_info) -> bool {
     #[cfg(target_os = "linux")]
     {
-        // SAFETY: `getauxval` reads a vector that the kernel made and nobody changes.
+        // SAFETY: `getauxval` reads a vector that the kernel made and that stays as it is.
         let in_executable = unsafe { libc::getauxval(libc::AT_PHDR) } as usize;
         let executable = self::module(core::ptr::with_exposed_provenance(in_executable));
         executable.is_some_and(|that| that.dli_fbase == module.dli_fbase)

@@ -22,7 +22,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 pub(crate) struct Lock(AtomicU32);
 
 /// Frees the lock when dropped.
-pub(crate) struct Held<'a>(Option<&'a Lock>);
+pub(crate) struct LockGuard<'a>(Option<&'a Lock>);
 
 /// A name of this thread: a part of its slot's address. Threads have the same name only if their slots are 128 GiB apart.
 #[inline(always)]
@@ -37,19 +37,19 @@ impl Lock {
     }
 
     #[inline]
-    pub(crate) fn hold(&self) -> Held<'_> {
+    pub(crate) fn hold(&self) -> LockGuard<'_> {
         if slot().forking.get() {
-            return Held(None);
+            return LockGuard(None);
         }
         self.acquire();
-        Held(Some(self))
+        LockGuard(Some(self))
     }
 
     /// Takes the lock, unless somebody has it.
-    pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
+    pub(crate) fn try_hold(&self) -> Option<LockGuard<'_>> {
         count(1);
         if self.exchange(FREE, this_thread()) {
-            return Some(Held(Some(self)));
+            return Some(LockGuard(Some(self)));
         }
         count(-1);
         None
@@ -116,7 +116,7 @@ fn count(change: i16) {
     locks.set(locks.get().wrapping_add_signed(change));
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(lock) = self.0 {
@@ -125,7 +125,7 @@ impl Drop for Held<'_> {
     }
 }
 
-impl Held<'_> {
+impl LockGuard<'_> {
     /// Leaves the lock to another thread that has taken it over.
     pub(crate) fn leave(mut self) {
         self.0 = None;
@@ -134,21 +134,21 @@ impl Held<'_> {
 }
 
 /// A value behind a [`Lock`].
-pub(crate) struct Guarded<T> {
+pub(crate) struct LockedValue<T> {
     lock: Lock,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: only the thread that holds the lock reaches the value.
-unsafe impl<T: Send> Sync for Guarded<T> {}
+unsafe impl<T: Send> Sync for LockedValue<T> {}
 
 /// The value, until dropped.
-pub(crate) struct Use<'a, T> {
+pub(crate) struct LockUse<'a, T> {
     value: &'a UnsafeCell<T>,
-    _held: Held<'a>,
+    _held: LockGuard<'a>,
 }
 
-impl<T> Guarded<T> {
+impl<T> LockedValue<T> {
     pub(crate) const fn new(value: T) -> Self {
         Self { lock: Lock::new(), value: UnsafeCell::new(value) }
     }
@@ -157,12 +157,12 @@ impl<T> Guarded<T> {
         &self.lock
     }
 
-    pub(crate) fn hold(&self) -> Use<'_, T> {
-        Use { value: &self.value, _held: self.lock.hold() }
+    pub(crate) fn hold(&self) -> LockUse<'_, T> {
+        LockUse { value: &self.value, _held: self.lock.hold() }
     }
 }
 
-impl<T> Deref for Use<'_, T> {
+impl<T> Deref for LockUse<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -171,7 +171,7 @@ impl<T> Deref for Use<'_, T> {
     }
 }
 
-impl<T> DerefMut for Use<'_, T> {
+impl<T> DerefMut for LockUse<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: `_held` holds the lock as long as `self` lives, and `self` is borrowed mutably.
         unsafe { &mut *self.value.get() }

@@ -26,7 +26,7 @@ pub(crate) fn set(quiet: bool, verbose: bool) {
     VERBOSE.store(verbose, Ordering::Relaxed);
 }
 
-/// Notes what stderr is, and says that recording starts. `variable` is `$DMD`, if the options are from there.
+/// Notes what stderr is, and prints that recording starts. `variable` is `$DMD`, if the options are from there.
 pub(crate) fn start(variable: Option<&[u8]>) {
     for (place, value) in STDERR.iter().zip(standard_error::identity().unwrap_or_default()) {
         place.store(value, Ordering::Relaxed);
@@ -65,7 +65,7 @@ pub fn say_text(line: &str) {
 
 /// Writes one line even in quiet mode: why the process cannot continue.
 pub(crate) fn say_anyway(line: fmt::Arguments<'_>) {
-    let mut text = Line { bytes: [0; 512], len: 0 };
+    let mut text = LogLine { bytes: [0; 512], len: 0 };
     // A line that is too long is cut.
     let _ = write!(text, "DMD[{}] ", std::process::id());
     let _ = text.write_fmt(line);
@@ -73,13 +73,13 @@ pub(crate) fn say_anyway(line: fmt::Arguments<'_>) {
     standard_error::write(&text.bytes[..=text.len]);
 }
 
-struct Line {
+struct LogLine {
     bytes: [u8; 512],
     /// Less than the length of `bytes`.
     len: usize,
 }
 
-impl Write for Line {
+impl Write for LogLine {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = self.bytes.len() - 1 - self.len;
         let text = &text.as_bytes()[..text.len().min(room)];

@@ -33,7 +33,7 @@ pub(super) fn map_pages(bytes: usize) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// `pages` came from [`map_pages`] with the same size, and nobody uses them any more.
+/// `pages` came from [`map_pages`] with the same size, and they are not used any more.
 pub(super) unsafe fn unmap_pages(pages: *mut u8, bytes: usize) {
     keeping_errno(|| {
         // SAFETY: a whole mapping that nobody uses: the caller promises it.

@@ -10,7 +10,7 @@ use crate::system::errno::keeping_errno;
 
 /// Zeroed pages, or null.
 pub(super) fn map_pages(bytes: usize) -> *mut u8 {
-    // SAFETY: fresh pages anywhere overwrite nothing.
+    // SAFETY: fresh pages anywhere overwrite no others.
     keeping_errno(|| unsafe { VirtualAlloc(null(), bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE) }).cast()
 }
 
@@ -18,10 +18,10 @@ pub(super) fn map_pages(bytes: usize) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// `pages` came from [`map_pages`], and nobody uses them any more.
+/// `pages` came from [`map_pages`], and they are not used any more.
 pub(super) unsafe fn unmap_pages(pages: *mut u8, _bytes: usize) {
     keeping_errno(|| {
-        // SAFETY: the start of pages that nobody uses: the caller promises it. The system knows their size.
+        // SAFETY: the start of pages that are not used any more: the caller promises it. The system knows their size.
         unsafe { VirtualFree(pages.cast(), 0, MEM_RELEASE) };
     });
 }

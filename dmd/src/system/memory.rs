@@ -93,7 +93,7 @@ pub(crate) struct OwnLine<T>(pub(crate) T);
 #[inline(always)]
 pub(crate) fn prefetch<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is a hint, which changes nothing and cannot fault.
+    // SAFETY: a prefetch is a hint, which cannot fault.
     unsafe {
         core::arch::asm!("prefetchw [{}]", in(reg) place, options(nostack, preserves_flags));
     }
@@ -105,7 +105,7 @@ pub(crate) fn prefetch<T>(place: *const T) {
 #[inline(always)]
 pub(crate) fn prefetch_to_read<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is a hint, which changes nothing and cannot fault.
+    // SAFETY: a prefetch is a hint, which cannot fault.
     unsafe {
         core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(place.cast());
     }
@@ -117,9 +117,9 @@ pub(crate) fn prefetch_to_read<T>(place: *const T) {
 ///
 /// # Safety
 ///
-/// `pages` came from [`map`] with the same size, and nobody uses them any more.
+/// `pages` came from [`map`] with the same size, and they are not used any more.
 pub(crate) unsafe fn unmap(pages: *mut u8, bytes: usize) {
-    // SAFETY: pages of `map_pages` with this size, which nobody uses: this function's caller promises both.
+    // SAFETY: pages of `map_pages` with this size, no longer in use: this function's caller promises both.
     unsafe { unmap_pages(pages, bytes) };
     TABLES.fetch_sub(bytes, Ordering::Relaxed);
 }
@@ -128,9 +128,9 @@ pub(crate) unsafe fn unmap(pages: *mut u8, bytes: usize) {
 ///
 /// # Safety
 ///
-/// `pages` came from [`map_for_log`] with the same size, and nobody uses them any more.
+/// `pages` came from [`map_for_log`] with the same size, and they are not used any more.
 pub(crate) unsafe fn unmap_for_log(pages: *mut u8, bytes: usize) {
-    // SAFETY: pages of `map_pages` with this size, which nobody uses: this function's caller promises both.
+    // SAFETY: pages of `map_pages` with this size, no longer in use: this function's caller promises both.
     unsafe { unmap_pages(pages, bytes) };
     LOGS.fetch_sub(bytes, Ordering::Relaxed);
 }
@@ -139,22 +139,22 @@ pub(crate) unsafe fn unmap_for_log(pages: *mut u8, bytes: usize) {
 ///
 /// # Safety
 ///
-/// `pages` came from [`map_for_dump`] with the same size, and nobody uses them any more.
+/// `pages` came from [`map_for_dump`] with the same size, and they are not used any more.
 pub(crate) unsafe fn unmap_for_dump(pages: *mut u8, bytes: usize) {
-    // SAFETY: pages of `map_pages` with this size, which nobody uses: this function's caller promises both.
+    // SAFETY: pages of `map_pages` with this size, no longer in use: this function's caller promises both.
     unsafe { unmap_pages(pages, bytes) };
     OTHERS.fetch_sub(bytes, Ordering::Relaxed);
 }
 
 /// Parts of one size, zeroed and never freed. A pool takes no lock, so that a signal handler may interrupt it.
-pub(crate) struct Pool<T> {
+pub(crate) struct ZeroedPool<T> {
     /// The first page of the mapping from which parts are taken, and the number of parts taken.
     current: AtomicU64,
     mapped: AtomicUsize,
     parts: PhantomData<fn() -> T>,
 }
 
-impl<T> Pool<T> {
+impl<T> ZeroedPool<T> {
     const MAPPING: usize = 1 << 20;
     const IN_MAPPING: u64 = (Self::MAPPING / size_of::<T>()) as u64;
     const COUNT_BITS: u32 = 21;

@@ -6,7 +6,7 @@ use crate::system::memory;
 
 const PAGE: usize = 4096;
 /// A dump itself needs up to 10 KiB. Backends of flate2 make their tables on the stack before they move them to the
-/// heap: in a debug build the one in Rust needs some 500 KiB. Untouched pages cost nothing.
+/// heap: in a debug build the one in Rust needs some 500 KiB. Untouched pages take no memory.
 const BYTES: usize = 2 << 20;
 
 /// Runs `body` on a stack of its own, or on the caller's if there is no memory for one.
@@ -15,9 +15,9 @@ pub(crate) fn run<T, F: FnOnce() -> T>(body: F) -> T {
     if stack.is_null() {
         return body();
     }
-    // SAFETY: the lowest page of the mapping, which nothing uses yet.
+    // SAFETY: the lowest page of the mapping, which is not in use yet.
     unsafe { libc::mprotect(stack.cast(), PAGE, libc::PROT_NONE) };
-    let mut work = Work { body: Some(body), result: None };
+    let mut work = StackWork { body: Some(body), result: None };
     // SAFETY: `top` is the end of a mapping that is large enough, and `work_on` takes `work`.
     unsafe { call_on(stack.expose_provenance() + BYTES, work_on::<T, F>, (&raw mut work).cast()) };
     // SAFETY: mapped above with this size, and `call_on` has returned from it.
@@ -25,14 +25,14 @@ pub(crate) fn run<T, F: FnOnce() -> T>(body: F) -> T {
     work.result.expect("the work was done")
 }
 
-struct Work<T, F> {
+struct StackWork<T, F> {
     body: Option<F>,
     result: Option<T>,
 }
 
 extern "C" fn work_on<T, F: FnOnce() -> T>(work: *mut c_void) {
     // SAFETY: `run` passes its `work`, and waits meanwhile.
-    let work = unsafe { &mut *work.cast::<Work<T, F>>() };
+    let work = unsafe { &mut *work.cast::<StackWork<T, F>>() };
     work.result = work.body.take().map(|body| body());
 }
 

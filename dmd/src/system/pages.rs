@@ -13,13 +13,14 @@ const PAGE: usize = 4096;
 
 /// Maps whole pages, and nothing smaller: for a table, or for a dump.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pages<const FOR_DUMP: bool>;
+pub(crate) struct PageAllocator<const FOR_DUMP: bool>;
 
-/// A list over [`Pages`]; [`push`] never panics.
-pub(crate) type PageVec<T, const FOR_DUMP: bool = false> = allocator_api2::vec::Vec<T, Pages<FOR_DUMP>>;
-/// A map over [`Pages`]; [`entry`] never panics.
+/// A list over [`PageAllocator`]; [`push`] never panics.
+pub(crate) type PageVec<T, const FOR_DUMP: bool = false> =
+    allocator_api2::vec::Vec<T, PageAllocator<FOR_DUMP>>;
+/// A map over [`PageAllocator`]; [`entry`] never panics.
 pub(crate) type PageMap<K, V, const FOR_DUMP: bool = false> =
-    hashbrown::HashMap<K, V, FxBuildHasher, Pages<FOR_DUMP>>;
+    hashbrown::HashMap<K, V, FxBuildHasher, PageAllocator<FOR_DUMP>>;
 
 /// A list that a dump needs.
 pub(crate) type DumpVec<T> = PageVec<T, true>;
@@ -27,11 +28,11 @@ pub(crate) type DumpVec<T> = PageVec<T, true>;
 pub(crate) type DumpMap<K, V> = PageMap<K, V, true>;
 
 pub(crate) const fn map<K, V, const FOR_DUMP: bool>() -> PageMap<K, V, FOR_DUMP> {
-    PageMap::with_hasher_in(FxBuildHasher, Pages)
+    PageMap::with_hasher_in(FxBuildHasher, PageAllocator)
 }
 
 pub(crate) const fn list<T, const FOR_DUMP: bool>() -> PageVec<T, FOR_DUMP> {
-    PageVec::new_in(Pages)
+    PageVec::new_in(PageAllocator)
 }
 
 /// Adds to a list; false if memory is short.
@@ -67,7 +68,7 @@ pub(crate) fn map_bytes<K, V>(map: &PageMap<K, V>) -> usize {
 }
 
 // SAFETY: nobody else uses a mapping until it is unmapped, and it is aligned to a page.
-unsafe impl<const FOR_DUMP: bool> Allocator for Pages<FOR_DUMP> {
+unsafe impl<const FOR_DUMP: bool> Allocator for PageAllocator<FOR_DUMP> {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         if layout.align() > PAGE || layout.size() > isize::MAX as usize - PAGE {
             return Err(AllocError);

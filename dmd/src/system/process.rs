@@ -12,7 +12,7 @@ use dmd_format::first_process::{self, FirstProcess};
 use crate::options::Options;
 use crate::system::memory::Arena;
 use crate::system::path_bytes::path_of;
-use crate::system::process_id::{self, Known, Process};
+use crate::system::process_id::{self, ProcessCell, ProcessIdentity};
 #[cfg(target_os = "linux")]
 use crate::system::session_peer::SessionPeer;
 use crate::system::{confined, fork};
@@ -22,9 +22,9 @@ pub(crate) use again::{hands_on, leave_out, start_again};
 static STRINGS: Arena = Arena::new();
 /// The folder in which the process started: the process may change to another one.
 static START_FOLDER: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
-static FIRST: Known = Known::nobody();
+static FIRST: ProcessCell = ProcessCell::nobody();
 /// The process that last took a name with a number for its dump, and which of the names that was.
-static NUMBERED: Known = Known::nobody();
+static NUMBERED: ProcessCell = ProcessCell::nobody();
 static NUMBERED_NAME: AtomicU32 = AtomicU32::new(0);
 
 /// A copy of the value of `$DMD`: a program that changes its title overwrites its environment.
@@ -46,7 +46,7 @@ pub(crate) fn keep(variable: &'static CStr) -> &'static CStr {
 ///
 /// # Safety
 ///
-/// `value` is the variable that `first` was read from, ends in 0, and nobody else uses it meanwhile.
+/// `value` is the variable that `first` was read from, ends in 0, and no other code uses it meanwhile.
 pub(crate) unsafe fn start(first: Option<FirstProcess>, value: *mut c_char) {
     let this = process_id::start();
     confined::start();
@@ -56,10 +56,10 @@ pub(crate) unsafe fn start(first: Option<FirstProcess>, value: *mut c_char) {
             let digits = first_process::digits(this.number, this.namespace);
             let place = value.wrapping_add(first.digits_at).cast::<u8>();
             // SAFETY: `first_process::split` found all digits at this offset of the value, and the caller of `start`
-            // makes sure that nobody else uses the environment meanwhile.
+            // makes sure that no other code uses the environment meanwhile.
             unsafe { place.copy_from_nonoverlapping(digits.as_ptr(), digits.len()) };
         } else {
-            FIRST.store(Process { number: first.process, namespace: first.namespace });
+            FIRST.store(ProcessIdentity { number: first.process, namespace: first.namespace });
         }
         if !first.folder.is_empty() {
             return START_FOLDER.store(first.folder.as_ptr().cast_mut(), Ordering::Release);
@@ -76,11 +76,11 @@ pub(crate) unsafe fn start(first: Option<FirstProcess>, value: *mut c_char) {
 
 /// The name of a dump, or names that other processes may have.
 #[derive(Debug)]
-pub(crate) enum Output {
+pub(crate) enum DumpOutput {
     /// The dump replaces a file of this name.
     At(PathBuf),
     /// The dump gets the first of these names that no other process has.
-    Numbered(Numbered),
+    Numbered(NumberedNames),
     /// The peer of a session of tracking gets the dump, compressed.
     #[cfg(target_os = "linux")]
     Peer(SessionPeer),
@@ -89,9 +89,9 @@ pub(crate) enum Output {
 /// Names with the number of the process, and then with a second one, since processes of two namespaces share
 /// numbers.
 #[derive(Debug)]
-pub(crate) struct Numbered {
+pub(crate) struct NumberedNames {
     pattern: &'static str,
-    process: Process,
+    process: ProcessIdentity,
 }
 
 /// The names of a recording.
@@ -100,10 +100,10 @@ pub(crate) struct RecordingNames {
     /// The name without a number, if this process may have it.
     pub(crate) plain: Option<PathBuf>,
     /// Otherwise, or if another recording has that name, the first of these that no file has.
-    pub(crate) numbered: Numbered,
+    pub(crate) numbered: NumberedNames,
 }
 
-impl Numbered {
+impl NumberedNames {
     pub(crate) fn name(&self, which: u32) -> PathBuf {
         let number = match which {
             0 => self.process.number.to_string(),
@@ -130,20 +130,21 @@ impl Numbered {
 }
 
 /// Where the dump at the end of this process goes.
-pub(crate) fn output(options: &Options) -> Output {
+pub(crate) fn output(options: &Options) -> DumpOutput {
     let pattern = options.output.unwrap_or("dmd-%p.json.gz");
-    let process = Process::this();
-    plain_name(pattern, process).map_or(Output::Numbered(Numbered { pattern, process }), Output::At)
+    let process = ProcessIdentity::this();
+    plain_name(pattern, process)
+        .map_or(DumpOutput::Numbered(NumberedNames { pattern, process }), DumpOutput::At)
 }
 
 /// Where the recording of this process goes.
 pub(crate) fn recording_names(pattern: &'static str) -> RecordingNames {
-    let process = Process::this();
-    RecordingNames { plain: plain_name(pattern, process), numbered: Numbered { pattern, process } }
+    let process = ProcessIdentity::this();
+    RecordingNames { plain: plain_name(pattern, process), numbered: NumberedNames { pattern, process } }
 }
 
 /// The name without a number, which is that of the first process.
-fn plain_name(pattern: &str, process: Process) -> Option<PathBuf> {
+fn plain_name(pattern: &str, process: ProcessIdentity) -> Option<PathBuf> {
     let is_first = !fork::is_child() && FIRST.get().is_none_or(|first| first.is(process));
     (is_first && !pattern.contains("%p")).then(|| absolute(Path::new(pattern)))
 }
@@ -154,7 +155,7 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
     if path.is_absolute() || folder.is_null() {
         return path.to_owned();
     }
-    // SAFETY: a string of `getcwd` or of `keep`, which nobody frees.
+    // SAFETY: a string of `getcwd` or of `keep`, which is never freed.
     let folder = unsafe { CStr::from_ptr(folder) };
     path_of(folder.to_bytes()).join(path)
 }

@@ -2,18 +2,18 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-static AT_START: Known = Known::nobody();
+static AT_START: ProcessCell = ProcessCell::nobody();
 
 /// A process, by its number and the namespace of that number: processes of other namespaces may have the same
 /// number.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Process {
+pub(crate) struct ProcessIdentity {
     pub(crate) number: u32,
     /// 0 if it is not known.
     pub(crate) namespace: u32,
 }
 
-impl Process {
+impl ProcessIdentity {
     pub(crate) fn this() -> Self {
         Self { number: std::process::id(), namespace: namespace() }
     }
@@ -37,35 +37,35 @@ fn namespace() -> u32 {
 }
 
 /// A process that all threads can read.
-pub(crate) struct Known {
+pub(crate) struct ProcessCell {
     number: AtomicU32,
     namespace: AtomicU32,
 }
 
-impl Known {
+impl ProcessCell {
     pub(crate) const fn nobody() -> Self {
         Self { number: AtomicU32::new(0), namespace: AtomicU32::new(0) }
     }
 
-    pub(crate) fn store(&self, process: Process) {
+    pub(crate) fn store(&self, process: ProcessIdentity) {
         self.namespace.store(process.namespace, Ordering::Relaxed);
         self.number.store(process.number, Ordering::Release);
     }
 
-    pub(crate) fn get(&self) -> Option<Process> {
+    pub(crate) fn get(&self) -> Option<ProcessIdentity> {
         let number = self.number.load(Ordering::Acquire);
-        (number != 0).then(|| Process { number, namespace: self.namespace.load(Ordering::Relaxed) })
+        (number != 0).then(|| ProcessIdentity { number, namespace: self.namespace.load(Ordering::Relaxed) })
     }
 }
 
 /// Remembers the process that starts.
-pub(crate) fn start() -> Process {
-    let this = Process::this();
+pub(crate) fn start() -> ProcessIdentity {
+    let this = ProcessIdentity::this();
     AT_START.store(this);
     this
 }
 
 /// Whether a fork of the process that started made this one, by whatever system call.
 pub(crate) fn is_another_than_started() -> bool {
-    AT_START.get().is_some_and(|start| !Process::this().is(start))
+    AT_START.get().is_some_and(|start| !ProcessIdentity::this().is(start))
 }

@@ -7,9 +7,9 @@ pub(crate) fn draw() -> u64 {
     let place = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
     let words = core::ptr::with_exposed_provenance::<[u64; 2]>(place);
     if words.is_null() {
-        return of_child(0);
+        return for_child(0);
     }
-    // SAFETY: the kernel has put 16 bytes there, which nobody frees.
+    // SAFETY: the kernel has put 16 bytes there, which stay.
     let [first, second] = unsafe { words.read_unaligned() };
     // The C library keeps secrets of these bytes, which must not be found by the number.
     mixed(mixed(first) ^ second)
@@ -23,7 +23,7 @@ pub(crate) fn draw() -> u64 {
 }
 
 /// The number of a forked child whose parent has this one.
-pub(crate) fn of_child(number: u64) -> u64 {
+pub(crate) fn for_child(number: u64) -> u64 {
     mixed(number ^ u64::from(std::process::id()).rotate_left(32))
 }
 

@@ -16,7 +16,7 @@ use std::os::unix::net::UnixStream;
 
 use crate::system::errno::keeping_errno;
 
-/// The descriptor; -1 while there is no session. The thread that exchanges it against -1 owns it.
+/// The descriptor; -1 while there is no session. The thread that exchanges it for -1 owns it.
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 /// The number of its socket, as `fstat` has it.
 static SOCKET: AtomicU64 = AtomicU64::new(0);
@@ -41,7 +41,7 @@ pub(crate) extern "C" fn set(descriptor: c_int) {
         if own < 0 {
             return;
         }
-        // SAFETY: a fresh descriptor, which nobody else has.
+        // SAFETY: a fresh descriptor of this function's own.
         let own = File::from(unsafe { OwnedFd::from_raw_fd(own) });
         SOCKET.store(own.metadata().map_or(0, |about| about.ino()), Ordering::Relaxed);
         PROCESS.store(std::process::id(), Ordering::Relaxed);

@@ -1,5 +1,5 @@
 //! Signals wait while a dump is written: a handler may allocate, end the process, or never return. Signals that end the
-//! process do not wait if one of them has asked for the dump. A file that may not grow, or a pipe that nobody reads,
+//! process do not wait if one of them has asked for the dump. A file that may not grow, or a pipe without a reader,
 //! must not end the program either. A cancellation of the thread waits too, since it would unwind the thread.
 
 use core::ffi::c_int;
@@ -21,7 +21,7 @@ pub(crate) fn leave_ending_open() {
 /// Whether this thread blocks a signal.
 pub(crate) fn is_blocked(signal: c_int) -> bool {
     let mut blocked = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: a null pointer for the new set changes nothing, and `blocked` is a place for the set.
+    // SAFETY: a null pointer for the new set leaves the set, and `blocked` is a place for the set.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, null_mut(), blocked.as_mut_ptr()) };
     // SAFETY: all zeros are an empty set, and `pthread_sigmask` leaves them or fills the set.
     unsafe { libc::sigismember(blocked.as_ptr(), signal) == 1 }
@@ -50,7 +50,7 @@ pub(crate) fn end_by(signal: c_int) -> ! {
     unsafe { libc::_exit(128 + signal) }
 }
 
-/// The kernel sends these to a thread that exceeds a file's limit, or writes to a pipe that nobody reads.
+/// The kernel sends these to a thread that exceeds a file's limit, or writes to a pipe without a reader.
 const OF_WRITING: [i32; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
 
 unsafe extern "C" {
@@ -114,12 +114,12 @@ fn take(signal: i32) {
     unsafe { libc::sigtimedwait(set.as_ptr(), null_mut(), &raw const no_time) };
 }
 
-/// Blocks all signals in this thread, also those that the C library keeps for itself. Returns the mask from before.
+/// Blocks all signals in this thread, including those that the C library keeps for itself. Returns the mask from before.
 pub(crate) fn block_all() -> u64 {
     set_mask(!0)
 }
 
-/// Blocks these signals in this thread, and returns those that it has blocked so far.
+/// Blocks these signals in this thread, and returns the ones that it has blocked so far.
 pub(crate) fn set_mask(signals: u64) -> u64 {
     let mut before = 0_u64;
     let bytes = size_of::<u64>();

@@ -16,7 +16,7 @@ use core::cell::Cell;
 use core::ffi::c_void;
 
 #[cfg(engine = "portable")]
-use any_room::{Room, StackRange};
+use any_room::{StackRange, StackRoom};
 #[cfg(engine = "native")]
 use dmd_unwind::StackRange;
 pub(crate) use inside::{Guard, Inside, jumps, on_jump};
@@ -25,7 +25,7 @@ pub(crate) use native::{slot, thread_pointer};
 #[cfg(engine = "portable")]
 pub(crate) use portable::{slot, thread_pointer};
 #[cfg(engine = "native")]
-use room::Room;
+use room::StackRoom;
 
 /// The thread-local part. All zero at first.
 #[repr(C)]
@@ -50,10 +50,10 @@ pub(crate) struct ThreadSlot {
     pub(crate) session: Cell<u32>,
     /// The number of this thread, which it keeps for all its leases; 0 before the first one.
     pub(crate) thread: Cell<u32>,
-    /// The helper's number plus 1 if this thread is a helper; 0 for other threads.
+    /// The engine thread's number plus 1 if this thread is an engine thread; 0 for other threads.
     #[cfg(engine = "native")]
-    pub(crate) helper: Cell<u16>,
-    room: Room,
+    pub(crate) engine_thread: Cell<u16>,
+    room: StackRoom,
 }
 
 /// Whether the stack has room for the engine.

@@ -33,7 +33,7 @@ pub(crate) fn start(ends: extern "C" fn(*mut c_void)) {
 pub(crate) fn watch(pointer: *mut c_void) {
     if let Some(key) = KEY.load(Ordering::Acquire).checked_sub(1) {
         keeping_errno(|| {
-            // SAFETY: `start` made the key, and nobody deletes it.
+            // SAFETY: `start` made the key, which stays.
             unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, pointer) };
         });
     }
@@ -69,7 +69,7 @@ pub(crate) fn watch(pointer: *mut c_void) {
 
     if let Some(key) = KEY.load(Ordering::Acquire).checked_sub(1) {
         keeping_errno(|| {
-            // SAFETY: `start` made the key, and nobody frees it.
+            // SAFETY: `start` made the key, which stays.
             unsafe { FlsSetValue(key as u32, pointer) };
         });
     }

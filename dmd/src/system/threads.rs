@@ -1,4 +1,4 @@
-//! Where the threads of this process are, for a reader of a copy of it, which has one thread:
+//! Where the threads of this process are, for a reader of a copy. The copy has one thread:
 //! `dmd_format::tables` has the layout.
 
 use core::ffi::{CStr, c_int};
@@ -21,7 +21,7 @@ const NUMBERS: usize = 16;
 /// The length of a path in `/proc/self/task`, at most.
 const PATH: usize = 64;
 
-/// Bytes of what the kernel says of a thread's system call, and of a piece of a list of a folder.
+/// Bytes of the kernel's text about a thread's system call, and of a piece of a list of a folder.
 const TEXT: usize = 256;
 const LIST: usize = 4096;
 
@@ -33,21 +33,21 @@ const ENTRY_NAME: usize = 19;
 pub(crate) static THREADS: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 
 /// The table while it is made.
-pub(crate) struct Threads {
+pub(crate) struct ThreadTable {
     bytes: &'static mut [u8],
     listed: usize,
     recorded: usize,
 }
 
-impl Threads {
-    /// Asks the system where each thread is; `None` if there is no memory. A thread that waits stays where it is only if it waits
-    /// for a lock that this one holds.
+impl ThreadTable {
+    /// Asks the system where each thread is; `None` if there is no memory. A thread that waits stays where it is only if it
+    /// waits for a lock that this one holds.
     pub(crate) fn listed() -> Option<Self> {
         let pages = memory::map_for_dump(BYTES);
         if pages.is_null() {
             return None;
         }
-        // SAFETY: zeroed pages of this size, which nobody else uses.
+        // SAFETY: zeroed pages of this size, which only this thread has.
         let bytes = unsafe { slice::from_raw_parts_mut(pages, BYTES) };
         let mut threads = Self { bytes, listed: 0, recorded: 0 };
         for_each_thread(|name| {
@@ -69,7 +69,7 @@ impl Threads {
         Some(threads)
     }
 
-    /// Adds a thread of which the engine knows the thread pointer and the frames of its last stack, outermost first.
+    /// Adds a thread by its thread pointer, with the frames of its last stack, outermost first.
     pub(crate) fn add(&mut self, thread: usize, frames: impl ExactSizeIterator<Item = [usize; 3]>) {
         let at = NUMBERS + self.listed * THREAD + self.recorded * RECORDED;
         let Some(rows) = self.bytes.get_mut(at..at + (1 + frames.len()) * RECORDED) else { return };
@@ -91,7 +91,7 @@ impl Threads {
     }
 }
 
-impl Drop for Threads {
+impl Drop for ThreadTable {
     fn drop(&mut self) {
         // SAFETY: mapped with this size; nobody uses the bytes after this.
         unsafe { memory::unmap_for_dump(self.bytes.as_mut_ptr(), BYTES) };

@@ -24,19 +24,19 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use dmd_format::tables::{ADDRESS_BITS, GRAIN_BITS, LEAF_BITS, MIDDLE_BITS, PLANES};
 
 use crate::system::lock::Lock;
-use crate::system::memory::{self, Pool};
+use crate::system::memory::{self, ZeroedPool};
 use crate::tables::trace_id::TraceId;
 use line::{KEYS, LINE_BITS, is_block, key_of, place_of};
-use place::Place;
-use sparse::{Chunk, Slot};
+use place::BlockPlace;
+use sparse::{SparseChunk, SparseSlot};
 use word::{FREED, LIVE, MARKED, SAMPLED, SLOP_SHIFT, TAG, WIDE, fingerprint, is_live, packed};
 
-pub(crate) use line::Line;
-pub(crate) use word::Word;
+pub(crate) use line::BlockLine;
+pub(crate) use word::BlockWord;
 
-/// What the table knows about one block.
+/// The table's data about one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct TableBlock {
     /// Bytes that the program asked for.
     pub(crate) requested: usize,
     /// Usable bytes beyond those.
@@ -47,18 +47,18 @@ pub(crate) struct Block {
     pub(crate) marked: bool,
 }
 
-impl Block {
+impl TableBlock {
     pub(crate) fn usable(&self) -> usize {
         self.requested.saturating_add(self.slop)
     }
 }
 
-/// The answer to a look at an address.
+/// The block at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    Start(Block),
+pub(crate) enum FoundBlock {
+    Start(TableBlock),
     /// Inside the block that starts at this address.
-    Inside(usize, Block),
+    Inside(usize, TableBlock),
     /// The start of a block that was freed.
     Freed,
     Nothing,
@@ -80,35 +80,35 @@ const ROOTS: usize = 1 << (ADDRESS_BITS - MIDDLE_BITS);
 /// All zero at first, like the other parts of the table. Small blocks use nearly all of a leaf, so that the mapped bytes
 /// are about the resident ones.
 #[repr(C)]
-struct Leaf {
-    lines: [Line; LEAF_LINES],
+struct TableLeaf {
+    lines: [BlockLine; LEAF_LINES],
 }
 
 #[repr(C)]
-pub(super) struct Middle {
-    leaves: [AtomicPtr<Leaf>; LEAVES],
-    sparse: [AtomicPtr<Chunk>; LEAVES],
+pub(super) struct MiddleTable {
+    leaves: [AtomicPtr<TableLeaf>; LEAVES],
+    sparse: [AtomicPtr<SparseChunk>; LEAVES],
     starts: around::InMiddle,
 }
 
-pub(super) type Root = [AtomicPtr<Middle>; ROOTS];
+pub(super) type RootTable = [AtomicPtr<MiddleTable>; ROOTS];
 
 /// Where a block is recorded: the first line for its stretch of heap, and the slots of the larger stretch around that.
 #[derive(Clone, Copy)]
-pub(crate) struct Home<'t> {
-    pub(crate) line: &'t Line,
-    slots: &'t AtomicPtr<Chunk>,
+pub(crate) struct BlockHome<'t> {
+    pub(crate) line: &'t BlockLine,
+    slots: &'t AtomicPtr<SparseChunk>,
 }
 
-pub(crate) struct Table {
+pub(crate) struct BlockTable {
     /// For blocks at multiples of 16, which are all blocks of a C library.
-    pub(super) root: Root,
-    pub(super) planes: [AtomicPtr<Root>; PLANES],
+    pub(super) root: RootTable,
+    pub(super) planes: [AtomicPtr<RootTable>; PLANES],
     starts: around::InTable,
-    leaves: Pool<Leaf>,
+    leaves: ZeroedPool<TableLeaf>,
     /// Lines that follow those of leaves.
-    lines: Pool<Line>,
-    chunks: Pool<Chunk>,
+    lines: ZeroedPool<BlockLine>,
+    chunks: ZeroedPool<SparseChunk>,
     /// Held while a sampled block comes, or a page goes.
     pages: Lock,
     /// Bytes of roots and middles.
@@ -117,15 +117,15 @@ pub(crate) struct Table {
     largest: AtomicUsize,
 }
 
-impl Table {
+impl BlockTable {
     pub(crate) const fn new() -> Self {
         Self {
             root: [const { AtomicPtr::new(null_mut()) }; ROOTS],
             planes: [const { AtomicPtr::new(null_mut()) }; PLANES],
             starts: around::InTable::new(),
-            leaves: Pool::new(),
-            lines: Pool::new(),
-            chunks: Pool::new(),
+            leaves: ZeroedPool::new(),
+            lines: ZeroedPool::new(),
+            chunks: ZeroedPool::new(),
             pages: Lock::new(),
             mapped: AtomicUsize::new(0),
             largest: AtomicUsize::new(0),
@@ -156,7 +156,7 @@ impl Table {
 
     /// Records a block; false if there is no memory to do so.
     #[inline]
-    pub(crate) fn insert(&self, address: usize, block: Block) -> bool {
+    pub(crate) fn insert(&self, address: usize, block: TableBlock) -> bool {
         let stored = match self.line(address) {
             Some(line) => self.store(address, line, block),
             None => self.insert_first(address, block),
@@ -169,7 +169,7 @@ impl Table {
 
     /// Records a block at an address that has no line.
     #[cold]
-    fn insert_first(&self, address: usize, block: Block) -> bool {
+    fn insert_first(&self, address: usize, block: TableBlock) -> bool {
         if block.usable() >= around::LARGE
             && let Some(slot) = self.make_slot(address)
         {
@@ -180,7 +180,7 @@ impl Table {
     }
 
     #[inline]
-    fn store(&self, address: usize, line: &Line, block: Block) -> bool {
+    fn store(&self, address: usize, line: &BlockLine, block: TableBlock) -> bool {
         let (word, key) = (packed(block), key_of(address));
         let (requested, slop) = (block.requested as u64, block.slop as u64);
         if word & WIDE != 0 && line.store_sizes(key, requested, slop, &self.lines).is_none() {
@@ -189,21 +189,21 @@ impl Table {
         line.store(word | key, &self.lines).is_some()
     }
 
-    /// Forgets the block that starts here and returns its word; `None`, and nothing changes, if its
+    /// Forgets the block that starts here and returns its word; `None`, without a change, if its
     /// sizes do not fit a word, or if it stands for others.
     #[inline(always)]
-    pub(crate) fn remove_word(&self, address: usize) -> Option<Word> {
+    pub(crate) fn remove_word(&self, address: usize) -> Option<BlockWord> {
         let key = key_of(address);
         let (cell, value) = self.line(address)?.live(key)?;
         if value & (WIDE | SAMPLED) != 0 {
             return None;
         }
         cell.store(FREED | key, Ordering::Release);
-        Some(Word::from_bits(value))
+        Some(BlockWord::from_bits(value))
     }
 
     /// Forgets the block that starts here and returns it.
-    pub(crate) fn remove(&self, address: usize) -> Option<Block> {
+    pub(crate) fn remove(&self, address: usize) -> Option<TableBlock> {
         let place = self.find_place(address)?;
         let (value, key) = (place.word().load(Ordering::Relaxed), key_of(address));
         if !is_live(value, key) {
@@ -211,7 +211,7 @@ impl Table {
         }
         let block = self.block(address, place, value);
         place.word().store(FREED | key, Ordering::Release);
-        if let Place::Cell(_, line) = place
+        if let BlockPlace::Cell(_, line) = place
             && value & WIDE != 0
         {
             line.remove_sizes(key);
@@ -244,14 +244,14 @@ impl Table {
     }
 
     /// The live block that starts here.
-    pub(crate) fn get(&self, address: usize) -> Option<Block> {
+    pub(crate) fn get(&self, address: usize) -> Option<TableBlock> {
         self.read(address, self.find_place(address)?)
     }
 
     /// The live block of a place. Another thread may free it meanwhile and record another one there. So the
     /// function reads the sizes of a wide block again until they match its word.
     #[inline]
-    fn read(&self, address: usize, place: Place<'_>) -> Option<Block> {
+    fn read(&self, address: usize, place: BlockPlace<'_>) -> Option<TableBlock> {
         let mut read = None;
         for _ in 0..TRIES {
             let value = place.word().load(Ordering::Acquire);
@@ -272,19 +272,19 @@ impl Table {
     }
 
     /// Whether a live block starts here, has the address inside, or was freed here, in this order.
-    pub(crate) fn find(&self, address: usize) -> Found {
+    pub(crate) fn find(&self, address: usize) -> FoundBlock {
         if let Some(block) = self.get(address) {
-            return Found::Start(block);
+            return FoundBlock::Start(block);
         }
         match self.around(address) {
-            Some((start, block)) => Found::Inside(start, block),
-            None if self.value(address) & TAG == FREED => Found::Freed,
-            None => Found::Nothing,
+            Some((start, block)) => FoundBlock::Inside(start, block),
+            None if self.value(address) & TAG == FREED => FoundBlock::Freed,
+            None => FoundBlock::Nothing,
         }
     }
 
     /// Calls `each` for every live block, in order of addresses within a plane.
-    pub(crate) fn for_each(&self, mut each: impl FnMut(usize, Block)) {
+    pub(crate) fn for_each(&self, mut each: impl FnMut(usize, TableBlock)) {
         self.for_each_place(|address, place| {
             if let Some(block) = self.read(address, place) {
                 each(address, block);
@@ -295,13 +295,13 @@ impl Table {
     /// Forgets all blocks.
     pub(crate) fn clear(&self) {
         self.for_each_stretch(|_, leaf, slots| {
-            let cells = leaf.into_iter().flat_map(|leaf| &leaf.lines).flat_map(Line::cells);
+            let cells = leaf.into_iter().flat_map(|leaf| &leaf.lines).flat_map(BlockLine::cells);
             let slots = sparse::in_order(slots).into_iter().flatten().map(|(_, slot)| &slot.word);
             cells.chain(slots).for_each(|word| word.store(0, Ordering::Relaxed));
         });
     }
 
-    fn for_each_place<'t>(&'t self, mut each: impl FnMut(usize, Place<'t>)) {
+    fn for_each_place<'t>(&'t self, mut each: impl FnMut(usize, BlockPlace<'t>)) {
         self.for_each_stretch(|start, leaf, slots| {
             let mut slots = sparse::in_order(slots).into_iter().flatten().peekable();
             for (at, line) in leaf.map_or(&[][..], |leaf| &leaf.lines).iter().enumerate() {
@@ -323,20 +323,23 @@ impl Table {
                     let index = taken.trailing_zeros() as usize;
                     taken &= taken - 1;
                     let slot =
-                        slots.next_if(|(of, _)| *of == first + index).map(|(_, slot)| Place::Slot(slot));
-                    if let Some(place) = cells[index].map(|cell| Place::Cell(cell, line)).or(slot) {
+                        slots.next_if(|(of, _)| *of == first + index).map(|(_, slot)| BlockPlace::Slot(slot));
+                    if let Some(place) = cells[index].map(|cell| BlockPlace::Cell(cell, line)).or(slot) {
                         each(start + ((first + index) << GRAIN_BITS), place);
                     }
                 }
             }
             for (index, slot) in slots {
-                each(start + (index << GRAIN_BITS), Place::Slot(slot));
+                each(start + (index << GRAIN_BITS), BlockPlace::Slot(slot));
             }
         });
     }
 
     /// Calls `each` for every stretch of heap that has a leaf or slots, or both.
-    fn for_each_stretch<'t>(&'t self, mut each: impl FnMut(usize, Option<&'t Leaf>, Option<&'t Chunk>)) {
+    fn for_each_stretch<'t>(
+        &'t self,
+        mut each: impl FnMut(usize, Option<&'t TableLeaf>, Option<&'t SparseChunk>),
+    ) {
         for plane in 0..PLANES {
             let Some(root) = self.root(plane) else { continue };
             for (high, middle) in root.iter().enumerate() {
@@ -355,13 +358,13 @@ impl Table {
         }
     }
 
-    fn block(&self, address: usize, place: Place<'_>, value: u64) -> Block {
-        let block = Word(value).block();
+    fn block(&self, address: usize, place: BlockPlace<'_>, value: u64) -> TableBlock {
+        let block = BlockWord(value).block();
         if value & WIDE == 0 {
             return block;
         }
         let (requested, slop) = place.sizes(key_of(address)).unwrap_or_default();
-        Block { requested: requested as usize, slop: slop as usize, ..block }
+        TableBlock { requested: requested as usize, slop: slop as usize, ..block }
     }
 
     /// The word of the block that starts here, or was freed; 0 if there is none.
@@ -373,26 +376,27 @@ impl Table {
 
     /// The place where the block that starts here is recorded, or was.
     #[inline]
-    fn find_place(&self, address: usize) -> Option<Place<'_>> {
-        let cell = self.line(address).and_then(|line| Some(Place::Cell(line.find(key_of(address))?, line)));
-        cell.or_else(|| self.slot(address).map(Place::Slot))
+    fn find_place(&self, address: usize) -> Option<BlockPlace<'_>> {
+        let cell =
+            self.line(address).and_then(|line| Some(BlockPlace::Cell(line.find(key_of(address))?, line)));
+        cell.or_else(|| self.slot(address).map(BlockPlace::Slot))
     }
 
     /// The slot of an address, if it has one.
-    fn slot(&self, address: usize) -> Option<&Slot> {
+    fn slot(&self, address: usize) -> Option<&SparseSlot> {
         let first = self.middle(address)?.sparse[leaf_index(address)].load(Ordering::Acquire);
         // SAFETY: null, or a chunk of `make_slot`, and the table never unmaps one.
         unsafe { first.as_ref() }?.find(place_index(address))
     }
 
     /// The slot of an address, made if necessary; `None` if its stretch of heap has too many, or memory is short.
-    fn make_slot(&self, address: usize) -> Option<&Slot> {
+    fn make_slot(&self, address: usize) -> Option<&SparseSlot> {
         let middle = self.make_middle(address)?;
         sparse::make(&middle.sparse[leaf_index(address)], place_index(address), &self.chunks)
     }
 
     #[inline]
-    fn root(&self, plane: usize) -> Option<&Root> {
+    fn root(&self, plane: usize) -> Option<&RootTable> {
         if plane == 0 {
             return Some(&self.root);
         }
@@ -402,7 +406,7 @@ impl Table {
     }
 
     #[inline(always)]
-    fn middle(&self, address: usize) -> Option<&Middle> {
+    fn middle(&self, address: usize) -> Option<&MiddleTable> {
         if address & !MOST_BLOCKS != 0 {
             return self.other_middle(address);
         }
@@ -412,7 +416,7 @@ impl Table {
 
     /// [`middle`](Self::middle) for any address.
     #[inline(never)]
-    fn other_middle(&self, address: usize) -> Option<&Middle> {
+    fn other_middle(&self, address: usize) -> Option<&MiddleTable> {
         let middle = self.root(address % PLANES)?.get(address >> MIDDLE_BITS)?.load(Ordering::Acquire);
         // SAFETY: null, or a middle of `make`, and the table never unmaps one.
         unsafe { middle.as_ref() }
@@ -420,33 +424,33 @@ impl Table {
 
     /// Where a block that starts at an address is recorded, if the address has a line.
     #[inline(always)]
-    pub(crate) fn home(&self, address: usize) -> Option<Home<'_>> {
+    pub(crate) fn home(&self, address: usize) -> Option<BlockHome<'_>> {
         let middle = self.middle(address)?;
         let line = &middle.leaf(address)?.lines[place_index(address) / KEYS];
-        Some(Home { line, slots: &middle.sparse[leaf_index(address)] })
+        Some(BlockHome { line, slots: &middle.sparse[leaf_index(address)] })
     }
 
     /// The first line for the stretch of heap around an address.
     #[inline(always)]
-    fn line(&self, address: usize) -> Option<&Line> {
+    fn line(&self, address: usize) -> Option<&BlockLine> {
         Some(self.home(address)?.line)
     }
 
     #[cold]
-    fn make_line(&self, address: usize) -> Option<&Line> {
+    fn make_line(&self, address: usize) -> Option<&BlockLine> {
         let place = &self.make_middle(address)?.leaves[leaf_index(address)];
         if place.load(Ordering::Acquire).is_null() {
             let fresh = self.leaves.take();
             if fresh.is_null() {
                 return None;
             }
-            // If another thread was faster, its leaf counts, and nobody ever touches this one.
+            // If another thread was faster, its leaf counts, and this one is never touched.
             let _ = place.compare_exchange(null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire);
         }
         self.line(address)
     }
 
-    fn make_middle(&self, address: usize) -> Option<&Middle> {
+    fn make_middle(&self, address: usize) -> Option<&MiddleTable> {
         if address >> ADDRESS_BITS != 0 {
             return None;
         }
@@ -482,19 +486,19 @@ impl Table {
     }
 }
 
-impl Middle {
+impl MiddleTable {
     #[inline(always)]
-    fn leaf(&self, address: usize) -> Option<&Leaf> {
+    fn leaf(&self, address: usize) -> Option<&TableLeaf> {
         let leaf = self.leaves[leaf_index(address)].load(Ordering::Acquire);
         // SAFETY: null, or a leaf of `make_line`, and the table never unmaps one.
         unsafe { leaf.as_ref() }
     }
 }
 
-impl Home<'_> {
-    /// Records a block where its first line has room and no live block; otherwise returns false, and changes nothing.
+impl BlockHome<'_> {
+    /// Records a block where its first line has room and no live block; otherwise returns false, without a change.
     #[inline(always)]
-    pub(crate) fn insert_word(self, address: usize, word: Word) -> bool {
+    pub(crate) fn insert_word(self, address: usize, word: BlockWord) -> bool {
         let key = key_of(address);
         let Some((cell, old)) = self.line.cell_for(key) else { return false };
         let free = old & TAG != LIVE && (is_block(old, key) || self.slots.load(Ordering::Acquire).is_null());
@@ -516,17 +520,21 @@ fn place_index(address: usize) -> usize {
 
 /// Resident pages of a leaf.
 #[cfg(target_os = "linux")]
-fn resident_pages(leaf: &Leaf) -> usize {
-    let mut resident = [0u8; size_of::<Leaf>().div_ceil(PAGE)];
+fn resident_pages(leaf: &TableLeaf) -> usize {
+    let mut resident = [0u8; size_of::<TableLeaf>().div_ceil(PAGE)];
     // SAFETY: `leaf` is whole pages of a mapping, and `resident` has a byte for each of them.
     let failed = unsafe {
-        libc::mincore(core::ptr::from_ref(leaf).cast_mut().cast(), size_of::<Leaf>(), resident.as_mut_ptr())
+        libc::mincore(
+            core::ptr::from_ref(leaf).cast_mut().cast(),
+            size_of::<TableLeaf>(),
+            resident.as_mut_ptr(),
+        )
     };
     if failed == 0 { resident.iter().filter(|page| **page & 1 == 1).count() } else { 0 }
 }
 
 /// Resident pages of a leaf, at most: this module asks no other system.
 #[cfg(not(target_os = "linux"))]
-fn resident_pages(_leaf: &Leaf) -> usize {
-    size_of::<Leaf>().div_ceil(PAGE)
+fn resident_pages(_leaf: &TableLeaf) -> usize {
+    size_of::<TableLeaf>().div_ceil(PAGE)
 }

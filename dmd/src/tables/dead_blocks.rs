@@ -1,8 +1,8 @@
 //! Freed blocks, counted by size and stack, for cumulative mode.
 
-use crate::system::lock::{Guarded, Lock};
+use crate::system::lock::{Lock, LockedValue};
 use crate::system::pages::{self, PageMap};
-use crate::tables::block_table::Block;
+use crate::tables::block_table::TableBlock;
 use crate::tables::trace_id::TraceId;
 
 const SHARDS: usize = 64;
@@ -17,12 +17,12 @@ pub(crate) struct DeadKind {
 }
 
 pub(crate) struct DeadBlocks {
-    shards: [Guarded<PageMap<DeadKind, u64>>; SHARDS],
+    shards: [LockedValue<PageMap<DeadKind, u64>>; SHARDS],
 }
 
 impl DeadBlocks {
     pub(crate) const fn new() -> Self {
-        Self { shards: [const { Guarded::new(pages::map()) }; SHARDS] }
+        Self { shards: [const { LockedValue::new(pages::map()) }; SHARDS] }
     }
 
     pub(crate) fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
@@ -30,8 +30,8 @@ impl DeadBlocks {
     }
 
     /// Counts a freed block; false if memory is short.
-    pub(crate) fn count(&self, block: Block) -> bool {
-        let Block { requested, slop, trace, sampled, .. } = block;
+    pub(crate) fn count(&self, block: TableBlock) -> bool {
+        let TableBlock { requested, slop, trace, sampled, .. } = block;
         let mut shard = self.shards[(trace.0 as usize ^ requested) % SHARDS].hold();
         let kind = DeadKind { requested, slop, trace, sampled };
         pages::entry(&mut shard, kind, || 0).map(|count| *count += 1).is_some()

@@ -1,31 +1,31 @@
 //! What happens to a block, as observers get it.
 
 use crate::system::clock;
-use crate::tables::block_table::Block;
-use crate::tables::statistics::End;
+use crate::tables::block_table::TableBlock;
+use crate::tables::statistics::BlockEnd;
 
-/// What happened to a block.
+/// The kind of an event of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Happened {
+pub(crate) enum EventKind {
     Began,
-    Ended(End),
+    Ended(BlockEnd),
     /// The allocator did not move the block, whose end by a move came before.
     CameBack,
 }
 
-/// What happened to a block, when.
+/// An event of a block, with its time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Event {
+pub(crate) struct TableEvent {
     /// A reading of [`clock::ticks`].
     pub(crate) tick: u64,
     pub(crate) address: usize,
-    pub(crate) happened: Happened,
-    pub(crate) block: Block,
+    pub(crate) happened: EventKind,
+    pub(crate) block: TableBlock,
 }
 
-impl Event {
+impl TableEvent {
     /// An event that happens now.
-    pub(crate) fn now(address: usize, happened: Happened, block: Block) -> Self {
+    pub(crate) fn now(address: usize, happened: EventKind, block: TableBlock) -> Self {
         Self { tick: clock::ticks(), address, happened, block }
     }
 }

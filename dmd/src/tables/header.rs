@@ -4,14 +4,14 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 
 use dmd_format::tables::{HEADER, MAGIC, PLANES, VERSION};
 
-use super::block_table::{Root, Table};
-use super::trace_tree::{Segments, TraceTree};
+use super::block_table::{BlockTable, RootTable};
+use super::trace_tree::{NodeSegments, TraceTree};
 use crate::system::threads::THREADS;
 
-/// Nothing in this process reads it.
+/// Only readers outside of the process read it.
 #[allow(dead_code, reason = "read from outside")]
 #[repr(C)]
-pub(crate) struct Header {
+pub(crate) struct TablesHeader {
     magic: [u8; 16],
     this: &'static Self,
     /// Atomic, so that the header lies in writable memory, which core files always have.
@@ -19,20 +19,20 @@ pub(crate) struct Header {
     bytes: u32,
     phase: &'static AtomicU8,
     below: &'static AtomicUsize,
-    root: &'static Root,
-    planes: &'static [AtomicPtr<Root>; PLANES],
-    segments: &'static Segments,
+    root: &'static RootTable,
+    planes: &'static [AtomicPtr<RootTable>; PLANES],
+    segments: &'static NodeSegments,
     stacks: &'static AtomicU32,
     threads: &'static AtomicPtr<u8>,
 }
 
-const _: () = assert!(size_of::<Header>() == HEADER || size_of::<usize>() != 8);
+const _: () = assert!(size_of::<TablesHeader>() == HEADER || size_of::<usize>() != 8);
 
-impl Header {
+impl TablesHeader {
     /// The header of these tables, at this address.
     pub(crate) const fn new(
         this: &'static Self,
-        table: &'static Table,
+        table: &'static BlockTable,
         tree: &'static TraceTree,
         phase: &'static AtomicU8,
         below: &'static AtomicUsize,

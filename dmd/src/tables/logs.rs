@@ -14,8 +14,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::system::lock::Lock;
 use crate::system::memory;
-use crate::tables::events::{Event, Happened};
-use crate::tables::observers::{self, Batch, Observer, Source};
+use crate::tables::events::{EventKind, TableEvent};
+use crate::tables::observers::{self, EventBatch, EventSource, Observer};
 use crate::tables::trace_id::TraceId;
 
 /// The most logs at one time.
@@ -30,7 +30,7 @@ const DRAWS: u64 = 1 << 53;
 /// An allocation.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(crate) struct Allocation {
+pub(crate) struct LoggedAllocation {
     pub(crate) tick: u64,
     pub(crate) address: usize,
     pub(crate) requested: usize,
@@ -38,19 +38,19 @@ pub(crate) struct Allocation {
     pub(crate) trace: TraceId,
 }
 
-const _: () = assert!(size_of::<Allocation>() == 32);
+const _: () = assert!(size_of::<LoggedAllocation>() == 32);
 
-impl Allocation {
-    fn of(event: &Event) -> Self {
-        let Event { tick, address, block, .. } = *event;
+impl LoggedAllocation {
+    fn from_event(event: &TableEvent) -> Self {
+        let TableEvent { tick, address, block, .. } = *event;
         let slop = u32::try_from(block.slop).unwrap_or(u32::MAX);
         Self { tick, address, requested: block.requested, slop, trace: block.trace }
     }
 }
 
-/// What a log has and had.
+/// The contents of a log, and its counts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct LogContents {
     pub(crate) length: u64,
     pub(crate) overflowed: bool,
     /// Events since the last drain that observers did not get.
@@ -66,12 +66,12 @@ pub(crate) struct Logs {
     shares: [AtomicU64; MOST],
     /// The number of the next draw.
     draws: AtomicU64,
-    logs: [Log; MOST],
+    logs: [AllocationLog; MOST],
 }
 
-struct Log {
+struct AllocationLog {
     lock: Lock,
-    ring: UnsafeCell<Ring>,
+    ring: UnsafeCell<AllocationRing>,
 }
 
 // SAFETY: every access to a ring happens while its lock is held.
@@ -79,8 +79,8 @@ unsafe impl Sync for Logs {}
 
 /// The newest entries in the order in which they came: `written` modulo `capacity` is the next place. Closed without
 /// rows.
-struct Ring {
-    rows: *mut Allocation,
+struct AllocationRing {
+    rows: *mut LoggedAllocation,
     capacity: usize,
     limit: usize,
     /// Since the last drain.
@@ -94,7 +94,7 @@ struct Ring {
     lost: u64,
 }
 
-impl Ring {
+impl AllocationRing {
     const CLOSED: Self = Self {
         rows: null_mut(),
         capacity: 0,
@@ -106,7 +106,7 @@ impl Ring {
         lost: 0,
     };
 
-    fn push(&mut self, allocation: Allocation) {
+    fn push(&mut self, allocation: LoggedAllocation) {
         if self.rows.is_null() || allocation.tick < self.since {
             return;
         }
@@ -117,28 +117,32 @@ impl Ring {
     }
 
     /// The entries that are still there, in the order in which they came.
-    fn rows(&self) -> impl Iterator<Item = Allocation> + '_ {
+    fn rows(&self) -> impl Iterator<Item = LoggedAllocation> + '_ {
         let first = self.written.saturating_sub(self.capacity);
         // SAFETY: these places have been written, and the lock keeps writers away.
         (first..self.written).map(|at| unsafe { self.rows.wrapping_add(at % self.capacity).read() })
     }
 
-    fn state(&self) -> State {
-        State { length: self.length as u64, overflowed: self.overflowed, lost: observers::lost() - self.lost }
+    fn state(&self) -> LogContents {
+        LogContents {
+            length: self.length as u64,
+            overflowed: self.overflowed,
+            lost: observers::lost() - self.lost,
+        }
     }
 
     fn unmap(&mut self) {
         if !self.rows.is_null() {
             // SAFETY: mapped with this capacity, and no pointer to it is left.
-            unsafe { memory::unmap_for_log(self.rows.cast(), self.capacity * size_of::<Allocation>()) };
+            unsafe { memory::unmap_for_log(self.rows.cast(), self.capacity * size_of::<LoggedAllocation>()) };
         }
     }
 }
 
 /// A new ring for so many entries.
-fn map(limit: usize) -> Option<(*mut Allocation, usize)> {
+fn map(limit: usize) -> Option<(*mut LoggedAllocation, usize)> {
     let capacity = limit.checked_add(SLACK)?;
-    let rows = memory::map_for_log(capacity.checked_mul(size_of::<Allocation>())?);
+    let rows = memory::map_for_log(capacity.checked_mul(size_of::<LoggedAllocation>())?);
     (!rows.is_null()).then_some((rows.cast(), capacity))
 }
 
@@ -163,11 +167,12 @@ impl Logs {
         Self {
             shares: [const { AtomicU64::new(0) }; MOST],
             draws: AtomicU64::new(0),
-            logs: [const { Log { lock: Lock::new(), ring: UnsafeCell::new(Ring::CLOSED) } }; MOST],
+            logs: [const { AllocationLog { lock: Lock::new(), ring: UnsafeCell::new(AllocationRing::CLOSED) } };
+                MOST],
         }
     }
 
-    fn with<T>(&self, log: usize, body: impl FnOnce(&mut Ring) -> T) -> T {
+    fn with<T>(&self, log: usize, body: impl FnOnce(&mut AllocationRing) -> T) -> T {
         let log = &self.logs[log];
         let _held = log.lock.hold();
         // SAFETY: the lock is held, and every access takes it. The reference ends before the lock.
@@ -178,7 +183,7 @@ impl Logs {
     pub(crate) fn open(&self, probability: f64, limit: usize, since: u64) -> Option<usize> {
         let (rows, capacity) = map(limit)?;
         let lost = observers::lost();
-        let fresh = Ring { rows, capacity, limit, since, lost, ..Ring::CLOSED };
+        let fresh = AllocationRing { rows, capacity, limit, since, lost, ..AllocationRing::CLOSED };
         let mut fresh = Some(fresh);
         let mut others = 0;
         let mut opened = None;
@@ -203,11 +208,12 @@ impl Logs {
         Some(opened)
     }
 
-    /// Changes the limits of a log; false, and nothing changes, if there is no memory for them.
+    /// Changes the limits of a log; false, without a change, if there is no memory for them.
     pub(crate) fn limit(&self, log: usize, probability: f64, limit: usize) -> bool {
         let Some((rows, capacity)) = map(limit) else { return false };
         let is_open = self.with(log, |ring| {
-            let mut old = core::mem::replace(ring, Ring { rows, capacity, limit, ..Ring::CLOSED });
+            let mut old =
+                core::mem::replace(ring, AllocationRing { rows, capacity, limit, ..AllocationRing::CLOSED });
             if old.rows.is_null() {
                 ring.unmap();
                 *ring = old;
@@ -226,14 +232,14 @@ impl Logs {
         is_open
     }
 
-    pub(crate) fn state(&self, log: usize) -> State {
+    pub(crate) fn state(&self, log: usize) -> LogContents {
         self.with(log, |ring| ring.state())
     }
 
     /// Closes a log.
     pub(crate) fn close(&self, log: usize) {
         self.shares[log].store(0, Ordering::Release);
-        self.with(log, |ring| core::mem::replace(ring, Ring::CLOSED).unmap());
+        self.with(log, |ring| core::mem::replace(ring, AllocationRing::CLOSED).unmap());
     }
 
     /// Whether any log is open.
@@ -241,9 +247,10 @@ impl Logs {
         (0..MOST).any(|log| self.with(log, |ring| !ring.rows.is_null()))
     }
 
-    /// Empties a log into a list, the oldest first, and says what it contained. The caller is inside the engine, which does not record the list.
-    pub(crate) fn drain(&self, log: usize) -> (Vec<Allocation>, State) {
-        let mut list: Vec<Allocation> = Vec::new();
+    /// Empties a log into a list, the oldest first, and returns what it contained. The caller is inside the engine, which does
+    /// not record the list.
+    pub(crate) fn drain(&self, log: usize) -> (Vec<LoggedAllocation>, LogContents) {
+        let mut list: Vec<LoggedAllocation> = Vec::new();
         loop {
             // The list grows while the lock is free: threads that allocate wait for it.
             let count = self.with(log, |ring| ring.written.min(ring.capacity));
@@ -271,9 +278,9 @@ impl Logs {
 impl Observer for Logs {
     fn thread_began(&self) {}
 
-    fn observe(&self, _: Source, batch: &Batch<'_>) {
+    fn observe(&self, _: EventSource, batch: &EventBatch<'_>) {
         let mut count = 0;
-        batch.for_each(|event| count += u64::from(event.happened == Happened::Began));
+        batch.for_each(|event| count += u64::from(event.happened == EventKind::Began));
         if count == 0 {
             return;
         }
@@ -286,9 +293,9 @@ impl Observer for Logs {
             self.with(log, |ring| {
                 let mut n = first;
                 batch.for_each(|event| {
-                    if event.happened == Happened::Began {
+                    if event.happened == EventKind::Began {
                         if draw(n) < share {
-                            ring.push(Allocation::of(&event));
+                            ring.push(LoggedAllocation::from_event(&event));
                         }
                         n += 1;
                     }
@@ -297,7 +304,7 @@ impl Observer for Logs {
         }
     }
 
-    fn thread_ended(&self, _: Source, _: bool) {}
+    fn thread_ended(&self, _: EventSource, _: bool) {}
 
     fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
         self.logs.iter().for_each(|log| each(&log.lock));

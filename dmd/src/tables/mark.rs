@@ -4,9 +4,9 @@
 //! live blocks has a bit for each block with reports, so that a block without them costs nothing when it is freed.
 //! Without the bit, reports found here are of a block that has been freed.
 
-use crate::system::lock::{Guarded, Lock};
+use crate::system::lock::{Lock, LockedValue};
 use crate::system::pages::{self, PageMap, PageVec};
-use crate::tables::runs::Reporter;
+use crate::tables::runs::ReporterNumber;
 use crate::tables::trace_id::TraceId;
 
 const SHARDS: usize = 64;
@@ -23,17 +23,17 @@ impl PathId {
 
 /// One report of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Report {
+pub(crate) struct BlockReport {
     pub(crate) trace: TraceId,
     pub(crate) path: PathId,
     /// Made at allocation, so it stays for the next analysis.
     pub(crate) on_alloc: bool,
     /// The reporter that made it; 0 if it is not one of a collection.
-    pub(crate) reporter: Reporter,
+    pub(crate) reporter: ReporterNumber,
 }
 
 /// The reports of one block.
-pub(crate) type Reports = [Option<Report>; 2];
+pub(crate) type BlockReports = [Option<BlockReport>; 2];
 
 /// What is wrong with a reported pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl FaultKind {
 
 /// A report of a pointer that is not a block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fault {
+pub(crate) struct ReportFault {
     pub(crate) kind: FaultKind,
     pub(crate) address: usize,
     pub(crate) path: PathId,
@@ -73,7 +73,7 @@ pub(crate) struct Fault {
 
 /// A path, its claims and its marks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Path {
+pub(crate) struct ReportPath {
     start: usize,
     len: usize,
     /// The sum of the amounts reported at it.
@@ -83,17 +83,17 @@ pub(crate) struct Path {
 }
 
 /// All paths, in order of their numbers.
-pub(crate) struct Paths<const FOR_DUMP: bool = false> {
+pub(crate) struct PathTable<const FOR_DUMP: bool = false> {
     text: PageVec<u8, FOR_DUMP>,
-    list: PageVec<Path, FOR_DUMP>,
+    list: PageVec<ReportPath, FOR_DUMP>,
 }
 
-impl<const FOR_DUMP: bool> Paths<FOR_DUMP> {
+impl<const FOR_DUMP: bool> PathTable<FOR_DUMP> {
     const fn new() -> Self {
         Self { text: pages::list(), list: pages::list() }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Path)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &ReportPath)> {
         self.list
             .iter()
             .map(|path| (self.text.get(path.start..path.start + path.len).unwrap_or_default(), path))
@@ -102,34 +102,34 @@ impl<const FOR_DUMP: bool> Paths<FOR_DUMP> {
 
 /// The paths, and the place of each by a hash of its text.
 struct KnownPaths {
-    paths: Paths,
+    paths: PathTable,
     by_text: PageMap<u64, PathId>,
 }
 
 impl KnownPaths {
     const fn new() -> Self {
-        Self { paths: Paths::new(), by_text: pages::map() }
+        Self { paths: PathTable::new(), by_text: pages::map() }
     }
 }
 
-pub(crate) struct Faults<const FOR_DUMP: bool = false> {
-    pub(crate) list: PageVec<Fault, FOR_DUMP>,
-    /// By kind, with those that are not in the list.
+pub(crate) struct FaultList<const FOR_DUMP: bool = false> {
+    pub(crate) list: PageVec<ReportFault, FOR_DUMP>,
+    /// By kind, including faults that are not in the list.
     pub(crate) counts: [u64; 4],
 }
 
 pub(crate) struct Marks {
-    shards: [Guarded<PageMap<usize, Reports>>; SHARDS],
-    paths: Guarded<KnownPaths>,
-    faults: Guarded<Faults>,
+    shards: [LockedValue<PageMap<usize, BlockReports>>; SHARDS],
+    paths: LockedValue<KnownPaths>,
+    faults: LockedValue<FaultList>,
 }
 
 impl Marks {
     pub(crate) const fn new() -> Self {
         Self {
-            shards: [const { Guarded::new(pages::map()) }; SHARDS],
-            paths: Guarded::new(KnownPaths::new()),
-            faults: Guarded::new(Faults { list: pages::list(), counts: [0; 4] }),
+            shards: [const { LockedValue::new(pages::map()) }; SHARDS],
+            paths: LockedValue::new(KnownPaths::new()),
+            faults: LockedValue::new(FaultList { list: pages::list(), counts: [0; 4] }),
         }
     }
 
@@ -139,11 +139,11 @@ impl Marks {
         each(self.faults.lock());
     }
 
-    fn shard(&self, address: usize) -> &Guarded<PageMap<usize, Reports>> {
+    fn shard(&self, address: usize) -> &LockedValue<PageMap<usize, BlockReports>> {
         &self.shards[(address >> 4 ^ address >> 12) % SHARDS]
     }
 
-    /// Adds a report. `fresh` says that the block has none: an entry is then of a freed block. False if memory is
+    /// Adds a report. With `fresh` the block has none yet: an entry that exists is of a freed block. False if memory is
     /// short.
     ///
     /// This calls `allowed` under the lock that `clear_reports` takes too. So `clear_reports` removes a report that
@@ -151,7 +151,7 @@ impl Marks {
     pub(crate) fn add(
         &self,
         address: usize,
-        report: Report,
+        report: BlockReport,
         fresh: bool,
         allowed: impl FnOnce() -> bool,
     ) -> bool {
@@ -171,11 +171,11 @@ impl Marks {
         true
     }
 
-    pub(crate) fn get(&self, address: usize) -> Reports {
+    pub(crate) fn get(&self, address: usize) -> BlockReports {
         self.shard(address).hold().get(&address).copied().unwrap_or_default()
     }
 
-    pub(crate) fn remove(&self, address: usize) -> Reports {
+    pub(crate) fn remove(&self, address: usize) -> BlockReports {
         self.shard(address).hold().remove(&address).unwrap_or_default()
     }
 
@@ -210,12 +210,12 @@ impl Marks {
     /// Calls `unmarked` for each block that has none left.
     pub(crate) fn withdraw(
         &self,
-        reporter: Reporter,
+        reporter: ReporterNumber,
         path: PathId,
         usable: impl Fn(usize) -> usize,
         mut unmarked: impl FnMut(usize),
     ) {
-        let is_withdrawn = |report: &Report| {
+        let is_withdrawn = |report: &BlockReport| {
             report.reporter == reporter && !report.on_alloc && (path == PathId::NONE || path == report.path)
         };
         for shard in &self.shards {
@@ -277,7 +277,7 @@ impl Marks {
             hash = hash.wrapping_add(1);
         }
         let id = PathId(paths.list.len() as u32);
-        let path = Path { start: paths.text.len(), len: text.len(), claimed: 0, marked: 0 };
+        let path = ReportPath { start: paths.text.len(), len: text.len(), claimed: 0, marked: 0 };
         if paths.text.try_reserve(text.len()).is_err()
             || pages::entry(by_text, hash, || id).is_none()
             || !pages::push(&mut paths.list, path)
@@ -307,7 +307,7 @@ impl Marks {
     }
 
     /// Counts a fault, and keeps it if the list has room. Returns the number of faults.
-    pub(crate) fn fault(&self, fault: Fault) -> u64 {
+    pub(crate) fn fault(&self, fault: ReportFault) -> u64 {
         let mut faults = self.faults.hold();
         faults.counts[fault.kind as usize] += 1;
         if faults.list.len() < MOST_FAULTS {
@@ -317,16 +317,16 @@ impl Marks {
     }
 
     /// A copy, for slow callers: reporters and forks wait for the lock. `None` if memory is short.
-    pub(crate) fn paths(&self) -> Option<Paths<true>> {
+    pub(crate) fn paths(&self) -> Option<PathTable<true>> {
         let known = self.paths.hold();
-        let Paths { text, list } = &known.paths;
-        Some(Paths { text: pages::copy(text)?, list: pages::copy(list)? })
+        let PathTable { text, list } = &known.paths;
+        Some(PathTable { text: pages::copy(text)?, list: pages::copy(list)? })
     }
 
     /// A copy, for the same reason.
-    pub(crate) fn faults(&self) -> Option<Faults<true>> {
+    pub(crate) fn faults(&self) -> Option<FaultList<true>> {
         let faults = self.faults.hold();
-        Some(Faults { list: pages::copy(&faults.list)?, counts: faults.counts })
+        Some(FaultList { list: pages::copy(&faults.list)?, counts: faults.counts })
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -13,16 +13,16 @@ use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 use crate::system::clock;
-use crate::system::lock::{Held, Lock};
-use crate::tables::block_table::Block;
-use crate::tables::events::{Event, Happened};
-use crate::tables::pending::List;
-use crate::tables::statistics::End;
+use crate::system::lock::{Lock, LockGuard};
+use crate::tables::block_table::TableBlock;
+use crate::tables::events::{EventKind, TableEvent};
+use crate::tables::pending::EventList;
+use crate::tables::statistics::BlockEnd;
 use crate::tables::trace_id::TraceId;
 
 /// The places of observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ObserverPlace {
     Recording,
     Logs,
 }
@@ -31,7 +31,7 @@ const PLACES: usize = 2;
 
 /// The thread of a batch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Source {
+pub(crate) struct EventSource {
     /// The number of the lease, which has one thread at a time; `None` if the thread is not known.
     pub(crate) lease: Option<usize>,
     /// The number of the thread, from 1; 0 if it is not known.
@@ -40,17 +40,17 @@ pub(crate) struct Source {
     pub(crate) system_id: u32,
 }
 
-impl Source {
+impl EventSource {
     const UNKNOWN: Self = Self { lease: None, thread: 0, system_id: 0 };
 }
 
 /// Events of one thread, in order.
-pub(crate) enum Batch<'a> {
-    List(List<'a>),
-    One(Event),
+pub(crate) enum EventBatch<'a> {
+    List(EventList<'a>),
+    One(TableEvent),
 }
 
-impl Batch<'_> {
+impl EventBatch<'_> {
     /// The number of events.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
@@ -61,7 +61,7 @@ impl Batch<'_> {
     }
 
     #[inline(always)]
-    pub(crate) fn for_each(&self, mut each: impl FnMut(Event)) {
+    pub(crate) fn for_each(&self, mut each: impl FnMut(TableEvent)) {
         match self {
             Self::List(list) => list.for_each(each),
             Self::One(event) => each(*event),
@@ -72,14 +72,14 @@ impl Batch<'_> {
 /// What gets the events. Functions of one lease never run at the same time.
 pub(crate) trait Observer: Sync {
     /// Gets the next events of a thread.
-    fn observe(&self, source: Source, batch: &Batch<'_>);
+    fn observe(&self, source: EventSource, batch: &EventBatch<'_>);
 
     /// A thread gets a lease: it is about to record its first block. It holds no lock.
     fn thread_began(&self);
 
-    /// The thread has ended: its lease may get another one. `again` says that the thread had ended before, and came back for
+    /// The thread has ended: its lease may get another one. With `again` the thread had ended before, and came back for
     /// an event: the C library frees memory of a thread late.
-    fn thread_ended(&self, source: Source, again: bool);
+    fn thread_ended(&self, source: EventSource, again: bool);
 
     /// Calls `each` for all locks that the observer takes, in the order in which it takes them together.
     fn for_each_lock(&self, each: &mut dyn FnMut(&Lock));
@@ -100,18 +100,18 @@ pub(crate) fn any() -> bool {
 
 /// Gives a place its observer, which gets no events yet. A fork takes the locks of all observers that it finds, so each
 /// registers before the process can have a second thread.
-pub(crate) fn register(place: Place, observer: &'static dyn Observer) {
+pub(crate) fn register(place: ObserverPlace, observer: &'static dyn Observer) {
     OBSERVERS[place as usize].get_or_init(|| observer);
 }
 
 /// Switches the observer of a place on. Only [`thread::observe`](super::thread::observe) calls this: it also tells all leases.
-pub(super) fn switch_on(place: Place, observer: &'static dyn Observer) {
+pub(super) fn switch_on(place: ObserverPlace, observer: &'static dyn Observer) {
     register(place, observer);
     ACTIVE.fetch_or(1 << place as u8, Ordering::SeqCst);
 }
 
 /// Only [`thread::stop_observing`](super::thread::stop_observing) calls this.
-pub(super) fn switch_off(place: Place) {
+pub(super) fn switch_off(place: ObserverPlace) {
     ACTIVE.fetch_and(!(1 << place as u8), Ordering::SeqCst);
 }
 
@@ -127,7 +127,7 @@ fn for_each_active(mut each: impl FnMut(&'static dyn Observer)) {
 }
 
 /// The caller holds the lock of the source's lease.
-pub(super) fn observe(source: Source, batch: &Batch<'_>) {
+pub(super) fn observe(source: EventSource, batch: &EventBatch<'_>) {
     for_each_active(|observer| observer.observe(source, batch));
 }
 
@@ -137,7 +137,7 @@ pub(super) fn thread_began() {
 }
 
 /// The caller holds the lock of the source's lease.
-pub(super) fn thread_ended(source: Source, again: bool) {
+pub(super) fn thread_ended(source: EventSource, again: bool) {
     for_each_active(|observer| observer.thread_ended(source, again));
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn after_fork_in_child() {
 const WAITING: usize = 1024;
 
 /// An event that waits. `ready` is its number plus 1 once all of it is there.
-struct Waiting {
+struct WaitingEvent {
     ready: AtomicU64,
     tick: AtomicU64,
     address: AtomicUsize,
@@ -171,8 +171,8 @@ struct Waiting {
     trace_and_more: AtomicU64,
 }
 
-static QUEUE: [Waiting; WAITING] = [const {
-    Waiting {
+static QUEUE: [WaitingEvent; WAITING] = [const {
+    WaitingEvent {
         ready: AtomicU64::new(0),
         tick: AtomicU64::new(0),
         address: AtomicUsize::new(0),
@@ -187,11 +187,15 @@ static LOST: AtomicU64 = AtomicU64::new(0);
 /// Held by the thread that takes events from the queue.
 static TAKING: Lock = Lock::new();
 
-const HAPPENED: [Happened; 4] =
-    [Happened::Began, Happened::Ended(End::Freed), Happened::Ended(End::Moved), Happened::CameBack];
+const HAPPENED: [EventKind; 4] = [
+    EventKind::Began,
+    EventKind::Ended(BlockEnd::Freed),
+    EventKind::Ended(BlockEnd::Moved),
+    EventKind::CameBack,
+];
 
 /// Keeps other threads from handing over events whose thread is not known.
-pub(crate) fn hold_unknown() -> Held<'static> {
+pub(crate) fn hold_unknown() -> LockGuard<'static> {
     TAKING.hold()
 }
 
@@ -203,7 +207,7 @@ pub(crate) fn lost() -> u64 {
 /// Hands an event over that has no lease. Any code may call this, also a signal handler that interrupted the engine.
 #[cold]
 #[inline(never)]
-pub(crate) fn observe_alone(address: usize, happened: Happened, block: Block) {
+pub(crate) fn observe_alone(address: usize, happened: EventKind, block: TableBlock) {
     if !any() {
         return;
     }
@@ -251,20 +255,20 @@ pub(super) fn take_alone() {
         }
         let word = place.trace_and_more.load(Ordering::Relaxed);
         let (code, sampled) = (word >> (u32::BITS + 1), word >> u32::BITS & 1 == 1);
-        let block = Block {
+        let block = TableBlock {
             requested: place.requested.load(Ordering::Relaxed),
             slop: place.slop.load(Ordering::Relaxed),
             trace: TraceId(word as u32),
             sampled,
             marked: false,
         };
-        let event = Event {
+        let event = TableEvent {
             tick: place.tick.load(Ordering::Relaxed),
             address: place.address.load(Ordering::Relaxed),
             happened: HAPPENED[code as usize % HAPPENED.len()],
             block,
         };
         TAKEN.store(number + 1, Ordering::Release);
-        observe(Source::UNKNOWN, &Batch::One(event));
+        observe(EventSource::UNKNOWN, &EventBatch::One(event));
     }
 }

@@ -1,7 +1,7 @@
 //! The peak of the heap: the highest sum of requested bytes of all live blocks, and what each stack had then.
 //!
 //! Nothing is copied at a peak. One word has the sum and the *level* of the highest sum so far; each stack has a
-//! [`Change`] since that level was reached. A dump subtracts the changes from the live blocks. A change keeps the
+//! [`StackChange`] since that level was reached. A dump subtracts the changes from the live blocks. A change keeps the
 //! level that it belongs to, so that a new level makes all changes void at once, at no cost. Levels are 8 KiB or
 //! one part in 1,024 apart, so that there are few of them.
 //!
@@ -16,10 +16,10 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 
 use crate::system::clock;
 use crate::system::memory::{self, OwnLine};
-use crate::tables::pending::{Amount, Pending};
+use crate::tables::pending::{BlockAmount, PendingEvents};
 use crate::tables::trace_id::TraceId;
-use crate::tables::trace_tree::{Node, TraceTree};
-use change::{Change, Few};
+use crate::tables::trace_tree::{StackNode, TraceTree};
+use change::{CompactChange, StackChange};
 
 /// The level is in the upper 16 bits of a word, above a signed number.
 const LEVEL_SHIFT: u32 = 48;
@@ -40,7 +40,7 @@ const SEGMENTS: usize = (TraceId::MAX as usize + 1) / SEGMENT;
 
 /// The number of a level, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Level(u64);
+pub(crate) struct HeapLevel(u64);
 
 /// All zero at first.
 pub(crate) struct Peak {
@@ -52,18 +52,18 @@ pub(crate) struct Peak {
     started: AtomicU64,
     reached: AtomicU64,
     /// Changes of blocks without a stack.
-    no_stack: OwnLine<Change>,
-    segments: [AtomicPtr<[Change; SEGMENT]>; SEGMENTS],
+    no_stack: OwnLine<StackChange>,
+    segments: [AtomicPtr<[StackChange; SEGMENT]>; SEGMENTS],
     /// The number of changes, or more.
     made: AtomicU32,
     mapped: AtomicUsize,
     lost: AtomicU64,
 }
 
-impl Level {
+impl HeapLevel {
     /// The level of a sum.
     #[inline]
-    fn of(bytes: i64) -> Self {
+    fn from_bytes(bytes: i64) -> Self {
         let bytes = bytes.max(0) as u64;
         let octave = u64::BITS - (bytes >> (STEP_BITS + OCTAVE_BITS)).leading_zeros();
         let steps = bytes >> (STEP_BITS + octave.saturating_sub(1));
@@ -95,12 +95,12 @@ impl Level {
     }
 }
 
-fn packed(level: Level, number: i64) -> u64 {
+fn packed(level: HeapLevel, number: i64) -> u64 {
     level.0 << LEVEL_SHIFT | (number as u64 & ((1 << LEVEL_SHIFT) - 1))
 }
 
-fn unpacked(word: u64) -> (Level, i64) {
-    (Level(word >> LEVEL_SHIFT), (word << (u64::BITS - LEVEL_SHIFT)) as i64 >> (u64::BITS - LEVEL_SHIFT))
+fn unpacked(word: u64) -> (HeapLevel, i64) {
+    (HeapLevel(word >> LEVEL_SHIFT), (word << (u64::BITS - LEVEL_SHIFT)) as i64 >> (u64::BITS - LEVEL_SHIFT))
 }
 
 impl Peak {
@@ -110,7 +110,7 @@ impl Peak {
             allowance: AtomicUsize::new(0),
             started: AtomicU64::new(0),
             reached: AtomicU64::new(0),
-            no_stack: OwnLine(Change::new()),
+            no_stack: OwnLine(StackChange::new()),
             segments: [const { AtomicPtr::new(null_mut()) }; SEGMENTS],
             made: AtomicU32::new(0),
             mapped: AtomicUsize::new(0),
@@ -140,13 +140,13 @@ impl Peak {
     }
 
     /// Adds what began and ended on a thread. It is one step: a peak has all of it, or none.
-    pub(crate) fn add_pending(&self, tree: &TraceTree, pending: &Pending) {
+    pub(crate) fn add_pending(&self, tree: &TraceTree, pending: &PendingEvents) {
         let Some(level) = self.add_to_sum(pending.net()) else { return };
-        let settled = pending.settled().filter(|(_, amount)| *amount != Amount::default());
+        let settled = pending.settled().filter(|(_, amount)| *amount != BlockAmount::default());
         self.add_few(
             tree,
             level,
-            settled.filter_map(|(trace, amount)| match Few::of(amount) {
+            settled.filter_map(|(trace, amount)| match CompactChange::pack(amount) {
                 Some(few) => Some((trace, few)),
                 None => {
                     self.add_change(tree, level, trace, amount);
@@ -155,18 +155,22 @@ impl Peak {
             }),
         );
         // Sizes that fit a word are few.
-        self.add_few(tree, level, pending.listed().map(|(trace, amount)| (trace, Few::of_few(amount))));
+        self.add_few(
+            tree,
+            level,
+            pending.listed().map(|(trace, amount)| (trace, CompactChange::pack_small(amount))),
+        );
     }
 
     /// Adds what began or ended of one stack.
-    pub(crate) fn add(&self, tree: &TraceTree, trace: TraceId, amount: Amount) {
+    pub(crate) fn add(&self, tree: &TraceTree, trace: TraceId, amount: BlockAmount) {
         if let Some(level) = self.add_to_sum(amount.bytes) {
             self.add_change(tree, level, trace, amount);
         }
     }
 
     #[cold]
-    fn add_change(&self, tree: &TraceTree, level: Level, trace: TraceId, amount: Amount) {
+    fn add_change(&self, tree: &TraceTree, level: HeapLevel, trace: TraceId, amount: BlockAmount) {
         match self.change(tree.counted_node(trace)) {
             Some(change) => change.add(level, amount),
             None => _ = self.lost.fetch_add(1, Ordering::Relaxed),
@@ -175,10 +179,15 @@ impl Peak {
 
     /// Adds to the changes of stacks. The first loop fetches the nodes of a batch, and the second one the changes.
     #[inline(always)]
-    fn add_few(&self, tree: &TraceTree, level: Level, mut entries: impl Iterator<Item = (TraceId, Few)>) {
+    fn add_few(
+        &self,
+        tree: &TraceTree,
+        level: HeapLevel,
+        mut entries: impl Iterator<Item = (TraceId, CompactChange)>,
+    ) {
         loop {
             let mut nodes = [None; BATCH];
-            let mut amounts = [Few::default(); BATCH];
+            let mut amounts = [CompactChange::default(); BATCH];
             let mut length = 0;
             for ((node, amount), (trace, few)) in nodes.iter_mut().zip(&mut amounts).zip(&mut entries) {
                 *amount = few;
@@ -208,12 +217,12 @@ impl Peak {
     }
 
     /// Returns the level since which the events are a change; `None` if they led to a new level.
-    fn add_to_sum(&self, by: i64) -> Option<Level> {
+    fn add_to_sum(&self, by: i64) -> Option<HeapLevel> {
         let mut old = self.sum.0.load(Ordering::Relaxed);
         loop {
             let (highest, before) = unpacked(old);
             let sum = before.wrapping_add(by);
-            let level = Level::of(sum);
+            let level = HeapLevel::from_bytes(sum);
             let new = packed(level.max(highest), sum);
             match self.sum.0.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) if level > highest => {
@@ -228,13 +237,13 @@ impl Peak {
     }
 
     /// The level of the highest sum.
-    pub(crate) fn level(&self) -> Level {
+    pub(crate) fn level(&self) -> HeapLevel {
         unpacked(self.sum.0.load(Ordering::Relaxed)).0
     }
 
     /// The changes of a stack, made if it has none; `None` if memory is short. Blocks without a stack have no node.
     #[inline]
-    fn change(&self, node: Option<&Node>) -> Option<&Change> {
+    fn change(&self, node: Option<&StackNode>) -> Option<&StackChange> {
         let Some(node) = node else { return Some(&self.no_stack.0) };
         match node.change() {
             0 => self.numbered(node.set_change(self.make()?)),
@@ -243,9 +252,9 @@ impl Peak {
     }
 
     #[inline]
-    fn numbered(&self, number: u32) -> Option<&Change> {
+    fn numbered(&self, number: u32) -> Option<&StackChange> {
         let segment = self.segments.get(number as usize / SEGMENT)?.load(Ordering::Acquire);
-        // SAFETY: null, or a segment of `make`, and nobody unmaps one.
+        // SAFETY: null, or a segment of `make`. Segments stay mapped.
         let segment = unsafe { segment.as_ref() }?;
         Some(&segment[number as usize % SEGMENT])
     }
@@ -267,9 +276,9 @@ impl Peak {
     /// Calls `each` for every stack that changed since a level.
     pub(crate) fn for_each_since(
         &self,
-        level: Level,
+        level: HeapLevel,
         tree: &TraceTree,
-        mut each: impl FnMut(TraceId, Amount),
+        mut each: impl FnMut(TraceId, BlockAmount),
     ) {
         each(TraceId::NONE, self.no_stack.0.since(level));
         tree.for_each_change(|trace, number| {
@@ -281,7 +290,7 @@ impl Peak {
 
     /// Bytes by which the highest sum may differ from that of the level's state, with at most this many threads at
     /// a time. When there were n threads, each kept at most an nth part of the allowance.
-    pub(crate) fn within(&self, level: Level, threads: usize) -> u64 {
+    pub(crate) fn within(&self, level: HeapLevel, threads: usize) -> u64 {
         let pending: i64 = (1..=threads as i64).map(|nth| level.pending() / nth).sum();
         (level.step() + pending) as u64
     }

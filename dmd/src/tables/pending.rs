@@ -12,9 +12,9 @@ use core::sync::atomic::{
 };
 
 use crate::system::clock;
-use crate::tables::block_table::{Block, Word};
-use crate::tables::events::{Event, Happened};
-use crate::tables::statistics::{Counts, End, Statistics};
+use crate::tables::block_table::{BlockWord, TableBlock};
+use crate::tables::events::{EventKind, TableEvent};
+use crate::tables::statistics::{BlockEnd, EventCounts, EventStatistics};
 use crate::tables::trace_id::TraceId;
 
 /// Most events of the list.
@@ -37,18 +37,18 @@ const MOST_EVENTS: usize = 1 << 18;
 const UNMERGED_LISTS: u32 = 15;
 
 /// In an event: the block ended, and that was by a move.
-const ENDED: u64 = Word::SPARE_BITS[0];
-const MOVED: u64 = Word::SPARE_BITS[1];
+const ENDED: u64 = BlockWord::SPARE_BITS[0];
+const MOVED: u64 = BlockWord::SPARE_BITS[1];
 
 /// Blocks and requested bytes; negative if more ended than began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Amount {
+pub(crate) struct BlockAmount {
     pub(crate) blocks: i64,
     pub(crate) bytes: i64,
 }
 
-/// What began and ended of one stack. All zero if it is not in use.
-struct Entry {
+/// Begins and ends of blocks of one stack. All zero if it is not in use.
+struct StackEvents {
     /// The id of the stack plus 1.
     trace: AtomicU32,
     blocks: AtomicI32,
@@ -56,19 +56,19 @@ struct Entry {
 }
 
 /// Where and when an event of the list happened. All zero if that was before anybody observed.
-struct Seen {
+struct EventMoment {
     address: AtomicUsize,
     tick: AtomicU64,
 }
 
 /// A part of the list, for observers.
-pub(crate) struct List<'a> {
+pub(crate) struct EventList<'a> {
     events: &'a [AtomicU64],
-    seen: &'a [Seen],
+    seen: &'a [EventMoment],
 }
 
 /// All zero at first.
-pub(crate) struct Pending {
+pub(crate) struct PendingEvents {
     /// The address of the block that this thread allocated last.
     last: AtomicUsize,
     /// The sum of all events, in bytes, and the one at which the thread settles.
@@ -78,10 +78,10 @@ pub(crate) struct Pending {
     /// Whether the thread keeps the address and the tick of each event of the list.
     observed: AtomicBool,
     recent: [AtomicU64; RECENT],
-    seen: [Seen; RECENT],
+    seen: [EventMoment; RECENT],
     /// The events of the list that observers have. The thread changes it while it holds the lock of its lease.
     handed: AtomicUsize,
-    slots: [Entry; SLOTS],
+    slots: [StackEvents; SLOTS],
     /// The slots in use, as the first `entries` of these.
     used: [AtomicU8; SLOTS],
     entries: AtomicUsize,
@@ -91,18 +91,18 @@ pub(crate) struct Pending {
     events: AtomicUsize,
     /// Lists that the thread hands over as they are from here on.
     unmerged: AtomicU32,
-    counts: Counts,
+    counts: EventCounts,
 }
 
-impl Amount {
+impl BlockAmount {
     /// One block.
     #[inline]
-    pub(crate) fn of(block: Block) -> Self {
+    pub(crate) fn from_block(block: TableBlock) -> Self {
         Self { blocks: 1, bytes: i64::try_from(block.requested).unwrap_or(i64::MAX) }
     }
 
-    fn of_event(event: u64) -> Self {
-        let amount = Self { blocks: 1, bytes: Word::from_bits(event).requested() as i64 };
+    fn from_event(event: u64) -> Self {
+        let amount = Self { blocks: 1, bytes: BlockWord::from_bits(event).requested() as i64 };
         if event & ENDED == 0 { amount } else { amount.negative() }
     }
 
@@ -118,16 +118,16 @@ impl Amount {
     }
 }
 
-impl Pending {
+impl PendingEvents {
     /// A block of this thread begins. Returns whether the thread is to settle.
     #[inline(always)]
-    pub(crate) fn begin(&self, address: usize, word: Word) -> bool {
+    pub(crate) fn begin(&self, address: usize, word: BlockWord) -> bool {
         self.last.store(address, Ordering::Relaxed);
         self.push(address, word.bits(), word.requested() as i64)
     }
 
     /// [`begin`](Self::begin) for any block. The thread is to settle. No other thread reads the events meanwhile.
-    pub(crate) fn begin_other(&self, address: usize, trace: TraceId, amount: Amount) {
+    pub(crate) fn begin_other(&self, address: usize, trace: TraceId, amount: BlockAmount) {
         self.last.store(address, Ordering::Relaxed);
         self.counts.add(1, 0);
         self.push_other(trace, amount);
@@ -135,21 +135,21 @@ impl Pending {
 
     /// This thread ends a block. Returns whether it is to settle.
     #[inline(always)]
-    pub(crate) fn end(&self, address: usize, word: Word, end: End) -> bool {
+    pub(crate) fn end(&self, address: usize, word: BlockWord, end: BlockEnd) -> bool {
         self.end_last(address);
-        let moved = if end == End::Moved { MOVED } else { 0 };
+        let moved = if end == BlockEnd::Moved { MOVED } else { 0 };
         let full = self.push(address, word.bits() | ENDED | moved, -(word.requested() as i64));
-        if end == End::Moved {
+        if end == BlockEnd::Moved {
             self.counts.add_move();
         }
         full
     }
 
     /// [`end`](Self::end) for any block. The thread is to settle. No other thread reads the events meanwhile.
-    pub(crate) fn end_other(&self, address: usize, trace: TraceId, amount: Amount, end: End) {
+    pub(crate) fn end_other(&self, address: usize, trace: TraceId, amount: BlockAmount, end: BlockEnd) {
         self.end_last(address);
         self.counts.add(0, 1);
-        if end == End::Moved {
+        if end == BlockEnd::Moved {
             self.counts.add_move();
         }
         self.push_other(trace, amount.negative());
@@ -179,7 +179,7 @@ impl Pending {
         length + 1 >= RECENT || net.unsigned_abs() as usize >= self.share.load(Ordering::Relaxed)
     }
 
-    fn push_other(&self, trace: TraceId, amount: Amount) {
+    fn push_other(&self, trace: TraceId, amount: BlockAmount) {
         self.net.store(self.net.load(Ordering::Relaxed).wrapping_add(amount.bytes), Ordering::Relaxed);
         let gross = self.gross.load(Ordering::Relaxed).saturating_add(amount.bytes.unsigned_abs() as usize);
         self.gross.store(gross, Ordering::Relaxed);
@@ -188,7 +188,7 @@ impl Pending {
 
     /// Adds to the entry of a stack.
     #[inline]
-    fn add(&self, trace: TraceId, amount: Amount) {
+    fn add(&self, trace: TraceId, amount: BlockAmount) {
         let key = trace.0 + 1;
         let mut at = (key.wrapping_mul(0x9E37_79B1) >> (u32::BITS - SLOT_BITS)) as usize;
         for _ in 0..SLOTS {
@@ -202,7 +202,7 @@ impl Pending {
         }
     }
 
-    fn begin_entry(&self, slot: usize, key: u32, amount: Amount) {
+    fn begin_entry(&self, slot: usize, key: u32, amount: BlockAmount) {
         let entries = self.entries.load(Ordering::Relaxed);
         if let Some(place) = self.used.get(entries) {
             place.store(slot as u8, Ordering::Relaxed);
@@ -236,7 +236,7 @@ impl Pending {
             || self.entries.load(Ordering::Relaxed) >= MOST
             || events >= MOST_EVENTS;
         if full && events >= RECENT {
-            let left = self.settled().filter(|(_, amount)| *amount != Amount::default()).count();
+            let left = self.settled().filter(|(_, amount)| *amount != BlockAmount::default()).count();
             if left > events / 4 * 3 {
                 self.unmerged.store(UNMERGED_LISTS, Ordering::Relaxed);
             }
@@ -247,11 +247,11 @@ impl Pending {
     /// Adds the events of the list to the entries of their stacks. Returns how many blocks began, and how many ended.
     fn merge(&self) -> (u64, u64) {
         let (mut gross, mut ended) = (0, 0);
-        let mut without_stack = Amount::default();
+        let mut without_stack = BlockAmount::default();
         let recent = self.recent();
         let length = recent.len();
         for event in recent {
-            let (trace, amount) = (Word::from_bits(event).trace(), Amount::of_event(event));
+            let (trace, amount) = (BlockWord::from_bits(event).trace(), BlockAmount::from_event(event));
             gross += amount.bytes.unsigned_abs() as usize;
             ended += event & ENDED;
             if trace == TraceId::NONE {
@@ -260,7 +260,7 @@ impl Pending {
                 self.add(trace, amount);
             }
         }
-        if without_stack != Amount::default() {
+        if without_stack != BlockAmount::default() {
             self.add(TraceId::NONE, without_stack);
         }
         self.gross.store(self.gross.load(Ordering::Relaxed).saturating_add(gross), Ordering::Relaxed);
@@ -304,12 +304,12 @@ impl Pending {
 
     /// The events of the list that observers do not have, and which they have from now on. The caller holds the lock
     /// of the lease.
-    pub(crate) fn take_list(&self) -> Option<List<'_>> {
+    pub(crate) fn take_list(&self) -> Option<EventList<'_>> {
         let length = self.length.load(Ordering::Acquire).min(RECENT);
         let handed = self.handed.load(Ordering::Relaxed);
         self.handed.store(length, Ordering::Relaxed);
         let events = self.recent.get(handed..length).filter(|events| !events.is_empty())?;
-        Some(List { events, seen: self.seen.get(handed..length)? })
+        Some(EventList { events, seen: self.seen.get(handed..length)? })
     }
 
     /// The events of the list.
@@ -320,7 +320,7 @@ impl Pending {
 
     /// What began and ended of each stack, without the list.
     #[inline]
-    pub(crate) fn settled(&self) -> impl Iterator<Item = (TraceId, Amount)> + Clone {
+    pub(crate) fn settled(&self) -> impl Iterator<Item = (TraceId, BlockAmount)> + Clone {
         let entries = self.entries.load(Ordering::Relaxed).min(SLOTS);
         self.used[..entries].iter().filter_map(|slot| {
             let entry = &self.slots[usize::from(slot.load(Ordering::Relaxed))];
@@ -331,12 +331,12 @@ impl Pending {
 
     /// What began and ended in the list. A stack may come several times.
     #[inline]
-    pub(crate) fn listed(&self) -> impl Iterator<Item = (TraceId, Amount)> {
-        self.recent().map(|event| (Word::from_bits(event).trace(), Amount::of_event(event)))
+    pub(crate) fn listed(&self) -> impl Iterator<Item = (TraceId, BlockAmount)> {
+        self.recent().map(|event| (BlockWord::from_bits(event).trace(), BlockAmount::from_event(event)))
     }
 
     /// What began and ended. A stack may come several times.
-    pub(crate) fn events(&self) -> impl Iterator<Item = (TraceId, Amount)> {
+    pub(crate) fn events(&self) -> impl Iterator<Item = (TraceId, BlockAmount)> {
         self.settled().chain(self.listed())
     }
 
@@ -346,7 +346,7 @@ impl Pending {
     }
 
     /// Adds how often blocks of this thread ever began and ended.
-    pub(crate) fn add_to(&self, statistics: &mut Statistics) {
+    pub(crate) fn add_to(&self, statistics: &mut EventStatistics) {
         statistics.add(&self.counts);
         let (begun, ended) = self.begun_and_ended();
         statistics.add_events(begun, ended);
@@ -358,7 +358,7 @@ impl Pending {
         for slot in &self.used[..entries] {
             let entry = &self.slots[usize::from(slot.load(Ordering::Relaxed))];
             entry.trace.store(0, Ordering::Relaxed);
-            entry.set(Amount::default());
+            entry.set(BlockAmount::default());
         }
         self.entries.store(0, Ordering::Relaxed);
         self.empty_list(self.begun_and_ended());
@@ -375,7 +375,7 @@ impl Pending {
     }
 }
 
-impl List<'_> {
+impl EventList<'_> {
     /// The number of events.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
@@ -384,32 +384,32 @@ impl List<'_> {
 
     /// Calls `each` for the events, without those from before anybody observed.
     #[inline(always)]
-    pub(crate) fn for_each(&self, mut each: impl FnMut(Event)) {
+    pub(crate) fn for_each(&self, mut each: impl FnMut(TableEvent)) {
         for (event, seen) in self.events.iter().zip(self.seen) {
             let (event, address) = (event.load(Ordering::Relaxed), seen.address.load(Ordering::Relaxed));
             if address == 0 {
                 continue;
             }
             let happened = match (event & ENDED, event & MOVED) {
-                (0, _) => Happened::Began,
-                (_, 0) => Happened::Ended(End::Freed),
-                _ => Happened::Ended(End::Moved),
+                (0, _) => EventKind::Began,
+                (_, 0) => EventKind::Ended(BlockEnd::Freed),
+                _ => EventKind::Ended(BlockEnd::Moved),
             };
-            let block = Word::from_bits(event).block();
-            each(Event { tick: seen.tick.load(Ordering::Relaxed), address, happened, block });
+            let block = BlockWord::from_bits(event).block();
+            each(TableEvent { tick: seen.tick.load(Ordering::Relaxed), address, happened, block });
         }
     }
 }
 
-impl Entry {
-    fn amount(&self) -> Amount {
-        Amount {
+impl StackEvents {
+    fn amount(&self) -> BlockAmount {
+        BlockAmount {
             blocks: self.blocks.load(Ordering::Relaxed).into(),
             bytes: self.bytes.load(Ordering::Relaxed),
         }
     }
 
-    fn set(&self, amount: Amount) {
+    fn set(&self, amount: BlockAmount) {
         self.blocks.store(amount.blocks as i32, Ordering::Relaxed);
         self.bytes.store(amount.bytes, Ordering::Relaxed);
     }

@@ -2,14 +2,14 @@
 //! because two runs reported it once each.
 //!
 //! A collection owns the marks if no other run does; a dump takes them from any run. Reports of a run that does not
-//! own the marks leave none, and a collection that has lost them says so. No run waits for another.
+//! own the marks leave none, and a collection that has lost them warns. No run waits for another.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::system::slot::slot;
 
 /// The number of a run, which is never 0.
-pub(crate) type Run = u32;
+pub(crate) type RunNumber = u32;
 
 pub(crate) struct Runs {
     /// 0 if no run owns the marks.
@@ -25,7 +25,7 @@ impl Runs {
     }
 
     /// Returns a number for another run.
-    pub(crate) fn next(&self) -> Run {
+    pub(crate) fn next(&self) -> RunNumber {
         loop {
             let run = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
             if run != 0 {
@@ -35,39 +35,39 @@ impl Runs {
     }
 
     /// Gives the marks to the run, unless another run has them.
-    pub(crate) fn claim(&self, run: Run) -> bool {
+    pub(crate) fn claim(&self, run: RunNumber) -> bool {
         self.owner.compare_exchange(0, run, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
     /// Gives the marks to the run, whoever has them; 0 takes them from every run.
-    pub(crate) fn seize(&self, run: Run) {
+    pub(crate) fn seize(&self, run: RunNumber) {
         self.owner.store(run, Ordering::SeqCst);
     }
 
     /// The run needs the marks no longer.
-    pub(crate) fn give_up(&self, run: Run) {
+    pub(crate) fn give_up(&self, run: RunNumber) {
         // If this fails, the run has lost them already.
         let _ = self.owner.compare_exchange(run, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    pub(crate) fn is_owner(&self, run: Run) -> bool {
+    pub(crate) fn is_owner(&self, run: RunNumber) -> bool {
         self.owner.load(Ordering::SeqCst) == run
     }
 
     /// A dump is about to run its reporters: gives the marks to its run, whoever has them.
-    pub(crate) fn begin_dump(&self, run: Run) {
+    pub(crate) fn begin_dump(&self, run: RunNumber) {
         self.seize(run);
         self.of_dump.store(run, Ordering::SeqCst);
     }
 
     /// The reporters have run. False if another thread has taken the dump over.
-    pub(crate) fn end_reporters(&self, run: Run) -> bool {
+    pub(crate) fn end_reporters(&self, run: RunNumber) -> bool {
         self.take_over(run)
     }
 
     /// Makes the dump that runs these reporters the caller's: one of the reporters ends the process, and the thread
     /// that began the dump would wait for it. False if there is no such dump.
-    pub(crate) fn take_over(&self, run: Run) -> bool {
+    pub(crate) fn take_over(&self, run: RunNumber) -> bool {
         self.of_dump.compare_exchange(run, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
@@ -92,15 +92,15 @@ impl Runs {
 }
 
 /// Makes this thread report for a run, until dropped.
-pub(crate) struct Entered(Run);
+pub(crate) struct EnteredRun(RunNumber);
 
-impl Entered {
-    pub(crate) fn new(run: Run) -> Self {
+impl EnteredRun {
+    pub(crate) fn new(run: RunNumber) -> Self {
         Self(slot().run.replace(run))
     }
 }
 
-impl Drop for Entered {
+impl Drop for EnteredRun {
     fn drop(&mut self) {
         slot().run.set(self.0);
     }
@@ -108,12 +108,12 @@ impl Drop for Entered {
 
 /// The number of a reporter of a run, for its marks; never 0. Numbers repeat after some 65,000, more than any run
 /// has.
-pub(crate) type Reporter = u16;
+pub(crate) type ReporterNumber = u16;
 
 /// For programs: returns a number for another reporter.
 pub(crate) extern "C" fn new_reporter() -> u32 {
     static LAST: AtomicU32 = AtomicU32::new(0);
-    LAST.fetch_add(1, Ordering::Relaxed) % u32::from(Reporter::MAX) + 1
+    LAST.fetch_add(1, Ordering::Relaxed) % u32::from(ReporterNumber::MAX) + 1
 }
 
 /// For programs: makes this thread mark for a reporter, and returns the one from before.
@@ -122,6 +122,6 @@ pub(crate) extern "C" fn enter_reporter(reporter: u32) -> u32 {
 }
 
 /// For programs: makes this thread report for a run, and returns the one from before.
-pub(crate) extern "C" fn enter(run: Run) -> Run {
+pub(crate) extern "C" fn enter(run: RunNumber) -> RunNumber {
     slot().run.replace(run)
 }

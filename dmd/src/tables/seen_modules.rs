@@ -1,7 +1,7 @@
-//! Libraries that were on a stack, so that a dump also names those that were unloaded since.
+//! Libraries that were on a stack. A dump also names the ones that were unloaded since.
 //!
 //! The tree notes a library when it makes a node, since the library is certainly loaded then. Nodes are numbered in
-//! order. So if two libraries were loaded to the same place, the number of a node tells which of them it has.
+//! order. So if two libraries were loaded to the same place, the number of a node decides between them.
 
 use core::ffi::CStr;
 use core::ptr::null_mut;
@@ -10,21 +10,21 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use crate::system::lock::Lock;
 use crate::system::memory::Arena;
 use crate::tables::trace_id::TraceId;
-pub(crate) use dmd_unwind::{Loaded, Sample, sample_at};
+pub(crate) use dmd_unwind::{LoadedLibrary, ModuleSample, sample_at};
 use dmd_unwind::{is_loaded, loaded};
 
 /// A library as it was loaded at one time.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenModule {
     /// Path and build id are copies.
-    pub(crate) module: Loaded,
+    pub(crate) module: LoadedLibrary,
     /// The first node that has it.
     pub(crate) since: TraceId,
     /// The library that was noted before this one.
-    older: *mut Seen,
+    older: *mut SeenModule,
 }
 
-impl Seen {
+impl SeenModule {
     pub(crate) fn holds(&self, pc: usize) -> bool {
         (self.module.start..self.module.end).contains(&pc)
     }
@@ -35,14 +35,14 @@ const MOST: usize = 4096;
 /// The number of places for modules that cannot be unloaded.
 const PERMANENT: usize = 8;
 
-struct Place {
+struct ModulePlace {
     start: AtomicUsize,
     end: AtomicUsize,
 }
 
-static PERMANENT_PLACES: [Place; PERMANENT] =
-    [const { Place { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; PERMANENT];
-static NEWEST: AtomicPtr<Seen> = AtomicPtr::new(null_mut());
+static PERMANENT_PLACES: [ModulePlace; PERMANENT] =
+    [const { ModulePlace { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; PERMANENT];
+static NEWEST: AtomicPtr<SeenModule> = AtomicPtr::new(null_mut());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static LOCK: Lock = Lock::new();
 static ARENA: Arena = Arena::new();
@@ -54,17 +54,17 @@ pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
 }
 
 /// All libraries noted so far, the newest first.
-pub(crate) fn iter() -> impl Iterator<Item = &'static Seen> {
+pub(crate) fn iter() -> impl Iterator<Item = &'static SeenModule> {
     let mut next = NEWEST.load(Ordering::Acquire);
     core::iter::from_fn(move || {
-        // SAFETY: null, or a record of `add`, which nobody changes or unmaps.
+        // SAFETY: null, or a record of `add`. Records stay as they are.
         let seen = unsafe { next.as_ref() }?;
         next = seen.older;
         Some(seen)
     })
 }
 
-/// The number of libraries noted so far, with those that cannot be unloaded.
+/// The number of libraries noted so far, including those that stay loaded.
 pub(crate) fn noted() -> u64 {
     let permanent = PERMANENT_PLACES.iter().filter(|place| place.end.load(Ordering::Relaxed) != 0).count();
     (COUNT.load(Ordering::Relaxed) + permanent) as u64
@@ -101,7 +101,7 @@ fn add(pc: usize, node: TraceId) {
     if is_noted(pc) || COUNT.load(Ordering::Relaxed) >= MOST {
         return;
     }
-    let place = ARENA.take(size_of::<Seen>()).cast::<Seen>();
+    let place = ARENA.take(size_of::<SeenModule>()).cast::<SeenModule>();
     let (Some(path), Some(build_id)) = (keep(module.path.to_bytes_with_nul()), keep(module.build_id)) else {
         return;
     };
@@ -109,8 +109,8 @@ fn add(pc: usize, node: TraceId) {
     if place.is_null() {
         return;
     }
-    let module = Loaded { path, build_id, ..module };
-    let seen = Seen { module, since: node, older: NEWEST.load(Ordering::Relaxed) };
+    let module = LoadedLibrary { path, build_id, ..module };
+    let seen = SeenModule { module, since: node, older: NEWEST.load(Ordering::Relaxed) };
     // SAFETY: fresh memory of that size, aligned to 16, from the arena.
     unsafe { place.write(seen) };
     NEWEST.store(place, Ordering::Release);

@@ -7,43 +7,43 @@ use crate::system::lock::Lock;
 use crate::tables::trace_id::TraceId;
 
 /// A sample of the contents of a module without a build id.
-pub(crate) type Sample = [u8; 0];
+pub(crate) type ModuleSample = [u8; 0];
 
 /// No sample: it is for modules that were unloaded.
-pub(crate) fn sample_at(_start: usize) -> Sample {
+pub(crate) fn sample_at(_start: usize) -> ModuleSample {
     []
 }
 
 /// A library as it was loaded at one time.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedLibrary {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) bias: usize,
     pub(crate) path: &'static CStr,
     pub(crate) build_id: &'static [u8],
-    pub(crate) sample: Sample,
+    pub(crate) sample: ModuleSample,
 }
 
 /// A library that was noted.
 #[derive(Debug)]
-pub(crate) struct Seen {
-    pub(crate) module: Loaded,
+pub(crate) struct SeenModule {
+    pub(crate) module: LoadedLibrary,
     /// The first node that has it.
     pub(crate) since: TraceId,
 }
 
-impl Seen {
+impl SeenModule {
     pub(crate) fn holds(&self, pc: usize) -> bool {
         (self.module.start..self.module.end).contains(&pc)
     }
 }
 
-/// There are no locks.
+/// This engine has no locks here.
 pub(crate) fn for_each_lock(_each: &mut dyn FnMut(&Lock)) {}
 
 /// No library.
-pub(crate) fn iter() -> impl Iterator<Item = &'static Seen> {
+pub(crate) fn iter() -> impl Iterator<Item = &'static SeenModule> {
     core::iter::empty()
 }
 
@@ -53,5 +53,5 @@ pub(crate) fn noted() -> u64 {
     0
 }
 
-/// Notes nothing.
+/// Does nothing.
 pub(crate) fn note(_return_address: usize, _node: TraceId) {}

@@ -11,7 +11,7 @@ use dmd_unwind::{LastStack, Registers, StackRange};
 
 const _: () = assert!(crate::options::MOST_FRAMES == dmd_unwind::MOST, "what is asked for is kept");
 
-/// What the engine knows about one thread's stack. All zero for a new thread.
+/// The engine's data about one thread's stack. All zero for a new thread.
 pub(crate) struct ThreadStack {
     range: StackRange,
     last: LastStack<TraceId>,
@@ -50,7 +50,7 @@ impl ThreadStack {
         let calls = &mut self.calls;
         let child = |parent, pc| calls.child(parent, pc, tree);
         let trace = self.last.tag(registers, &mut self.range, Some(caller), self.root, child).0;
-        // A stack without frames is no stack.
+        // An empty stack stays `NONE`.
         if trace == self.root { TraceId::NONE } else { trace }
     }
 
@@ -70,7 +70,7 @@ impl ThreadStack {
 }
 
 /// Nodes of the tree that this thread has looked up, by parent and return address. One load then replaces the search
-/// through a node's children, of which each look waits for the one before. A node never changes its parent or its
+/// through a node's children, where each look waits for the one before. A node never changes its parent or its
 /// address, so that an entry stays true for good.
 struct KnownCalls([KnownCall; CALLS]);
 

@@ -25,7 +25,7 @@ pub(crate) struct ThreadStack {
 }
 
 impl ThreadStack {
-    /// Does nothing: no stack of another thread is kept.
+    /// Does nothing: threads keep no stacks of others here.
     pub(crate) fn forget(&mut self) {}
 
     /// None: the walker does not keep them.
@@ -72,7 +72,7 @@ pub(crate) fn is_interrupted_here() -> bool {
     false
 }
 
-/// Bytes of the walker's own tables: it does not say.
+/// Bytes of the walker's own tables: unknown.
 pub(crate) fn bytes() -> usize {
     0
 }

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 /// The numbers of one thread, or of all events without one.
 #[derive(Debug)]
-pub(crate) struct Counts {
+pub(crate) struct EventCounts {
     begun: AtomicU64,
     ended: AtomicU64,
     /// Moves that began. Each also counts an end; the new block counts as begun.
@@ -14,8 +14,8 @@ pub(crate) struct Counts {
 
 /// The numbers of all threads at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Statistics {
-    /// New blocks, without those that a move made.
+pub(crate) struct EventStatistics {
+    /// New blocks, except for blocks that a move made.
     pub(crate) allocations: u64,
     pub(crate) frees: u64,
     pub(crate) reallocations: u64,
@@ -25,12 +25,12 @@ pub(crate) struct Statistics {
 
 /// How a block ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum BlockEnd {
     Freed,
     Moved,
 }
 
-impl Counts {
+impl EventCounts {
     pub(crate) const fn new() -> Self {
         Self {
             begun: AtomicU64::new(0),
@@ -46,9 +46,9 @@ impl Counts {
     }
 
     /// Counts an end. Any thread may call this.
-    pub(crate) fn end(&self, end: End) {
+    pub(crate) fn end(&self, end: BlockEnd) {
         self.ended.fetch_add(1, Ordering::Relaxed);
-        if end == End::Moved {
+        if end == BlockEnd::Moved {
             self.moved.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -83,8 +83,8 @@ impl Counts {
     }
 }
 
-impl Statistics {
-    pub(crate) fn add(&mut self, counts: &Counts) {
+impl EventStatistics {
+    pub(crate) fn add(&mut self, counts: &EventCounts) {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let moved = get(&counts.moved);
         // The counts of a move that did not happen are subtracted for any thread, and wrap there.

@@ -13,15 +13,15 @@ use crate::byte_sampler::ByteSampler;
 use crate::sampler::Sampler;
 use crate::system::background::system_id;
 #[cfg(target_os = "linux")]
-use crate::system::helpers;
-use crate::system::lock::{Held, Lock};
+use crate::system::engine_threads;
+use crate::system::lock::{Lock, LockGuard};
 use crate::system::memory::{Arena, OwnLine};
 use crate::system::process_seed;
 use crate::system::slot::{Inside, slot, thread_pointer};
 use crate::system::thread_end;
-use crate::tables::events::Event;
-use crate::tables::observers::{self, Batch, Observer, Place, Source};
-use crate::tables::pending::Pending;
+use crate::tables::events::TableEvent;
+use crate::tables::observers::{self, EventBatch, EventSource, Observer, ObserverPlace};
+use crate::tables::pending::PendingEvents;
 use crate::tables::stack::ThreadStack;
 
 /// A thread's state for recording blocks. Only the thread that leased it touches it, inside the engine.
@@ -36,7 +36,7 @@ pub(crate) struct ThreadState {
 /// What a thread leases.
 pub(crate) struct Lease {
     state: UnsafeCell<ThreadState>,
-    pub(crate) pending: Pending,
+    pub(crate) pending: PendingEvents,
     number: AtomicUsize,
     /// The thread's number, and the system's number of it.
     thread: AtomicU32,
@@ -55,9 +55,9 @@ static SETTLING: [OwnLine<Lock>; 16] = [const { OwnLine(Lock::new()) }; 16];
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
 /// Counts events for the peak.
-static COUNT: OnceLock<fn(&Pending)> = OnceLock::new();
+static COUNT: OnceLock<fn(&PendingEvents)> = OnceLock::new();
 
-struct Pool {
+struct LeasePool {
     lock: Lock,
     arena: Arena,
     all: AtomicPtr<Lease>,
@@ -65,7 +65,7 @@ struct Pool {
     made: AtomicUsize,
 }
 
-static POOL: Pool = Pool {
+static POOL: LeasePool = LeasePool {
     lock: Lock::new(),
     arena: Arena::new(),
     all: AtomicPtr::new(null_mut()),
@@ -97,7 +97,7 @@ static SEED_IS_SET: AtomicBool = AtomicBool::new(false);
 
 /// Lets the pool learn of the end of a thread, and keeps the function that counts events, and the seed if the options
 /// have one. Called once, before the first lease.
-pub(crate) fn start(count: fn(&Pending), seed: Option<u64>) {
+pub(crate) fn start(count: fn(&PendingEvents), seed: Option<u64>) {
     COUNT.get_or_init(|| count);
     SEED.store(seed.unwrap_or_else(process_seed::draw), Ordering::Relaxed);
     SEED_IS_SET.store(seed.is_some(), Ordering::Relaxed);
@@ -127,7 +127,7 @@ extern "C" fn thread_ends(pointer: *mut c_void) {
     }
 }
 
-/// `again` says that the thread had ended before it leased this.
+/// With `again` the thread had ended before it leased this.
 fn give_back(lease: &'static Lease, again: bool) {
     lease.hand_over();
     if lease.pending.is_observed() {
@@ -161,8 +161,8 @@ impl Lease {
     pub(crate) fn settle_after(
         &self,
         allowance: usize,
-        event: impl FnOnce() -> Event,
-        add: impl FnOnce(&Pending),
+        event: impl FnOnce() -> TableEvent,
+        add: impl FnOnce(&PendingEvents),
     ) {
         let _held = self.hold();
         self.show(event);
@@ -175,10 +175,10 @@ impl Lease {
             self.count();
         }
         #[cfg(target_os = "linux")]
-        helpers::continue_waiting();
+        engine_threads::continue_waiting();
     }
 
-    /// Hands the pending events over. Only the thread that leased them does so, or nobody else can.
+    /// Hands the pending events over. Only the thread that leased them calls this, or a caller that keeps that thread out.
     fn hand_over(&self) {
         let _held = self.hold();
         self.show_list();
@@ -187,7 +187,7 @@ impl Lease {
     }
 
     /// Hands an event that has no place in the list to observers.
-    pub(crate) fn observe(&self, event: impl FnOnce() -> Event) {
+    pub(crate) fn observe(&self, event: impl FnOnce() -> TableEvent) {
         if self.pending.is_observed() {
             let _held = self.hold();
             self.show(event);
@@ -195,10 +195,10 @@ impl Lease {
     }
 
     /// [`observe`](Self::observe), for a caller that holds the lock.
-    fn show(&self, event: impl FnOnce() -> Event) {
+    fn show(&self, event: impl FnOnce() -> TableEvent) {
         if self.pending.is_observed() {
             self.show_list();
-            observers::observe(self.source(), &Batch::One(event()));
+            observers::observe(self.source(), &EventBatch::One(event()));
         }
     }
 
@@ -208,15 +208,15 @@ impl Lease {
         if self.pending.is_observed()
             && let Some(list) = self.pending.take_list()
         {
-            observers::observe(self.source(), &Batch::List(list));
+            observers::observe(self.source(), &EventBatch::List(list));
             if observers::many_wait() {
                 observers::take_alone();
             }
         }
     }
 
-    fn source(&self) -> Source {
-        Source {
+    fn source(&self) -> EventSource {
+        EventSource {
             lease: Some(self.number.load(Ordering::Relaxed)),
             thread: self.thread.load(Ordering::Relaxed),
             system_id: self.system_id.load(Ordering::Relaxed),
@@ -251,7 +251,7 @@ impl Lease {
         self.pending.forget();
     }
 
-    fn hold(&self) -> Held<'_> {
+    fn hold(&self) -> LockGuard<'_> {
         SETTLING[self.number.load(Ordering::Relaxed) % SETTLING.len()].0.hold()
     }
 }
@@ -283,7 +283,7 @@ pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<
 fn with_new_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
     let slot = slot();
     let lease = new_lease()?;
-    // SAFETY: leased above, so that nobody else uses it.
+    // SAFETY: leased above, so that only this thread uses it.
     unsafe { &mut *lease.state.get() }.stack.forget();
     lease.begin_thread();
     if slot.ending.get() {
@@ -314,17 +314,17 @@ fn new_lease() -> Option<&'static Lease> {
     // SAFETY: null, or zeroed bytes, which are a lease with an unseeded sampler.
     let lease = unsafe { fresh.as_ref() }?;
     let made = POOL.made.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: nobody else has seen the lease.
+    // SAFETY: the lease is new: no other thread has its address.
     let state = unsafe { &mut *lease.state.get() };
-    state.sampler = Sampler::of_thread(made);
-    state.byte_sampler = ByteSampler::of_thread(seed(), made);
+    state.sampler = Sampler::for_thread(made);
+    state.byte_sampler = ByteSampler::for_thread(seed(), made);
     lease.number.store(made, Ordering::Relaxed);
     lease.next.store(POOL.all.load(Ordering::Relaxed), Ordering::Relaxed);
     POOL.all.store(fresh, Ordering::Release);
     Some(lease)
 }
 
-/// All leases, also those that no thread has now.
+/// All leases, in use or free.
 fn leases() -> impl Iterator<Item = &'static Lease> {
     // SAFETY: null, or a lease, which the arena never unmaps.
     let at = |place: &AtomicPtr<Lease>| unsafe { place.load(Ordering::Acquire).as_ref() };
@@ -344,7 +344,7 @@ pub(crate) fn for_each_stack(each: &mut dyn FnMut(usize, &ThreadStack)) {
 }
 
 /// Calls `each` for the events and counts of every thread that has been, while the thread settles none.
-pub(crate) fn for_each_pending(mut each: impl FnMut(&Pending)) {
+pub(crate) fn for_each_pending(mut each: impl FnMut(&PendingEvents)) {
     for lease in leases() {
         let _held = lease.hold();
         each(&lease.pending);
@@ -352,13 +352,13 @@ pub(crate) fn for_each_pending(mut each: impl FnMut(&Pending)) {
 }
 
 /// Gives a place its observer, and hands it the events from now on.
-pub(crate) fn observe(place: Place, observer: &'static dyn Observer) {
+pub(crate) fn observe(place: ObserverPlace, observer: &'static dyn Observer) {
     observers::switch_on(place, observer);
     set_observed();
 }
 
 /// Hands the observer of a place no more events.
-pub(crate) fn stop_observing(place: Place) {
+pub(crate) fn stop_observing(place: ObserverPlace) {
     observers::switch_off(place);
     set_observed();
 }
@@ -393,13 +393,13 @@ pub(crate) fn forget_other_threads() {
     observers::after_fork_in_child();
     if !SEED_IS_SET.load(Ordering::Relaxed) {
         // Children that do the same would choose the same blocks.
-        SEED.store(process_seed::of_child(seed()), Ordering::Relaxed);
+        SEED.store(process_seed::for_child(seed()), Ordering::Relaxed);
         for lease in leases() {
             let number = lease.number.load(Ordering::Relaxed);
             // SAFETY: the place is valid as long as the lease, and the child has no thread but this one.
             let sampler = unsafe { &raw mut (*lease.state.get()).byte_sampler };
             // SAFETY: as above. If a handler that interrupted a draw has forked, the draw goes on from the new state.
-            unsafe { sampler.write(ByteSampler::of_thread(seed(), number)) };
+            unsafe { sampler.write(ByteSampler::for_thread(seed(), number)) };
         }
         slot().session.set(0);
     }

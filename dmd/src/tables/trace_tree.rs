@@ -18,9 +18,9 @@ use crate::system::memory::{self, Arena};
 use crate::tables::seen_modules;
 use crate::tables::trace_id::TraceId;
 
-/// An empty node is all zero. Id 0 stands for no node: the root is nobody's child.
+/// An empty node is all zero. Id 0 stands for no node: the root has no parent.
 #[repr(C)]
-pub(super) struct Node {
+pub(super) struct StackNode {
     pc: AtomicU64,
     parent: AtomicU32,
     /// The newest child in the list.
@@ -33,13 +33,13 @@ pub(super) struct Node {
 }
 
 /// Later epochs take no stacks: they would share nodes with stacks of other libraries. No return address is this
-/// small, since nothing is mapped there.
+/// small, since no page is mapped there.
 const MOST_EPOCHS: usize = FIRST_PC as usize - 1;
 
 /// Most children in a list.
 const LISTED: u32 = 8;
 const LISTED_BITS: u32 = 4;
-const _: () = assert!(size_of::<Node>() == NODE);
+const _: () = assert!(size_of::<StackNode>() == NODE);
 const _: () = assert!(LISTED < 1 << LISTED_BITS && TraceId::BITS < u32::BITS - LISTED_BITS);
 
 const SEGMENTS: usize = (TraceId::MAX as usize + 1) / SEGMENT;
@@ -47,7 +47,7 @@ const STRIPES: usize = 64;
 const FIRST_INDEX: usize = 64;
 
 /// A node that is not in a list, by its parent and return address. The copy of them saves a load of the node.
-struct Slot {
+struct NodeSlot {
     pc: AtomicU64,
     /// The parent's id in the upper half, the node's in the lower; 0 if the slot is empty. The writer stores it
     /// last.
@@ -58,42 +58,42 @@ struct Slot {
 /// the logarithm of the length. It is never unmapped, since another thread may still read it when a larger one
 /// replaces it.
 #[derive(Clone, Copy)]
-struct Index(usize);
+struct NodeIndex(usize);
 
 const ADDRESS_BITS: u32 = 56;
 
-impl Index {
+impl NodeIndex {
     fn length(self) -> usize {
         if self.0 == 0 { 0 } else { 1 << (self.0 >> ADDRESS_BITS) }
     }
 
     /// The slots; empty if there is no table yet.
     #[inline(always)]
-    fn slots(self) -> &'static [Slot] {
-        let start = core::ptr::with_exposed_provenance::<Slot>(self.0 & ((1 << ADDRESS_BITS) - 1));
+    fn slots(self) -> &'static [NodeSlot] {
+        let start = core::ptr::with_exposed_provenance::<NodeSlot>(self.0 & ((1 << ADDRESS_BITS) - 1));
         if start.is_null() {
             return &[];
         }
-        // SAFETY: `roomy_index` took this many slots from the arena, and nobody unmaps them.
+        // SAFETY: `roomy_index` took this many slots from the arena, which stays mapped.
         unsafe { core::slice::from_raw_parts(start, self.length()) }
     }
 }
 
-struct Stripe {
+struct IndexStripe {
     index: AtomicUsize,
     lock: Lock,
     used: AtomicUsize,
 }
 
 /// The segments of all nodes.
-pub(super) type Segments = [AtomicPtr<[Node; SEGMENT]>; SEGMENTS];
+pub(super) type NodeSegments = [AtomicPtr<[StackNode; SEGMENT]>; SEGMENTS];
 
 /// All zero at first.
 pub(crate) struct TraceTree {
-    pub(super) segments: Segments,
+    pub(super) segments: NodeSegments,
     /// The number of nodes without the root, or more.
     pub(super) added: AtomicU32,
-    stripes: [Stripe; STRIPES],
+    stripes: [IndexStripe; STRIPES],
     arena: Arena,
     mapped: AtomicUsize,
     cut: AtomicUsize,
@@ -104,8 +104,9 @@ impl TraceTree {
         Self {
             segments: [const { AtomicPtr::new(null_mut()) }; SEGMENTS],
             added: AtomicU32::new(0),
-            stripes: [const { Stripe { index: AtomicUsize::new(0), lock: Lock::new(), used: AtomicUsize::new(0) } };
-                STRIPES],
+            stripes: [const {
+                IndexStripe { index: AtomicUsize::new(0), lock: Lock::new(), used: AtomicUsize::new(0) }
+            }; STRIPES],
             arena: Arena::new(),
             mapped: AtomicUsize::new(0),
             cut: AtomicUsize::new(0),
@@ -123,8 +124,8 @@ impl TraceTree {
     /// Bytes in nodes, bytes mapped for nodes but unused, and bytes of the index.
     pub(crate) fn bytes(&self) -> (usize, usize, usize) {
         let nodes = self.nodes();
-        let used = nodes * size_of::<Node>();
-        let segments = nodes.div_ceil(SEGMENT) * size_of::<[Node; SEGMENT]>();
+        let used = nodes * size_of::<StackNode>();
+        let segments = nodes.div_ceil(SEGMENT) * size_of::<[StackNode; SEGMENT]>();
         (used, segments - used, self.mapped.load(Ordering::Relaxed).saturating_sub(segments))
     }
 
@@ -179,19 +180,19 @@ impl TraceTree {
         let hash = hash(parent, pc);
         // One stripe has all children of a node, and its lock is also that of their list.
         let stripe = &self.stripes[parent.0 as usize % STRIPES];
-        match look_up(Index(stripe.index.load(Ordering::Acquire)).slots(), hash, parent, pc) {
+        match look_up(NodeIndex(stripe.index.load(Ordering::Acquire)).slots(), hash, parent, pc) {
             Ok(id) => id,
             Err(_) => self.add(stripe, hash, parent, pc),
         }
     }
 
     #[cold]
-    fn add(&self, stripe: &Stripe, hash: usize, parent: TraceId, pc: usize) -> TraceId {
+    fn add(&self, stripe: &IndexStripe, hash: usize, parent: TraceId, pc: usize) -> TraceId {
         let _held = stripe.lock.hold();
         if let Some(id) = self.listed_child(parent, pc) {
             return id;
         }
-        let listed = self.node(parent).map_or(0, Node::listed);
+        let listed = self.node(parent).map_or(0, StackNode::listed);
         if listed < LISTED {
             let Some(id) = self.new_node(parent, pc) else { return self.cut_at(parent) };
             // The root exists once the first node does.
@@ -236,19 +237,19 @@ impl TraceTree {
     }
 
     /// The stripe's slots. Doubles them when half are used.
-    fn roomy_index(&self, stripe: &Stripe) -> Option<&'static [Slot]> {
-        let old = Index(stripe.index.load(Ordering::Acquire));
+    fn roomy_index(&self, stripe: &IndexStripe) -> Option<&'static [NodeSlot]> {
+        let old = NodeIndex(stripe.index.load(Ordering::Acquire));
         if stripe.used.load(Ordering::Relaxed) < old.length() / 2 {
             return Some(old.slots());
         }
         let length = (old.length() * 2).max(FIRST_INDEX);
-        let bytes = length * size_of::<Slot>();
+        let bytes = length * size_of::<NodeSlot>();
         let place = self.arena.take(bytes).expose_provenance();
         if place == 0 {
             return None;
         }
         self.mapped.fetch_add(bytes, Ordering::Relaxed);
-        let fresh = Index(place | (length.trailing_zeros() as usize) << ADDRESS_BITS);
+        let fresh = NodeIndex(place | (length.trailing_zeros() as usize) << ADDRESS_BITS);
         for old in old.slots() {
             let (pc, link) = (old.pc.load(Ordering::Relaxed), old.link.load(Ordering::Relaxed));
             let (parent, id) = (TraceId((link >> 32) as u32), link as u32);
@@ -265,14 +266,14 @@ impl TraceTree {
 
     /// The node of a stack; `None` for blocks without a stack. Whoever has another id has it from the node.
     #[inline(always)]
-    pub(super) fn counted_node(&self, id: TraceId) -> Option<&Node> {
+    pub(super) fn counted_node(&self, id: TraceId) -> Option<&StackNode> {
         if id == TraceId::NONE { None } else { self.node(id) }
     }
 
     /// Calls `each` for every stack that has a change since the peak, with the number of it.
     pub(crate) fn for_each_change(&self, mut each: impl FnMut(TraceId, u32)) {
         for id in (1..self.nodes() as u32).map(TraceId) {
-            match self.node(id).map_or(0, Node::change) {
+            match self.node(id).map_or(0, StackNode::change) {
                 0 => {}
                 number => each(id, number),
             }
@@ -280,7 +281,7 @@ impl TraceTree {
     }
 
     #[inline]
-    fn node(&self, id: TraceId) -> Option<&Node> {
+    fn node(&self, id: TraceId) -> Option<&StackNode> {
         let segment = self.segments[id.0 as usize / SEGMENT].load(Ordering::Acquire);
         // SAFETY: null, or a segment of `new_node`, and the tree never unmaps one.
         let segment = unsafe { segment.as_ref() }?;
@@ -315,7 +316,7 @@ impl TraceTree {
     }
 }
 
-impl Node {
+impl StackNode {
     fn listed(&self) -> u32 {
         self.listed_and_change.load(Ordering::Relaxed) & ((1 << LISTED_BITS) - 1)
     }
@@ -335,7 +336,7 @@ impl Node {
     }
 }
 
-impl Slot {
+impl NodeSlot {
     fn fill(&self, pc: u64, parent: u32, id: u32) {
         self.pc.store(pc, Ordering::Relaxed);
         self.link.store(u64::from(parent) << 32 | u64::from(id), Ordering::Release);
@@ -344,7 +345,12 @@ impl Slot {
 
 /// The id of the node, or the slot where it belongs, if there are slots.
 #[inline(always)]
-fn look_up(slots: &[Slot], hash: usize, parent: TraceId, pc: usize) -> Result<TraceId, Option<&Slot>> {
+fn look_up(
+    slots: &[NodeSlot],
+    hash: usize,
+    parent: TraceId,
+    pc: usize,
+) -> Result<TraceId, Option<&NodeSlot>> {
     let mask = slots.len().wrapping_sub(1);
     let mut at = hash;
     while let Some(slot) = slots.get(at & mask) {

@@ -7,13 +7,13 @@ mod c_programs;
 mod compilations;
 mod dark;
 mod ending_signals;
+#[cfg(not(feature = "portable-engine"))]
+mod engine_threads;
 mod engine_versions;
 mod exits;
 mod exports;
 mod format;
 mod handlers;
-#[cfg(not(feature = "portable-engine"))]
-mod helpers;
 mod hooks;
 mod live;
 mod live_blocks;

@@ -2,8 +2,8 @@
 
 use core::arch::asm;
 
-use crate::walker::Begin;
-use crate::words::Words;
+use crate::walker::WalkStart;
+use crate::words::StackWords;
 
 /// DWARF's columns: x0 to x30, sp. The return address is x30's.
 pub(crate) const REGISTERS: usize = 32;
@@ -76,9 +76,9 @@ impl Caller {
     }
 
     #[inline(always)]
-    pub(crate) fn begin(self) -> Begin {
+    pub(crate) fn begin(self) -> WalkStart {
         // No frame is at 1.
-        Begin::At(self.pc.max(1))
+        WalkStart::At(self.pc.max(1))
     }
 }
 
@@ -141,8 +141,8 @@ pub(crate) fn caller(
     cfa: usize,
     _fp: usize,
     read: impl Fn(usize) -> usize,
-) -> (usize, usize, Words) {
+) -> (usize, usize, StackWords) {
     let fp = cfa - usize::from(rule & 0x7f) * 16;
     let pc = fp + 8;
-    (read(pc), read(fp), Words { pc, fp })
+    (read(pc), read(fp), StackWords { pc, fp })
 }

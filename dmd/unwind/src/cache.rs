@@ -14,15 +14,15 @@
 //! checked that the module is still loaded: by its build id or, without one, by its path and some of its contents.
 
 use crate::arch::pack;
-use crate::module::{Identity, Module};
-use crate::rule::Rule;
+use crate::module::{ModuleIdentity, UnwindModule};
+use crate::rule::UnwindRule;
 use crate::sys::map;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// The owner of the rules; a process has one.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    slots: AtomicPtr<Slots>,
+    slots: AtomicPtr<CacheSlots>,
     writing: AtomicBool,
     bytes: AtomicUsize,
     compiled: AtomicUsize,
@@ -62,12 +62,12 @@ const MOST_BYTES: usize = 64 << 20;
 /// A table of `1 << bits` slots. The slots follow this header in the same mapping.
 #[derive(Debug)]
 #[repr(C)]
-struct Slots {
+struct CacheSlots {
     bits: u32,
     used: AtomicUsize,
     /// The wide rules and modules that the slots of this table and of the smaller ones before it name. Mapped at
     /// first need.
-    wide: AtomicPtr<Wide>,
+    wide: AtomicPtr<WideRow>,
 }
 
 const MAX_WIDE: usize = 1 << 15;
@@ -76,7 +76,7 @@ const HEADS: usize = 1 << 10;
 
 /// All in one mapping. The kernel provides only the pages that the walker uses.
 #[repr(C)]
-struct Wide {
+struct WideRow {
     rules_used: AtomicUsize,
     modules_used: AtomicUsize,
     /// Chains of rules with equal hashes, linked through `next`. A link is an index plus one.
@@ -85,12 +85,12 @@ struct Wide {
     /// The rule's word in the lower 48 bits. The upper bits hold the number of the module's record, or 0 for a
     /// permanent module.
     rules: [AtomicU64; MAX_WIDE],
-    modules: [Record; MAX_MODULES],
+    modules: [CacheRecord; MAX_MODULES],
 }
 
 /// A module that can be unloaded, as it was when the walker compiled its first rule. Written once.
 #[repr(C)]
-struct Record {
+struct CacheRecord {
     start: AtomicUsize,
     end: AtomicUsize,
     header: AtomicUsize,
@@ -100,26 +100,26 @@ struct Record {
 
 /// The cache's answer for a pc.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Cached {
+pub(crate) enum CachedRule {
     Missing,
     /// A rule of a permanent module.
-    Sure(Rule),
+    Sure(UnwindRule),
     /// A rule of this record's module, which may be gone.
-    If(u16, Rule),
+    If(u16, UnwindRule),
 }
 
 impl Cache {
     /// The current table, for the length of a walk.
     #[inline(always)]
-    pub(crate) fn view(&self) -> View {
+    pub(crate) fn view(&self) -> CacheView {
         match self.slots() {
-            Some(slots) => View { words: slots.words(), shift: 64 - slots.bits, slots: Some(slots) },
-            None => View::NOTHING,
+            Some(slots) => CacheView { words: slots.words(), shift: 64 - slots.bits, slots: Some(slots) },
+            None => CacheView::NOTHING,
         }
     }
 
     #[inline]
-    fn slots(&self) -> Option<&'static Slots> {
+    fn slots(&self) -> Option<&'static CacheSlots> {
         let slots = self.slots.load(Ordering::Acquire);
         // SAFETY: the pointer is null or leads to a table that `new_table` initialized before it stored the pointer;
         // tables are never unmapped.
@@ -128,7 +128,7 @@ impl Cache {
 
     /// Keeps the rule of `pc`, which is in `module`, if that is possible. Gives the number of the module's record if
     /// the module can be unloaded.
-    pub(crate) fn keep(&self, pc: usize, module: &Module, rule: Rule) -> Option<u16> {
+    pub(crate) fn keep(&self, pc: usize, module: &UnwindModule, rule: UnwindRule) -> Option<u16> {
         self.compiled.fetch_add(1, Ordering::Relaxed);
         if pc >= 1 << 48 {
             return None;
@@ -148,10 +148,18 @@ impl Cache {
     }
 
     /// `None` if there is no room. The caller holds `writing`.
-    fn insert(&self, pc: usize, module: &Module, id: Option<Identity>, rule: Rule) -> Option<Option<u16>> {
+    fn insert(
+        &self,
+        pc: usize,
+        module: &UnwindModule,
+        id: Option<ModuleIdentity>,
+        rule: UnwindRule,
+    ) -> Option<Option<u16>> {
         let slots = self.slots_for_writing()?;
         let packed = match (rule, &id) {
-            (Rule::Usual(usual), None) => pack(usual.from_fp, usual.cfa, usual.fp, usual.return_address),
+            (UnwindRule::Usual(usual), None) => {
+                pack(usual.from_fp, usual.cfa, usual.fp, usual.return_address)
+            }
             _ => None,
         };
         let (packed, record) = match packed {
@@ -172,19 +180,19 @@ impl Cache {
         Some((record != 0).then_some(record))
     }
 
-    fn wide_for_writing(&self, slots: &Slots) -> Option<&'static Wide> {
+    fn wide_for_writing(&self, slots: &CacheSlots) -> Option<&'static WideRow> {
         if let Some(wide) = slots.wide() {
             return Some(wide);
         }
         // All fields are atomics, and zero means "empty" in each of them.
-        let wide = map(size_of::<Wide>())?.cast::<Wide>();
-        self.bytes.fetch_add(size_of::<Wide>(), Ordering::Relaxed);
+        let wide = map(size_of::<WideRow>())?.cast::<WideRow>();
+        self.bytes.fetch_add(size_of::<WideRow>(), Ordering::Relaxed);
         slots.wide.store(wide, Ordering::Release);
         slots.wide()
     }
 
     /// A table with room for one more rule.
-    fn slots_for_writing(&self) -> Option<&'static Slots> {
+    fn slots_for_writing(&self) -> Option<&'static CacheSlots> {
         let old = self.slots();
         if let Some(slots) = old
             && slots.used.load(Ordering::Relaxed) < slots.len() / 2
@@ -212,18 +220,18 @@ impl Cache {
     }
 
     /// Maps a table and copies the rules of the old one into it.
-    fn new_table(&self, bits: u32, old: Option<&'static Slots>) -> Option<&'static Slots> {
-        let bytes = size_of::<Slots>() + (size_of::<AtomicU64>() << bits);
-        let new = map(bytes)?.cast::<Slots>();
+    fn new_table(&self, bits: u32, old: Option<&'static CacheSlots>) -> Option<&'static CacheSlots> {
+        let bytes = size_of::<CacheSlots>() + (size_of::<AtomicU64>() << bits);
+        let new = map(bytes)?.cast::<CacheSlots>();
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         // SAFETY: `map` gave a fresh mapping of `bytes`, aligned to a page; no other thread knows its address yet.
-        unsafe { new.write(Slots { bits, used: AtomicUsize::new(0), wide: AtomicPtr::default() }) };
+        unsafe { new.write(CacheSlots { bits, used: AtomicUsize::new(0), wide: AtomicPtr::default() }) };
         // SAFETY: the same mapping, which is never unmapped; the line above initialized the header.
         let slots = unsafe { &*new };
         if let Some(old) = old {
             slots.wide.store(old.wide.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        for slot in old.into_iter().flat_map(Slots::words) {
+        for slot in old.into_iter().flat_map(CacheSlots::words) {
             let word = slot.load(Ordering::Relaxed);
             if word != 0 {
                 slots.insert(word);
@@ -254,7 +262,7 @@ pub fn replaced() -> u32 {
     REPLACED.load(Ordering::Acquire)
 }
 
-impl Slots {
+impl CacheSlots {
     #[inline]
     fn len(&self) -> usize {
         1 << self.bits
@@ -262,7 +270,7 @@ impl Slots {
 
     #[inline]
     fn words(&self) -> &[AtomicU64] {
-        let header: *const Slots = self;
+        let header: *const CacheSlots = self;
         // SAFETY: `new_table` mapped the header and the slots as one piece, so the end of the header is inside of
         // the mapping.
         let first = unsafe { header.add(1) };
@@ -272,7 +280,7 @@ impl Slots {
     }
 
     #[inline]
-    fn wide(&self) -> Option<&'static Wide> {
+    fn wide(&self) -> Option<&'static WideRow> {
         let wide = self.wide.load(Ordering::Acquire);
         // SAFETY: the pointer is null or leads to a mapping that `wide_for_writing` made; it is never unmapped.
         unsafe { wide.as_ref() }
@@ -299,17 +307,17 @@ impl Slots {
 
 /// A table for the length of a walk: `1 << (64 - shift)` words.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct View {
+pub(crate) struct CacheView {
     words: &'static [AtomicU64],
     shift: u32,
-    slots: Option<&'static Slots>,
+    slots: Option<&'static CacheSlots>,
 }
 
 static NO_WORDS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
-impl View {
+impl CacheView {
     /// A view that holds no pc.
-    pub(crate) const NOTHING: View = View { words: &NO_WORDS, shift: 63, slots: None };
+    pub(crate) const NOTHING: CacheView = CacheView { words: &NO_WORDS, shift: 63, slots: None };
 
     /// The packed rule of `pc`, or 0 if the table has none.
     #[inline(always)]
@@ -332,13 +340,13 @@ impl View {
     }
 
     #[inline]
-    fn wide(&self) -> Option<&'static Wide> {
+    fn wide(&self) -> Option<&'static WideRow> {
         self.slots?.wide()
     }
 
     /// Do both views share one list of wide rules and modules, so that an index means the same in both?
     #[inline]
-    pub(crate) fn is_like(&self, other: &View) -> bool {
+    pub(crate) fn is_like(&self, other: &CacheView) -> bool {
         match (self.wide(), other.wide()) {
             (Some(one), Some(other)) => core::ptr::eq(one, other),
             _ => false,
@@ -347,17 +355,17 @@ impl View {
 
     /// The rule that a slot's lower half names by index.
     #[inline(always)]
-    pub(crate) fn resolve(&self, packed: u16) -> Cached {
+    pub(crate) fn resolve(&self, packed: u16) -> CachedRule {
         if packed & WIDE == 0 {
-            return Cached::Missing;
+            return CachedRule::Missing;
         }
-        let Some(wide) = self.wide() else { return Cached::Missing };
-        let Some(rule) = wide.rules.get(usize::from(packed & !WIDE)) else { return Cached::Missing };
+        let Some(wide) = self.wide() else { return CachedRule::Missing };
+        let Some(rule) = wide.rules.get(usize::from(packed & !WIDE)) else { return CachedRule::Missing };
         let word = rule.load(Ordering::Acquire);
-        let rule = Rule::from_word(word & ((1 << 48) - 1));
+        let rule = UnwindRule::from_word(word & ((1 << 48) - 1));
         match (word >> 48) as u16 {
-            0 => Cached::Sure(rule),
-            record => Cached::If(record, rule),
+            0 => CachedRule::Sure(rule),
+            record => CachedRule::If(record, rule),
         }
     }
 
@@ -376,7 +384,7 @@ fn index(pc: u64, shift: u32) -> usize {
     (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (shift & 63)) as usize
 }
 
-impl Wide {
+impl WideRow {
     /// The index of a rule's word, which is added if it is new. Only the one writer calls this.
     fn intern(&self, word: u64) -> Option<u16> {
         let hash = word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -397,7 +405,7 @@ impl Wide {
     }
 
     /// The number, from 1, of the module's record, which is added if it is new. Only the one writer calls this.
-    fn record(&self, module: &Module, id: &Identity) -> Option<u16> {
+    fn record(&self, module: &UnwindModule, id: &ModuleIdentity) -> Option<u16> {
         let used = self.modules_used.load(Ordering::Relaxed);
         // Backwards: a module that is loaded now was most likely recorded last.
         for index in (0..used).rev() {
@@ -412,8 +420,8 @@ impl Wide {
     }
 }
 
-impl Record {
-    fn write(&self, module: &Module, id: &Identity) {
+impl CacheRecord {
+    fn write(&self, module: &UnwindModule, id: &ModuleIdentity) {
         self.start.store(module.start, Ordering::Relaxed);
         self.end.store(module.end, Ordering::Relaxed);
         self.header.store(module.header, Ordering::Relaxed);
@@ -423,8 +431,8 @@ impl Record {
         self.id[1].store((id >> 64) as u64, Ordering::Relaxed);
     }
 
-    fn read(&self) -> (Module, Identity) {
-        let module = Module {
+    fn read(&self) -> (UnwindModule, ModuleIdentity) {
+        let module = UnwindModule {
             start: self.start.load(Ordering::Relaxed),
             end: self.end.load(Ordering::Relaxed),
             header: self.header.load(Ordering::Relaxed),
@@ -432,6 +440,6 @@ impl Record {
         let low = u128::from(self.id[0].load(Ordering::Relaxed));
         let high = u128::from(self.id[1].load(Ordering::Relaxed));
         let bytes = (high << 64 | low).to_ne_bytes();
-        (module, Identity { address: self.id_address.load(Ordering::Relaxed), bytes })
+        (module, ModuleIdentity { address: self.id_address.load(Ordering::Relaxed), bytes })
     }
 }

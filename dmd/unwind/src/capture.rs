@@ -4,21 +4,21 @@ use core::cell::Cell;
 
 use crate::arch::Registers;
 use crate::stack::StackRange;
-use crate::walker::{End, walk};
+use crate::walker::{WalkEnd, walk};
 
 /// Fills `out` with the return addresses of the calling function, innermost first, and returns their number. `stack`
 /// is that of this thread.
 #[inline(always)]
-pub fn capture(stack: &mut StackRange, out: &mut [usize]) -> (usize, End) {
+pub fn capture(stack: &mut StackRange, out: &mut [usize]) -> (usize, WalkEnd) {
     fill(&Registers::here(), stack, out)
 }
 
 /// As [`capture`], from registers that the caller captured before.
 #[inline(never)]
-pub fn fill(start: &Registers, stack: &mut StackRange, out: &mut [usize]) -> (usize, End) {
+pub fn fill(start: &Registers, stack: &mut StackRange, out: &mut [usize]) -> (usize, WalkEnd) {
     let mut filled = 0;
     let end = match out.first() {
-        None => End::Enough,
+        None => WalkEnd::Enough,
         Some(_) => walk(start, stack, |frame| {
             if let Some(place) = out.get_mut(filled) {
                 *place = frame.pc;
@@ -36,7 +36,7 @@ thread_local! {
 
 /// [`capture`] for callers that keep no state for each thread.
 #[inline(always)]
-pub fn capture_here(out: &mut [usize]) -> (usize, End) {
+pub fn capture_here(out: &mut [usize]) -> (usize, WalkEnd) {
     let start = Registers::here();
     let mut stack = STACK.try_with(Cell::get).unwrap_or_default();
     let result = fill(&start, &mut stack, out);

@@ -1,20 +1,20 @@
 //! Finds the frame description entry (FDE) of a pc: by the sorted table of `.eh_frame_hdr` if there is one, else by
 //! a search through the entries of `.eh_frame`.
 
-use crate::reader::{Reader, Span, encoding};
+use crate::reader::{ByteReader, ByteSpan, encoding};
 
 /// The unwind sections of one module.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sections<'a> {
+pub(crate) struct EhFrameSections<'a> {
     /// `.eh_frame_hdr`, up to the end of its segment.
-    pub(crate) header: Span<'a>,
+    pub(crate) header: ByteSpan<'a>,
     /// `.eh_frame`, up to the end of its segment.
-    pub(crate) frames: Span<'a>,
+    pub(crate) frames: ByteSpan<'a>,
 }
 
 /// A common information entry (CIE): the data that the FDEs of a compilation unit share.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cie<'a> {
+pub(crate) struct CommonEntry<'a> {
     pub(crate) code_align: u64,
     pub(crate) data_align: i64,
     /// The column that holds the return address.
@@ -26,33 +26,33 @@ pub(crate) struct Cie<'a> {
     /// Is this the frame that the kernel makes for a signal handler (`S`)? Then the caller's pc is that of an
     /// interrupted instruction, not of one after a call.
     pub(crate) signal: bool,
-    pub(crate) instructions: Reader<'a>,
+    pub(crate) instructions: ByteReader<'a>,
 }
 
 /// One function's entry.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fde<'a> {
-    pub(crate) cie: Cie<'a>,
+pub(crate) struct FunctionEntry<'a> {
+    pub(crate) cie: CommonEntry<'a>,
     pub(crate) start: usize,
     pub(crate) end: usize,
-    pub(crate) instructions: Reader<'a>,
+    pub(crate) instructions: ByteReader<'a>,
 }
 
 /// The address of `.eh_frame` in the header at the start of `header`.
-pub(crate) fn frames_address(header: Span<'_>) -> Option<usize> {
-    Header::parse(header).map(|parsed| parsed.frames)
+pub(crate) fn frames_address(header: ByteSpan<'_>) -> Option<usize> {
+    EhFrameHeader::parse(header).map(|parsed| parsed.frames)
 }
 
-impl<'a> Sections<'a> {
+impl<'a> EhFrameSections<'a> {
     /// The entry of the function that holds `pc`.
-    pub(crate) fn find(&self, pc: usize) -> Option<Fde<'a>> {
-        let header = Header::parse(self.header)?;
+    pub(crate) fn find(&self, pc: usize) -> Option<FunctionEntry<'a>> {
+        let header = EhFrameHeader::parse(self.header)?;
         match header.table {
             Some(table) => {
                 let address = table.entry_before(self.header, pc)?;
                 let mut reader = self.frames.reader_at(address)?;
                 match self.entry(&mut reader)? {
-                    Entry::Function(fde) if fde.contains(pc) => Some(fde),
+                    EhFrameEntry::Function(fde) if fde.contains(pc) => Some(fde),
                     _ => None,
                 }
             }
@@ -60,23 +60,25 @@ impl<'a> Sections<'a> {
         }
     }
 
-    fn scan(&self, pc: usize) -> Option<Fde<'a>> {
+    fn scan(&self, pc: usize) -> Option<FunctionEntry<'a>> {
         let mut reader = self.frames.reader_at(self.frames.address)?;
         while !reader.is_at_end() {
             match self.entry(&mut reader)? {
-                Entry::Function(fde) if fde.contains(pc) => return Some(fde),
-                Entry::Terminator => return None,
-                Entry::Function(_) | Entry::Other => {}
+                EhFrameEntry::Function(fde) if fde.contains(pc) => return Some(fde),
+                EhFrameEntry::Terminator => return None,
+                EhFrameEntry::Function(_) | EhFrameEntry::Other => {}
             }
         }
         None
     }
 
     /// Reads the entry at `reader` and leaves the reader after it.
-    fn entry(&self, reader: &mut Reader<'a>) -> Option<Entry<'a>> {
-        let Some((id, id_address, mut body)) = entry_body(reader)? else { return Some(Entry::Terminator) };
+    fn entry(&self, reader: &mut ByteReader<'a>) -> Option<EhFrameEntry<'a>> {
+        let Some((id, id_address, mut body)) = entry_body(reader)? else {
+            return Some(EhFrameEntry::Terminator);
+        };
         if id == 0 {
-            return Some(Entry::Other);
+            return Some(EhFrameEntry::Other);
         }
         let cie = self.cie(id_address.wrapping_sub(id as usize))?;
         let start = body.pointer(cie.encoding, self.header.address)?;
@@ -86,10 +88,15 @@ impl<'a> Sections<'a> {
             let len = body.uleb()?;
             body.split(usize::try_from(len).ok()?)?;
         }
-        Some(Entry::Function(Fde { cie, start, end: start.wrapping_add(range), instructions: body }))
+        Some(EhFrameEntry::Function(FunctionEntry {
+            cie,
+            start,
+            end: start.wrapping_add(range),
+            instructions: body,
+        }))
     }
 
-    fn cie(&self, address: usize) -> Option<Cie<'a>> {
+    fn cie(&self, address: usize) -> Option<CommonEntry<'a>> {
         let mut reader = self.frames.reader_at(address)?;
         let (id, _, mut body) = entry_body(&mut reader)??;
         let version = body.u8()?;
@@ -101,7 +108,7 @@ impl<'a> Sections<'a> {
             // Sizes of addresses and of segment selectors.
             body.u16()?;
         }
-        let mut cie = Cie {
+        let mut cie = CommonEntry {
             code_align: body.uleb()?,
             data_align: body.sleb()?,
             return_address: if version == 1 { u64::from(body.u8()?) } else { body.uleb()? },
@@ -140,14 +147,14 @@ impl<'a> Sections<'a> {
     }
 }
 
-impl Fde<'_> {
+impl FunctionEntry<'_> {
     pub(crate) fn contains(&self, pc: usize) -> bool {
         (self.start..self.end).contains(&pc)
     }
 }
 
-enum Entry<'a> {
-    Function(Fde<'a>),
+enum EhFrameEntry<'a> {
+    Function(FunctionEntry<'a>),
     /// A CIE.
     Other,
     Terminator,
@@ -155,7 +162,7 @@ enum Entry<'a> {
 
 /// The id of the entry at `reader`, the address of the id, and the bytes after it. The inner `None` is the section's
 /// terminator.
-fn entry_body<'a>(reader: &mut Reader<'a>) -> Option<Option<(u64, usize, Reader<'a>)>> {
+fn entry_body<'a>(reader: &mut ByteReader<'a>) -> Option<Option<(u64, usize, ByteReader<'a>)>> {
     let len = match reader.u32()? {
         0 => return Some(None),
         u32::MAX => reader.u64()?,
@@ -168,22 +175,22 @@ fn entry_body<'a>(reader: &mut Reader<'a>) -> Option<Option<(u64, usize, Reader<
     Some(Some((u64::from(id), id_address, body)))
 }
 
-struct Header {
+struct EhFrameHeader {
     frames: usize,
-    table: Option<Table>,
+    table: Option<FdeTable>,
 }
 
 /// The sorted table: pairs of a function's start and its FDE's address, both as 32-bit numbers relative to the
 /// header. Linkers write no other format.
-struct Table {
+struct FdeTable {
     offset: usize,
     len: usize,
 }
 
 const TABLE_ENCODING: u8 = encoding::DATA_RELATIVE | encoding::S32;
 
-impl Header {
-    fn parse(span: Span<'_>) -> Option<Header> {
+impl EhFrameHeader {
+    fn parse(span: ByteSpan<'_>) -> Option<EhFrameHeader> {
         let mut reader = span.reader_at(span.address)?;
         if reader.u8()? != 1 {
             return None;
@@ -191,16 +198,16 @@ impl Header {
         let (frames_encoding, count_encoding, table_encoding) = (reader.u8()?, reader.u8()?, reader.u8()?);
         let frames = reader.pointer(frames_encoding, span.address)?;
         if count_encoding == encoding::OMITTED || table_encoding != TABLE_ENCODING {
-            return Some(Header { frames, table: None });
+            return Some(EhFrameHeader { frames, table: None });
         }
         let len = reader.pointer(count_encoding, span.address)?;
-        Some(Header { frames, table: Some(Table { offset: reader.position(), len }) })
+        Some(EhFrameHeader { frames, table: Some(FdeTable { offset: reader.position(), len }) })
     }
 }
 
-impl Table {
+impl FdeTable {
     /// The address of the FDE of the last function that starts at or before `pc`.
-    fn entry_before(&self, header: Span<'_>, pc: usize) -> Option<usize> {
+    fn entry_before(&self, header: ByteSpan<'_>, pc: usize) -> Option<usize> {
         let bytes = header.bytes.get(self.offset..)?;
         let (entries, _) = bytes.as_chunks::<8>();
         // Limits the length in the header to the bytes that are mapped.

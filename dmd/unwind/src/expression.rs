@@ -1,9 +1,9 @@
 //! Evaluates the DWARF expressions that call frame information uses: in `.plt` entries, functions that realign their
 //! stack, and the frames of signal handlers.
 
-use crate::reader::{Reader, Span};
+use crate::reader::{ByteReader, ByteSpan};
 use crate::registers::KnownRegisters;
-use crate::stack::Memory;
+use crate::stack::StackMemory;
 
 /// The maximum number of operations, more than any compiler writes. It ends loops.
 const MAX_OPERATIONS: usize = 256;
@@ -12,17 +12,17 @@ const DEPTH: usize = 16;
 /// The value of the expression at `position` of `frames`. `first` is on its stack at the start: the CFA, for
 /// expressions that start with one.
 pub(crate) fn evaluate(
-    frames: Span<'_>,
+    frames: ByteSpan<'_>,
     position: u32,
     first: Option<usize>,
     registers: &KnownRegisters,
-    memory: &mut Memory<'_>,
+    memory: &mut StackMemory<'_>,
 ) -> Option<usize> {
     let mut code = frames.reader_at(frames.address.wrapping_add(position as usize))?;
     let len = code.uleb()?;
     let mut code = code.split(usize::try_from(len).ok()?)?;
     let start = code.position();
-    let mut stack = Stack { values: [0; DEPTH], len: 0 };
+    let mut stack = ExpressionStack { values: [0; DEPTH], len: 0 };
     if let Some(first) = first {
         stack.push(first)?;
     }
@@ -35,12 +35,12 @@ pub(crate) fn evaluate(
     None
 }
 
-struct Stack {
+struct ExpressionStack {
     values: [usize; DEPTH],
     len: usize,
 }
 
-impl Stack {
+impl ExpressionStack {
     fn push(&mut self, value: usize) -> Option<()> {
         *self.values.get_mut(self.len)? = value;
         self.len += 1;
@@ -60,11 +60,11 @@ impl Stack {
 }
 
 fn step(
-    code: &mut Reader<'_>,
+    code: &mut ByteReader<'_>,
     start: usize,
-    stack: &mut Stack,
+    stack: &mut ExpressionStack,
     registers: &KnownRegisters,
-    memory: &mut Memory<'_>,
+    memory: &mut StackMemory<'_>,
 ) -> Option<()> {
     let opcode = code.u8()?;
     let value = match opcode {

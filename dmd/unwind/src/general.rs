@@ -2,11 +2,11 @@
 //! takes it where the cache's rules are not enough.
 
 use crate::arch::{FP, RETURN_ADDRESS, Registers, SP, strip};
-use crate::eh_frame::{Fde, Sections};
+use crate::eh_frame::{EhFrameSections, FunctionEntry};
 use crate::expression::evaluate;
 use crate::registers::KnownRegisters;
-use crate::row::{Cfa, Row, Saved, row_at};
-use crate::stack::Memory;
+use crate::row::{Cfa, SavedRegister, UnwindRow, row_at};
+use crate::stack::StackMemory;
 
 /// A frame with all registers whose values are known.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct GeneralFrame {
 
 /// Why a general step did not find the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum WalkStop {
     /// The outermost frame.
     End,
     /// A rule cannot be applied, or needs an unknown register or memory outside the stack.
@@ -55,23 +55,27 @@ impl GeneralFrame {
     }
 
     /// Becomes the caller's frame.
-    pub(crate) fn step(&mut self, sections: &Sections<'_>, memory: &mut Memory<'_>) -> Result<(), Stop> {
+    pub(crate) fn step(
+        &mut self,
+        sections: &EhFrameSections<'_>,
+        memory: &mut StackMemory<'_>,
+    ) -> Result<(), WalkStop> {
         let pc = self.lookup();
-        let fde = sections.find(pc).ok_or(Stop::Lost)?;
-        let row = row_at(&fde, pc).ok_or(Stop::Lost)?;
-        if row.saved[RETURN_ADDRESS] == Saved::Undefined {
-            return Err(Stop::End);
+        let fde = sections.find(pc).ok_or(WalkStop::Lost)?;
+        let row = row_at(&fde, pc).ok_or(WalkStop::Lost)?;
+        if row.saved[RETURN_ADDRESS] == SavedRegister::Undefined {
+            return Err(WalkStop::End);
         }
-        *self = self.caller(&fde, &row, sections, memory).ok_or(Stop::Lost)?;
-        if self.pc == 0 { Err(Stop::End) } else { Ok(()) }
+        *self = self.caller(&fde, &row, sections, memory).ok_or(WalkStop::Lost)?;
+        if self.pc == 0 { Err(WalkStop::End) } else { Ok(()) }
     }
 
     fn caller(
         &self,
-        fde: &Fde<'_>,
-        row: &Row,
-        sections: &Sections<'_>,
-        memory: &mut Memory<'_>,
+        fde: &FunctionEntry<'_>,
+        row: &UnwindRow,
+        sections: &EhFrameSections<'_>,
+        memory: &mut StackMemory<'_>,
     ) -> Option<GeneralFrame> {
         if fde.cie.return_address != RETURN_ADDRESS as u64 {
             return None;
@@ -88,17 +92,17 @@ impl GeneralFrame {
         for (register, saved) in row.saved.iter().enumerate() {
             let value = match *saved {
                 // The CFA is the caller's stack pointer unless the row has another rule for it.
-                Saved::Unspecified | Saved::Kept if register == SP => continue,
-                Saved::Unspecified | Saved::Kept => self.registers.get(register),
-                Saved::Undefined => None,
-                Saved::At(offset) => memory.read(cfa.wrapping_add_signed(offset as isize)),
-                Saved::Value(offset) => Some(cfa.wrapping_add_signed(offset as isize)),
-                Saved::Register(source) => self.registers.get(usize::from(source)),
-                Saved::AtExpression(position) => {
+                SavedRegister::Unspecified | SavedRegister::Kept if register == SP => continue,
+                SavedRegister::Unspecified | SavedRegister::Kept => self.registers.get(register),
+                SavedRegister::Undefined => None,
+                SavedRegister::At(offset) => memory.read(cfa.wrapping_add_signed(offset as isize)),
+                SavedRegister::Value(offset) => Some(cfa.wrapping_add_signed(offset as isize)),
+                SavedRegister::Register(source) => self.registers.get(usize::from(source)),
+                SavedRegister::AtExpression(position) => {
                     evaluate(sections.frames, position, Some(cfa), &self.registers, memory)
                         .and_then(|at| memory.read(at))
                 }
-                Saved::ValueExpression(position) => {
+                SavedRegister::ValueExpression(position) => {
                     evaluate(sections.frames, position, Some(cfa), &self.registers, memory)
                 }
             };

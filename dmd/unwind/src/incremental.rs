@@ -12,8 +12,8 @@
 
 use crate::arch::{Caller, Registers, strip};
 use crate::stack::StackRange;
-use crate::walker::{Begin, End, Frame, walk_by_words};
-use crate::words::Words;
+use crate::walker::{StackFrame, WalkEnd, WalkStart, walk_by_words};
+use crate::words::StackWords;
 
 /// The maximum number of frames of a stack. Of a deeper stack the walk takes the innermost frames.
 pub const MOST: usize = 256;
@@ -22,44 +22,44 @@ pub const MOST: usize = 256;
 const CHECKED: usize = 4;
 
 #[derive(Clone, Copy)]
-struct Kept<T> {
-    frame: Frame,
+struct KeptWalk<T> {
+    frame: StackFrame,
     /// The words that the step to this frame read: the pc, and a second one.
-    words: Words,
+    words: StackWords,
     /// The value of the second word: the frame pointer or, if the step did not read it, the pc again.
     second: usize,
     tag: T,
 }
 
-impl<T> Kept<T> {
+impl<T> KeptWalk<T> {
     #[inline(always)]
-    const fn new(frame: Frame, words: Words, tag: T) -> Self {
+    const fn new(frame: StackFrame, words: StackWords, tag: T) -> Self {
         let second = if words.fp == words.pc { frame.pc } else { frame.fp };
         Self { frame, words, second, tag }
     }
 }
 
-/// A frame that the current walk has seen. The order of its parts is not that of a [`Frame`], so that the compiler does not
+/// A frame that the current walk has seen. The order of its parts is not that of a [`StackFrame`], so that the compiler does not
 /// copy two at once: the processor would wait until both, which it has just stored one by one, are in the cache.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Fresh {
+struct FreshWalk {
     fp: usize,
     sp: usize,
     pc: usize,
-    words: Words,
+    words: StackWords,
 }
 
-impl Fresh {
+impl FreshWalk {
     #[inline(always)]
-    const fn new(frame: Frame, words: Words) -> Self {
-        let Frame { pc, sp, fp } = frame;
+    const fn new(frame: StackFrame, words: StackWords) -> Self {
+        let StackFrame { pc, sp, fp } = frame;
         Self { fp, sp, pc, words }
     }
 
     #[inline(always)]
-    fn frame(self) -> Frame {
-        Frame { pc: self.pc, sp: self.sp, fp: self.fp }
+    fn frame(self) -> StackFrame {
+        StackFrame { pc: self.pc, sp: self.sp, fp: self.fp }
     }
 }
 
@@ -67,13 +67,13 @@ impl Fresh {
 /// one. All zeroes are a valid new value.
 pub struct LastStack<T> {
     /// Outermost first.
-    kept: [Kept<T>; MOST],
+    kept: [KeptWalk<T>; MOST],
     /// The number of kept frames that have a tag.
     tagged: usize,
     /// The number of kept frames, from the outermost on, at which a walk may end.
     trusted: usize,
     /// The frames that the current walk has seen, innermost first.
-    fresh: [Fresh; MOST],
+    fresh: [FreshWalk; MOST],
 }
 
 impl<T> core::fmt::Debug for LastStack<T> {
@@ -85,10 +85,10 @@ impl<T> core::fmt::Debug for LastStack<T> {
 impl<T: Copy> LastStack<T> {
     /// A value without a last stack. All tags are `root` until there is one.
     pub const fn new(root: T) -> Self {
-        let nowhere = Frame { pc: 0, sp: 0, fp: 0 };
-        let words = Words { pc: 0, fp: 0 };
-        let kept = [Kept::new(nowhere, words, root); MOST];
-        Self { kept, tagged: 0, trusted: 0, fresh: [Fresh::new(nowhere, words); MOST] }
+        let nowhere = StackFrame { pc: 0, sp: 0, fp: 0 };
+        let words = StackWords { pc: 0, fp: 0 };
+        let kept = [KeptWalk::new(nowhere, words, root); MOST];
+        Self { kept, tagged: 0, trusted: 0, fresh: [FreshWalk::new(nowhere, words); MOST] }
     }
 
     /// Forgets the last stack: the thread now has another one.
@@ -104,7 +104,7 @@ impl<T: Copy> LastStack<T> {
 
     /// The frames of the last stack, outermost first. With each comes the address of the return address that led to it, or 0 if
     /// that was not a usual step. A frame is still there if all return addresses further out are.
-    pub fn frames(&self) -> impl ExactSizeIterator<Item = (Frame, usize)> {
+    pub fn frames(&self) -> impl ExactSizeIterator<Item = (StackFrame, usize)> {
         self.kept[..self.tagged.min(MOST)].iter().map(|kept| (kept.frame, kept.words.pc))
     }
 
@@ -119,7 +119,7 @@ impl<T: Copy> LastStack<T> {
         from: Option<Caller>,
         root: T,
         child: impl FnMut(T, usize) -> T,
-    ) -> (T, End) {
+    ) -> (T, WalkEnd) {
         // The frames at which the walk may end.
         let mut same = self.kept[..self.unchanged(start.sp, stack)].iter();
         let mut nearest = same.next_back();
@@ -127,14 +127,14 @@ impl<T: Copy> LastStack<T> {
         let mut unusual = None;
         let mut met = None;
         let mut places = self.fresh.iter_mut();
-        let begin = from.map_or(Begin::Outside, Caller::begin);
+        let begin = from.map_or(WalkStart::Outside, Caller::begin);
         let (end, sure_end) = walk_by_words(start, stack, begin, |frame, words| {
             while let Some(kept) = nearest
                 && kept.frame.sp < frame.sp
             {
                 nearest = same.next_back();
             }
-            if nearest.is_some_and(|kept| kept.frame == frame) && words != Words::INTERRUPTED {
+            if nearest.is_some_and(|kept| kept.frame == frame) && words != StackWords::INTERRUPTED {
                 met = Some((frame, words));
                 return false;
             }
@@ -142,7 +142,7 @@ impl<T: Copy> LastStack<T> {
                 unusual = Some(rarely(places.len()));
             }
             let Some(place) = places.next() else { return false };
-            *place = Fresh::new(frame, words);
+            *place = FreshWalk::new(frame, words);
             places.len() > 0
         });
         let left = places.len();
@@ -156,12 +156,12 @@ impl<T: Copy> LastStack<T> {
         let same = same.len() + 1;
         // The step to the met frame may differ from the last walk's.
         let kept = &mut self.kept[same - 1];
-        *kept = Kept::new(frame, words, kept.tag);
+        *kept = KeptWalk::new(frame, words, kept.tag);
         if same + fresh > MOST {
-            return (self.cut(same, fresh, root, child), End::Enough);
+            return (self.cut(same, fresh, root, child), WalkEnd::Enough);
         }
         self.trusted = if words.pc == 0 { same } else { same + usual };
-        (self.keep(same, fresh, root, child), End::Complete)
+        (self.keep(same, fresh, root, child), WalkEnd::Complete)
     }
 
     /// The number of frames at which a walk from `sp` may end.
@@ -185,7 +185,7 @@ impl<T: Copy> LastStack<T> {
             unsafe { stack.word(address) }
         };
         // A signed pc in the place of a frame pointer never equals itself; the walk then walks that frame again.
-        let differs = |kept: &Kept<T>| {
+        let differs = |kept: &KeptWalk<T>| {
             strip(word(kept.words.pc)) != kept.frame.pc || word(kept.words.fp) != kept.second
         };
         // The words of the innermost frame lie further in than the frame itself.
@@ -221,7 +221,7 @@ impl<T: Copy> LastStack<T> {
                 alike = 0;
                 tag = child(tag, frame.pc);
             }
-            *kept = Kept::new(frame, words, tag);
+            *kept = KeptWalk::new(frame, words, tag);
         }
         self.tagged = same + fresh;
         tag

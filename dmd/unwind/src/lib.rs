@@ -34,7 +34,7 @@
 //! own           the bounds of the thread's own stack
 //! ```
 //!
-//! A usual step depends only on the [`Frame`] and the words that it reads. So a walk can stop at a frame of the
+//! A usual step depends only on the [`StackFrame`] and the words that it reads. So a walk can stop at a frame of the
 //! thread's last walk if no word further out has changed: see [`LastStack`].
 //!
 //! # Limits
@@ -81,8 +81,8 @@ pub use cache::{after_fork_in_child, compiled_rules, mapped_bytes, replaced};
 pub use capture::{capture, capture_here, fill};
 pub use incremental::{LastStack, MOST};
 pub use interrupted::is_interrupted_here;
-pub use loaded::{Loaded, Sample, is_loaded, loaded, sample_at};
+pub use loaded::{LoadedLibrary, ModuleSample, is_loaded, loaded, sample_at};
 pub use sections::{Sections, module_both_ways};
 pub use stack::StackRange;
 pub use sys::is_readable;
-pub use walker::{End, Frame, walk};
+pub use walker::{StackFrame, WalkEnd, walk};

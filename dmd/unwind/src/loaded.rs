@@ -2,14 +2,14 @@
 
 use core::ffi::CStr;
 
-use crate::module::{Module, link_map};
+use crate::module::{UnwindModule, link_map};
 
 /// A hash that distinguishes a module without a build id from others with its path.
-pub type Sample = [u8; 16];
+pub type ModuleSample = [u8; 16];
 
 /// A loaded module. It stays loaded while a frame of it is on this thread's stack.
 #[derive(Clone, Copy, Debug)]
-pub struct Loaded {
+pub struct LoadedLibrary {
     /// Its first address.
     pub start: usize,
     /// The address after its last.
@@ -21,19 +21,19 @@ pub struct Loaded {
     /// The build id; empty if the module has none or is permanent.
     pub build_id: &'static [u8],
     /// The sample; zeroes if the module has a build id or is permanent.
-    pub sample: Sample,
+    pub sample: ModuleSample,
     /// Whether the module cannot be unloaded.
     pub is_permanent: bool,
 }
 
 /// The module that holds a pc of this thread's stack. Takes no lock. `None` also if this system has no way to find
 /// it without a lock.
-pub fn loaded(pc: usize) -> Option<Loaded> {
+pub fn loaded(pc: usize) -> Option<LoadedLibrary> {
     let (module, bias, path) = link_map(pc)?;
     let is_permanent = module.is_permanent();
     let build_id = if is_permanent { None } else { module.whole_build_id() };
     let sample = if is_permanent || build_id.is_some() { None } else { module.sample() };
-    Some(Loaded {
+    Some(LoadedLibrary {
         start: module.start,
         end: module.end,
         bias,
@@ -45,9 +45,9 @@ pub fn loaded(pc: usize) -> Option<Loaded> {
 }
 
 /// Whether `that` is still the module of a pc of this thread's stack.
-pub fn is_loaded(pc: usize, that: &Loaded) -> bool {
+pub fn is_loaded(pc: usize, that: &LoadedLibrary) -> bool {
     link_map(pc).is_some_and(|(module, _, name)| {
-        let Module { start, end, .. } = module;
+        let UnwindModule { start, end, .. } = module;
         (start, end) == (that.start, that.end)
             && name == that.path
             && match module.whole_build_id() {
@@ -58,6 +58,6 @@ pub fn is_loaded(pc: usize, that: &Loaded) -> bool {
 }
 
 /// The sample of the module at an address. The module must not be unloaded during the call.
-pub fn sample_at(address: usize) -> Sample {
+pub fn sample_at(address: usize) -> ModuleSample {
     link_map(address).and_then(|(module, ..)| module.sample()).unwrap_or_default()
 }

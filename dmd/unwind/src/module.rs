@@ -3,15 +3,15 @@
 //! glibc 2.35 has `_dl_find_object`, which takes no lock and is safe in signal handlers. Elsewhere the walker calls
 //! `dl_iterate_phdr`, which takes a lock of the loader, but only for a pc that the cache does not have.
 
-use crate::eh_frame::{Sections, frames_address};
-use crate::reader::Span;
+use crate::eh_frame::{EhFrameSections, frames_address};
+use crate::reader::ByteSpan;
 use crate::sys::{auxiliary, is_readable};
 
 pub(crate) use find_object::link_map;
 
 /// A loaded module, as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Module {
+pub(crate) struct UnwindModule {
     /// The addresses that the loader mapped it to.
     pub(crate) start: usize,
     pub(crate) end: usize,
@@ -22,23 +22,23 @@ pub(crate) struct Module {
 /// Distinguishes a module from another that the loader maps to the same addresses later: its build id or, without
 /// one, a hash of its path and contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct ModuleIdentity {
     /// The address of the build id in its note; 0 for a module without a build id.
     pub(crate) address: usize,
     pub(crate) bytes: [u8; 16],
 }
 
-impl Module {
+impl UnwindModule {
     /// The module that holds `pc`.
-    pub(crate) fn find(pc: usize) -> Option<Module> {
+    pub(crate) fn find(pc: usize) -> Option<UnwindModule> {
         match find_object::find(pc) {
             Some(answer) => answer,
-            None => Module::find_with_lock(pc),
+            None => UnwindModule::find_with_lock(pc),
         }
     }
 
     /// The module that holds `pc`, found by `dl_iterate_phdr`.
-    pub(crate) fn find_with_lock(pc: usize) -> Option<Module> {
+    pub(crate) fn find_with_lock(pc: usize) -> Option<UnwindModule> {
         iterate(pc)
     }
 
@@ -50,21 +50,21 @@ impl Module {
     /// vDSO. `_dl_find_object` gives one segment only where there are gaps between segments; modules that the loader
     /// maps have no gaps.
     #[cfg(target_env = "gnu")]
-    fn whole(self) -> Module {
+    fn whole(self) -> UnwindModule {
         let mapped = [auxiliary(libc::AT_PHDR), auxiliary(libc::AT_BASE), auxiliary(libc::AT_SYSINFO_EHDR)];
         let whole = mapped.into_iter().filter(|address| *address != 0).find_map(|address| {
             let start = address & !4095;
-            let page = Module { start, end: start + 4096, header: self.header };
+            let page = UnwindModule { start, end: start + 4096, header: self.header };
             let headers = page.program_headers()?;
             let end = headers.end(headers.bias(start));
-            (start <= self.start && self.end <= end).then_some(Module { end, ..page })
+            (start <= self.start && self.end <= end).then_some(UnwindModule { end, ..page })
         });
         whole.unwrap_or(self)
     }
 
     /// Is the same module still loaded here, and not another one? Takes no lock. `pc` belongs to a frame on this
     /// thread's stack, so its module cannot be unloaded during the call.
-    pub(crate) fn is_still_there(&self, pc: usize, id: &Identity) -> bool {
+    pub(crate) fn is_still_there(&self, pc: usize, id: &ModuleIdentity) -> bool {
         if id.address == 0 {
             return find_object::find(pc) == Some(Some(*self)) && self.sample() == Some(id.bytes);
         }
@@ -79,7 +79,7 @@ impl Module {
     /// Is the module one that cannot be unloaded while this code can run? This is true of the program, the loader,
     /// the C library and the module that contains this code.
     pub(crate) fn is_permanent(&self) -> bool {
-        let here = Module::find as fn(usize) -> Option<Module>;
+        let here = UnwindModule::find as fn(usize) -> Option<UnwindModule>;
         let c_library: unsafe extern "C" fn(core::ffi::c_ulong) -> core::ffi::c_ulong = libc::getauxval;
         let addresses = [
             here as usize,
@@ -92,10 +92,10 @@ impl Module {
     }
 
     /// The unwind sections, each from its start to the end of its segment.
-    pub(crate) fn sections(&self) -> Option<Sections<'static>> {
+    pub(crate) fn sections(&self) -> Option<EhFrameSections<'static>> {
         let header = self.span(self.header)?;
         let frames = self.span(frames_address(header)?)?;
-        Some(Sections { header, frames })
+        Some(EhFrameSections { header, frames })
     }
 
     /// Do the bytes at `pc`, which is in the module, read `code`?
@@ -104,7 +104,7 @@ impl Module {
     }
 
     /// The bytes from `address` to the end of its segment.
-    fn span(&self, address: usize) -> Option<Span<'static>> {
+    fn span(&self, address: usize) -> Option<ByteSpan<'static>> {
         if !self.contains(address) {
             return None;
         }
@@ -119,12 +119,12 @@ impl Module {
             }
             None => self.end,
         };
-        Some(Span { address, bytes: bytes_at(address, end.min(self.end) - address) })
+        Some(ByteSpan { address, bytes: bytes_at(address, end.min(self.end) - address) })
     }
 
     /// The module's identity; `None` if it has neither a build id nor a path.
-    pub(crate) fn identity(&self) -> Option<Identity> {
-        let sample = || Some(Identity { address: 0, bytes: self.sample()? });
+    pub(crate) fn identity(&self) -> Option<ModuleIdentity> {
+        let sample = || Some(ModuleIdentity { address: 0, bytes: self.sample()? });
         self.build_id().or_else(sample)
     }
 
@@ -159,7 +159,7 @@ impl Module {
     }
 
     /// The build id, if the module has one.
-    fn build_id(&self) -> Option<Identity> {
+    fn build_id(&self) -> Option<ModuleIdentity> {
         let headers = self.program_headers()?;
         let bias = headers.bias(self.start);
         headers.list().filter(|header| header.p_type == libc::PT_NOTE).find_map(|header| {
@@ -169,7 +169,7 @@ impl Module {
             if start < self.start || end > self.end {
                 return None;
             }
-            build_id_in(Span { address: start, bytes: bytes_at(start, len) })
+            build_id_in(ByteSpan { address: start, bytes: bytes_at(start, len) })
         })
     }
 
@@ -185,7 +185,7 @@ impl Module {
     fn program_headers(&self) -> Option<ProgramHeaders> {
         const MAGIC: [u8; 5] = [0x7f, b'E', b'L', b'F', 2];
         let page = bytes_at(self.start, 4096.min(self.end - self.start));
-        let span = Span { address: self.start, bytes: page };
+        let span = ByteSpan { address: self.start, bytes: page };
         if page.get(..5)? != MAGIC {
             return None;
         }
@@ -245,7 +245,7 @@ impl Hash {
 }
 
 /// The first 16 bytes of the GNU build id in the notes of `span`.
-fn build_id_in(span: Span<'_>) -> Option<Identity> {
+fn build_id_in(span: ByteSpan<'_>) -> Option<ModuleIdentity> {
     const GNU_BUILD_ID: u32 = 3;
     let mut reader = span.reader_at(span.address)?;
     while !reader.is_at_end() {
@@ -258,7 +258,7 @@ fn build_id_in(span: Span<'_>) -> Option<Identity> {
             let mut bytes = [0; 16];
             bytes[..8].copy_from_slice(&low.to_ne_bytes());
             bytes[8..].copy_from_slice(&high.to_ne_bytes());
-            return Some(Identity { address, bytes });
+            return Some(ModuleIdentity { address, bytes });
         }
     }
     None
@@ -275,13 +275,13 @@ fn bytes_at(address: usize, len: usize) -> &'static [u8] {
 
 #[cfg(target_env = "gnu")]
 mod find_object {
-    use super::Module;
+    use super::UnwindModule;
     use core::arch::asm;
     use core::ffi::c_void;
 
     /// glibc's `struct dl_find_object`, of version 2.35; later versions use the reserved words.
     #[repr(C)]
-    struct Found {
+    struct FoundObject {
         flags: u64,
         start: *mut c_void,
         end: *mut c_void,
@@ -290,7 +290,7 @@ mod find_object {
         reserved: [u64; 7],
     }
 
-    impl Found {
+    impl FoundObject {
         fn link_map(&self) -> Option<&LinkMap> {
             // SAFETY: `_dl_find_object` wrote this pointer: null, or the loader's record of a module that holds a
             // frame of this thread's stack and so stays loaded.
@@ -298,7 +298,7 @@ mod find_object {
         }
     }
 
-    type FindObject = unsafe extern "C" fn(*mut c_void, *mut Found) -> i32;
+    type FindObject = unsafe extern "C" fn(*mut c_void, *mut FoundObject) -> i32;
 
     /// The beginning of glibc's `struct link_map`, the part that programs may use.
     #[repr(C)]
@@ -308,7 +308,7 @@ mod find_object {
     }
 
     /// The module of `pc`, its load bias, and its path.
-    pub(crate) fn link_map(pc: usize) -> Option<(Module, usize, &'static core::ffi::CStr)> {
+    pub(crate) fn link_map(pc: usize) -> Option<(UnwindModule, usize, &'static core::ffi::CStr)> {
         let found = ask(pc)??;
         let map = found.link_map()?;
         if map.path.is_null() {
@@ -320,25 +320,25 @@ mod find_object {
         Some((module(&found), map.bias, path))
     }
 
-    fn module(found: &Found) -> Module {
+    fn module(found: &FoundObject) -> UnwindModule {
         let (start, end) = (found.start.addr(), found.end.addr());
-        let module = Module { start, end, header: found.header.addr() };
+        let module = UnwindModule { start, end, header: found.header.addr() };
         // Linkers place the first segment of nearly all modules at address 0.
         let is_first = found.link_map().is_some_and(|map| map.bias == start);
         if is_first { module } else { module.whole() }
     }
 
     /// `None` if this C library has no `_dl_find_object`.
-    pub(crate) fn find(pc: usize) -> Option<Option<Module>> {
+    pub(crate) fn find(pc: usize) -> Option<Option<UnwindModule>> {
         Some(ask(pc)?.as_ref().map(module))
     }
 
-    fn ask(pc: usize) -> Option<Option<Found>> {
+    fn ask(pc: usize) -> Option<Option<FoundObject>> {
         let function = function()?;
-        let mut found = core::mem::MaybeUninit::<Found>::zeroed();
+        let mut found = core::mem::MaybeUninit::<FoundObject>::zeroed();
         // SAFETY: `_dl_find_object` accepts any `pc`, and writes at most the structure that `found` points to.
         let error = unsafe { function(core::ptr::without_provenance_mut(pc), found.as_mut_ptr()) };
-        // SAFETY: `zeroed` initialized it, and every bit pattern is a valid `Found`.
+        // SAFETY: `zeroed` initialized it, and every bit pattern is a valid `FoundObject`.
         let found = unsafe { found.assume_init() };
         Some((error == 0).then_some(found))
     }
@@ -377,23 +377,23 @@ mod find_object {
 
 #[cfg(not(target_env = "gnu"))]
 mod find_object {
-    use super::Module;
+    use super::UnwindModule;
 
-    pub(crate) fn find(_pc: usize) -> Option<Option<Module>> {
+    pub(crate) fn find(_pc: usize) -> Option<Option<UnwindModule>> {
         None
     }
 
-    pub(crate) fn link_map(_pc: usize) -> Option<(Module, usize, &'static core::ffi::CStr)> {
+    pub(crate) fn link_map(_pc: usize) -> Option<(UnwindModule, usize, &'static core::ffi::CStr)> {
         None
     }
 }
 
 /// Searches all loaded modules by `dl_iterate_phdr`. The walker holds no lock of its own during the call.
 #[cold]
-fn iterate(pc: usize) -> Option<Module> {
-    struct Search {
+fn iterate(pc: usize) -> Option<UnwindModule> {
+    struct ModuleSearch {
         pc: usize,
-        found: Option<Module>,
+        found: Option<UnwindModule>,
     }
     unsafe extern "C" fn visit(
         info: *mut libc::dl_phdr_info,
@@ -404,11 +404,11 @@ fn iterate(pc: usize) -> Option<Module> {
         let info = unsafe { &*info };
         // SAFETY: `dl_iterate_phdr` passes on the pointer to `search` below, which nothing else uses during the
         // call.
-        let search = unsafe { &mut *search.cast::<Search>() };
+        let search = unsafe { &mut *search.cast::<ModuleSearch>() };
         // SAFETY: the loader's record gives the address and the length of its own table of program headers.
         let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
         let bias = info.dlpi_addr as usize;
-        let mut module = Module { start: usize::MAX, end: 0, header: 0 };
+        let mut module = UnwindModule { start: usize::MAX, end: 0, header: 0 };
         for header in headers {
             let start = bias.wrapping_add(header.p_vaddr as usize);
             match header.p_type {
@@ -426,7 +426,7 @@ fn iterate(pc: usize) -> Option<Module> {
         }
         0
     }
-    let mut search = Search { pc, found: None };
+    let mut search = ModuleSearch { pc, found: None };
     // SAFETY: the callback has the type that `dl_iterate_phdr` requires, and `search` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
     search.found

@@ -3,27 +3,27 @@
 
 /// Bytes, with the address where they are mapped (or are assumed to be).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span<'a> {
+pub(crate) struct ByteSpan<'a> {
     pub(crate) address: usize,
     pub(crate) bytes: &'a [u8],
 }
 
-impl<'a> Span<'a> {
+impl<'a> ByteSpan<'a> {
     /// A reader that starts at `address`, if that is inside the span.
-    pub(crate) fn reader_at(&self, address: usize) -> Option<Reader<'a>> {
+    pub(crate) fn reader_at(&self, address: usize) -> Option<ByteReader<'a>> {
         let at = address.wrapping_sub(self.address);
-        (at <= self.bytes.len()).then_some(Reader { span: *self, at })
+        (at <= self.bytes.len()).then_some(ByteReader { span: *self, at })
     }
 }
 
-/// A position in a [`Span`].
+/// A position in a [`ByteSpan`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
-    span: Span<'a>,
+pub(crate) struct ByteReader<'a> {
+    span: ByteSpan<'a>,
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     /// The offset of the next byte in the span.
     pub(crate) fn position(&self) -> usize {
         self.at
@@ -43,10 +43,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips the next `len` bytes and gives them as a separate reader.
-    pub(crate) fn split(&mut self, len: usize) -> Option<Reader<'a>> {
+    pub(crate) fn split(&mut self, len: usize) -> Option<ByteReader<'a>> {
         let end = self.at.checked_add(len)?;
         let bytes = self.span.bytes.get(..end)?;
-        let part = Reader { span: Span { address: self.span.address, bytes }, at: self.at };
+        let part = ByteReader { span: ByteSpan { address: self.span.address, bytes }, at: self.at };
         self.at = end;
         Some(part)
     }

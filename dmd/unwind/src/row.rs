@@ -4,8 +4,8 @@
 //! step takes at least one byte of the entry). Any unknown instruction ends it with `None`.
 
 use crate::arch::REGISTERS;
-use crate::eh_frame::Fde;
-use crate::reader::Reader;
+use crate::eh_frame::FunctionEntry;
+use crate::reader::ByteReader;
 
 /// How to compute the canonical frame address (CFA), the stack pointer at the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) enum Cfa {
 
 /// Where the caller's value of a register is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Saved {
+pub(crate) enum SavedRegister {
     /// No instruction names the register. The ABI decides; for the registers that a walk needs, this means "kept".
     Unspecified,
     Undefined,
@@ -38,39 +38,41 @@ pub(crate) enum Saved {
 
 /// One row of the table that an FDE describes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct UnwindRow {
     pub(crate) cfa: Cfa,
-    pub(crate) saved: [Saved; REGISTERS],
+    pub(crate) saved: [SavedRegister; REGISTERS],
 }
 
 /// The maximum depth of nested `remember_state`. Compilers nest it once.
 const REMEMBERED: usize = 3;
 
 /// The row of `fde` that holds at `pc`.
-pub(crate) fn row_at(fde: &Fde<'_>, pc: usize) -> Option<Row> {
-    let row =
-        Row { cfa: Cfa::Register { register: u8::MAX, offset: 0 }, saved: [Saved::Unspecified; REGISTERS] };
+pub(crate) fn row_at(fde: &FunctionEntry<'_>, pc: usize) -> Option<UnwindRow> {
+    let row = UnwindRow {
+        cfa: Cfa::Register { register: u8::MAX, offset: 0 },
+        saved: [SavedRegister::Unspecified; REGISTERS],
+    };
     let mut machine =
-        Machine { fde, row, initial: row, location: fde.start, remembered: [row; REMEMBERED], depth: 0 };
+        RowMachine { fde, row, initial: row, location: fde.start, remembered: [row; REMEMBERED], depth: 0 };
     machine.run(fde.cie.instructions, pc)?;
     machine.initial = machine.row;
     machine.run(fde.instructions, pc)?;
     Some(machine.row)
 }
 
-struct Machine<'a, 'b> {
-    fde: &'b Fde<'a>,
-    row: Row,
+struct RowMachine<'a, 'b> {
+    fde: &'b FunctionEntry<'a>,
+    row: UnwindRow,
     /// The row after the CIE's instructions. `restore` takes values from it.
-    initial: Row,
+    initial: UnwindRow,
     location: usize,
-    remembered: [Row; REMEMBERED],
+    remembered: [UnwindRow; REMEMBERED],
     depth: usize,
 }
 
-impl Machine<'_, '_> {
+impl RowMachine<'_, '_> {
     /// Runs until the instructions end or describe code after `pc`.
-    fn run(&mut self, mut code: Reader<'_>, pc: usize) -> Option<()> {
+    fn run(&mut self, mut code: ByteReader<'_>, pc: usize) -> Option<()> {
         while !code.is_at_end() {
             let byte = code.u8()?;
             let low = byte & 0x3f;
@@ -78,7 +80,7 @@ impl Machine<'_, '_> {
                 1 => self.advance(u64::from(low)),
                 2 => {
                     let offset = code.uleb()? as i64;
-                    self.save(u64::from(low), Saved::At(self.factored(offset)?));
+                    self.save(u64::from(low), SavedRegister::At(self.factored(offset)?));
                 }
                 3 => self.restore(u64::from(low)),
                 _ => self.extended(low, &mut code)?,
@@ -90,7 +92,7 @@ impl Machine<'_, '_> {
         Some(())
     }
 
-    fn extended(&mut self, opcode: u8, code: &mut Reader<'_>) -> Option<()> {
+    fn extended(&mut self, opcode: u8, code: &mut ByteReader<'_>) -> Option<()> {
         match opcode {
             // nop
             0x00 => {}
@@ -108,7 +110,7 @@ impl Machine<'_, '_> {
             0x05 => {
                 let register = code.uleb()?;
                 let offset = code.uleb()? as i64;
-                self.save(register, Saved::At(self.factored(offset)?));
+                self.save(register, SavedRegister::At(self.factored(offset)?));
             }
             // restore_extended
             0x06 => {
@@ -116,13 +118,13 @@ impl Machine<'_, '_> {
                 self.restore(register);
             }
             // undefined, same_value
-            0x07 => self.save(code.uleb()?, Saved::Undefined),
-            0x08 => self.save(code.uleb()?, Saved::Kept),
+            0x07 => self.save(code.uleb()?, SavedRegister::Undefined),
+            0x08 => self.save(code.uleb()?, SavedRegister::Kept),
             // register
             0x09 => {
                 let register = code.uleb()?;
                 let source = u8::try_from(code.uleb()?).ok()?;
-                self.save(register, Saved::Register(source));
+                self.save(register, SavedRegister::Register(source));
             }
             // remember_state
             0x0a => {
@@ -167,33 +169,33 @@ impl Machine<'_, '_> {
             // expression, val_expression
             0x10 => {
                 let register = code.uleb()?;
-                self.save(register, Saved::AtExpression(expression(code)?));
+                self.save(register, SavedRegister::AtExpression(expression(code)?));
             }
             0x16 => {
                 let register = code.uleb()?;
-                self.save(register, Saved::ValueExpression(expression(code)?));
+                self.save(register, SavedRegister::ValueExpression(expression(code)?));
             }
             // offset_extended_sf, GNU_negative_offset_extended
             0x11 => {
                 let register = code.uleb()?;
                 let offset = code.sleb()?;
-                self.save(register, Saved::At(self.factored(offset)?));
+                self.save(register, SavedRegister::At(self.factored(offset)?));
             }
             0x2f => {
                 let register = code.uleb()?;
                 let offset = (code.uleb()? as i64).checked_neg()?;
-                self.save(register, Saved::At(self.factored(offset)?));
+                self.save(register, SavedRegister::At(self.factored(offset)?));
             }
             // val_offset, val_offset_sf
             0x14 => {
                 let register = code.uleb()?;
                 let offset = code.uleb()? as i64;
-                self.save(register, Saved::Value(self.factored(offset)?));
+                self.save(register, SavedRegister::Value(self.factored(offset)?));
             }
             0x15 => {
                 let register = code.uleb()?;
                 let offset = code.sleb()?;
-                self.save(register, Saved::Value(self.factored(offset)?));
+                self.save(register, SavedRegister::Value(self.factored(offset)?));
             }
             // On aarch64: toggles whether the return address is signed. The walker strips the signature from every
             // return address, so there is nothing to record.
@@ -218,7 +220,7 @@ impl Machine<'_, '_> {
     }
 
     /// Ignores columns that the walk does not follow, such as vector registers.
-    fn save(&mut self, register: u64, saved: Saved) {
+    fn save(&mut self, register: u64, saved: SavedRegister) {
         if let Some(slot) =
             usize::try_from(register).ok().and_then(|register| self.row.saved.get_mut(register))
         {
@@ -234,12 +236,12 @@ impl Machine<'_, '_> {
     }
 }
 
-fn register(code: &mut Reader<'_>) -> Option<u8> {
+fn register(code: &mut ByteReader<'_>) -> Option<u8> {
     u8::try_from(code.uleb()?).ok()
 }
 
 /// Skips the expression at `code` and gives its position, at which its length begins.
-fn expression(code: &mut Reader<'_>) -> Option<u32> {
+fn expression(code: &mut ByteReader<'_>) -> Option<u32> {
     let position = u32::try_from(code.position()).ok()?;
     let len = code.uleb()?;
     code.split(usize::try_from(len).ok()?)?;

@@ -1,14 +1,14 @@
 //! The step of one pc, packed into a word. The walker compiles it from a row of the call frame information.
 
 use crate::arch::{FP, RETURN_ADDRESS, SP};
-use crate::eh_frame::Sections;
-use crate::row::{Cfa, Row, Saved, row_at};
+use crate::eh_frame::EhFrameSections;
+use crate::row::{Cfa, SavedRegister, UnwindRow, row_at};
 
 /// The rule of one pc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rule {
+pub(crate) enum UnwindRule {
     /// The CFA is stack or frame pointer plus a constant, and the saved values lie at constant distances below it.
-    Usual(Usual),
+    Usual(UsualStep),
     /// The outermost frame.
     End,
     /// Only the general step can handle the row.
@@ -19,7 +19,7 @@ pub(crate) enum Rule {
 
 /// Distances are in words of 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Usual {
+pub(crate) struct UsualStep {
     /// Does the CFA count from the frame pointer, and not from the stack pointer?
     pub(crate) from_fp: bool,
     pub(crate) cfa: u32,
@@ -32,54 +32,54 @@ pub(crate) struct Usual {
 const CFA_BITS: u32 = 22;
 const SAVED_BITS: u32 = 11;
 
-impl Rule {
+impl UnwindRule {
     /// The rule at `pc`, compiled from the module's unwind information.
-    pub(crate) fn compile(sections: &Sections<'_>, pc: usize) -> Rule {
-        let Some(fde) = sections.find(pc) else { return Rule::Uncovered };
-        let Some(row) = row_at(&fde, pc) else { return Rule::Odd };
-        if row.saved[RETURN_ADDRESS] == Saved::Undefined {
-            return Rule::End;
+    pub(crate) fn compile(sections: &EhFrameSections<'_>, pc: usize) -> UnwindRule {
+        let Some(fde) = sections.find(pc) else { return UnwindRule::Uncovered };
+        let Some(row) = row_at(&fde, pc) else { return UnwindRule::Odd };
+        if row.saved[RETURN_ADDRESS] == SavedRegister::Undefined {
+            return UnwindRule::End;
         }
         if fde.cie.signal || fde.cie.return_address != RETURN_ADDRESS as u64 {
-            return Rule::Odd;
+            return UnwindRule::Odd;
         }
-        usual(&row).map_or(Rule::Odd, Rule::Usual)
+        usual(&row).map_or(UnwindRule::Odd, UnwindRule::Usual)
     }
 
     /// The rule as a word of at most 48 bits, never 0.
     pub(crate) fn to_word(self) -> u64 {
         match self {
-            Rule::Usual(usual) => {
+            UnwindRule::Usual(usual) => {
                 let mut word = u64::from(usual.cfa);
                 word = word << SAVED_BITS | u64::from(usual.fp);
                 word = word << SAVED_BITS | u64::from(usual.return_address);
                 word << 4 | u64::from(usual.from_fp) << 3 | 1
             }
-            Rule::End => 2,
-            Rule::Odd => 3,
-            Rule::Uncovered => 4,
+            UnwindRule::End => 2,
+            UnwindRule::Odd => 3,
+            UnwindRule::Uncovered => 4,
         }
     }
 
-    /// Decodes a word that [`Rule::to_word`] gave.
+    /// Decodes a word that [`UnwindRule::to_word`] gave.
     #[inline(always)]
-    pub(crate) fn from_word(word: u64) -> Rule {
+    pub(crate) fn from_word(word: u64) -> UnwindRule {
         let field = |shift: u32, bits: u32| (word >> shift) as u32 & ((1 << bits) - 1);
         match word & 7 {
-            1 => Rule::Usual(Usual {
+            1 => UnwindRule::Usual(UsualStep {
                 from_fp: word & 8 != 0,
                 return_address: field(4, SAVED_BITS),
                 fp: field(4 + SAVED_BITS, SAVED_BITS),
                 cfa: field(4 + 2 * SAVED_BITS, CFA_BITS),
             }),
-            2 => Rule::End,
-            3 => Rule::Odd,
-            _ => Rule::Uncovered,
+            2 => UnwindRule::End,
+            3 => UnwindRule::Odd,
+            _ => UnwindRule::Uncovered,
         }
     }
 }
 
-fn usual(row: &Row) -> Option<Usual> {
+fn usual(row: &UnwindRow) -> Option<UsualStep> {
     let Cfa::Register { register, offset } = row.cfa else { return None };
     let from_fp = match usize::from(register) {
         SP => false,
@@ -87,20 +87,20 @@ fn usual(row: &Row) -> Option<Usual> {
         _ => return None,
     };
     // The caller's stack pointer must be the CFA, as is usual.
-    if !matches!(row.saved[SP], Saved::Unspecified | Saved::Kept) {
+    if !matches!(row.saved[SP], SavedRegister::Unspecified | SavedRegister::Kept) {
         return None;
     }
     let fp = match row.saved[FP] {
         // If the frame pointer is undefined, the caller does not use it as a frame pointer.
-        Saved::Unspecified | Saved::Kept | Saved::Undefined => 0,
-        Saved::At(offset) => words_below(i64::from(offset))?,
+        SavedRegister::Unspecified | SavedRegister::Kept | SavedRegister::Undefined => 0,
+        SavedRegister::At(offset) => words_below(i64::from(offset))?,
         _ => return None,
     };
-    let Saved::At(return_address) = row.saved[RETURN_ADDRESS] else { return None };
+    let SavedRegister::At(return_address) = row.saved[RETURN_ADDRESS] else { return None };
     let return_address = words_below(i64::from(return_address))?;
     let cfa = words_below(offset.checked_neg()?)?;
     let fits = cfa < 1 << CFA_BITS && fp < 1 << SAVED_BITS && return_address < 1 << SAVED_BITS;
-    fits.then_some(Usual { from_fp, cfa, fp, return_address })
+    fits.then_some(UsualStep { from_fp, cfa, fp, return_address })
 }
 
 /// The number of words in a negative multiple of 8.

@@ -3,17 +3,17 @@
 
 use crate::eh_frame;
 use crate::general::GeneralFrame;
-use crate::module::Module;
-use crate::reader::Span;
-use crate::row::{Cfa, Saved, row_at};
-use crate::rule::Rule;
-use crate::stack::{Memory, StackRange};
+use crate::module::UnwindModule;
+use crate::reader::ByteSpan;
+use crate::row::{Cfa, SavedRegister, row_at};
+use crate::rule::UnwindRule;
+use crate::stack::{StackMemory, StackRange};
 use core::fmt::Write as _;
 
 /// Start, end and `.eh_frame_hdr` of the module that holds `pc`, found in two ways: the way of this system, and
 /// `dl_iterate_phdr`, which serves C libraries without `_dl_find_object`.
 pub fn module_both_ways(pc: usize) -> [Option<[usize; 3]>; 2] {
-    [Module::find(pc), Module::find_with_lock(pc)]
+    [UnwindModule::find(pc), UnwindModule::find_with_lock(pc)]
         .map(|module| module.map(|module| [module.start, module.end, module.header]))
 }
 
@@ -31,10 +31,10 @@ pub struct Sections<'a> {
 }
 
 impl Sections<'_> {
-    fn parsed(&self) -> eh_frame::Sections<'_> {
-        eh_frame::Sections {
-            header: Span { address: self.header_address, bytes: self.header },
-            frames: Span { address: self.frames_address, bytes: self.frames },
+    fn parsed(&self) -> eh_frame::EhFrameSections<'_> {
+        eh_frame::EhFrameSections {
+            header: ByteSpan { address: self.header_address, bytes: self.header },
+            frames: ByteSpan { address: self.frames_address, bytes: self.frames },
         }
     }
 
@@ -55,14 +55,14 @@ impl Sections<'_> {
         };
         for (register, saved) in row.saved.iter().enumerate() {
             let written = match saved {
-                Saved::Unspecified => Ok(()),
-                Saved::Undefined => write!(text, " {register}=undefined"),
-                Saved::Kept => write!(text, " {register}=kept"),
-                Saved::At(offset) => write!(text, " {register}=[cfa{offset:+}]"),
-                Saved::Value(offset) => write!(text, " {register}=cfa{offset:+}"),
-                Saved::Register(source) => write!(text, " {register}={source}"),
-                Saved::AtExpression(_) => write!(text, " {register}=[expression]"),
-                Saved::ValueExpression(_) => write!(text, " {register}=expression"),
+                SavedRegister::Unspecified => Ok(()),
+                SavedRegister::Undefined => write!(text, " {register}=undefined"),
+                SavedRegister::Kept => write!(text, " {register}=kept"),
+                SavedRegister::At(offset) => write!(text, " {register}=[cfa{offset:+}]"),
+                SavedRegister::Value(offset) => write!(text, " {register}=cfa{offset:+}"),
+                SavedRegister::Register(source) => write!(text, " {register}={source}"),
+                SavedRegister::AtExpression(_) => write!(text, " {register}=[expression]"),
+                SavedRegister::ValueExpression(_) => write!(text, " {register}=expression"),
             };
             written.ok()?;
         }
@@ -74,7 +74,7 @@ impl Sections<'_> {
 
     /// The rule at `pc` as text, after it was packed and unpacked.
     pub fn rule(&self, pc: usize) -> String {
-        format!("{:?}", Rule::from_word(Rule::compile(&self.parsed(), pc).to_word()))
+        format!("{:?}", UnwindRule::from_word(UnwindRule::compile(&self.parsed(), pc).to_word()))
     }
 
     /// The return address of a frame at `pc` with the stack `stack`, by the general step.
@@ -82,7 +82,7 @@ impl Sections<'_> {
         let words = stack.as_ptr_range();
         let (low, high) = (words.start.expose_provenance(), words.end.expose_provenance());
         let mut range = StackRange::over(low, high);
-        let mut memory = Memory::new(&mut range, low);
+        let mut memory = StackMemory::new(&mut range, low);
         let mut known = GeneralFrame::partial(pc.wrapping_add(1), low, low + (high - low) / 2);
         known.step(&self.parsed(), &mut memory).ok()?;
         Some(known.pc)

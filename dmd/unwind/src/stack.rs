@@ -110,7 +110,7 @@ fn page_of(address: usize) -> usize {
 
 /// The memory that one walk may read.
 #[derive(Debug)]
-pub(crate) struct Memory<'a> {
+pub(crate) struct StackMemory<'a> {
     own: &'a mut StackRange,
     low: usize,
     /// The end; a multiple of 8.
@@ -119,12 +119,12 @@ pub(crate) struct Memory<'a> {
     budget: usize,
 }
 
-impl<'a> Memory<'a> {
+impl<'a> StackMemory<'a> {
     /// The memory for a walk that starts at `sp`, on the stack that this thread runs on.
     #[inline(always)]
-    pub(crate) fn new(own: &'a mut StackRange, sp: usize) -> Memory<'a> {
+    pub(crate) fn new(own: &'a mut StackRange, sp: usize) -> StackMemory<'a> {
         let (low, high) = if own.covers(sp) { (own.low, own.high) } else { (sp, page_of(sp) + PAGE) };
-        Memory { own, low, high, budget: PAGES_PER_WALK }
+        StackMemory { own, low, high, budget: PAGES_PER_WALK }
     }
 
     #[inline(always)]
@@ -195,7 +195,7 @@ impl<'a> Memory<'a> {
     }
 
     /// The word at `address`, which the caller has checked to be a multiple of 8 between the stack pointer and
-    /// [`Memory::high`].
+    /// [`StackMemory::high`].
     #[inline(always)]
     pub(crate) fn word(&self, address: usize) -> usize {
         // SAFETY: the caller has checked that `address` is aligned and inside the range, which is mapped: this

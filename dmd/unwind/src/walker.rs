@@ -1,18 +1,18 @@
 //! Walks the stack frame by frame, from registers outwards.
 
 use crate::arch::{FP, FROM_FP, Registers, SIGNAL_CONTEXT, SIGNAL_RETURN, SP, caller, strip, unpack};
-use crate::cache::{CACHE, Cached, View};
-use crate::general::{GeneralFrame, Stop};
-use crate::module::Module;
-use crate::rule::{Rule, Usual};
-use crate::stack::{Memory, StackRange};
-use crate::words::Words;
+use crate::cache::{CACHE, CacheView, CachedRule};
+use crate::general::{GeneralFrame, WalkStop};
+use crate::module::UnwindModule;
+use crate::rule::{UnwindRule, UsualStep};
+use crate::stack::{StackMemory, StackRange};
+use crate::words::StackWords;
 
 /// A frame of the stack. A usual step to its caller depends only on this and on the words that the step reads. Two
 /// walks that meet in equal frames continue alike as long as the stack's words are unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Frame {
+pub struct StackFrame {
     /// Where the frame continues: after the call that it is in, or at the interrupted instruction.
     pub pc: usize,
     /// The stack pointer at that point.
@@ -30,7 +30,7 @@ const SWITCHES: u8 = 16;
 
 /// Why a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum WalkEnd {
     /// At the outermost frame.
     Complete,
     /// The visitor stopped the walk.
@@ -41,7 +41,7 @@ pub enum End {
 
 /// The first frame that a walk passes on.
 #[derive(Clone, Copy)]
-pub(crate) enum Begin {
+pub(crate) enum WalkStart {
     /// That of the start's caller.
     Outside,
     /// The first one with this pc.
@@ -55,8 +55,8 @@ pub(crate) enum Begin {
 /// Walks from `start`. Passes the caller's frame to `visit`, then that frame's caller, and so on, until `visit`
 /// returns false.
 #[inline(always)]
-pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Frame) -> bool) -> End {
-    walk_by_words(start, stack, Begin::Outside, |frame, _| visit(frame)).0
+pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(StackFrame) -> bool) -> WalkEnd {
+    walk_by_words(start, stack, WalkStart::Outside, |frame, _| visit(frame)).0
 }
 
 /// As [`walk`], and passes on which words each step read. Also returns whether the walk would always end there: the
@@ -65,42 +65,42 @@ pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Fra
 pub(crate) fn walk_by_words(
     start: &Registers,
     stack: &mut StackRange,
-    begin: Begin,
-    mut visit: impl FnMut(Frame, Words) -> bool,
-) -> (End, bool) {
+    begin: WalkStart,
+    mut visit: impl FnMut(StackFrame, StackWords) -> bool,
+) -> (WalkEnd, bool) {
     if !start.sp.is_multiple_of(8) {
-        return (End::Lost, false);
+        return (WalkEnd::Lost, false);
     }
-    let mut memory = Memory::new(stack, start.sp);
+    let mut memory = StackMemory::new(stack, start.sp);
     let mut rules = CACHE.view();
-    let mut frame = Frame { pc: start.pc, sp: start.sp, fp: start.fp };
-    let mut words = Words::MORE;
-    let mut seen = Seen::default();
+    let mut frame = StackFrame { pc: start.pc, sp: start.sp, fp: start.fp };
+    let mut words = StackWords::MORE;
+    let mut seen = WalkState::default();
     // The number of frames that the walk has left. Those between the start and a given first frame count as one.
     let mut left = 0;
     // Whether the walk passes frames on, and with which pc it begins to.
     let (mut begun, mut first) = (false, 0);
     match begin {
-        Begin::Outside => {}
-        Begin::At(pc) => first = pc,
-        Begin::Frame { sp, fp, pc_at } => {
+        WalkStart::Outside => {}
+        WalkStart::At(pc) => first = pc,
+        WalkStart::Frame { sp, fp, pc_at } => {
             let pc = if pc_at < start.sp { None } else { memory.read(pc_at) };
-            let Some(pc) = pc.map(strip).filter(|pc| *pc != 0) else { return (End::Lost, false) };
-            frame = Frame { pc, sp, fp };
-            words = Words { pc: pc_at, fp: pc_at };
+            let Some(pc) = pc.map(strip).filter(|pc| *pc != 0) else { return (WalkEnd::Lost, false) };
+            frame = StackFrame { pc, sp, fp };
+            words = StackWords { pc: pc_at, fp: pc_at };
             left = 1;
             begun = true;
         }
     }
     loop {
         if begun && !visit(frame, words) {
-            return (End::Enough, false);
+            return (WalkEnd::Enough, false);
         }
         if let Some(next) = usual_step(rules.get(frame.pc), frame, &memory) {
             (frame, words) = next;
         } else {
             seen.frames = left;
-            let Frame { pc, sp, fp } = frame;
+            let StackFrame { pc, sp, fp } = frame;
             match other_step(start, &mut rules, pc, sp, fp, &mut memory, &mut seen) {
                 Ok(next) => (frame, words) = next,
                 Err(end) => return (end, seen.sure_end),
@@ -116,30 +116,30 @@ pub(crate) fn walk_by_words(
 #[inline(never)]
 fn other_step(
     start: &Registers,
-    rules: &mut View,
+    rules: &mut CacheView,
     pc: usize,
     sp: usize,
     fp: usize,
-    memory: &mut Memory<'_>,
-    seen: &mut Seen,
-) -> Result<(Frame, Words), End> {
-    let frame = Frame { pc, sp, fp };
+    memory: &mut StackMemory<'_>,
+    seen: &mut WalkState,
+) -> Result<(StackFrame, StackWords), WalkEnd> {
+    let frame = StackFrame { pc, sp, fp };
     let packed = rules.get(pc);
     if let Some(next) = quick_step(*rules, packed, frame, memory, seen.module) {
         return Ok(next);
     }
     let next = match unusual_step(start, *rules, packed, frame, memory, seen) {
-        Step::To(next) => next,
-        Step::End(end) => return Err(end),
+        WalkStep::To(next) => next,
+        WalkStep::End(end) => return Err(end),
     };
     let interrupted = seen.known.as_ref().is_some_and(|known| known.exact);
-    let words = if interrupted { Words::INTERRUPTED } else { Words::MORE };
+    let words = if interrupted { StackWords::INTERRUPTED } else { StackWords::MORE };
     // The usual step relies on a stack pointer inside the stack.
     if next.sp > memory.high() && memory.enter(next.sp).is_none() {
-        return Err(End::Lost);
+        return Err(WalkEnd::Lost);
     }
     // While the walk follows all registers it uses no rules.
-    let fresh = if seen.known.is_none() { CACHE.view() } else { View::NOTHING };
+    let fresh = if seen.known.is_none() { CACHE.view() } else { CacheView::NOTHING };
     if !fresh.is_like(rules) {
         seen.module = 0;
     }
@@ -149,7 +149,7 @@ fn other_step(
 
 /// The state of a walk beside its current frame.
 #[derive(Default)]
-struct Seen {
+struct WalkState {
     /// The number of frames that the walk had left when it last had no packed rule for its step.
     frames: usize,
     /// The record of the module that the walk last found to be still loaded.
@@ -165,15 +165,15 @@ struct Seen {
     switches: u8,
 }
 
-enum Step {
-    To(Frame),
-    End(End),
+enum WalkStep {
+    To(StackFrame),
+    End(WalkEnd),
 }
 
 /// The step by a packed rule, with its checks: the CFA lies above the stack pointer and inside the stack, and all
 /// words that the step reads lie between them.
 #[inline(always)]
-fn usual_step(packed: u16, frame: Frame, memory: &Memory<'_>) -> Option<(Frame, Words)> {
+fn usual_step(packed: u16, frame: StackFrame, memory: &StackMemory<'_>) -> Option<(StackFrame, StackWords)> {
     if packed.wrapping_sub(1) >= i16::MAX as u16 {
         return None;
     }
@@ -193,44 +193,44 @@ fn usual_step(packed: u16, frame: Frame, memory: &Memory<'_>) -> Option<(Frame, 
     }
     let (pc, fp, words) = caller(packed, cfa, frame.fp, |address| memory.word(address));
     let pc = strip(pc);
-    (pc != 0).then_some((Frame { pc, sp: cfa, fp }, words))
+    (pc != 0).then_some((StackFrame { pc, sp: cfa, fp }, words))
 }
 
 /// The step by a wide rule that needs no further check.
 #[inline(always)]
 fn quick_step(
-    rules: View,
+    rules: CacheView,
     packed: u16,
-    frame: Frame,
-    memory: &mut Memory<'_>,
+    frame: StackFrame,
+    memory: &mut StackMemory<'_>,
     module: u16,
-) -> Option<(Frame, Words)> {
+) -> Option<(StackFrame, StackWords)> {
     let (usual, sure) = match rules.resolve(packed) {
-        Cached::Sure(Rule::Usual(usual)) => (usual, true),
-        Cached::If(record, Rule::Usual(usual)) if record == module => (usual, false),
+        CachedRule::Sure(UnwindRule::Usual(usual)) => (usual, true),
+        CachedRule::If(record, UnwindRule::Usual(usual)) if record == module => (usual, false),
         _ => return None,
     };
     let next = wide_step(usual, frame, memory).filter(|next| next.pc != 0)?;
-    Some((next, if sure { words_of(usual, next.sp) } else { Words::MORE }))
+    Some((next, if sure { words_of(usual, next.sp) } else { StackWords::MORE }))
 }
 
 /// The words that the step by this wide rule has read, which led to a stack pointer.
-fn words_of(usual: Usual, sp: usize) -> Words {
+fn words_of(usual: UsualStep, sp: usize) -> StackWords {
     let below = |words: u32| sp - words as usize * 8;
     let pc = below(usual.return_address);
-    Words { pc, fp: if usual.fp == 0 { pc } else { below(usual.fp) } }
+    StackWords { pc, fp: if usual.fp == 0 { pc } else { below(usual.fp) } }
 }
 
 #[cold]
 #[inline(never)]
 fn unusual_step(
     start: &Registers,
-    rules: View,
+    rules: CacheView,
     packed: u16,
-    frame: Frame,
-    memory: &mut Memory<'_>,
-    seen: &mut Seen,
-) -> Step {
+    frame: StackFrame,
+    memory: &mut StackMemory<'_>,
+    seen: &mut WalkState,
+) -> WalkStep {
     if let Some(known) = seen.known.take() {
         return general_step(known, memory, seen);
     }
@@ -241,62 +241,63 @@ fn unusual_step(
             && memory.reach(cfa)
             && let Some((next, _)) = usual_step(packed, frame, memory)
         {
-            return Step::To(next);
+            return WalkStep::To(next);
         }
     }
     let known = rules.resolve(packed);
     let rule = match known {
-        Cached::Sure(rule) => rule,
-        Cached::If(record, rule) if record == seen.module || rules.is_still_there(record, frame.pc) => {
+        CachedRule::Sure(rule) => rule,
+        CachedRule::If(record, rule) if record == seen.module || rules.is_still_there(record, frame.pc) => {
             seen.module = record;
             rule
         }
-        Cached::If(..) | Cached::Missing => match compile(frame.pc, seen) {
+        CachedRule::If(..) | CachedRule::Missing => match compile(frame.pc, seen) {
             Some(rule) => rule,
-            None => return Step::End(End::Lost),
+            None => return WalkStep::End(WalkEnd::Lost),
         },
     };
     match rule {
-        Rule::Usual(usual) => {
+        UnwindRule::Usual(usual) => {
             match wide_step(usual, frame, memory).or_else(|| switch(usual, frame, memory, seen)) {
-                Some(Frame { pc: 0, .. }) => Step::End(End::Complete),
-                Some(frame) => Step::To(frame),
-                None => Step::End(End::Lost),
+                Some(StackFrame { pc: 0, .. }) => WalkStep::End(WalkEnd::Complete),
+                Some(frame) => WalkStep::To(frame),
+                None => WalkStep::End(WalkEnd::Lost),
             }
         }
-        Rule::End => {
-            seen.sure_end = matches!(known, Cached::Sure(_));
-            Step::End(End::Complete)
+        UnwindRule::End => {
+            seen.sure_end = matches!(known, CachedRule::Sure(_));
+            WalkStep::End(WalkEnd::Complete)
         }
-        Rule::Uncovered => signal_return(frame, memory, seen),
-        Rule::Odd => {
+        UnwindRule::Uncovered => signal_return(frame, memory, seen),
+        UnwindRule::Odd => {
             let known = if seen.frames == 0 { GeneralFrame::captured(start) } else { known_of(frame) };
-            let sections = Module::find(known.lookup()).and_then(|module| module.sections());
-            let Some(sections) = sections else { return Step::End(End::Lost) };
+            let sections = UnwindModule::find(known.lookup()).and_then(|module| module.sections());
+            let Some(sections) = sections else { return WalkStep::End(WalkEnd::Lost) };
             let mut next = known;
             match next.step(&sections, memory) {
                 Ok(()) if next.registers.get(FP).is_some() => remember(next, seen),
-                Err(Stop::End) => Step::End(End::Complete),
-                Ok(()) | Err(Stop::Lost) => again(start, frame, memory, seen),
+                Err(WalkStop::End) => WalkStep::End(WalkEnd::Complete),
+                Ok(()) | Err(WalkStop::Lost) => again(start, frame, memory, seen),
             }
         }
     }
 }
 
-fn known_of(frame: Frame) -> GeneralFrame {
+fn known_of(frame: StackFrame) -> GeneralFrame {
     GeneralFrame::partial(frame.pc, frame.sp, frame.fp)
 }
 
 /// Compiles the rule for a return address, and keeps it in the cache.
-fn compile(pc: usize, seen: &mut Seen) -> Option<Rule> {
+fn compile(pc: usize, seen: &mut WalkState) -> Option<UnwindRule> {
     // The last instruction of a function may call one that never returns: the return address is then in the next
     // function.
     let lookup = pc.wrapping_sub(1);
-    let module = Module::find(lookup)?;
-    let mut rule = module.sections().map_or(Rule::Uncovered, |sections| Rule::compile(&sections, lookup));
+    let module = UnwindModule::find(lookup)?;
+    let mut rule =
+        module.sections().map_or(UnwindRule::Uncovered, |sections| UnwindRule::compile(&sections, lookup));
     // If the signal frame has no entry of its own, the search may have found the entry before it.
-    if rule != Rule::Odd && module.has_code_at(pc, &SIGNAL_RETURN) {
-        rule = Rule::Uncovered;
+    if rule != UnwindRule::Odd && module.has_code_at(pc, &SIGNAL_RETURN) {
+        rule = UnwindRule::Uncovered;
     }
     if let Some(record) = CACHE.keep(pc, &module, rule) {
         seen.module = record;
@@ -305,7 +306,7 @@ fn compile(pc: usize, seen: &mut Seen) -> Option<Rule> {
 }
 
 #[inline(always)]
-fn wide_step(usual: Usual, frame: Frame, memory: &mut Memory<'_>) -> Option<Frame> {
+fn wide_step(usual: UsualStep, frame: StackFrame, memory: &mut StackMemory<'_>) -> Option<StackFrame> {
     let base = if usual.from_fp { frame.fp } else { frame.sp };
     let cfa = base.checked_add(usual.cfa as usize * 8)?;
     let below = |words: u32| cfa.checked_sub(words as usize * 8).filter(|&address| address >= frame.sp);
@@ -314,13 +315,18 @@ fn wide_step(usual: Usual, frame: Frame, memory: &mut Memory<'_>) -> Option<Fram
     }
     let pc = strip(memory.read(below(usual.return_address)?)?);
     let fp = if usual.fp == 0 { frame.fp } else { memory.read(below(usual.fp)?)? };
-    Some(Frame { pc, sp: cfa, fp })
+    Some(StackFrame { pc, sp: cfa, fp })
 }
 
 /// The step to a caller on another stack, as functions take it that run a closure on a stack of its own: they keep the
 /// caller's stack pointer in the frame pointer. The other stack may lie above or below this one.
 #[cold]
-fn switch(usual: Usual, frame: Frame, memory: &mut Memory<'_>, seen: &mut Seen) -> Option<Frame> {
+fn switch(
+    usual: UsualStep,
+    frame: StackFrame,
+    memory: &mut StackMemory<'_>,
+    seen: &mut WalkState,
+) -> Option<StackFrame> {
     let cfa = frame.fp.checked_add(usual.cfa as usize * 8)?;
     if !usual.from_fp || seen.switches == SWITCHES || memory.holds(cfa) {
         return None;
@@ -330,7 +336,7 @@ fn switch(usual: Usual, frame: Frame, memory: &mut Memory<'_>, seen: &mut Seen) 
     let pc = saved(usual.return_address)?;
     let fp = if usual.fp == 0 { None } else { Some(saved(usual.fp)?) };
     memory.switch(fp.map_or(pc, |fp| fp.min(pc)))?;
-    let next = Frame {
+    let next = StackFrame {
         pc: strip(memory.read(pc)?),
         sp: cfa,
         fp: match fp {
@@ -339,75 +345,80 @@ fn switch(usual: Usual, frame: Frame, memory: &mut Memory<'_>, seen: &mut Seen) 
         },
     };
     // A frame pointer may hold any value in code with wrong unwind information. No caller is outside of all modules.
-    Module::find(next.pc.wrapping_sub(1))?;
+    UnwindModule::find(next.pc.wrapping_sub(1))?;
     Some(next)
 }
 
 /// Takes one step with the known registers, and decides whether to follow them further.
-fn general_step(mut known: GeneralFrame, memory: &mut Memory<'_>, seen: &mut Seen) -> Step {
-    let sections = Module::find(known.lookup()).and_then(|module| module.sections());
+fn general_step(mut known: GeneralFrame, memory: &mut StackMemory<'_>, seen: &mut WalkState) -> WalkStep {
+    let sections = UnwindModule::find(known.lookup()).and_then(|module| module.sections());
     let result = match sections {
         Some(sections) => known.step(&sections, memory),
-        None => Err(Stop::Lost),
+        None => Err(WalkStop::Lost),
     };
     match result {
         Ok(()) => remember(known, seen),
-        Err(Stop::End) => Step::End(End::Complete),
-        Err(Stop::Lost) => match step_out_of_signal(known, memory) {
+        Err(WalkStop::End) => WalkStep::End(WalkEnd::Complete),
+        Err(WalkStop::Lost) => match step_out_of_signal(known, memory) {
             Some(known) => remember(known, seen),
-            None => Step::End(End::Lost),
+            None => WalkStep::End(WalkEnd::Lost),
         },
     }
 }
 
-fn remember(known: GeneralFrame, seen: &mut Seen) -> Step {
-    let Some(frame) = frame_of(&known) else { return Step::End(End::Lost) };
+fn remember(known: GeneralFrame, seen: &mut WalkState) -> WalkStep {
+    let Some(frame) = frame_of(&known) else { return WalkStep::End(WalkEnd::Lost) };
     if known.exact || seen.all {
         seen.known = Some(known);
     }
-    Step::To(frame)
+    WalkStep::To(frame)
 }
 
-fn frame_of(known: &GeneralFrame) -> Option<Frame> {
-    Some(Frame { pc: known.pc, sp: known.registers.get(SP)?, fp: known.registers.get(FP).unwrap_or(0) })
+fn frame_of(known: &GeneralFrame) -> Option<StackFrame> {
+    Some(StackFrame { pc: known.pc, sp: known.registers.get(SP)?, fp: known.registers.get(FP).unwrap_or(0) })
 }
 
 /// Walks again from the start to a frame and follows all registers: the frame needs some that steps by rules do not
 /// follow.
-fn again(start: &Registers, frame: Frame, memory: &mut Memory<'_>, seen: &mut Seen) -> Step {
+fn again(
+    start: &Registers,
+    frame: StackFrame,
+    memory: &mut StackMemory<'_>,
+    seen: &mut WalkState,
+) -> WalkStep {
     let mut known = GeneralFrame::captured(start);
     if memory.enter(start.sp).is_none() {
-        return Step::End(End::Lost);
+        return WalkStep::End(WalkEnd::Lost);
     }
     seen.all = true;
     let mut left = 0;
     while (known.pc, known.registers.get(SP)) != (frame.pc, Some(frame.sp)) {
         left += 1;
         if left > seen.frames + BEFORE_CALLER {
-            return Step::End(End::Lost);
+            return WalkStep::End(WalkEnd::Lost);
         }
         match general_step(known, memory, seen) {
-            Step::To(_) => {}
-            end @ Step::End(_) => return end,
+            WalkStep::To(_) => {}
+            end @ WalkStep::End(_) => return end,
         }
         match seen.known.take() {
             Some(next) => known = next,
-            None => return Step::End(End::Lost),
+            None => return WalkStep::End(WalkEnd::Lost),
         }
     }
     general_step(known, memory, seen)
 }
 
 /// Steps out of code without unwind information: the kernel's signal frame in C libraries that give it none.
-fn signal_return(frame: Frame, memory: &mut Memory<'_>, seen: &mut Seen) -> Step {
+fn signal_return(frame: StackFrame, memory: &mut StackMemory<'_>, seen: &mut WalkState) -> WalkStep {
     match step_out_of_signal(known_of(frame), memory) {
         Some(known) => remember(known, seen),
-        None => Step::End(End::Lost),
+        None => WalkStep::End(WalkEnd::Lost),
     }
 }
 
-fn step_out_of_signal(known: GeneralFrame, memory: &mut Memory<'_>) -> Option<GeneralFrame> {
-    let module = Module::find(known.pc)?;
+fn step_out_of_signal(known: GeneralFrame, memory: &mut StackMemory<'_>) -> Option<GeneralFrame> {
+    let module = UnwindModule::find(known.pc)?;
     if !module.has_code_at(known.pc, &SIGNAL_RETURN) {
         return None;
     }

@@ -2,7 +2,7 @@
 
 /// The addresses of the words that a step read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Words {
+pub(crate) struct StackWords {
     /// Of the pc of the frame that the step led to. 0 if the step depends on more than the frame that it left and
     /// these words: on other registers, or on a module that can be unloaded.
     pub(crate) pc: usize,
@@ -10,10 +10,10 @@ pub(crate) struct Words {
     pub(crate) fp: usize,
 }
 
-impl Words {
+impl StackWords {
     /// The step depends on more than its words.
-    pub(crate) const MORE: Words = Words { pc: 0, fp: 0 };
+    pub(crate) const MORE: StackWords = StackWords { pc: 0, fp: 0 };
     /// The step led to the point where a signal interrupted the program. From there the walk uses another rule than
     /// from a frame that waits for a call at the same pc.
-    pub(crate) const INTERRUPTED: Words = Words { pc: 0, fp: 1 };
+    pub(crate) const INTERRUPTED: StackWords = StackWords { pc: 0, fp: 1 };
 }

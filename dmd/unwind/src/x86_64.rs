@@ -2,8 +2,8 @@
 
 use core::arch::asm;
 
-use crate::walker::Begin;
-use crate::words::Words;
+use crate::walker::WalkStart;
+use crate::words::StackWords;
 
 /// DWARF's columns: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, return address.
 pub(crate) const REGISTERS: usize = 17;
@@ -75,8 +75,8 @@ impl Caller {
     }
 
     #[inline(always)]
-    pub(crate) fn begin(self) -> Begin {
-        Begin::Frame { sp: self.sp, fp: self.fp, pc_at: self.sp.wrapping_sub(8) }
+    pub(crate) fn begin(self) -> WalkStart {
+        WalkStart::Frame { sp: self.sp, fp: self.fp, pc_at: self.sp.wrapping_sub(8) }
     }
 }
 
@@ -145,13 +145,13 @@ pub(crate) fn caller(
     cfa: usize,
     fp: usize,
     read: impl Fn(usize) -> usize,
-) -> (usize, usize, Words) {
+) -> (usize, usize, StackWords) {
     let pc = cfa - 8;
     match rule & 15 {
-        0 => (read(pc), fp, Words { pc, fp: pc }),
+        0 => (read(pc), fp, StackWords { pc, fp: pc }),
         saved => {
             let fp = pc - usize::from(saved) * 8;
-            (read(pc), read(fp), Words { pc, fp })
+            (read(pc), read(fp), StackWords { pc, fp })
         }
     }
 }

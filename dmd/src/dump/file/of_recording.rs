@@ -31,7 +31,7 @@ pub(crate) fn open_recording(names: &RecordingNames) -> (PathBuf, io::Result<Fil
     (PathBuf::new(), Err(io::ErrorKind::AlreadyExists.into()))
 }
 
-/// Opens the file of a recording that a request asks for. It takes the place of an earlier file, which no process writes.
+/// Opens the file of a recording that a request asks for. It takes the place of an earlier file that no process writes.
 pub(crate) fn open_requested(path: &Path) -> io::Result<File> {
     match open_plain(path, false) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -41,7 +41,7 @@ pub(crate) fn open_requested(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Creates a file in the place of one that nobody else writes. With `keeps`, a recording of this process stays as it is.
+/// Creates a file in the place of one that no other process writes. With `keeps`, a recording of this process stays as it is.
 fn open_plain(path: &Path, keeps: bool) -> io::Result<File> {
     let path = &match Destination::of_path(path)? {
         Destination::Stream(path) => return open_stream(&path),
@@ -113,6 +113,6 @@ fn out_of_the_way(file: File) -> File {
     if large < 0 {
         return file;
     }
-    // SAFETY: a fresh descriptor, which nobody else has.
+    // SAFETY: a fresh descriptor of this function's own.
     unsafe { File::from_raw_fd(large) }
 }

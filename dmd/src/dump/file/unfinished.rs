@@ -17,9 +17,9 @@ static NAME: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
 static WRITER: AtomicU32 = AtomicU32::new(0);
 
 /// Of two dumps at one time, a handler only removes the second.
-pub(super) struct Unfinished(NewFile);
+pub(super) struct UnfinishedFile(NewFile);
 
-impl Unfinished {
+impl UnfinishedFile {
     pub(super) fn new(file: NewFile) -> Self {
         let name = CString::new(file.incomplete().as_os_str().as_bytes()).map(CString::into_raw);
         WRITER.store(std::process::id(), Ordering::Relaxed);
@@ -40,7 +40,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedFile {
     fn drop(&mut self) {
         forget(NAME.swap(null_mut(), Ordering::AcqRel));
     }
@@ -54,14 +54,14 @@ fn forget(name: *mut c_char) {
 }
 
 /// Removes the file, since the process ends. A signal handler may call this.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "no handler ends the process"))]
+#[cfg_attr(not(engine = "native"), allow(dead_code, reason = "no handler ends the process"))]
 pub(crate) fn remove() {
     if WRITER.load(Ordering::Relaxed) != std::process::id() {
         return;
     }
     let name = NAME.swap(null_mut(), Ordering::AcqRel);
     if !name.is_null() {
-        // SAFETY: a text that ends in 0, which the exchange gave to this thread only, and which nobody frees.
+        // SAFETY: a text that ends in 0, which the exchange gave to this thread only, and which stays.
         unsafe { libc::unlink(name) };
     }
 }

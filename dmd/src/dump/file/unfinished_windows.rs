@@ -1,6 +1,6 @@
 //! The file of a dump that is being written. No signal handler ends the process here.
 
-pub(super) struct Unfinished(NewFile);
+pub(super) struct UnfinishedFile(NewFile);
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use memory_report::new_file::NewFile;
 
-impl Unfinished {
+impl UnfinishedFile {
     pub(super) fn new(file: NewFile) -> Self {
         Self(file)
     }

@@ -4,12 +4,12 @@ use core::ffi::{CStr, c_int, c_void};
 use core::slice;
 use std::os::unix::ffi::OsStringExt;
 
-use super::{Module, absolute, hexadecimal};
-use crate::tables::seen_modules::{Sample, sample_at};
+use super::{DumpModule, absolute, hexadecimal};
+use crate::tables::seen_modules::{ModuleSample, sample_at};
 
 /// The modules that the loader has.
-pub(super) fn modules() -> Vec<Module> {
-    let mut modules = Vec::<Module>::new();
+pub(super) fn modules() -> Vec<DumpModule> {
+    let mut modules = Vec::<DumpModule>::new();
     // SAFETY: `add` takes the data for the list that it is, and the loader keeps neither.
     unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut modules).cast()) };
     modules
@@ -36,7 +36,7 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_v
     // SAFETY: the loader passes a record that is valid during the call.
     let info = unsafe { &*info };
     // SAFETY: `modules` passes its list, and waits meanwhile.
-    let modules = unsafe { &mut *data.cast::<Vec<Module>>() };
+    let modules = unsafe { &mut *data.cast::<Vec<DumpModule>>() };
     if info.dlpi_phdr.is_null() {
         return 0;
     }
@@ -55,14 +55,14 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_v
         let notes = unsafe { slice::from_raw_parts(core::ptr::with_exposed_provenance(address), bytes) };
         build_id(notes)
     };
-    if let Some(mut module) = Module::new(info.dlpi_addr as usize, headers, notes) {
+    if let Some(mut module) = DumpModule::new(info.dlpi_addr as usize, headers, notes) {
         module.path = if is_program { program(module.start) } else { absolute(name) };
         modules.push(module);
     }
     0
 }
 
-impl Module {
+impl DumpModule {
     /// A loaded module, by its program headers. Its path is still missing.
     pub(super) fn new(
         bias: usize,
@@ -77,15 +77,15 @@ impl Module {
         let build_id = of_type(libc::PT_NOTE)
             .find_map(|header| build_id_at(at(header.p_vaddr), header.p_memsz as usize))
             .unwrap_or_default();
-        let sample = if build_id.is_empty() { sample_at(start) } else { Sample::default() };
+        let sample = if build_id.is_empty() { sample_at(start) } else { ModuleSample::default() };
         Some(Self { path: Vec::new(), bias, start, end, build_id, sample, since: None })
     }
 }
 
-/// The path of the executable, which the loader does not name. If the loader was started with the executable as its
+/// The path of the executable: the loader does not name it. If the loader was started with the executable as its
 /// argument, the kernel takes the loader for the executable. Then the path comes from the mappings.
 fn program(start: usize) -> Vec<u8> {
-    // SAFETY: `getauxval` reads a vector that the kernel made and nobody changes.
+    // SAFETY: `getauxval` reads a vector that the kernel made and that stays as it is.
     let loader = unsafe { libc::getauxval(libc::AT_BASE) };
     if loader != 0 {
         let path = std::fs::read_link("/proc/self/exe");

@@ -7,7 +7,7 @@ use mach2::dyld::{
     _dyld_get_image_header, _dyld_get_image_name, _dyld_get_image_vmaddr_slide, _dyld_image_count,
 };
 
-use super::{Module, absolute, hexadecimal};
+use super::{DumpModule, absolute, hexadecimal};
 
 /// `mach_header_64` begins with this number, and has this many bytes.
 const MAGIC: u32 = 0xfeed_facf;
@@ -17,13 +17,13 @@ const LC_SEGMENT_64: u32 = 0x19;
 const LC_UUID: u32 = 0x1b;
 
 /// The images. A program that unloads a library meanwhile must not write a dump: macOS has no call that prevents it.
-pub(super) fn modules() -> Vec<Module> {
+pub(super) fn modules() -> Vec<DumpModule> {
     // SAFETY: the function has no precondition.
     let count = unsafe { _dyld_image_count() };
     (0..count).filter_map(module).collect()
 }
 
-fn module(index: u32) -> Option<Module> {
+fn module(index: u32) -> Option<DumpModule> {
     // SAFETY: the loader answers null for a number that is too large.
     let header = unsafe { _dyld_get_image_header(index) };
     // SAFETY: as above.
@@ -35,8 +35,8 @@ fn module(index: u32) -> Option<Module> {
     let commands = header.cast::<u8>().wrapping_add(HEADER);
     // SAFETY: the loader has mapped as many bytes of commands behind the header as it says.
     let commands = unsafe { slice::from_raw_parts(commands, about.sizeofcmds as usize) };
-    let mut module = Module { path: path(name), bias: slide, ..Module::default() };
-    for (kind, command) in Commands(commands) {
+    let mut module = DumpModule { path: path(name), bias: slide, ..DumpModule::default() };
+    for (kind, command) in LoadCommands(commands) {
         match kind {
             // The other segments of a library in the shared cache are far away.
             LC_SEGMENT_64 if command.get(8..24) == Some(b"__TEXT\0\0\0\0\0\0\0\0\0\0") => {
@@ -64,9 +64,9 @@ fn number(command: &[u8], at: usize) -> Option<usize> {
 }
 
 /// The load commands, each with its kind.
-struct Commands<'c>(&'c [u8]);
+struct LoadCommands<'c>(&'c [u8]);
 
-impl<'c> Iterator for Commands<'c> {
+impl<'c> Iterator for LoadCommands<'c> {
     type Item = (u32, &'c [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,10 +1,10 @@
-//! The modules by the kernel's mappings, for those that do not take the loader's lock: helpers, and the child of a fork, since
-//! a thread of the parent may have held it, and then nobody frees it in the child.
+//! The modules by the kernel's mappings. Engine threads and the child of a fork do not take the loader's lock:
+//! a thread of the parent may have held it, and it is never freed in the child then.
 
 use std::fs::File;
 use std::io::Read;
 
-use super::Module;
+use super::DumpModule;
 use super::loaded::build_id;
 use crate::system::own_memory::OwnMemory;
 
@@ -27,35 +27,35 @@ fn read(memory: &OwnMemory, address: usize, bytes: usize) -> Option<Vec<u8>> {
 }
 
 /// The modules that are mapped.
-pub(super) fn modules() -> Vec<Module> {
+pub(super) fn modules() -> Vec<DumpModule> {
     let mut maps = Vec::with_capacity(ROOM);
     let read = File::open("/proc/self/maps").and_then(|mut file| file.read_to_end(&mut maps));
     if read.is_err() {
         return Vec::new();
     }
     let memory = OwnMemory::open();
-    let mappings: Vec<_> = maps.split(|byte| *byte == b'\n').filter_map(Mapping::parse).collect();
-    let mut modules = Vec::<Module>::new();
+    let mappings: Vec<_> = maps.split(|byte| *byte == b'\n').filter_map(MappingLine::parse).collect();
+    let mut modules = Vec::<DumpModule>::new();
     for mapping in mappings.iter().filter(|mapping| mapping.begins_file) {
         let Some(module) = module(&memory, mapping.start) else { continue };
-        let holds = |other: &Mapping<'_>| (module.start..module.end).contains(&other.start);
+        let holds = |other: &MappingLine<'_>| (module.start..module.end).contains(&other.start);
         // A file that is mapped only as data is not a module.
         if mappings.iter().any(|other| other.has_code && other.path == mapping.path && holds(other)) {
-            modules.push(Module { path: mapping.path.to_vec(), ..module });
+            modules.push(DumpModule { path: mapping.path.to_vec(), ..module });
         }
     }
     modules
 }
 
 /// A line of the kernel's list of mappings.
-struct Mapping<'m> {
+struct MappingLine<'m> {
     start: usize,
     path: &'m [u8],
     begins_file: bool,
     has_code: bool,
 }
 
-impl<'m> Mapping<'m> {
+impl<'m> MappingLine<'m> {
     fn parse(line: &'m [u8]) -> Option<Self> {
         let mut columns = line.split(|byte| *byte == b' ').filter(|column| !column.is_empty());
         let (range, flags, offset) = (columns.next()?, columns.next()?, columns.next()?);
@@ -74,7 +74,7 @@ impl<'m> Mapping<'m> {
 }
 
 /// The module that starts there, if one does.
-fn module(memory: &OwnMemory, start: usize) -> Option<Module> {
+fn module(memory: &OwnMemory, start: usize) -> Option<DumpModule> {
     let header = read(memory, start, HEADER)?;
     if !header.starts_with(&[0x7f, b'E', b'L', b'F', 2]) {
         return None;
@@ -89,7 +89,7 @@ fn module(memory: &OwnMemory, start: usize) -> Option<Module> {
     let headers: Vec<_> = table.chunks_exact(PROGRAM_HEADER).filter_map(program_header).collect();
     let first = headers.iter().find(|header| header.p_type == libc::PT_LOAD)?;
     let bias = start.wrapping_sub(first.p_vaddr as usize & !4095);
-    Module::new(bias, &headers, |address, bytes| build_id(&read(memory, address, bytes)?))
+    DumpModule::new(bias, &headers, |address, bytes| build_id(&read(memory, address, bytes)?))
 }
 
 fn program_header(bytes: &[u8]) -> Option<libc::Elf64_Phdr> {

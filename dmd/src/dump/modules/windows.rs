@@ -13,14 +13,14 @@ use windows_sys::Win32::System::LibraryLoader::GetModuleFileNameW;
 use windows_sys::Win32::System::ProcessStatus::{K32EnumProcessModules, K32GetModuleInformation, MODULEINFO};
 use windows_sys::Win32::System::Threading::GetCurrentProcess;
 
-use super::Module;
+use super::DumpModule;
 
 /// At most this many modules are listed.
 const MOST: usize = 4096;
 const LONGEST_PATH: usize = 32 << 10;
 
 /// The modules that the loader lists.
-pub(super) fn modules() -> Vec<Module> {
+pub(super) fn modules() -> Vec<DumpModule> {
     let mut handles: Vec<HMODULE> = vec![null_mut(); MOST];
     let (room, mut needed) = (size_of_val(handles.as_slice()) as u32, 0);
     // SAFETY: the function has no precondition.
@@ -33,7 +33,7 @@ pub(super) fn modules() -> Vec<Module> {
     handles.into_iter().filter_map(|handle| module(process, handle)).collect()
 }
 
-fn module(process: *mut c_void, handle: HMODULE) -> Option<Module> {
+fn module(process: *mut c_void, handle: HMODULE) -> Option<DumpModule> {
     let mut about = MODULEINFO { lpBaseOfDll: null_mut(), SizeOfImage: 0, EntryPoint: null_mut() };
     // SAFETY: `about` has this many bytes; the system refuses a module that was unloaded.
     let answer =
@@ -49,7 +49,7 @@ fn module(process: *mut c_void, handle: HMODULE) -> Option<Module> {
     let bias = start.wrapping_sub(wanted_start(Path::new(&name)).unwrap_or(start as u64) as usize);
     let path = name.to_string_lossy().into_owned().into_bytes();
     let end = start.wrapping_add(about.SizeOfImage as usize);
-    Some(Module { path, bias, start, end, ..Module::default() })
+    Some(DumpModule { path, bias, start, end, ..DumpModule::default() })
 }
 
 /// The address at which the file wants to be loaded, to which its symbols are relative: the field `ImageBase` of its

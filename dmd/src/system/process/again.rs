@@ -1,4 +1,4 @@
-//! What a process hands on to those that it starts: words in `$DMD`, for which it may have to start anew.
+//! What a process hands on to the processes that it starts: words in `$DMD`. It may have to start anew for them.
 
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
@@ -29,7 +29,7 @@ pub(crate) fn hands_on(options: &Options) -> bool {
 /// # Safety
 ///
 /// `environment` is the list of strings that ends in null, `entry` is one of them, nothing of the program has run,
-/// and nobody else uses the environment meanwhile.
+/// and no other code uses the environment meanwhile.
 pub(crate) unsafe fn start_again(environment: *const *const c_char, entry: *const c_char, users: &[u8]) {
     let Ok(folder) = std::env::current_dir() else { return };
     let Ok(arguments) = fs::read("/proc/self/cmdline") else { return };
@@ -55,12 +55,12 @@ pub(crate) unsafe fn start_again(environment: *const *const c_char, entry: *cons
 
 /// The file and the arguments with which the kernel started this program. Each argument ends in 0.
 fn command(arguments: &[u8]) -> Option<(&'static CStr, Vec<&[u8]>)> {
-    // SAFETY: `getauxval` reads a vector that the kernel made and nobody changes.
+    // SAFETY: `getauxval` reads a vector that the kernel made and that stays as it is.
     let file = unsafe { libc::getauxval(libc::AT_EXECFN) } as usize;
     if file == 0 {
         return None;
     }
-    // SAFETY: the kernel's string ends in 0, and nothing has written over it before `main`.
+    // SAFETY: the kernel's string ends in 0, and is intact before `main`.
     let file = unsafe { CStr::from_ptr(core::ptr::with_exposed_provenance(file)) };
     let mut list: Vec<&[u8]> = arguments.split_inclusive(|byte| *byte == 0).collect();
     let named = fs::metadata(OsStr::from_bytes(file.to_bytes())).ok()?;
@@ -78,12 +78,12 @@ fn command(arguments: &[u8]) -> Option<(&'static CStr, Vec<&[u8]>)> {
 ///
 /// # Safety
 ///
-/// `entry` points into the list of strings that ends in null, and nobody else uses it meanwhile.
+/// `entry` points into the list of strings that ends in null, and no other code uses it meanwhile.
 pub(crate) unsafe fn leave_out(mut entry: *mut *mut c_char) {
     loop {
         // SAFETY: `entry` is before the null that ends the list, so that the next one is not beyond it.
         let next = unsafe { *entry.wrapping_add(1) };
-        // SAFETY: `entry` is in the list, which nobody else uses: the caller promises that.
+        // SAFETY: `entry` is in the list, which no other code uses: the caller promises that.
         unsafe { *entry = next };
         if next.is_null() {
             return;

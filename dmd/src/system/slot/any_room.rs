@@ -1,10 +1,10 @@
 //! What the portable engine does not know of stacks: their bounds. It assumes that they have room. So a stack that
 //! overflows inside the engine ends the process, as any overflow does in Rust.
 
-/// Nothing; no state.
-pub(super) struct Room;
+/// It has no state.
+pub(super) struct StackRoom;
 
-impl Room {
+impl StackRoom {
     pub(super) fn is_below(&self, _stack_pointer: usize) -> bool {
         true
     }

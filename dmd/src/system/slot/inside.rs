@@ -2,7 +2,7 @@
 //!
 //! A signal handler that interrupts the engine finds the guard set. The handler may never return: programs jump out
 //! of it when they recover from a stack overflow. So the guard keeps the stack pointer of the code that set it
-//! first. Code that finds the guard set, in a frame further out on the same stack, knows that nobody is inside.
+//! first. Code that finds the guard set, in a frame further out on the same stack, knows that no code is inside.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -21,7 +21,7 @@ const OWN: u32 = 1;
 /// between, which take twice as much.
 const HANDLER: usize = 512;
 
-/// What a thread does in the engine. All zero: nothing.
+/// What a thread does in the engine. All zero while it is not inside.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Guard {
@@ -80,7 +80,7 @@ impl Guard {
         self.inside.get() != 0
     }
 
-    /// Says that nobody is inside: the code that set the guard never returns.
+    /// Clears the guard: the code that set it never returns.
     pub(crate) fn clear(&self) {
         self.inside.set(0);
         self.at.set(0);
@@ -198,12 +198,12 @@ pub(super) fn stack_pointer() -> usize {
 pub(super) fn stack_pointer() -> usize {
     let pointer: usize;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: reads a register and changes nothing.
+    // SAFETY: only reads a register.
     unsafe {
         core::arch::asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags));
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: reads a register and changes nothing.
+    // SAFETY: only reads a register.
     unsafe {
         core::arch::asm!("mov {}, sp", out(reg) pointer, options(nomem, nostack, preserves_flags));
     }

@@ -60,7 +60,7 @@ pub(crate) fn slot() -> &'static ThreadSlot {
     unsafe { &*address }
 }
 
-/// The register that says where this thread has its thread-locals.
+/// The register with the address of this thread's thread-locals.
 pub(crate) fn thread_pointer() -> usize {
     let address: usize;
     // SAFETY: reads the thread pointer. With the ABI of x86-64, the word there is its own address.

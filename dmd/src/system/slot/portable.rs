@@ -56,7 +56,7 @@ mod place {
         match KEY.compare_exchange(TLS_OUT_OF_INDEXES, fresh, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => fresh,
             Err(known) => {
-                // SAFETY: the key above, which nobody else knows.
+                // SAFETY: the key above, which only this module knows.
                 unsafe { TlsFree(fresh) };
                 known
             }
@@ -72,7 +72,7 @@ mod place {
         if !known.is_null() {
             return known;
         }
-        // SAFETY: the type has a size. `System` is no hook.
+        // SAFETY: the type has a size. `System` calls no hook.
         let fresh = unsafe { System.alloc(Layout::new::<ThreadSlot>()) }.cast::<ThreadSlot>();
         // SAFETY: a key as above; the value is for this thread only.
         if fresh.is_null() || unsafe { TlsSetValue(key, fresh.cast()) } == 0 {

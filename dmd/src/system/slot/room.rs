@@ -1,6 +1,6 @@
-//! Whether a stack has room for the engine, which must not overflow it half way through, with a lock held.
+//! Whether a stack has room for the engine. An overflow half way through would leave a lock held.
 //!
-//! A hook asks before the thread is inside, so that nothing is lost if even this overflows. The answer is kept as a
+//! A hook asks before the thread is inside, so no event is lost if even this overflows. The answer is kept as a
 //! hint: stacks come and go, so it may be wrong, and then the damage is the same as without the check.
 
 use core::cell::Cell;
@@ -16,18 +16,18 @@ const NEAR: usize = 64 * PAGE;
 /// The readable stretches of this thread's stacks: the one that it ran on last, and the one before. All zero at
 /// first.
 #[repr(C)]
-pub(super) struct Room {
-    last: Stretch,
-    other: Stretch,
+pub(super) struct StackRoom {
+    last: ReadableStretch,
+    other: ReadableStretch,
 }
 
 #[repr(C)]
-struct Stretch {
+struct ReadableStretch {
     floor: Cell<usize>,
     end: Cell<usize>,
 }
 
-impl Stretch {
+impl ReadableStretch {
     #[inline(always)]
     fn has_room(&self, sp: usize) -> bool {
         self.floor.get() + ROOM <= sp && sp < self.end.get()
@@ -42,7 +42,7 @@ impl Stretch {
     }
 }
 
-impl Room {
+impl StackRoom {
     /// Whether this thread's stack has room below a stack pointer.
     #[inline(always)]
     pub(super) fn is_below(&self, sp: usize) -> bool {

@@ -3,12 +3,12 @@
 //! A look back over the lines finds small blocks. A large block may start far before the address, and the lines
 //! between say nothing. So each stretch of heap has a place with the start of the last large block in it. Blocks do
 //! not overlap: only one block at least as long as the stretch can start in it at a time. A search looks up the
-//! block that a place names, so that a free has nothing to do here.
+//! block that a place names, so a free does not change a place.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::line::{LINE_BITS, key_of};
-use super::{ADDRESS_BITS, Block, GRAIN_BITS, MIDDLE_BITS, PLANES, Table};
+use super::{ADDRESS_BITS, BlockTable, GRAIN_BITS, MIDDLE_BITS, PLANES, TableBlock};
 
 /// Blocks of this many usable bytes have a place; lines are enough to find smaller ones.
 pub(super) const LARGE: usize = 1 << LARGE_BITS;
@@ -39,7 +39,7 @@ impl InTable {
     }
 }
 
-impl Table {
+impl BlockTable {
     /// Notes the start of a large block that is already recorded.
     #[cold]
     pub(super) fn note_start(&self, address: usize, usable: usize) {
@@ -53,7 +53,7 @@ impl Table {
     }
 
     /// The live block that has this address inside, and its start.
-    pub(super) fn around(&self, address: usize) -> Option<(usize, Block)> {
+    pub(super) fn around(&self, address: usize) -> Option<(usize, TableBlock)> {
         let planes = (0..PLANES).filter(|plane| self.root(*plane).is_some());
         let found = planes.filter_map(|plane| {
             let last = (address.checked_sub(plane)? >> GRAIN_BITS << GRAIN_BITS) + plane;
@@ -63,7 +63,7 @@ impl Table {
     }
 
     /// `last` is the last address of a plane that is not behind `address`.
-    fn small_around(&self, address: usize, mut last: usize) -> Option<(usize, Block)> {
+    fn small_around(&self, address: usize, mut last: usize) -> Option<(usize, TableBlock)> {
         let plane = last % PLANES;
         let first = last.saturating_sub(LARGE - (1 << GRAIN_BITS)).max(plane);
         loop {
@@ -81,7 +81,7 @@ impl Table {
     }
 
     /// `last` is the last address of a plane that is not behind `address`.
-    fn large_around(&self, address: usize, last: usize) -> Option<(usize, Block)> {
+    fn large_around(&self, address: usize, last: usize) -> Option<(usize, TableBlock)> {
         let largest = self.largest.load(Ordering::Relaxed);
         STRETCHES.iter().enumerate().find_map(|(kind, bits)| {
             let longest = STRETCHES.get(kind + 1).map_or(largest, |next| largest.min(1 << next));
@@ -99,7 +99,7 @@ impl Table {
     }
 
     /// The block that starts at `start`, if it is live and has the address inside.
-    fn if_around(&self, address: usize, start: usize) -> Option<(usize, Block)> {
+    fn if_around(&self, address: usize, start: usize) -> Option<(usize, TableBlock)> {
         let distance = address.checked_sub(start)?;
         let block = self.get(start)?;
         (distance < block.usable()).then_some((start, block))

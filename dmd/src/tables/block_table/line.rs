@@ -17,7 +17,7 @@ pub(super) use dmd_format::tables::LINE_BITS;
 
 use super::GRAIN_BITS;
 use super::word::{FREED, KEY, KEY_BITS, KEY_SHIFT, LIVE, SIZE, SIZE_SHIFT, SLOP, TAG, is_live};
-use crate::system::memory::Pool;
+use crate::system::memory::ZeroedPool;
 
 pub(super) const KEYS: usize = 1 << KEY_BITS;
 
@@ -29,9 +29,9 @@ const _: () = assert!(LIVE & TAKEN != 0 && SIZE & TAKEN != 0 && FREED & TAKEN ==
 
 /// All zero at first. One line, an eighth of the heap, is enough for blocks of 100 bytes.
 #[repr(C, align(64))]
-pub(crate) struct Line {
+pub(crate) struct BlockLine {
     cells: [AtomicU64; CELLS],
-    next: AtomicPtr<Line>,
+    next: AtomicPtr<BlockLine>,
 }
 
 /// The key of an address, in the bits of a word.
@@ -46,14 +46,14 @@ pub(super) fn place_of(word: u64) -> usize {
     ((word & KEY) >> KEY_SHIFT) as usize
 }
 
-impl Line {
+impl BlockLine {
     #[inline(always)]
-    fn next(&self) -> Option<&Line> {
+    fn next(&self) -> Option<&BlockLine> {
         // SAFETY: null, or a line of `lengthen`, and the table never unmaps one.
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
-    fn chain(&self) -> impl Iterator<Item = &Line> {
+    fn chain(&self) -> impl Iterator<Item = &BlockLine> {
         core::iter::successors(Some(self), |line| line.next())
     }
 
@@ -109,7 +109,7 @@ impl Line {
 
     /// Stores the word of a live block; `None` if there is no memory for it. The word replaces that of a live block
     /// with the same key.
-    pub(super) fn store(&self, word: u64, pool: &Pool<Line>) -> Option<()> {
+    pub(super) fn store(&self, word: u64, pool: &ZeroedPool<BlockLine>) -> Option<()> {
         loop {
             match self.cell_for(word & KEY) {
                 Some((cell, old)) => {
@@ -148,7 +148,7 @@ impl Line {
     /// Adds a line to the chain; `None` if there is no memory.
     #[cold]
     #[inline(never)]
-    fn lengthen(&self, pool: &Pool<Line>) -> Option<()> {
+    fn lengthen(&self, pool: &ZeroedPool<BlockLine>) -> Option<()> {
         let fresh = pool.take();
         if fresh.is_null() {
             return None;
@@ -165,7 +165,13 @@ impl Line {
 
     /// Stores the sizes of a wide block, before its word; `None` if there is no memory.
     #[cold]
-    pub(super) fn store_sizes(&self, key: u64, requested: u64, slop: u64, pool: &Pool<Line>) -> Option<()> {
+    pub(super) fn store_sizes(
+        &self,
+        key: u64,
+        requested: u64,
+        slop: u64,
+        pool: &ZeroedPool<BlockLine>,
+    ) -> Option<()> {
         for (which, size) in [(0, requested), (SLOP, slop)] {
             let word = size << SIZE_SHIFT | key | which | SIZE;
             loop {

@@ -9,30 +9,30 @@ use core::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, Ordering};
 
 use dmd_format::tables::SLOTS;
 
-use super::Block;
-use crate::system::memory::Pool;
+use super::TableBlock;
+use crate::system::memory::ZeroedPool;
 
 const MOST_CHUNKS: usize = 4;
 
 /// All zero at first.
 #[repr(C)]
-pub(super) struct Chunk {
+pub(super) struct SparseChunk {
     /// The place of each slot's address in its stretch of heap, plus one; 0 for a free slot.
     keys: [AtomicU16; SLOTS],
-    next: AtomicPtr<Chunk>,
-    slots: [Slot; SLOTS],
+    next: AtomicPtr<SparseChunk>,
+    slots: [SparseSlot; SLOTS],
 }
 
 #[repr(C)]
-pub(super) struct Slot {
+pub(super) struct SparseSlot {
     /// A word like those of the table.
     pub(super) word: AtomicU64,
     requested: AtomicU64,
     slop: AtomicU64,
 }
 
-impl Slot {
-    pub(super) fn store(&self, word: u64, block: Block) {
+impl SparseSlot {
+    pub(super) fn store(&self, word: u64, block: TableBlock) {
         self.requested.store(block.requested as u64, Ordering::Relaxed);
         self.slop.store(block.slop as u64, Ordering::Relaxed);
         self.word.store(word, Ordering::Release);
@@ -44,18 +44,18 @@ impl Slot {
     }
 }
 
-impl Chunk {
-    fn next(&self) -> Option<&Chunk> {
+impl SparseChunk {
+    fn next(&self) -> Option<&SparseChunk> {
         // SAFETY: null, or a chunk of `make`, and the table never unmaps one.
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
-    fn chain(&self) -> impl Iterator<Item = &Chunk> {
+    fn chain(&self) -> impl Iterator<Item = &SparseChunk> {
         core::iter::successors(Some(self), |chunk| chunk.next())
     }
 
     /// The slot of a place, if it has one.
-    pub(super) fn find(&self, index: usize) -> Option<&Slot> {
+    pub(super) fn find(&self, index: usize) -> Option<&SparseSlot> {
         let slots = self.chain().flat_map(|chunk| chunk.keys.iter().zip(&chunk.slots));
         slots
             .map(|(key, slot)| (key.load(Ordering::Acquire), slot))
@@ -69,11 +69,15 @@ fn key_of(index: usize) -> u16 {
 }
 
 /// The slot of a place. If it has none, takes the first free one; `None` if there is none, or memory is short.
-pub(super) fn make<'t>(first: &'t AtomicPtr<Chunk>, index: usize, pool: &Pool<Chunk>) -> Option<&'t Slot> {
+pub(super) fn make<'t>(
+    first: &'t AtomicPtr<SparseChunk>,
+    index: usize,
+    pool: &ZeroedPool<SparseChunk>,
+) -> Option<&'t SparseSlot> {
     let mut place = first;
     for _ in 0..MOST_CHUNKS {
         if place.load(Ordering::Acquire).is_null() {
-            // If another thread was faster, its chunk counts, and nobody ever touches this one.
+            // If another thread was faster, its chunk counts, and this one is never touched.
             let _ = place.compare_exchange(null_mut(), pool.take(), Ordering::AcqRel, Ordering::Acquire);
         }
         // SAFETY: null, or a chunk of the pool, which never unmaps one.
@@ -90,10 +94,10 @@ pub(super) fn make<'t>(first: &'t AtomicPtr<Chunk>, index: usize, pool: &Pool<Ch
 }
 
 /// All slots of a chain with their places, in order of places.
-pub(super) fn in_order(first: Option<&Chunk>) -> [Option<(usize, &Slot)>; SLOTS * MOST_CHUNKS] {
+pub(super) fn in_order(first: Option<&SparseChunk>) -> [Option<(usize, &SparseSlot)>; SLOTS * MOST_CHUNKS] {
     let mut all = [None; SLOTS * MOST_CHUNKS];
     let slots =
-        first.into_iter().flat_map(Chunk::chain).flat_map(|chunk| chunk.keys.iter().zip(&chunk.slots));
+        first.into_iter().flat_map(SparseChunk::chain).flat_map(|chunk| chunk.keys.iter().zip(&chunk.slots));
     let made = slots
         .filter_map(|(key, slot)| Some((usize::from(key.load(Ordering::Acquire)).checked_sub(1)?, slot)));
     for (place, slot) in all.iter_mut().zip(made) {

@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 
-use super::{Block, Found, Table};
+use super::{BlockTable, FoundBlock, TableBlock};
 use crate::tables::trace_id::TraceId;
 
 thread_local! {
@@ -12,11 +12,11 @@ thread_local! {
 /// In each plane: this many looks take a microsecond or two.
 const MOST_LOOKS: usize = 1600;
 
-fn block(usable: usize) -> Block {
-    Block { requested: usable, slop: 0, trace: TraceId(7), sampled: false, marked: false }
+fn block(usable: usize) -> TableBlock {
+    TableBlock { requested: usable, slop: 0, trace: TraceId(7), sampled: false, marked: false }
 }
 
-fn found(table: &Table, planes: usize, address: usize) -> Found {
+fn found(table: &BlockTable, planes: usize, address: usize) -> FoundBlock {
     LOOKS.set(0);
     let found = table.find(address);
     let looks = LOOKS.get();
@@ -24,8 +24,8 @@ fn found(table: &Table, planes: usize, address: usize) -> Found {
     found
 }
 
-fn inside(start: usize, usable: usize) -> Found {
-    Found::Inside(start, block(usable))
+fn inside(start: usize, usable: usize) -> FoundBlock {
+    FoundBlock::Inside(start, block(usable))
 }
 
 const HEAP: usize = 0x7f12_3450_0000;
@@ -33,7 +33,7 @@ const HEAP: usize = 0x7f12_3450_0000;
 /// As after sampling, or after most blocks were freed: the block before is far away.
 #[test]
 fn a_search_in_an_empty_heap_is_short() {
-    static TABLE: Table = Table::new();
+    static TABLE: BlockTable = BlockTable::new();
     for start in (HEAP..HEAP + (200 << 20)).step_by(1 << 20) {
         assert!(TABLE.insert(start, block(48)));
         TABLE.remove(start);
@@ -41,16 +41,16 @@ fn a_search_in_an_empty_heap_is_short() {
     assert!(TABLE.insert(HEAP - 4096, block(100)));
     assert!(TABLE.insert(HEAP + (300 << 20), block(5 << 20)));
     for address in (HEAP + 32..HEAP + (200 << 20)).step_by((1 << 20) + 16) {
-        assert_eq!(found(&TABLE, 1, address), Found::Nothing, "{address:#x}");
+        assert_eq!(found(&TABLE, 1, address), FoundBlock::Nothing, "{address:#x}");
     }
-    assert_eq!(found(&TABLE, 1, HEAP + (3 << 20)), Found::Freed);
-    assert_eq!(found(&TABLE, 1, usize::MAX), Found::Nothing);
-    assert_eq!(found(&TABLE, 1, 8), Found::Nothing);
+    assert_eq!(found(&TABLE, 1, HEAP + (3 << 20)), FoundBlock::Freed);
+    assert_eq!(found(&TABLE, 1, usize::MAX), FoundBlock::Nothing);
+    assert_eq!(found(&TABLE, 1, 8), FoundBlock::Nothing);
 }
 
 #[test]
 fn blocks_of_all_sizes_are_found_from_inside() {
-    static TABLE: Table = Table::new();
+    static TABLE: BlockTable = BlockTable::new();
     let mut start = HEAP;
     for plane in [0, 8] {
         for bits in 4..42 {
@@ -63,7 +63,7 @@ fn blocks_of_all_sizes_are_found_from_inside() {
                 for at in [1, usable / 2, usable - 1] {
                     assert_eq!(found(&TABLE, 2, start + at), inside(start, usable), "{start:#x} {usable}");
                 }
-                assert_eq!(found(&TABLE, 2, start + usable), Found::Nothing, "{start:#x} {usable}");
+                assert_eq!(found(&TABLE, 2, start + usable), FoundBlock::Nothing, "{start:#x} {usable}");
                 start += usable;
             }
         }
@@ -73,15 +73,15 @@ fn blocks_of_all_sizes_are_found_from_inside() {
 /// A freed block that started in the same stretch of heap is not taken for the block around an address.
 #[test]
 fn a_place_is_another_block_s_when_its_own_was_freed() {
-    static TABLE: Table = Table::new();
+    static TABLE: BlockTable = BlockTable::new();
     for usable in [20_000, 3 << 20, 400 << 20, 1 << 36] {
         let (first, second) = (HEAP + 64, HEAP + 128);
         assert!(TABLE.insert(first, block(usable)));
         TABLE.remove(first);
-        assert_eq!(found(&TABLE, 1, first + usable - 1), Found::Nothing, "{usable}");
+        assert_eq!(found(&TABLE, 1, first + usable - 1), FoundBlock::Nothing, "{usable}");
         assert!(TABLE.insert(second, block(usable)));
         assert_eq!(found(&TABLE, 1, second + usable - 1), inside(second, usable));
-        assert_eq!(found(&TABLE, 1, second - 1), Found::Nothing);
+        assert_eq!(found(&TABLE, 1, second - 1), FoundBlock::Nothing);
         // A small block that the program freed where no hook saw it.
         assert!(TABLE.insert(second + 1024, block(16)));
         assert_eq!(found(&TABLE, 1, second + 2048), inside(second, usable));
@@ -93,7 +93,7 @@ fn a_place_is_another_block_s_when_its_own_was_freed() {
 /// The cells of a large block and of its sizes are free after its end: the table does not grow with their number.
 #[test]
 fn a_large_block_leaves_its_cells_to_others() {
-    static TABLE: Table = Table::new();
+    static TABLE: BlockTable = BlockTable::new();
     assert!(TABLE.insert(HEAP + 64, block(16)));
     let before = TABLE.touched();
     for round in 1..100 {
@@ -107,10 +107,10 @@ fn a_large_block_leaves_its_cells_to_others() {
     assert!(TABLE.touched() <= before + 2 * 64, "{} {before}", TABLE.touched());
 }
 
-/// Wherever blocks begin and end, the table knows those that live, in order, and grows only with their number.
+/// The table has the live blocks in order, wherever blocks begin and end, and grows only with their number.
 #[test]
 fn blocks_in_any_order_at_any_place() {
-    static TABLE: Table = Table::new();
+    static TABLE: BlockTable = BlockTable::new();
     let mut live = std::collections::BTreeMap::new();
     let mut random = 1_u64;
     for round in 0..200_000_usize {
@@ -140,7 +140,7 @@ fn blocks_in_any_order_at_any_place() {
 /// Threads begin and end blocks side by side, each its own: no block is lost, none stays, none is another's.
 #[test]
 fn threads_share_a_stretch_of_heap() {
-    static TABLE: Table = Table::new();
+    static TABLE: BlockTable = BlockTable::new();
     const THREADS: usize = 4;
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -152,7 +152,7 @@ fn threads_share_a_stretch_of_heap() {
                     }
                     for start in starts().filter(|start| start / 64 % 5 != round % 5) {
                         assert_eq!(TABLE.mark(start), Some(true));
-                        let marked = Block { marked: true, ..block(start % 4096 + round % 7) };
+                        let marked = TableBlock { marked: true, ..block(start % 4096 + round % 7) };
                         assert_eq!(TABLE.remove(start), Some(marked));
                     }
                     assert!(starts().all(|start| TABLE.get(start).is_none()));
@@ -176,7 +176,7 @@ fn threads_share_a_stretch_of_heap() {
 /// A block is the same whether or not blocks around it are small, whichever came first.
 #[test]
 fn large_blocks_among_small_ones() {
-    static TABLE: Table = Table::new();
+    static TABLE: BlockTable = BlockTable::new();
     let (large, second, small) = (HEAP + 16, HEAP + (40 << 10), HEAP + (20 << 10));
     let all = || {
         let mut all = Vec::new();
@@ -195,19 +195,19 @@ fn large_blocks_among_small_ones() {
     assert!(TABLE.get(large).unwrap().marked);
     TABLE.unmark(large);
     assert_eq!(TABLE.remove(large), Some(block(17 << 10)));
-    assert_eq!((TABLE.remove(large), TABLE.find(large)), (None, Found::Freed));
+    assert_eq!((TABLE.remove(large), TABLE.find(large)), (None, FoundBlock::Freed));
     // A cell takes precedence over the slot.
     assert!(TABLE.insert(large, block(100)));
     TABLE.remove(second);
     assert_eq!(all(), [(large, 100), (small, 48)]);
     TABLE.clear();
-    assert_eq!((all(), TABLE.find(large)), (Vec::new(), Found::Nothing));
+    assert_eq!((all(), TABLE.find(large)), (Vec::new(), FoundBlock::Nothing));
 }
 
 /// A slot belongs to its address for good: blocks without a free slot get cells.
 #[test]
 fn large_blocks_at_more_addresses_than_there_are_slots() {
-    static TABLE: Table = Table::new();
+    static TABLE: BlockTable = BlockTable::new();
     for start in (HEAP..HEAP + (1 << 17)).step_by(1 << 10) {
         assert!(TABLE.insert(start, block(1 << 20)));
         assert_eq!(TABLE.find(start + 1000), inside(start, 1 << 20));
@@ -219,7 +219,7 @@ fn large_blocks_at_more_addresses_than_there_are_slots() {
 /// The table needs little memory for large blocks, also beyond 32 GiB.
 #[test]
 fn large_blocks_take_little_room() {
-    static TABLE: Table = Table::new();
+    static TABLE: BlockTable = BlockTable::new();
     let blocks = 40_000;
     for at in 0..blocks {
         assert!(TABLE.insert((1 << 44) + 16 + at * ((1 << 20) + 4096), block(1 << 20)));
@@ -234,8 +234,8 @@ fn large_blocks_take_little_room() {
 /// A read of a large block gives one block, though other threads free it and record another one there.
 #[test]
 fn a_large_block_is_read_as_one() {
-    static TABLE: Table = Table::new();
-    let wide = |requested, slop, trace| Block { requested, slop, trace: TraceId(trace), ..block(0) };
+    static TABLE: BlockTable = BlockTable::new();
+    let wide = |requested, slop, trace| TableBlock { requested, slop, trace: TraceId(trace), ..block(0) };
     let blocks = [wide(5 << 20, 5000, 1), wide(7 << 20, 7000, 1), wide(9 << 20, 7000, 2), block(16)];
     let stop = core::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {

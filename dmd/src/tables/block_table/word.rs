@@ -3,7 +3,7 @@
 use dmd_format::tables::word as format;
 use dmd_format::tables::word::{REQUESTED_BITS, REQUESTED_SHIFT, SLOP_BITS, STACK_SHIFT};
 
-use super::Block;
+use super::TableBlock;
 use crate::tables::trace_id::TraceId;
 
 pub(super) use format::{
@@ -15,20 +15,20 @@ const _: () = assert!(format::STACK_BITS == TraceId::BITS);
 
 /// A block whose sizes fit a word, and that stands for itself alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Word(pub(super) u64);
+pub(crate) struct BlockWord(pub(super) u64);
 
-impl Word {
+impl BlockWord {
     /// `None` if the sizes do not fit, or if the block stands for others.
     #[inline(always)]
-    pub(crate) fn of(block: Block) -> Option<Self> {
-        let Block { requested, slop, trace, sampled, marked: _ } = block;
+    pub(crate) fn pack(block: TableBlock) -> Option<Self> {
+        let TableBlock { requested, slop, trace, sampled, marked: _ } = block;
         if sampled || requested >= 1 << REQUESTED_BITS || slop >= 1 << SLOP_BITS {
             return None;
         }
         Some(Self(packed_sizes(requested, slop) | LIVE | u64::from(trace.0) << STACK_SHIFT))
     }
 
-    /// The bits, of which [`SPARE_BITS`](Self::SPARE_BITS) are 0.
+    /// The bits. [`SPARE_BITS`](Self::SPARE_BITS) of them are 0.
     #[inline(always)]
     pub(crate) fn bits(self) -> u64 {
         self.0
@@ -63,8 +63,8 @@ impl Word {
     }
 
     #[inline(always)]
-    pub(crate) fn block(self) -> Block {
-        Block {
+    pub(crate) fn block(self) -> TableBlock {
+        TableBlock {
             requested: self.requested(),
             slop: self.slop(),
             trace: self.trace(),
@@ -76,7 +76,7 @@ impl Word {
 
 /// The word of a live block, with key 0.
 #[inline(always)]
-pub(super) fn packed(block: Block) -> u64 {
+pub(super) fn packed(block: TableBlock) -> u64 {
     let mut value = LIVE | u64::from(block.trace.0) << STACK_SHIFT;
     if block.sampled {
         value |= SAMPLED;

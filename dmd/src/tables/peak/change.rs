@@ -8,11 +8,11 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use dmd_format::tables::word::REQUESTED_BITS;
 
-use super::{LEVEL_SHIFT, Level};
-use crate::tables::pending::Amount;
+use super::{HeapLevel, LEVEL_SHIFT};
+use crate::tables::pending::BlockAmount;
 
 /// All zero at first.
-pub(super) struct Change {
+pub(super) struct StackChange {
     low: AtomicU64,
     high: AtomicU64,
 }
@@ -20,82 +20,83 @@ pub(super) struct Change {
 /// How the 48 bits below the level are divided: the word is blocks * 2^`bytes` + bytes, both signed. So adding words adds
 /// both parts.
 #[derive(Clone, Copy)]
-struct Division {
+struct WordDivision {
     bytes: u32,
 }
 
-const LOW: Division = Division { bytes: 30 };
-const HIGH: Division = Division { bytes: 24 };
+const LOW: WordDivision = WordDivision { bytes: 30 };
+const HIGH: WordDivision = WordDivision { bytes: 24 };
 
 const NUMBER: u64 = (1 << LEVEL_SHIFT) - 1;
 
-/// Blocks and bytes, each at most half of what a low word has room for, as [`LOW`] divides a word. A low word has no more.
+/// Blocks and bytes, each at most half of the room that a low word has, as [`LOW`] divides a word. A low word has at most
+/// these.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Few(u64);
+pub(super) struct CompactChange(u64);
 
 /// Logarithms of the least numbers that are not few.
 const FEW_BLOCKS: u32 = LOW.blocks() - 2;
 const FEW_BYTES: u32 = LOW.bytes - 2;
 const _: () = assert!(REQUESTED_BITS <= FEW_BYTES, "the requested bytes of a word are a few");
 
-impl Few {
+impl CompactChange {
     const BIAS: u64 = (1 << FEW_BLOCKS << LOW.bytes) + (1 << FEW_BYTES);
     /// A sum is few in both parts if these bits are 0 once [`BIAS`](Self::BIAS) is added. Two numbers that are few cannot
     /// add up to so much that a part wraps around to few.
     const MANY: u64 = 1 << (LEVEL_SHIFT - 1) | 1 << (LOW.bytes - 1);
 
     #[inline(always)]
-    pub(super) fn of(amount: Amount) -> Option<Self> {
+    pub(super) fn pack(amount: BlockAmount) -> Option<Self> {
         let is_few = |number: i64, bits: u32| (-(1 << bits)..1 << bits).contains(&number);
         let both = is_few(amount.blocks, FEW_BLOCKS) && is_few(amount.bytes, FEW_BYTES);
-        both.then(|| Self::of_few(amount))
+        both.then(|| Self::pack_small(amount))
     }
 
-    /// The caller knows that the amount is few.
+    /// The caller knows that the amount is small.
     #[inline(always)]
-    pub(super) fn of_few(amount: Amount) -> Self {
+    pub(super) fn pack_small(amount: BlockAmount) -> Self {
         Self(LOW.number(amount))
     }
 }
 
-impl Division {
+impl WordDivision {
     const fn blocks(self) -> u32 {
         LEVEL_SHIFT - self.bytes
     }
 
     #[inline(always)]
-    fn number(self, amount: Amount) -> u64 {
+    fn number(self, amount: BlockAmount) -> u64 {
         (amount.blocks << self.bytes).wrapping_add(amount.bytes) as u64
     }
 
-    fn packed(self, level: Level, amount: Amount) -> u64 {
+    fn packed(self, level: HeapLevel, amount: BlockAmount) -> u64 {
         level.0 << LEVEL_SHIFT | self.number(amount) & NUMBER
     }
 
-    fn amount(self, word: u64) -> Amount {
+    fn amount(self, word: u64) -> BlockAmount {
         let bytes = signed(word, self.bytes);
         let blocks = signed(word.wrapping_sub(bytes as u64) >> self.bytes, self.blocks());
-        Amount { blocks, bytes }
+        BlockAmount { blocks, bytes }
     }
 
     /// What a word has since a level.
-    fn since(self, word: u64, level: Level) -> Amount {
-        if Level(word >> LEVEL_SHIFT) == level { self.amount(word) } else { Amount::default() }
+    fn since(self, word: u64, level: HeapLevel) -> BlockAmount {
+        if HeapLevel(word >> LEVEL_SHIFT) == level { self.amount(word) } else { BlockAmount::default() }
     }
 
-    /// Adds to a word: `split` says of the sum what the word keeps, and this returns the rest. If the word is of a later
+    /// Adds to a word: `split` divides the sum: the word keeps one part, and this returns the rest. If the word is of a later
     /// level, the events are part of that level's state.
     fn add(
         self,
         word: &AtomicU64,
-        level: Level,
-        by: Amount,
-        split: impl Fn(Amount) -> [Amount; 2],
-    ) -> Amount {
+        level: HeapLevel,
+        by: BlockAmount,
+        split: impl Fn(BlockAmount) -> [BlockAmount; 2],
+    ) -> BlockAmount {
         let mut old = word.load(Ordering::Relaxed);
         loop {
-            if Level(old >> LEVEL_SHIFT) > level {
-                return Amount::default();
+            if HeapLevel(old >> LEVEL_SHIFT) > level {
+                return BlockAmount::default();
             }
             let [kept, rest] = split(self.since(old, level).plus(by));
             let new = self.packed(level, kept);
@@ -107,7 +108,7 @@ impl Division {
     }
 }
 
-/// The lowest bits of a number, of which the highest is the sign.
+/// The lowest bits of a number. The highest of these bits is the sign.
 #[inline(always)]
 fn signed(number: u64, bits: u32) -> i64 {
     (number << (u64::BITS - bits)) as i64 >> (u64::BITS - bits)
@@ -115,21 +116,22 @@ fn signed(number: u64, bits: u32) -> i64 {
 
 /// What the low word keeps of an amount, and how many units the high word gets. What is kept is then as far from either
 /// end of what is few as possible, so that the next events carry nothing.
-fn split(amount: Amount) -> [Amount; 2] {
-    if Few::of(amount).is_some() {
-        return [amount, Amount::default()];
+fn split(amount: BlockAmount) -> [BlockAmount; 2] {
+    if CompactChange::pack(amount).is_some() {
+        return [amount, BlockAmount::default()];
     }
     let units = |number: i64, bits: u32| number.wrapping_add(1 << (bits - 1)) >> bits;
-    let rest = Amount { blocks: units(amount.blocks, FEW_BLOCKS), bytes: units(amount.bytes, FEW_BYTES) };
-    [amount.plus(of_units(rest).negative()), rest]
+    let rest =
+        BlockAmount { blocks: units(amount.blocks, FEW_BLOCKS), bytes: units(amount.bytes, FEW_BYTES) };
+    [amount.plus(from_units(rest).negative()), rest]
 }
 
 /// The amount of what the high word has.
-fn of_units(units: Amount) -> Amount {
-    Amount { blocks: units.blocks << FEW_BLOCKS, bytes: units.bytes << FEW_BYTES }
+fn from_units(units: BlockAmount) -> BlockAmount {
+    BlockAmount { blocks: units.blocks << FEW_BLOCKS, bytes: units.bytes << FEW_BYTES }
 }
 
-/// How many calls of [`Change::add`] have begun, and how many have ended.
+/// How many calls of [`StackChange::add`] have begun, and how many have ended.
 static BEGUN: AtomicUsize = AtomicUsize::new(0);
 static ENDED: AtomicUsize = AtomicUsize::new(0);
 
@@ -137,23 +139,23 @@ static ENDED: AtomicUsize = AtomicUsize::new(0);
 /// a call, which then never ends.
 const TRIES: usize = 32;
 
-impl Change {
+impl StackChange {
     pub(super) const fn new() -> Self {
         Self { low: AtomicU64::new(0), high: AtomicU64::new(0) }
     }
 
     /// [`add`](Self::add) for a few: one exchange, unless the low word then has more.
     #[inline(always)]
-    pub(super) fn add_few(&self, level: Level, few: Few) {
+    pub(super) fn add_few(&self, level: HeapLevel, few: CompactChange) {
         let mut old = self.low.load(Ordering::Relaxed);
         loop {
-            let of = Level(old >> LEVEL_SHIFT);
+            let of = HeapLevel(old >> LEVEL_SHIFT);
             if of > level {
                 return;
             }
             let before = if of == level { old } else { 0 };
             let sum = before.wrapping_add(few.0) & NUMBER;
-            if sum.wrapping_add(Few::BIAS) & Few::MANY != 0 {
+            if sum.wrapping_add(CompactChange::BIAS) & CompactChange::MANY != 0 {
                 return self.add(level, LOW.amount(few.0));
             }
             let new = level.0 << LEVEL_SHIFT | sum;
@@ -167,25 +169,25 @@ impl Change {
     /// Adds what changed since a level.
     #[cold]
     #[inline(never)]
-    pub(super) fn add(&self, level: Level, amount: Amount) {
+    pub(super) fn add(&self, level: HeapLevel, amount: BlockAmount) {
         BEGUN.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::Release);
         let rest = LOW.add(&self.low, level, amount, split);
-        if rest != Amount::default() {
-            HIGH.add(&self.high, level, rest, |units| [units, Amount::default()]);
+        if rest != BlockAmount::default() {
+            HIGH.add(&self.high, level, rest, |units| [units, BlockAmount::default()]);
         }
         ENDED.fetch_add(1, Ordering::Release);
     }
 
     /// What changed since a level.
-    pub(super) fn since(&self, level: Level) -> Amount {
-        let mut amount = Amount::default();
+    pub(super) fn since(&self, level: HeapLevel) -> BlockAmount {
+        let mut amount = BlockAmount::default();
         for _ in 0..TRIES {
             let ended = ENDED.load(Ordering::Acquire);
             let units = HIGH.since(self.high.load(Ordering::Relaxed), level);
-            amount = LOW.since(self.low.load(Ordering::Relaxed), level).plus(of_units(units));
+            amount = LOW.since(self.low.load(Ordering::Relaxed), level).plus(from_units(units));
             fence(Ordering::Acquire);
-            // Nobody was between the two words of a change meanwhile.
+            // No other thread was between the two words of a change meanwhile.
             if BEGUN.load(Ordering::Relaxed) == ended {
                 break;
             }

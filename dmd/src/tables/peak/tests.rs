@@ -22,15 +22,15 @@ fn at_peak(peak: &Peak, tree: &TraceTree, now: &BTreeMap<u32, i64>) -> BTreeMap<
 
 #[test]
 fn levels_are_near_each_other_and_few() {
-    assert_eq!(Level::of(-1), Level(0));
+    assert_eq!(HeapLevel::from_bytes(-1), HeapLevel(0));
     let mut sum = 0i64;
     while sum < 1 << 47 {
-        let level = Level::of(sum);
+        let level = HeapLevel::from_bytes(sum);
         assert!(level.0 < 1 << 16);
         assert!(level.floor() <= sum && sum < level.floor() + level.step(), "{sum}");
         assert!(level.step() <= (sum >> 10).max(8 << 10), "{sum}");
-        assert_eq!(Level::of(level.floor()), level);
-        assert_eq!(Level::of(level.floor() + level.step()), Level(level.0 + 1));
+        assert_eq!(HeapLevel::from_bytes(level.floor()), level);
+        assert_eq!(HeapLevel::from_bytes(level.floor() + level.step()), HeapLevel(level.0 + 1));
         sum += sum / 777 + 4001;
     }
 }
@@ -44,17 +44,17 @@ proptest! {
         let (peak, tree) = static_tables();
         let stacks: Vec<_> = (0..12).map(|pc| if pc == 0 { TraceId::NONE } else { tree.child(TraceId::NONE, 0x1_0000 + pc) }).collect();
         let mut now = BTreeMap::new();
-        let (mut sum, mut highest, mut expected) = (0, Level(0), BTreeMap::new());
+        let (mut sum, mut highest, mut expected) = (0, HeapLevel(0), BTreeMap::new());
         for (stack, bytes, ends) in events {
             let trace = stacks[stack];
             let of_stack: &mut i64 = now.entry(trace.0).or_default();
             let by = if ends { -bytes.min(*of_stack) } else { bytes };
             *of_stack += by;
             sum += by;
-            let amount = Amount { blocks: by.signum(), bytes: by };
+            let amount = BlockAmount { blocks: by.signum(), bytes: by };
             peak.add(tree, trace, amount);
-            if Level::of(sum) > highest {
-                highest = Level::of(sum);
+            if HeapLevel::from_bytes(sum) > highest {
+                highest = HeapLevel::from_bytes(sum);
                 expected = now.clone();
                 expected.retain(|_, bytes| *bytes != 0);
             }
@@ -70,26 +70,26 @@ proptest! {
     fn a_change_is_the_sum_since_its_level(
         events in prop::collection::vec((0u32..44, any::<i64>(), 0u32..31, any::<i64>(), 0u64..40), 1..200)
     ) {
-        let change = Change::new();
-        let (mut level, mut expected) = (Level(7), Amount::default());
+        let change = StackChange::new();
+        let (mut level, mut expected) = (HeapLevel(7), BlockAmount::default());
         for (bytes_bits, bytes, blocks_bits, blocks, rises) in events {
             let cut = |number: i64, bits: u32| number >> (63 - bits);
-            let by = Amount { blocks: cut(blocks, blocks_bits), bytes: cut(bytes, bytes_bits) };
+            let by = BlockAmount { blocks: cut(blocks, blocks_bits), bytes: cut(bytes, bytes_bits) };
             if rises == 0 {
-                (level, expected) = (Level(level.0 + 1), Amount::default());
+                (level, expected) = (HeapLevel(level.0 + 1), BlockAmount::default());
             }
             // What belongs to an earlier level is part of the state of this one, once the change has this level.
-            if expected != Amount::default() {
-                change.add(Level(level.0 - 1), by);
-                Few::of(by).into_iter().for_each(|few| change.add_few(Level(level.0 - 1), few));
+            if expected != BlockAmount::default() {
+                change.add(HeapLevel(level.0 - 1), by);
+                CompactChange::pack(by).into_iter().for_each(|few| change.add_few(HeapLevel(level.0 - 1), few));
             }
-            match Few::of(by) {
+            match CompactChange::pack(by) {
                 Some(few) => change.add_few(level, few),
                 None => change.add(level, by),
             }
             expected = expected.plus(by);
             prop_assert_eq!(change.since(level), expected);
-            prop_assert_eq!(change.since(Level(level.0 + 1)), Amount::default());
+            prop_assert_eq!(change.since(HeapLevel(level.0 + 1)), BlockAmount::default());
         }
     }
 }
@@ -98,13 +98,14 @@ proptest! {
 #[test]
 fn threads_carry_without_loss() {
     const ROUNDS: i64 = 40_000;
-    let (change, level) = (Change::new(), Level(3));
+    let (change, level) = (StackChange::new(), HeapLevel(3));
     std::thread::scope(|scope| {
-        for by in [Amount { blocks: 90, bytes: 9 << 20 }, Amount { blocks: -80, bytes: -(7 << 20) }] {
+        for by in [BlockAmount { blocks: 90, bytes: 9 << 20 }, BlockAmount { blocks: -80, bytes: -(7 << 20) }]
+        {
             let change = &change;
             scope.spawn(move || {
                 for round in 0..ROUNDS {
-                    match Few::of(by) {
+                    match CompactChange::pack(by) {
                         Some(few) if round % 7 != 0 => change.add_few(level, few),
                         _ => change.add(level, by),
                     }
@@ -112,7 +113,7 @@ fn threads_carry_without_loss() {
             });
         }
     });
-    assert_eq!(change.since(level), Amount { blocks: 10 * ROUNDS, bytes: (2 << 20) * ROUNDS });
+    assert_eq!(change.since(level), BlockAmount { blocks: 10 * ROUNDS, bytes: (2 << 20) * ROUNDS });
 }
 
 /// Threads that share stacks lose no update: after a peak that they all know, each puts its blocks back.
@@ -120,7 +121,7 @@ fn threads_carry_without_loss() {
 fn threads_lose_no_change() {
     let (peak, tree) = static_tables();
     let stacks: Vec<_> = (0..5).map(|pc| tree.child(TraceId::NONE, 0x2_0000 + pc)).collect();
-    let amount = |bytes: i64| Amount { blocks: bytes.signum(), bytes };
+    let amount = |bytes: i64| BlockAmount { blocks: bytes.signum(), bytes };
     stacks.iter().for_each(|trace| peak.add(tree, *trace, amount(1 << 30)));
     let level = peak.level();
     std::thread::scope(|scope| {

@@ -2,7 +2,7 @@
 
 use crate::check::{check_here, checked};
 use core::arch::global_asm;
-use dmd_unwind::{Caller, End, LastStack, Registers, StackRange};
+use dmd_unwind::{Caller, LastStack, Registers, StackRange, WalkEnd};
 use std::hint::black_box;
 
 global_asm!(
@@ -135,7 +135,7 @@ fn that_are_none() {
     let here = (&raw const local).addr();
     for fp in [0, usize::MAX - 7, here, here + 4] {
         for place in [0, 1, 7, 8, 16, 1 << 47, usize::MAX - 15, usize::MAX - 7, usize::MAX] {
-            assert_eq!(walk(place, fp), (0, End::Lost), "{place:#x} {fp:#x}");
+            assert_eq!(walk(place, fp), (0, WalkEnd::Lost), "{place:#x} {fp:#x}");
         }
         // Any word of the stack may look like a return address: no walk crashes.
         for place in (here..here + 50_000).step_by(4) {

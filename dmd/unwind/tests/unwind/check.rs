@@ -1,6 +1,6 @@
 //! Compares our walk of a stack with that of the `backtrace` crate.
 
-use dmd_unwind::{Caller, End, LastStack, Registers, StackRange, capture_here};
+use dmd_unwind::{Caller, LastStack, Registers, StackRange, WalkEnd, capture_here};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 
@@ -89,7 +89,7 @@ impl Remembering {
 }
 
 /// `theirs` has the frames of the comparison itself, and may end with a null frame.
-pub(crate) fn compare(ours: &[usize], end: End, theirs: &[usize]) {
+pub(crate) fn compare(ours: &[usize], end: WalkEnd, theirs: &[usize]) {
     let first = *ours.first().expect("at least the caller");
     let Some(start) = theirs.iter().position(|&pc| pc == first) else {
         panic!("{} is not in\n{}", names(&[first]), names(theirs));
@@ -97,7 +97,7 @@ pub(crate) fn compare(ours: &[usize], end: End, theirs: &[usize]) {
     let theirs = &theirs[start..];
     let theirs = theirs.strip_suffix(&[0]).unwrap_or(theirs);
     assert!(ours == theirs, "ours, {end:?}:\n{}\ntheirs:\n{}", names(ours), names(theirs),);
-    assert_eq!(end, End::Complete, "{}", names(ours));
+    assert_eq!(end, WalkEnd::Complete, "{}", names(ours));
     CHECKED.set(CHECKED.get() + 1);
     FRAMES.set(FRAMES.get() + ours.len());
 }

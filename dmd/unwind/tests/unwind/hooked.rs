@@ -1,7 +1,7 @@
 //! An allocator that walks the stack of each allocation, as the hooks do, and ends the process if the
 //! walker itself allocates or changes errno.
 
-use dmd_unwind::{End, capture_here};
+use dmd_unwind::{WalkEnd, capture_here};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::hint::black_box;
@@ -35,7 +35,7 @@ fn walk() {
         std::process::abort();
     }
     WALKED.fetch_add(1, Relaxed);
-    LOST.fetch_add(usize::from(len == 0 || end == End::Lost), Relaxed);
+    LOST.fetch_add(usize::from(len == 0 || end == WalkEnd::Lost), Relaxed);
     _ = INSIDE.try_with(|inside| inside.set(false));
 }
 

@@ -1,7 +1,7 @@
 //! The walk that remembers the last one. (`check` also tests it on the stacks of all other tests.)
 
 use crate::check::{check, checked};
-use dmd_unwind::{End, LastStack, Registers, StackRange};
+use dmd_unwind::{LastStack, Registers, StackRange, WalkEnd};
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -91,5 +91,5 @@ fn an_unchanged_stack_keeps_its_tags() {
     let (frames, ..) = walks[0];
     assert!(frames > 5, "{frames}");
     assert_eq!(walks[0].1, frames);
-    assert_eq!(walks[2], (frames, 0, End::Complete, frames));
+    assert_eq!(walks[2], (frames, 0, WalkEnd::Complete, frames));
 }

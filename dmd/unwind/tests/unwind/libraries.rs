@@ -3,7 +3,7 @@
 use crate::c_library::{Library, build};
 use crate::check::{check, checked};
 use crate::random_stacks::{Script, next};
-use dmd_unwind::{End, capture_here, compiled_rules, module_both_ways};
+use dmd_unwind::{WalkEnd, capture_here, compiled_rules, module_both_ways};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ fn while_the_loader_is_locked() {
     fn walk_only() {
         let (len, end) = capture_here(&mut [0; 64]);
         assert!(len > 5);
-        assert_eq!(end, End::Complete);
+        assert_eq!(end, WalkEnd::Complete);
     }
     let folder = tempfile::tempdir().unwrap();
     let path = build(folder.path(), "locked", &source(120), &["-O1"]);
@@ -174,7 +174,7 @@ fn of_which_there_are_thousands() {
     fn walk_only() {
         let (len, end) = capture_here(&mut [0; 64]);
         assert!(len > 5);
-        assert_eq!(end, End::Complete);
+        assert_eq!(end, WalkEnd::Complete);
     }
     let folder = tempfile::tempdir().unwrap();
     let path = build(folder.path(), "many", &source(136), &["-O1", "-Wl,--build-id=sha1"]);

@@ -3,7 +3,7 @@
 use crate::c_library::{Pass, variants};
 use crate::check::{check, checked};
 use crate::random_stacks::{Script, descend};
-use dmd_unwind::{End, capture_here};
+use dmd_unwind::{WalkEnd, capture_here};
 use std::ffi::c_int;
 use std::sync::{Mutex, PoisonError};
 
@@ -100,7 +100,7 @@ std::arch::global_asm!(
 extern "C" fn walk_only(_: c_int) {
     let (len, end) = capture_here(&mut [0; 128]);
     assert!(len > 10);
-    assert_eq!(end, End::Complete);
+    assert_eq!(end, WalkEnd::Complete);
 }
 
 /// Some C libraries have no unwind information for the code that ends a handler.

@@ -4,7 +4,7 @@
 use crate::c_library::{FUNCTIONS, Library, SHAPES, build};
 use crate::random_stacks::{Script, descend, next};
 use crate::signals::{TRAP, install};
-use dmd_unwind::{End, capture_here};
+use dmd_unwind::{WalkEnd, capture_here};
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_long};
 use std::sync::PoisonError;
@@ -42,7 +42,7 @@ extern "C" fn step(_: c_int, _: *mut libc::siginfo_t, context: *mut libc::uconte
     let mut ours = [0; MOST];
     let (len, end) = capture_here(&mut ours);
     STEPS.fetch_add(1, Relaxed);
-    COMPLETE.fetch_add(usize::from(end == End::Complete), Relaxed);
+    COMPLETE.fetch_add(usize::from(end == WalkEnd::Complete), Relaxed);
     if ALONE.load(Relaxed) {
         return;
     }
@@ -83,7 +83,7 @@ fn nothing() {}
 fn walk() {
     let (len, end) = capture_here(&mut [0; 64]);
     assert!(len > 5);
-    assert_eq!(end, End::Complete);
+    assert_eq!(end, WalkEnd::Complete);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::check::{check, checked};
 use crate::random_stacks::{Script, descend};
-use dmd_unwind::{End, StackRange, capture, capture_here};
+use dmd_unwind::{StackRange, WalkEnd, capture, capture_here};
 use std::ffi::c_void;
 use std::hint::black_box;
 use std::process::Command;
@@ -47,10 +47,10 @@ fn on_the_smallest_stack() {
         let mut out = [0; 24];
         let (len, end) = capture_here(&mut out);
         // SAFETY: the thread that joins this one passes a place for the result, and does not read it before.
-        unsafe { *filled.cast::<(usize, Option<End>)>() = (len, Some(end)) };
+        unsafe { *filled.cast::<(usize, Option<WalkEnd>)>() = (len, Some(end)) };
         std::ptr::null_mut()
     }
-    let mut result: (usize, Option<End>) = (0, None);
+    let mut result: (usize, Option<WalkEnd>) = (0, None);
     // SAFETY: the type has only integers and bytes, so all zeroes is a valid value.
     let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
     let mut thread = 0;
@@ -66,7 +66,7 @@ fn on_the_smallest_stack() {
     let joined = unsafe { libc::pthread_join(thread, std::ptr::null_mut()) };
     assert_eq!([initialized, sized, created, joined], [0; 4]);
     // start_thread and clone3.
-    assert_eq!(result, (2, Some(End::Complete)));
+    assert_eq!(result, (2, Some(WalkEnd::Complete)));
 }
 
 std::arch::global_asm!(
@@ -159,7 +159,7 @@ fn on_stacks_of_which_each_calls_the_next() {
         check();
         let mut out = [0; 256];
         let (len, end) = capture_here(&mut out);
-        assert_eq!(end, End::Complete, "{:?}", stacks.depths);
+        assert_eq!(end, WalkEnd::Complete, "{:?}", stacks.depths);
         stacks.depths.push(len);
         if let Some(part) = stacks.next.next() {
             let top = stacks.memory.wrapping_add((part + 1) * SIZE);
@@ -195,7 +195,7 @@ fn on_a_stack_of_its_own() {
         for _ in 0..2 {
             let mut out = [0; 64];
             let (len, end) = capture_here(&mut out);
-            assert!(len <= LEN && end == End::Lost, "{len} of {LEN}, {end:?}");
+            assert!(len <= LEN && end == WalkEnd::Lost, "{len} of {LEN}, {end:?}");
         }
     }
     for round in 0..50 {
@@ -223,13 +223,13 @@ fn on_a_stack_of_its_own() {
 fn only_as_many_as_there_is_room_for() {
     let mut whole = [0; 64];
     let (len, end) = capture_here(&mut whole);
-    assert_eq!(end, End::Complete);
+    assert_eq!(end, WalkEnd::Complete);
     assert!(len > 5);
     let mut stack = StackRange::new();
     for room in 0..len {
         let mut out = vec![0; room];
         let (filled, end) = black_box(capture(&mut stack, &mut out));
-        assert_eq!((filled, end), (room, End::Enough));
+        assert_eq!((filled, end), (room, WalkEnd::Enough));
         assert_eq!(out, whole[..room]);
     }
 }

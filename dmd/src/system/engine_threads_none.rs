@@ -1,4 +1,4 @@
-//! The portable engine has no helpers.
+//! The portable engine has no engine threads.
 
 use core::ffi::CStr;
 
@@ -8,7 +8,7 @@ pub(crate) fn are_possible() -> bool {
     false
 }
 
-pub(crate) fn is_helper() -> bool {
+pub(crate) fn is_engine_thread() -> bool {
     false
 }
 

@@ -1,7 +1,7 @@
-//! The thread-locals of helpers. The loader makes one block of them, before the program has a second thread; each helper
-//! has a copy.
+//! The thread-locals of engine threads. The loader makes one block of them, before the program has a second thread; each engine
+//! thread has a copy.
 //!
-//! A helper must not ask the loader for a block: that takes a lock of the C library.
+//! An engine thread must not ask the loader for a block: that takes a lock of the C library.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -52,10 +52,10 @@ pub(super) fn prepare() {
     }
     let pointer = block.wrapping_add(side);
     // What the loader allocates here is no block of the program.
-    slot().helper.set(u16::MAX);
+    slot().engine_thread.set(u16::MAX);
     // SAFETY: the place has room on both sides for all thread-locals and for the C library's data.
     let made = unsafe { allocate(pointer.cast()) };
-    slot().helper.set(0);
+    slot().engine_thread.set(0);
     let vector = word(pointer, VECTOR_AT);
     if made != pointer.cast() || vector == 0 {
         return;
@@ -82,7 +82,7 @@ unsafe extern "C" fn add_size(info: *mut libc::dl_phdr_info, _: usize, data: *mu
     0
 }
 
-/// Whether helpers can have thread-locals.
+/// Whether engine threads can have thread-locals.
 pub(super) fn are_prepared() -> bool {
     START.load(Ordering::Acquire) != 0
 }

@@ -1,4 +1,5 @@
-//! Wakes helpers that wait for descriptors: they also wait for a pipe, which is readable while a call wants no helpers.
+//! Wakes engine threads that wait for descriptors: they also wait for a pipe, which is readable while a call wants no engine
+//! threads.
 //!
 //! A program may close every descriptor and open its own under the same numbers. So the pipe has high numbers, and each use
 //! checks that it is still the same pipe.
@@ -20,7 +21,8 @@ static INODE: AtomicU64 = AtomicU64::new(0);
 
 /// Programs expect low numbers to be free, and close them without a look.
 const HIGH: c_int = 900;
-/// The time after which a helper looks around, whatever it waits for: a program that closes all descriptors closes the pipe, too.
+/// The time after which an engine thread looks around, whatever it waits for: a program that closes all descriptors closes the
+/// pipe, too.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Makes the pipe. Called at the start of the process.
@@ -90,8 +92,8 @@ pub(super) fn stop_ringing() {
     }
 }
 
-/// In a helper: waits until a descriptor is ready, however often the helper ends and goes on meanwhile. Returns false if the
-/// time is up before.
+/// In an engine thread: waits until a descriptor is ready, however often the engine thread ends and goes on meanwhile. Returns
+/// false if the time is up before.
 pub(crate) fn wait_for(descriptor: c_int, events: c_short, longest: Option<Duration>) -> bool {
     let start = clock::nanoseconds();
     loop {
@@ -103,7 +105,7 @@ pub(crate) fn wait_for(descriptor: c_int, events: c_short, longest: Option<Durat
             libc::pollfd { fd: end(0).unwrap_or(-1), events: libc::POLLIN, revents: 0 },
         ];
         let milliseconds = left.as_micros().div_ceil(1000) as c_int;
-        // SAFETY: two descriptors, of which the kernel skips one that is -1.
+        // SAFETY: two descriptors. The kernel skips one that is -1.
         unsafe { libc::poll(both.as_mut_ptr(), 2, milliseconds) };
         if both[0].revents != 0 {
             return true;
