@@ -131,8 +131,7 @@ impl DiffCommand {
         if self.first.is_stdin() || self.second.is_stdin() {
             return Err(Failure::Usage("dumps and recordings cannot be standard input here".to_owned()));
         }
-        let mut view = program_view::options(on_terminal());
-        view.verbose = self.view.is_verbose();
+        let view = program_view::options(on_terminal()).verbose(self.view.is_verbose());
         let paths = [self.first.path(), self.second.path()];
         self.heaps.write(paths, &self.reading.dump_options(), self.view.filter_text(), &view, self.json)
     }

@@ -189,7 +189,7 @@ impl DmdCommand {
         let options = self.options(for_author, types_as_tree);
         if self.suggest {
             let limit = self.limit.unwrap_or(SUGGESTIONS);
-            let suggestions = Suggestions::filtered(first, limit, &options.filters)
+            let suggestions = Suggestions::filtered(first, limit, &self.filters())
                 .map_err(|error| failure(&self.file, error))?;
             return self.write(|out| write!(out, "{suggestions}"));
         }
@@ -262,23 +262,31 @@ impl DmdCommand {
             .estimate(self.estimate || for_author || types_as_tree && trees);
         if for_author || trees {
             // The summary and the trees need all records.
-            options.limit = usize::MAX;
-            options.row_limit = self.limit.unwrap_or(options.row_limit);
+            options = options.limit(usize::MAX);
+            if let Some(rows) = self.limit {
+                options = options.row_limit(rows);
+            }
         } else if let Some(limit) = self.limit.or(self.folded.then_some(usize::MAX)) {
-            options.limit = limit;
-            options.row_limit = limit;
+            options = options.limit(limit).row_limit(limit);
         }
         if self.classic {
-            options.by.push(dmd_analyze::TableKey::Frame);
+            options = options.by(dmd_analyze::TableKey::Frame);
         }
-        options.by.extend(self.by.iter().filter_map(|by| match by {
-            BlockGrouping::Table(table) if by.keys(types_as_tree).is_none() => Some(*table),
-            BlockGrouping::Table(_) | BlockGrouping::Tree(_) => None,
-        }));
-        options.for_testing = self.filter_stacks_for_testing;
-        options.filters = self.filter.iter().map(|filter| StackFilter::new(filter)).collect();
-        options.report_filters = self.report_filter.iter().map(|filter| StackFilter::new(filter)).collect();
-        options
+        for by in &self.by {
+            match by {
+                BlockGrouping::Table(table) if by.keys(types_as_tree).is_none() => {
+                    options = options.by(*table)
+                }
+                BlockGrouping::Table(_) | BlockGrouping::Tree(_) => {}
+            }
+        }
+        options = options.for_testing(self.filter_stacks_for_testing);
+        options = self.filters().into_iter().fold(options, AnalyzeOptions::filter);
+        self.report_filter.iter().fold(options, |all, text| all.report_filter(StackFilter::new(text)))
+    }
+
+    fn filters(&self) -> Vec<StackFilter> {
+        self.filter.iter().map(|text| StackFilter::new(text)).collect()
     }
 
     fn max_frames(&self, for_author: bool) -> usize {
@@ -286,7 +294,7 @@ impl DmdCommand {
             Some(frames) => usize::from(frames),
             None if self.folded || for_author => usize::MAX,
             None if self.classic => 24,
-            None => AnalyzeOptions::default().max_frames,
+            None => AnalyzeOptions::MAX_FRAMES,
         }
     }
 

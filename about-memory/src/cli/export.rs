@@ -179,7 +179,7 @@ impl ExportCommand {
 
     fn graph(&self, source: &InputArgument) -> Result<heap_graph::Graph, Failure> {
         let options =
-            heap_graph::snapshot::SnapshotReadOptions::new().max_bytes(self.limits.options().max_bytes);
+            heap_graph::snapshot::SnapshotReadOptions::new().max_bytes(self.limits.options().byte_limit());
         let graph = match source.is_stdin() {
             true => heap_graph::snapshot::read_from(io::stdin().lock(), &options),
             false => heap_graph::snapshot::read_with(source.path(), &options),
@@ -274,7 +274,7 @@ impl ExportCommand {
     }
 
     fn report(&self, source: &InputArgument) -> Result<ReportSet, Failure> {
-        let options = ReportOptions::new().max_bytes(self.limits.options().max_bytes);
+        let options = ReportOptions::new().max_bytes(self.limits.options().byte_limit());
         if let Some(pid) = source.process()? {
             return live_input::read(pid, options);
         }

@@ -215,8 +215,8 @@ impl TypedHeapReader {
         let expected = if self.program.is_some() { "" } else { build_id };
         let found = debug_file(&program, expected, &symbols.all_options(&limits));
         let found = found.unwrap_or(program);
-        let file = program_file(&found, build_id, limits.max_bytes)?;
-        let left = limits.max_bytes.saturating_sub(debug_bytes(&file));
+        let file = program_file(&found, build_id, limits.byte_limit())?;
+        let left = limits.byte_limit().saturating_sub(debug_bytes(&file));
         let others = libraries::read(&opened.dump, &symbols.all_options(&limits), left);
         let info = types_of(&found, &file, &libraries::with_bias(&others, bias))?;
         let of_dump = |error: TypedError| Failure::File(source.name(), error.into());

@@ -50,7 +50,9 @@ impl HeapDiff {
             .without_lines(true)
             .estimate(true);
         // The text of a filter counts as it is.
-        options.filters.extend(filter.map(|text| StackFilter::new(&format!("\\{text}"))));
+        if let Some(text) = filter {
+            options = options.filter(StackFilter::new(&format!("\\{text}")));
+        }
         let analysis = Analysis::difference(before, after, &options)
             .map_err(|error| Failure::File(second.display().to_string(), error.into()))?;
         if filter.is_none() && analysis.is_empty() {

@@ -49,8 +49,7 @@ impl HistoryCommand {
     pub(super) fn run(self) -> Result<(), Failure> {
         let limits = self.limits.options();
         let mut recording = recorded::read(&self.file, &limits)?;
-        let mut options = self.view.options(on_terminal());
-        options.width = self.width.into();
+        let options = self.view.options(on_terminal()).width(self.width.into());
         let history = UsageHistory::new(&mut recording, &options, |dump| self.symbols.fix(dump, &limits))
             .map_err(|error| Failure::File(self.file.display().to_string(), error.into()))?;
         recorded::say_warnings(&self.file, &recording);

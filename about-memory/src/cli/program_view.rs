@@ -49,22 +49,18 @@ impl ProgramView {
 
     /// The options of a view that goes to a terminal, or does not.
     pub(super) fn options(self, terminal: bool) -> ProgramOptions {
-        let mut options = options(terminal);
-        options.folds = self
+        let folds = self
             .fold
             .into_iter()
             .fold(FoldRules::new(), |folds, rule| folds.also(move |text| rule.is_match(text)));
-        options.all_frames = self.all_frames;
-        options.verbose = self.verbose;
-        options
+        options(terminal).folds(folds).all_frames(self.all_frames).verbose(self.verbose)
     }
 }
 
 /// The default options. A terminal gets colours unless `$NO_COLOR` forbids them.
 pub(super) fn options(terminal: bool) -> ProgramOptions {
-    let mut options = ProgramOptions::new();
-    options.colour = terminal && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    options
+    let colour = terminal && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    ProgramOptions::new().colour(colour)
 }
 
 /// Whether standard output is a terminal.

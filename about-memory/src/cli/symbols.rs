@@ -66,9 +66,8 @@ impl SymbolSearch {
 
     /// Where debug files may be, also if frames are not looked up.
     pub(super) fn all_options(&self, limits: &DumpReadOptions) -> SymbolOptions {
-        let mut options = SymbolOptions::new().max_bytes(limits.max_bytes);
-        options.folders = self.symbols.iter().cloned().chain(usual_folders()).collect();
-        options
+        let options = SymbolOptions::new().max_bytes(limits.byte_limit());
+        self.symbols.iter().cloned().chain(usual_folders()).fold(options, SymbolOptions::folder)
     }
 }
 

@@ -38,18 +38,12 @@ pub use tree::HolderTree;
 
 /// How a view shows a dump to the author of the program.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct ProgramOptions {
-    /// The frames that the view folds. Default: those of the table.
-    pub folds: FoldRules,
-    /// Show folded frames too. Default: no.
-    pub all_frames: bool,
-    /// Show whole names and paths, however long a line gets. Default: no.
-    pub verbose: bool,
-    /// Use a terminal's colours. Default: no.
-    pub colour: bool,
-    /// The number of columns of a line. Default: 100.
-    pub width: usize,
+    pub(crate) folds: FoldRules,
+    pub(crate) all_frames: bool,
+    pub(crate) verbose: bool,
+    pub(crate) colour: bool,
+    pub(crate) width: usize,
 }
 
 impl Default for ProgramOptions {
@@ -62,5 +56,40 @@ impl ProgramOptions {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The frames that the view folds. Default: those of the table.
+    #[must_use]
+    pub fn folds(mut self, folds: FoldRules) -> Self {
+        self.folds = folds;
+        self
+    }
+
+    /// Show folded frames too. Default: no.
+    #[must_use]
+    pub fn all_frames(mut self, all_frames: bool) -> Self {
+        self.all_frames = all_frames;
+        self
+    }
+
+    /// Show whole names and paths, however long a line gets. Default: no.
+    #[must_use]
+    pub fn verbose(mut self, verbose: bool) -> Self {
+        self.verbose = verbose;
+        self
+    }
+
+    /// Use a terminal's colours. Default: no.
+    #[must_use]
+    pub fn colour(mut self, colour: bool) -> Self {
+        self.colour = colour;
+        self
+    }
+
+    /// The number of columns of a line. Default: 100.
+    #[must_use]
+    pub fn width(mut self, width: usize) -> Self {
+        self.width = width;
+        self
     }
 }

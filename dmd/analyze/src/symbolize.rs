@@ -34,21 +34,11 @@ pub use resolved::ResolvedFrames;
 
 /// Where the look-up searches for symbols besides the files themselves, and its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct SymbolOptions {
-    /// Folders with debug files. The look-up finds a file in them by its build id, as Linux systems
-    /// (`.build-id/ab/cdef.debug`) and debuginfod (`abcdef/debuginfo`, `buildid/abcdef/executable`) store it, or by
-    /// its name. The folders may also contain files that a program links to (`.gnu_debuglink`) and split debug
-    /// information (`.dwo`, `.dwp`); the look-up searches for these beside the program and where the compiler wrote
-    /// them, too. Default: none.
-    pub folders: Vec<PathBuf>,
-    /// The number of threads. 0 means one for each processor; 1 means the calling thread. Default: 0.
-    pub threads: usize,
-    /// The maximum of bytes that compressed debug information of all files may take when unpacked, and the maximum
-    /// of bytes of all names. Debug information that is not compressed has no limit. Default: 1 GiB.
-    pub max_bytes: u64,
-    /// Whether frames keep the names of functions as the linker has them (mangled) beside the readable ones. Default: no.
-    pub system_names: bool,
+    pub(crate) folders: Vec<PathBuf>,
+    pub(crate) threads: usize,
+    pub(crate) max_bytes: u64,
+    pub(crate) system_names: bool,
 }
 
 impl Default for SymbolOptions {
@@ -63,28 +53,33 @@ impl SymbolOptions {
         Self::default()
     }
 
-    /// Adds to [`folders`](Self::folders).
+    /// Folders with debug files. The look-up finds a file in them by its build id, as Linux systems
+    /// (`.build-id/ab/cdef.debug`) and debuginfod (`abcdef/debuginfo`, `buildid/abcdef/executable`) store it, or by
+    /// its name. The folders may also contain files that a program links to (`.gnu_debuglink`) and split debug
+    /// information (`.dwo`, `.dwp`); the look-up searches for these beside the program and where the compiler wrote
+    /// them, too. Default: none.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.push(folder.into());
         self
     }
 
-    /// Sets [`threads`](Self::threads).
+    /// The number of threads. 0 means one for each processor; 1 means the calling thread. Default: 0.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Sets [`max_bytes`](Self::max_bytes).
+    /// The maximum of bytes that compressed debug information of all files may take when unpacked, and the maximum
+    /// of bytes of all names. Debug information that is not compressed has no limit. Default: 1 GiB.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Sets [`system_names`](Self::system_names).
+    /// Whether frames keep the names of functions as the linker has them (mangled) beside the readable ones. Default: no.
     #[must_use]
     pub fn system_names(mut self, keep: bool) -> Self {
         self.system_names = keep;

@@ -59,8 +59,9 @@ fn read_from(input: &InputArgument, reader: impl Read, limits: &DumpLimits) -> R
     let mut reader = BufReader::with_capacity(1 << 16, reader);
     let start = reader.fill_buf().map_err(|error| failure(error.into()))?;
     if pprof::is_pprof(start) {
-        let dmd_analyze::DumpReadOptions { max_bytes, max_entries, .. } = limits.options();
-        let options = pprof::PprofReadOptions::new().max_bytes(max_bytes).max_entries(max_entries);
+        let limits = limits.options();
+        let options =
+            pprof::PprofReadOptions::new().max_bytes(limits.byte_limit()).max_entries(limits.entry_limit());
         return pprof::read(reader, &options)
             .map(|stacks| StackSource::Pprof(Box::new(stacks)))
             .map_err(|error| failure(error.into()));

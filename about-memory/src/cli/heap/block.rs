@@ -76,13 +76,13 @@ impl BlockCommand {
             let mut out = io::stdout().lock();
             return out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output);
         }
-        let mut options = BlockOptions::new();
-        options.spelled = Some(self.address.spelled.clone());
-        options.info = self.info;
-        options.chain = self.chain_reports;
-        options.frame_length = self.max_stack_frame_length;
-        options.max_frames = usize::from(self.max_frames);
-        options.ignore_alloc_fns = self.ignore_alloc_fns;
+        let options = BlockOptions::new()
+            .spelled(&self.address.spelled)
+            .info(self.info)
+            .chain(self.chain_reports)
+            .frame_length(self.max_stack_frame_length)
+            .max_frames(self.max_frames.into())
+            .ignore_alloc_fns(self.ignore_alloc_fns);
         let text = dump.block_text(self.address.number, &options).map_err(failure)?;
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         write!(out, "{text}").and_then(|()| out.flush()).map_err(Failure::Output)

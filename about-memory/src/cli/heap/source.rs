@@ -153,5 +153,5 @@ fn read(
     mappings: &[FileMapping],
     limits: &DumpReadOptions,
 ) -> Result<Dump, AnalyzeError> {
-    read_image(&|address, into| memory.read(address, into), mappings, limits.max_entries)
+    read_image(&|address, into| memory.read(address, into), mappings, limits.entry_limit())
 }

@@ -30,48 +30,59 @@ use weights::LARGEST_MEAN;
 
 /// Limits of the reader, and parts that it may leave out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct DumpReadOptions {
-    /// The maximum of bytes of (decompressed) text. Default: 1 GiB.
-    pub max_bytes: u64,
-    /// The maximum of blocks, traces and frames together. A trace or a frame counts as two; eight words of contents,
-    /// or eight frames of stacks, count as one. Default: 10,000,000.
-    pub max_entries: usize,
-    /// Whether the reader keeps the contents of blocks (scan mode). Default: no.
-    pub contents: bool,
+    pub(crate) max_bytes: u64,
+    pub(crate) max_entries: usize,
+    pub(crate) contents: bool,
 }
 
 impl Default for DumpReadOptions {
     fn default() -> Self {
-        Self { max_bytes: 1 << 30, max_entries: 10_000_000, contents: false }
+        Self { max_bytes: Self::MAX_BYTES, max_entries: Self::MAX_ENTRIES, contents: false }
     }
 }
 
 impl DumpReadOptions {
+    /// The default of [`max_bytes`](Self::max_bytes).
+    pub const MAX_BYTES: u64 = 1 << 30;
+    /// The default of [`max_entries`](Self::max_entries).
+    pub const MAX_ENTRIES: usize = 10_000_000;
+
     /// The default limits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets [`max_bytes`](Self::max_bytes).
+    /// The maximum of bytes of (decompressed) text. Default: 1 GiB.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Sets [`max_entries`](Self::max_entries).
+    /// The maximum of blocks, traces and frames together. A trace or a frame counts as two; eight words of contents,
+    /// or eight frames of stacks, count as one. Default: 10,000,000.
     #[must_use]
     pub fn max_entries(mut self, entries: usize) -> Self {
         self.max_entries = entries;
         self
     }
 
-    /// Sets [`contents`](Self::contents).
+    /// Whether the reader keeps the contents of blocks (scan mode). Default: no.
     #[must_use]
     pub fn contents(mut self, kept: bool) -> Self {
         self.contents = kept;
         self
+    }
+
+    /// The value of [`max_bytes`](Self::max_bytes).
+    pub fn byte_limit(&self) -> u64 {
+        self.max_bytes
+    }
+
+    /// The value of [`max_entries`](Self::max_entries).
+    pub fn entry_limit(&self) -> usize {
+        self.max_entries
     }
 }
 

@@ -15,21 +15,13 @@ use crate::records::NO_STACK;
 
 /// Options of the text about a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct BlockOptions {
-    /// Show the block itself, and not its referrers. Default: no.
-    pub info: bool,
-    /// Continue from a block's only referrer to the referrer of that block, and so on. Default: no.
-    pub chain: bool,
-    /// The maximum number of characters of a frame's text, with its number. Default: 150.
-    pub frame_length: usize,
-    /// The maximum number of frames of each stack. Default: 8.
-    pub max_frames: usize,
-    /// Drop allocator frames from the start of each stack: the frames that `block_analyzer.py` knows, and in a dump
-    /// of the crate `dmd` also those of Rust's libraries. Default: no.
-    pub ignore_alloc_fns: bool,
-    /// The address as the user wrote it, for the message that there is no such block. Default: hexadecimal.
-    pub spelled: Option<String>,
+    info: bool,
+    chain: bool,
+    frame_length: usize,
+    max_frames: usize,
+    ignore_alloc_fns: bool,
+    spelled: Option<String>,
 }
 
 impl Default for BlockOptions {
@@ -49,6 +41,49 @@ impl BlockOptions {
     /// The defaults of `block_analyzer.py`.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Show the block itself, and not its referrers. Default: no.
+    #[must_use]
+    pub fn info(mut self, info: bool) -> Self {
+        self.info = info;
+        self
+    }
+
+    /// Continue from a block's only referrer to the referrer of that block, and so on. Default: no.
+    #[must_use]
+    pub fn chain(mut self, chain: bool) -> Self {
+        self.chain = chain;
+        self
+    }
+
+    /// The maximum number of characters of a frame's text, with its number. Default: 150.
+    #[must_use]
+    pub fn frame_length(mut self, frame_length: usize) -> Self {
+        self.frame_length = frame_length;
+        self
+    }
+
+    /// The maximum number of frames of each stack. Default: 8.
+    #[must_use]
+    pub fn max_frames(mut self, max_frames: usize) -> Self {
+        self.max_frames = max_frames;
+        self
+    }
+
+    /// Drop allocator frames from the start of each stack: the frames that `block_analyzer.py` knows, and in a dump
+    /// of the crate `dmd` also those of Rust's libraries. Default: no.
+    #[must_use]
+    pub fn ignore_alloc_fns(mut self, ignore_alloc_fns: bool) -> Self {
+        self.ignore_alloc_fns = ignore_alloc_fns;
+        self
+    }
+
+    /// The address as the user wrote it, for the message that there is no such block. Default: hexadecimal.
+    #[must_use]
+    pub fn spelled(mut self, spelled: impl Into<String>) -> Self {
+        self.spelled = Some(spelled.into());
+        self
     }
 }
 

@@ -26,10 +26,8 @@ type IgnoreRule = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// Which blocks count as leaks.
 #[derive(Default)]
-#[non_exhaustive]
 pub struct LeakOptions {
-    /// Count blocks that libraries allocate once as all others. Default: no.
-    pub known: bool,
+    known: bool,
     ignored: Vec<IgnoreRule>,
 }
 
@@ -48,7 +46,7 @@ impl LeakOptions {
         Self::default()
     }
 
-    /// Sets [`known`](Self::known).
+    /// Count blocks that libraries allocate once as all others. Default: no.
     #[must_use]
     pub fn known(mut self, known: bool) -> Self {
         self.known = known;

@@ -122,12 +122,7 @@ fn table(by: HolderKey, root: &HolderNode, options: &ProgramOptions) -> SummaryT
 
 impl Display for HeapSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let options = ProgramOptions {
-            width: self.width,
-            colour: self.colour,
-            verbose: self.verbose,
-            ..ProgramOptions::default()
-        };
+        let options = ProgramOptions::new().width(self.width).colour(self.colour).verbose(self.verbose);
         let whole = self.total.usable();
         let mark = mark(self.estimated);
         for (index, table) in self.tables.iter().enumerate() {

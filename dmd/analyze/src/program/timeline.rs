@@ -11,14 +11,10 @@ use crate::records::{Analysis, AnalyzeOptions};
 
 /// Bounds of a [`Timeline`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct TimelineOptions {
-    /// The slices into which the time is divided, besides the bound at the peak; at most 10,000. Default: 200.
-    pub slices: u64,
-    /// The most rows. Default: 3,000. Smaller stacks beyond share rows.
-    pub rows: usize,
-    /// The most cells. Default: 1,000,000. With more, slices become longer.
-    pub cells: usize,
+    slices: u64,
+    rows: usize,
+    cells: usize,
 }
 
 impl TimelineOptions {
@@ -27,19 +23,19 @@ impl TimelineOptions {
         Self::default()
     }
 
-    /// Sets [`slices`](Self::slices).
+    /// The slices into which the time is divided, besides the bound at the peak; at most 10,000. Default: 200.
     #[must_use]
     pub fn slices(self, slices: u64) -> Self {
         Self { slices, ..self }
     }
 
-    /// Sets [`rows`](Self::rows).
+    /// The most rows. Default: 3,000. Smaller stacks beyond share rows.
     #[must_use]
     pub fn rows(self, rows: usize) -> Self {
         Self { rows, ..self }
     }
 
-    /// Sets [`cells`](Self::cells).
+    /// The most cells. Default: 1,000,000. With more, slices become longer.
     #[must_use]
     pub fn cells(self, cells: usize) -> Self {
         Self { cells, ..self }

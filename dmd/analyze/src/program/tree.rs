@@ -60,12 +60,7 @@ impl Analysis {
 
 impl Display for HolderTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let options = ProgramOptions {
-            width: self.width,
-            colour: self.colour,
-            verbose: self.verbose,
-            ..ProgramOptions::default()
-        };
+        let options = ProgramOptions::new().width(self.width).colour(self.colour).verbose(self.verbose);
         let keys: Vec<&str> = self.keys.iter().map(|key| key.name()).collect();
         for (index, (kind, estimated, root)) in self.sections.iter().enumerate() {
             if index > 0 {

@@ -68,53 +68,29 @@ impl StackFilter {
 
 /// How a dump is analyzed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct AnalyzeOptions {
-    /// The sort key of records. Default: usable bytes.
-    pub sort_by: RecordOrder,
-    /// The maximum number of frames of each stack. Records are compared by these frames. Default: 8.
-    pub max_frames: usize,
-    /// Drop allocator frames from the start of each stack before the stack is cut: the frames that `dmd.py` knows,
-    /// and in a dump of the crate `dmd` also those of Rust's libraries. Default: no.
-    pub ignore_alloc_fns: bool,
-    /// In a dump of the crate `dmd`, drop every frame that says nothing about the program, before the stack is cut:
-    /// those of allocators and libraries, and those through which threads and `main` start. A stack of such frames
-    /// alone keeps one. See [`Folds`](crate::program::FoldRules). Default: no.
-    pub fold: bool,
-    /// Compare stacks by functions and files, without lines, and without the offsets of known functions, so that
-    /// stacks of two builds of a program are the same. Default: no.
-    pub without_lines: bool,
-    /// Find the type of each record's blocks, for views that show it. Default: no.
-    pub types: bool,
-    /// Put the type of the blocks before the innermost frame of each stack, where the stack names it. Records of
-    /// different types are then different. Default: no.
-    pub type_frames: bool,
-    /// Keep only records whose allocation stack passes all of these filters. Default: none.
-    pub filters: Vec<StackFilter>,
-    /// Keep only records whose report stacks together pass all of these filters. Default: none.
-    pub report_filters: Vec<StackFilter>,
-    /// The maximum number of records of each kind. Default: 999, as in `dmd.py`.
-    pub limit: usize,
-    /// Replace parts that differ from run to run: a stack with three frames of DMD becomes one line, and all
-    /// addresses become equal. Default: no.
-    pub for_testing: bool,
-    /// Tables to make besides the records. Default: none.
-    pub by: Vec<TableKey>,
-    /// The maximum number of rows of each table. Default: 999.
-    pub row_limit: usize,
-    /// Distribute blocks without a stack (partial mode records one only for a part of the small blocks) over the
-    /// records of blocks with one that have the same reports and about the same size. Default: no.
-    pub estimate: bool,
-    /// Keep the blocks of different reporters apart by the reporters' paths, also if their stacks are the same.
-    /// Default: no.
-    pub reporters: bool,
+    pub(crate) sort_by: RecordOrder,
+    pub(crate) max_frames: usize,
+    pub(crate) ignore_alloc_fns: bool,
+    pub(crate) fold: bool,
+    pub(crate) without_lines: bool,
+    pub(crate) types: bool,
+    pub(crate) type_frames: bool,
+    pub(crate) filters: Vec<StackFilter>,
+    pub(crate) report_filters: Vec<StackFilter>,
+    pub(crate) limit: usize,
+    pub(crate) for_testing: bool,
+    pub(crate) by: Vec<TableKey>,
+    pub(crate) row_limit: usize,
+    pub(crate) estimate: bool,
+    pub(crate) reporters: bool,
 }
 
 impl Default for AnalyzeOptions {
     fn default() -> Self {
         Self {
             sort_by: RecordOrder::Usable,
-            max_frames: 8,
+            max_frames: Self::MAX_FRAMES,
             ignore_alloc_fns: false,
             fold: false,
             without_lines: false,
@@ -133,106 +109,124 @@ impl Default for AnalyzeOptions {
 }
 
 impl AnalyzeOptions {
+    /// The default of [`max_frames`](Self::max_frames).
+    pub const MAX_FRAMES: usize = 8;
+
     /// The defaults of `dmd.py`.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets [`sort_by`](Self::sort_by).
+    /// The sort key of records. Default: usable bytes.
     #[must_use]
     pub fn sort_by(mut self, sort_by: RecordOrder) -> Self {
         self.sort_by = sort_by;
         self
     }
 
-    /// Sets [`max_frames`](Self::max_frames).
+    /// The maximum number of frames of each stack. Records are compared by these frames. Default: 8.
     #[must_use]
     pub fn max_frames(mut self, frames: usize) -> Self {
         self.max_frames = frames;
         self
     }
 
-    /// Sets [`ignore_alloc_fns`](Self::ignore_alloc_fns).
+    /// Drop allocator frames from the start of each stack before the stack is cut: the frames that `dmd.py` knows,
+    /// and in a dump of the crate `dmd` also those of Rust's libraries. Default: no.
     #[must_use]
     pub fn ignore_alloc_fns(mut self, ignore: bool) -> Self {
         self.ignore_alloc_fns = ignore;
         self
     }
 
-    /// Sets [`fold`](Self::fold).
+    /// In a dump of the crate `dmd`, drop every frame that says nothing about the program, before the stack is cut:
+    /// those of allocators and libraries, and those through which threads and `main` start. A stack of such frames
+    /// alone keeps one. See [`FoldRules`](crate::program::FoldRules). Default: no.
     #[must_use]
     pub fn fold(mut self, fold: bool) -> Self {
         self.fold = fold;
         self
     }
 
-    /// Sets [`without_lines`](Self::without_lines).
+    /// Compare stacks by functions and files, without lines, and without the offsets of known functions, so that
+    /// stacks of two builds of a program are the same. Default: no.
     #[must_use]
     pub fn without_lines(mut self, without_lines: bool) -> Self {
         self.without_lines = without_lines;
         self
     }
 
-    /// Sets [`type_frames`](Self::type_frames).
+    /// Put the type of the blocks before the innermost frame of each stack, where the stack names it. Records of
+    /// different types are then different. Default: no.
     #[must_use]
     pub fn type_frames(mut self, type_frames: bool) -> Self {
         self.type_frames = type_frames;
         self
     }
 
-    /// Sets [`types`](Self::types).
+    /// Find the type of each record's blocks, for views that show it. Default: no.
     #[must_use]
     pub fn types(mut self, types: bool) -> Self {
         self.types = types;
         self
     }
 
-    /// Adds to [`filters`](Self::filters).
+    /// Keep only records whose allocation stack passes all of these filters. Default: none.
     #[must_use]
     pub fn filter(mut self, filter: StackFilter) -> Self {
         self.filters.push(filter);
         self
     }
 
-    /// Adds to [`report_filters`](Self::report_filters).
+    /// Keep only records whose report stacks together pass all of these filters. Default: none.
     #[must_use]
     pub fn report_filter(mut self, filter: StackFilter) -> Self {
         self.report_filters.push(filter);
         self
     }
 
-    /// Sets [`limit`](Self::limit).
+    /// The maximum number of records of each kind. Default: 999, as in `dmd.py`.
     #[must_use]
     pub fn limit(mut self, records: usize) -> Self {
         self.limit = records;
         self
     }
 
-    /// Adds to [`by`](Self::by).
+    /// Tables to make besides the records. Default: none.
     #[must_use]
     pub fn by(mut self, by: TableKey) -> Self {
         self.by.push(by);
         self
     }
 
-    /// Sets [`row_limit`](Self::row_limit).
+    /// The maximum number of rows of each table. Default: 999.
     #[must_use]
     pub fn row_limit(mut self, rows: usize) -> Self {
         self.row_limit = rows;
         self
     }
 
-    /// Sets [`estimate`](Self::estimate).
+    /// Distribute blocks without a stack (partial mode records one only for a part of the small blocks) over the
+    /// records of blocks with one that have the same reports and about the same size. Default: no.
     #[must_use]
     pub fn estimate(mut self, estimate: bool) -> Self {
         self.estimate = estimate;
         self
     }
 
-    /// Sets [`reporters`](Self::reporters).
+    /// Keep the blocks of different reporters apart by the reporters' paths, also if their stacks are the same.
+    /// Default: no.
     #[must_use]
     pub fn reporters(mut self, reporters: bool) -> Self {
         self.reporters = reporters;
+        self
+    }
+
+    /// Replace parts that differ from run to run: a stack with three frames of DMD becomes one line, and all
+    /// addresses become equal. Default: no.
+    #[must_use]
+    pub fn for_testing(mut self, for_testing: bool) -> Self {
+        self.for_testing = for_testing;
         self
     }
 }

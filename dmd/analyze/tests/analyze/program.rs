@@ -171,8 +171,7 @@ fn verbose_cuts_nothing() {
         "folder/".repeat(9)
     );
     let dump = || dump("live", &[(1 << 20, 1, &[&long]), (1 << 20, 3, WRITER), (9, 1, LIBC)]);
-    let mut options = ProgramOptions::new();
-    options.verbose = true;
+    let options = ProgramOptions::new().verbose(true);
     let analysis = analysis(dump());
     let keys = [HolderKey::Type, HolderKey::Crate, HolderKey::Site];
     let tree = analysis.holder_tree(&keys, None, &options).to_string();
@@ -204,8 +203,7 @@ fn small_rows_of_a_tree_are_one() {
         analysis(dump("live", &blocks.collect::<Vec<_>>()))
     };
     let lines = |first: u64, rows: Option<usize>, verbose: bool| {
-        let mut options = ProgramOptions::new();
-        options.verbose = verbose;
+        let options = ProgramOptions::new().verbose(verbose);
         let text = of_bytes(first).holder_tree(&[HolderKey::Site], rows, &options).to_string();
         (text.lines().count() - 1, text.lines().last().unwrap().trim().to_owned())
     };
@@ -296,10 +294,10 @@ fn folded_frames_are_counted_where_it_matters() {
         lines.map(|line| line.trim().to_owned()).collect()
     };
     assert_eq!(counts(&options), ["(1 frame folded)"]);
-    options.verbose = true;
+    options = options.verbose(true);
     let of = |frames: usize| format!("({frames} frames folded)");
     assert_eq!(counts(&options), [of(3), of(2), of(2), of(3), "(1 frame folded)".to_owned()]);
-    options.all_frames = true;
+    options = options.all_frames(true);
     assert_eq!(counts(&options), [""; 0]);
 }
 
@@ -307,8 +305,8 @@ fn folded_frames_are_counted_where_it_matters() {
 fn all_frames_are_shown_to_those_who_ask() {
     let dump = dump("live", &[(1 << 20, 3, WRITER)]);
     let mut options = ProgramOptions::new();
-    options.all_frames = true;
-    options.verbose = true;
+    options = options.all_frames(true);
+    options = options.verbose(true);
     let text = analysis(dump).program_text(10, &options).to_string();
     for frame in WRITER {
         let function = frame.split([' ', '[']).next().unwrap();
@@ -320,8 +318,7 @@ fn all_frames_are_shown_to_those_who_ask() {
 #[test]
 fn users_fold_frames_of_their_own() {
     let dump = dump("live", &[(1 << 20, 3, WRITER)]);
-    let mut options = ProgramOptions::new();
-    options.folds = FoldRules::new().also(|text| text.contains("tantivy"));
+    let options = ProgramOptions::new().folds(FoldRules::new().also(|text| text.contains("tantivy")));
     let summary = HeapSummary::new(&analysis(dump), &options);
     assert_eq!(summary.tables[0].rows[0].name, "tv::index");
     assert_eq!(summary.tables[0].rows[0].place, "src/index.rs:12");
@@ -378,8 +375,7 @@ fn colours_only_where_asked() {
     let dump = |()| dump("live", &[(1 << 20, 3, WRITER)]);
     let plain = analysis(dump(())).program_text(10, &ProgramOptions::new()).to_string();
     assert!(!plain.contains('\u{1b}'));
-    let mut options = ProgramOptions::new();
-    options.colour = true;
+    let options = ProgramOptions::new().colour(true);
     let coloured = analysis(dump(())).program_text(10, &options).to_string();
     assert!(coloured.contains("\u{1b}[1mtv::index\u{1b}[0m"), "{coloured}");
 }
@@ -446,7 +442,6 @@ fn a_recursion_is_one_round_and_a_count() {
         ],
         "{short}"
     );
-    let mut verbose = ProgramOptions::new();
-    verbose.verbose = true;
+    let verbose = ProgramOptions::new().verbose(true);
     assert!(!text(verbose).contains("more times"));
 }

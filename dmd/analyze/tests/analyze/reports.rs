@@ -95,8 +95,7 @@ Partially reported: reporters that said another amount than that of the blocks t
 Reported pointers without a live block{FAULTS}"
         )
     );
-    let mut all = ProgramOptions::new();
-    all.all_frames = true;
+    let all = ProgramOptions::new().all_frames(true);
     let text = analysis().program_text(10, &all).to_string();
     // The framework in a folder beside the program's is not the program's own.
     assert!(text.contains("\n    driver::run ") && text.contains("\n    <Vec<T> as Size>::size "), "{text}");

@@ -186,8 +186,7 @@ fn what_differs_from_run_to_run_can_be_replaced() {
     let tables = r##""traceTable": {"A": ["F", "F", "F", "G"], "B": ["F", "F", "G"]},
         "frameTable": {"F": "#00: f (DMD.cpp:1)", "G": "#00: g (g.rs:1)"}"##;
     let blocks = r#"{"req": 9, "addr": "7f00", "alloc": "A"}, {"req": 8, "addr": "7f10", "alloc": "B"}"#;
-    let mut options = AnalyzeOptions::new();
-    options.for_testing = true;
+    let options = AnalyzeOptions::new().for_testing(true);
     let text = Analysis::new(read(document("scan", blocks, tables)).unwrap(), &options).text(&[]).to_string();
     assert!(text.contains("  Allocated at {\n    #01: ... DMD.cpp ...\n  }\n"), "{text}");
     assert!(text.contains("    #02: f (DMD.cpp:1)\n    #03: g (g.rs:1)\n"), "{text}");
@@ -196,7 +195,7 @@ fn what_differs_from_run_to_run_can_be_replaced() {
     // Records that then look alike stay apart, and filters see the same frames as the output.
     let blocks = r#"{"req": 9, "addr": "7f00", "alloc": "A"}, {"req": 8, "addr": "7f10", "alloc": "C"}"#;
     let tables = tables.replace("\"B\":", "\"C\": [\"F\", \"F\", \"F\"], \"B\":");
-    options.filters = vec![dmd_analyze::StackFilter::new("... DMD.cpp")];
+    let options = options.filter(dmd_analyze::StackFilter::new("... DMD.cpp"));
     let text =
         Analysis::new(read(document("scan", blocks, &tables)).unwrap(), &options).text(&[]).to_string();
     assert_eq!(text.matches("    #01: ... DMD.cpp ...\n").count(), 2, "{text}");

@@ -55,8 +55,7 @@ fn the_text_shows_the_whole_life_of_the_heap() {
     let text = history.text(5, &options).to_string();
     golden("history.txt", &text);
     assert!(text.lines().all(|line| line.chars().count() <= 100 && line == line.trim_end()), "{text}");
-    let mut narrow = ProgramOptions::new();
-    narrow.width = 80;
+    let narrow = ProgramOptions::new().width(80);
     let text = history.text(5, &narrow).to_string();
     // The first lines are those of all views.
     assert!(text.lines().skip(3).all(|line| line.chars().count() <= 80), "{text}");
