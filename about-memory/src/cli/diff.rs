@@ -8,7 +8,7 @@ use about_memory::{DiffOptions, Filter, Limit, LimitError, NormalizeRule, Verdic
 use clap::Args;
 use dmd_analyze::recording::Recording;
 use memory_report::ReportSet;
-use memory_report::diff::{Change, Diff as Changes, Presence};
+use memory_report::diff::{Diff as Changes, Presence, ReportChange};
 use serde::Serialize;
 
 use super::export::profile::is_pprof;
@@ -219,7 +219,7 @@ struct Line<'c> {
 }
 
 impl<'c> Line<'c> {
-    fn new(process: &'c str, change: &'c Change<'_>) -> Self {
+    fn new(process: &'c str, change: &'c ReportChange<'_>) -> Self {
         Self {
             process,
             path: &change.path,

@@ -8,7 +8,7 @@ use dmd_analyze::recording::Recording;
 use heap_graph::snapshot::SnapshotError;
 use memory_report::ReadError;
 use memory_report::new_file::INCOMPLETE;
-use memory_report::reader::Source;
+use memory_report::reader::TextSource;
 
 /// The bytes that decide.
 const START: usize = 4096;
@@ -44,7 +44,7 @@ impl FileKind {
         if !std::fs::metadata(path).ok()?.is_file() {
             return None;
         }
-        let mut source = Source::open(File::open(path).ok()?).ok()?;
+        let mut source = TextSource::open(File::open(path).ok()?).ok()?;
         let mut start = vec![0; START];
         let mut length = 0;
         while length < START {

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use memory_report::ReportSet;
 use memory_report::file::{self, ReadOptions};
-use memory_reporter::live::{Amounts, Copied, Hello, MAX_REQUEST, Minimized, Tracking, VERSION};
+use memory_reporter::live::{
+    AmountsAnswer, CopyAnswer, HelloAnswer, MAX_REQUEST, MinimizeAnswer, TrackAnswer, VERSION,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::platform::Stream;
@@ -206,8 +208,8 @@ pub(super) fn compressed(answer: &mut BufReader<Stream>, timeout: Duration) -> R
     }
 }
 
-pub(super) fn hello(socket: &Path, timeout: Duration) -> Result<Hello, LiveError> {
-    line(&mut send(socket, &Request::new("hello"), timeout)?, Hello::from_json, timeout)
+pub(super) fn hello(socket: &Path, timeout: Duration) -> Result<HelloAnswer, LiveError> {
+    line(&mut send(socket, &Request::new("hello"), timeout)?, HelloAnswer::from_json, timeout)
 }
 
 /// Asks many processes who they are, and if `also_amounts` for their amounts. All of them together have this time.
@@ -215,7 +217,7 @@ pub(super) fn hellos(
     sockets: &[Socket],
     also_amounts: bool,
     timeout: Duration,
-) -> Vec<(Result<Hello, LiveError>, Option<Amounts>)> {
+) -> Vec<(Result<HelloAnswer, LiveError>, Option<AmountsAnswer>)> {
     let end = Instant::now() + timeout;
     let left = || match end.saturating_duration_since(Instant::now()) {
         Duration::ZERO => Err(LiveError::TimedOut(timeout)),
@@ -233,8 +235,8 @@ pub(super) fn hellos(
     })
 }
 
-fn amounts_at(socket: &Path, timeout: Duration) -> Result<Amounts, LiveError> {
-    line(&mut send(socket, &Request::new("amounts"), timeout)?, Amounts::from_json, timeout)
+fn amounts_at(socket: &Path, timeout: Duration) -> Result<AmountsAnswer, LiveError> {
+    line(&mut send(socket, &Request::new("amounts"), timeout)?, AmountsAnswer::from_json, timeout)
 }
 
 /// Requests the reports of a process, under its own name if it is `named`.
@@ -269,7 +271,7 @@ pub(super) fn track(
 ) -> Result<BufReader<Stream>, LiveError> {
     let request = Request { sample_bytes: Some(sample_bytes), ..Request::new("dmd-track") };
     let mut answer = send(socket, &request, timeout)?;
-    line(&mut answer, Tracking::from_json, timeout)?;
+    line(&mut answer, TrackAnswer::from_json, timeout)?;
     Ok(answer)
 }
 
@@ -287,7 +289,7 @@ pub(super) fn record(socket: &Path, path: &str, timeout: Duration) -> Result<Buf
 
 /// Reads that the process records into a file, or has done so.
 pub(super) fn recorded(answer: &mut BufReader<Stream>, timeout: Duration) -> Result<(), LiveError> {
-    match line(answer, Tracking::from_json, timeout)?.recording {
+    match line(answer, TrackAnswer::from_json, timeout)?.recording {
         true => Ok(()),
         // It does not know the key.
         false => {
@@ -300,7 +302,7 @@ pub(super) fn recorded(answer: &mut BufReader<Stream>, timeout: Duration) -> Res
 /// dropped.
 pub(super) fn copy(socket: &Path, timeout: Duration) -> Result<(u32, BufReader<Stream>), LiveError> {
     let mut answer = send(socket, &Request::new("dmd-copy"), timeout)?;
-    let copied = line(&mut answer, Copied::from_json, timeout)?;
+    let copied = line(&mut answer, CopyAnswer::from_json, timeout)?;
     Ok((copied.pid, answer))
 }
 
@@ -313,7 +315,7 @@ pub(super) fn log(
 ) -> Result<BufReader<Stream>, LiveError> {
     let request = Request { per_million: Some(per_million), length: Some(length), ..Request::new("dmd-log") };
     let mut answer = send(socket, &request, timeout)?;
-    line(&mut answer, Tracking::from_json, timeout)?;
+    line(&mut answer, TrackAnswer::from_json, timeout)?;
     Ok(answer)
 }
 
@@ -322,9 +324,9 @@ pub(super) fn log(
 /// # Errors
 ///
 /// If the process does not listen, refuses, or takes longer than `timeout`.
-pub fn minimize(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
+pub fn minimize(pid: u32, timeout: Duration) -> Result<MinimizeAnswer, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
-    line(&mut send(&socket.path, &Request::new("minimize"), timeout)?, Minimized::from_json, timeout)
+    line(&mut send(&socket.path, &Request::new("minimize"), timeout)?, MinimizeAnswer::from_json, timeout)
 }
 
 /// Asks a process to collect its garbage ([`answer_collections`](memory_reporter::live::answer_collections)).
@@ -332,9 +334,9 @@ pub fn minimize(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
 /// # Errors
 ///
 /// If the process does not listen, has no collectors, refuses, or takes longer than `timeout`.
-pub fn collect_garbage(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
+pub fn collect_garbage(pid: u32, timeout: Duration) -> Result<MinimizeAnswer, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
-    line(&mut send(&socket.path, &Request::new("collect"), timeout)?, Minimized::from_json, timeout)
+    line(&mut send(&socket.path, &Request::new("collect"), timeout)?, MinimizeAnswer::from_json, timeout)
 }
 
 /// Asks a process for amounts that cost it no collection.
@@ -342,7 +344,7 @@ pub fn collect_garbage(pid: u32, timeout: Duration) -> Result<Minimized, LiveErr
 /// # Errors
 ///
 /// If the process does not listen, refuses, or takes longer than `timeout`.
-pub fn amounts(pid: u32, timeout: Duration) -> Result<Amounts, LiveError> {
+pub fn amounts(pid: u32, timeout: Duration) -> Result<AmountsAnswer, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     amounts_at(&socket.path, timeout)
 }

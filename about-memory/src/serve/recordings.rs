@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use memory_reporter::live::Hello;
+use memory_reporter::live::HelloAnswer;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -26,7 +26,7 @@ const MOST: usize = 8;
 #[derive(Debug)]
 struct Recording {
     /// The process; `None` if it did not say who it is.
-    hello: Option<Hello>,
+    hello: Option<HelloAnswer>,
     /// `None` once the process was asked to end the recording.
     tracking: Option<Tracking>,
     /// Why the end of the recording may be missing.
@@ -39,7 +39,7 @@ struct Recording {
 
 impl Recording {
     /// Whether it is of this process, and not of an earlier one with the same number.
-    fn is_of(&self, hello: Option<&Hello>) -> bool {
+    fn is_of(&self, hello: Option<&HelloAnswer>) -> bool {
         let (Some(own), Some(other)) = (&self.hello, hello) else { return true };
         own.started == other.started
     }
@@ -86,7 +86,7 @@ impl Recordings {
     }
 
     /// Whether there is a recording of a process, which says who it is if it answers.
-    pub(super) fn has(&self, pid: u32, hello: Option<&Hello>) -> bool {
+    pub(super) fn has(&self, pid: u32, hello: Option<&HelloAnswer>) -> bool {
         match self.all().get(&pid) {
             None | Some(Slot::Starting) => false,
             Some(Slot::Stopping) => true,
@@ -120,7 +120,7 @@ impl Recordings {
     pub(super) fn start(
         &self,
         pid: u32,
-        hello: Option<Hello>,
+        hello: Option<HelloAnswer>,
         session: &Session,
         timeout: Duration,
     ) -> Result<Response, Refusal> {
@@ -136,7 +136,7 @@ impl Recordings {
         Ok(Response::json(&json!({})))
     }
 
-    fn begin(&self, pid: u32, hello: Option<&Hello>) -> Result<Turn<'_>, Refusal> {
+    fn begin(&self, pid: u32, hello: Option<&HelloAnswer>) -> Result<Turn<'_>, Refusal> {
         let mut all = self.all();
         match all.get(&pid) {
             None if all.len() >= MOST => {
@@ -179,7 +179,7 @@ impl Recordings {
     }
 
     /// Why the recording of a process could not be opened.
-    pub(super) fn refusal(&self, pid: u32, hello: Option<&Hello>) -> Option<String> {
+    pub(super) fn refusal(&self, pid: u32, hello: Option<&HelloAnswer>) -> Option<String> {
         match self.all().get(&pid)? {
             Slot::Held(recording) if recording.is_of(hello) => recording.refusal.clone(),
             _ => None,
