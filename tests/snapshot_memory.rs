@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
 use heap_graph::graph::GraphError;
 use heap_graph::snapshot::SnapshotError;
-use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from, write};
+use heap_graph::snapshot::{SnapshotReadOptions, SnapshotWriteOptions, read_from, write};
 use heap_graph::{Graph, GraphBuilder, NodeId, NodeParts};
 use tests::{Random, peak};
 
@@ -31,7 +31,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
 /// Reads a file and asserts that the memory for it stays within the bound for its bytes.
 fn reads_within_bounds(unpacked: &[u8]) -> Result<Graph, SnapshotError> {
     let file = packed(unpacked);
-    let (result, bytes) = peak(|| read_from(&file[..], &ReadOptions::new()));
+    let (result, bytes) = peak(|| read_from(&file[..], &SnapshotReadOptions::new()));
     let bound = ALWAYS + FOR_EACH_BYTE * unpacked.len();
     assert!(
         bytes <= bound,
@@ -99,7 +99,7 @@ fn list(nodes: u64, has_own_names: bool) -> Result<Graph, GraphError> {
 fn the_smallest_nodes_take_no_more_than_their_bytes_are_worth() {
     for has_own_names in [false, true] {
         let graph = list(100_000, has_own_names).unwrap();
-        let file = write(&graph, Vec::new(), &WriteOptions::new()).unwrap();
+        let file = write(&graph, Vec::new(), &SnapshotWriteOptions::new()).unwrap();
         let mut unpacked = Vec::new();
         GzDecoder::new(&file[..]).read_to_end(&mut unpacked).unwrap();
         assert_eq!(reads_within_bounds(&unpacked).unwrap().node_count(), 100_000);
@@ -110,7 +110,7 @@ fn the_smallest_nodes_take_no_more_than_their_bytes_are_worth() {
 fn writing_holds_only_the_numbers_of_texts() {
     for has_own_names in [false, true] {
         let graph = list(100_000, has_own_names).unwrap();
-        let (file, bytes) = peak(|| write(&graph, std::io::sink(), &WriteOptions::new()).is_ok());
+        let (file, bytes) = peak(|| write(&graph, std::io::sink(), &SnapshotWriteOptions::new()).is_ok());
         let texts = if has_own_names { 100_001 } else { 1 };
         assert!(file && bytes <= ALWAYS + 12 * texts, "{bytes} bytes");
     }

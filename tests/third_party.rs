@@ -530,8 +530,8 @@ fn manifest(path: &str) -> toml::Table {
 /// The part of a version that a breaking release changes, without dots: 1 of 1.9, 017 of 0.17.
 fn major(version: &str) -> String {
     let mut parts = version.split('.');
-    match parts.next().unwrap() {
-        "0" => format!("0{}", parts.next().unwrap()),
+    match parts.next().expect("a version has three parts") {
+        "0" => format!("0{}", parts.next().expect("a version has three parts")),
         major => major.to_owned(),
     }
 }

@@ -259,12 +259,13 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
     }
 }
 
-// SAFETY: every block is the inner allocator's, except the engine's own, which no other code has.
+// SAFETY: every block is the inner allocator's, except the engine's own. Only the engine has those, and no walk reaches them.
 unsafe impl<A: UsableSize> UsableSize for Dmd<A> {
     #[inline]
     unsafe fn usable_size(&self, block: *const u8, layout: Layout) -> usize {
         if internal_alloc::owns(block) {
-            return layout.size();
+            // It is not in the heap, so `heap-allocated` does not count it.
+            return 0;
         }
         // SAFETY: a live block of `self.allocator` with its layout: the caller of `usable_size` passes them.
         unsafe { self.allocator.usable_size(block, layout) }

@@ -88,5 +88,6 @@ fn leaks(before: &Path, after: &Path) -> Result<Leaks, String> {
         dump.symbolize(&SymbolOptions::new());
         Ok(dump.without_reports())
     };
-    Leaks::of_difference(read(before)?, read(after)?, &LeakOptions::new()).map_err(|error| error.to_string())
+    Leaks::from_difference(read(before)?, read(after)?, &LeakOptions::new())
+        .map_err(|error| error.to_string())
 }

@@ -26,7 +26,7 @@ use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use dmd_format::recording::{self as format, About, ChunkKind, LiveBlock, What};
+use dmd_format::recording::{self as format, BlockAction, ChunkKind, LiveBlock, RecordedProcess};
 
 use crate::dump::file;
 use crate::engine::ENGINE;
@@ -206,7 +206,7 @@ fn end() {
         let modules = writer::list_modules();
         writer::hand_over();
         let names = names::take();
-        let mut end = format::End::new();
+        let mut end = format::RecordingEnd::new();
         let (statistics, peak) = (ENGINE.statistics(), ENGINE.peak());
         (end.allocations, end.frees) = (statistics.allocations, statistics.frees);
         (end.reallocations, end.temporary) = (statistics.reallocations, statistics.temporary);
@@ -273,7 +273,7 @@ impl Recording {
         before: &Before,
     ) {
         let setup = ENGINE.setup();
-        let mut about = About::new();
+        let mut about = RecordedProcess::new();
         about.process = std::process::id().into();
         about.forked_from = self.forked_from.load(Ordering::Relaxed).into();
         about.wall_time = SystemTime::now()
@@ -494,14 +494,14 @@ impl Observer for Recording {
 
 /// An event as the format has it. `with_blocks` says that ends contain their blocks.
 #[inline(always)]
-fn encoded(event: Event, with_blocks: bool) -> format::Event {
+fn encoded(event: Event, with_blocks: bool) -> format::BlockEvent {
     let block = live::block(event.block);
     let of_end = with_blocks.then_some(block);
     let what = match event.happened {
-        Happened::Began => What::Begin(block),
-        Happened::Ended(End::Freed) => What::End(of_end),
-        Happened::Ended(End::Moved) => What::EndByMove(of_end),
-        Happened::CameBack => What::Back(block),
+        Happened::Began => BlockAction::Begin(block),
+        Happened::Ended(End::Freed) => BlockAction::End(of_end),
+        Happened::Ended(End::Moved) => BlockAction::EndByMove(of_end),
+        Happened::CameBack => BlockAction::Back(block),
     };
-    format::Event { tick: event.tick, address: event.address as u64, what }
+    format::BlockEvent { tick: event.tick, address: event.address as u64, what }
 }

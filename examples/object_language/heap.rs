@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use anyhow::{Context as _, bail};
 use gc_arena::{Arena, Collect, Gc, Mutation, Rootable, lock::RefLock};
-use heap_graph::graph::{CoarseType, GraphError, TextId};
+use heap_graph::graph::{CoarseType, GraphError, GraphTextId};
 use heap_graph::{Graph, GraphBuilder, NodeId, NodeParts};
 use memory_reporter::watching::{ClassName, WatchedCollector, allocation_site, describe_block};
 
@@ -115,7 +115,7 @@ impl Heap {
             let (roots, object_type) =
                 (builder.text("names")?, builder.text("object_language::heap::Object")?);
             let classes = self.classes.iter().map(|class| builder.text(class.name.as_str()));
-            let classes = classes.collect::<Result<Vec<TextId>, _>>()?;
+            let classes = classes.collect::<Result<Vec<GraphTextId>, _>>()?;
             let mut found = Found { seen: HashSet::new(), queue: VecDeque::new() };
             builder.node(NodeParts::new(NodeId(0), 0, roots))?;
             for (name, value) in names.borrow().iter() {

@@ -19,7 +19,7 @@ pub(crate) fn huge<T>(mut array: Vec<T>) -> Vec<T> {
 }
 
 /// An empty array in the memory of `array`, if the elements of both have the same size. The system must clear new
-/// memory, which takes longer than most loops over it.
+/// memory. That takes longer than most loops over it.
 pub(crate) fn reuse<T, U>(mut array: Vec<T>) -> Vec<U> {
     array.clear();
     // The standard library collects the elements of a `Vec` in place.

@@ -17,12 +17,12 @@ pub use tree::{CensusTree, CensusTreeName, CensusTreeNode, TreeOptions};
 
 use core::fmt;
 
-use crate::graph::{Graph, Node};
+use crate::graph::{Graph, HeapNode};
 use crate::prefetch::{AHEAD, prefetch};
-use crate::progress::{Cancelled, Progress, Steps};
+use crate::progress::{AnalysisProgress, CancelledError, StepCounter};
 use crate::sweep::sweep;
 use crate::walk::BreadthFirst;
-use counter::Counter;
+use counter::BreakdownCounter;
 
 /// Why a census failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,28 +43,28 @@ impl fmt::Display for CensusError {
                     "census by descriptiveType met a node of type {type_name}, which has no descriptive name"
                 )
             }
-            Self::Cancelled => Cancelled.fmt(f),
+            Self::Cancelled => CancelledError.fmt(f),
         }
     }
 }
 
 impl std::error::Error for CensusError {}
 
-impl From<Cancelled> for CensusError {
-    fn from(_: Cancelled) -> Self {
+impl From<CancelledError> for CensusError {
+    fn from(_: CancelledError) -> Self {
         Self::Cancelled
     }
 }
 
 /// Nodes of one kind.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Group {
+pub(crate) struct KindGroup {
     pub(crate) count: u64,
     pub(crate) bytes: u128,
     pub(crate) smallest_id: u64,
 }
 
-impl Group {
+impl KindGroup {
     const NOTHING: Self = Self { count: 0, bytes: 0, smallest_id: u64::MAX };
 
     #[inline]
@@ -88,10 +88,10 @@ impl Group {
 ///
 /// [`CensusError`].
 pub fn census(graph: &Graph, breakdown: &Breakdown) -> Result<CensusReport, CensusError> {
-    census_watched(graph, breakdown, &Progress::new())
+    census_watched(graph, breakdown, &AnalysisProgress::new())
 }
 
-/// A [`census()`] with a [`Progress`], which shows how far it is and can cancel it.
+/// A [`census()`] with an [`AnalysisProgress`] that shows how far it is and can cancel it.
 ///
 /// # Errors
 ///
@@ -99,9 +99,9 @@ pub fn census(graph: &Graph, breakdown: &Breakdown) -> Result<CensusReport, Cens
 pub fn census_watched(
     graph: &Graph,
     breakdown: &Breakdown,
-    progress: &Progress,
+    progress: &AnalysisProgress,
 ) -> Result<CensusReport, CensusError> {
-    let mut groups = vec![Group::NOTHING; graph.kinds().len()];
+    let mut groups = vec![KindGroup::NOTHING; graph.kinds().len()];
     let mut order = Vec::new();
     let (ids, sizes, kinds_of) = (graph.ids(), graph.sizes(), graph.kinds_of());
     let mut count = |node: usize| {
@@ -110,7 +110,7 @@ pub fn census_watched(
         }
         groups[kinds_of[node] as usize].add(sizes[node], ids[node]);
     };
-    let mut steps = Steps::new(progress, graph.node_count());
+    let mut steps = StepCounter::new(progress, graph.node_count());
     if has_bucket(breakdown) {
         let mut walk = BreadthFirst::new(graph);
         while let Some(from) = walk.next() {
@@ -129,7 +129,7 @@ pub fn census_watched(
     report(graph, breakdown, &groups, &order)
 }
 
-/// A census of the nodes given, which counts a node again each time it comes.
+/// A census of the given nodes. It counts a node once for each time that it is given.
 ///
 /// # Errors
 ///
@@ -137,9 +137,9 @@ pub fn census_watched(
 pub fn census_of<'a>(
     graph: &'a Graph,
     breakdown: &Breakdown,
-    nodes: impl IntoIterator<Item = Node<'a>>,
+    nodes: impl IntoIterator<Item = HeapNode<'a>>,
 ) -> Result<CensusReport, CensusError> {
-    let mut groups = vec![Group::NOTHING; graph.kinds().len()];
+    let mut groups = vec![KindGroup::NOTHING; graph.kinds().len()];
     let mut order = Vec::new();
     for node in nodes {
         let index = node.index().0;
@@ -149,15 +149,15 @@ pub fn census_of<'a>(
     report(graph, breakdown, &groups, &order)
 }
 
-/// A census of one node, which shows where a breakdown puts it.
+/// A census of one node, to find out where a breakdown puts it.
 ///
 /// # Errors
 ///
 /// [`CensusError`].
-pub fn describe_node(node: Node<'_>, breakdown: &Breakdown) -> Result<CensusReport, CensusError> {
+pub fn describe_node(node: HeapNode<'_>, breakdown: &Breakdown) -> Result<CensusReport, CensusError> {
     let graph = node.graph();
-    let mut root = Counter::new(breakdown);
-    let mut group = Group::NOTHING;
+    let mut root = BreakdownCounter::new(breakdown);
+    let mut group = KindGroup::NOTHING;
     group.add(node.shallow_size(), node.id().0);
     let kind = &graph.kinds()[graph.kinds_of()[node.index().get()] as usize];
     let mut buckets = Vec::new();
@@ -166,7 +166,7 @@ pub fn describe_node(node: Node<'_>, breakdown: &Breakdown) -> Result<CensusRepo
     for bucket in into {
         buckets[bucket as usize].push(node.id().0);
     }
-    Ok(root.report(graph, &mut counter::Naming::new(&mut buckets)))
+    Ok(root.report(graph, &mut counter::ReportTables::new(&mut buckets)))
 }
 
 fn has_bucket(breakdown: &Breakdown) -> bool {
@@ -187,10 +187,10 @@ fn has_bucket(breakdown: &Breakdown) -> bool {
 fn report(
     graph: &Graph,
     breakdown: &Breakdown,
-    groups: &[Group],
+    groups: &[KindGroup],
     order: &[u32],
 ) -> Result<CensusReport, CensusError> {
-    let mut root = Counter::new(breakdown);
+    let mut root = BreakdownCounter::new(breakdown);
     let mut buckets: Vec<Vec<u64>> = Vec::new();
     // The buckets of each kind: `into[ends[kind - 1]..ends[kind]]`.
     let (mut into, mut ends) = (Vec::new(), Vec::with_capacity(groups.len()));
@@ -207,5 +207,5 @@ fn report(
             buckets[*bucket as usize].push(graph.ids()[*index as usize]);
         }
     }
-    Ok(root.report(graph, &mut counter::Naming::new(&mut buckets)))
+    Ok(root.report(graph, &mut counter::ReportTables::new(&mut buckets)))
 }

@@ -1,12 +1,12 @@
-//! The dominator tree: what a node alone keeps alive, and how many bytes it retains. Analyses that use the tree:
+//! The dominator tree: the nodes that a node alone keeps alive, and the bytes that it retains. Analyses that use the tree:
 //! sizes by class, retained sets, leak suspects, and the nodes behind the leaves of a census.
 
 mod children;
 mod climb;
 mod fetch;
 mod fields;
+mod group_retained;
 mod individuals;
-mod joint;
 mod ranks;
 mod refine;
 mod retained;
@@ -22,18 +22,18 @@ pub use retained::{
     retained_by_leaves_watched, sizes_by_class, sizes_by_class_watched,
 };
 pub use shared::SharedDominators;
-pub use suspects::{Accumulation, Suspect, SuspectOptions, suspects, suspects_watched};
+pub use suspects::{AccumulationStep, Suspect, SuspectOptions, suspects, suspects_watched};
 
 use core::ops::AddAssign;
 use std::sync::{Arc, OnceLock};
 
 use crate::arrays::huge;
-use crate::graph::{Graph, Node, NodeIndex};
+use crate::graph::{Graph, HeapNode, NodeIndex};
 use crate::prefetch::{AHEAD, prefetch};
-use crate::progress::{Cancelled, Progress, Steps, chunks};
-use children::Children;
+use crate::progress::{AnalysisProgress, CancelledError, StepCounter, chunks};
+use children::ChildLists;
 
-/// Why the analysis of a caller without a [`Progress`] ends.
+/// Why the analysis of a caller without a [`AnalysisProgress`] ends.
 const NOT_CANCELLED: &str = "nothing cancels a progress that nobody else has";
 
 const NONE: u32 = u32::MAX;
@@ -51,23 +51,23 @@ const STEPS_WITH_WALK: usize = 6;
 #[derive(Clone, Debug)]
 pub struct DominatorTree<'a> {
     graph: &'a Graph,
-    arrays: Arc<Arrays>,
+    arrays: Arc<TreeArrays>,
 }
 
 /// A tree without its graph.
 #[derive(Debug)]
-pub(crate) struct Arrays {
+pub(crate) struct TreeArrays {
     /// The numbers of dominators, with all bits inverted; `NOTHING` for the root and for unreachable nodes.
     inverted: Box<[u32]>,
-    retained: Retained,
+    retained: RetainedSizes,
     /// Nodes in the order in which a walk leaves them, the root last; `None` if the computation needed no walk.
     postorder: Option<Box<[u32]>>,
     /// Computed at first use, so that a caller who wants only sizes does not wait for it.
-    children: OnceLock<Children>,
+    children: OnceLock<ChildLists>,
 }
 
-impl Arrays {
-    fn new(inverted: Vec<u32>, retained: Retained, postorder: Option<Vec<u32>>) -> Self {
+impl TreeArrays {
+    fn new(inverted: Vec<u32>, retained: RetainedSizes, postorder: Option<Vec<u32>>) -> Self {
         let postorder = postorder.map(Vec::into_boxed_slice);
         Self { inverted: inverted.into(), retained, postorder, children: OnceLock::new() }
     }
@@ -78,28 +78,28 @@ impl Arrays {
     }
 
     /// The lists of children. Counts one step for each node unless there is a postorder.
-    fn lists(&self, graph: &Graph, steps: &mut Steps<'_>) -> Result<Children, Cancelled> {
+    fn lists(&self, graph: &Graph, steps: &mut StepCounter<'_>) -> Result<ChildLists, CancelledError> {
         let ranks = match &self.postorder {
             Some(postorder) => ranks::ranks_of(postorder, graph.node_count()),
             None => ranks::ranks(graph, steps)?,
         };
         Ok(match &self.retained {
-            Retained::Small(sizes) => Children::new(&self.inverted, sizes, &ranks),
-            Retained::Narrow(sizes) => Children::new(&self.inverted, sizes, &ranks),
-            Retained::Wide(sizes) => Children::new(&self.inverted, sizes, &ranks),
+            RetainedSizes::Small(sizes) => ChildLists::new(&self.inverted, sizes, &ranks),
+            RetainedSizes::Narrow(sizes) => ChildLists::new(&self.inverted, sizes, &ranks),
+            RetainedSizes::Wide(sizes) => ChildLists::new(&self.inverted, sizes, &ranks),
         })
     }
 }
 
 /// Sums of sizes, in the fewest bits that those of this graph fit.
 #[derive(Clone, Debug)]
-enum Retained {
+enum RetainedSizes {
     Small(Box<[u32]>),
     Narrow(Box<[u64]>),
     Wide(Box<[u128]>),
 }
 
-impl Retained {
+impl RetainedSizes {
     fn get(&self, node: u32) -> u128 {
         match self {
             Self::Small(sizes) => sizes[node as usize].into(),
@@ -118,16 +118,16 @@ impl<'a> DominatorTree<'a> {
     /// a limit for its steps and finds ancestors by jumps after that. There is no recursion. The time is at most
     /// proportional to edges times the logarithm of nodes, for any shape of graph.
     pub fn new(graph: &'a Graph) -> Self {
-        Self::watched(graph, &Progress::new()).expect(NOT_CANCELLED)
+        Self::watched(graph, &AnalysisProgress::new()).expect(NOT_CANCELLED)
     }
 
-    /// Computes the tree with a [`Progress`], which shows how far it is and can cancel it.
+    /// Computes the tree with an [`AnalysisProgress`] that shows how far it is and can cancel it.
     ///
     /// # Errors
     ///
-    /// [`Cancelled`].
-    pub fn watched(graph: &'a Graph, progress: &Progress) -> Result<Self, Cancelled> {
-        let mut steps = Steps::new(progress, graph.node_count() * STEPS);
+    /// [`CancelledError`].
+    pub fn watched(graph: &'a Graph, progress: &AnalysisProgress) -> Result<Self, CancelledError> {
+        let mut steps = StepCounter::new(progress, graph.node_count() * STEPS);
         let arrays = if let Some(tree) = refine::refine(graph, &mut steps)? {
             in_order(tree, graph, &mut steps)?
         } else {
@@ -137,13 +137,13 @@ impl<'a> DominatorTree<'a> {
         Ok(Self { graph, arrays: Arc::new(arrays) })
     }
 
-    /// The tree of `graph`, from which `arrays` comes.
-    pub(crate) fn from_arrays(graph: &'a Graph, arrays: Arc<Arrays>) -> Self {
+    /// The tree of `graph`; `arrays` must come from the same graph.
+    pub(crate) fn from_arrays(graph: &'a Graph, arrays: Arc<TreeArrays>) -> Self {
         debug_assert_eq!(arrays.inverted.len(), graph.node_count());
         Self { graph, arrays }
     }
 
-    pub(crate) fn into_arrays(self) -> Arc<Arrays> {
+    pub(crate) fn into_arrays(self) -> Arc<TreeArrays> {
         self.arrays
     }
 
@@ -158,7 +158,7 @@ impl<'a> DominatorTree<'a> {
     }
 
     /// The dominator of the node that is nearest to it; `None` for the root and for unreachable nodes.
-    pub fn immediate_dominator(&self, node: NodeIndex) -> Option<Node<'a>> {
+    pub fn immediate_dominator(&self, node: NodeIndex) -> Option<HeapNode<'a>> {
         self.arrays.dominator(node.0).map(|dominator| self.graph.node(NodeIndex(dominator)))
     }
 
@@ -177,21 +177,21 @@ impl<'a> DominatorTree<'a> {
     pub fn immediately_dominated(
         &self,
         node: NodeIndex,
-    ) -> impl ExactSizeIterator<Item = Node<'a>> + DoubleEndedIterator + use<'a, '_> {
+    ) -> impl ExactSizeIterator<Item = HeapNode<'a>> + DoubleEndedIterator + use<'a, '_> {
         let graph = self.graph;
         self.children(node.0).iter().map(move |child| graph.node(NodeIndex(*child)))
     }
 
-    /// Computes the lists of immediately dominated nodes, which otherwise the first use of one does, with a
-    /// [`Progress`], which shows how far it is and can cancel it.
+    /// Computes the lists of immediately dominated nodes with a
+    /// [`AnalysisProgress`], which shows how far it is and can cancel it.
     ///
     /// # Errors
     ///
-    /// [`Cancelled`].
-    pub fn prepare_lists(&self, progress: &Progress) -> Result<(), Cancelled> {
+    /// [`CancelledError`].
+    pub fn prepare_lists(&self, progress: &AnalysisProgress) -> Result<(), CancelledError> {
         if self.arrays.children.get().is_none() {
             let visited = if self.arrays.postorder.is_some() { 0 } else { self.graph.node_count() };
-            let children = self.arrays.lists(self.graph, &mut Steps::new(progress, visited))?;
+            let children = self.arrays.lists(self.graph, &mut StepCounter::new(progress, visited))?;
             // Another thread may have been faster, with the same lists.
             let _ = self.arrays.children.set(children);
         }
@@ -199,12 +199,12 @@ impl<'a> DominatorTree<'a> {
     }
 
     /// The node, its dominator, and so on up to the root.
-    pub fn dominators_of(&self, node: NodeIndex) -> impl Iterator<Item = Node<'a>> + use<'a, '_> {
+    pub fn dominators_of(&self, node: NodeIndex) -> impl Iterator<Item = HeapNode<'a>> + use<'a, '_> {
         core::iter::successors(Some(self.graph.node(node)), |node| self.immediate_dominator(node.index()))
     }
 
     /// All nodes that a node dominates, itself first, and each after its dominator.
-    pub fn retained_by(&self, node: NodeIndex) -> Vec<Node<'a>> {
+    pub fn retained_by(&self, node: NodeIndex) -> Vec<HeapNode<'a>> {
         let mut all = vec![self.graph.node(node)];
         let mut next = 0;
         while let Some(node) = all.get(next) {
@@ -219,39 +219,43 @@ impl<'a> DominatorTree<'a> {
     /// once a caller has used one.
     pub fn memory(&self) -> usize {
         let retained = match &self.arrays.retained {
-            Retained::Small(sizes) => size_of_val(&**sizes),
-            Retained::Narrow(sizes) => size_of_val(&**sizes),
-            Retained::Wide(sizes) => size_of_val(&**sizes),
+            RetainedSizes::Small(sizes) => size_of_val(&**sizes),
+            RetainedSizes::Narrow(sizes) => size_of_val(&**sizes),
+            RetainedSizes::Wide(sizes) => size_of_val(&**sizes),
         };
         retained
             + size_of_val(&*self.arrays.inverted)
             + self.arrays.postorder.as_deref().map_or(0, size_of_val)
-            + self.arrays.children.get().map_or(0, Children::memory)
+            + self.arrays.children.get().map_or(0, ChildLists::memory)
     }
 
     fn children(&self, node: u32) -> &[u32] {
         let lists = self.arrays.children.get_or_init(|| {
-            let progress = Progress::new();
-            let lists = self.arrays.lists(self.graph, &mut Steps::new(&progress, 0));
+            let progress = AnalysisProgress::new();
+            let lists = self.arrays.lists(self.graph, &mut StepCounter::new(&progress, 0));
             lists.expect(NOT_CANCELLED)
         });
-        lists.of(node)
+        lists.children(node)
     }
 }
 
 /// Adds up retained sizes of nodes that come after their dominators. Counts one step for each node.
-fn in_order(tree: refine::Tree, graph: &Graph, steps: &mut Steps<'_>) -> Result<Arrays, Cancelled> {
-    let refine::Tree { mut inverted, spare } = tree;
+fn in_order(
+    tree: refine::RefinedTree,
+    graph: &Graph,
+    steps: &mut StepCounter<'_>,
+) -> Result<TreeArrays, CancelledError> {
+    let refine::RefinedTree { mut inverted, spare } = tree;
     inverted[0] = NOTHING;
     let (sizes, total) = (graph.sizes(), graph.total_size());
     let retained = if u32::try_from(total).is_ok() {
-        Retained::Small(add_up(&inverted, own(spare, sizes, |size| size as u32), steps)?)
+        RetainedSizes::Small(add_up(&inverted, own(spare, sizes, |size| size as u32), steps)?)
     } else if u64::try_from(total).is_ok() {
-        Retained::Narrow(add_up(&inverted, own(Vec::new(), sizes, |size| size), steps)?)
+        RetainedSizes::Narrow(add_up(&inverted, own(Vec::new(), sizes, |size| size), steps)?)
     } else {
-        Retained::Wide(add_up(&inverted, own(Vec::new(), sizes, u128::from), steps)?)
+        RetainedSizes::Wide(add_up(&inverted, own(Vec::new(), sizes, u128::from), steps)?)
     };
-    Ok(Arrays::new(inverted, retained, None))
+    Ok(TreeArrays::new(inverted, retained, None))
 }
 
 /// The nodes' own sizes, in the memory of `array` if it has room.
@@ -267,13 +271,13 @@ fn own<T>(mut array: Vec<T>, sizes: &[u64], size: impl Fn(u64) -> T) -> Vec<T> {
 fn add_up<T: Copy + AddAssign>(
     inverted: &[u32],
     mut sums: Vec<T>,
-    steps: &mut Steps<'_>,
-) -> Result<Box<[T]>, Cancelled> {
+    steps: &mut StepCounter<'_>,
+) -> Result<Box<[T]>, CancelledError> {
     for part in chunks(0..inverted.len()).rev() {
         steps.steps(part.len())?;
         for node in part.rev() {
             if inverted[node] != NOTHING {
-                // What is below the node has been added to it: it comes after it.
+                // The nodes below this one come after it, so their sums have been added to it.
                 let sum = sums[node];
                 sums[!inverted[node] as usize] += sum;
             }
@@ -283,29 +287,29 @@ fn add_up<T: Copy + AddAssign>(
 }
 
 /// Computes the tree with a walk. Counts six steps for each node.
-fn by_walk(graph: &Graph, steps: &mut Steps<'_>) -> Result<Arrays, Cancelled> {
-    let mut walk = semi_nca::Walk::new(graph, steps)?;
+fn by_walk(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<TreeArrays, CancelledError> {
+    let mut walk = semi_nca::DepthFirstWalk::new(graph, steps)?;
     let (dominators, spare) = walk.dominators(steps)?;
     let (sizes, total) = (graph.sizes(), graph.total_size());
     if u64::try_from(total).is_ok() {
         let own = own(Vec::new(), sizes, |size| size);
-        arrays(walk, &dominators, spare, own, Retained::Narrow, steps)
+        arrays(walk, &dominators, spare, own, RetainedSizes::Narrow, steps)
     } else {
         let own = own(Vec::new(), sizes, u128::from);
-        arrays(walk, &dominators, spare, own, Retained::Wide, steps)
+        arrays(walk, &dominators, spare, own, RetainedSizes::Wide, steps)
     }
 }
 
 /// Turns numbers into nodes, and adds up retained sizes. Fills `by_node` anew. `retained` has the nodes' own sizes at
 /// first, and keeps those of nodes that the walk did not meet.
 fn arrays<T: Copy + AddAssign>(
-    walk: semi_nca::Walk,
+    walk: semi_nca::DepthFirstWalk,
     dominators: &[u32],
     mut by_node: Vec<u32>,
     mut retained: Vec<T>,
-    to_retained: fn(Box<[T]>) -> Retained,
-    steps: &mut Steps<'_>,
-) -> Result<Arrays, Cancelled> {
+    to_retained: fn(Box<[T]>) -> RetainedSizes,
+    steps: &mut StepCounter<'_>,
+) -> Result<TreeArrays, CancelledError> {
     let preorder = &walk.preorder;
     by_node.clear();
     by_node.resize(retained.len(), NOTHING);
@@ -318,10 +322,10 @@ fn arrays<T: Copy + AddAssign>(
             }
             let (node, dominator) = (preorder[number], preorder[dominators[number] as usize]);
             by_node[node as usize] = !dominator;
-            // What is below the node has been added to it: it has greater numbers.
+            // The nodes below this one have greater numbers, so their sums have been added to it.
             let sum = retained[node as usize];
             retained[dominator as usize] += sum;
         }
     }
-    Ok(Arrays::new(by_node, to_retained(retained.into()), Some(walk.postorder)))
+    Ok(TreeArrays::new(by_node, to_retained(retained.into()), Some(walk.postorder)))
 }

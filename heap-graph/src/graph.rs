@@ -1,4 +1,4 @@
-//! The graph: flat arrays that nobody changes once they are built.
+//! The graph: flat arrays that do not change once they are built.
 //!
 //! A node takes 8 bytes for its id, 8 for its size, 4 for its kind, 4 for its first edge and about 8 in the table of
 //! ids; an edge takes 8. The graph keeps each combination of type, class, file, descriptive name, coarse type and
@@ -15,11 +15,11 @@ mod text;
 pub use builder::{GraphBuilder, NodeParts};
 pub use coarse_type::CoarseType;
 pub use error::GraphError;
-pub(crate) use frame::Frames;
-pub use frame::{FrameId, FrameParts};
-pub use node::{AllocationStack, GraphEdge, Node};
-pub(crate) use text::Texts;
-pub use text::{Text, TextId};
+pub(crate) use frame::FrameTable;
+pub use frame::{FrameParts, GraphFrameId};
+pub use node::{AllocationStack, GraphEdge, HeapNode};
+pub(crate) use text::TextTable;
+pub use text::{GraphText, GraphTextId};
 
 use core::hash::{Hash, Hasher};
 
@@ -38,7 +38,7 @@ impl core::fmt::Display for NodeId {
     }
 }
 
-/// A node's place in its graph, from 0, which is the root. Analyses take and return it.
+/// A node's place in its graph. The root is 0. Analyses take and return it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIndex(pub(crate) u32);
 
@@ -56,21 +56,21 @@ impl NodeIndex {
     }
 }
 
-/// What several nodes can have in common.
+/// The type, names and stack that several nodes share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
-    pub(crate) type_name: TextId,
-    pub(crate) class_name: Option<TextId>,
-    pub(crate) file_name: Option<TextId>,
-    pub(crate) descriptive_name: Option<TextId>,
-    pub(crate) stack: Option<FrameId>,
+pub(crate) struct NodeKind {
+    pub(crate) type_name: GraphTextId,
+    pub(crate) class_name: Option<GraphTextId>,
+    pub(crate) file_name: Option<GraphTextId>,
+    pub(crate) descriptive_name: Option<GraphTextId>,
+    pub(crate) stack: Option<GraphFrameId>,
     pub(crate) coarse_type: CoarseType,
 }
 
-impl Hash for Kind {
+impl Hash for NodeKind {
     /// Hashes three numbers in place of six fields: a builder hashes the kind of nearly every node.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let text = |text: Option<TextId>| text.map_or(0, |text| text.index() as u64 + 1);
+        let text = |text: Option<GraphTextId>| text.map_or(0, |text| text.index() as u64 + 1);
         let stack = self.stack.map_or(0, |frame| frame.index() as u64 + 1);
         state.write_u64(text(Some(self.type_name)) << 32 | text(self.class_name));
         state.write_u64(text(self.file_name) << 32 | text(self.descriptive_name));
@@ -89,10 +89,10 @@ pub struct Graph {
     /// Where each node's edges start in `referents`, and where the last node's edges end.
     first_edges: Box<[u32]>,
     referents: Box<[u32]>,
-    edge_names: Box<[Option<TextId>]>,
-    kinds: Box<[Kind]>,
-    texts: Texts,
-    frames: Frames,
+    edge_names: Box<[Option<GraphTextId>]>,
+    kinds: Box<[NodeKind]>,
+    texts: TextTable,
+    frames: FrameTable,
     by_id: IdTable,
     creation_time: Option<u64>,
 }
@@ -124,7 +124,7 @@ impl Graph {
     }
 
     /// The root.
-    pub fn root(&self) -> Node<'_> {
+    pub fn root(&self) -> HeapNode<'_> {
         self.node(NodeIndex::ROOT)
     }
 
@@ -133,18 +133,18 @@ impl Graph {
     /// # Panics
     ///
     /// If the index comes from another graph and is too big for this one.
-    pub fn node(&self, index: NodeIndex) -> Node<'_> {
+    pub fn node(&self, index: NodeIndex) -> HeapNode<'_> {
         assert!(index.get() < self.ids.len(), "node {} of a graph of {} nodes", index.0, self.ids.len());
-        Node::new(self, index)
+        HeapNode::new(self, index)
     }
 
     /// The node with this id.
-    pub fn find(&self, id: NodeId) -> Option<Node<'_>> {
+    pub fn find(&self, id: NodeId) -> Option<HeapNode<'_>> {
         self.by_id.find(id.0, &self.ids).map(|index| self.node(NodeIndex(index)))
     }
 
     /// All nodes, the root first, reachable or not.
-    pub fn nodes(&self) -> impl ExactSizeIterator<Item = Node<'_>> {
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = HeapNode<'_>> {
         (0..self.ids.len()).map(|index| self.node(NodeIndex::new(index)))
     }
 
@@ -153,7 +153,7 @@ impl Graph {
     /// # Panics
     ///
     /// If the id comes from another graph and is too big for this one.
-    pub fn text(&self, id: TextId) -> Text<'_> {
+    pub fn text(&self, id: GraphTextId) -> GraphText<'_> {
         self.texts.get(id)
     }
 
@@ -186,15 +186,15 @@ impl Graph {
         &self.kinds_of
     }
 
-    pub(crate) fn kinds(&self) -> &[Kind] {
+    pub(crate) fn kinds(&self) -> &[NodeKind] {
         &self.kinds
     }
 
-    pub(crate) fn texts(&self) -> &Texts {
+    pub(crate) fn texts(&self) -> &TextTable {
         &self.texts
     }
 
-    pub(crate) fn frames(&self) -> &Frames {
+    pub(crate) fn frames(&self) -> &FrameTable {
         &self.frames
     }
 
@@ -220,7 +220,7 @@ impl Graph {
         prefetch(&self.referents, (self.first_edges[index as usize + 1] as usize).wrapping_sub(1));
     }
 
-    pub(crate) fn edge_name(&self, edge: usize) -> Option<TextId> {
+    pub(crate) fn edge_name(&self, edge: usize) -> Option<GraphTextId> {
         self.edge_names[edge]
     }
 

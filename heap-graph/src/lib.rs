@@ -1,5 +1,5 @@
-//! Heap graphs: what keeps what alive, in snapshots of Firefox or in the running Rust program, with the answers of
-//! Firefox's Memory tool.
+//! Heap graphs of Firefox's snapshots and of the running Rust program: which objects keep which others alive, with the
+//! answers of Firefox's Memory tool.
 //!
 //! A [`Graph`] holds nodes with shallow sizes and named edges between them, in flat arrays: 32 bytes for each node
 //! and 8 for each edge, names not included. An analysis takes a graph and does not know where it came from:
@@ -15,13 +15,13 @@
 //!
 //! - [`census`](mod@census): how many nodes and bytes there are for each key of a [`Breakdown`], as a [`CensusTree`]
 //!   or as the difference of two reports.
-//! - [`dominators`]: what a node alone keeps alive, and how many bytes ([`DominatorTree`]); the same by class and for
+//! - [`dominators`]: the nodes and the bytes that a node alone keeps alive ([`DominatorTree`]); the same by class and for
 //!   a selection; the nodes behind a census; leak suspects.
 //! - [`paths`]: why a node is alive.
 //! - [`export`]: the graph for other tools.
 //!
-//! Analyses that take long have a twin that ends in `_watched` or is called so. It takes a [`Progress`], which shows from
-//! another thread how far the analysis is, and cancels it.
+//! Long analyses have a variant with `watched` in its name. It takes an [`AnalysisProgress`], by which
+//! another thread sees how far the analysis is, and cancels it.
 //!
 //! ```
 //! use heap_graph::{Breakdown, DominatorTree, HeapGraph, NodeIndex, census};
@@ -48,7 +48,7 @@
 //!
 //! - Sums in Firefox wrap at 2^64; here they do not.
 //! - Names that look the same are one key here: a type name or a file name that a snapshot holds twice, and frames
-//!   that differ in nothing that is shown. Firefox loses one of the two. It also loses one of two stacks that a tree
+//!   that look the same in every report. Firefox loses one of the two. It also loses one of two stacks that a tree
 //!   shows as one because only one of them is marked as the system's.
 //! - A node of a class called `other` or of a file called `noFilename`, which no census counts there or here, has
 //!   no label, but here it has its size.
@@ -83,7 +83,7 @@ mod walk;
 
 pub use census::{Breakdown, CensusReport, CensusTree, census};
 pub use dominators::DominatorTree;
-pub use graph::{Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts};
+pub use graph::{Graph, GraphBuilder, HeapNode, NodeId, NodeIndex, NodeParts};
 pub use live::{HeapGraph, Roots, answer_snapshots, take_census};
 pub use paths::shortest_paths;
-pub use progress::{Cancelled, Progress};
+pub use progress::{AnalysisProgress, CancelledError};

@@ -2,11 +2,11 @@
 
 mod answer;
 mod blocks;
-mod collected;
+mod collected_graph;
 mod descriptions;
-mod dmd;
+mod dmd_sites;
 mod field_path;
-mod found;
+mod found_node;
 mod naming;
 mod nodes;
 mod options;
@@ -20,7 +20,7 @@ mod stream;
 pub use answer::{SNAPSHOT_REQUEST, answer_snapshots};
 pub use blocks::{NotRecording, TakeCensusError, allocated_blocks, take_census};
 pub use naming::{BlockTypes, coarse_type};
-pub use options::LiveOptions;
+pub use options::LiveGraphOptions;
 pub use roots::Roots;
 pub use save::SavedSnapshot;
 pub use sites::{AllocationSites, SiteFrame};
@@ -32,14 +32,14 @@ use memory_report::Skipped;
 use memory_reporter::MallocSizeOfOps;
 
 use crate::graph::Graph;
-use crate::snapshot::{self, WriteOptions};
-use collected::Collected;
-use reading::Live;
-use roots::Purpose;
+use crate::snapshot::{self, SnapshotWriteOptions};
+use collected_graph::CollectedGraph;
+use reading::LiveReading;
+use roots::RootsPurpose;
 
 /// The heap of the running program, as far as some values reach.
 ///
-/// Nodes are the heap blocks and the values added as roots, which hang from the root by the names given. The id of a
+/// Nodes are the heap blocks and the values added as roots. The root has an edge to each of these, with the given name. The id of a
 /// block is an address in it, its start where the walk knows that. Where the walk knows no address, as for the block of
 /// an empty hash table with capacity, the id is 2^52 or more; two roots that reach such a block by different fields
 /// then have a node each. The type of a block is that of the value in it; for a container it is the container's own
@@ -74,15 +74,17 @@ pub struct HeapGraph {
 impl HeapGraph {
     /// Walks the values that `add_roots` adds.
     pub fn collect(add_roots: impl FnOnce(&mut Roots<'_>)) -> Self {
-        Self::collect_with(LiveOptions::default(), add_roots)
+        Self::collect_with(LiveGraphOptions::default(), add_roots)
     }
 
     /// Walks the values that `add_roots` adds, with options.
-    pub fn collect_with(options: LiveOptions<'_>, add_roots: impl FnOnce(&mut Roots<'_>)) -> Self {
-        let live = Live::new(options, |_| Collected::new());
-        let mut roots = Roots(Purpose::Collect(Box::new(MallocSizeOfOps::new(live))));
+    pub fn collect_with(options: LiveGraphOptions<'_>, add_roots: impl FnOnce(&mut Roots<'_>)) -> Self {
+        let live = LiveReading::new(options, |_| CollectedGraph::new());
+        let mut roots = Roots(RootsPurpose::Collect(Box::new(MallocSizeOfOps::new(live))));
         add_roots(&mut roots);
-        let Purpose::Collect(mut ops) = roots.0 else { unreachable!("the purpose of roots does not change") };
+        let RootsPurpose::Collect(mut ops) = roots.0 else {
+            unreachable!("the purpose of roots does not change")
+        };
         let skipped = ops.skipped().to_vec();
         let (collected, descriptions, targets) = ops.into_reading().finish();
         Self { graph: collected.finish(descriptions, &targets, now()), skipped }
@@ -98,17 +100,17 @@ impl HeapGraph {
         self.graph
     }
 
-    /// What the walk could not look at.
+    /// The values that the walk could not read.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }
 
-    /// Writes the graph as a snapshot, which Firefox can read.
+    /// Writes the graph as a snapshot for Firefox.
     ///
     /// # Errors
     ///
     /// `file` cannot be written.
-    pub fn write<W: Write>(&self, file: W, options: &WriteOptions) -> io::Result<W> {
+    pub fn write<W: Write>(&self, file: W, options: &SnapshotWriteOptions) -> io::Result<W> {
         snapshot::write(&self.graph, file, options)
     }
 }

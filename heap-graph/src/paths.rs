@@ -11,9 +11,9 @@ use core::fmt::Write as _;
 use hashbrown::{HashMap, HashSet};
 use indexmap::{IndexMap, IndexSet};
 
-use crate::graph::{Graph, NodeId, NodeIndex, Text, TextId};
+use crate::graph::{Graph, GraphText, GraphTextId, NodeId, NodeIndex};
 use crate::json::list;
-use crate::progress::{Cancelled, Progress, Steps};
+use crate::progress::{AnalysisProgress, CancelledError, StepCounter};
 use crate::walk::BreadthFirst;
 
 /// One step of a path.
@@ -23,7 +23,7 @@ pub struct PathPart<'a> {
     /// The node the step starts from.
     pub predecessor: NodeId,
     /// The edge's name.
-    pub edge: Option<Text<'a>>,
+    pub edge: Option<GraphText<'a>>,
 }
 
 /// The steps of a path from its start. The target is the end of the last step's edge.
@@ -42,7 +42,7 @@ pub struct ShortestPaths<'a> {
 }
 
 /// The edge that leads to a node: the node it comes from, and its name.
-type Back = (u32, Option<TextId>);
+type BackEdge = (u32, Option<GraphTextId>);
 
 /// Up to `max` paths to each target, as Firefox defines them.
 ///
@@ -56,23 +56,23 @@ pub fn shortest_paths<'a>(
     targets: &[NodeIndex],
     max: usize,
 ) -> ShortestPaths<'a> {
-    shortest_paths_watched(graph, start, targets, max, &Progress::new())
+    shortest_paths_watched(graph, start, targets, max, &AnalysisProgress::new())
         .expect("nothing cancels a progress that nobody else has")
 }
 
-/// [`shortest_paths`] with a [`Progress`], which shows how far it is and can cancel it.
+/// [`shortest_paths`] with an [`AnalysisProgress`] that shows how far it is and can cancel it.
 ///
 /// # Errors
 ///
-/// [`Cancelled`].
+/// [`CancelledError`].
 pub fn shortest_paths_watched<'a>(
     graph: &'a Graph,
     start: NodeIndex,
     targets: &[NodeIndex],
     max: usize,
-    progress: &Progress,
-) -> Result<ShortestPaths<'a>, Cancelled> {
-    let mut found: HashMap<u32, Vec<Back>> = HashMap::new();
+    progress: &AnalysisProgress,
+) -> Result<ShortestPaths<'a>, CancelledError> {
+    let mut found: HashMap<u32, Vec<BackEdge>> = HashMap::new();
     let mut order = Vec::new();
     for target in targets {
         found.entry(target.0).or_insert_with(|| {
@@ -88,7 +88,7 @@ pub fn shortest_paths_watched<'a>(
     // By node: the first edge that arrives there, and the node it comes from.
     let mut first: Vec<(u32, u32)> = vec![(0, 0); graph.node_count()];
     let mut walk = BreadthFirst::from(graph, start.0);
-    let mut steps = Steps::new(progress, graph.node_count());
+    let mut steps = StepCounter::new(progress, graph.node_count());
     'walk: while let Some(from) = walk.next() {
         steps.step()?;
         if missing == 0 {
@@ -114,13 +114,13 @@ pub fn shortest_paths_watched<'a>(
             }
         }
     }
-    let part = |(from, name): Back| PathPart {
+    let part = |(from, name): BackEdge| PathPart {
         predecessor: NodeId(graph.ids()[from as usize]),
         edge: name.map(|name| graph.text(name)),
     };
     let mut backwards = Vec::new();
-    let mut complete = |back: Back| {
-        let before = |(from, _): &Back| {
+    let mut complete = |back: BackEdge| {
+        let before = |(from, _): &BackEdge| {
             let (edge, before) = first[*from as usize];
             (*from != start.0).then(|| (before, graph.edge_name(edge as usize)))
         };
@@ -142,7 +142,7 @@ pub struct MergedPaths<'a> {
     /// Nodes, the target first.
     pub nodes: Vec<NodeId>,
     /// Edges: from, to, name.
-    pub edges: Vec<(NodeId, NodeId, Option<Text<'a>>)>,
+    pub edges: Vec<(NodeId, NodeId, Option<GraphText<'a>>)>,
 }
 
 impl<'a> MergedPaths<'a> {
@@ -160,7 +160,7 @@ impl<'a> MergedPaths<'a> {
             let targets = path.iter().skip(1).map(|part| part.predecessor).chain([target]);
             for (part, to) in path.iter().zip(targets) {
                 nodes.insert(part.predecessor);
-                edges.insert((part.predecessor, to, part.edge.as_ref().map(Text::reborrow)));
+                edges.insert((part.predecessor, to, part.edge.as_ref().map(GraphText::reborrow)));
             }
         }
         // Firefox groups edges by the node they come from, then by the one they go to.
@@ -195,7 +195,7 @@ impl ShortestPaths<'_> {
     pub fn into_owned(self) -> ShortestPaths<'static> {
         let part = |PathPart { predecessor, edge }: PathPart<'_>| PathPart {
             predecessor,
-            edge: edge.map(Text::into_owned),
+            edge: edge.map(GraphText::into_owned),
         };
         let owned = |path: GraphPath<'_>| path.into_iter().map(part).collect();
         let paths =
@@ -231,7 +231,7 @@ impl ShortestPaths<'_> {
     }
 }
 
-fn write_name(out: &mut String, name: Option<&Text<'_>>) {
+fn write_name(out: &mut String, name: Option<&GraphText<'_>>) {
     match name {
         Some(name) => name.write_json(out),
         None => out.push_str("null"),

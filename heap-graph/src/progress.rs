@@ -8,28 +8,28 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// The error of an analysis that was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "an error without details")]
-pub struct Cancelled;
+pub struct CancelledError;
 
-impl fmt::Display for Cancelled {
+impl fmt::Display for CancelledError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("cancelled")
     }
 }
 
-impl std::error::Error for Cancelled {}
+impl std::error::Error for CancelledError {}
 
 /// Shows how far a request is, and cancels it. All clones belong to one request.
 #[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<Shared>);
+pub struct AnalysisProgress(Arc<ProgressState>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct ProgressState {
     done: AtomicU64,
     total: AtomicU64,
     is_cancelled: AtomicBool,
 }
 
-impl Progress {
+impl AnalysisProgress {
     /// The progress of a request that has not begun.
     pub fn new() -> Self {
         Self::default()
@@ -71,22 +71,22 @@ pub(crate) fn chunks(
     range.step_by(LOOK).map(move |start| start..(start + LOOK).min(end))
 }
 
-/// Counts nodes for a [`Progress`].
-pub(crate) struct Steps<'a> {
-    progress: &'a Progress,
+/// Counts nodes for an [`AnalysisProgress`].
+pub(crate) struct StepCounter<'a> {
+    progress: &'a AnalysisProgress,
     until_look: usize,
 }
 
-impl<'a> Steps<'a> {
+impl<'a> StepCounter<'a> {
     /// Announces this number of steps.
-    pub(crate) fn new(progress: &'a Progress, steps: usize) -> Self {
+    pub(crate) fn new(progress: &'a AnalysisProgress, steps: usize) -> Self {
         progress.expect(steps as u64);
         Self { progress, until_look: LOOK }
     }
 
     /// Counts one step.
     #[inline]
-    pub(crate) fn step(&mut self) -> Result<(), Cancelled> {
+    pub(crate) fn step(&mut self) -> Result<(), CancelledError> {
         self.until_look -= 1;
         match self.until_look {
             0 => self.look(),
@@ -95,26 +95,26 @@ impl<'a> Steps<'a> {
     }
 
     /// Counts the steps of a part that [`chunks`] gives, before the caller does them.
-    pub(crate) fn steps(&mut self, count: usize) -> Result<(), Cancelled> {
+    pub(crate) fn steps(&mut self, count: usize) -> Result<(), CancelledError> {
         self.progress.did(count as u64);
         match self.progress.is_cancelled() {
-            true => Err(Cancelled),
+            true => Err(CancelledError),
             false => Ok(()),
         }
     }
 
     #[cold]
-    fn look(&mut self) -> Result<(), Cancelled> {
+    fn look(&mut self) -> Result<(), CancelledError> {
         self.progress.did(LOOK as u64);
         self.until_look = LOOK;
         match self.progress.is_cancelled() {
-            true => Err(Cancelled),
+            true => Err(CancelledError),
             false => Ok(()),
         }
     }
 }
 
-impl Drop for Steps<'_> {
+impl Drop for StepCounter<'_> {
     fn drop(&mut self) {
         self.progress.did((LOOK - self.until_look) as u64);
     }

@@ -1,6 +1,6 @@
 //! Heap snapshots: files that end in `.fxsnapshot`, which Firefox writes and reads.
 //!
-//! A file is one compressed stream of protobuf messages, each after its length: one `Metadata`, then one `Node` for
+//! A file is one compressed stream of protobuf messages, each after its length: one `Metadata`, then one `HeapNode` for
 //! each node, the root first. A text stands in the message of the node that uses it first; later messages give its
 //! number. Texts are numbered in two tables, one of two-byte texts and one of one-byte texts.
 
@@ -14,7 +14,7 @@ mod wire;
 mod write;
 
 pub use error::{MessageError, MessageProblem, SnapshotError};
-pub use options::{ReadOptions, WriteOptions};
+pub use options::{SnapshotReadOptions, SnapshotWriteOptions};
 pub use read::{read, read_from, read_watched, read_with};
 pub(crate) use write::Packer;
 pub use write::{SnapshotWriter, write};

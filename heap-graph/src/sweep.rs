@@ -7,7 +7,7 @@
 
 use crate::graph::Graph;
 use crate::prefetch::prefetch;
-use crate::progress::{Cancelled, Steps};
+use crate::progress::{CancelledError, StepCounter};
 
 /// How many nodes behind the sweep it prefetches.
 const AHEAD: usize = 4;
@@ -26,7 +26,11 @@ struct Sweep<'a, F> {
 }
 
 /// Visits each node once, but the root only if an edge leads back to it. Counts one step for each node.
-pub(crate) fn sweep(graph: &Graph, steps: &mut Steps<'_>, visit: impl FnMut(usize)) -> Result<(), Cancelled> {
+pub(crate) fn sweep(
+    graph: &Graph,
+    steps: &mut StepCounter<'_>,
+    visit: impl FnMut(usize),
+) -> Result<(), CancelledError> {
     let nodes = graph.node_count();
     let seen = vec![0; nodes.div_ceil(64)];
     let mut sweep = Sweep { graph, seen, position: 0, behind: Vec::new(), visit };

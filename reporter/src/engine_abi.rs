@@ -278,6 +278,8 @@ pub struct EngineTable {
     /// Names the peer of the session that `start_tracking` began, by the descriptor of a connection. If the process ends first, or
     /// becomes another program, the engine sends the dump there, compressed. [`NO_PEER`] takes that back.
     pub set_session_peer: extern "C" fn(descriptor: c_int),
+    /// Bytes outside of the heap that the engine's own code uses, mostly for symbols that it has looked up.
+    pub working_bytes: extern "C" fn() -> u64,
 }
 
 /// What a program finds when it looks for a preloaded engine.
@@ -388,6 +390,11 @@ pub(crate) fn engine_sizes() -> Option<Sizes> {
 /// Bytes of all logs of allocations in the engine, if one is connected.
 pub(crate) fn log_bytes() -> Option<u64> {
     Some((engine()?.log_bytes)())
+}
+
+/// Bytes outside of the heap that the engine's own code uses; `None` without an engine.
+pub(crate) fn working_bytes() -> Option<u64> {
+    Some((engine()?.working_bytes)())
 }
 
 /// Usable bytes of all live blocks, if an engine records the blocks that Rust allocates: it must know a block that

@@ -1,9 +1,9 @@
 //! Which form a client prefers, by the header `Accept` of RFC 9110, 12.5.1.
 
-use memory_export::open_metrics::Form;
+use memory_export::open_metrics::MetricsForm;
 
 /// A range of media types with its weight in thousandths.
-struct Range<'a> {
+struct AcceptedRange<'a> {
     /// In any case of letters.
     media: &'a str,
     version: Option<&'a str>,
@@ -11,11 +11,11 @@ struct Range<'a> {
 }
 
 /// The ranges of a header. A range with a weight that cannot be read is left out.
-fn ranges(accept: &str) -> impl Iterator<Item = Range<'_>> {
+fn ranges(accept: &str) -> impl Iterator<Item = AcceptedRange<'_>> {
     accept.split(',').filter_map(|range| {
         let mut parts = range.split(';').map(str::trim);
         let media = parts.next().filter(|media| !media.is_empty())?;
-        let mut found = Range { media, version: None, weight: 1000 };
+        let mut found = AcceptedRange { media, version: None, weight: 1000 };
         for (name, value) in parts.filter_map(|part| part.split_once('=')) {
             let value = value.trim().trim_matches('"');
             match name.trim() {
@@ -34,7 +34,7 @@ fn ranges(accept: &str) -> impl Iterator<Item = Range<'_>> {
 /// The weight of a media type: that of the range that names it most closely, or 0.
 fn weight(accept: &str, media: &str, version: Option<&str>) -> u32 {
     let kind = media.split('/').next().unwrap_or_default();
-    let closeness = |range: &Range<'_>| match range.media {
+    let closeness = |range: &AcceptedRange<'_>| match range.media {
         name if name.eq_ignore_ascii_case(media) => match (range.version, version) {
             (Some(asked), Some(ours)) if asked != ours => None,
             (Some(_), _) => Some(3),
@@ -50,12 +50,12 @@ fn weight(accept: &str, media: &str, version: Option<&str>) -> u32 {
 
 /// The form of metrics: `OpenMetrics` if the client prefers it by name, else the text of Prometheus, which every client
 /// reads.
-pub(crate) fn form(accept: &str) -> Form {
+pub(crate) fn form(accept: &str) -> MetricsForm {
     let open = weight(accept, "application/openmetrics-text", Some("1.0.0"));
     let names_it =
         ranges(accept).any(|range| range.media.eq_ignore_ascii_case("application/openmetrics-text"));
     let plain = weight(accept, "text/plain", Some("0.0.4"));
-    if names_it && open > 0 && open >= plain { Form::OpenMetrics } else { Form::Prometheus }
+    if names_it && open > 0 && open >= plain { MetricsForm::OpenMetrics } else { MetricsForm::Prometheus }
 }
 
 /// Whether the client names a compressed file.

@@ -5,9 +5,9 @@ mod reports;
 
 use std::io::{self, Write};
 
-use crate::bounded::Bounded;
-use crate::options::Options;
-use crate::response::{Body, Refusal};
+use crate::bounded::BoundedBody;
+use crate::options::EndpointOptions;
+use crate::response::{RefusedRequest, ResponseBody};
 
 pub(crate) use profile::{dump, profile};
 pub(crate) use reports::{metrics, report};
@@ -15,8 +15,11 @@ pub(crate) use reports::{metrics, report};
 /// What the program writes as a snapshot.
 pub(crate) type WriteSnapshot = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync;
 
-pub(crate) fn snapshot(write: &WriteSnapshot, options: &Options) -> Result<Body, Refusal> {
-    let bytes = Bounded::new(options.max_bytes).fill("the snapshot", |body| write(body))?;
+pub(crate) fn snapshot(
+    write: &WriteSnapshot,
+    options: &EndpointOptions,
+) -> Result<ResponseBody, RefusedRequest> {
+    let bytes = BoundedBody::new(options.max_bytes).fill("the snapshot", |body| write(body))?;
     let content_type = "application/octet-stream";
-    Ok(Body { content_type, file_name: Some("heap.fxsnapshot"), bytes })
+    Ok(ResponseBody { content_type, file_name: Some("heap.fxsnapshot"), bytes })
 }

@@ -2,17 +2,17 @@
 
 use std::io::{self, Write};
 
-use crate::response::Refusal;
+use crate::response::RefusedRequest;
 
 /// Bytes in memory, at most as many as a limit.
 #[derive(Debug)]
-pub(crate) struct Bounded {
+pub(crate) struct BoundedBody {
     bytes: Vec<u8>,
     most: usize,
     is_over: bool,
 }
 
-impl Bounded {
+impl BoundedBody {
     pub(crate) fn new(most: usize) -> Self {
         Self { bytes: Vec::new(), most, is_over: false }
     }
@@ -22,23 +22,24 @@ impl Bounded {
         mut self,
         what: &str,
         write: impl FnOnce(&mut Self) -> Result<(), E>,
-    ) -> Result<Vec<u8>, Refusal> {
+    ) -> Result<Vec<u8>, RefusedRequest> {
         let written = write(&mut self);
         match written {
             // A writer may swallow the error of the stream.
-            _ if self.is_over => Err(Refusal::new(
+            _ if self.is_over => Err(RefusedRequest::new(
                 503,
                 format!("{what} has more than {} bytes, the limit of the endpoint (max_bytes)", self.most),
             )),
-            Err(error) => {
-                Err(Refusal::new(503, format!("{what} cannot be made: {}", one_line(&error.to_string()))))
-            }
+            Err(error) => Err(RefusedRequest::new(
+                503,
+                format!("{what} cannot be made: {}", one_line(&error.to_string())),
+            )),
             Ok(()) => Ok(self.bytes),
         }
     }
 }
 
-impl Write for Bounded {
+impl Write for BoundedBody {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.len() > self.most - self.bytes.len() {
             self.is_over = true;

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use crate::answer::{self, WriteSnapshot};
 use crate::get_request::GetRequest;
 use crate::host;
-use crate::options::Options;
-use crate::request::{self, Request};
-use crate::response::{Body, Refusal, Response};
-use crate::turn::{self, DIFFERENCE, NoResult, Taken, WORK};
+use crate::options::EndpointOptions;
+use crate::request::{self, EndpointRequest};
+use crate::response::{EndpointResponse, RefusedRequest, ResponseBody};
+use crate::turn::{self, DIFFERENCE, NoResult, WORK, WorkPermit};
 
 /// A client that was refused is asked to wait this long.
 const SOON: Duration = Duration::from_secs(1);
@@ -21,18 +21,18 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Answers requests for the memory of the program. See the [crate](crate) for paths, bounds and who may ask.
 pub struct Endpoint {
-    options: Options,
+    options: EndpointOptions,
     snapshot: Option<Arc<WriteSnapshot>>,
 }
 
 impl Endpoint {
     /// An endpoint with the default options, and without snapshots.
     pub fn new() -> Self {
-        Self::with_options(Options::default())
+        Self::with_options(EndpointOptions::default())
     }
 
     /// An endpoint without snapshots.
-    pub fn with_options(options: Options) -> Self {
+    pub fn with_options(options: EndpointOptions) -> Self {
         Self { options, snapshot: None }
     }
 
@@ -40,15 +40,15 @@ impl Endpoint {
     ///
     /// ```
     /// use heap_graph::HeapGraph;
-    /// use heap_graph::live::LiveOptions;
-    /// use heap_graph::snapshot::WriteOptions;
+    /// use heap_graph::live::LiveGraphOptions;
+    /// use heap_graph::snapshot::SnapshotWriteOptions;
     /// use memory_endpoint::Endpoint;
     ///
     /// static NAMES: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
     ///
     /// let endpoint = Endpoint::new().snapshot(|file| {
     ///     let roots = |roots: &mut heap_graph::live::Roots<'_>| roots.add("names", &NAMES);
-    ///     HeapGraph::stream(file, LiveOptions::new(), &WriteOptions::new(), roots).map(drop)
+    ///     HeapGraph::stream(file, LiveGraphOptions::new(), &SnapshotWriteOptions::new(), roots).map(drop)
     /// });
     /// assert_eq!(endpoint.respond("/memory/snapshot", "", "*/*").status, 200);
     /// ```
@@ -63,7 +63,7 @@ impl Endpoint {
 
     /// Answers a `GET` of a server that has checked the header `Host` itself: as [`answer`](Self::answer), with the header
     /// `Accept` or an empty text.
-    pub fn respond(&self, path: &str, query: &str, accept: &str) -> Response {
+    pub fn respond(&self, path: &str, query: &str, accept: &str) -> EndpointResponse {
         self.answer(&GetRequest::new(path, query).accept(accept))
     }
 
@@ -80,53 +80,58 @@ impl Endpoint {
     /// let foreign = GetRequest::new("/metrics", "").host("evil.example");
     /// assert_eq!(endpoint.answer(&foreign).status, 403);
     /// ```
-    pub fn answer(&self, request: &GetRequest<'_>) -> Response {
+    pub fn answer(&self, request: &GetRequest<'_>) -> EndpointResponse {
         let answered = self.check(request).and_then(|()| {
             let GetRequest { path, query, accept, .. } = *request;
-            match Request::parse(path, query, accept, &self.options)? {
-                Request::Profile(Some(seconds)) => self.difference(Duration::from_secs(seconds), request),
+            match EndpointRequest::parse(path, query, accept, &self.options)? {
+                EndpointRequest::Profile(Some(seconds)) => {
+                    self.difference(Duration::from_secs(seconds), request)
+                }
                 at_once => self.at_once(at_once),
             }
         });
         match answered {
-            Ok(body) => Response::of(body),
-            Err(refusal) => Response::refused(refusal, request::is_pprof(request.path)),
+            Ok(body) => EndpointResponse::with_body(body),
+            Err(refusal) => EndpointResponse::refused(refusal, request::is_pprof(request.path)),
         }
     }
 
-    fn check(&self, request: &GetRequest<'_>) -> Result<(), Refusal> {
+    fn check(&self, request: &GetRequest<'_>) -> Result<(), RefusedRequest> {
         match request.host {
             Some(host) if !self.options.any_host && !host::is_known(host, &self.options.host_names) => {
                 let message = "the host is neither an address nor localhost nor one of the endpoint's names \
                                (host_names, any_host)";
-                Err(Refusal::new(403, message))
+                Err(RefusedRequest::new(403, message))
             }
             _ => Ok(()),
         }
     }
 
-    fn at_once(&self, request: Request) -> Result<Body, Refusal> {
+    fn at_once(&self, request: EndpointRequest) -> Result<ResponseBody, RefusedRequest> {
         let end = turn::end_of(self.options.deadline);
         let options = self.options.clone();
         let snapshot = self.snapshot.clone();
-        if request == Request::Snapshot && snapshot.is_none() {
-            return Err(Refusal::new(404, "this program gives no heap snapshots (Endpoint::snapshot)"));
+        if request == EndpointRequest::Snapshot && snapshot.is_none() {
+            return Err(RefusedRequest::new(
+                404,
+                "this program gives no heap snapshots (Endpoint::snapshot)",
+            ));
         }
         self.work(end, WORK.take(end), move || match (request, snapshot) {
-            (Request::Metrics(form), _) => answer::metrics(form, &options),
-            (Request::Report { is_compressed }, _) => answer::report(is_compressed, &options),
-            (Request::Snapshot, Some(snapshot)) => answer::snapshot(&*snapshot, &options),
-            (Request::Snapshot, None) | (Request::Profile(_), _) => {
+            (EndpointRequest::Metrics(form), _) => answer::metrics(form, &options),
+            (EndpointRequest::Report { is_compressed }, _) => answer::report(is_compressed, &options),
+            (EndpointRequest::Snapshot, Some(snapshot)) => answer::snapshot(&*snapshot, &options),
+            (EndpointRequest::Snapshot, None) | (EndpointRequest::Profile(_), _) => {
                 answer::profile(None, answer::dump(&options)?, &options)
             }
         })
     }
 
     /// Two dumps, so that the memory for the first profile does not count as growth. Others are answered between them.
-    fn difference(&self, wait: Duration, request: &GetRequest<'_>) -> Result<Body, Refusal> {
+    fn difference(&self, wait: Duration, request: &GetRequest<'_>) -> Result<ResponseBody, RefusedRequest> {
         let _difference = DIFFERENCE.take(turn::end_of(wait)).map_err(|end| {
             let message = "another request waits for its second profile";
-            Refusal::new(429, message).retry_after(end.saturating_duration_since(Instant::now()))
+            RefusedRequest::new(429, message).retry_after(end.saturating_duration_since(Instant::now()))
         })?;
         let start = Instant::now();
         let end = turn::end_of(self.options.deadline);
@@ -140,7 +145,7 @@ impl Endpoint {
                 break;
             }
             if !request.is_wanted() {
-                return Err(Refusal::new(503, "the client has gone"));
+                return Err(RefusedRequest::new(503, "the client has gone"));
             }
             thread::sleep(left.min(LOOK));
         }
@@ -154,12 +159,12 @@ impl Endpoint {
     fn work<T: Send + 'static>(
         &self,
         end: Instant,
-        turn: Result<Taken, Instant>,
-        work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Refusal> {
+        turn: Result<WorkPermit, Instant>,
+        work: impl FnOnce() -> Result<T, RefusedRequest> + Send + 'static,
+    ) -> Result<T, RefusedRequest> {
         let Ok(turn) = turn else {
             let message = "another request is at work; there is one at a time";
-            return Err(Refusal::new(429, message).retry_after(SOON));
+            return Err(RefusedRequest::new(429, message).retry_after(SOON));
         };
         turn::run_before(end, turn, work).unwrap_or_else(|error| {
             Err(match error {
@@ -167,10 +172,14 @@ impl Endpoint {
                     let deadline = self.options.deadline;
                     let message =
                         format!("no answer within {deadline:?}, the limit of the endpoint (deadline)");
-                    Refusal::new(503, message).retry_after(SOON)
+                    RefusedRequest::new(503, message).retry_after(SOON)
                 }
-                NoResult::Panicked => Refusal::new(500, "a part of the program panicked while it answered"),
-                NoResult::NoThread(error) => Refusal::new(503, format!("no thread can be started: {error}")),
+                NoResult::Panicked => {
+                    RefusedRequest::new(500, "a part of the program panicked while it answered")
+                }
+                NoResult::NoThread(error) => {
+                    RefusedRequest::new(503, format!("no thread can be started: {error}"))
+                }
             })
         })
     }

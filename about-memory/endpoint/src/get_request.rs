@@ -25,7 +25,7 @@ impl<'a> GetRequest<'a> {
         Self { accept, ..self }
     }
 
-    /// Sets the header `Host`, which the endpoint then checks ([`Options::host_names`](crate::Options::host_names)). Default:
+    /// Sets the header `Host`, which the endpoint then checks ([`EndpointOptions::host_names`](crate::EndpointOptions::host_names)). Default:
     /// the server has checked it.
     #[must_use]
     pub fn host(self, host: &'a str) -> Self {

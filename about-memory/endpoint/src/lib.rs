@@ -36,10 +36,10 @@
 //! [CVE-2019-11248](https://nvd.nist.gov/vuln/detail/CVE-2019-11248).
 //!
 //! A page in a browser can rebind its own name to this machine (DNS rebinding), also to a port on loopback. So the router
-//! refuses a `Host` that is neither an address nor `localhost`, unless [`Options::host_names`] has it or
-//! [`Options::any_host`] is on. Another server passes the header on with [`GetRequest::host`].
+//! refuses a `Host` that is neither an address nor `localhost`, unless [`EndpointOptions::host_names`] has it or
+//! [`EndpointOptions::any_host`] is on. Another server passes the header on with [`GetRequest::host`].
 //!
-//! By default reporters leave private data out of paths and descriptions ([`Options::private`]). A snapshot is what the
+//! By default reporters leave private data out of paths and descriptions ([`EndpointOptions::private`]). A snapshot is what the
 //! program makes it.
 //!
 //! # What it costs
@@ -51,10 +51,10 @@
 //! - One request is at work at a time in a process, whatever the number of endpoints. Others get the status 429 with
 //!   `Retry-After`. While a difference waits for its second profile, other requests are answered; another difference gets
 //!   the time that is left in `Retry-After`. A difference whose client has gone ends ([`GetRequest::wanted`]).
-//! - A request takes at most [`Options::deadline`], and the seconds of a difference. After that the answer is 503; a
+//! - A request takes at most [`EndpointOptions::deadline`], and the seconds of a difference. After that the answer is 503; a
 //!   reporter or a snapshot that still runs keeps its turn until it ends.
 //! - A profile costs a dump in a private file below the folder for temporary files, which is deleted before it is read,
-//!   and the memory to read it: at most [`Options::max_dump_bytes`] are read. A body has at most [`Options::max_bytes`].
+//!   and the memory to read it: at most [`EndpointOptions::max_dump_bytes`] are read. A body has at most [`EndpointOptions::max_bytes`].
 //!
 //! # DMD
 //!
@@ -96,8 +96,8 @@ mod turn;
 
 pub use endpoint::Endpoint;
 pub use get_request::GetRequest;
-pub use options::Options;
+pub use options::EndpointOptions;
 pub use request::PATHS;
-pub use response::Response;
+pub use response::EndpointResponse;
 #[cfg(feature = "axum")]
 pub use router::router;

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// How an [`Endpoint`](crate::Endpoint) answers.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Options {
+pub struct EndpointOptions {
     /// The maximum of time that a request takes, without the seconds for which a difference waits. A reporter has half
     /// of it. Default: 30 seconds.
     pub deadline: Duration,
@@ -29,7 +29,7 @@ pub struct Options {
     pub any_host: bool,
 }
 
-impl Default for Options {
+impl Default for EndpointOptions {
     fn default() -> Self {
         Self {
             deadline: Duration::from_secs(30),
@@ -45,7 +45,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl EndpointOptions {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()

@@ -9,7 +9,7 @@
 //! use std::sync::Arc;
 //!
 //! use memory_endpoint::Endpoint;
-//! use memory_endpoint::pyroscope::{Push, PushRequest};
+//! use memory_endpoint::pyroscope::{PyroscopePush, PushRequest};
 //!
 //! fn send(request: &PushRequest<'_>) -> io::Result<u16> {
 //!     # let post = |_url: &str, _headers: &[(&str, &str)], _body: &[u8]| Ok(200);
@@ -17,7 +17,7 @@
 //! }
 //!
 //! let endpoint = Arc::new(Endpoint::new());
-//! let pushing = Push::new("http://pyroscope:4040", "my-service").label("region", "eu").start(endpoint, send)?;
+//! let pushing = PyroscopePush::new("http://pyroscope:4040", "my-service").label("region", "eu").start(endpoint, send)?;
 //! // It pushes until `pushing` is dropped.
 //! # drop(pushing);
 //! # Ok::<(), io::Error>(())
@@ -44,7 +44,7 @@ const SERVICE: &str = "push.v1.PusherService/Push";
 
 /// What goes where, and how often.
 #[derive(Clone, Debug)]
-pub struct Push {
+pub struct PyroscopePush {
     url: String,
     labels: Vec<(String, String)>,
     tenant: Option<String>,
@@ -94,7 +94,7 @@ impl std::error::Error for PushError {
     }
 }
 
-impl Push {
+impl PyroscopePush {
     /// Pushes to the server at this address (`http://pyroscope:4040`), as the service of this name. One minute lies
     /// between two pushes.
     pub fn new(server: &str, service_name: impl Into<String>) -> Self {
@@ -166,8 +166,8 @@ impl Push {
         self,
         endpoint: Arc<Endpoint>,
         mut send: impl FnMut(&PushRequest<'_>) -> io::Result<u16> + Send + 'static,
-    ) -> io::Result<Pushing> {
-        let shared = Arc::new(Shared::default());
+    ) -> io::Result<PushThread> {
+        let shared = Arc::new(PushState::default());
         let threads = Arc::clone(&shared);
         let push = move || {
             while threads.wait(self.interval) {
@@ -176,7 +176,7 @@ impl Push {
             }
         };
         let thread = thread::Builder::new().name("memory-pyroscope".to_owned()).spawn(push)?;
-        Ok(Pushing { shared, thread: Some(thread) })
+        Ok(PushThread { shared, thread: Some(thread) })
     }
 
     /// The message `PushRequest` as JSON: series of labels and samples.
@@ -209,13 +209,13 @@ fn random_id() -> String {
 
 /// A thread that pushes, until dropped. Dropping it waits for a push that is under way.
 #[derive(Debug)]
-pub struct Pushing {
-    shared: Arc<Shared>,
+pub struct PushThread {
+    shared: Arc<PushState>,
     /// `None` once it has ended.
     thread: Option<JoinHandle<()>>,
 }
 
-impl Pushing {
+impl PushThread {
     /// The number of pushes that the server took.
     pub fn pushed(&self) -> u64 {
         self.shared.lock().pushed
@@ -228,7 +228,7 @@ impl Pushing {
     }
 }
 
-impl Drop for Pushing {
+impl Drop for PushThread {
     fn drop(&mut self) {
         self.shared.lock().is_over = true;
         self.shared.changed.notify_all();
@@ -240,20 +240,20 @@ impl Drop for Pushing {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
+struct PushState {
+    state: Mutex<PushCounts>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PushCounts {
     is_over: bool,
     pushed: u64,
     failed: u64,
     last_error: Option<String>,
 }
 
-impl Shared {
+impl PushState {
     /// False if there is nothing to wait for any more.
     fn wait(&self, interval: Duration) -> bool {
         let waited = self.changed.wait_timeout_while(self.lock(), interval, |state| !state.is_over);
@@ -272,7 +272,7 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PushCounts> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

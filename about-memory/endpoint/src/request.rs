@@ -1,10 +1,10 @@
 //! What a path and a query ask for.
 
-use memory_export::open_metrics::Form;
+use memory_export::open_metrics::MetricsForm;
 
 use crate::accept;
-use crate::options::Options;
-use crate::response::Refusal;
+use crate::options::EndpointOptions;
+use crate::response::RefusedRequest;
 
 /// The paths that [`Endpoint::respond`](crate::Endpoint::respond) answers.
 pub const PATHS: [&str; 5] =
@@ -12,8 +12,8 @@ pub const PATHS: [&str; 5] =
 
 /// What a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Request {
-    Metrics(Form),
+pub(crate) enum EndpointRequest {
+    Metrics(MetricsForm),
     /// A profile, or what it grew by in some seconds.
     Profile(Option<u64>),
     Report {
@@ -27,14 +27,24 @@ pub(crate) fn is_pprof(path: &str) -> bool {
     path.starts_with("/debug/pprof/")
 }
 
-impl Request {
-    pub(crate) fn parse(path: &str, query: &str, accept: &str, options: &Options) -> Result<Self, Refusal> {
+impl EndpointRequest {
+    pub(crate) fn parse(
+        path: &str,
+        query: &str,
+        accept: &str,
+        options: &EndpointOptions,
+    ) -> Result<Self, RefusedRequest> {
         let request = match path {
             "/metrics" => Self::Metrics(accept::form(accept)),
             "/debug/pprof/heap" | "/debug/pprof/allocs" => return profile(path, query, options),
             "/memory/report" => Self::Report { is_compressed: accept::is_gzip(accept) },
             "/memory/snapshot" => Self::Snapshot,
-            _ => return Err(Refusal::new(404, format!("no such path; there are {}", PATHS.join(", ")))),
+            _ => {
+                return Err(RefusedRequest::new(
+                    404,
+                    format!("no such path; there are {}", PATHS.join(", ")),
+                ));
+            }
         };
         match parameters(query).next() {
             Some((name, _)) => Err(unknown(path, name, "no parameters")),
@@ -48,26 +58,29 @@ fn parameters(query: &str) -> impl Iterator<Item = (&str, &str)> {
     parts.map(|part| part.split_once('=').unwrap_or((part, "")))
 }
 
-fn profile(path: &str, query: &str, options: &Options) -> Result<Request, Refusal> {
+fn profile(path: &str, query: &str, options: &EndpointOptions) -> Result<EndpointRequest, RefusedRequest> {
     let mut seconds = None;
     let mut seen = Vec::new();
     for (name, value) in parameters(query) {
         if seen.contains(&name) {
-            return Err(Refusal::new(400, format!("{path}: {name} is given twice")));
+            return Err(RefusedRequest::new(400, format!("{path}: {name} is given twice")));
         }
         match (name, value) {
             ("seconds", value) => {
                 let number = value.parse().ok().filter(|number| (1..=options.max_seconds).contains(number));
                 let number = number.ok_or_else(|| {
                     let (value, most) = (shown(value), options.max_seconds);
-                    Refusal::new(400, format!("{path}: seconds={value} is not a number from 1 to {most}"))
+                    RefusedRequest::new(
+                        400,
+                        format!("{path}: seconds={value} is not a number from 1 to {most}"),
+                    )
                 })?;
                 seconds = Some(number);
             }
             ("debug", "0") | ("gc", "0" | "1") => {}
             ("debug", value) => {
                 let value = shown(value);
-                return Err(Refusal::new(
+                return Err(RefusedRequest::new(
                     400,
                     format!(
                         "{path}: debug={value} asks for text; there is only debug=0, the format of pprof"
@@ -75,17 +88,20 @@ fn profile(path: &str, query: &str, options: &Options) -> Result<Request, Refusa
                 ));
             }
             ("gc", value) => {
-                return Err(Refusal::new(400, format!("{path}: gc={} is neither 0 nor 1", shown(value))));
+                return Err(RefusedRequest::new(
+                    400,
+                    format!("{path}: gc={} is neither 0 nor 1", shown(value)),
+                ));
             }
             (name, _) => return Err(unknown(path, name, "only seconds, debug and gc")),
         }
         seen.push(name);
     }
-    Ok(Request::Profile(seconds))
+    Ok(EndpointRequest::Profile(seconds))
 }
 
-fn unknown(path: &str, name: &str, known: &str) -> Refusal {
-    Refusal::new(400, format!("{path}: no parameter {}; it has {known}", shown(name)))
+fn unknown(path: &str, name: &str, known: &str) -> RefusedRequest {
+    RefusedRequest::new(400, format!("{path}: no parameter {}; it has {known}", shown(name)))
 }
 
 /// A text of the client as a part of one line.

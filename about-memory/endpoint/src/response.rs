@@ -5,7 +5,7 @@ use std::time::Duration;
 /// An answer to a `GET`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Response {
+pub struct EndpointResponse {
     /// The status: 200, 400 (a bad query), 403 (a foreign `Host`), 404 (no such path, or no snapshot), 429 (another request is at work), 500 (a
     /// part of the program panicked), or 503 (no DMD, too slow, or too large).
     pub status: u16,
@@ -15,13 +15,13 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
-impl Response {
+impl EndpointResponse {
     /// The value of a header, whose name is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| &**value)
     }
 
-    pub(crate) fn of(body: Body) -> Self {
+    pub(crate) fn with_body(body: ResponseBody) -> Self {
         let mut response = Self::with(200, body.content_type, body.bytes);
         if let Some(name) = body.file_name {
             response.headers.push(("content-disposition", format!("attachment; filename=\"{name}\"")));
@@ -29,7 +29,7 @@ impl Response {
         response
     }
 
-    pub(crate) fn refused(refusal: Refusal, is_pprof: bool) -> Self {
+    pub(crate) fn refused(refusal: RefusedRequest, is_pprof: bool) -> Self {
         let mut line = refusal.message;
         line.push('\n');
         let mut response = Self::with(refusal.status, "text/plain; charset=utf-8", line.into_bytes());
@@ -57,7 +57,7 @@ impl Response {
 
 /// The body of a successful answer.
 #[derive(Debug)]
-pub(crate) struct Body {
+pub(crate) struct ResponseBody {
     pub(crate) content_type: &'static str,
     /// The name for a browser that saves it.
     pub(crate) file_name: Option<&'static str>,
@@ -66,14 +66,14 @@ pub(crate) struct Body {
 
 /// Why a request gets no answer.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct RefusedRequest {
     pub(crate) status: u16,
     /// One line.
     pub(crate) message: String,
     pub(crate) retry_after: Option<Duration>,
 }
 
-impl Refusal {
+impl RefusedRequest {
     pub(crate) fn new(status: u16, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), retry_after: None }
     }

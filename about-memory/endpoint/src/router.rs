@@ -16,7 +16,7 @@ use crate::{Endpoint, GetRequest, PATHS, response};
 ///
 /// Answers are made on the runtime's threads that may block, so the runtime is tokio's. A difference whose client has gone
 /// ends. A request whose `Host` is a name that the endpoint does not know has the status 403
-/// ([`Options::host_names`](crate::Options::host_names)).
+/// ([`EndpointOptions::host_names`](crate::EndpointOptions::host_names)).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -40,7 +40,7 @@ async fn answer(endpoint: Arc<Endpoint>, path: &'static str, request: Request) -
     let accept: Vec<String> =
         values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
     let host = host_of(&request);
-    let client = Client(Arc::new(AtomicBool::new(true)));
+    let client = WaitingClient(Arc::new(AtomicBool::new(true)));
     let waits = Arc::clone(&client.0);
     let answered = tokio::task::spawn_blocking(move || {
         let accept = accept.join(",");
@@ -70,16 +70,16 @@ fn host_of(request: &Request) -> Option<String> {
 }
 
 /// A client that waits. The server drops it with the future of the answer when the client goes.
-struct Client(Arc<AtomicBool>);
+struct WaitingClient(Arc<AtomicBool>);
 
-impl Drop for Client {
+impl Drop for WaitingClient {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }
 }
 
-fn converted(answered: response::Response) -> Response {
-    let response::Response { status, headers, body } = answered;
+fn converted(answered: response::EndpointResponse) -> Response {
+    let response::EndpointResponse { status, headers, body } = answered;
     let mut response = Response::new(body.into());
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in headers {

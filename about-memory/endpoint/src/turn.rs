@@ -9,10 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The turn of requests at work.
-pub(crate) static WORK: Turn = Turn::new();
+pub(crate) static WORK: WorkTurn = WorkTurn::new();
 
 /// The turn of differences.
-pub(crate) static DIFFERENCE: Turn = Turn::new();
+pub(crate) static DIFFERENCE: WorkTurn = WorkTurn::new();
 
 /// The end of a time from now on, or a year if that is too far away for the clock.
 pub(crate) fn end_of(time: Duration) -> Instant {
@@ -23,24 +23,24 @@ pub(crate) fn end_of(time: Duration) -> Instant {
 
 /// What one caller at a time has.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct WorkTurn {
     /// When the caller who has the turn expects to give it back.
     ends: Mutex<Option<Instant>>,
     changed: Condvar,
 }
 
-impl Turn {
+impl WorkTurn {
     const fn new() -> Self {
         Self { ends: Mutex::new(None), changed: Condvar::new() }
     }
 
     /// Takes the turn, until about `ends`. The error is when the caller who has it expects to give it back.
-    pub(crate) fn take(&'static self, ends: Instant) -> Result<Taken, Instant> {
+    pub(crate) fn take(&'static self, ends: Instant) -> Result<WorkPermit, Instant> {
         self.take_before(Instant::now(), ends)
     }
 
     /// As [`take`](Self::take), but waits until `last`.
-    pub(crate) fn take_before(&'static self, last: Instant, ends: Instant) -> Result<Taken, Instant> {
+    pub(crate) fn take_before(&'static self, last: Instant, ends: Instant) -> Result<WorkPermit, Instant> {
         let left = last.saturating_duration_since(Instant::now());
         let waited = self.changed.wait_timeout_while(self.lock(), left, |taken| taken.is_some());
         let (mut taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +48,7 @@ impl Turn {
             Some(ends) => Err(ends),
             None => {
                 *taken = Some(ends);
-                Ok(Taken(self))
+                Ok(WorkPermit(self))
             }
         }
     }
@@ -60,9 +60,9 @@ impl Turn {
 
 /// A turn, until dropped.
 #[derive(Debug)]
-pub(crate) struct Taken(&'static Turn);
+pub(crate) struct WorkPermit(&'static WorkTurn);
 
-impl Drop for Taken {
+impl Drop for WorkPermit {
     fn drop(&mut self) {
         *self.0.lock() = None;
         self.0.changed.notify_one();
@@ -81,7 +81,7 @@ pub(crate) enum NoResult {
 /// Runs `work` on a thread of its own, and waits for its result until then.
 pub(crate) fn run_before<T: Send + 'static>(
     end: Instant,
-    turn: Taken,
+    turn: WorkPermit,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, NoResult> {
     let (send, receive) = mpsc::sync_channel(1);

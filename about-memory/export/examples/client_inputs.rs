@@ -16,13 +16,13 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::process::ExitCode;
 
-use memory_export::open_metrics::{self, Form};
-use memory_export::{ExportError, Stacks, dhat, heaptrack, pprof, speedscope};
+use memory_export::open_metrics::{self, MetricsForm};
+use memory_export::{ExportError, StackProfile, dhat, heaptrack, pprof, speedscope};
 use memory_report::{Kind, Report, ReportSet, Units};
 use serde_json::{Map, Value as Json, json};
 
 /// The sums of blocks and bytes of each kind; `""` is what has no kind.
-fn by_kind(stacks: &Stacks) -> Json {
+fn by_kind(stacks: &StackProfile) -> Json {
     let mut sums: BTreeMap<&str, [i64; 2]> = BTreeMap::new();
     for sample in stacks.samples() {
         let sums = sums.entry(stacks.labels(sample.labels).kind.unwrap_or_default()).or_default();
@@ -32,12 +32,14 @@ fn by_kind(stacks: &Stacks) -> Json {
 }
 
 /// The files of some stacks, and the formats that refuse them.
-fn profiles(folder: &Path, name: &str, stacks: &Stacks) -> Json {
+fn profiles(folder: &Path, name: &str, stacks: &StackProfile) -> Json {
     type Write<'a> = &'a dyn Fn(BufWriter<File>) -> Result<(), ExportError>;
     let formats: [(&str, Write<'_>); 4] = [
-        ("pb.gz", &|out| pprof::write(stacks, &pprof::Options::new(), out)),
-        ("speedscope.json", &|out| speedscope::write(stacks, &speedscope::Options::new().small(0), out)),
-        ("heaptrack", &|out| heaptrack::write(stacks, &heaptrack::Options::new(), out).map(drop)),
+        ("pb.gz", &|out| pprof::write(stacks, &pprof::PprofOptions::new(), out)),
+        ("speedscope.json", &|out| {
+            speedscope::write(stacks, &speedscope::SpeedscopeOptions::new().small(0), out)
+        }),
+        ("heaptrack", &|out| heaptrack::write(stacks, &heaptrack::HeaptrackOptions::new(), out).map(drop)),
         ("dhat.json", &|out| dhat::write(stacks, out)),
     ];
     let (mut files, mut refused) = (Map::new(), Map::new());
@@ -78,10 +80,10 @@ fn metrics(folder: &Path, name: &str, set: &ReportSet) -> Json {
         *sums.entry(kind).or_default() += report.amount;
     }
     let mut files = Map::new();
-    for (format, form) in [("om", Form::OpenMetrics), ("prom", Form::Prometheus)] {
+    for (format, form) in [("om", MetricsForm::OpenMetrics), ("prom", MetricsForm::Prometheus)] {
         let file = format!("{name}.{format}");
         let out = File::create(folder.join(&file)).unwrap();
-        open_metrics::write(set, &open_metrics::Options::new().form(form), out).unwrap();
+        open_metrics::write(set, &open_metrics::OpenMetricsOptions::new().form(form), out).unwrap();
         files.insert(format.to_owned(), json!(file));
     }
     json!({ "by kind": sums, "files": files })

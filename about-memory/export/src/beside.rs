@@ -42,10 +42,10 @@ pub(crate) fn send<T>(sender: &SyncSender<T>, piece: T) -> io::Result<()> {
 /// As [`run`].
 pub(crate) fn write(
     out: &mut impl Write,
-    produce: impl FnOnce(&mut Pieces) -> Result<(), ExportError> + Send,
+    produce: impl FnOnce(&mut PieceWriter) -> Result<(), ExportError> + Send,
 ) -> Result<(), ExportError> {
     let produce = |sender| {
-        let mut pieces = Pieces { piece: Vec::with_capacity(PIECE), sender };
+        let mut pieces = PieceWriter { piece: Vec::with_capacity(PIECE), sender };
         produce(&mut pieces)?;
         Ok(pieces.flush()?)
     };
@@ -54,12 +54,12 @@ pub(crate) fn write(
 
 /// What is written, in pieces of one size but the last.
 #[derive(Debug)]
-pub(crate) struct Pieces {
+pub(crate) struct PieceWriter {
     piece: Vec<u8>,
     sender: SyncSender<Vec<u8>>,
 }
 
-impl Write for Pieces {
+impl Write for PieceWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (now, _) = bytes.split_at(bytes.len().min(PIECE - self.piece.len()));
         self.piece.extend_from_slice(now);

@@ -5,7 +5,7 @@
 use std::io::Write;
 
 use crate::error::ExportError;
-use crate::json::{Json, MOST};
+use crate::json::{JsonWriter, MOST};
 
 const FORMAT: &str = "Chrome's trace events";
 
@@ -43,7 +43,7 @@ pub fn write(counters: &Counters, out: impl Write) -> Result<(), ExportError> {
             processes.push(&counter.process);
         }
     }
-    let mut json = Json::new(out);
+    let mut json = JsonWriter::new(out);
     json.raw("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
     let mut comma = "";
     for (index, process) in processes.iter().enumerate() {

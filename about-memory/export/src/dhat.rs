@@ -14,22 +14,22 @@ use std::io::Write;
 use rustc_hash::FxHashMap;
 
 use crate::error::ExportError;
-use crate::json::{Json, MOST, exact};
-use crate::stacks::{FrameId, Stacks, Value};
+use crate::json::{JsonWriter, MOST, exact};
+use crate::stack_profile::{ProfileFrameId, ProfileValue, StackProfile};
 
 const FORMAT: &str = "DHAT";
 
 /// The values that a profile with life times has, with their names in a point.
-const HISTORY: [(Value, &str); 9] = [
-    (Value::AllocatedBytes, "tb"),
-    (Value::AllocatedBlocks, "tbk"),
-    (Value::Lifetimes, "tl"),
-    (Value::OwnPeakBytes, "mb"),
-    (Value::OwnPeakBlocks, "mbk"),
-    (Value::PeakBytes, "gb"),
-    (Value::PeakBlocks, "gbk"),
-    (Value::LiveBytes, "eb"),
-    (Value::LiveBlocks, "ebk"),
+const HISTORY: [(ProfileValue, &str); 9] = [
+    (ProfileValue::AllocatedBytes, "tb"),
+    (ProfileValue::AllocatedBlocks, "tbk"),
+    (ProfileValue::Lifetimes, "tl"),
+    (ProfileValue::OwnPeakBytes, "mb"),
+    (ProfileValue::OwnPeakBlocks, "mbk"),
+    (ProfileValue::PeakBytes, "gb"),
+    (ProfileValue::PeakBlocks, "gbk"),
+    (ProfileValue::LiveBytes, "eb"),
+    (ProfileValue::LiveBlocks, "ebk"),
 ];
 
 /// Writes a profile.
@@ -37,21 +37,21 @@ const HISTORY: [(Value, &str); 9] = [
 /// # Errors
 ///
 /// If `out` fails, or if an amount is negative or exceeds 2^53, above which the viewer's numbers are not exact.
-pub fn write(stacks: &Stacks, out: impl Write) -> Result<(), ExportError> {
+pub fn write(stacks: &StackProfile, out: impl Write) -> Result<(), ExportError> {
     let facts = stacks.facts();
-    let recorded = |value: Value| stacks.index_of(value);
+    let recorded = |value: ProfileValue| stacks.index_of(value);
     let has_history = HISTORY.iter().all(|(value, _)| recorded(*value).is_some());
     let (history, verb) = match (facts.duration, facts.peak) {
         (Some(end), Some(peak)) if has_history => (Some((end, peak)), "Allocated"),
-        _ if recorded(Value::LiveBytes).is_some() => (None, "Live"),
+        _ if recorded(ProfileValue::LiveBytes).is_some() => (None, "Live"),
         _ => (None, "Allocated"),
     };
     let columns: Vec<(usize, &str)> = match history {
         Some(_) => HISTORY.iter().filter_map(|(value, name)| Some((recorded(*value)?, *name))).collect(),
         None => {
-            let first = |values: [Value; 2]| values.into_iter().find_map(recorded);
-            let bytes = first([Value::LiveBytes, Value::AllocatedBytes]);
-            let blocks = first([Value::LiveBlocks, Value::AllocatedBlocks]);
+            let first = |values: [ProfileValue; 2]| values.into_iter().find_map(recorded);
+            let bytes = first([ProfileValue::LiveBytes, ProfileValue::AllocatedBytes]);
+            let blocks = first([ProfileValue::LiveBlocks, ProfileValue::AllocatedBlocks]);
             let (Some(bytes), Some(blocks)) = (bytes, blocks) else {
                 return Err(ExportError::NotRecorded(FORMAT, "blocks with their bytes"));
             };
@@ -59,19 +59,19 @@ pub fn write(stacks: &Stacks, out: impl Write) -> Result<(), ExportError> {
         }
     };
     // The sum of many long lives is too large in microseconds.
-    let lives = stacks.total(Value::Lifetimes).unwrap_or_default();
+    let lives = stacks.total(ProfileValue::Lifetimes).unwrap_or_default();
     // The second name is that of a million of the first.
     let (unit, million, each) =
         if history.is_some() && lives > MOST { ("ms", "ks", 1000) } else { ("µs", "s", 1) };
     let amount = |column: usize, sum: i128| {
         let value = stacks.values()[column];
-        let sum = if value == Value::Lifetimes { sum / each } else { sum };
+        let sum = if value == ProfileValue::Lifetimes { sum / each } else { sum };
         exact(FORMAT, value.name(), sum)
     };
     for (column, _) in &columns {
         amount(*column, stacks.total(stacks.values()[*column]).unwrap_or_default())?;
     }
-    let mut json = Json::new(out);
+    let mut json = JsonWriter::new(out);
     json.raw("{\"dhatFileVersion\":2,\"mode\":\"memory-export\",\"verb\":")?;
     json.string(verb)?;
     json.raw(if history.is_some() { ",\"bklt\":true" } else { ",\"bklt\":false" })?;
@@ -89,7 +89,7 @@ pub fn write(stacks: &Stacks, out: impl Write) -> Result<(), ExportError> {
         json.raw(",\"tg\":")?;
         json.number(peak.as_micros() as i128 / each)?;
     }
-    let mut frames = Frames::new(stacks);
+    let mut frames = DhatFrames::new(stacks);
     let points = points(stacks, &columns, &mut frames);
     json.raw(",\n\"pps\":")?;
     json.array(points, |json, (fs, sums)| {
@@ -117,9 +117,9 @@ pub fn write(stacks: &Stacks, out: impl Write) -> Result<(), ExportError> {
 
 /// The frames of each point and its sums. No two points have equal frames.
 fn points(
-    stacks: &Stacks,
+    stacks: &StackProfile,
     columns: &[(usize, &str)],
-    frames: &mut Frames<'_>,
+    frames: &mut DhatFrames<'_>,
 ) -> BTreeMap<Vec<u32>, Vec<i128>> {
     let mut points: BTreeMap<Vec<u32>, Vec<i128>> = BTreeMap::new();
     for owned in stacks.owned().iter() {
@@ -136,15 +136,15 @@ fn points(
 }
 
 /// The table of frames. Frames with equal texts are one.
-struct Frames<'a> {
-    stacks: &'a Stacks,
+struct DhatFrames<'a> {
+    stacks: &'a StackProfile,
     texts: Vec<String>,
     by_text: FxHashMap<String, u32>,
-    by_frame: FxHashMap<FrameId, u32>,
+    by_frame: FxHashMap<ProfileFrameId, u32>,
 }
 
-impl<'a> Frames<'a> {
-    fn new(stacks: &'a Stacks) -> Self {
+impl<'a> DhatFrames<'a> {
+    fn new(stacks: &'a StackProfile) -> Self {
         // The viewer takes the first for the root.
         let texts = vec!["[root]".to_owned()];
         Self { stacks, texts, by_text: FxHashMap::default(), by_frame: FxHashMap::default() }
@@ -160,7 +160,7 @@ impl<'a> Frames<'a> {
         next
     }
 
-    fn frame(&mut self, id: FrameId) -> u32 {
+    fn frame(&mut self, id: ProfileFrameId) -> u32 {
         if let Some(known) = self.by_frame.get(&id) {
             return *known;
         }

@@ -1,4 +1,4 @@
-//! Dumps and recordings of DMD as [`Stacks`](crate::Stacks).
+//! Dumps and recordings of DMD as [`StackProfile`](crate::StackProfile).
 //!
 //! A dump has the live blocks of one time or, in cumulative mode, all blocks ever allocated. Each sample has the stack,
 //! the size, and labels: the type, whether reporters reported the blocks, and which reporters did. A recording becomes a
@@ -12,6 +12,6 @@ mod stack_ids;
 mod stack_types;
 
 pub use dump::{difference, stacks};
-pub use error::StacksError;
+pub use error::ProfileError;
 pub use history::{RecordingHistory, RecordingWindow};
-pub use options::StacksOptions;
+pub use options::ProfileOptions;

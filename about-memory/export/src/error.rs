@@ -9,7 +9,7 @@ use std::io;
 pub enum ExportError {
     /// The stream failed.
     Write(io::Error),
-    /// An amount exceeds what a format, or a [`Stacks`](crate::Stacks), can hold: who, the amount's name, the amount,
+    /// An amount exceeds what a format, or a [`StackProfile`](crate::StackProfile), can hold: who, the amount's name, the amount,
     /// and the limit.
     TooLarge(&'static str, &'static str, i128, i128),
     /// The format has no negative amounts: its name, the amount's name, and the amount.

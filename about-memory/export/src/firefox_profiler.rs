@@ -12,8 +12,10 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 
 use crate::error::ExportError;
-use crate::json::{Json, MOST};
-use crate::stacks::{Event, Frame, FrameId, StackId, Stacks, Value};
+use crate::json::{JsonWriter, MOST};
+use crate::stack_profile::{
+    BlockEvent, ProfileFrame, ProfileFrameId, ProfileStackId, ProfileValue, StackProfile,
+};
 
 const FORMAT: &str = "the Firefox Profiler";
 
@@ -21,8 +23,8 @@ const FORMAT: &str = "the Firefox Profiler";
 const POINTS: usize = 10_000;
 
 /// The tables of a thread.
-struct Tables<'a> {
-    stacks: &'a Stacks,
+struct ProfileTables<'a> {
+    stacks: &'a StackProfile,
     texts: Vec<String>,
     by_text: FxHashMap<String, usize>,
     /// The name and file of each function.
@@ -49,8 +51,8 @@ fn index<T: Copy + Eq + core::hash::Hash>(
     })
 }
 
-impl<'a> Tables<'a> {
-    fn new(stacks: &'a Stacks) -> Self {
+impl<'a> ProfileTables<'a> {
+    fn new(stacks: &'a StackProfile) -> Self {
         Self {
             stacks,
             texts: Vec::new(),
@@ -80,19 +82,19 @@ impl<'a> Tables<'a> {
         index(&mut self.frames, &mut self.by_frame, (function, line, column))
     }
 
-    fn frame(&mut self, id: FrameId) -> usize {
+    fn frame(&mut self, id: ProfileFrameId) -> usize {
         if let Some(known) = self.of_frames[id.0 as usize] {
             return known;
         }
         let stacks = self.stacks;
-        let frame @ Frame { file, line, column, .. } = stacks.frame(id);
+        let frame @ ProfileFrame { file, line, column, .. } = stacks.frame(id);
         let number = self.named(&stacks.frame_name(&frame), file, line, line.and(column));
         self.of_frames[id.0 as usize] = Some(number);
         number
     }
 
     /// The node of a stack below its owner.
-    fn node(&mut self, owner: impl Iterator<Item = String>, stack: StackId) -> Option<usize> {
+    fn node(&mut self, owner: impl Iterator<Item = String>, stack: ProfileStackId) -> Option<usize> {
         let mut node = None;
         for name in owner {
             let frame = self.named(&name, None, None, None);
@@ -114,16 +116,16 @@ impl<'a> Tables<'a> {
 ///
 /// If `out` fails, or if a sum exceeds 2^53, above which the client's numbers are not exact.
 pub fn write(
-    stacks: &Stacks,
-    history: impl IntoIterator<Item = Event>,
+    stacks: &StackProfile,
+    history: impl IntoIterator<Item = BlockEvent>,
     out: impl Write,
 ) -> Result<(), ExportError> {
-    let values = [Value::LiveBytes, Value::AllocatedBytes];
+    let values = [ProfileValue::LiveBytes, ProfileValue::AllocatedBytes];
     let Some((value, column)) = values.into_iter().find_map(|value| Some((value, stacks.index_of(value)?)))
     else {
         return Err(ExportError::NotRecorded(FORMAT, "bytes"));
     };
-    let mut tables = Tables::new(stacks);
+    let mut tables = ProfileTables::new(stacks);
     let mut samples: Vec<(Option<usize>, i128)> = Vec::new();
     let mut magnitude = 0_i128;
     for owned in stacks.owned().iter() {
@@ -143,7 +145,7 @@ pub fn write(
         points.push((Duration::ZERO, 0));
         points.push((end, samples.iter().map(|(_, weight)| weight).sum()));
     }
-    let mut json = Json::new(out);
+    let mut json = JsonWriter::new(out);
     let start = facts.time.unwrap_or_default().saturating_sub(end).as_millis();
     json.raw(&format!(
         "{{\"meta\":{{\"categories\":[{{\"name\":\"Other\",\"color\":\"grey\",\"subcategories\":[\"Other\"]}}],\
@@ -197,7 +199,7 @@ pub fn write(
         points.len()
     ))?;
     let deltas = points.iter().scan(0, |last, (_, bytes)| Some(bytes - core::mem::replace(last, *bytes)));
-    json.array(deltas, Json::number)?;
+    json.array(deltas, JsonWriter::number)?;
     json.raw(",\"number\":")?;
     json.array(&points, |json, _| json.raw("1"))?;
     json.raw(",\"timeDeltas\":")?;
@@ -210,7 +212,7 @@ pub fn write(
 }
 
 /// The live bytes over time, at the last event of each step.
-fn points(history: impl IntoIterator<Item = Event>, end: Duration) -> Vec<(Duration, i128)> {
+fn points(history: impl IntoIterator<Item = BlockEvent>, end: Duration) -> Vec<(Duration, i128)> {
     let step = end / POINTS as u32;
     let mut points: Vec<(Duration, i128)> = Vec::new();
     let mut live = 0;
@@ -229,15 +231,15 @@ fn points(history: impl IntoIterator<Item = Event>, end: Duration) -> Vec<(Durat
     points
 }
 
-fn optional<W: Write>(json: &mut Json<W>, number: Option<i128>) -> io::Result<()> {
+fn optional<W: Write>(json: &mut JsonWriter<W>, number: Option<i128>) -> io::Result<()> {
     match number {
         Some(number) => json.number(number),
         None => json.raw("null"),
     }
 }
 
-fn write_tables<W: Write>(tables: &Tables<'_>, json: &mut Json<W>) -> io::Result<()> {
-    let Tables { texts, functions, frames, nodes, .. } = tables;
+fn write_tables<W: Write>(tables: &ProfileTables<'_>, json: &mut JsonWriter<W>) -> io::Result<()> {
+    let ProfileTables { texts, functions, frames, nodes, .. } = tables;
     json.raw(&format!(",\n\"frameTable\":{{\"length\":{},\"func\":", frames.len()))?;
     json.array(frames, |json, (function, ..)| json.number(*function as i128))?;
     json.raw(",\"line\":")?;

@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use memory_report::is_deceptive;
 
 use crate::error::ExportError;
-use crate::stacks::{Stacks, Value};
+use crate::stack_profile::{ProfileValue, StackProfile};
 
 const FORMAT: &str = "folded stacks";
 
@@ -15,8 +15,8 @@ const FORMAT: &str = "folded stacks";
 /// # Errors
 ///
 /// If `out` fails, or if an amount is negative.
-pub fn write(stacks: &Stacks, out: impl Write) -> Result<(), ExportError> {
-    let values = [Value::LiveBytes, Value::AllocatedBytes];
+pub fn write(stacks: &StackProfile, out: impl Write) -> Result<(), ExportError> {
+    let values = [ProfileValue::LiveBytes, ProfileValue::AllocatedBytes];
     let Some((value, column)) = values.into_iter().find_map(|value| Some((value, stacks.index_of(value)?)))
     else {
         return Err(ExportError::NotRecorded(FORMAT, "bytes"));

@@ -16,9 +16,9 @@ use rustc_hash::FxHashMap;
 use crate::beside;
 use crate::error::ExportError;
 use crate::grouped::grouped;
-use crate::stacks::{Event, Sample, StackId, Stacks, Value};
-use lines::Lines;
-use writer::Writer;
+use crate::stack_profile::{BlockEvent, ProfileSample, ProfileStackId, ProfileValue, StackProfile};
+use lines::HeaptrackLines;
+use writer::HeaptrackWriter;
 
 const FORMAT: &str = "heaptrack";
 
@@ -28,19 +28,19 @@ const WINDOW: usize = 256;
 /// How a profile is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Options {
+pub struct HeaptrackOptions {
     /// The maximum of allocations. With more blocks, some equal blocks become one allocation of their sum. Default:
     /// 5,000,000.
     pub most: u64,
 }
 
-impl Default for Options {
+impl Default for HeaptrackOptions {
     fn default() -> Self {
         Self { most: 5_000_000 }
     }
 }
 
-impl Options {
+impl HeaptrackOptions {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()
@@ -57,7 +57,7 @@ impl Options {
 /// What the file cannot say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Written {
+pub struct HeaptrackSummary {
     /// The number of blocks that are missing from the client's counts, as several became one allocation.
     pub merged: u64,
 }
@@ -67,14 +67,19 @@ pub struct Written {
 /// # Errors
 ///
 /// If `out` fails, if an amount is negative, or if the bytes exceed 63 bits.
-pub fn write(stacks: &Stacks, options: &Options, mut out: impl Write) -> Result<Written, ExportError> {
-    let recorded = |blocks: Value, bytes: Value| stacks.index_of(blocks).zip(stacks.index_of(bytes));
-    let columns = recorded(Value::LiveBlocks, Value::LiveBytes)
-        .or_else(|| recorded(Value::AllocatedBlocks, Value::AllocatedBytes));
+pub fn write(
+    stacks: &StackProfile,
+    options: &HeaptrackOptions,
+    mut out: impl Write,
+) -> Result<HeaptrackSummary, ExportError> {
+    let recorded =
+        |blocks: ProfileValue, bytes: ProfileValue| stacks.index_of(blocks).zip(stacks.index_of(bytes));
+    let columns = recorded(ProfileValue::LiveBlocks, ProfileValue::LiveBytes)
+        .or_else(|| recorded(ProfileValue::AllocatedBlocks, ProfileValue::AllocatedBytes));
     let Some((blocks, bytes)) = columns else {
         return Err(ExportError::NotRecorded(FORMAT, "blocks with their bytes"));
     };
-    let amounts = |sample: &Sample<'_>| (sample.amounts[blocks], sample.amounts[bytes]);
+    let amounts = |sample: &ProfileSample<'_>| (sample.amounts[blocks], sample.amounts[bytes]);
     let mut sum = 0;
     let mut counts = Vec::with_capacity(stacks.samples().len());
     for (of_blocks, of_bytes) in stacks.samples().map(|sample| amounts(&sample)) {
@@ -96,9 +101,9 @@ pub fn write(stacks: &Stacks, options: &Options, mut out: impl Write) -> Result<
     let owners = stacks.owners();
     let owner_of = |index: usize| owners.index(stacks.sample(index).labels);
     let (ends, order) = grouped(stacks.samples().len(), owners.all.len(), owner_of);
-    let mut written = Written::default();
+    let mut written = HeaptrackSummary::default();
     let find = |sender| {
-        let mut writer = Writer::new(stacks, |lines| beside::send(&sender, lines));
+        let mut writer = HeaptrackWriter::new(stacks, |lines| beside::send(&sender, lines));
         let mut samples = order.chunks(WINDOW).flat_map(|indices| {
             // Samples far from each other are read at once, not one after the other.
             let read = indices.iter().map(|index| stacks.sample(*index as usize));
@@ -128,7 +133,7 @@ pub fn write(stacks: &Stacks, options: &Options, mut out: impl Write) -> Result<
         writer.finish(stacks.facts().duration)
     };
     let mut room = Vec::new();
-    beside::run(find, |lines: Lines| lines.write(&mut out, &mut room))?;
+    beside::run(find, |lines: HeaptrackLines| lines.write(&mut out, &mut room))?;
     out.flush()?;
     Ok(written)
 }
@@ -139,14 +144,14 @@ pub fn write(stacks: &Stacks, options: &Options, mut out: impl Write) -> Result<
 ///
 /// If `out` fails.
 pub fn write_history(
-    stacks: &Stacks,
-    events: impl IntoIterator<Item = Event>,
+    stacks: &StackProfile,
+    events: impl IntoIterator<Item = BlockEvent>,
     mut out: impl Write,
 ) -> Result<(), ExportError> {
     let mut room = Vec::new();
-    let mut writer = Writer::new(stacks, |lines: Lines| lines.write(&mut out, &mut room));
-    let mut traces: FxHashMap<StackId, u64> = FxHashMap::default();
-    let mut kinds: FxHashMap<(StackId, u64), u64> = FxHashMap::default();
+    let mut writer = HeaptrackWriter::new(stacks, |lines: HeaptrackLines| lines.write(&mut out, &mut room));
+    let mut traces: FxHashMap<ProfileStackId, u64> = FxHashMap::default();
+    let mut kinds: FxHashMap<(ProfileStackId, u64), u64> = FxHashMap::default();
     let mut last = 0;
     for event in events {
         let time = event.time.as_millis();

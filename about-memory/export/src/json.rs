@@ -21,14 +21,14 @@ pub(crate) fn exact(format: &'static str, what: &'static str, amount: i128) -> R
 }
 
 /// Text that is being written as JSON. It is sent in pieces.
-pub(crate) struct Json<W: Write> {
+pub(crate) struct JsonWriter<W: Write> {
     text: String,
     out: W,
 }
 
 const PIECE: usize = 1 << 16;
 
-impl<W: Write> Json<W> {
+impl<W: Write> JsonWriter<W> {
     pub(crate) fn new(out: W) -> Self {
         Self { text: String::with_capacity(PIECE + 1024), out }
     }

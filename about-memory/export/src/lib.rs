@@ -1,22 +1,22 @@
 //! Memory profiles and reports in the formats of other tools.
 //!
-//! All formats of stacks are written from one [`Stacks`], so that a fault is mended once. Equal data gives equal bytes.
+//! All formats of stacks are written from one [`StackProfile`], so that a fault is mended once. Equal data gives equal bytes.
 //! What a format cannot say is an [`ExportError`] that names the format and the amount.
 //!
 //! ```
-//! use memory_export::{Frame, Labels, StacksBuilder, Value, pprof};
+//! use memory_export::{ProfileFrame, SampleLabels, StackProfileBuilder, ProfileValue, pprof};
 //!
-//! let mut builder = StacksBuilder::new(&[Value::LiveBlocks, Value::LiveBytes]);
-//! let frame = builder.frame(&Frame { function: Some("app::load"), ..Frame::default() });
+//! let mut builder = StackProfileBuilder::new(&[ProfileValue::LiveBlocks, ProfileValue::LiveBytes]);
+//! let frame = builder.frame(&ProfileFrame { function: Some("app::load"), ..ProfileFrame::default() });
 //! let stack = builder.stack(&[frame]);
-//! let labels = builder.labels(&Labels { reporter: Some("explicit/cache"), ..Labels::default() });
+//! let labels = builder.labels(&SampleLabels { reporter: Some("explicit/cache"), ..SampleLabels::default() });
 //! builder.sample(stack, labels, Some(64), &[2, 128]);
 //! let stacks = builder.finish()?;
 //!
 //! let mut file = Vec::new();
-//! pprof::write(&stacks, &pprof::Options::new(), &mut file)?;
-//! let read = pprof::read(&*file, &pprof::ReadOptions::new())?;
-//! assert_eq!(read.total(Value::LiveBytes), Some(128));
+//! pprof::write(&stacks, &pprof::PprofOptions::new(), &mut file)?;
+//! let read = pprof::read(&*file, &pprof::PprofReadOptions::new())?;
+//! assert_eq!(read.total(ProfileValue::LiveBytes), Some(128));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -32,7 +32,7 @@
 //! | [`open_metrics`] | `OpenMetrics`, and the text of Prometheus | Prometheus, Grafana |
 //! | `parquet` (feature) | Parquet: tables of many runs | `DuckDB`, polars, pyarrow, Spark, `ClickHouse` |
 //!
-//! With the feature `dmd` a dump or a recording of DMD becomes [`Stacks`]; with `snapshot` a heap snapshot does.
+//! With the feature `dmd` a dump or a recording of DMD becomes [`StackProfile`]; with `snapshot` a heap snapshot does.
 //!
 //! What it does not do: read dumps and look up symbols (`dmd-analyze` does), or send anything anywhere.
 
@@ -43,8 +43,8 @@ mod beside;
 mod error;
 mod grouped;
 mod json;
-mod stacks;
-mod stacks_format;
+mod profile_format;
+mod stack_profile;
 mod texts;
 
 pub mod chrome_trace;
@@ -63,8 +63,9 @@ pub mod snapshot;
 pub mod speedscope;
 
 pub use error::{ExportError, ImportError};
-pub use stacks::{
-    Event, Facts, Frame, FrameId, Labels, LabelsId, Module, ModuleId, NewStacks, Owned, OwnedStacks, Owner,
-    Sample, StackId, Stacks, StacksBuilder, Value,
+pub use profile_format::ProfileFormat;
+pub use stack_profile::{
+    BlockEvent, BlockOwner, NewStacks, OwnerSum, OwnerSums, ProfileFacts, ProfileFrame, ProfileFrameId,
+    ProfileModule, ProfileModuleId, ProfileSample, ProfileStackId, ProfileValue, SampleLabels,
+    SampleLabelsId, StackProfile, StackProfileBuilder,
 };
-pub use stacks_format::StacksFormat;

@@ -11,7 +11,7 @@
 //! | `memory_report_omitted` | gauge | reports without a series: ratios and events beyond the limit, negative events |
 //!
 //! The labels are `process`, `path` and `kind` (`heap`, `nonheap` or `other`). The number of series is bounded: see
-//! [`Options`]. A path is that of a report, of a whole subtree, or ends in `(other)` and stands for the rest of a subtree.
+//! [`OpenMetricsOptions`]. A path is that of a report, of a whole subtree, or ends in `(other)` and stands for the rest of a subtree.
 //! Each report is in one series, so that a sum over the paths of one tree is the tree's sum. Different trees and lines
 //! describe the same memory in different ways, and a sum over all of them means nothing.
 //!
@@ -28,13 +28,13 @@ use memory_report::tree::{Forest, ITSELF, Node};
 use memory_report::{Kind, ReportSet, Units};
 
 use crate::error::ExportError;
-use cut::{Leaf, Series, cut};
+use cut::{MetricSeries, ReportLeaf, cut};
 use label::{escaped, sanitized};
 
 /// The form of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Form {
+pub enum MetricsForm {
     /// `OpenMetrics` 1.0: `application/openmetrics-text; version=1.0.0; charset=utf-8`.
     #[default]
     OpenMetrics,
@@ -42,7 +42,7 @@ pub enum Form {
     Prometheus,
 }
 
-impl Form {
+impl MetricsForm {
     /// The content type.
     pub fn content_type(self) -> &'static str {
         match self {
@@ -55,9 +55,9 @@ impl Form {
 /// How reports become metrics.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Options {
+pub struct OpenMetricsOptions {
     /// The form of the text.
-    pub form: Form,
+    pub form: MetricsForm,
     /// The maximum of series of reports, of all processes together. The largest amounts have series of their own. Each
     /// process and unit has at least one for each kind. Default: 500.
     pub max_series: usize,
@@ -67,13 +67,13 @@ pub struct Options {
     pub threshold: f64,
 }
 
-impl Default for Options {
+impl Default for OpenMetricsOptions {
     fn default() -> Self {
-        Self { form: Form::OpenMetrics, max_series: 500, depth: 3, threshold: 1.0 }
+        Self { form: MetricsForm::OpenMetrics, max_series: 500, depth: 3, threshold: 1.0 }
     }
 }
 
-impl Options {
+impl OpenMetricsOptions {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()
@@ -81,7 +81,7 @@ impl Options {
 
     /// Sets [`form`](Self::form).
     #[must_use]
-    pub fn form(mut self, form: Form) -> Self {
+    pub fn form(mut self, form: MetricsForm) -> Self {
         self.form = form;
         self
     }
@@ -113,7 +113,7 @@ impl Options {
 /// # Errors
 ///
 /// If `out` fails.
-pub fn write(set: &ReportSet, options: &Options, out: impl Write) -> Result<(), ExportError> {
+pub fn write(set: &ReportSet, options: &OpenMetricsOptions, out: impl Write) -> Result<(), ExportError> {
     let forest = Forest::new(set);
     let mut leaves = Vec::new();
     let mut omitted = 0;
@@ -134,7 +134,7 @@ pub fn write(set: &ReportSet, options: &Options, out: impl Write) -> Result<(), 
     let cut = cut(leaves, options);
     omitted += cut.omitted;
 
-    let mut writer = Writer { form: options.form, out: BufWriter::with_capacity(1 << 16, out) };
+    let mut writer = MetricsWriter { form: options.form, out: BufWriter::with_capacity(1 << 16, out) };
     for (units, name, unit, help) in [
         (Units::Bytes, "memory_report_bytes", "bytes", "Memory by path, as about:memory shows it."),
         (Units::Count, "memory_report_items", "", "Things that exist now, by path."),
@@ -146,14 +146,14 @@ pub fn write(set: &ReportSet, options: &Options, out: impl Write) -> Result<(), 
         ),
         (Units::Percentage, "memory_report_ratio", "ratio", "Shares by path; 1 is 100 %."),
     ] {
-        let series: Vec<&Series> = cut.series.iter().filter(|series| series.units == units).collect();
+        let series: Vec<&MetricSeries> = cut.series.iter().filter(|series| series.units == units).collect();
         if series.is_empty() {
             continue;
         }
         let is_counter = units == Units::CountCumulative;
         writer.family(name, is_counter, unit, help)?;
         let suffix = if is_counter { "_total" } else { "" };
-        for Series { process, path, kind, amount, .. } in series {
+        for MetricSeries { process, path, kind, amount, .. } in series {
             let kind = match kind {
                 Kind::Heap => "heap",
                 Kind::NonHeap => "nonheap",
@@ -187,7 +187,7 @@ pub fn write(set: &ReportSet, options: &Options, out: impl Write) -> Result<(), 
         writer.family(name, false, "", help)?;
         writeln!(writer.out, "{name} {count}")?;
     }
-    if options.form == Form::OpenMetrics {
+    if options.form == MetricsForm::OpenMetrics {
         writer.out.write_all(b"# EOF\n")?;
     }
     writer.out.flush()?;
@@ -200,18 +200,18 @@ fn hundredths(amount: i128) -> String {
     format!("{}{whole}.{part:04}", if amount < 0 { "-" } else { "" })
 }
 
-struct Writer<W: Write> {
-    form: Form,
+struct MetricsWriter<W: Write> {
+    form: MetricsForm,
     out: BufWriter<W>,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> MetricsWriter<W> {
     fn family(&mut self, name: &str, is_counter: bool, unit: &str, help: &str) -> Result<(), ExportError> {
         let kind = if is_counter { "counter" } else { "gauge" };
         // Only OpenMetrics has names of families that differ from those of their samples.
-        let suffix = if is_counter && self.form == Form::Prometheus { "_total" } else { "" };
+        let suffix = if is_counter && self.form == MetricsForm::Prometheus { "_total" } else { "" };
         writeln!(self.out, "# TYPE {name}{suffix} {kind}")?;
-        if !unit.is_empty() && self.form == Form::OpenMetrics {
+        if !unit.is_empty() && self.form == MetricsForm::OpenMetrics {
             writeln!(self.out, "# UNIT {name} {unit}")?;
         }
         writeln!(self.out, "# HELP {name}{suffix} {help}")?;
@@ -220,7 +220,7 @@ impl<W: Write> Writer<W> {
 }
 
 /// Adds the leaves of a tree or line.
-fn collect(set: &ReportSet, process: &str, root: Node<'_, '_>, leaves: &mut Vec<Leaf>) {
+fn collect(set: &ReportSet, process: &str, root: Node<'_, '_>, leaves: &mut Vec<ReportLeaf>) {
     let mut left = vec![root];
     while let Some(node) = left.pop() {
         if !node.is_leaf() {
@@ -236,7 +236,7 @@ fn collect(set: &ReportSet, process: &str, root: Node<'_, '_>, leaves: &mut Vec<
         // Only the amount that the tree computes has no report.
         let first = node.first_report() as usize;
         let kind = set.get(first).map_or(Kind::Heap, |report| report.kind);
-        leaves.push(Leaf {
+        leaves.push(ReportLeaf {
             process: process.to_owned(),
             path,
             kind,

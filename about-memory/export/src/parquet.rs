@@ -4,11 +4,11 @@
 //! | --- | --- | --- | --- |
 //! | [`reports`] | a report | a `ReportSet` | service, process, path, ts |
 //! | [`warnings`] | a warning | a `ReportSet` | service, ts |
-//! | [`stacks`] | the blocks of a stack with one owner and type | [`Stacks`](crate::Stacks) | `stack_id` |
-//! | [`frames`] | a stack, with its frames, the innermost first | [`Stacks`](crate::Stacks) | `stack_id` |
+//! | [`stacks`] | the blocks of a stack with one owner and type | [`StackProfile`](crate::StackProfile) | `stack_id` |
+//! | [`frames`] | a stack, with its frames, the innermost first | [`StackProfile`](crate::StackProfile) | `stack_id` |
 //! | [`census`] | a group of a census of a heap graph | [`CensusRow`]s | by, group |
 //!
-//! The first columns of a table say which [`Run`] a row belongs to. Times are microseconds since 1970 in UTC. Amounts are
+//! The first columns of a table say which [`ParquetRun`] a row belongs to. Times are microseconds since 1970 in UTC. Amounts are
 //! signed 64-bit integers in the unit that the row or the column names; a larger amount is an [`ExportError`](crate::ExportError).
 //! Pages are compressed with zstd. Texts have dictionaries; the files declare their order and have page indexes, and
 //! `path` has a Bloom filter, so that a reader skips what a query does not ask for. Equal data gives equal bytes.
@@ -24,16 +24,16 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use memory_export::parquet::{self, Options, Run};
+//! use memory_export::parquet::{self, ParquetOptions, ParquetRun};
 //! use memory_report::{Kind, Report, ReportSet, Units};
 //!
 //! let mut set = ReportSet::new();
 //! let (path, description) = ("explicit/cache", "Memory used by the cache.");
 //! set.push(Report { process: "app (pid 7)", path, kind: Kind::Heap, units: Units::Bytes, amount: 42, description });
-//! let run = Run::new("search", Duration::from_secs(1_763_856_000)).of_reports(&set);
+//! let run = ParquetRun::new("search", Duration::from_secs(1_763_856_000)).with_id_from_reports(&set);
 //!
 //! let mut file = Vec::new();
-//! parquet::reports(&[(&run, &set)], &Options::new(), &mut file)?;
+//! parquet::reports(&[(&run, &set)], &ParquetOptions::new(), &mut file)?;
 //! assert!(file.starts_with(b"PAR1"));
 //! assert!(parquet::file_name("reports", &run).starts_with("reports/date=2025-11-23/service=search/"));
 //! # Ok::<(), memory_export::ExportError>(())
@@ -59,8 +59,8 @@ pub use census::census;
 pub use census_row::CensusRow;
 pub use frames::frames;
 pub use hive::{date, file_name};
-pub use options::{Options, SCHEMA_VERSION};
+pub use options::{ParquetOptions, SCHEMA_VERSION};
 pub use reports::reports;
-pub use run::Run;
+pub use run::ParquetRun;
 pub use stacks::stacks;
 pub use warnings::warnings;

@@ -12,5 +12,5 @@ mod read;
 mod wire;
 mod write;
 
-pub use read::{ReadOptions, is_pprof, read};
-pub use write::{Options, Symbols, write};
+pub use read::{PprofReadOptions, is_pprof, read};
+pub use write::{PprofOptions, PprofSymbols, write};

@@ -1,4 +1,4 @@
-//! Heap snapshots as [`Stacks`](crate::Stacks): nodes by the stacks that allocated them.
+//! Heap snapshots as [`StackProfile`](crate::StackProfile): nodes by the stacks that allocated them.
 
 use core::fmt;
 use std::time::Duration;
@@ -7,8 +7,11 @@ use heap_graph::census::{CensusError, CensusFrame, CensusKey, CensusStack, Stack
 use heap_graph::{Breakdown, CensusReport, Graph, census as count_nodes};
 use rustc_hash::FxHashMap;
 
-use crate::stacks::{NO_STACK, amount};
-use crate::{ExportError, Frame, FrameId, Labels, StackId, Stacks, StacksBuilder, Value};
+use crate::stack_profile::{NO_STACK, amount};
+use crate::{
+    ExportError, ProfileFrame, ProfileFrameId, ProfileStackId, ProfileValue, SampleLabels, StackProfile,
+    StackProfileBuilder,
+};
 
 /// The most frames of a stack, as in recordings.
 const MAX_FRAMES: usize = 512;
@@ -46,14 +49,14 @@ impl From<ExportError> for SnapshotExportError {
 /// # Errors
 ///
 /// If the snapshot has more kinds of nodes than a census holds, or the bytes of equal nodes exceed 63 bits.
-pub fn stacks(graph: &Graph) -> Result<Stacks, SnapshotExportError> {
+pub fn stacks(graph: &Graph) -> Result<StackProfile, SnapshotExportError> {
     let count = || Box::new(Breakdown::Count { count: true, bytes: true, label: None });
     let by_type = || Breakdown::ObjectClass {
         then: count(),
         other: Box::new(Breakdown::InternalType { then: count() }),
     };
     let by_stack = Breakdown::AllocationStack { then: Box::new(by_type()), no_stack: Box::new(by_type()) };
-    let mut builder = StacksBuilder::new(&[Value::LiveBlocks, Value::LiveBytes]);
+    let mut builder = StackProfileBuilder::new(&[ProfileValue::LiveBlocks, ProfileValue::LiveBytes]);
     builder.facts().comment = "nodes of a heap snapshot".to_owned();
     builder.facts().time = graph.creation_time().map(Duration::from_micros);
     if let CensusReport::Stacks(stacks) =
@@ -64,7 +67,8 @@ pub fn stacks(graph: &Graph) -> Result<Stacks, SnapshotExportError> {
             let stack = match key {
                 StackKey::Stack(stack) => add_stack(stack, &mut frames, &mut builder),
                 StackKey::Empty | StackKey::NoStack => {
-                    let none = builder.frame(&Frame { function: Some(NO_STACK), ..Frame::default() });
+                    let none =
+                        builder.frame(&ProfileFrame { function: Some(NO_STACK), ..ProfileFrame::default() });
                     builder.stack(&[none])
                 }
             };
@@ -77,21 +81,21 @@ pub fn stacks(graph: &Graph) -> Result<Stacks, SnapshotExportError> {
 /// Adds a stack, at most its innermost [`MAX_FRAMES`] frames: a small file may have many deep ones with common callers.
 fn add_stack<'s>(
     stack: &'s CensusStack,
-    known: &mut FxHashMap<&'s CensusFrame, FrameId>,
-    builder: &mut StacksBuilder,
-) -> StackId {
+    known: &mut FxHashMap<&'s CensusFrame, ProfileFrameId>,
+    builder: &mut StackProfileBuilder,
+) -> ProfileStackId {
     let frames = stack.frames().take(MAX_FRAMES).map(|at| {
         let frame = &at.frame;
         *known.entry(frame).or_insert_with(|| {
             let source = frame.source.to_string();
             let function = frame.function.as_ref().map(ToString::to_string);
             let known = |number: u32| (number > 0).then_some(number);
-            builder.frame(&Frame {
+            builder.frame(&ProfileFrame {
                 function: Some(function.as_deref().unwrap_or(&source)),
                 file: Some(&source),
                 line: known(frame.line),
                 column: known(frame.column),
-                ..Frame::default()
+                ..ProfileFrame::default()
             })
         })
     });
@@ -101,16 +105,16 @@ fn add_stack<'s>(
 
 /// Adds the counts of a report, whose groups are types.
 fn add(
-    stack: StackId,
+    stack: ProfileStackId,
     type_name: Option<&str>,
     report: &CensusReport,
-    builder: &mut StacksBuilder,
+    builder: &mut StackProfileBuilder,
 ) -> Result<(), ExportError> {
     if let CensusReport::Count(counts) = report {
-        let labels = builder.labels(&Labels { type_name, ..Labels::default() });
+        let labels = builder.labels(&SampleLabels { type_name, ..SampleLabels::default() });
         let amounts = [
-            amount(Value::LiveBlocks, counts.count.unwrap_or_default())?,
-            amount(Value::LiveBytes, counts.bytes.unwrap_or_default())?,
+            amount(ProfileValue::LiveBlocks, counts.count.unwrap_or_default())?,
+            amount(ProfileValue::LiveBytes, counts.bytes.unwrap_or_default())?,
         ];
         builder.sample(stack, labels, None, &amounts);
     }

@@ -9,26 +9,28 @@ use std::io::Write;
 use rustc_hash::FxHashMap;
 
 use crate::error::ExportError;
-use crate::json::{Json, exact};
-use crate::stacks::{Frame, FrameId, OwnedStacks, StackId, Stacks, Value};
+use crate::json::{JsonWriter, exact};
+use crate::stack_profile::{
+    OwnerSums, ProfileFrame, ProfileFrameId, ProfileStackId, ProfileValue, StackProfile,
+};
 
 const FORMAT: &str = "speedscope";
 
 /// How a profile is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Options {
+pub struct SpeedscopeOptions {
     /// Stacks below the sum of a profile divided by this are one. 0 keeps all. Default: 100,000.
     pub small: u64,
 }
 
-impl Default for Options {
+impl Default for SpeedscopeOptions {
     fn default() -> Self {
         Self { small: 100_000 }
     }
 }
 
-impl Options {
+impl SpeedscopeOptions {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()
@@ -43,8 +45,8 @@ impl Options {
 }
 
 /// A profile of the file: a value, and the blocks of one kind.
-struct Profile<'a> {
-    value: Value,
+struct SpeedscopeProfile<'a> {
+    value: ProfileValue,
     kind: Option<&'a str>,
     /// 1, or -1 for what shrank.
     sign: i128,
@@ -56,7 +58,7 @@ struct Profile<'a> {
     small: (usize, i128),
 }
 
-impl Profile<'_> {
+impl SpeedscopeProfile<'_> {
     fn name(&self) -> String {
         let change = match (self.is_difference, self.sign) {
             (false, _) => "",
@@ -76,14 +78,14 @@ impl Profile<'_> {
 /// # Errors
 ///
 /// If `out` fails, or if the sum of a profile exceeds 2^53, above which the client's numbers are not exact.
-pub fn write(stacks: &Stacks, options: &Options, out: impl Write) -> Result<(), ExportError> {
+pub fn write(stacks: &StackProfile, options: &SpeedscopeOptions, out: impl Write) -> Result<(), ExportError> {
     let all = stacks.owned();
     let profiles = profiles(stacks, &all, options)?;
-    let mut frames = Frames::new(stacks);
+    let mut frames = SpeedscopeFrames::new(stacks);
     all.iter().for_each(|owned| stacks.stack(owned.stack).iter().for_each(|id| frames.frame(*id)));
     let (owners, owner_of) = all.owners();
     let owner_of: Vec<usize> = owner_of.collect();
-    let stack_of: Vec<StackId> = all.iter().map(|owned| owned.stack).collect();
+    let stack_of: Vec<ProfileStackId> = all.iter().map(|owned| owned.stack).collect();
     // The frame of each owner's reporter.
     let mut names: Vec<String> = Vec::new();
     let mut by_reporter: FxHashMap<&str, u32> = FxHashMap::default();
@@ -99,7 +101,7 @@ pub fn write(stacks: &Stacks, options: &Options, out: impl Write) -> Result<(), 
     }
     let first_small = frames.all.len() + names.len();
 
-    let mut json = Json::new(out);
+    let mut json = JsonWriter::new(out);
     json.raw(
         "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\"memory-export\"",
     )?;
@@ -155,7 +157,7 @@ pub fn write(stacks: &Stacks, options: &Options, out: impl Write) -> Result<(), 
         }
         json.raw("],\n\"weights\":")?;
         let weights = profile.shown.iter().map(|(_, weight)| *weight);
-        json.array(weights.chain((count > 0).then_some(rest)), Json::number)?;
+        json.array(weights.chain((count > 0).then_some(rest)), JsonWriter::number)?;
         json.raw("}").map_err(ExportError::Write)
     })?;
     json.raw("}\n")?;
@@ -164,10 +166,10 @@ pub fn write(stacks: &Stacks, options: &Options, out: impl Write) -> Result<(), 
 }
 
 fn profiles<'a>(
-    stacks: &Stacks,
-    all: &'a OwnedStacks<'_>,
-    options: &Options,
-) -> Result<Vec<Profile<'a>>, ExportError> {
+    stacks: &StackProfile,
+    all: &'a OwnerSums<'_>,
+    options: &SpeedscopeOptions,
+) -> Result<Vec<SpeedscopeProfile<'a>>, ExportError> {
     let (owners, owner_of) = all.owners();
     let owner_of: Vec<usize> = owner_of.collect();
     let mut kinds: Vec<Option<&str>> = owners.iter().map(|owner| owner.kind).collect();
@@ -177,10 +179,15 @@ fn profiles<'a>(
         // The client refuses a file without profiles.
         kinds.push(None);
     }
-    let mut values: Vec<(usize, Value)> = stacks.values().iter().copied().enumerate().collect();
-    values.retain(|(_, value)| *value != Value::Lifetimes);
+    let mut values: Vec<(usize, ProfileValue)> = stacks.values().iter().copied().enumerate().collect();
+    values.retain(|(_, value)| *value != ProfileValue::Lifetimes);
     // The bytes come first, and of them those that are live.
-    let order = [Value::LiveBytes, Value::AllocatedBytes, Value::PeakBytes, Value::OwnPeakBytes];
+    let order = [
+        ProfileValue::LiveBytes,
+        ProfileValue::AllocatedBytes,
+        ProfileValue::PeakBytes,
+        ProfileValue::OwnPeakBytes,
+    ];
     values.sort_by_key(|(_, value)| order.iter().position(|first| first == value).unwrap_or(order.len()));
     let is_difference = all.iter().any(|owned| owned.sums.iter().any(|sum| *sum < 0));
     let mut profiles = Vec::new();
@@ -200,7 +207,7 @@ fn profiles<'a>(
                 shown.retain(|(_, weight)| part == 0 || weight.saturating_mul(part) >= sum);
                 small -= shown.iter().map(|(_, weight)| weight).sum::<i128>();
                 let small = (count - shown.len(), small);
-                profiles.push(Profile { value, kind, sign, is_difference, sum, shown, small });
+                profiles.push(SpeedscopeProfile { value, kind, sign, is_difference, sum, shown, small });
             }
         }
     }
@@ -208,20 +215,20 @@ fn profiles<'a>(
 }
 
 /// The frames that stacks have, by their numbers in the file. Frames that differ by their address alone are one.
-struct Frames<'a> {
-    stacks: &'a Stacks,
-    all: Vec<Frame<'a>>,
+struct SpeedscopeFrames<'a> {
+    stacks: &'a StackProfile,
+    all: Vec<ProfileFrame<'a>>,
     numbers: Vec<Option<u32>>,
-    by_frame: FxHashMap<Frame<'a>, u32>,
+    by_frame: FxHashMap<ProfileFrame<'a>, u32>,
 }
 
-impl<'a> Frames<'a> {
-    fn new(stacks: &'a Stacks) -> Self {
+impl<'a> SpeedscopeFrames<'a> {
+    fn new(stacks: &'a StackProfile) -> Self {
         let numbers = vec![None; stacks.frame_count()];
         Self { stacks, all: Vec::new(), numbers, by_frame: FxHashMap::default() }
     }
 
-    fn frame(&mut self, id: FrameId) {
+    fn frame(&mut self, id: ProfileFrameId) {
         if self.numbers[id.0 as usize].is_some() {
             return;
         }
@@ -239,7 +246,7 @@ impl<'a> Frames<'a> {
     }
 
     /// The numbers of a stack's frames, the outermost first.
-    fn stack(&self, id: StackId) -> impl Iterator<Item = u32> {
+    fn stack(&self, id: ProfileStackId) -> impl Iterator<Item = u32> {
         self.stacks.stack(id).iter().rev().filter_map(|id| self.numbers[id.0 as usize])
     }
 }

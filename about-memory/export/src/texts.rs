@@ -6,17 +6,17 @@ use hashbrown::HashTable;
 
 /// The index of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct TextId(pub(crate) u32);
+pub(crate) struct StoredTextId(pub(crate) u32);
 
 /// Texts by their ids.
 #[derive(Debug, Default)]
-pub(crate) struct Texts {
+pub(crate) struct TextTable {
     all: String,
     ends: Vec<usize>,
 }
 
-impl Texts {
-    pub(crate) fn get(&self, id: TextId) -> &str {
+impl TextTable {
+    pub(crate) fn get(&self, id: StoredTextId) -> &str {
         let index = id.0 as usize;
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.all[start..self.ends[index]]
@@ -27,12 +27,12 @@ impl Texts {
     }
 
     /// The id of a text, if the texts are sorted and have it.
-    pub(crate) fn find(&self, text: &str) -> Option<TextId> {
+    pub(crate) fn find(&self, text: &str) -> Option<StoredTextId> {
         let (mut low, mut high) = (0, self.ends.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.get(TextId(middle as u32)).cmp(text) {
-                core::cmp::Ordering::Equal => return Some(TextId(middle as u32)),
+            match self.get(StoredTextId(middle as u32)).cmp(text) {
+                core::cmp::Ordering::Equal => return Some(StoredTextId(middle as u32)),
                 core::cmp::Ordering::Less => low = middle + 1,
                 core::cmp::Ordering::Greater => high = middle,
             }
@@ -46,14 +46,14 @@ impl Texts {
     }
 
     /// The texts in their order, and the new id of each old one.
-    pub(crate) fn sorted(&self) -> (Self, Vec<TextId>) {
+    pub(crate) fn sorted(&self) -> (Self, Vec<StoredTextId>) {
         let mut order: Vec<u32> = (0..self.ends.len() as u32).collect();
-        order.sort_unstable_by_key(|id| self.get(TextId(*id)));
+        order.sort_unstable_by_key(|id| self.get(StoredTextId(*id)));
         let mut sorted = Self { all: String::with_capacity(self.all.len()), ends: Vec::new() };
-        let mut new = vec![TextId(0); order.len()];
+        let mut new = vec![StoredTextId(0); order.len()];
         for (rank, old) in order.into_iter().enumerate() {
-            sorted.push(self.get(TextId(old)));
-            new[old as usize] = TextId(rank as u32);
+            sorted.push(self.get(StoredTextId(old)));
+            new[old as usize] = StoredTextId(rank as u32);
         }
         (sorted, new)
     }
@@ -61,21 +61,21 @@ impl Texts {
 
 /// Gives equal texts equal ids.
 #[derive(Debug, Default)]
-pub(crate) struct Interner {
-    pub(crate) texts: Texts,
+pub(crate) struct TextInterner {
+    pub(crate) texts: TextTable,
     /// With their hashes, so that a table that grows reads no text.
-    ids: HashTable<(u64, TextId)>,
+    ids: HashTable<(u64, StoredTextId)>,
     /// Random, so that the author of an input cannot foresee hashes.
     hasher: RandomState,
 }
 
-impl Interner {
-    pub(crate) fn id(&mut self, text: &str) -> TextId {
+impl TextInterner {
+    pub(crate) fn id(&mut self, text: &str) -> StoredTextId {
         let hash = self.hasher.hash_one(text);
         if let Some((_, known)) = self.ids.find(hash, |(of, id)| *of == hash && self.texts.get(*id) == text) {
             return *known;
         }
-        let next = TextId(self.texts.ends.len() as u32);
+        let next = StoredTextId(self.texts.ends.len() as u32);
         self.texts.push(text);
         self.ids.insert_unique(hash, (hash, next), |(hash, _)| *hash);
         next

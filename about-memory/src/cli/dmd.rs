@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use dmd_analyze::program::{HolderKey, Overview};
+use dmd_analyze::program::{HeapOverview, HolderKey};
 use dmd_analyze::recording::Moment;
-use dmd_analyze::{Analysis, AnalyzeOptions, ClampStats, Dump, Filter, Suggestions};
+use dmd_analyze::{Analysis, AnalyzeOptions, ClampStats, Dump, StackFilter, Suggestions};
 
 use super::Failure;
 use super::dump_limits::{self, DumpLimits};
@@ -130,18 +130,18 @@ enum RecordOrder {
 /// What a table or a tree is by.
 #[derive(Clone)]
 enum BlockGrouping {
-    Table(dmd_analyze::By),
+    Table(dmd_analyze::TableKey),
     Tree(Vec<HolderKey>),
 }
 
 impl BlockGrouping {
     fn parse(text: &str) -> Result<Self, String> {
         let table = match text {
-            "frame" => Some(dmd_analyze::By::Frame),
-            "module" => Some(dmd_analyze::By::Module),
-            "reporter" => Some(dmd_analyze::By::Reporter),
-            "size" => Some(dmd_analyze::By::Size),
-            "type" => Some(dmd_analyze::By::Type),
+            "frame" => Some(dmd_analyze::TableKey::Frame),
+            "module" => Some(dmd_analyze::TableKey::Module),
+            "reporter" => Some(dmd_analyze::TableKey::Reporter),
+            "size" => Some(dmd_analyze::TableKey::Size),
+            "type" => Some(dmd_analyze::TableKey::Type),
             _ => None,
         };
         if let Some(table) = table {
@@ -159,7 +159,7 @@ impl BlockGrouping {
     /// The keys of a tree. `for_author` makes one of the types, too.
     fn keys(&self, for_author: bool) -> Option<&[HolderKey]> {
         match self {
-            Self::Table(dmd_analyze::By::Type) if for_author => Some(&[HolderKey::Type]),
+            Self::Table(dmd_analyze::TableKey::Type) if for_author => Some(&[HolderKey::Type]),
             Self::Table(_) => None,
             Self::Tree(keys) => Some(keys),
         }
@@ -247,10 +247,10 @@ impl DmdCommand {
         let trees = self.has_trees(types_as_tree);
         let mut options = AnalyzeOptions::new()
             .sort_by(match self.sort_by {
-                RecordOrder::Usable => dmd_analyze::SortBy::Usable,
-                RecordOrder::Req => dmd_analyze::SortBy::Req,
-                RecordOrder::Slop => dmd_analyze::SortBy::Slop,
-                RecordOrder::NumBlocks => dmd_analyze::SortBy::NumBlocks,
+                RecordOrder::Usable => dmd_analyze::RecordOrder::Usable,
+                RecordOrder::Req => dmd_analyze::RecordOrder::Req,
+                RecordOrder::Slop => dmd_analyze::RecordOrder::Slop,
+                RecordOrder::NumBlocks => dmd_analyze::RecordOrder::NumBlocks,
             })
             .max_frames(self.max_frames(for_author || trees))
             .ignore_alloc_fns(self.ignore_alloc_fns)
@@ -269,15 +269,15 @@ impl DmdCommand {
             options.row_limit = limit;
         }
         if self.classic {
-            options.by.push(dmd_analyze::By::Frame);
+            options.by.push(dmd_analyze::TableKey::Frame);
         }
         options.by.extend(self.by.iter().filter_map(|by| match by {
             BlockGrouping::Table(table) if by.keys(types_as_tree).is_none() => Some(*table),
             BlockGrouping::Table(_) | BlockGrouping::Tree(_) => None,
         }));
         options.for_testing = self.filter_stacks_for_testing;
-        options.filters = self.filter.iter().map(|filter| Filter::new(filter)).collect();
-        options.report_filters = self.report_filter.iter().map(|filter| Filter::new(filter)).collect();
+        options.filters = self.filter.iter().map(|filter| StackFilter::new(filter)).collect();
+        options.report_filters = self.report_filter.iter().map(|filter| StackFilter::new(filter)).collect();
         options
     }
 
@@ -291,7 +291,7 @@ impl DmdCommand {
     }
 
     /// The blocks at the time that the user asks for, or `default`, or else at the usual one.
-    fn read(&self, path: &Path, default: Option<Moment>) -> Result<(Dump, Overview), Failure> {
+    fn read(&self, path: &Path, default: Option<Moment>) -> Result<(Dump, HeapOverview), Failure> {
         let options = self.limits.options();
         let fix = |dump: &mut Dump| self.symbols.fix(dump, &options);
         if !self.clamp_contents {

@@ -3,25 +3,25 @@
 use std::path::Path;
 
 use clap::Args;
-use dmd_analyze::ReadOptions;
+use dmd_analyze::DumpReadOptions;
 
 #[derive(Args, Clone)]
 pub(crate) struct DumpLimits {
     /// Read at most this many bytes per file, uncompressed. The limit also holds for debug information.
-    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
+    #[arg(long, value_name = "BYTES", default_value_t = DumpReadOptions::default().max_bytes)]
     max_bytes: u64,
     /// Read at most this many blocks, traces and frames in total.
-    #[arg(long, value_name = "N", default_value_t = ReadOptions::default().max_entries)]
+    #[arg(long, value_name = "N", default_value_t = DumpReadOptions::default().max_entries)]
     max_entries: usize,
 }
 
 impl DumpLimits {
     pub(super) fn with_max_bytes(max_bytes: u64) -> Self {
-        Self { max_bytes, max_entries: ReadOptions::default().max_entries }
+        Self { max_bytes, max_entries: DumpReadOptions::default().max_entries }
     }
 
-    pub(super) fn options(&self) -> ReadOptions {
-        ReadOptions::new().max_bytes(self.max_bytes).max_entries(self.max_entries)
+    pub(super) fn options(&self) -> DumpReadOptions {
+        DumpReadOptions::new().max_bytes(self.max_bytes).max_entries(self.max_entries)
     }
 }
 

@@ -12,8 +12,8 @@ use clap::{Args, ValueEnum};
 use dmd_analyze::recording::Recording;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use memory_export::dmd::{StacksError, StacksOptions};
-use memory_export::{ExportError, StacksFormat, chrome_trace, open_metrics, pprof, snapshot};
+use memory_export::dmd::{ProfileError, ProfileOptions};
+use memory_export::{ExportError, ProfileFormat, chrome_trace, open_metrics, pprof, snapshot};
 use memory_report::ReportSet;
 use memory_report::file::ReadOptions as ReportOptions;
 
@@ -26,7 +26,7 @@ use super::symbols::SymbolSearch;
 use super::{Failure, live_input, new_file, say};
 use format::{ExportFormat, FormatSource};
 use profile::{ConvertedStacks, StackConversion};
-use tables::ParquetOptions;
+use tables::TableArguments;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -106,7 +106,7 @@ pub(crate) struct ExportCommand {
     #[command(flatten)]
     limits: DumpLimits,
     #[command(flatten)]
-    tables: ParquetOptions,
+    tables: TableArguments,
 }
 
 /// The error of [`ExportCommand::report`] on a file of DMD: a dump or a recording.
@@ -163,10 +163,10 @@ impl ExportCommand {
             FormatSource::Reports => {
                 let set = self.report(first)?;
                 let form = match format {
-                    ExportFormat::Prometheus => open_metrics::Form::Prometheus,
-                    _ => open_metrics::Form::OpenMetrics,
+                    ExportFormat::Prometheus => open_metrics::MetricsForm::Prometheus,
+                    _ => open_metrics::MetricsForm::OpenMetrics,
                 };
-                let options = open_metrics::Options::new().form(form);
+                let options = open_metrics::OpenMetricsOptions::new().form(form);
                 self.write(|out| Ok(open_metrics::write(&set, &options, out)?))
             }
             FormatSource::Graph => {
@@ -178,7 +178,8 @@ impl ExportCommand {
     }
 
     fn graph(&self, source: &InputArgument) -> Result<heap_graph::Graph, Failure> {
-        let options = heap_graph::snapshot::ReadOptions::new().max_bytes(self.limits.options().max_bytes);
+        let options =
+            heap_graph::snapshot::SnapshotReadOptions::new().max_bytes(self.limits.options().max_bytes);
         let graph = match source.is_stdin() {
             true => heap_graph::snapshot::read_from(io::stdin().lock(), &options),
             false => heap_graph::snapshot::read_with(source.path(), &options),
@@ -238,15 +239,15 @@ impl ExportCommand {
         Err(Failure::Usage(format!("{name}: one of {}", ExportFormat::names())))
     }
 
-    fn stacks(&self, format: StacksFormat) -> Result<(), Failure> {
-        let is_pprof = format == StacksFormat::Pprof;
+    fn stacks(&self, format: ProfileFormat) -> Result<(), Failure> {
+        let is_pprof = format == ProfileFormat::Pprof;
         let by_build_id = is_pprof && self.symbols_in == SymbolsIn::BuildId;
         let making = StackConversion {
             symbols: (!by_build_id).then_some(&self.symbols),
             system_names: is_pprof,
             limits: &self.limits,
             when: &self.when,
-            options: StacksOptions::new()
+            options: ProfileOptions::new()
                 // Without functions the program's own frames are unknown.
                 .all_frames(self.all_frames || by_build_id)
                 .types(is_pprof && !by_build_id)
@@ -257,8 +258,8 @@ impl ExportCommand {
             [source] if has_end(source.path(), "fxsnapshot") => self.nodes(source)?,
             sources => making.made(&sources[0], format)?,
         };
-        let symbols = if by_build_id { pprof::Symbols::BuildId } else { pprof::Symbols::Inline };
-        let options = pprof::Options::new().symbols(symbols).sizes(self.sizes);
+        let symbols = if by_build_id { pprof::PprofSymbols::BuildId } else { pprof::PprofSymbols::Inline };
+        let options = pprof::PprofOptions::new().symbols(symbols).sizes(self.sizes);
         let mut merged = 0;
         self.write(|out| {
             merged = made.write(format, &options, out)?;
@@ -288,7 +289,7 @@ impl ExportCommand {
         }
     }
 
-    fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<(), StacksError>) -> Result<(), Failure> {
+    fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<(), ProfileError>) -> Result<(), Failure> {
         let path = self.output.as_deref().filter(|path| path.as_os_str() != "-");
         let Some(path) = path else {
             if io::stdout().is_terminal() && matches!(self.format(), Ok(ExportFormat::Pprof)) {
@@ -297,7 +298,7 @@ impl ExportCommand {
             let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
             let written = write(&mut out).and_then(|()| Ok(out.flush()?));
             return written.map_err(|error| match error {
-                StacksError::Export(ExportError::Write(error)) => Failure::Output(error),
+                ProfileError::Export(ExportError::Write(error)) => Failure::Output(error),
                 error => Failure::File(self.sources[0].name(), error.into()),
             });
         };
@@ -317,7 +318,7 @@ impl ExportCommand {
             Ok(())
         });
         written.map_err(|error| match error {
-            StacksError::Export(ExportError::Write(error)) => {
+            ProfileError::Export(ExportError::Write(error)) => {
                 Failure::File(path.display().to_string(), anyhow::anyhow!("cannot be written: {error}"))
             }
             error => Failure::File(self.sources[0].name(), error.into()),

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use dmd_analyze::program::{History, Overview, ProgramOptions, Summary};
+use dmd_analyze::program::{HeapOverview, HeapSummary, ProgramOptions, UsageHistory};
 use dmd_analyze::{Analysis, AnalyzeOptions, Dump, Mode};
 
 use super::diff::profiles;
@@ -118,9 +118,9 @@ fn dump(path: &Path, limits: &ReadLimits, commands: &mut Vec<NextCommand>) -> Re
 }
 
 /// The code and the types that hold the most memory. `None` without a block.
-pub(super) fn heap_summary(dump: Dump, overview: &Overview, view: &ProgramOptions) -> Option<String> {
+pub(super) fn heap_summary(dump: Dump, overview: &HeapOverview, view: &ProgramOptions) -> Option<String> {
     let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).estimate(true).types(true);
-    let summary = Summary::new(&Analysis::new(dump, &options), view);
+    let summary = HeapSummary::new(&Analysis::new(dump, &options), view);
     (summary.total.num != 0).then(|| format!("{overview}{summary}"))
 }
 
@@ -128,8 +128,9 @@ fn recording(path: &Path, limits: &ReadLimits) -> Result<String, Failure> {
     let options = limits.dump_options();
     let mut recording = recorded::read(path, &options)?;
     let view = program_view::options(on_terminal());
-    let history = History::new(&mut recording, &view, |dump| SymbolSearch::default().fix(dump, &options))
-        .map_err(|error| Failure::File(path.display().to_string(), error.into()))?;
+    let history =
+        UsageHistory::new(&mut recording, &view, |dump| SymbolSearch::default().fix(dump, &options))
+            .map_err(|error| Failure::File(path.display().to_string(), error.into()))?;
     recorded::say_warnings(path, &recording);
     Ok(history.text(ROWS, &view).to_string())
 }

@@ -20,7 +20,7 @@ use dmd_analyze::Dump;
 use dmd_analyze::program::bytes;
 use dmd_analyze::symbolize::{MappedFile, debug_file};
 use object::{Object as _, ObjectSection as _};
-use typed_heap::{DebugInfo, Library, Memory, TypedError, TypedHeap};
+use typed_heap::{DebugInfo, Library, MemorySource, TypedError, TypedHeap};
 
 use super::dump_limits::DumpLimits;
 use super::file_kind::FileKind;
@@ -143,7 +143,7 @@ impl HeapInput {
     /// Reads the heap, and gives it to `show`.
     fn with(
         &self,
-        show: impl FnOnce(&TypedHeap<'_>, &dyn Memory, &Dump) -> Result<(), Failure>,
+        show: impl FnOnce(&TypedHeap<'_>, &dyn MemorySource, &Dump) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.reading.with(&self.source, None, show)
     }
@@ -189,7 +189,7 @@ impl TypedHeapReader {
         &self,
         source: &InputArgument,
         timeout: Option<Duration>,
-        show: impl FnOnce(&TypedHeap<'_>, &dyn Memory, &Dump) -> Result<(), Failure>,
+        show: impl FnOnce(&TypedHeap<'_>, &dyn MemorySource, &Dump) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let limits = self.limits.options();
         let timeout = timeout.unwrap_or(source::TIMEOUT);

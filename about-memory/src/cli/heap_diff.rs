@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Args;
 use dmd_analyze::program::ProgramOptions;
 use dmd_analyze::recording::Moment;
-use dmd_analyze::{Analysis, AnalyzeOptions, Filter, ReadOptions};
+use dmd_analyze::{Analysis, AnalyzeOptions, DumpReadOptions, StackFilter};
 
 use super::recorded::BlockTime;
 use super::symbols::SymbolSearch;
@@ -32,7 +32,7 @@ impl HeapDiff {
     pub(super) fn write(
         &self,
         [first, second]: [&Path; 2],
-        limits: &ReadOptions,
+        limits: &DumpReadOptions,
         filter: Option<&str>,
         view: &ProgramOptions,
         json: bool,
@@ -50,7 +50,7 @@ impl HeapDiff {
             .without_lines(true)
             .estimate(true);
         // The text of a filter counts as it is.
-        options.filters.extend(filter.map(|text| Filter::new(&format!("\\{text}"))));
+        options.filters.extend(filter.map(|text| StackFilter::new(&format!("\\{text}"))));
         let analysis = Analysis::difference(before, after, &options)
             .map_err(|error| Failure::File(second.display().to_string(), error.into()))?;
         if filter.is_none() && analysis.is_empty() {

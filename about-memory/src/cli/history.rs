@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use dmd_analyze::program::History;
+use dmd_analyze::program::UsageHistory;
 
 use super::dump_limits::DumpLimits;
 use super::program_view::{StackView, on_terminal};
@@ -51,7 +51,7 @@ impl HistoryCommand {
         let mut recording = recorded::read(&self.file, &limits)?;
         let mut options = self.view.options(on_terminal());
         options.width = self.width.into();
-        let history = History::new(&mut recording, &options, |dump| self.symbols.fix(dump, &limits))
+        let history = UsageHistory::new(&mut recording, &options, |dump| self.symbols.fix(dump, &limits))
             .map_err(|error| Failure::File(self.file.display().to_string(), error.into()))?;
         recorded::say_warnings(&self.file, &recording);
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());

@@ -7,7 +7,7 @@ use about_memory::{DiffOptions, HtmlOptions, NormalizeRule, changes};
 use clap::Args;
 use dmd_analyze::program::{HeapChange, ProgramOptions, Timeline, TimelineOptions};
 use dmd_analyze::recording::{Moment, Recording};
-use dmd_analyze::{Analysis, AnalyzeOptions, Dump, FlameGraph, ReadOptions};
+use dmd_analyze::{Analysis, AnalyzeOptions, Dump, DumpReadOptions, FlameGraph};
 use memory_report::{ReadError, ReportSet, file};
 
 use super::dump_limits;
@@ -196,7 +196,7 @@ impl HtmlCommand {
 pub(super) fn timeline(
     path: &Path,
     symbols: &SymbolSearch,
-    limits: &ReadOptions,
+    limits: &DumpReadOptions,
 ) -> Result<Timeline, Failure> {
     let mut recording = recorded::read(path, limits)?;
     let bounds = TimelineOptions::new();

@@ -34,8 +34,8 @@ impl ReadLimits {
     }
 
     /// The same limits for a DMD dump.
-    pub(crate) fn dump_options(&self) -> dmd_analyze::ReadOptions {
-        dmd_analyze::ReadOptions::new().max_bytes(self.max_bytes)
+    pub(crate) fn dump_options(&self) -> dmd_analyze::DumpReadOptions {
+        dmd_analyze::DumpReadOptions::new().max_bytes(self.max_bytes)
     }
 }
 

@@ -109,7 +109,7 @@ impl LeaksCommand {
         let leaks = match DumpOrRecording::read(&self.file, &limits)? {
             DumpOrRecording::Dump(mut dump) => {
                 self.symbols.fix(&mut dump, &limits);
-                Leaks::of_dump(*dump, &of_leaks).map_err(failure)?
+                Leaks::from_dump(*dump, &of_leaks).map_err(failure)?
             }
             DumpOrRecording::Recording(mut recording) => {
                 let fix = |dump: &mut _| self.symbols.fix(dump, &limits);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use about_memory::live::{self, EndSignals};
 use clap::Args;
-use dmd_analyze::ReadOptions;
+use dmd_analyze::DumpReadOptions;
 
 use super::input::{self, InputArgument};
 use super::live_input::{self, seconds};
@@ -69,7 +69,7 @@ impl LogCommand {
         let mut log = live::log(pid, per_million, self.length, self.timeout).map_err(failure)?;
         ending.allow(GRACE + self.timeout);
         let until = self.seconds.map(|seconds| Instant::now() + seconds);
-        let mut resolver = StackWriter::new(self.symbols.options(&ReadOptions::default()));
+        let mut resolver = StackWriter::new(self.symbols.options(&DumpReadOptions::default()));
         let mut has_overflowed = false;
         let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
         while let Some(lines) = log.lines(until, ending.flag()).map_err(failure)? {

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 
 use clap::{Args, ValueEnum};
 use memory_export::ExportError;
-use memory_export::open_metrics::{self, Form, Options};
+use memory_export::open_metrics::{self, MetricsForm, OpenMetricsOptions};
 
 use super::Failure;
 use super::input::{self, InputArgument, ReadLimits};
@@ -40,13 +40,13 @@ pub(crate) struct MetricsCommand {
     #[arg(long, value_enum, default_value_t)]
     format: FormName,
     /// Write at most this many series of reports.
-    #[arg(long, value_name = "SERIES", default_value_t = Options::default().max_series)]
+    #[arg(long, value_name = "SERIES", default_value_t = OpenMetricsOptions::default().max_series)]
     max_series: usize,
     /// Show at most this many levels. A path with at most this many names has a series of its own.
-    #[arg(long, value_name = "LEVELS", default_value_t = Options::default().depth)]
+    #[arg(long, value_name = "LEVELS", default_value_t = OpenMetricsOptions::default().depth)]
     depth: usize,
     /// Leave out entries below this percentage of their tree. Only longer paths than --depth are left out.
-    #[arg(long, value_name = "PERCENT", default_value_t = Options::default().threshold, value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = OpenMetricsOptions::default().threshold, value_parser = percent)]
     threshold: f64,
     /// Keep private data in the names of running processes.
     #[arg(long)]
@@ -79,10 +79,10 @@ impl MetricsCommand {
                 self.live.collect(&input::pids(&self.inputs)?, &ask)?
             }
         };
-        let options = Options::new()
+        let options = OpenMetricsOptions::new()
             .form(match self.format {
-                FormName::Openmetrics => Form::OpenMetrics,
-                FormName::Prometheus => Form::Prometheus,
+                FormName::Openmetrics => MetricsForm::OpenMetrics,
+                FormName::Prometheus => MetricsForm::Prometheus,
             })
             .max_series(self.max_series)
             .depth(self.depth)

@@ -4,7 +4,7 @@ use std::env;
 use std::io::{self, IsTerminal as _};
 
 use clap::Args;
-use dmd_analyze::program::{Folds, ProgramOptions};
+use dmd_analyze::program::{FoldRules, ProgramOptions};
 use regex::Regex;
 
 #[derive(Args, Clone)]
@@ -53,7 +53,7 @@ impl ProgramView {
         options.folds = self
             .fold
             .into_iter()
-            .fold(Folds::new(), |folds, rule| folds.also(move |text| rule.is_match(text)));
+            .fold(FoldRules::new(), |folds, rule| folds.also(move |text| rule.is_match(text)));
         options.all_frames = self.all_frames;
         options.verbose = self.verbose;
         options

@@ -5,9 +5,9 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use clap::Args;
-use dmd_analyze::program::Overview;
+use dmd_analyze::program::HeapOverview;
 use dmd_analyze::recording::{Moment, Recording};
-use dmd_analyze::{AnalyzeError, Dump, ReadOptions};
+use dmd_analyze::{AnalyzeError, Dump, DumpReadOptions};
 use memory_export::dmd::RecordingWindow;
 
 use super::dump_limits::is_stdin;
@@ -48,10 +48,10 @@ impl BlockTime {
     pub(super) fn read(
         &self,
         path: &Path,
-        limits: &ReadOptions,
+        limits: &DumpReadOptions,
         default: Option<Moment>,
         symbolize: impl FnOnce(&mut Dump),
-    ) -> Result<(Dump, Overview), Failure> {
+    ) -> Result<(Dump, HeapOverview), Failure> {
         self.select(DumpOrRecording::read(path, limits)?, path, default, symbolize)
     }
 
@@ -62,7 +62,7 @@ impl BlockTime {
         path: &Path,
         default: Option<Moment>,
         symbolize: impl FnOnce(&mut Dump),
-    ) -> Result<(Dump, Overview), Failure> {
+    ) -> Result<(Dump, HeapOverview), Failure> {
         match source {
             DumpOrRecording::Dump(dump) => self.select_in_dump(*dump, path, default, symbolize),
             DumpOrRecording::Recording(recording) => {
@@ -78,18 +78,18 @@ impl BlockTime {
         path: &Path,
         default: Option<Moment>,
         symbolize: impl FnOnce(&mut Dump),
-    ) -> Result<(Dump, Overview), Failure> {
+    ) -> Result<(Dump, HeapOverview), Failure> {
         let failure = |error| failure(path, error);
         let at = match (self.at, &self.between) {
-            (Some(Moment::Peak), None) => Some(dmd_analyze::At::Peak),
-            (Some(Moment::End), None) => Some(dmd_analyze::At::End),
+            (Some(Moment::Peak), None) => Some(dmd_analyze::DumpTime::Peak),
+            (Some(Moment::End), None) => Some(dmd_analyze::DumpTime::End),
             (None, None) => None,
             _ => return Err(failure(AnalyzeError::OneTime)),
         };
         symbolize(&mut dump);
-        let overview = Overview::new(&dump, at);
+        let overview = HeapOverview::new(&dump, at);
         let by_default = match default {
-            Some(Moment::End) => dmd_analyze::At::End,
+            Some(Moment::End) => dmd_analyze::DumpTime::End,
             _ => overview.at,
         };
         let dump = dump.at(at.unwrap_or(by_default)).map_err(failure)?;
@@ -117,7 +117,7 @@ impl BlockTime {
         path: &Path,
         default: Option<Moment>,
         symbolize: impl FnOnce(&mut Dump),
-    ) -> Result<(Dump, Overview), Failure> {
+    ) -> Result<(Dump, HeapOverview), Failure> {
         let RecordingWindow { from, to } = self.window(&mut recording, path, default)?;
         let dump = match from {
             Some(from) => recording.between(from, to),
@@ -126,7 +126,7 @@ impl BlockTime {
         let mut dump = dump.map_err(|error| failure(path, error))?;
         say_warnings(path, &recording);
         symbolize(&mut dump);
-        let overview = Overview::new(&dump, None);
+        let overview = HeapOverview::new(&dump, None);
         Ok((dump, overview))
     }
 }
@@ -139,7 +139,7 @@ pub(super) enum DumpOrRecording {
 
 impl DumpOrRecording {
     /// Reads a file; `-` is standard input.
-    pub(super) fn read(path: &Path, limits: &ReadOptions) -> Result<Self, Failure> {
+    pub(super) fn read(path: &Path, limits: &DumpReadOptions) -> Result<Self, Failure> {
         let failure = |error| failure(path, error);
         if !is_stdin(path) {
             if Recording::is_at(path) {
@@ -176,7 +176,7 @@ impl DumpOrRecording {
     }
 }
 
-fn open(path: &Path, limits: &ReadOptions) -> Result<Recording, AnalyzeError> {
+fn open(path: &Path, limits: &DumpReadOptions) -> Result<Recording, AnalyzeError> {
     let file = File::open(path).map_err(memory_report::ReadError::Io)?;
     let mut recording = Recording::from_file(file, limits)?;
     recording.set_progress(progress::show_replay(path.display().to_string()));
@@ -184,7 +184,7 @@ fn open(path: &Path, limits: &ReadOptions) -> Result<Recording, AnalyzeError> {
 }
 
 /// Reads a recording; `-` is standard input.
-pub(super) fn read(path: &Path, limits: &ReadOptions) -> Result<Recording, Failure> {
+pub(super) fn read(path: &Path, limits: &DumpReadOptions) -> Result<Recording, Failure> {
     match DumpOrRecording::read(path, limits)? {
         DumpOrRecording::Recording(recording) => Ok(*recording),
         DumpOrRecording::Dump(_) => {

@@ -240,7 +240,7 @@ fn heap_bytes(path: &Path, dumps: usize) -> u64 {
         _ if dumps < 2 => 0,
         size if size > MAX_COMPARED => u64::MAX,
         _ => {
-            let dump = dmd_analyze::read_with(path, &dmd_analyze::ReadOptions::new()).ok();
+            let dump = dmd_analyze::read_with(path, &dmd_analyze::DumpReadOptions::new()).ok();
             dump.as_ref().and_then(dmd_analyze::Dump::peak).map_or(0, |peak| peak.bytes())
         }
     }

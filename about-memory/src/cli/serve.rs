@@ -17,8 +17,8 @@ use clap::Args;
 use dmd_analyze::program::{HeapBlocks, ProgramOptions};
 use dmd_analyze::recording::Recording;
 use dmd_analyze::{Dump, Mode};
-use memory_export::dmd::{RecordingWindow, StacksOptions};
-use memory_export::{StacksFormat, pprof};
+use memory_export::dmd::{ProfileOptions, RecordingWindow};
+use memory_export::{ProfileFormat, pprof};
 use typed_heap::CoreFile;
 
 use super::dump_limits::DumpLimits;
@@ -294,24 +294,24 @@ impl StackOpener {
     fn files(
         &self,
         input: &InputArgument,
-    ) -> impl Fn(StacksFormat, Option<RecordingWindow>, &mut dyn io::Write) -> Result<(), String>
+    ) -> impl Fn(ProfileFormat, Option<RecordingWindow>, &mut dyn io::Write) -> Result<(), String>
     + Send
     + Sync
     + 'static {
         let (of, input) = (self.clone(), input.clone());
         move |format, window, out| {
             let words = |failure: Failure| reason(input.path(), failure);
-            let is_pprof = format == StacksFormat::Pprof;
+            let is_pprof = format == ProfileFormat::Pprof;
             let when = window.map_or_else(|| of.when.clone(), BlockTime::within);
             let making = StackConversion {
                 symbols: Some(&of.symbols),
                 system_names: is_pprof,
                 limits: &of.limits,
                 when: &when,
-                options: StacksOptions::new().types(is_pprof),
+                options: ProfileOptions::new().types(is_pprof),
             };
             let mut made = making.made(&input, format).map_err(words)?;
-            made.write(format, &pprof::Options::new(), out).map(drop).map_err(|error| error.to_string())
+            made.write(format, &pprof::PprofOptions::new(), out).map(drop).map_err(|error| error.to_string())
         }
     }
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 use heap_graph::DominatorTree;
-use heap_graph::snapshot::ReadOptions;
+use heap_graph::snapshot::SnapshotReadOptions;
 
 use super::file_kind::FileKind;
 use super::{Failure, heap};
@@ -72,7 +72,7 @@ const FIRST_PERCENT: f64 = 10.0;
 
 /// The first screen of a snapshot: its suspects, and the classes that retain the most.
 pub(super) fn first_screen(path: &Path, max_bytes: u64) -> Result<String, Failure> {
-    let options = ReadOptions::new().max_bytes(max_bytes);
+    let options = SnapshotReadOptions::new().max_bytes(max_bytes);
     let graph = heap_graph::snapshot::read_with(path, &options)
         .map_err(|error| Failure::File(path.display().to_string(), error.into()))?;
     let tree = DominatorTree::new(&graph);

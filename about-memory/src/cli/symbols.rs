@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use dmd_analyze::symbolize::SymbolOptions;
-use dmd_analyze::{Dump, ReadOptions};
+use dmd_analyze::{Dump, DumpReadOptions};
 
 use super::say;
 
@@ -32,12 +32,12 @@ impl SymbolSearch {
 
     /// Symbolizes the frames of a dump, and prints notes about files without symbols. `limits` are those of
     /// reading the dump.
-    pub(super) fn fix(&self, dump: &mut Dump, limits: &ReadOptions) {
+    pub(super) fn fix(&self, dump: &mut Dump, limits: &DumpReadOptions) {
         self.fix_by(dump, &self.all_options(limits));
     }
 
     /// As `fix`; frames keep the names of functions as the linker has them, too.
-    pub(super) fn fix_with_system_names(&self, dump: &mut Dump, limits: &ReadOptions) {
+    pub(super) fn fix_with_system_names(&self, dump: &mut Dump, limits: &DumpReadOptions) {
         self.fix_by(dump, &self.all_options(limits).system_names(true));
     }
 
@@ -55,17 +55,17 @@ impl SymbolSearch {
     }
 
     /// As `fix`, without the notes.
-    pub(super) fn fix_quietly(&self, dump: &mut Dump, limits: &ReadOptions) {
+    pub(super) fn fix_quietly(&self, dump: &mut Dump, limits: &DumpReadOptions) {
         dump.symbolize(&self.all_options(limits));
     }
 
     /// Where to look up symbols; `None` with --no-fix-stacks.
-    pub(super) fn options(&self, limits: &ReadOptions) -> Option<SymbolOptions> {
+    pub(super) fn options(&self, limits: &DumpReadOptions) -> Option<SymbolOptions> {
         (!self.no_fix_stacks).then(|| self.all_options(limits))
     }
 
     /// Where debug files may be, also if frames are not looked up.
-    pub(super) fn all_options(&self, limits: &ReadOptions) -> SymbolOptions {
+    pub(super) fn all_options(&self, limits: &DumpReadOptions) -> SymbolOptions {
         let mut options = SymbolOptions::new().max_bytes(limits.max_bytes);
         options.folders = self.symbols.iter().cloned().chain(usual_folders()).collect();
         options

@@ -6,7 +6,7 @@
 use core::time::Duration;
 
 use dmd_analyze::program::{HeapBlocks, HeapChange, StackRows, Timeline};
-use dmd_analyze::{ReportFault, Sums};
+use dmd_analyze::{BlockSums, ReportFault};
 use serde::Serialize;
 
 use super::columns::{NumberColumn, TextColumn};
@@ -186,14 +186,14 @@ fn add_timeline(timeline: &Timeline, columns: &mut HeapColumns) -> TimelineHeade
 }
 
 fn add_change(change: &HeapChange, columns: &mut HeapColumns) {
-    let column = |of: fn(&dmd_analyze::program::Change) -> i128| {
+    let column = |of: fn(&dmd_analyze::program::BeforeAfter) -> i128| {
         let mut numbers = NumberColumn::default();
         change.changes().iter().for_each(|change| numbers.push_signed(of(change)));
         numbers.into_bytes()
     };
     columns.extend([
-        ("bytesBefore", column(|change| Sums::usable(&change.before))),
-        ("bytesAfter", column(|change| Sums::usable(&change.after))),
+        ("bytesBefore", column(|change| BlockSums::usable(&change.before))),
+        ("bytesAfter", column(|change| BlockSums::usable(&change.after))),
         ("blocksBefore", column(|change| change.before.num)),
         ("blocksAfter", column(|change| change.after.num)),
     ]);

@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Seek as _, Write};
 use std::net::TcpStream;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use memory_export::StacksFormat;
+use memory_export::ProfileFormat;
 use serde::de::Error as _;
 use serde::{Deserialize as _, Deserializer};
 
@@ -16,11 +16,11 @@ use super::response::{HttpRefusal, HttpResponse};
 use crate::session::Session;
 
 /// The format of stacks in a request.
-pub(super) fn stacks_format<'de, D: Deserializer<'de>>(from: D) -> Result<StacksFormat, D::Error> {
+pub(super) fn stacks_format<'de, D: Deserializer<'de>>(from: D) -> Result<ProfileFormat, D::Error> {
     let name = String::deserialize(from)?;
-    let known = StacksFormat::ALL.into_iter().find(|format| format.name() == name);
+    let known = ProfileFormat::ALL.into_iter().find(|format| format.name() == name);
     known.ok_or_else(|| {
-        let names = StacksFormat::ALL.map(StacksFormat::name).join(", ");
+        let names = ProfileFormat::ALL.map(ProfileFormat::name).join(", ");
         D::Error::custom(format!("unknown format `{name}`, expected one of {names}"))
     })
 }

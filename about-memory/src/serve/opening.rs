@@ -9,8 +9,8 @@ use dmd_analyze::Dump;
 use dmd_analyze::Suggestions;
 use dmd_analyze::program::{HeapBlocks, ProgramOptions, Workspace};
 use dmd_analyze::symbolize::SymbolOptions;
-use memory_export::dmd::{self, RecordingWindow, StacksOptions};
-use memory_export::{StacksFormat, pprof};
+use memory_export::dmd::{self, ProfileOptions, RecordingWindow};
+use memory_export::{ProfileFormat, pprof};
 use serde_json::json;
 
 use crate::HtmlOptions;
@@ -21,7 +21,7 @@ const MOST: usize = 200;
 /// Writes stacks in a format: of a part of a recording, or of what the page shows at first. An error is a sentence for the
 /// reader of the page.
 pub(super) type WriteStacks =
-    dyn Fn(StacksFormat, Option<RecordingWindow>, &mut dyn Write) -> Result<(), String> + Send + Sync;
+    dyn Fn(ProfileFormat, Option<RecordingWindow>, &mut dyn Write) -> Result<(), String> + Send + Sync;
 
 /// Reads the blocks that the page shows at first. An error is a sentence for the reader of the page.
 pub(super) type ReadBlocks = dyn Fn() -> Result<Dump, String> + Send + Sync;
@@ -44,7 +44,7 @@ impl OpenedStacks {
     #[must_use]
     pub fn files(
         self,
-        write: impl Fn(StacksFormat, Option<RecordingWindow>, &mut dyn Write) -> Result<(), String>
+        write: impl Fn(ProfileFormat, Option<RecordingWindow>, &mut dyn Write) -> Result<(), String>
         + Send
         + Sync
         + 'static,
@@ -100,11 +100,11 @@ fn dump(path: &Path) -> Result<OpenedStacks, String> {
     };
     let blocks = HeapBlocks::new(read(path, false)?, &ProgramOptions::new());
     let (path, again) = (path.to_owned(), path.to_owned());
-    let write = move |format: StacksFormat, _: Option<RecordingWindow>, out: &mut dyn Write| {
-        let is_pprof = format == StacksFormat::Pprof;
-        let options = StacksOptions::new().types(is_pprof);
+    let write = move |format: ProfileFormat, _: Option<RecordingWindow>, out: &mut dyn Write| {
+        let is_pprof = format == ProfileFormat::Pprof;
+        let options = ProfileOptions::new().types(is_pprof);
         let stacks = dmd::stacks(read(&path, is_pprof)?, &options).map_err(|error| error.to_string())?;
-        let written = format.write(&stacks, &pprof::Options::new(), out);
+        let written = format.write(&stacks, &pprof::PprofOptions::new(), out);
         written.map(drop).map_err(|error| error.to_string())
     };
     let opened = OpenedStacks::new(HtmlOptions::new().heap_blocks(blocks));
@@ -114,7 +114,7 @@ fn dump(path: &Path) -> Result<OpenedStacks, String> {
 /// Writes what to report of a dump's unreported memory, as JSON for the page: for each type and function their bytes, and
 /// the derive and the reporter that would report them.
 pub(super) fn write_suggestions(dump: Dump, out: &mut dyn Write) -> Result<(), String> {
-    let workspace = Workspace::of(dump.stacks().flatten());
+    let workspace = Workspace::from_frames(dump.stacks().flatten());
     let all = Suggestions::new(dump, MOST).map_err(|error| error.to_string())?;
     let list = all.suggestions.iter().map(|suggestion| {
         json!({

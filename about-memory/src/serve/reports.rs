@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
-use memory_export::open_metrics::{self, Form};
+use memory_export::open_metrics::{self, MetricsForm};
 use memory_report::ReportSet;
 use memory_report::tree::Forest;
 use serde::Deserialize;
@@ -192,7 +192,7 @@ pub(super) fn file(id: u32, set: &Arc<ReportSet>, format: &str) -> Result<HttpRe
             return Err(HttpRefusal::new(400, "a difference has no metrics"));
         }
         let mut text = Vec::new();
-        open_metrics::write(set, &open_metrics::Options::new().form(form), &mut text)
+        open_metrics::write(set, &open_metrics::OpenMetricsOptions::new().form(form), &mut text)
             .map_err(|error| HttpRefusal::new(409, error.to_string()))?;
         Ok(text)
     };
@@ -204,8 +204,8 @@ pub(super) fn file(id: u32, set: &Arc<ReportSet>, format: &str) -> Result<HttpRe
             }));
         }
         "text" | "verbose" => ("txt", crate::text(set).verbose(format == "verbose").to_string().into_bytes()),
-        "openmetrics" => ("om", metrics(Form::OpenMetrics)?),
-        "prometheus" => ("prom", metrics(Form::Prometheus)?),
+        "openmetrics" => ("om", metrics(MetricsForm::OpenMetrics)?),
+        "prometheus" => ("prom", metrics(MetricsForm::Prometheus)?),
         _ => {
             return Err(HttpRefusal::new(
                 400,

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io;
 use std::net::TcpStream;
 
-use heap_graph::snapshot::WriteOptions;
-use memory_export::{StacksFormat, pprof, snapshot};
+use heap_graph::snapshot::SnapshotWriteOptions;
+use memory_export::{ProfileFormat, pprof, snapshot};
 use serde::Deserialize;
 
 use super::answers;
@@ -55,7 +55,7 @@ pub(super) enum SnapshotExport {
     Stacks {
         snapshot: SnapshotId,
         #[serde(deserialize_with = "stacks_format")]
-        of: StacksFormat,
+        of: ProfileFormat,
     },
     /// The immediate dominator and the retained size of each node, or a list of nodes, as a table.
     Tsv { query: Query },
@@ -83,7 +83,7 @@ impl SnapshotExport {
                 }
                 let graph = session.graph(snapshot).map_err(answers::refusal)?;
                 Ok(HttpResponse::download(name, move |out| {
-                    heap_graph::snapshot::write(&graph, out, &WriteOptions::new()).map(drop)
+                    heap_graph::snapshot::write(&graph, out, &SnapshotWriteOptions::new()).map(drop)
                 }))
             }
             Self::Heapsnapshot { snapshot } => {
@@ -97,7 +97,7 @@ impl SnapshotExport {
                 let name = format!("heap-{snapshot}.{}", of.extension());
                 downloads.answer(name, session, stream, |out| {
                     let stacks = snapshot::stacks(&graph).map_err(|error| error.to_string())?;
-                    let written = of.write(&stacks, &pprof::Options::new(), out);
+                    let written = of.write(&stacks, &pprof::PprofOptions::new(), out);
                     written.map(drop).map_err(|error| error.to_string())
                 })
             }
@@ -149,7 +149,7 @@ fn table(answer: &QueryAnswer, out: &mut dyn io::Write) -> io::Result<()> {
     let tree = shared.tree();
     writeln!(out, "#id\timmediate_dominator\tretained_size\tshallow_size")?;
     let mut line = String::new();
-    let mut write = |node: heap_graph::Node<'_>| {
+    let mut write = |node: heap_graph::HeapNode<'_>| {
         let Some(dominator) = tree.immediate_dominator(node.index()) else { return Ok(()) };
         let at = node.index().get();
         if kept.is_some_and(|kept| kept[at / 64] >> (at % 64) & 1 == 0) {

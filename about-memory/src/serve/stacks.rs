@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use dmd_analyze::program::{HeapChange, ProgramOptions};
 use dmd_analyze::recording::Moment;
-use memory_export::StacksFormat;
+use memory_export::ProfileFormat;
 use memory_export::dmd::RecordingWindow;
 use serde::Deserialize;
 use serde_json::json;
@@ -142,7 +142,7 @@ impl AllStacks {
 #[serde(deny_unknown_fields)]
 pub(super) struct StackExport {
     #[serde(deserialize_with = "stacks_format")]
-    format: StacksFormat,
+    format: ProfileFormat,
     #[serde(default)]
     from: Option<u64>,
     #[serde(default)]

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use heap_graph::Progress;
+use heap_graph::AnalysisProgress;
 
 use super::error::SessionError;
 use super::id::JobId;
@@ -23,7 +23,7 @@ type TaskOutcome<V> = Result<Arc<V>, SessionError>;
 #[derive(Debug)]
 pub(super) struct RunningTask<V> {
     pub(super) job: JobId,
-    pub(super) progress: Progress,
+    pub(super) progress: AnalysisProgress,
     outcome: Mutex<Option<TaskOutcome<V>>>,
     ended: Condvar,
 }
@@ -37,7 +37,7 @@ impl<V> RunningTask<V> {
     }
 
     /// Waits for the outcome on behalf of another computation; gives up when that one is cancelled.
-    pub(super) fn wait_for(&self, other: &Progress) -> TaskOutcome<V> {
+    pub(super) fn wait_for(&self, other: &AnalysisProgress) -> TaskOutcome<V> {
         loop {
             if let Some(outcome) = self.wait(LOOK) {
                 return outcome;
@@ -110,7 +110,7 @@ impl<K: Clone + Eq + Hash, V> TaskCache<K, V> {
             Some(CacheSlot::Running { .. }) | None => {
                 let task = Arc::new(RunningTask {
                     job: new(),
-                    progress: Progress::new(),
+                    progress: AnalysisProgress::new(),
                     outcome: Mutex::new(None),
                     ended: Condvar::new(),
                 });

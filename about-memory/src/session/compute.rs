@@ -5,7 +5,7 @@ use std::sync::Arc;
 use heap_graph::census::{CensusDifference, CensusError, CensusTreeNode, TreeOptions, census_watched};
 use heap_graph::dominators::SharedDominators;
 use heap_graph::paths::PathTree;
-use heap_graph::{Cancelled, CensusReport, CensusTree, Graph, Progress};
+use heap_graph::{AnalysisProgress, CancelledError, CensusReport, CensusTree, Graph};
 
 use super::answer::{QueryAnswer, TreeMapBox};
 use super::error::SessionError;
@@ -50,7 +50,7 @@ pub(super) struct TaskInputs<'a> {
     pub(super) graph: &'a dyn Fn(SnapshotId) -> Result<Arc<Graph>, SessionError>,
     /// The answer to another key.
     pub(super) answer: &'a dyn Fn(TaskKey) -> Result<Arc<QueryAnswer>, SessionError>,
-    pub(super) progress: &'a Progress,
+    pub(super) progress: &'a AnalysisProgress,
 }
 
 impl From<CensusError> for SessionError {
@@ -62,8 +62,8 @@ impl From<CensusError> for SessionError {
     }
 }
 
-impl From<Cancelled> for SessionError {
-    fn from(_: Cancelled) -> Self {
+impl From<CancelledError> for SessionError {
+    fn from(_: CancelledError) -> Self {
         Self::Cancelled
     }
 }
@@ -94,7 +94,7 @@ pub(super) fn compute(key: &TaskKey, needs: &TaskInputs<'_>) -> Result<QueryAnsw
                     unreachable!("a report answers such a key")
                 };
                 let difference = CensusDifference::new(first, second);
-                QueryAnswer::Tree(CensusTree::of_difference(&difference, &shape(*invert, filter)))
+                QueryAnswer::Tree(CensusTree::from_difference(&difference, &shape(*invert, filter)))
             })
         }
         Query::Generations { snapshots, by, invert, filter } => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use heap_graph::Progress;
+use heap_graph::AnalysisProgress;
 
 use super::id::JobId;
 
@@ -15,7 +15,7 @@ pub struct SessionJob {
     pub id: JobId,
     /// What it computes, such as `census`.
     pub kind: &'static str,
-    /// The steps done and all steps known so far, as [`Progress::steps`].
+    /// The steps done and all steps known so far, as [`AnalysisProgress::steps`].
     pub steps: (u64, u64),
 }
 
@@ -26,7 +26,7 @@ pub(super) struct RunningJobs(Mutex<AllJobs>);
 #[derive(Debug, Default)]
 struct AllJobs {
     last: u64,
-    jobs: BTreeMap<JobId, (&'static str, Progress)>,
+    jobs: BTreeMap<JobId, (&'static str, AnalysisProgress)>,
 }
 
 impl RunningJobs {
@@ -37,7 +37,13 @@ impl RunningJobs {
     }
 
     /// Adds a job; returns whether there is room for it.
-    pub(super) fn add(&self, id: JobId, kind: &'static str, progress: &Progress, most: usize) -> bool {
+    pub(super) fn add(
+        &self,
+        id: JobId,
+        kind: &'static str,
+        progress: &AnalysisProgress,
+        most: usize,
+    ) -> bool {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let has_room = all.jobs.len() < most;
         if has_room {
@@ -52,7 +58,7 @@ impl RunningJobs {
 
     pub(super) fn list(&self) -> Vec<SessionJob> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let job = |(id, (kind, progress)): (&JobId, &(&'static str, Progress))| SessionJob {
+        let job = |(id, (kind, progress)): (&JobId, &(&'static str, AnalysisProgress))| SessionJob {
             id: *id,
             kind,
             steps: progress.steps(),

@@ -8,7 +8,7 @@ use heap_graph::dominators::{
     suspects_watched,
 };
 use heap_graph::paths::{PathPart, PathTree};
-use heap_graph::{CensusTree, Graph, Node, NodeId, NodeIndex, Progress};
+use heap_graph::{AnalysisProgress, CensusTree, Graph, HeapNode, NodeId, NodeIndex};
 
 use super::answer::{PathStep, QueryAnswer, SuspectClass, SuspectGroup};
 use super::error::SessionError;
@@ -21,8 +21,8 @@ const LOOK: usize = 4096;
 /// The nodes of a graph in order, until the computation is cancelled.
 fn all<'a>(
     graph: &'a Graph,
-    progress: &'a Progress,
-) -> impl Iterator<Item = Result<Node<'a>, SessionError>> + 'a {
+    progress: &'a AnalysisProgress,
+) -> impl Iterator<Item = Result<HeapNode<'a>, SessionError>> + 'a {
     graph.nodes().enumerate().map(|(place, node)| {
         let is_over = place % LOOK == 0 && progress.is_cancelled();
         if is_over { Err(SessionError::Cancelled) } else { Ok(node) }
@@ -33,7 +33,7 @@ fn all<'a>(
 pub(super) fn part(
     tree: &SharedDominators,
     filter: &str,
-    progress: &Progress,
+    progress: &AnalysisProgress,
 ) -> Result<QueryAnswer, SessionError> {
     let of_tree = tree.tree();
     let mut kept = vec![0_u64; tree.graph().node_count().div_ceil(64)];
@@ -62,7 +62,7 @@ pub(super) fn part(
 pub(super) fn classes(
     tree: &SharedDominators,
     filter: &str,
-    progress: &Progress,
+    progress: &AnalysisProgress,
 ) -> Result<QueryAnswer, SessionError> {
     let of_tree = tree.tree();
     let all =
@@ -96,7 +96,7 @@ pub(super) fn individuals(
     by: &GroupBy,
     leaves: &HashSet<u64>,
     filter: &str,
-    progress: &Progress,
+    progress: &AnalysisProgress,
 ) -> Result<QueryAnswer, SessionError> {
     let of_tree = tree.tree();
     let is_wanted = |leaf| leaves.contains(&leaf);
@@ -112,7 +112,7 @@ pub(super) fn individuals(
 pub(super) fn search(
     tree: &SharedDominators,
     text: &str,
-    progress: &Progress,
+    progress: &AnalysisProgress,
 ) -> Result<QueryAnswer, SessionError> {
     let of_tree = tree.tree();
     let id = text.strip_prefix("@").unwrap_or(text).trim();
@@ -136,7 +136,7 @@ pub(super) fn search(
 
 pub(super) fn all_suspects(
     tree: &SharedDominators,
-    progress: &Progress,
+    progress: &AnalysisProgress,
 ) -> Result<QueryAnswer, SessionError> {
     let of_tree = tree.tree();
     let group = |suspect: Suspect| {
@@ -154,17 +154,17 @@ pub(super) fn all_suspects(
     Ok(QueryAnswer::Suspects { tree: tree.clone(), groups })
 }
 
-pub(super) fn find(graph: &Graph, node: u64) -> Result<Node<'_>, SessionError> {
+pub(super) fn find(graph: &Graph, node: u64) -> Result<HeapNode<'_>, SessionError> {
     graph.find(NodeId(node)).ok_or(SessionError::NoNode(node))
 }
 
 pub(super) fn paths(
     graph: &Graph,
     walk: &PathTree,
-    target: Node<'_>,
+    target: HeapNode<'_>,
     max: usize,
 ) -> Result<QueryAnswer, SessionError> {
-    let title = |node: Node<'_>| node.title().to_string();
+    let title = |node: HeapNode<'_>| node.title().to_string();
     let name = |id: NodeId| graph.find(id).map(title).unwrap_or_default();
     let paths = walk.paths(graph, target.index(), max).into_iter().map(|path| {
         let step = |part: PathPart<'_>| PathStep {

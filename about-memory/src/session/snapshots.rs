@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use heap_graph::{Graph, Progress};
+use heap_graph::{AnalysisProgress, Graph};
 use tempfile::TempPath;
 
 use super::error::SessionError;
@@ -51,7 +51,7 @@ struct SnapshotEntry {
     source: SnapshotFile,
     graph: Option<Arc<Graph>>,
     /// Cancels the saving, importing or reading of the snapshot when it is removed.
-    progress: Progress,
+    progress: AnalysisProgress,
 }
 
 #[derive(Debug, Default)]
@@ -86,7 +86,7 @@ impl SessionSnapshots {
         title: &str,
         state: SnapshotState,
         source: SnapshotFile,
-        progress: &Progress,
+        progress: &AnalysisProgress,
     ) -> Result<SnapshotId, SessionError> {
         let mut all = self.all();
         if all.held.len() >= self.most {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use heap_graph::snapshot::{ReadOptions, read_watched};
-use heap_graph::{Graph, Progress};
+use heap_graph::snapshot::{SnapshotReadOptions, read_watched};
+use heap_graph::{AnalysisProgress, Graph};
 #[cfg(feature = "serve")]
 use tempfile::TempDir;
 use tempfile::{Builder, NamedTempFile, TempPath};
@@ -43,7 +43,7 @@ pub struct SessionOptions {
     pub(crate) max_jobs: usize,
     pub(crate) max_events: usize,
     /// Limits on reading a snapshot. Snapshots are untrusted.
-    pub read: ReadOptions,
+    pub read: SnapshotReadOptions,
 }
 
 impl Default for SessionOptions {
@@ -53,7 +53,7 @@ impl Default for SessionOptions {
             max_snapshots: 100,
             max_jobs: 32,
             max_events: 10_000,
-            read: ReadOptions::default(),
+            read: SnapshotReadOptions::default(),
         }
     }
 }
@@ -106,7 +106,7 @@ impl SessionOptions {
 #[derive(Clone, Debug)]
 pub struct Session {
     pub(super) engine: Arc<TaskEngine>,
-    read: ReadOptions,
+    read: SnapshotReadOptions,
     /// The budget follows the size of the snapshots.
     budget_grows: bool,
 }
@@ -132,7 +132,7 @@ impl Session {
     pub fn open(&self, path: &Path) -> Result<SnapshotId, SessionError> {
         let title = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
         let title = title.strip_suffix(".fxsnapshot").unwrap_or(&title).to_owned();
-        let progress = Progress::new();
+        let progress = AnalysisProgress::new();
         let source = SnapshotFile::File(path.to_owned());
         let id = self.snapshots_().add(&title, SnapshotState::Saved, source, &progress)?;
         let session = self.clone();
@@ -151,7 +151,7 @@ impl Session {
         title: &str,
         save: impl FnOnce(&Path) -> Result<(), String> + Send + 'static,
     ) -> Result<SnapshotId, SessionError> {
-        let progress = Progress::new();
+        let progress = AnalysisProgress::new();
         let id = self.snapshots_().add(title, SnapshotState::Saving, SnapshotFile::None, &progress)?;
         let session = self.clone();
         self.on_a_thread(id, move || {
@@ -181,7 +181,7 @@ impl Session {
     ///
     /// [`SessionError::Full`]; [`SessionError::Failed`] if the copy fails, which is the state of the snapshot, too.
     pub fn import(&self, title: &str, from: &mut dyn Read) -> Result<SnapshotId, SessionError> {
-        let progress = Progress::new();
+        let progress = AnalysisProgress::new();
         let id = self.snapshots_().add(title, SnapshotState::Importing, SnapshotFile::None, &progress)?;
         let copied = self.temporary().and_then(|path| {
             // Stops copying when the import is cancelled.
@@ -215,7 +215,7 @@ impl Session {
     /// [`SessionError::Full`].
     pub fn insert(&self, title: &str, graph: Graph) -> Result<SnapshotId, SessionError> {
         let state = SnapshotState::Reading;
-        let id = self.snapshots_().add(title, state, SnapshotFile::None, &Progress::new())?;
+        let id = self.snapshots_().add(title, state, SnapshotFile::None, &AnalysisProgress::new())?;
         self.fill(id, Arc::new(graph));
         Ok(id)
     }
@@ -253,13 +253,13 @@ impl Session {
         self.engine.files.with(|folder| temporary::private_folder("", folder))
     }
 
-    fn read_now(&self, id: SnapshotId, progress: &Progress) {
+    fn read_now(&self, id: SnapshotId, progress: &AnalysisProgress) {
         if self.snapshots_().advance(id, SnapshotState::Reading, None) {
             self.read_graph(id, progress);
         }
     }
 
-    fn read_graph(&self, id: SnapshotId, progress: &Progress) {
+    fn read_graph(&self, id: SnapshotId, progress: &AnalysisProgress) {
         let Ok(path) = self.snapshots_().path(id) else { return };
         let job = self.engine.jobs.next();
         // An accepted snapshot is read, whatever the number of queries.
@@ -394,7 +394,7 @@ impl Session {
 /// A snapshot that a front end sends, until the snapshot is removed.
 struct CancellableReader<'a> {
     from: &'a mut dyn Read,
-    progress: &'a Progress,
+    progress: &'a AnalysisProgress,
 }
 
 impl Read for CancellableReader<'_> {

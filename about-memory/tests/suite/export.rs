@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use dmd_analyze::recording::{Moment, Recording};
-use dmd_format::recording::{Block, Module, What};
-use memory_export::dmd::{RecordingHistory, RecordingWindow, StacksOptions};
-use memory_export::pprof::{self, ReadOptions, read};
-use memory_export::{Frame, Labels, Stacks, StacksBuilder, StacksFormat, Value};
+use dmd_format::recording::{BlockAction, RecordedBlock, RecordedModule};
+use memory_export::dmd::{ProfileOptions, RecordingHistory, RecordingWindow};
+use memory_export::pprof::{self, PprofReadOptions, read};
+use memory_export::{
+    ProfileFormat, ProfileFrame, ProfileValue, SampleLabels, StackProfile, StackProfileBuilder,
+};
 use serde_json::{Value as Json, json};
 
 use crate::recordings::script::{BASE, Script};
@@ -43,8 +45,8 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-fn profile(file: impl AsRef<Path>) -> Stacks {
-    read(&*fs::read(file).unwrap(), &ReadOptions::new()).unwrap()
+fn profile(file: impl AsRef<Path>) -> StackProfile {
+    read(&*fs::read(file).unwrap(), &PprofReadOptions::new()).unwrap()
 }
 
 /// Usable bytes and blocks of each kind, as `about-memory dmd --json` gives them.
@@ -87,7 +89,7 @@ fn profiles_have_the_sums_of_the_dump_for_each_kind() {
                     Some("twice") => "twice-reported",
                     Some(kind) => kind,
                 };
-                let [blocks, bytes] = [Value::LiveBlocks, Value::LiveBytes]
+                let [blocks, bytes] = [ProfileValue::LiveBlocks, ProfileValue::LiveBytes]
                     .map(|value| i128::from(sample.amounts[stacks.index_of(value).unwrap()]));
                 let sums = found.entry(kind.to_owned()).or_default();
                 *sums = (sums.0 + bytes, sums.1 + blocks);
@@ -196,7 +198,7 @@ fn a_difference_is_exact() {
     run(&["export", path(&first), path(&second), "-o", "growth.pb.gz"], folder.path());
     let total = |dump: &Path| sums(dump, folder.path())["live"].0;
     let stacks = profile(folder.path().join("growth.pb.gz"));
-    assert_eq!(stacks.total(Value::LiveBytes), Some(total(&second) - total(&first)));
+    assert_eq!(stacks.total(ProfileValue::LiveBytes), Some(total(&second) - total(&first)));
     let message = error(
         &["export", path(&first), path(&golden("dmd").join("cumulative-churn.json")), "-o", "x.pb.gz"],
         folder.path(),
@@ -210,7 +212,7 @@ fn cumulative_dumps_have_allocations_only() {
     let folder = tempfile::tempdir().unwrap();
     run(&["export", path(&golden("dmd").join("cumulative-churn.json")), "-o", "all.pprof"], folder.path());
     let stacks = profile(folder.path().join("all.pprof"));
-    assert_eq!(stacks.values(), [Value::AllocatedBlocks, Value::AllocatedBytes]);
+    assert_eq!(stacks.values(), [ProfileValue::AllocatedBlocks, ProfileValue::AllocatedBytes]);
 }
 
 #[test]
@@ -246,18 +248,22 @@ fn profiles_become_other_formats_and_differences() {
 #[test]
 fn profiles_are_compared_by_what_both_have() {
     let folder = tempfile::tempdir().unwrap();
-    let profile = |name: &str, values: &[Value], amounts: &[i64]| {
-        let mut builder = StacksBuilder::new(values);
-        let frame = builder.frame(&Frame { function: Some("app::run"), ..Frame::default() });
+    let profile = |name: &str, values: &[ProfileValue], amounts: &[i64]| {
+        let mut builder = StackProfileBuilder::new(values);
+        let frame = builder.frame(&ProfileFrame { function: Some("app::run"), ..ProfileFrame::default() });
         let stack = builder.stack(&[frame]);
-        let labels = builder.labels(&Labels::default());
+        let labels = builder.labels(&SampleLabels::default());
         builder.sample(stack, labels, None, amounts);
         let file = fs::File::create(folder.path().join(name)).unwrap();
-        pprof::write(&builder.finish().unwrap(), &pprof::Options::new(), file).unwrap();
+        pprof::write(&builder.finish().unwrap(), &pprof::PprofOptions::new(), file).unwrap();
     };
-    profile("a.pb.gz", &[Value::LiveBytes, Value::AllocatedBlocks, Value::AllocatedBytes], &[10, 2, 30]);
-    profile("b.pb.gz", &[Value::AllocatedBytes], &[50]);
-    profile("c.pb.gz", &[Value::LiveBytes], &[50]);
+    profile(
+        "a.pb.gz",
+        &[ProfileValue::LiveBytes, ProfileValue::AllocatedBlocks, ProfileValue::AllocatedBytes],
+        &[10, 2, 30],
+    );
+    profile("b.pb.gz", &[ProfileValue::AllocatedBytes], &[50]);
+    profile("c.pb.gz", &[ProfileValue::LiveBytes], &[50]);
     let text = String::from_utf8(run(&["diff", "a.pb.gz", "b.pb.gz"], folder.path())).unwrap();
     assert_eq!(text, "allocated bytes: 30 -> 50 (+20)\n\n+20 bytes\n    app::run\n");
     let json = run(&["diff", "a.pb.gz", "b.pb.gz", "--json"], folder.path());
@@ -381,7 +387,12 @@ fn a_recording_has_what_was_allocated_and_what_lives() {
     ] {
         run(&[&["export", "r.dmdrec", "-o", "r.pb.gz"], when].concat(), folder.path());
         let stacks = profile(folder.path().join("r.pb.gz"));
-        let values = [Value::AllocatedBlocks, Value::AllocatedBytes, Value::LiveBlocks, Value::LiveBytes];
+        let values = [
+            ProfileValue::AllocatedBlocks,
+            ProfileValue::AllocatedBytes,
+            ProfileValue::LiveBlocks,
+            ProfileValue::LiveBytes,
+        ];
         assert_eq!(values.map(|value| stacks.total(value).unwrap()), expected, "{when:?}");
         let of_thread = |name: &str| {
             let samples = stacks.samples().filter(|sample| stacks.labels(sample.labels).thread == Some(name));
@@ -411,7 +422,7 @@ fn an_empty_recording_is_a_file_in_every_format() {
         }
         assert_eq!(export("folded"), b"");
         assert!(export("heaptrack").starts_with(b"v "));
-        assert_eq!(read(&*export("pprof"), &ReadOptions::new()).unwrap().samples().count(), 0);
+        assert_eq!(read(&*export("pprof"), &PprofReadOptions::new()).unwrap().samples().count(), 0);
     }
 }
 
@@ -473,7 +484,7 @@ fn a_snapshot_has_its_nodes_by_stack() {
     let census =
         run(&["snapshot", "census", path(&snapshot), "--breakdown", breakdown, "--json"], folder.path());
     let census: Json = serde_json::from_slice(&census).unwrap();
-    let total = |value: Value| stacks.total(value).unwrap();
+    let total = |value: ProfileValue| stacks.total(value).unwrap();
     let (mut count, mut bytes) = (0, 0);
     let mut all = vec![&census];
     while let Some(part) = all.pop() {
@@ -485,7 +496,7 @@ fn a_snapshot_has_its_nodes_by_stack() {
         }
     }
     assert!(count > 1000);
-    assert_eq!((total(Value::LiveBlocks), total(Value::LiveBytes)), (count, bytes));
+    assert_eq!((total(ProfileValue::LiveBlocks), total(ProfileValue::LiveBytes)), (count, bytes));
     assert!(stacks.samples().all(|sample| stacks.labels(sample.labels).type_name.is_some()));
     let failure = error(&["export", path(&snapshot), "-o", "x.pb.gz", "--at", "peak"], folder.path(), 2);
     assert!(failure.contains("a heap snapshot has one time"), "{failure}");
@@ -511,12 +522,12 @@ fn damaged_recordings_are_exported_or_refused() {
         (state % n as u64) as usize
     };
     let formats = [
-        StacksFormat::Pprof,
-        StacksFormat::Dhat,
-        StacksFormat::Heaptrack,
-        StacksFormat::FirefoxProfiler,
-        StacksFormat::Speedscope,
-        StacksFormat::Folded,
+        ProfileFormat::Pprof,
+        ProfileFormat::Dhat,
+        ProfileFormat::Heaptrack,
+        ProfileFormat::FirefoxProfiler,
+        ProfileFormat::Speedscope,
+        ProfileFormat::Folded,
     ];
     let mut written = 0;
     for _ in 0..400 {
@@ -528,7 +539,7 @@ fn damaged_recordings_are_exported_or_refused() {
         };
         for from in [None, Some(Moment::Peak)] {
             let window = RecordingWindow { from, to: Moment::End };
-            let options = StacksOptions::new();
+            let options = ProfileOptions::new();
             let Ok(history) = RecordingHistory::new(&mut recording, window, &options, |_| {}) else {
                 continue;
             };
@@ -551,7 +562,14 @@ fn formats_without_a_history_read_the_stacks_of_what_lives() {
     let start = 0x6600_0000_0000;
     let path = b"/gone/libgone.so".to_vec();
     let (build_id, unloaded_since) = ("00ee".to_owned(), None);
-    script.modules.push(Module { path, build_id, start, end: start + 0x1000, bias: start, unloaded_since });
+    script.modules.push(RecordedModule {
+        path,
+        build_id,
+        start,
+        end: start + 0x1000,
+        bias: start,
+        unloaded_since,
+    });
     let of_library = script.stack(&[0x10, start - BASE + 0x20]);
     script.begin(71, 1, 0x9000, 5000, of_library);
     script.end(72, 1, 0x9000);
@@ -569,8 +587,8 @@ fn a_block_that_could_not_move_is_allocated_once() {
     let mut script = Script::new();
     let stack = script.stack(&[0x10]);
     script.begin(10, 1, 0x1000, 100, stack);
-    script.push(30, 1, 0x1000, What::EndByMove(None));
-    script.push(30, 1, 0x1000, What::Back(Block { requested: 100, slop: 0, stack }));
+    script.push(30, 1, 0x1000, BlockAction::EndByMove(None));
+    script.push(30, 1, 0x1000, BlockAction::Back(RecordedBlock { requested: 100, slop: 0, stack }));
     script.begin(50, 1, 0x2000, 1, stack);
     fs::write(folder.path().join("r.dmdrec"), script.bytes()).unwrap();
     let dhat = run(&["export", "r.dmdrec", "--format", "dhat"], folder.path());

@@ -212,7 +212,7 @@ fn the_page_escapes_the_same_characters() {
 /// Names that would look like others in a terminal, in files of each kind: no command prints them.
 #[test]
 fn no_command_prints_what_deceives() {
-    use heap_graph::snapshot::WriteOptions;
+    use heap_graph::snapshot::SnapshotWriteOptions;
     use heap_graph::{GraphBuilder, NodeId, NodeParts};
 
     let names =
@@ -265,7 +265,8 @@ fn no_command_prints_what_deceives() {
             builder.node(NodeParts::new(NodeId(10 + at as u64), 1000 * factor as u64, *text)).unwrap();
         }
         let mut out = fs::File::create(folder.path().join(format!("{file}.fxsnapshot"))).unwrap();
-        heap_graph::snapshot::write(&builder.finish().unwrap(), &mut out, &WriteOptions::new()).unwrap();
+        heap_graph::snapshot::write(&builder.finish().unwrap(), &mut out, &SnapshotWriteOptions::new())
+            .unwrap();
     }
     let of_both = [
         "diff a.json b\u{202e}nosj.json",

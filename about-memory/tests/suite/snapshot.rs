@@ -334,7 +334,8 @@ fn a_node_that_the_root_does_not_reach_dominates_nothing() {
         builder.node(NodeParts::new(NodeId(id), 1, name)).unwrap();
     }
     let graph = builder.finish().unwrap();
-    let bytes = heap_graph::snapshot::write(&graph, Vec::new(), &heap_graph::snapshot::WriteOptions::new());
+    let bytes =
+        heap_graph::snapshot::write(&graph, Vec::new(), &heap_graph::snapshot::SnapshotWriteOptions::new());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("two.fxsnapshot");
     fs::write(&path, bytes.unwrap()).unwrap();
@@ -411,7 +412,8 @@ fn a_stack_of_thousands_of_frames_is_printed() {
         }
     }
     let graph = builder.finish().unwrap();
-    let bytes = heap_graph::snapshot::write(&graph, Vec::new(), &heap_graph::snapshot::WriteOptions::new());
+    let bytes =
+        heap_graph::snapshot::write(&graph, Vec::new(), &heap_graph::snapshot::SnapshotWriteOptions::new());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep.fxsnapshot");
     fs::write(&path, bytes.unwrap()).unwrap();

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use heap_graph::snapshot::{WriteOptions, write};
+use heap_graph::snapshot::{SnapshotWriteOptions, write};
 use heap_graph::{GraphBuilder, NodeId, NodeParts};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
@@ -65,7 +65,7 @@ fn a_census_has_the_retained_sizes_of_its_groups() {
     let folder = tempfile::tempdir().unwrap();
     let graph = builder.finish().unwrap();
     let file = fs::File::create(folder.path().join("heap.fxsnapshot")).unwrap();
-    write(&graph, file, &WriteOptions::new()).unwrap();
+    write(&graph, file, &SnapshotWriteOptions::new()).unwrap();
     let output = export(&["heap.fxsnapshot", "-o", "census.parquet"], folder.path());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let table = fs::File::open(folder.path().join("census.parquet")).unwrap();

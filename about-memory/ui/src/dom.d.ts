@@ -1,4 +1,4 @@
-// Strings that become children of an element would not pass through `elements.ts`: only what the page itself says may be one.
+// A string that becomes a child of an element does not pass through `elements.ts`, so only these texts of the page itself may.
 
 type OwnWords = " " | " live" | " inverted" | " reporters as roots" | "  " | " › ";
 

@@ -29,7 +29,7 @@ function start(model: Model) {
   const flameOnly = flame !== null && processes.length === 0;
   if (flame) views.push(new FlameView(flame, model));
   if (flameOnly) views.splice(0, 2);
-  // The tree shows the warnings, and a page of a dump alone has none.
+  // The tree shows the warnings, but a page of a dump alone has no tree.
   const warnings = flameOnly || heapView ? model.data.setWarnings : [];
   if (warnings.length > 0) {
     const above = create("div", "above");
@@ -74,30 +74,30 @@ function start(model: Model) {
   }
 
   function update() {
-    say(model.filterError, true);
-    if (heap) heap.tell();
+    showMessage(model.filterError, true);
+    if (heap) heap.showSum();
     else index.update();
     shown.update();
   }
 
   const filter = byId<HTMLInputElement>("filter");
   const checked = (id: string) => byId<HTMLInputElement>(id).checked;
-  const ask = () => {
-    const asked = {
+  const apply = () => {
+    const settings = {
       filter: filter.value,
       regex: checked("regex"),
       verbose: checked("verbose"),
       hideTiny: checked("hide-tiny"),
     };
-    if (model.ask(asked)) update();
+    if (model.apply(settings)) update();
   };
   let typing = 0;
   filter.addEventListener("input", () => {
     clearTimeout(typing);
-    typing = window.setTimeout(ask, TYPING);
+    typing = window.setTimeout(apply, TYPING);
   });
-  filter.addEventListener("change", ask);
-  for (const id of ["regex", "verbose", "hide-tiny"]) byId(id).addEventListener("change", ask);
+  filter.addEventListener("change", apply);
+  for (const id of ["regex", "verbose", "hide-tiny"]) byId(id).addEventListener("change", apply);
   const toggleAll = (open: boolean) => {
     model.toggleAll(open);
     update();
@@ -116,7 +116,7 @@ function start(model: Model) {
 }
 
 /** Shows a message beside the buttons; an empty one removes it. */
-function say(message: string, isError = false) {
+function showMessage(message: string, isError = false) {
   setText(byId("message"), message);
   byId("message").classList.toggle("error", isError);
 }
@@ -125,7 +125,7 @@ function say(message: string, isError = false) {
 async function copy(text: string) {
   try {
     await navigator.clipboard.writeText(text);
-    say("Copied.");
+    showMessage("Copied.");
   } catch {
     const area = create("textarea");
     area.value = text;
@@ -133,7 +133,7 @@ async function copy(text: string) {
     area.select();
     const copied = document.execCommand("copy");
     area.remove();
-    say(copied ? "Copied." : "The browser does not allow this page to copy.", !copied);
+    showMessage(copied ? "Copied." : "The browser does not allow this page to copy.", !copied);
   }
 }
 

@@ -67,7 +67,7 @@ test("a later measurement has the rows of a fresh load, whatever its amounts are
     for (const asked of [{ hideTiny: true }, { hideTiny: false }, { hideTiny: true, filter: "a/" }]) {
       for (const all of [null, true]) {
         const adapt = (model) => {
-          model.ask({ ...model.asked, ...asked });
+          model.apply({ ...model.settings, ...asked });
           if (all !== null) model.toggleAll(all);
           return model;
         };

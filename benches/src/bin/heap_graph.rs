@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use about_memory::session::{Query, RowColumn, RowsOptions, Session, SessionOptions};
 use heap_graph::graph::{CoarseType, GraphError};
-use heap_graph::live::LiveOptions;
-use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from, write};
+use heap_graph::live::LiveGraphOptions;
+use heap_graph::snapshot::{SnapshotReadOptions, SnapshotWriteOptions, read_from, write};
 use heap_graph::{
     Breakdown, DominatorTree, Graph, GraphBuilder, HeapGraph, NodeId, NodeIndex, NodeParts, Roots,
 };
@@ -295,11 +295,11 @@ fn ask(graph: &Graph) {
     let (flat, names) = graph.memory();
     let per_node = (flat as f64 - 8.0 * graph.edge_count() as f64) / nodes as f64;
     println!("{per_node:.1} bytes a node and 8 an edge; {:.1} MB of names", names as f64 / 1e6);
-    let seconds = time("write", || write(graph, Vec::new(), &WriteOptions::new()));
+    let seconds = time("write", || write(graph, Vec::new(), &SnapshotWriteOptions::new()));
     println!("{:.2} million nodes a second written", nodes as f64 / seconds / 1e6);
-    let file = write(graph, Vec::new(), &WriteOptions::new()).unwrap_or_default();
+    let file = write(graph, Vec::new(), &SnapshotWriteOptions::new()).unwrap_or_default();
     println!("{:.1} MB compressed", file.len() as f64 / 1e6);
-    time("read on one thread", || read_from(&file[..], &ReadOptions::new()).ok());
+    time("read on one thread", || read_from(&file[..], &SnapshotReadOptions::new()).ok());
     let path = tempfile::NamedTempFile::new().and_then(|mut temporary| {
         std::io::Write::write_all(&mut temporary, &file)?;
         Ok(temporary)
@@ -352,7 +352,7 @@ fn live() {
     let save = || {
         let mut file = std::io::sink();
         let tell = |roots: &mut Roots<'_>| roots.add("entries", &entries);
-        HeapGraph::stream(&mut file, LiveOptions::new(), &WriteOptions::new(), tell).ok()
+        HeapGraph::stream(&mut file, LiveGraphOptions::new(), &SnapshotWriteOptions::new(), tell).ok()
     };
     let seconds = time("walk and write", save);
     let nodes = save().map_or(0, |saved| saved.nodes);
@@ -367,7 +367,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let mut random = Random::new(7);
             let graph = heap(&like_firefox(NODES, &mut random), &mut random)?;
             let file = std::env::args_os().nth(2).ok_or("save needs a file")?;
-            write(&graph, std::fs::File::create(file)?, &WriteOptions::new())?;
+            write(&graph, std::fs::File::create(file)?, &SnapshotWriteOptions::new())?;
         }
         Some(file) => ask(&heap_graph::snapshot::read(file)?),
         None => {

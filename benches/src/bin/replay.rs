@@ -9,11 +9,11 @@ use std::fs;
 use std::hint::black_box;
 use std::time::Instant;
 
-use dmd::analyze::program::{History, LeakOptions, Leaks, ProgramOptions, Timeline, TimelineOptions};
+use dmd::analyze::program::{LeakOptions, Leaks, ProgramOptions, Timeline, TimelineOptions, UsageHistory};
 use dmd::analyze::recording::{Moment, Recording};
 use dmd_format::recording::{
-    About, Block, ChunkKind, EVENT_BUFFER, End, Event, EventEncoder, MAGIC, Module, Node, NodeEncoder, What,
-    encode_modules, push_chunk,
+    BlockAction, BlockEvent, ChunkKind, EVENT_BUFFER, EventEncoder, MAGIC, NodeEncoder, RecordedBlock,
+    RecordedModule, RecordedProcess, RecordingEnd, StackNode, encode_modules, push_chunk,
 };
 
 const EVENTS: u64 = 10_000_000;
@@ -43,15 +43,21 @@ struct Thread {
 
 fn recording() -> Vec<u8> {
     let mut file = MAGIC.to_vec();
-    let mut about = About::new();
+    let mut about = RecordedProcess::new();
     (about.process, about.tick_picoseconds) = (1, 10_000);
     push_chunk(&mut file, ChunkKind::About, &about.encode());
     let (start, end) = (0x5000_0000, 0x5010_0000);
-    let module = Module { path: b"/app/server".to_vec(), start, end, bias: start, ..Module::default() };
+    let module = RecordedModule {
+        path: b"/app/server".to_vec(),
+        start,
+        end,
+        bias: start,
+        ..RecordedModule::default()
+    };
     push_chunk(&mut file, ChunkKind::Modules, &encode_modules(&[module]));
     let mut nodes = NodeEncoder::new();
     for id in 1..=STACKS {
-        nodes.push(Node { id, parent: id / 4, pc: 0x5000_0000 + 16 * u64::from(id) });
+        nodes.push(StackNode { id, parent: id / 4, pc: 0x5000_0000 + 16 * u64::from(id) });
     }
     push_chunk(&mut file, ChunkKind::Nodes, nodes.payload());
     let mut random = Random(88_172_645_463_325_252);
@@ -78,23 +84,23 @@ fn recording() -> Vec<u8> {
             // Most blocks are young.
             let age = if word & 14 == 0 { (word >> 8) as usize % thread.live.len() } else { 0 };
             let place = thread.live.len() - 1 - age;
-            (thread.live.swap_remove(place), What::End(None))
+            (thread.live.swap_remove(place), BlockAction::End(None))
         } else {
             let requested = 1 + (word >> 8) % (8 << (word >> 60));
             thread.next += 16 * (1 + requested / 16);
             thread.live.push(thread.next);
             let stack = 1 + (word >> 32) as u32 % STACKS;
-            (thread.next, What::Begin(Block { requested, slop: 0, stack }))
+            (thread.next, BlockAction::Begin(RecordedBlock { requested, slop: 0, stack }))
         };
         if !thread.encoder.has_room(&thread.payload, 1) {
             flush(thread, number, tick, &mut file);
         }
-        assert!(thread.encoder.push(&mut thread.payload, &Event { tick, address, what }));
+        assert!(thread.encoder.push(&mut thread.payload, &BlockEvent { tick, address, what }));
     }
     for (number, thread) in threads.iter_mut().enumerate() {
         flush(thread, number, tick, &mut file);
     }
-    push_chunk(&mut file, ChunkKind::End, &End::new().encode());
+    push_chunk(&mut file, ChunkKind::End, &RecordingEnd::new().encode());
     file
 }
 
@@ -147,7 +153,7 @@ fn main() {
     let mut recording = timed("open", || Recording::open(&path).unwrap());
     timed("replay to the end", || recording.outline().unwrap());
     timed("the state at the peak", || recording.state_at(Moment::Peak).unwrap());
-    timed("the history", || History::new(&mut recording, &ProgramOptions::new(), |_| ()).unwrap());
+    timed("the history", || UsageHistory::new(&mut recording, &ProgramOptions::new(), |_| ()).unwrap());
     timed("the leaks", || Leaks::new(&mut recording, &LeakOptions::new(), |_| ()).unwrap());
     let timeline = timed("the time line", || {
         let (options, bounds) = (ProgramOptions::new(), TimelineOptions::new());

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use memory_export::parquet::{self, Options, Run};
+use memory_export::parquet::{self, ParquetOptions, ParquetRun};
 use memory_reporter::{Kind, Report, ReportSet, Units};
 use tests::Random;
 
@@ -31,13 +31,14 @@ fn main() {
             description: "Memory used by a synthetic thing that is described in one sentence.",
         });
     }
-    let run = Run::new("bench", Duration::from_secs(1_763_856_000)).of_reports(&set);
+    let run = ParquetRun::new("bench", Duration::from_secs(1_763_856_000)).with_id_from_reports(&set);
     let mut times = Vec::new();
     let mut bytes = 0;
     for _ in 0..ROUNDS {
         let mut file = Vec::new();
         let start = Instant::now();
-        parquet::reports(&[(&run, &set)], &Options::new(), &mut file).expect("a vector holds the file");
+        parquet::reports(&[(&run, &set)], &ParquetOptions::new(), &mut file)
+            .expect("a vector holds the file");
         times.push(start.elapsed());
         bytes = file.len();
     }

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use about_memory::live::ForkedProcess;
 use dmd::analyze::image::{read_image, read_threads};
 use dmd::analyze::symbolize::SymbolOptions;
-use dmd::analyze::{Dump, ReadOptions, read_with};
+use dmd::analyze::{Dump, DumpReadOptions, read_with};
 use heap_graph::DominatorTree;
-use typed_heap::{DebugInfo, Memory, ProcessMemory, ScanMemory, TypedHeap};
+use typed_heap::{DebugInfo, MemorySource, ProcessMemory, ScanMemory, TypedHeap};
 
 const MOST_ENTRIES: usize = 100_000_000;
 
@@ -51,13 +51,13 @@ fn main() {
     }
     let source = words.into_iter().next().expect("a process or a dump");
     let Ok(pid) = source.parse() else {
-        let options = ReadOptions::new().contents(true).max_entries(MOST_ENTRIES);
+        let options = DumpReadOptions::new().contents(true).max_entries(MOST_ENTRIES);
         let dump = timed("read the dump", || read_with(&source, &options).unwrap());
         return measure(dump, |dump| Box::new(ScanMemory::new(dump).unwrap()));
     };
     let copy = timed("copy the process", || ForkedProcess::take(pid, Duration::from_secs(60)).unwrap());
     let (dump, memory) = timed("read the tables", || {
-        let memory = ProcessMemory::of(copy.pid()).unwrap();
+        let memory = ProcessMemory::open(copy.pid()).unwrap();
         let mappings = memory.mappings().unwrap();
         let read = |address, into: &mut [u8]| memory.read(address, into);
         let dump = read_image(&read, &mappings, MOST_ENTRIES).unwrap();
@@ -75,7 +75,7 @@ fn layouts(program: &str, threads: usize) {
     }
 }
 
-fn measure(mut dump: Dump, memory_of: impl FnOnce(&Dump) -> Box<dyn Memory + '_>) {
+fn measure(mut dump: Dump, memory_of: impl FnOnce(&Dump) -> Box<dyn MemorySource + '_>) {
     timed("look up symbols", || dump.symbolize(&SymbolOptions::new()));
     let module = &dump.modules()[0];
     let bias = module.bias.unwrap_or(0);
@@ -132,7 +132,7 @@ fn without_path(heap: &TypedHeap<'_>) -> Vec<(String, usize)> {
 }
 
 /// The number of words that lead into a block, and of pairs of blocks with a typed pointer and without such a word.
-fn words(heap: &TypedHeap<'_>, memory: &dyn Memory) -> (u64, u64) {
+fn words(heap: &TypedHeap<'_>, memory: &dyn MemorySource) -> (u64, u64) {
     let blocks = heap.blocks();
     let mut buffer = Vec::new();
     let (mut words, mut others) = (0, 0);

@@ -10,8 +10,10 @@ use dmd_format::Mode;
 
 use crate::dump::Dump;
 use crate::error::AnalyzeError;
-use crate::print::{Clean, blocks, mark, number, share};
-use crate::records::{Analysis, AnalyzeOptions, By, RecordKind, ReportFault, ReporterClaims, Sums};
+use crate::print::{CleanText, blocks, mark, number, share};
+use crate::records::{
+    Analysis, AnalyzeOptions, BlockSums, RecordKind, ReportFault, ReporterClaims, TableKey,
+};
 #[cfg(feature = "symbols")]
 use crate::symbolize::SymbolOptions;
 
@@ -24,13 +26,13 @@ pub use suggest::{Suggestion, Suggestions};
 #[non_exhaustive]
 pub struct Coverage {
     /// The whole heap.
-    pub total: Sums,
+    pub total: BlockSums,
     /// Blocks that were reported once.
-    pub once: Sums,
+    pub once: BlockSums,
     /// Blocks that were reported twice or more.
-    pub twice: Sums,
+    pub twice: BlockSums,
     /// Blocks that no reporter reported.
-    pub unreported: Sums,
+    pub unreported: BlockSums,
     /// The same by crate or by type, the largest first. The shares of blocks without a stack are estimates from those
     /// with one.
     pub modules: Vec<ModuleCoverage>,
@@ -59,18 +61,18 @@ pub struct ModuleCoverage {
     /// The crate or type.
     pub name: String,
     /// Blocks that were reported once.
-    pub once: Sums,
+    pub once: BlockSums,
     /// Blocks that were reported twice or more.
-    pub twice: Sums,
+    pub twice: BlockSums,
     /// Blocks that no reporter reported.
-    pub unreported: Sums,
+    pub unreported: BlockSums,
     /// The sums are estimates.
     pub estimated: bool,
 }
 
 impl ModuleCoverage {
     /// All blocks of the crate or type.
-    pub fn total(&self) -> Sums {
+    pub fn total(&self) -> BlockSums {
         let mut total = self.once;
         total.add(self.twice);
         total.add(self.unreported);
@@ -98,8 +100,8 @@ impl Coverage {
             return Err(AnalyzeError::NotDarkMatter(dump.mode()));
         }
         let table = match by {
-            CoverageKey::Crate => By::Module,
-            CoverageKey::Type => By::Type,
+            CoverageKey::Crate => TableKey::Module,
+            CoverageKey::Type => TableKey::Type,
         };
         let options = AnalyzeOptions::new().by(table).estimate(true).limit(0).row_limit(usize::MAX);
         let analysis = Analysis::new(dump, &options);
@@ -126,7 +128,7 @@ impl Coverage {
             unreported: analysis.sums(RecordKind::Unreported),
             modules: parts,
             by,
-            claims: ReporterClaims::of(&analysis.reporters),
+            claims: ReporterClaims::new(&analysis.reporters),
             faults: analysis.faults,
         })
     }
@@ -164,9 +166,9 @@ impl Display for Coverage {
         for part in &self.modules {
             let whole = part.total().usable();
             let bytes = format!("{}{}", mark(part.estimated), number(whole));
-            let of = |sums: Sums| format!("{:6.2}%", share(sums.usable(), whole));
+            let of = |sums: BlockSums| format!("{:6.2}%", share(sums.usable(), whole));
             let (once, twice, not) = (of(part.once), of(part.twice), of(part.unreported));
-            writeln!(f, "  {bytes:>16}  {once}  {twice}  {not}  {}", Clean(&part.name))?;
+            writeln!(f, "  {bytes:>16}  {once}  {twice}  {not}  {}", CleanText(&part.name))?;
         }
         f.write_str("}\n")?;
         for list in self.claims.lists() {

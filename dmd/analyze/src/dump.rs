@@ -18,29 +18,29 @@ use core::ops::Range;
 use dmd_format::Mode;
 
 pub use faulty_pointer::ReportFaultKind;
-pub use frame::Frame;
-pub use outline::{HeapAt, Outline};
-pub use peak::{At, Peak, Statistics};
-pub use read::{ReadOptions, read, read_from, read_with};
-pub use sample::Sample;
+pub use frame::CallFrame;
+pub use outline::{HeapAt, RecordingOutline};
+pub use peak::{DumpPeak, DumpStatistics, DumpTime};
+pub use read::{DumpReadOptions, read, read_from, read_with};
+pub use sample::ByteSample;
 pub use scanned::ScannedBlock;
 
 pub(crate) use faulty_pointer::FaultyPointer;
 pub(crate) use frame::FrameText;
-pub(crate) use frames::{FrameId, Frames, TextId, Texts};
-pub(crate) use measurements::Measurements;
+pub(crate) use frames::{CallId, CallTable, FrameTextId, FrameTexts};
+pub(crate) use measurements::EngineMemory;
 pub(crate) use read::open;
-pub(crate) use trace_id::TraceId;
+pub(crate) use trace_id::DumpTraceId;
 
 /// An entry of `blockList`: `num` equal blocks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Block {
+pub(crate) struct DumpBlock {
     pub(crate) req: u64,
     pub(crate) slop: u64,
     pub(crate) num: u64,
-    pub(crate) alloc: TraceId,
+    pub(crate) alloc: DumpTraceId,
     /// The second is only set if the first is.
-    pub(crate) reps: [TraceId; 2],
+    pub(crate) reps: [DumpTraceId; 2],
     /// Its reporters, as indices into [`Dump::reporters`]; only dumps of the crate `dmd` have them.
     pub(crate) reporters: [u32; 2],
     /// The block stands for smaller ones, and has the size that they have together; or it is of a sample by bytes.
@@ -49,7 +49,7 @@ pub(crate) struct Block {
     pub(crate) weight: f64,
 }
 
-impl Block {
+impl DumpBlock {
     pub(crate) fn usable(&self) -> i128 {
         i128::from(self.req) + i128::from(self.slop)
     }
@@ -57,7 +57,7 @@ impl Block {
 
 /// The additional data of a block in scan mode.
 #[derive(Clone, Debug)]
-pub(crate) struct Scanned {
+pub(crate) struct BlockContents {
     pub(crate) addr: u64,
     /// The range of its words in [`Dump::words`].
     pub(crate) words: Range<usize>,
@@ -67,7 +67,7 @@ pub(crate) struct Scanned {
 
 /// A program or library that was loaded when a dump was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Module {
+pub struct LoadedModule {
     /// The path of its file.
     pub path: String,
     /// The build id, hexadecimal in lower case; empty if the module has none.
@@ -79,7 +79,7 @@ pub struct Module {
 /// A reporter's path and two amounts: the bytes that it reported, and the bytes of the blocks that it marked
 /// meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reporter {
+pub(crate) struct ReporterAmounts {
     pub(crate) path: String,
     pub(crate) claimed: u64,
     pub(crate) marked: u64,
@@ -93,30 +93,30 @@ pub struct Dump {
     /// `$DMD`, if it was set.
     pub(crate) variable: Option<String>,
     pub(crate) mode: Mode,
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) blocks: Vec<DumpBlock>,
     /// In scan mode, one for each block.
-    pub(crate) scanned: Vec<Scanned>,
+    pub(crate) scanned: Vec<BlockContents>,
     pub(crate) words: Vec<u64>,
     pub(crate) traces: Vec<Range<u32>>,
     /// The frames of all traces, innermost first.
-    pub(crate) calls: Vec<FrameId>,
-    pub(crate) frames: Frames,
-    pub(crate) modules: Option<Vec<Module>>,
+    pub(crate) calls: Vec<CallId>,
+    pub(crate) frames: CallTable,
+    pub(crate) modules: Option<Vec<LoadedModule>>,
     /// Only dumps of the crate `dmd` have reporters.
-    pub(crate) reporters: Vec<Reporter>,
+    pub(crate) reporters: Vec<ReporterAmounts>,
     /// Reports of pointers that are not those of live blocks.
     pub(crate) faults: Vec<FaultyPointer>,
     /// The time at which it was written, in seconds since 1970.
     pub(crate) time: Option<u64>,
-    pub(crate) measurements: Measurements,
+    pub(crate) measurements: EngineMemory,
     /// The time whose blocks these are.
-    pub(crate) shown: At,
-    pub(crate) peak: Option<Peak>,
-    pub(crate) statistics: Option<Statistics>,
+    pub(crate) shown: DumpTime,
+    pub(crate) peak: Option<DumpPeak>,
+    pub(crate) statistics: Option<DumpStatistics>,
     /// Only dumps from a recording have it.
-    pub(crate) outline: Option<Outline>,
+    pub(crate) outline: Option<RecordingOutline>,
     /// The dump is a sample by bytes.
-    pub(crate) sample: Option<Sample>,
+    pub(crate) sample: Option<ByteSample>,
 }
 
 impl Dump {
@@ -130,13 +130,13 @@ impl Dump {
             words: Vec::new(),
             traces: Vec::new(),
             calls: Vec::new(),
-            frames: Frames::default(),
+            frames: CallTable::default(),
             modules: None,
             reporters: Vec::new(),
             faults: Vec::new(),
             time: None,
-            measurements: Measurements::default(),
-            shown: At::End,
+            measurements: EngineMemory::default(),
+            shown: DumpTime::End,
             peak: None,
             statistics: None,
             outline: None,
@@ -150,7 +150,7 @@ impl Dump {
     }
 
     /// The facts of the recording that the dump is from.
-    pub fn outline(&self) -> Option<&Outline> {
+    pub fn outline(&self) -> Option<&RecordingOutline> {
         self.outline.as_ref()
     }
 
@@ -163,7 +163,7 @@ impl Dump {
             self.reporters.clear();
             self.faults.clear();
             for block in &mut self.blocks {
-                block.reps = [TraceId::NONE; 2];
+                block.reps = [DumpTraceId::NONE; 2];
                 block.reporters = [u32::MAX; 2];
             }
         }
@@ -171,7 +171,7 @@ impl Dump {
     }
 
     /// The sample that the dump is, if DMD recorded with `--sample-bytes`.
-    pub fn sample(&self) -> Option<&Sample> {
+    pub fn sample(&self) -> Option<&ByteSample> {
         self.sample.as_ref()
     }
 
@@ -182,12 +182,12 @@ impl Dump {
     }
 
     /// The stacks of the dump, each with its frames, innermost first.
-    pub fn stacks(&self) -> impl ExactSizeIterator<Item = impl ExactSizeIterator<Item = Frame<'_>>> {
+    pub fn stacks(&self) -> impl ExactSizeIterator<Item = impl ExactSizeIterator<Item = CallFrame<'_>>> {
         (0..self.traces.len()).map(|index| self.stack(index))
     }
 
     /// The frames of the stack with this index in [`stacks`](Self::stacks), innermost first; none if there is no such stack.
-    pub fn stack(&self, index: usize) -> impl ExactSizeIterator<Item = Frame<'_>> {
+    pub fn stack(&self, index: usize) -> impl ExactSizeIterator<Item = CallFrame<'_>> {
         let calls = match self.traces.get(index) {
             Some(range) => &self.calls[range.start as usize..range.end as usize],
             None => &[],
@@ -195,7 +195,7 @@ impl Dump {
         calls.iter().map(|frame| self.frames.get(*frame))
     }
 
-    pub(crate) fn trace(&self, trace: TraceId) -> &[FrameId] {
+    pub(crate) fn trace(&self, trace: DumpTraceId) -> &[CallId] {
         match trace.index() {
             None => &[],
             Some(index) => {

@@ -22,7 +22,7 @@ pub enum AnalyzeError {
     /// The file has an unknown mode, given as the file writes it.
     UnknownMode(String),
     /// The number of blocks, traces, frames or words exceeds
-    /// [`ReadOptions::max_entries`](crate::ReadOptions::max_entries).
+    /// [`DumpReadOptions::max_entries`](crate::DumpReadOptions::max_entries).
     TooManyEntries(usize),
     /// The sum of all sizes exceeds 127 bits.
     Overflow(String),

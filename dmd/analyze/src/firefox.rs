@@ -6,6 +6,6 @@ mod referrers;
 mod text;
 
 pub use clamp::{ClampStats, clamp};
-pub use classic::Classic;
+pub use classic::ClassicText;
 pub use referrers::{BlockOptions, BlockText};
-pub use text::Text;
+pub use text::FirefoxText;

@@ -2,12 +2,12 @@
 //! allocated and reported them.
 //!
 //! ```
-//! use dmd_analyze::{Analysis, AnalyzeOptions, ReadOptions, RecordKind, read_from};
+//! use dmd_analyze::{Analysis, AnalyzeOptions, DumpReadOptions, RecordKind, read_from};
 //!
 //! let text = r##"{"version": 5, "invocation": {"dmdEnvVar": null, "mode": "live"},
 //!     "blockList": [{"req": 100, "slop": 12, "alloc": "A", "num": 3}],
 //!     "traceTable": {"A": ["B"]}, "frameTable": {"B": "#00: main (main.c:7)"}}"##;
-//! let dump = read_from(text.as_bytes(), &ReadOptions::new())?;
+//! let dump = read_from(text.as_bytes(), &DumpReadOptions::new())?;
 //! let analysis = Analysis::new(dump, &AnalyzeOptions::new());
 //! assert_eq!(analysis.sums(RecordKind::Live).usable(), 336);
 //! assert!(analysis.text(&[]).to_string().contains("#01: main (main.c:7)"));
@@ -64,15 +64,18 @@ pub mod symbolize;
 pub use coverage::{Coverage, CoverageKey, ModuleCoverage, Suggestion, Suggestions};
 pub use dmd_format::Mode;
 pub use dump::{
-    At, Dump, Frame, Module, Peak, ReadOptions, ReportFaultKind, Sample, ScannedBlock, Statistics, read,
-    read_from, read_with,
+    ByteSample, CallFrame, Dump, DumpPeak, DumpReadOptions, DumpStatistics, DumpTime, LoadedModule,
+    ReportFaultKind, ScannedBlock, read, read_from, read_with,
 };
 pub use engine::{dark_matter, image};
 pub use error::AnalyzeError;
-pub use firefox::{BlockOptions, BlockText, ClampStats, Classic, Text, clamp};
-pub use names::{Certainty, FunctionName, Shape, TypeNames, Verdict, short_type_name};
-pub use output::{ByText, FlameFrame, FlameGraph, Folded, Json};
-pub use records::{Analysis, AnalyzeOptions, Blocks, By, Filter, RecordKind, ReportFault, SortBy, Sums};
+pub use firefox::{BlockOptions, BlockText, ClampStats, ClassicText, FirefoxText, clamp};
+pub use names::{BlockShape, FunctionName, TypeCertainty, TypeNames, TypeVerdict, short_type_name};
+pub use output::{AnalysisJson, FlameFrame, FlameGraph, FoldedText, TablesText};
+pub use records::{
+    Analysis, AnalyzeOptions, BlockEntry, BlockSums, RecordKind, RecordOrder, ReportFault, StackFilter,
+    TableKey,
+};
 
 /// The function that the macro calls. Not for direct use; it may change in any version.
 #[doc(hidden)]

@@ -11,14 +11,14 @@ mod source_path;
 mod type_name;
 mod workspace;
 
-pub use fold::{Fold, Folds};
-pub use type_name::{Certainty, FunctionName, Shape, TypeNames, Verdict, short_type_name};
+pub use fold::{FoldReason, FoldRules};
+pub use type_name::{BlockShape, FunctionName, TypeCertainty, TypeNames, TypeVerdict, short_type_name};
 pub use workspace::Workspace;
 
 pub(crate) use allocators::AllocatorFrames;
 pub(crate) use container::{container_of, segments};
-pub(crate) use fold::Sited;
-pub(crate) use framework::Framework;
-pub(crate) use source_path::Crates;
+pub(crate) use fold::FoldedStack;
+pub(crate) use framework::FrameworkSources;
+pub(crate) use source_path::CrateFolders;
 #[cfg(feature = "symbols")]
 pub(crate) use source_path::UnitName;

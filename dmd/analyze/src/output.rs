@@ -5,7 +5,7 @@ mod flame;
 mod folded;
 mod json;
 
-pub use by_text::ByText;
+pub use by_text::TablesText;
 pub use flame::{FlameFrame, FlameGraph};
-pub use folded::Folded;
-pub use json::Json;
+pub use folded::FoldedText;
+pub use json::AnalysisJson;

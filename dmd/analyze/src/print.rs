@@ -5,5 +5,5 @@ mod escape;
 mod json;
 
 pub(crate) use amounts::{blocks, mark, number, percent, share};
-pub(crate) use escape::Clean;
-pub(crate) use json::{Quoted, list};
+pub(crate) use escape::CleanText;
+pub(crate) use json::{JsonString, list};

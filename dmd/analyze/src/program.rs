@@ -22,16 +22,16 @@ mod text;
 mod timeline;
 mod tree;
 
-pub use crate::names::{Fold, Folds, Workspace};
-pub use change::{Change, HeapChange};
+pub use crate::names::{FoldReason, FoldRules, Workspace};
+pub use change::{BeforeAfter, HeapChange};
 pub use heap_blocks::{BlocksOfKind, BlocksOfReporter, HeapBlocks};
-pub use history::{History, HistoryJson, HistoryText};
+pub use history::{HistoryJson, HistoryText, UsageHistory};
 pub use holder::HolderKey;
 pub use leaks::{LeakOptions, Leaks, LeaksJson, LeaksText, OneTime};
 pub use line::bytes;
-pub use overview::Overview;
+pub use overview::HeapOverview;
 pub use stack_rows::{RowFrame, StackRow, StackRows};
-pub use summary::{Summary, SummaryRow, SummaryTable};
+pub use summary::{HeapSummary, SummaryRow, SummaryTable};
 pub use text::ProgramText;
 pub use timeline::{TimeCell, TimeStep, Timeline, TimelineOptions};
 pub use tree::HolderTree;
@@ -41,7 +41,7 @@ pub use tree::HolderTree;
 #[non_exhaustive]
 pub struct ProgramOptions {
     /// The frames that the view folds. Default: those of the table.
-    pub folds: Folds,
+    pub folds: FoldRules,
     /// Show folded frames too. Default: no.
     pub all_frames: bool,
     /// Show whole names and paths, however long a line gets. Default: no.
@@ -54,7 +54,7 @@ pub struct ProgramOptions {
 
 impl Default for ProgramOptions {
     fn default() -> Self {
-        Self { folds: Folds::new(), all_frames: false, verbose: false, colour: false, width: 100 }
+        Self { folds: FoldRules::new(), all_frames: false, verbose: false, colour: false, width: 100 }
     }
 }
 

@@ -62,44 +62,44 @@ use dmd_format::recording::MAGIC;
 use memory_report::ReadError;
 use rustc_hash::FxHashMap;
 
-use crate::dump::{At, Dump, Peak, ReadOptions, Statistics};
+use crate::dump::{Dump, DumpPeak, DumpReadOptions, DumpStatistics, DumpTime};
 use crate::error::AnalyzeError;
-use changes::Which;
-use index::Index;
-use line::Lines;
-use player::{Player, Progress, Until};
-use replay::{HeapSums, Live, Observer, Replay};
-use slices::{Bound, Slices};
-use source::Source;
-use tree::Kind;
-use usage::Usage;
+use changes::ChangeFilter;
+use index::RecordingIndex;
+use line::LineObserver;
+use player::{RecordingPlayer, ReplayEnd, ReplayProgress};
+use replay::{HeapReplay, HeapSums, ReplayObserver, ReplayedBlock};
+use slices::{SliceBound, SliceObserver};
+use source::RecordingSource;
+use tree::EqualBlocks;
+use usage::StackUsage;
 
-pub use crate::dump::{HeapAt, Outline};
-pub use changes::{Change, Changes};
-pub use line::{LIFE_CLASSES, Line, SIZE_CLASSES};
-pub use moment::{Moment, NotAMoment};
+pub use crate::dump::{HeapAt, RecordingOutline};
+pub use changes::{BlockChange, BlockChanges};
+pub use line::{LIFE_CLASSES, SIZE_CLASSES, UsageLine};
+pub use moment::{Moment, MomentError};
 
 pub(crate) use leaked::{LeakedStack, STEPS as LEAK_STEPS};
-pub(crate) use line::{Groups, LIFE_LIMITS};
-pub(crate) use slices::{ALIVE, Sliced};
-pub(crate) use usage::{Findings, Freed, StackUse};
+pub(crate) use line::{LIFE_LIMITS, LineGroups};
+pub(crate) use slices::{ALIVE, SliceTable};
+pub(crate) use usage::{ForeignFrees, StackUse, UsageFindings};
 
 /// A recording of one process.
 pub struct Recording {
-    source: Source,
-    index: Index,
+    source: RecordingSource,
+    index: RecordingIndex,
     max_entries: usize,
-    progress: Option<Progress>,
-    whole: Option<Whole>,
+    progress: Option<ReplayProgress>,
+    whole: Option<WholeReplay>,
 }
 
 /// What a replay of the whole recording found.
 #[derive(Clone, Copy, Debug)]
-struct Whole {
+struct WholeReplay {
     peak: HeapSums,
     end: HeapSums,
     older: HeapSums,
-    counts: replay::Counts,
+    counts: replay::EventCounts,
 }
 
 impl fmt::Debug for Recording {
@@ -132,25 +132,25 @@ impl Recording {
     ///
     /// If `path` is not a regular file, or the file is not a recording.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, AnalyzeError> {
-        Self::open_with(path, &ReadOptions::default())
+        Self::open_with(path, &DumpReadOptions::default())
     }
 
-    /// Opens a file. [`ReadOptions::max_entries`] bounds chunks, calls on stacks, live blocks, and the events that are in
+    /// Opens a file. [`DumpReadOptions::max_entries`] bounds chunks, calls on stacks, live blocks, and the events that are in
     /// memory, each on its own.
     ///
     /// # Errors
     ///
     /// As [`open`](Self::open), and if the limit is exceeded.
-    pub fn open_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, AnalyzeError> {
+    pub fn open_with(path: impl AsRef<Path>, options: &DumpReadOptions) -> Result<Self, AnalyzeError> {
         Self::from_file(crate::dump::open(path.as_ref())?, options)
     }
 
-    /// Reads a whole stream into memory, at most [`ReadOptions::max_bytes`].
+    /// Reads a whole stream into memory, at most [`DumpReadOptions::max_bytes`].
     ///
     /// # Errors
     ///
     /// As [`open_with`](Self::open_with), and if the stream is longer.
-    pub fn from_stream(stream: impl Read, options: &ReadOptions) -> Result<Self, AnalyzeError> {
+    pub fn from_stream(stream: impl Read, options: &DumpReadOptions) -> Result<Self, AnalyzeError> {
         let mut bytes = Vec::new();
         stream.take(options.max_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(ReadError::Io)?;
         if bytes.len() as u64 > options.max_bytes {
@@ -166,15 +166,15 @@ impl Recording {
     /// As [`open_with`](Self::open_with).
     pub fn from_file(
         file: impl Read + Seek + Send + 'static,
-        options: &ReadOptions,
+        options: &DumpReadOptions,
     ) -> Result<Self, AnalyzeError> {
-        let mut source = Source::new(file)?;
+        let mut source = RecordingSource::new(file)?;
         let max_entries = options.max_entries;
-        let index = Index::new(&mut source, max_entries)?;
+        let index = RecordingIndex::new(&mut source, max_entries)?;
         Ok(Self { source, index, max_entries, progress: None, whole: None })
     }
 
-    /// [`ReadOptions::max_entries`], with which the recording was opened.
+    /// [`DumpReadOptions::max_entries`], with which the recording was opened.
     pub fn max_entries(&self) -> usize {
         self.max_entries
     }
@@ -198,12 +198,12 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read any more, or the live blocks exceed [`ReadOptions::max_entries`].
-    pub fn outline(&mut self) -> Result<Outline, AnalyzeError> {
-        let Whole { peak, end, older, counts } = self.whole()?;
+    /// If the file cannot be read any more, or the live blocks exceed [`DumpReadOptions::max_entries`].
+    pub fn outline(&mut self) -> Result<RecordingOutline, AnalyzeError> {
+        let WholeReplay { peak, end, older, counts } = self.whole()?;
         let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
         let length = self.length(&end);
-        Ok(Outline {
+        Ok(RecordingOutline {
             command: self.index.about.command.iter().map(text).collect(),
             process: self.index.about.process,
             statistics: statistics(&counts, length),
@@ -226,17 +226,17 @@ impl Recording {
         Ok(if self.outline()?.has_shrunk() { Moment::Peak } else { Moment::End })
     }
 
-    /// The live blocks at a time, as a dump of mode [`Live`](crate::Mode::Live). A time after the end is the end.
+    /// The live blocks at a time, as a dump of mode [`ReplayedBlock`](crate::Mode::Live). A time after the end is the end.
     ///
     /// # Errors
     ///
-    /// As [`outline`](Self::outline), and if blocks, stacks and frames together exceed [`ReadOptions::max_entries`].
+    /// As [`outline`](Self::outline), and if blocks, stacks and frames together exceed [`DumpReadOptions::max_entries`].
     pub fn state_at(&mut self, moment: Moment) -> Result<Dump, AnalyzeError> {
         let outline = self.outline()?;
         let (at, until) = match moment {
-            Moment::Peak => (At::Peak, self.until(moment)?),
-            Moment::End => (At::End, Until::End),
-            Moment::After(time) => (At::Time(time), self.until(moment)?),
+            Moment::Peak => (DumpTime::Peak, self.until(moment)?),
+            Moment::End => (DumpTime::End, ReplayEnd::End),
+            Moment::After(time) => (DumpTime::Time(time), self.until(moment)?),
         };
         let time = moment.time(&outline);
         let replay = self.replay(until, &mut ())?;
@@ -253,9 +253,10 @@ impl Recording {
         let after = self.last_before(from)?;
         let until = self.until(to)?;
         let replay = self.replay(until, &mut ())?;
-        let is_new =
-            |block: &Live| block.thread != replay::OLDER && after.is_none_or(|after| block.since > after);
-        self.dump(&replay, outline, At::Window(first, second), second, is_new)
+        let is_new = |block: &ReplayedBlock| {
+            block.thread != replay::OLDER && after.is_none_or(|after| block.since > after)
+        };
+        self.dump(&replay, outline, DumpTime::Window(first, second), second, is_new)
     }
 
     /// Each block that begins or ends until a time, in the order in which that happened: of all blocks, those that are
@@ -264,54 +265,54 @@ impl Recording {
     /// # Errors
     ///
     /// As [`between`](Self::between). The iterator gives an error if the file cannot be read any more, or the live blocks
-    /// exceed [`ReadOptions::max_entries`].
-    pub fn changes(&mut self, from: Option<Moment>, to: Moment) -> Result<Changes<'_>, AnalyzeError> {
+    /// exceed [`DumpReadOptions::max_entries`].
+    pub fn changes(&mut self, from: Option<Moment>, to: Moment) -> Result<BlockChanges<'_>, AnalyzeError> {
         let which = match from {
-            None => Which::All,
+            None => ChangeFilter::All,
             Some(from) => {
                 self.check_order(from, to)?;
-                Which::After(self.last_before(from)?)
+                ChangeFilter::After(self.last_before(from)?)
             }
         };
         let until = self.until(to)?;
-        Changes::new(which, until, |next| self.player(next))
+        BlockChanges::new(which, until, |next| self.player(next))
     }
 
     /// A dump with a block without bytes for each stack, in the order of `stacks`.
     ///
     /// # Errors
     ///
-    /// If blocks, stacks and frames together exceed [`ReadOptions::max_entries`].
+    /// If blocks, stacks and frames together exceed [`DumpReadOptions::max_entries`].
     pub fn stacks(&self, stacks: impl IntoIterator<Item = u32>) -> Result<Dump, AnalyzeError> {
-        let kind = |stack| (Kind { stack, requested: 0, slop: 0 }, 1);
+        let kind = |stack| (EqualBlocks { stack, requested: 0, slop: 0 }, 1);
         let mut dump = self.index.tree.dump(stacks.into_iter().map(kind), self.max_entries)?;
         dump.time = Some(Duration::from_nanos(self.index.about.wall_time).as_secs());
         Ok(dump)
     }
 
     /// What a history shows besides lines.
-    pub(crate) fn findings(&mut self) -> Result<Findings, AnalyzeError> {
-        let mut findings = Findings::default();
+    pub(crate) fn findings(&mut self) -> Result<UsageFindings, AnalyzeError> {
+        let mut findings = UsageFindings::default();
         self.play_whole(&mut findings)?;
         Ok(findings)
     }
 
     /// The lines of groups of blocks, with this many steps.
-    pub(crate) fn lines(&mut self, groups: Groups, steps: usize) -> Result<Vec<Line>, AnalyzeError> {
-        let Whole { peak, end, .. } = self.whole()?;
-        let mut lines = Lines::new(groups, steps, end.tick, &self.index.clock);
+    pub(crate) fn lines(&mut self, groups: LineGroups, steps: usize) -> Result<Vec<UsageLine>, AnalyzeError> {
+        let WholeReplay { peak, end, .. } = self.whole()?;
+        let mut lines = LineObserver::new(groups, steps, end.tick, &self.index.clock);
         let progress = self.progress.as_mut();
         let mut player =
-            Player::new(&mut self.source, &mut self.index, progress, self.max_entries, &mut lines)?;
-        player.play(Until::Event(peak.event), &mut lines)?;
+            RecordingPlayer::new(&mut self.source, &mut self.index, progress, self.max_entries, &mut lines)?;
+        player.play(ReplayEnd::Event(peak.event), &mut lines)?;
         lines.at_peak();
-        player.play(Until::End, &mut lines)?;
+        player.play(ReplayEnd::End, &mut lines)?;
         Ok(lines.finish())
     }
 
     /// What each stack allocated.
     pub(crate) fn stack_uses(&mut self) -> Result<Vec<StackUse>, AnalyzeError> {
-        let mut usage = Usage::default();
+        let mut usage = StackUsage::default();
         self.play_whole(&mut usage)?;
         Ok(usage.stacks().to_vec())
     }
@@ -323,26 +324,26 @@ impl Recording {
         rows: Vec<u32>,
         slices: u64,
         max_cells: usize,
-    ) -> Result<Sliced, AnalyzeError> {
-        let Whole { peak, end, .. } = self.whole()?;
+    ) -> Result<SliceTable, AnalyzeError> {
+        let WholeReplay { peak, end, .. } = self.whole()?;
         let length = u64::try_from(self.length(&end).as_nanos()).unwrap_or(u64::MAX).max(1);
         let peak = self.index.clock.nanoseconds(peak.tick).min(length);
         let equal = (0..=slices).map(|n| (u128::from(length) * u128::from(n) / u128::from(slices)) as u64);
         let times: BTreeSet<u64> = equal.chain([peak]).collect();
         let clock = &self.index.clock;
-        let bound = |nanoseconds: u64| Bound {
+        let bound = |nanoseconds: u64| SliceBound {
             nanoseconds,
             next: clock.tick(nanoseconds.saturating_add(1)),
             stays: nanoseconds == peak,
         };
-        let mut table = Slices::new(rows, times.into_iter().map(bound).collect(), max_cells);
+        let mut table = SliceObserver::new(rows, times.into_iter().map(bound).collect(), max_cells);
         self.play_whole(&mut table)?;
         Ok(table.finish())
     }
 
     /// The blocks that are alive at the end.
     pub(crate) fn leaked(&mut self) -> Result<Vec<LeakedStack>, AnalyzeError> {
-        let mut usage = Usage::default();
+        let mut usage = StackUsage::default();
         let replay = self.play_whole(&mut usage)?;
         Ok(leaked::leaked(&replay, &usage, &self.index.clock, replay.now().tick))
     }
@@ -363,7 +364,7 @@ impl Recording {
         self.index.tree.end()
     }
 
-    fn whole(&mut self) -> Result<Whole, AnalyzeError> {
+    fn whole(&mut self) -> Result<WholeReplay, AnalyzeError> {
         if let Some(whole) = self.whole {
             return Ok(whole);
         }
@@ -372,18 +373,22 @@ impl Recording {
     }
 
     /// Replays everything, and keeps what every such replay finds.
-    fn play_whole(&mut self, observer: &mut impl Observer) -> Result<Replay, AnalyzeError> {
+    fn play_whole(&mut self, observer: &mut impl ReplayObserver) -> Result<HeapReplay, AnalyzeError> {
         let mut player = self.player(observer)?;
         let older = player.replay.now();
-        player.play(Until::End, observer)?;
+        player.play(ReplayEnd::End, observer)?;
         let replay = player.replay;
         let (peak, end, counts) = (replay.peak(), replay.now(), replay.counts());
-        self.whole = Some(Whole { peak, end, older, counts });
+        self.whole = Some(WholeReplay { peak, end, older, counts });
         Ok(replay)
     }
 
-    fn replay(&mut self, until: Until, observer: &mut impl Observer) -> Result<Replay, AnalyzeError> {
-        if until == Until::End {
+    fn replay(
+        &mut self,
+        until: ReplayEnd,
+        observer: &mut impl ReplayObserver,
+    ) -> Result<HeapReplay, AnalyzeError> {
+        if until == ReplayEnd::End {
             return self.play_whole(observer);
         }
         let mut player = self.player(observer)?;
@@ -391,16 +396,16 @@ impl Recording {
         Ok(player.replay)
     }
 
-    fn player(&mut self, observer: &mut impl Observer) -> Result<Player<'_>, AnalyzeError> {
+    fn player(&mut self, observer: &mut impl ReplayObserver) -> Result<RecordingPlayer<'_>, AnalyzeError> {
         let (source, index, progress) = (&mut self.source, &mut self.index, self.progress.as_mut());
-        Player::new(source, index, progress, self.max_entries, observer)
+        RecordingPlayer::new(source, index, progress, self.max_entries, observer)
     }
 
-    fn until(&mut self, moment: Moment) -> Result<Until, AnalyzeError> {
+    fn until(&mut self, moment: Moment) -> Result<ReplayEnd, AnalyzeError> {
         Ok(match moment {
-            Moment::End => Until::End,
-            Moment::Peak => Until::Event(self.whole()?.peak.event),
-            Moment::After(time) => self.last_tick(time).map_or(Until::Event(0), Until::Tick),
+            Moment::End => ReplayEnd::End,
+            Moment::Peak => ReplayEnd::Event(self.whole()?.peak.event),
+            Moment::After(time) => self.last_tick(time).map_or(ReplayEnd::Event(0), ReplayEnd::Tick),
         })
     }
 
@@ -418,7 +423,7 @@ impl Recording {
         &mut self,
         from: Moment,
         to: Moment,
-    ) -> Result<(Outline, Duration, Duration), AnalyzeError> {
+    ) -> Result<(RecordingOutline, Duration, Duration), AnalyzeError> {
         let outline = self.outline()?;
         let (first, second) = (from.time(&outline), to.time(&outline));
         if second < first {
@@ -446,18 +451,18 @@ impl Recording {
     /// A dump of some live blocks.
     fn dump(
         &self,
-        replay: &Replay,
-        outline: Outline,
-        shown: At,
+        replay: &HeapReplay,
+        outline: RecordingOutline,
+        shown: DumpTime,
         time: Duration,
-        keeps: impl Fn(&Live) -> bool,
+        keeps: impl Fn(&ReplayedBlock) -> bool,
     ) -> Result<Dump, AnalyzeError> {
-        let mut kinds: FxHashMap<Kind, u64> = FxHashMap::default();
+        let mut kinds: FxHashMap<EqualBlocks, u64> = FxHashMap::default();
         for block in replay.live().filter(|block| keeps(block)) {
-            let Live { stack, requested, slop, .. } = *block;
-            *kinds.entry(Kind { stack, requested, slop }).or_default() += 1;
+            let ReplayedBlock { stack, requested, slop, .. } = *block;
+            *kinds.entry(EqualBlocks { stack, requested, slop }).or_default() += 1;
         }
-        let mut kinds: Vec<(Kind, u64)> = kinds.into_iter().collect();
+        let mut kinds: Vec<(EqualBlocks, u64)> = kinds.into_iter().collect();
         kinds.sort_unstable();
         let mut dump = self.index.tree.dump(kinds, self.max_entries)?;
         let about = &self.index.about;
@@ -465,7 +470,7 @@ impl Recording {
             (!about.options.is_empty()).then(|| String::from_utf8_lossy(&about.options).into_owned());
         dump.time = Some((Duration::from_nanos(about.wall_time) + time).as_secs());
         dump.shown = shown;
-        dump.peak = Some(Peak {
+        dump.peak = Some(DumpPeak {
             bytes: u64::try_from(outline.peak.bytes).unwrap_or(u64::MAX),
             blocks: outline.peak.blocks,
             seconds: outline.peak.time.as_secs_f64(),
@@ -478,7 +483,7 @@ impl Recording {
     }
 }
 
-fn statistics(counts: &replay::Counts, time: Duration) -> Statistics {
-    let replay::Counts { allocations, frees, reallocations, temporary, .. } = *counts;
-    Statistics { seconds: time.as_secs_f64(), allocations, frees, reallocations, temporary }
+fn statistics(counts: &replay::EventCounts, time: Duration) -> DumpStatistics {
+    let replay::EventCounts { allocations, frees, reallocations, temporary, .. } = *counts;
+    DumpStatistics { seconds: time.as_secs_f64(), allocations, frees, reallocations, temporary }
 }

@@ -21,21 +21,23 @@ use std::sync::Arc;
 
 use dmd_format::Mode;
 
-use crate::dump::{At, Block, Dump, FrameText, Measurements, Reporter, Sample, Texts};
+use crate::dump::{
+    ByteSample, Dump, DumpBlock, DumpTime, EngineMemory, FrameText, FrameTexts, ReporterAmounts,
+};
 use crate::error::AnalyzeError;
-use crate::names::Verdict;
-use grouping::Grouping;
-use stacks::Stacks;
+use crate::names::TypeVerdict;
+use grouping::BlockGrouping;
+use stacks::CutStackTable;
 
-pub use blocks::Blocks;
-pub use options::{AnalyzeOptions, By, Filter, SortBy};
+pub use blocks::BlockEntry;
+pub use options::{AnalyzeOptions, RecordOrder, StackFilter, TableKey};
 pub use report_faults::ReportFault;
 
 pub(crate) use claims::ReporterClaims;
 pub(crate) use grouping::NO_STACK;
 pub(crate) use reporter_names::{SMALL, kind_name, reporter, reporter_name};
-pub(crate) use stacks::StackId;
-pub(crate) use tables::{Row, Table};
+pub(crate) use stacks::CutStackId;
+pub(crate) use tables::{RecordTable, TableRow};
 
 /// The kind of blocks in a section of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,7 +67,7 @@ impl RecordKind {
         }
     }
 
-    pub(crate) fn of_mode(mode: Mode) -> &'static [Self] {
+    pub(crate) fn for_mode(mode: Mode) -> &'static [Self] {
         match mode {
             Mode::Cumulative => &[Self::Cumulative],
             Mode::DarkMatter => &[Self::TwiceReported, Self::Unreported, Self::OnceReported],
@@ -77,7 +79,7 @@ impl RecordKind {
 /// Numbers of blocks and bytes. They are negative if a difference has fewer than before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Sums {
+pub struct BlockSums {
     /// The number of blocks.
     pub num: i128,
     /// Requested bytes.
@@ -86,14 +88,14 @@ pub struct Sums {
     pub slop: i128,
 }
 
-impl Sums {
+impl BlockSums {
     /// Requested bytes and slop.
     pub fn usable(&self) -> i128 {
         self.req + self.slop
     }
 
     /// The sums of all blocks of an entry.
-    pub(crate) fn of(block: &Block) -> Self {
+    pub(crate) fn from_block(block: &DumpBlock) -> Self {
         let num = i128::from(block.num);
         if block.weight == 1.0 {
             return Self { num, req: num * i128::from(block.req), slop: num * i128::from(block.slop) };
@@ -116,12 +118,12 @@ impl Sums {
 
 /// Blocks with the same stacks.
 #[derive(Debug)]
-pub(crate) struct Record {
-    pub(crate) sums: Sums,
+pub(crate) struct StackRecord {
+    pub(crate) sums: BlockSums,
     /// The amounts are estimates.
     pub(crate) estimated: bool,
-    pub(crate) alloc: StackId,
-    pub(crate) reps: [StackId; 2],
+    pub(crate) alloc: CutStackId,
+    pub(crate) reps: [CutStackId; 2],
     /// The indices of the reporters in [`Analysis::reporters`], if the options keep them apart.
     pub(crate) reporters: [u32; 2],
     /// Usable sizes with their counts, descending by size. A size with fewer blocks than before is negative.
@@ -132,34 +134,34 @@ pub(crate) struct Record {
 
 /// All records of a kind.
 #[derive(Debug)]
-pub(crate) struct Section {
+pub(crate) struct KindSection {
     pub(crate) kind: RecordKind,
     /// Sorted; at most [`AnalyzeOptions::limit`] records.
-    pub(crate) records: Vec<Record>,
+    pub(crate) records: Vec<StackRecord>,
     /// The number of records without filters and limit.
     pub(crate) all: usize,
     /// The number of records without the limit.
     pub(crate) kept: usize,
     /// The sums of all records that the filters keep.
-    pub(crate) sums: Sums,
+    pub(crate) sums: BlockSums,
     /// The sums are estimates.
     pub(crate) estimated: bool,
     /// The tables that the options request.
-    pub(crate) tables: Vec<Table>,
+    pub(crate) tables: Vec<RecordTable>,
 }
 
 /// A dump's `$DMD` and mode, and its measurements of DMD itself.
 #[derive(Debug)]
-pub(crate) struct Invocation {
+pub(crate) struct DumpInvocation {
     pub(crate) variable: Option<String>,
     pub(crate) mode: Mode,
-    pub(crate) at: At,
-    pub(crate) measurements: Measurements,
-    pub(crate) sample: Option<Sample>,
+    pub(crate) at: DumpTime,
+    pub(crate) measurements: EngineMemory,
+    pub(crate) sample: Option<ByteSample>,
 }
 
-impl Invocation {
-    fn of(dump: &Dump) -> Self {
+impl DumpInvocation {
+    fn new(dump: &Dump) -> Self {
         let Dump { variable, mode, shown, measurements, sample, .. } = dump;
         Self {
             variable: variable.clone(),
@@ -174,18 +176,18 @@ impl Invocation {
 /// The records of a dump, or of the difference of two.
 #[derive(Debug)]
 pub struct Analysis {
-    pub(crate) invocations: Vec<Invocation>,
-    pub(crate) sections: Vec<Section>,
+    pub(crate) invocations: Vec<DumpInvocation>,
+    pub(crate) sections: Vec<KindSection>,
     /// The whole heap, without filters.
-    pub(crate) total: Sums,
+    pub(crate) total: BlockSums,
     /// The total is an estimate.
     pub(crate) estimated: bool,
-    pub(crate) stacks: Stacks,
-    pub(crate) texts: Texts,
+    pub(crate) stacks: CutStackTable,
+    pub(crate) texts: FrameTexts,
     /// The type of the blocks of each stack. Empty unless the options request types.
-    types: Vec<Option<Arc<Verdict>>>,
+    types: Vec<Option<Arc<TypeVerdict>>>,
     /// The reporters, with the amounts that they said and measured.
-    pub(crate) reporters: Vec<Reporter>,
+    pub(crate) reporters: Vec<ReporterAmounts>,
     /// Reports of pointers that are not those of live blocks. A difference has those of the later dump.
     pub(crate) faults: Vec<ReportFault>,
 }
@@ -193,19 +195,19 @@ pub struct Analysis {
 impl Analysis {
     /// Groups the blocks of a dump.
     pub fn new(dump: Dump, options: &AnalyzeOptions) -> Self {
-        let mut grouping = Grouping::new(dump.mode, options);
-        let invocation = Invocation::of(&dump);
+        let mut grouping = BlockGrouping::new(dump.mode, options);
+        let invocation = DumpInvocation::new(&dump);
         grouping.add(dump, 1);
         grouping.finish(vec![invocation])
     }
 
     /// The stacks of a dump, and which of them each block of the dump has.
-    pub(crate) fn of_stacks(mut dump: Dump, options: &AnalyzeOptions) -> (Self, Vec<StackId>) {
-        let mut grouping = Grouping::new(dump.mode, options);
+    pub(crate) fn with_block_stacks(mut dump: Dump, options: &AnalyzeOptions) -> (Self, Vec<CutStackId>) {
+        let mut grouping = BlockGrouping::new(dump.mode, options);
         let (cut, _, no_stack) = grouping.add_stacks(&mut dump);
-        let stack = |block: &Block| block.alloc.index().map_or(no_stack, |index| cut.stacks[index]);
+        let stack = |block: &DumpBlock| block.alloc.index().map_or(no_stack, |index| cut.stacks[index]);
         let of_blocks = dump.blocks.iter().map(stack).collect();
-        (grouping.finish(vec![Invocation::of(&dump)]), of_blocks)
+        (grouping.finish(vec![DumpInvocation::new(&dump)]), of_blocks)
     }
 
     /// Groups the blocks of `second` minus those of `first`.
@@ -218,15 +220,15 @@ impl Analysis {
         if as_live(first.mode) != as_live(second.mode) {
             return Err(AnalyzeError::DifferentModes(first.mode, second.mode));
         }
-        let invocations = vec![Invocation::of(&first), Invocation::of(&second)];
-        let mut grouping = Grouping::new(first.mode, options);
+        let invocations = vec![DumpInvocation::new(&first), DumpInvocation::new(&second)];
+        let mut grouping = BlockGrouping::new(first.mode, options);
         grouping.add(first, -1);
         grouping.add(second, 1);
         Ok(grouping.finish(invocations))
     }
 
     /// The sample that the dump is, if DMD recorded with `--sample-bytes`; `None` for a difference.
-    pub(crate) fn sample(&self) -> Option<&Sample> {
+    pub(crate) fn sample(&self) -> Option<&ByteSample> {
         match &*self.invocations {
             [only] => only.sample.as_ref(),
             _ => None,
@@ -234,12 +236,12 @@ impl Analysis {
     }
 
     /// Blocks and bytes of the whole heap, without filters.
-    pub fn total(&self) -> Sums {
+    pub fn total(&self) -> BlockSums {
         self.total
     }
 
     /// Blocks and bytes of a kind that the filters keep.
-    pub fn sums(&self, kind: RecordKind) -> Sums {
+    pub fn sums(&self, kind: RecordKind) -> BlockSums {
         self.sections.iter().find(|section| section.kind == kind).map(|s| s.sums).unwrap_or_default()
     }
 
@@ -249,7 +251,7 @@ impl Analysis {
     }
 
     /// The type of a stack's blocks, if the options requested types and the stack was recorded.
-    pub(crate) fn type_of(&self, stack: StackId) -> Option<&Verdict> {
+    pub(crate) fn type_of(&self, stack: CutStackId) -> Option<&TypeVerdict> {
         self.types.get(stack.index())?.as_deref()
     }
 
@@ -257,7 +259,7 @@ impl Analysis {
         !self.types.is_empty()
     }
 
-    pub(crate) fn frames(&self, stack: StackId) -> impl Iterator<Item = FrameText<'_>> {
+    pub(crate) fn frames(&self, stack: CutStackId) -> impl Iterator<Item = FrameText<'_>> {
         self.stacks.get(stack).iter().map(|text| self.texts.get(*text))
     }
 }

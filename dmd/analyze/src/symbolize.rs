@@ -24,10 +24,10 @@ use core::fmt;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::dump::{Dump, FrameId, Frames, Module};
-use binary::Binary;
-use debug_file::Call;
-use lookup::Lookup;
+use crate::dump::{CallId, CallTable, Dump, LoadedModule};
+use binary::BinaryFiles;
+use debug_file::InlineCall;
+use lookup::FileLookup;
 
 pub use map::MappedFile;
 pub use resolved::ResolvedFrames;
@@ -96,7 +96,7 @@ impl SymbolOptions {
 /// (`.gnu_debuglink`) leads to, in the same places as the look-up of frames. `build_id` is that of the build that ran, or empty. `None`
 /// if no file of that build is there.
 pub fn debug_file(program: &Path, build_id: &str, options: &SymbolOptions) -> Option<PathBuf> {
-    Binary::debug_of(program, build_id, options)
+    BinaryFiles::debug_of(program, build_id, options)
 }
 
 /// Why frames of a file have no symbols, or why their symbols may be wrong.
@@ -210,33 +210,33 @@ impl fmt::Display for SymbolNote {
 }
 
 /// Places by the file of their module. Each place has its number and its offset.
-type Places = BTreeMap<String, Vec<(u32, u64)>>;
+type ModulePlaces = BTreeMap<String, Vec<(u32, u64)>>;
 
 /// Looks up places. Gives the calls at each place, innermost first; an empty list for an unknown place.
 fn look_up(
-    places: Places,
+    places: ModulePlaces,
     count: usize,
-    modules: Option<&[Module]>,
+    modules: Option<&[LoadedModule]>,
     time: Option<u64>,
     options: &SymbolOptions,
-) -> (Vec<Vec<Call>>, Vec<SymbolNote>) {
+) -> (Vec<Vec<InlineCall>>, Vec<SymbolNote>) {
     let mut notes = Vec::new();
     let mut lookups = Vec::new();
     for (file, places) in places {
         let mut note = |problem, frames| notes.push(SymbolNote { module: file.clone(), frames, problem });
         let module = modules.into_iter().flatten().find(|module| module.path == file);
-        match Binary::find(&file, module, time, options) {
+        match BinaryFiles::find(&file, module, time, options) {
             Err(problem) => note(problem, places.len()),
             Ok(binary) => {
                 if !binary.checked {
                     note(SymbolProblem::NotChecked, places.len());
                 }
-                lookups.push(Lookup { file, binary, places });
+                lookups.push(FileLookup { file, binary, places });
             }
         }
     }
     let found = lookup::all(&lookups, options);
-    let mut calls: Vec<Vec<Call>> = (0..count).map(|_| Vec::new()).collect();
+    let mut calls: Vec<Vec<InlineCall>> = (0..count).map(|_| Vec::new()).collect();
     for (lookup, found) in lookups.iter().zip(found) {
         let mut note =
             |problem, frames| notes.push(SymbolNote { module: lookup.file.clone(), frames, problem });
@@ -275,7 +275,7 @@ impl Dump {
     /// Returns the problems, sorted by the name of the file. A file without a problem has no note.
     pub fn symbolize(&mut self, options: &SymbolOptions) -> Vec<SymbolNote> {
         let old = core::mem::take(&mut self.frames);
-        let mut places = Places::new();
+        let mut places = ModulePlaces::new();
         for (number, id) in old.ids().enumerate() {
             if let Some((module, offset)) = old.text(id).code() {
                 places.entry(module.to_owned()).or_default().push((number as u32, offset));
@@ -286,8 +286,8 @@ impl Dump {
             return Vec::new();
         }
         let (calls, notes) = look_up(places, old.len(), self.modules.as_deref(), self.time, options);
-        let mut frames = Frames::default();
-        let new: Vec<Vec<FrameId>> = old
+        let mut frames = CallTable::default();
+        let new: Vec<Vec<CallId>> = old
             .ids()
             .zip(&calls)
             .map(|(id, calls)| match (&calls[..], old.text(id).code()) {

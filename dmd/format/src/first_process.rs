@@ -26,7 +26,7 @@ pub struct FirstProcess {
 }
 
 /// The digits of both numbers, with a space between them.
-pub type Digits = [u8; 2 * DIGITS + 1];
+pub type ProcessDigits = [u8; 2 * DIGITS + 1];
 
 /// The suffix for a process that is about to start as the first one of a run. Relative names of dumps belong to
 /// `folder`. The suffix must be the end of `$DMD`.
@@ -37,7 +37,7 @@ pub fn suffix(folder: &Path) -> OsString {
 }
 
 /// The digits of a process: its number and the namespace of the number.
-pub fn digits(process: u32, namespace: u32) -> Digits {
+pub fn digits(process: u32, namespace: u32) -> ProcessDigits {
     let mut digits = [b' '; 2 * DIGITS + 1];
     for (number, end) in [(process, DIGITS), (namespace, digits.len())] {
         let mut left = number;
@@ -62,7 +62,7 @@ pub fn split(variable: &'static CStr) -> (&'static [u8], Option<FirstProcess>) {
         core::str::from_utf8(digits).ok().filter(|_| valid)?.parse().ok()
     };
     let first = || {
-        let folder_at = at + WORD.len() + size_of::<Digits>() + 1;
+        let folder_at = at + WORD.len() + size_of::<ProcessDigits>() + 1;
         Some(FirstProcess {
             process: number(0)?,
             namespace: number(DIGITS + 1)?,

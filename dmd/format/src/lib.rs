@@ -4,12 +4,12 @@
 //! dependencies. Input is untrusted: each decoder has bounds, and an error contains the place of the fault.
 //!
 //! ```
-//! use dmd_format::recording::{ChunkKind, Chunks, MAGIC, push_chunk};
+//! use dmd_format::recording::{ChunkKind, ChunkReader, MAGIC, push_chunk};
 //!
 //! let mut file = MAGIC.to_vec();
 //! push_chunk(&mut file, ChunkKind::Events, b"a thread's events");
 //!
-//! let mut chunks = Chunks::open(&file[..])?;
+//! let mut chunks = ChunkReader::open(&file[..])?;
 //! let chunk = chunks.next().expect("one chunk")?;
 //! assert_eq!(chunk.kind(), Some(ChunkKind::Events));
 //! assert_eq!(chunk.payload, b"a thread's events");

@@ -1,7 +1,7 @@
 //! The format of DMD's recordings: every allocation, reallocation and end of a block, with its time, thread and stack.
 //!
 //! This module has no process and no file of its own. DMD's engine encodes with it while a program runs, and readers
-//! decode with it. Readers trust nothing: each decoder has bounds, returns [`Malformed`] with the place, and never
+//! decode with it. Readers trust nothing: each decoder has bounds, returns [`MalformedPayload`] with the place, and never
 //! panics.
 //!
 //! ```
@@ -11,17 +11,17 @@
 //! let mut payload = vec![0; EVENT_BUFFER];
 //! let mut encoder = Box::new(EventEncoder::new());
 //! encoder.start(&mut payload, 1, 1000);
-//! let block = Block { requested: 100, slop: 4, stack: 7 };
-//! encoder.push(&mut payload, &Event { tick: 1003, address: 0x5000, what: What::Begin(block) });
-//! encoder.push(&mut payload, &Event { tick: 1010, address: 0x5000, what: What::End(None) });
+//! let block = RecordedBlock { requested: 100, slop: 4, stack: 7 };
+//! encoder.push(&mut payload, &BlockEvent { tick: 1003, address: 0x5000, what: BlockAction::Begin(block) });
+//! encoder.push(&mut payload, &BlockEvent { tick: 1010, address: 0x5000, what: BlockAction::End(None) });
 //! let mut file = MAGIC.to_vec();
 //! push_chunk(&mut file, ChunkKind::Events, &payload[..encoder.len()]);
 //!
-//! let mut chunks = Chunks::open(&file[..])?;
+//! let mut chunks = ChunkReader::open(&file[..])?;
 //! let chunk = chunks.next().unwrap()?;
 //! assert_eq!(chunk.kind(), Some(ChunkKind::Events));
-//! let events: Result<Vec<Event>, Malformed> = EventDecoder::new(chunk.payload)?.collect();
-//! assert_eq!(events?[0].what, What::Begin(block));
+//! let events: Result<Vec<BlockEvent>, MalformedPayload> = EventDecoder::new(chunk.payload)?.collect();
+//! assert_eq!(events?[0].what, BlockAction::Begin(block));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -86,7 +86,7 @@
 //! that tick or a later one, except if the system stopped a thread for a tenth of a second in the middle of an event.
 //! So a reader that merges threads keeps the events since the last watermark only.
 //!
-//! A node of the tree of stacks precedes the events that use it. [`Node::pc`] is a return address; nodes with a
+//! A node of the tree of stacks precedes the events that use it. [`StackNode::pc`] is a return address; nodes with a
 //! `pc` below [`FIRST_PC`] are no frames, but separate stacks of times when different libraries lay at one
 //! address. The last modules chunk holds for the whole file. `live` chunks come before all events: they have the
 //! blocks that were alive when the recording started.
@@ -102,13 +102,13 @@ mod threads;
 
 use core::fmt;
 
-pub use chunk::{Chunk, ChunkError, ChunkKind, Chunks, frame_chunk, most_framed, push_chunk};
-pub use events::{Event, EventDecoder, EventEncoder, What};
-pub use facts::{About, Clock, End, Watermark};
+pub use chunk::{ChunkError, ChunkKind, ChunkReader, RecordingChunk, frame_chunk, most_framed, push_chunk};
+pub use events::{BlockAction, BlockEvent, EventDecoder, EventEncoder};
+pub use facts::{ClockReading, RecordedProcess, RecordingEnd, Watermark};
 pub use live::{LiveBlock, LiveDecoder, LiveEncoder};
-pub use modules::{Module, decode_modules, encode_modules};
-pub use nodes::{Node, NodeDecoder, NodeEncoder};
-pub use threads::{Thread, decode_threads, encode_threads};
+pub use modules::{RecordedModule, decode_modules, encode_modules};
+pub use nodes::{NodeDecoder, NodeEncoder, StackNode};
+pub use threads::{RecordedThread, decode_threads, encode_threads};
 
 /// The first bytes of a recording: a name, and the version of the format.
 pub const MAGIC: [u8; 8] = *b"DMDREC\n\x01";
@@ -129,7 +129,7 @@ pub use super::tables::FIRST_PC;
 
 /// What an event says of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Block {
+pub struct RecordedBlock {
     /// Bytes that the program asked for.
     pub requested: u64,
     /// Usable bytes beyond those.
@@ -147,17 +147,17 @@ pub fn natural_slop(requested: u64) -> u64 {
 
 /// A payload that is not as the format has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed {
+pub struct MalformedPayload {
     /// The place in the payload, in bytes.
     pub offset: usize,
     /// What is wrong.
     pub reason: &'static str,
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for MalformedPayload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at byte {} of the chunk", self.reason, self.offset)
     }
 }
 
-impl core::error::Error for Malformed {}
+impl core::error::Error for MalformedPayload {}

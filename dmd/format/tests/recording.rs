@@ -6,23 +6,23 @@ use dmd_format::recording::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-fn blocks() -> impl Strategy<Value = Block> {
+fn blocks() -> impl Strategy<Value = RecordedBlock> {
     let sizes = prop_oneof![0..200_u64, 0..1_u64 << 20, 0..1_u64 << 62];
     let slops = prop_oneof![Just(None), (0..5000_u64).prop_map(Some), any::<u64>().prop_map(Some)];
     let stacks = prop_oneof![0..20_u32, 0..1_u32 << 25, any::<u32>()];
-    (sizes, slops, stacks).prop_map(|(requested, slop, stack)| Block {
+    (sizes, slops, stacks).prop_map(|(requested, slop, stack)| RecordedBlock {
         requested,
         slop: slop.unwrap_or(natural_slop(requested)),
         stack,
     })
 }
 
-fn events() -> impl Strategy<Value = Vec<Event>> {
+fn events() -> impl Strategy<Value = Vec<BlockEvent>> {
     let what = prop_oneof![
-        blocks().prop_map(What::Begin),
-        blocks().prop_map(What::Back),
-        proptest::option::of(blocks()).prop_map(What::End),
-        proptest::option::of(blocks()).prop_map(What::EndByMove),
+        blocks().prop_map(BlockAction::Begin),
+        blocks().prop_map(BlockAction::Back),
+        proptest::option::of(blocks()).prop_map(BlockAction::End),
+        proptest::option::of(blocks()).prop_map(BlockAction::EndByMove),
     ];
     let ticks = prop_oneof![0..40_u64, 0..100_000_u64, 0..1_u64 << 40];
     let addresses = prop_oneof![(0..1_u64 << 20).prop_map(|at| 0x7f00_0000_0000 + at * 16), any::<u64>()];
@@ -30,13 +30,13 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         let mut tick = 0;
         let event = |(ticks, address, what)| {
             tick += ticks;
-            Event { tick, address, what }
+            BlockEvent { tick, address, what }
         };
         parts.into_iter().map(event).collect()
     })
 }
 
-fn encoded(thread: u32, events: &[Event]) -> Vec<u8> {
+fn encoded(thread: u32, events: &[BlockEvent]) -> Vec<u8> {
     let mut payload = vec![0; EVENT_BUFFER];
     let mut encoder = Box::new(EventEncoder::new());
     encoder.start(&mut payload, thread, 0);
@@ -48,7 +48,7 @@ fn encoded(thread: u32, events: &[Event]) -> Vec<u8> {
     payload
 }
 
-fn decoded(payload: &[u8]) -> Result<Vec<Event>, Malformed> {
+fn decoded(payload: &[u8]) -> Result<Vec<BlockEvent>, MalformedPayload> {
     EventDecoder::new(payload)?.collect()
 }
 
@@ -62,7 +62,7 @@ proptest! {
 
     #[test]
     fn nodes_are_decoded_as_they_were(nodes in vec((any::<u32>(), any::<u32>(), any::<u64>()), 0..50)) {
-        let nodes: Vec<_> = nodes.into_iter().map(|(id, parent, pc)| Node { id, parent, pc }).collect();
+        let nodes: Vec<_> = nodes.into_iter().map(|(id, parent, pc)| StackNode { id, parent, pc }).collect();
         let mut encoder = NodeEncoder::new();
         nodes.iter().for_each(|node| encoder.push(*node));
         let decoded: Result<Vec<_>, _> = NodeDecoder::new(encoder.payload()).collect();
@@ -85,14 +85,14 @@ proptest! {
         let _ = LiveDecoder::new(&payload).count();
         let _ = decode_modules(&payload);
         let _ = decode_threads(&payload);
-        let _ = About::decode(&payload);
-        let _ = End::decode(&payload);
+        let _ = RecordedProcess::decode(&payload);
+        let _ = RecordingEnd::decode(&payload);
     }
 
     #[test]
     fn any_file_is_read_or_refused(bytes in vec(any::<u8>(), 0..200)) {
         let file = [&MAGIC[..], &bytes].concat();
-        let mut chunks = Chunks::open(&file[..]).unwrap();
+        let mut chunks = ChunkReader::open(&file[..]).unwrap();
         while let Some(chunk) = chunks.next() {
             if let Ok(chunk) = chunk {
                 let _ = decoded(chunk.payload);
@@ -104,18 +104,18 @@ proptest! {
 /// What the documentation says of numbers, ticks, addresses and predictions, byte by byte.
 #[test]
 fn the_bytes_are_those_of_the_documentation() {
-    let first = Block { requested: 100, slop: 4, stack: 3 };
-    let second = Block { requested: 100, slop: 4, stack: 5 };
-    let third = Block { requested: 8, slop: 0, stack: 3 };
-    let event = |tick, address, what| Event { tick, address, what };
+    let first = RecordedBlock { requested: 100, slop: 4, stack: 3 };
+    let second = RecordedBlock { requested: 100, slop: 4, stack: 5 };
+    let third = RecordedBlock { requested: 8, slop: 0, stack: 3 };
+    let event = |tick, address, what| BlockEvent { tick, address, what };
     let events = [
-        event(0, 0x40, What::Begin(first)),
-        event(3, 0x40, What::End(None)),
-        event(37, 0x20, What::Begin(second)),
-        event(37, 0x28, What::Begin(third)),
-        event(37, 0x20, What::EndByMove(None)),
-        event(38, 0x20, What::Begin(Block { slop: 16, ..third })),
-        event(38, 0x20, What::Back(second)),
+        event(0, 0x40, BlockAction::Begin(first)),
+        event(3, 0x40, BlockAction::End(None)),
+        event(37, 0x20, BlockAction::Begin(second)),
+        event(37, 0x28, BlockAction::Begin(third)),
+        event(37, 0x20, BlockAction::EndByMove(None)),
+        event(38, 0x20, BlockAction::Begin(RecordedBlock { slop: 16, ..third })),
+        event(38, 0x20, BlockAction::Back(second)),
     ];
     let (one, many) = (|number: u8| number << 1 | 1, [0x22, 0x03]);
     let bytes: &[&[u8]] = &[
@@ -139,7 +139,7 @@ fn a_full_payload_takes_no_more() {
     let mut payload = vec![0; 200];
     let mut encoder = EventEncoder::new();
     encoder.start(&mut payload, 1, 0);
-    let event = Event { tick: 1, address: 64, what: What::End(None) };
+    let event = BlockEvent { tick: 1, address: 64, what: BlockAction::End(None) };
     let pushed = (0..200).take_while(|_| encoder.push(&mut payload, &event)).count();
     assert!(pushed > 50 && pushed == encoder.events());
     assert!(!encoder.has_room(&payload, 1));
@@ -148,19 +148,19 @@ fn a_full_payload_takes_no_more() {
 
 #[test]
 fn facts_are_decoded_as_they_were() {
-    let mut about = About::new();
+    let mut about = RecordedProcess::new();
     (about.process, about.wall_time, about.tick) = (7, 1 << 60, u64::MAX);
     about.command = vec![b"program".to_vec(), b"--flag".to_vec()];
     about.mode = b"live".to_vec();
-    assert_eq!(About::decode(&about.encode()).unwrap(), about);
-    let mut end = End::new();
+    assert_eq!(RecordedProcess::decode(&about.encode()).unwrap(), about);
+    let mut end = RecordingEnd::new();
     (end.tick, end.frees, end.peak_within) = (1, 2, 3);
-    assert_eq!(End::decode(&end.encode()).unwrap(), end);
-    let thread = Thread { number: 1, system_id: 99, name: b"main".to_vec() };
+    assert_eq!(RecordingEnd::decode(&end.encode()).unwrap(), end);
+    let thread = RecordedThread { number: 1, system_id: 99, name: b"main".to_vec() };
     let mut payload = Vec::new();
     encode_threads(&mut payload, [&thread, &thread]);
     assert_eq!(decode_threads(&payload).unwrap(), [thread.clone(), thread]);
-    let library = Module {
+    let library = RecordedModule {
         path: b"/lib/a.so".to_vec(),
         build_id: "00ff".to_owned(),
         start: 0x1000,
@@ -168,7 +168,7 @@ fn facts_are_decoded_as_they_were() {
         bias: 0x1000,
         unloaded_since: Some(0),
     };
-    let modules = [Module { unloaded_since: None, ..library.clone() }, library];
+    let modules = [RecordedModule { unloaded_since: None, ..library.clone() }, library];
     assert_eq!(decode_modules(&encode_modules(&modules)).unwrap(), modules);
 }
 
@@ -177,10 +177,10 @@ fn file() -> (Vec<u8>, Vec<usize>) {
     let mut ends = vec![];
     let long = vec![7; 10_000];
     for (kind, payload) in [
-        (ChunkKind::About, About::new().encode()),
+        (ChunkKind::About, RecordedProcess::new().encode()),
         (ChunkKind::Nodes, long),
         (ChunkKind::Events, encoded(1, &[])),
-        (ChunkKind::End, End::new().encode()),
+        (ChunkKind::End, RecordingEnd::new().encode()),
     ] {
         push_chunk(&mut file, kind, &payload);
         ends.push(file.len());
@@ -192,7 +192,7 @@ fn file() -> (Vec<u8>, Vec<usize>) {
 fn chunks_are_compressed_and_come_back() {
     let (file, ends) = file();
     assert!(ends[1] - ends[0] < 200, "10,000 equal bytes");
-    let mut chunks = Chunks::open(&file[..]).unwrap();
+    let mut chunks = ChunkReader::open(&file[..]).unwrap();
     let mut kinds = vec![];
     while let Some(chunk) = chunks.next() {
         let chunk = chunk.unwrap();
@@ -206,7 +206,7 @@ fn chunks_are_compressed_and_come_back() {
 fn the_prefix_of_a_file_is_readable_up_to_its_last_whole_chunk() {
     let (file, ends) = file();
     for length in MAGIC.len()..file.len() {
-        let mut chunks = Chunks::open(&file[..length]).unwrap();
+        let mut chunks = ChunkReader::open(&file[..length]).unwrap();
         let mut good = 0;
         let mut last = None;
         while let Some(chunk) = chunks.next() {
@@ -229,7 +229,7 @@ fn a_damaged_chunk_costs_only_itself() {
     for at in ends[0] + CHUNK_HEADER..ends[1] {
         let mut file = file.clone();
         file[at] ^= 1;
-        let mut chunks = Chunks::open(&file[..]).unwrap();
+        let mut chunks = ChunkReader::open(&file[..]).unwrap();
         let mut good = 0;
         while let Some(chunk) = chunks.next() {
             match chunk {
@@ -245,12 +245,12 @@ fn a_damaged_chunk_costs_only_itself() {
 
 #[test]
 fn other_files_are_refused() {
-    let error = |bytes: &[u8]| Chunks::open(bytes).unwrap_err().to_string();
+    let error = |bytes: &[u8]| ChunkReader::open(bytes).unwrap_err().to_string();
     assert_eq!(error(b""), "it does not start as a recording of DMD does");
     assert_eq!(error(b"{\"version\": 5}"), "it does not start as a recording of DMD does");
     assert_eq!(error(b"DMDREC\n\x09more"), "it has version 9 of the format, and version 1 is known");
     let mut file = MAGIC.to_vec();
     file.extend_from_slice(&[5, 0, 0, 0, 255, 255, 255, 255, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
-    let refused = Chunks::open(&file[..]).unwrap().next().unwrap().unwrap_err().to_string();
+    let refused = ChunkReader::open(&file[..]).unwrap().next().unwrap().unwrap_err().to_string();
     assert_eq!(refused, "the chunk at byte 8 has more than 4194304 bytes");
 }

@@ -19,7 +19,7 @@ use crate::recording;
 use crate::system::path_bytes::path_of;
 use crate::system::slot::{Inside, slot};
 use crate::system::threads::Threads;
-use crate::system::{copy, error_numbers, memory, session_peer};
+use crate::system::{copy, error_numbers, internal_alloc, memory, session_peer};
 use crate::tables::block_table::Found;
 use crate::tables::mark::{FaultKind, PathId};
 use crate::tables::stack::Caller;
@@ -75,6 +75,7 @@ pub(crate) static TABLE: EngineTable = EngineTable {
     end_copy,
     usable,
     set_session_peer: session_peer::set,
+    working_bytes,
 };
 
 const _: () = assert!(
@@ -330,6 +331,11 @@ unsafe extern "C" fn site_places(site: u64, context: *mut c_void, each: EachFram
         // SAFETY: the caller passes the context that `each` takes, and waits for this function.
         unsafe { each(context, frame) };
     });
+}
+
+extern "C" fn working_bytes() -> u64 {
+    let _inside = Inside::deeper();
+    internal_alloc::live() as u64
 }
 
 extern "C" fn log_bytes() -> u64 {

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use dmd_analyze::Module;
+use dmd_analyze::LoadedModule;
 use dmd_analyze::symbolize::{ResolvedFrames, SymbolOptions};
 use rustc_hash::FxHashSet;
 
@@ -55,9 +55,9 @@ impl LiveFrames {
             modules.find(last, pc).and_then(|module| modules.offset(module, pc).map(|at| (module, at)))
         };
         let places: Vec<_> = asked.into_iter().map(|pc| (pc, place(pc))).collect();
-        let modules: Vec<Module> = modules
+        let modules: Vec<LoadedModule> = modules
             .iter()
-            .map(|module| Module {
+            .map(|module| LoadedModule {
                 path: String::from_utf8_lossy(&module.path).into_owned(),
                 build_id: module.build_id.clone(),
                 bias: Some(module.bias as u64),

@@ -27,7 +27,7 @@ pub enum Recording {
 pub fn recording() -> Recording {
     match ENGINE.phase() {
         Phase::Undecided => Recording::Undecided,
-        Phase::Starting | Phase::Off | Phase::Waiting => Recording::No,
+        Phase::Starting | Phase::StartingSession | Phase::Off | Phase::Waiting => Recording::No,
         Phase::On => Recording::Yes,
         Phase::Sampling => Recording::Sample,
     }

@@ -96,7 +96,7 @@ fn decide(options: &Option<Options>) -> Option<Recorder> {
         (Some(preloaded), _) => Some(preloaded),
         (None, Phase::On | Phase::Sampling) => Some(LOCAL),
         // Another thread starts the engine: this block is not recorded, and the next call looks again.
-        (None, Phase::Starting) => return None,
+        (None, Phase::Starting | Phase::StartingSession) => return None,
         (None, Phase::Undecided | Phase::Off) => None,
         // A request switches the hooks on.
         (None, Phase::Waiting) => {

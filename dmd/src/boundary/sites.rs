@@ -67,7 +67,7 @@ pub(crate) fn type_name(site: u64, each: &mut dyn FnMut(&str)) {
     let Some(trace) = u32::try_from(site).ok().filter(|trace| *trace <= TraceId::MAX) else { return };
     let _ = catch_unwind(AssertUnwindSafe(|| {
         with_frames(TraceId(trace), |frames| {
-            if let Some(name) = dmd_analyze::Verdict::of(frames).type_name() {
+            if let Some(name) = dmd_analyze::TypeVerdict::from_stack(frames).type_name() {
                 each(&name);
             }
         });
@@ -134,7 +134,7 @@ pub(crate) fn look_up(_: impl Iterator<Item = TraceId>) {}
 
 /// Calls `each` with all frames of a stack, innermost first. The caller is inside the engine's guard.
 #[cfg(feature = "analyze")]
-fn with_frames(trace: TraceId, each: impl FnOnce(&[dmd_analyze::Frame<'_>])) {
+fn with_frames(trace: TraceId, each: impl FnOnce(&[dmd_analyze::CallFrame<'_>])) {
     let pcs: Vec<usize> = ENGINE.tree().frames(trace).collect();
     let mut live_frames = LiveFrames::known();
     if pcs.iter().any(|pc| !live_frames.frames().has(*pc)) {

@@ -3,9 +3,9 @@
 //! The blocks go to [`dmd_analyze::dark_matter`] with the site and type of each stack. This module looks up only
 //! frames up to the site, each once in the process.
 
-use dmd_analyze::Frame;
+use dmd_analyze::CallFrame;
 use dmd_analyze::dark_matter::{DarkMatter, DarkMatterRow, LiveBlocks, LiveStack};
-use dmd_analyze::program::Folds;
+use dmd_analyze::program::FoldRules;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::boundary::live_frames::LiveFrames;
@@ -40,7 +40,7 @@ pub(crate) fn rows() -> Vec<DarkMatterRow> {
         .map(|(kind, _)| kind.trace)
         .collect();
     let stacks = add_sites(named, &mut dark_matter);
-    let once = dark_matter.add_stack(&Frame::default(), None);
+    let once = dark_matter.add_stack(&CallFrame::default(), None);
     let mut paths: FxHashMap<PathId, LiveStack> = FxHashMap::default();
     for (index, (text, _)) in ENGINE.marks.paths().iter().flat_map(Paths::iter).enumerate() {
         paths.insert(PathId(index as u32), dark_matter.add_reporter(&String::from_utf8_lossy(text)));
@@ -93,7 +93,7 @@ fn add_sites(traces: FxHashSet<TraceId>, dark_matter: &mut DarkMatter) -> FxHash
         traces.into_iter().map(|trace| (trace, frames(trace))).collect();
     open.sort_unstable_by_key(|(trace, _)| trace.0);
     let modules = Modules::now();
-    let folds = Folds::new();
+    let folds = FoldRules::new();
     let mut live_frames = LiveFrames::known();
     let mut found = FxHashMap::default();
     let mut start = 0;
@@ -104,11 +104,11 @@ fn add_sites(traces: FxHashSet<TraceId>, dark_matter: &mut DarkMatter) -> FxHash
         let known = &*live_frames.frames();
         open.retain(|(trace, pcs)| {
             let has_site =
-                part(pcs).iter().flat_map(|pc| known.get(*pc)).any(|frame| folds.of(&frame).is_none());
+                part(pcs).iter().flat_map(|pc| known.get(*pc)).any(|frame| folds.reason(&frame).is_none());
             if !has_site && end < pcs.len() {
                 return true;
             }
-            let frames: Vec<Frame<'_>> = pcs.iter().take(end).flat_map(|pc| known.get(*pc)).collect();
+            let frames: Vec<CallFrame<'_>> = pcs.iter().take(end).flat_map(|pc| known.get(*pc)).collect();
             found.insert(*trace, dark_matter.add_frames(&frames, &folds));
             false
         });

@@ -7,8 +7,8 @@ use core::sync::atomic::Ordering;
 
 use super::{Engine, Phase};
 use crate::system::errno::keeping_errno;
-use crate::system::log;
 use crate::system::slot::{self, Inside, slot};
+use crate::system::{fork, log};
 use crate::tables::block_table::Found;
 use crate::tables::mark::{Fault, FaultKind, PathId, Report};
 use crate::tables::runs::Reporter;
@@ -139,5 +139,41 @@ impl Engine {
                 if slot().run.get() != 0 { log::mention(line) } else { log::say(line) }
             }
         });
+    }
+
+    /// Removes a reporter's marks for a path, or for all paths if it is `NONE`. Reporter 0 has no marks.
+    pub(crate) fn withdraw(&self, reporter: Reporter, path: PathId) {
+        if reporter == 0 {
+            return;
+        }
+        let usable = |address| self.table().get(address).map_or(0, |block| self.usable_of(block));
+        self.marks.withdraw(reporter, path, usable, |address| self.table().unmark(address));
+    }
+
+    /// Removes all reports except those made at allocation, even if a run owns them.
+    pub(crate) fn clear_reports(&self) {
+        if fork::would_wait_for_itself() {
+            return;
+        }
+        self.runs.seize(0);
+        self.clear_marks();
+    }
+
+    /// [`clear_reports`](Self::clear_reports) for a run that owns them. If no report is left, forgets all paths
+    /// too. The caller holds `dumping`, since a dump names paths.
+    pub(crate) fn begin_reports(&self) {
+        let _inside = Inside::anyway();
+        if self.clear_marks() == 0 {
+            self.marks.forget_paths();
+        }
+    }
+
+    /// Returns how many blocks still have reports: those made at allocation.
+    fn clear_marks(&self) -> usize {
+        let _inside = Inside::anyway();
+        let left = self.marks.clear_reports(|address| self.table().unmark(address));
+        let cumulative = self.cumulative.load(Ordering::Relaxed);
+        self.watches_frees.store(cumulative || left > 0, Ordering::Relaxed);
+        left
     }
 }

@@ -1,51 +1,29 @@
-//! Recording a sample by bytes, and recording that a request switches on and off in a running process.
+//! Recording a sample by bytes.
 //!
 //! Hooks first ask [`Engine::passes_over`] and [`Engine::has_no_record`], which cost a few instructions: most blocks are
 //! not sampled, and leave no trace. A thread counts its bytes down to the next sample in its slot. The session number
 //! tells a thread that its countdown is of an earlier session, whose mean distance may be another.
-//!
-//! A block that the program allocated before a session is not in the table, so its end changes nothing.
 
 use core::sync::atomic::Ordering;
 
 use super::{Engine, Phase, SAMPLED};
-use crate::options::Options;
 use crate::system::slot::{self, Inside, slot};
 use crate::tables::block_table::Block;
-use crate::tables::observers;
-use crate::tables::pending::{Amount, Pending};
+use crate::tables::pending::Amount;
 use crate::tables::stack::Caller;
 use crate::tables::thread;
 use dmd_format::sample;
-use dmd_format::tables::RECORDS_ALL;
-
-/// The numbers of [`Phase::Sampling`] and [`Phase::Waiting`]. No phase in which the engine records every block is as
-/// high.
-pub(super) const SAMPLING: u8 = 4;
-pub(super) const WAITING: u8 = 5;
-/// The number of [`Phase::Starting`] when a session starts.
-pub(super) const STARTING: u8 = 6;
 
 /// No slot has this number.
 pub(super) const NO_SESSION: u32 = 1;
 
 /// The largest mean distance, in bytes. A sample of a larger one would have no block.
-const LARGEST_MEAN: usize = 1 << 40;
+pub(super) const LARGEST_MEAN: usize = 1 << 40;
 
 impl Engine {
-    /// Whether the engine records blocks now.
-    pub(crate) fn records(&self) -> bool {
-        matches!(self.phase(), Phase::On | Phase::Sampling)
-    }
-
     /// The mean distance in bytes of samples by bytes; 0 if the engine takes none.
     pub(crate) fn mean(&self) -> usize {
         self.mean.load(Ordering::Relaxed)
-    }
-
-    #[inline(always)]
-    pub(super) fn records_all(&self) -> bool {
-        self.phase.load(Ordering::Relaxed) < SAMPLING
     }
 
     /// Whether the engine samples by bytes and does not sample a new block of this size. The caller asks once for each
@@ -62,9 +40,9 @@ impl Engine {
     /// Whether it is certain that the engine has no record of this block.
     #[inline(always)]
     pub(crate) fn has_no_record(&self, address: usize) -> bool {
-        match self.phase.load(Ordering::Relaxed) {
-            SAMPLING => !SAMPLED.may_have(address),
-            phase => phase == WAITING,
+        match self.phase() {
+            Phase::Sampling => !SAMPLED.may_have(address),
+            phase => phase == Phase::Waiting,
         }
     }
 
@@ -178,81 +156,6 @@ impl Engine {
     /// The usable bytes that a block stands for.
     pub(crate) fn usable_of(&self, block: Block) -> usize {
         (self.weight(block) * self.counted(block).usable() as f64).round() as usize
-    }
-
-    /// Begins to record as the options say, or to wait.
-    pub(super) fn begin(&self, options: Options) {
-        if options.wait_for_track {
-            return self.set_phase(WAITING, 0);
-        }
-        self.record_every(options.sample_bytes);
-    }
-
-    fn record_every(&self, mean: Option<usize>) {
-        match mean {
-            Some(mean) => {
-                // Blocks from before the options were known have no weight.
-                self.table().release();
-                SAMPLED.clear();
-                self.set_phase(SAMPLING, mean.min(LARGEST_MEAN));
-            }
-            None => self.set_phase(RECORDS_ALL, 0),
-        }
-    }
-
-    fn set_phase(&self, phase: u8, mean: usize) {
-        self.mean.store(mean, Ordering::Relaxed);
-        let session = if phase == SAMPLING { self.next_session() } else { NO_SESSION };
-        // A thread that sees the session samples at once.
-        self.session.store(session, Ordering::Relaxed);
-        self.phase.store(phase, Ordering::Release);
-    }
-
-    /// A number that no slot has: neither 0 nor [`NO_SESSION`].
-    fn next_session(&self) -> u32 {
-        let number = self.sessions.fetch_add(1, Ordering::Relaxed).wrapping_add(2);
-        if number <= NO_SESSION { NO_SESSION + 1 } else { number }
-    }
-
-    /// Starts to record in a process that waits for it: a sample by bytes, or with `None` every block. False if the
-    /// engine does not wait, since it records or is off, or if a log would take samples for all allocations. Blocks from
-    /// before stay unknown.
-    pub(crate) fn start_tracking(&self, mean: Option<usize>) -> bool {
-        // A dump reads the table.
-        let _dumping = self.dumping.hold();
-        if mean.is_some() && observers::any() {
-            return false;
-        }
-        let starting = self.phase.compare_exchange(WAITING, STARTING, Ordering::AcqRel, Ordering::Acquire);
-        if starting.is_err() {
-            return false;
-        }
-        let _inside = Inside::deeper();
-        self.forget_all();
-        self.full.store(true, Ordering::Relaxed);
-        self.record_every(mean);
-        true
-    }
-
-    /// Ends what [`start_tracking`](Self::start_tracking) began, and gives the memory of the table back.
-    pub(crate) fn stop_tracking(&self) {
-        if !self.setup().options.wait_for_track || !self.records() {
-            return;
-        }
-        let _dumping = self.dumping.hold();
-        let _inside = Inside::deeper();
-        self.set_phase(WAITING, 0);
-        self.forget_all();
-    }
-
-    /// Forgets all blocks and counts. A thread that is in the middle of recording a block may still add it: the next
-    /// session forgets it, since this runs again before that.
-    fn forget_all(&self) {
-        self.table().release();
-        SAMPLED.clear();
-        self.counts.clear();
-        thread::for_each_pending(Pending::clear);
-        self.peak().clear(self.tree());
     }
 }
 

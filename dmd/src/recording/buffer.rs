@@ -3,7 +3,7 @@
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 
-use dmd_format::recording::{EVENT_BUFFER, Event, EventEncoder};
+use dmd_format::recording::{BlockEvent, EVENT_BUFFER, EventEncoder};
 
 use crate::system::lock::{Guarded, Lock, Use};
 use crate::system::memory;
@@ -28,7 +28,7 @@ impl Buffer {
 
     /// Adds an event of a thread; false if there is no room.
     #[inline(always)]
-    pub(super) fn push(&mut self, thread: u32, event: &Event) -> bool {
+    pub(super) fn push(&mut self, thread: u32, event: &BlockEvent) -> bool {
         if !self.started {
             self.encoder.start(&mut self.bytes, thread, event.tick);
             self.started = true;

@@ -5,7 +5,7 @@
 //! alive now and have no event, and those whose first event is an end. Other threads may have started meanwhile, so
 //! the table is read first, and then the buffers: what happens in between is in these.
 
-use dmd_format::recording::{Block, ChunkKind, EventDecoder, LiveBlock, LiveEncoder, What};
+use dmd_format::recording::{BlockAction, ChunkKind, EventDecoder, LiveBlock, LiveEncoder, RecordedBlock};
 
 use crate::engine::ENGINE;
 use crate::recording::buffer::Buffer;
@@ -15,12 +15,12 @@ use crate::tables::block_table;
 
 /// A block as the format has it.
 #[inline(always)]
-pub(super) fn block(block: block_table::Block) -> Block {
-    Block { requested: block.requested as u64, slop: block.slop as u64, stack: block.trace.0 }
+pub(super) fn block(block: block_table::Block) -> RecordedBlock {
+    RecordedBlock { requested: block.requested as u64, slop: block.slop as u64, stack: block.trace.0 }
 }
 
 /// What each block of the buffers was before its first event there; `None` if it was none.
-pub(super) struct Before(DumpMap<u64, Option<Block>>);
+pub(super) struct Before(DumpMap<u64, Option<RecordedBlock>>);
 
 impl Before {
     pub(super) fn new() -> Self {
@@ -35,9 +35,9 @@ impl Before {
         let Ok(events) = EventDecoder::new(buffer.payload()) else { return };
         for event in events.flatten() {
             let before = match event.what {
-                What::Begin(_) => None,
-                What::End(block) | What::EndByMove(block) => block,
-                What::Back(_) => continue,
+                BlockAction::Begin(_) => None,
+                BlockAction::End(block) | BlockAction::EndByMove(block) => block,
+                BlockAction::Back(_) => continue,
             };
             let _ = pages::entry(&mut self.0, event.address, || before);
         }
@@ -57,7 +57,7 @@ pub(super) fn now() -> DumpVec<LiveBlock> {
 pub(super) fn write(output: &mut Output, now: &[LiveBlock], before: &Before) {
     output.nodes();
     let mut encoder = LiveEncoder::new();
-    let mut add = |address: u64, block: Block| {
+    let mut add = |address: u64, block: RecordedBlock| {
         encoder.push(&LiveBlock { address, block });
         if encoder.payload().len() >= CHUNK {
             output.chunk(ChunkKind::Live, encoder.payload());

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use dmd_format::recording::{Thread, encode_threads};
+use dmd_format::recording::{RecordedThread, encode_threads};
 
 use crate::recording::slots::{self, Slot};
 use crate::system::background;
@@ -19,7 +19,7 @@ pub(super) fn lock() -> &'static Lock {
 pub(super) fn thread_ends(number: u32, system_id: u32) {
     if system_id == background::system_id() {
         let name = background::name().to_bytes().to_vec();
-        encode_threads(&mut NAMES.hold(), [&Thread { number, system_id, name }]);
+        encode_threads(&mut NAMES.hold(), [&RecordedThread { number, system_id, name }]);
     }
 }
 
@@ -34,7 +34,7 @@ pub(super) fn take() -> Vec<u8> {
     for (number, system_id) in slots::all().filter_map(Slot::nameless) {
         let name = fs::read(format!("/proc/self/task/{system_id}/comm")).unwrap_or_default();
         let name = name.strip_suffix(b"\n").unwrap_or(&name).to_vec();
-        encode_threads(&mut payload, [&Thread { number, system_id, name }]);
+        encode_threads(&mut payload, [&RecordedThread { number, system_id, name }]);
     }
     payload
 }

@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use dmd_format::recording::{
-    ChunkKind, Clock, End, MAGIC, Module, Node, NodeEncoder, Watermark, encode_modules, frame_chunk,
-    most_framed,
+    ChunkKind, ClockReading, MAGIC, NodeEncoder, RecordedModule, RecordingEnd, StackNode, Watermark,
+    encode_modules, frame_chunk, most_framed,
 };
 
 use crate::dump::file;
@@ -149,7 +149,7 @@ impl Output {
         let mut encoder = NodeEncoder::new();
         for id in missing.into_iter().chain(self.next_node..end) {
             match tree.entry(TraceId(id)) {
-                Some((parent, pc)) => encoder.push(Node { id, parent: parent.0, pc: pc as u64 }),
+                Some((parent, pc)) => encoder.push(StackNode { id, parent: parent.0, pc: pc as u64 }),
                 // Another thread is making it, or memory was short.
                 None if self.missing.len() < MOST_MISSING => self.missing.push(id),
                 None => {}
@@ -190,7 +190,7 @@ impl Output {
     }
 
     /// Writes the modules, unless they are as they were.
-    pub(super) fn modules(&mut self, modules: &[Module]) {
+    pub(super) fn modules(&mut self, modules: &[RecordedModule]) {
         let payload = encode_modules(modules);
         if payload != self.modules {
             self.chunk(ChunkKind::Modules, &payload);
@@ -200,7 +200,7 @@ impl Output {
 
     /// Writes the time.
     pub(super) fn clock(&mut self) {
-        let mut clock = Clock::new();
+        let mut clock = ClockReading::new();
         (clock.tick, clock.nanoseconds) = self.time();
         self.chunk(ChunkKind::Clock, &clock.encode());
     }
@@ -225,7 +225,7 @@ impl Output {
     }
 
     /// Writes the last chunk.
-    pub(super) fn end(&mut self, mut end: End) {
+    pub(super) fn end(&mut self, mut end: RecordingEnd) {
         end.lost_events += self.lost_events;
         self.chunk(ChunkKind::End, &end.encode());
         self.file = None;

@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicU8, Ordering};
 use core::time::Duration;
 
-use dmd_format::recording::{ChunkKind, Module};
+use dmd_format::recording::{ChunkKind, RecordedModule};
 
 use crate::dump::modules::{self, Modules};
 use crate::recording::output::{Output, output};
@@ -129,9 +129,9 @@ fn wait() {
 }
 
 /// The modules as recordings have them.
-pub(super) fn list_modules() -> Vec<Module> {
+pub(super) fn list_modules() -> Vec<RecordedModule> {
     let modules = Modules::now();
-    let as_recorded = modules.iter().map(|module| Module {
+    let as_recorded = modules.iter().map(|module| RecordedModule {
         path: module.path.clone(),
         build_id: module.build_id.clone(),
         start: module.start as u64,
@@ -143,7 +143,7 @@ pub(super) fn list_modules() -> Vec<Module> {
 }
 
 /// Takes what every thread has, and writes it. Returns whether the recording goes on.
-pub(super) fn pass(modules: &[Module]) -> bool {
+pub(super) fn pass(modules: &[RecordedModule]) -> bool {
     let tick = clock::ticks();
     hand_over();
     let names = names::take();

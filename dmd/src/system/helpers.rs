@@ -17,8 +17,8 @@ mod thread_locals;
 mod wake_up;
 
 use core::cell::UnsafeCell;
-use core::ffi::{CStr, c_void};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use core::ffi::{CStr, c_int, c_void};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use core::time::Duration;
 use std::fs::File;
 use std::io::Read;
@@ -53,7 +53,8 @@ const FLAGS: usize = (libc::CLONE_VM
     | libc::CLONE_SETTLS
     | libc::CLONE_PARENT_SETTID) as usize;
 
-/// How long a call waits for helpers to end. A helper that writes a dump does not stop in the middle.
+/// How long a call waits for helpers to end: one may write to a slow disk or pipe, or be in the middle of a dump. Then the call is
+/// made, and the helper ends before it does anything else ([`pause_point`]): it never works with the rights from before.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// A place for a helper.
@@ -65,6 +66,8 @@ struct Helper {
     /// The start of the memory; 0 before the first use. It stays for later helpers.
     memory: AtomicUsize,
     thread_pointer: AtomicUsize,
+    /// [`CALLS`] when its last thread started.
+    calls: AtomicU32,
     stack_pointer: UnsafeCell<usize>,
     body: UnsafeCell<Option<Body>>,
     /// What the helper calls before it ends: destructors of its thread-locals.
@@ -88,7 +91,7 @@ const RUNS: u32 = 2;
 const PAUSED: u32 = 3;
 /// It has no work any more.
 const ENDED: u32 = 4;
-/// The system refused to continue it.
+/// The system refuses to continue it, for good.
 const LOST: u32 = 5;
 
 static HELPERS: [Helper; MOST] = [const {
@@ -97,6 +100,7 @@ static HELPERS: [Helper; MOST] = [const {
         last: AtomicU32::new(0),
         memory: AtomicUsize::new(0),
         thread_pointer: AtomicUsize::new(0),
+        calls: AtomicU32::new(0),
         stack_pointer: UnsafeCell::new(0),
         body: UnsafeCell::new(None),
         ends: UnsafeCell::new(Vec::new()),
@@ -107,6 +111,14 @@ static HELPERS: [Helper; MOST] = [const {
 
 /// The number of calls that want no helpers now.
 static PAUSES: AtomicU32 = AtomicU32::new(0);
+/// The number of such calls so far.
+static CALLS: AtomicU32 = AtomicU32::new(0);
+/// A paused helper waits for a thread of the program to continue it: it has ended after a call that did not wait for it, or the
+/// system had no room for a thread.
+static ANY_WAITS: AtomicBool = AtomicBool::new(false);
+/// When threads of the program last tried to continue helpers, in nanoseconds.
+static LAST_TRY: AtomicU64 = AtomicU64::new(0);
+const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 /// The process that has the helpers; 0 before [`prepare`].
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
@@ -215,6 +227,7 @@ impl Helper {
         while self.last.load(Ordering::SeqCst) != 0 && !self.has_ended() {
             std::thread::yield_now();
         }
+        self.calls.store(CALLS.load(Ordering::SeqCst), Ordering::SeqCst);
         let pointer = self.thread_pointer.load(Ordering::Relaxed);
         // SAFETY: the helper has left its stack, and its thread has ended.
         let stack = unsafe { *self.stack_pointer.get() };
@@ -223,14 +236,16 @@ impl Helper {
         // others out. The thread-locals are this helper's.
         let number = unsafe { clone_onto(FLAGS, stack, self.last.as_ptr(), pointer) };
         signals::set_mask(mask);
-        if number < 0 {
-            self.state.store(LOST, Ordering::SeqCst);
-            if let Some(bell) = self.bell() {
-                bell.set_lost(true);
-            }
-            return false;
+        let has_started = number >= 0;
+        if let Some(bell) = self.bell() {
+            bell.set_lost(!has_started);
         }
-        true
+        if !has_started {
+            let is_for_now = [libc::EAGAIN, libc::ENOMEM].contains(&(-number as c_int));
+            self.state.store(if is_for_now { PAUSED } else { LOST }, Ordering::SeqCst);
+            ANY_WAITS.fetch_or(is_for_now, Ordering::SeqCst);
+        }
+        has_started
     }
 
     /// Whether the place has no kernel thread, and gets none unless this process starts one.
@@ -320,17 +335,47 @@ pub(crate) fn end() -> ! {
 }
 
 /// Where a helper waits, and holds no lock: if a call wants no helpers, its thread ends here, and it continues on another one
-/// after the call.
+/// after the call. So it does if it has missed a call.
 pub(crate) fn pause_point() {
-    if PAUSES.load(Ordering::SeqCst) == 0 {
+    let Some(helper) = here() else { return };
+    if PAUSES.load(Ordering::SeqCst) == 0
+        && helper.calls.load(Ordering::SeqCst) == CALLS.load(Ordering::SeqCst)
+    {
         return;
     }
-    let Some(helper) = here() else { return };
     helper.state.store(PAUSED, Ordering::SeqCst);
+    if PAUSES.load(Ordering::SeqCst) == 0 {
+        // The call has ended, perhaps before it could find this helper paused.
+        ANY_WAITS.store(true, Ordering::SeqCst);
+    }
     // SAFETY: a place for the stack pointer. In the state PAUSED only `go_on` uses the stack, and it waits until this thread
     // has ended.
     unsafe { leave(helper.stack_pointer.get()) };
     helper.show_name();
+}
+
+/// On a thread of the program, which comes here now and then: continues helpers that wait for that.
+#[inline]
+pub(crate) fn continue_waiting() {
+    if ANY_WAITS.load(Ordering::Relaxed) {
+        continue_now();
+    }
+}
+
+#[cold]
+fn continue_now() {
+    if OWNER.load(Ordering::Relaxed) != std::process::id() || is_helper() || confined::any_noted() {
+        return;
+    }
+    let now = clock::nanoseconds();
+    if now.saturating_sub(LAST_TRY.load(Ordering::Relaxed)) < BETWEEN_TRIES.as_nanos() as u64 {
+        return;
+    }
+    LAST_TRY.store(now, Ordering::Relaxed);
+    ANY_WAITS.store(false, Ordering::SeqCst);
+    for helper in &HELPERS {
+        helper.go_on();
+    }
 }
 
 /// Ends this helper if only helpers are left: threads of the program that end by the system call alone leave nobody who
@@ -360,6 +405,7 @@ pub fn without<T>(call: impl FnOnce() -> T) -> T {
     if !is_ours || slot().guard.is_set() || is_helper() || confined::any_noted() || none_runs() {
         return call();
     }
+    CALLS.fetch_add(1, Ordering::SeqCst);
     if PAUSES.fetch_add(1, Ordering::SeqCst) == 0 {
         wake_up::ring();
     }
@@ -403,6 +449,7 @@ pub(crate) fn after_fork_in_child() {
     }
     OWNER.store(std::process::id(), Ordering::Relaxed);
     PAUSES.store(0, Ordering::SeqCst);
+    ANY_WAITS.store(false, Ordering::SeqCst);
     for helper in &HELPERS {
         helper.last.store(0, Ordering::SeqCst);
         helper.state.store(FREE, Ordering::SeqCst);

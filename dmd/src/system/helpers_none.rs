@@ -27,3 +27,5 @@ pub(crate) fn pause_point() {}
 pub(crate) fn end_if_alone() {}
 
 pub(crate) fn after_fork_in_child() {}
+
+pub(crate) fn continue_waiting() {}

@@ -18,11 +18,12 @@ const CLASSES: usize = 22;
 
 struct Heap {
     used: usize,
+    live: usize,
     /// Free blocks by size, each with the address of the next in its first word.
     free: [usize; CLASSES],
 }
 
-static HEAP: Guarded<Heap> = Guarded::new(Heap { used: 0, free: [0; CLASSES] });
+static HEAP: Guarded<Heap> = Guarded::new(Heap { used: 0, live: 0, free: [0; CLASSES] });
 /// Start of the region; 0 before it is mapped.
 static START: AtomicUsize = AtomicUsize::new(0);
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
@@ -39,6 +40,10 @@ fn class(layout: Layout) -> Option<usize> {
     (class < CLASSES && layout.align() <= 4096).then_some(class)
 }
 
+fn bytes_of(class: usize) -> usize {
+    1 << (class as u32 + LEAST)
+}
+
 /// Returns a block, or null if there is no room.
 pub(crate) fn alloc(layout: Layout) -> *mut u8 {
     let Some(class) = class(layout) else { return null_mut() };
@@ -48,16 +53,18 @@ pub(crate) fn alloc(layout: Layout) -> *mut u8 {
         let block = core::ptr::with_exposed_provenance_mut::<usize>(free);
         // SAFETY: a free block of this heap, whose first word has the address of the next one.
         heap.free[class] = unsafe { block.read() };
+        heap.live += bytes_of(class);
         return block.cast();
     }
     let Some((region, length)) = region() else { return null_mut() };
-    let bytes = 1 << (class as u32 + LEAST);
+    let bytes = bytes_of(class);
     // Every size is a power of two, and so a valid alignment.
     let start = (region + heap.used).next_multiple_of(bytes.min(4096));
     if start + bytes > region + length {
         return null_mut();
     }
     heap.used = start + bytes - region;
+    heap.live += bytes;
     core::ptr::with_exposed_provenance_mut(start)
 }
 
@@ -87,6 +94,11 @@ pub(crate) fn is_ready() -> bool {
     region().is_some()
 }
 
+/// Bytes of all live blocks.
+pub(crate) fn live() -> usize {
+    HEAP.hold().live
+}
+
 /// Whether the block came from [`alloc`].
 #[inline]
 pub(crate) fn owns(block: *const u8) -> bool {
@@ -106,6 +118,7 @@ pub(crate) unsafe fn dealloc(block: *mut u8, layout: Layout) {
     // SAFETY: `dealloc`'s caller passes a block of `alloc`, which has at least 16 bytes and is free now.
     unsafe { block.cast::<usize>().write(next) };
     heap.free[class] = block.expose_provenance();
+    heap.live -= bytes_of(class);
 }
 
 /// The allocator of a library in which all Rust code is the engine's, such as `libdmd.so`.

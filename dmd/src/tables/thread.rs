@@ -12,6 +12,8 @@ use std::sync::OnceLock;
 use crate::byte_sampler::ByteSampler;
 use crate::sampler::Sampler;
 use crate::system::background::system_id;
+#[cfg(target_os = "linux")]
+use crate::system::helpers;
 use crate::system::lock::{Held, Lock};
 use crate::system::memory::{Arena, OwnLine};
 use crate::system::process_seed;
@@ -172,6 +174,8 @@ impl Lease {
         if self.pending.settle(allowance / made().max(1)) {
             self.count();
         }
+        #[cfg(target_os = "linux")]
+        helpers::continue_waiting();
     }
 
     /// Hands the pending events over. Only the thread that leased them does so, or nobody else can.

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use dmd::analyze::dark_matter::DarkMatter;
-use dmd::analyze::program::{Folds, HolderKey, ProgramOptions, Summary};
+use dmd::analyze::program::{FoldRules, HeapSummary, HolderKey, ProgramOptions};
 use dmd::analyze::symbolize::SymbolOptions;
 use dmd::analyze::{Analysis, AnalyzeOptions, Dump, Suggestions};
 use memory_reporter::file;
@@ -140,8 +140,8 @@ fn check(program: &Path, has_inlined: bool, how: &str) {
     for (bytes, function) in expected {
         let blocks = symbolized.blocks().find(|blocks| blocks.requested() == bytes as u64).unwrap();
         let frames: Vec<_> = symbolized.stack(blocks.stack().unwrap()).collect();
-        let folds = Folds::new();
-        let site = frames.iter().find(|frame| folds.of(frame).is_none()).unwrap();
+        let folds = FoldRules::new();
+        let site = frames.iter().find(|frame| folds.reason(frame).is_none()).unwrap();
         assert_eq!(site.name(), function, "{how}: {frames:#?}");
         assert_eq!(site.crate_name(), "compiled", "{how}: {site:?}");
         let not_of_allocator = frames.iter().find(|frame| !frame.is_of_allocator()).unwrap();
@@ -151,7 +151,7 @@ fn check(program: &Path, has_inlined: bool, how: &str) {
     }
     let analysis =
         Analysis::new(dump(), &AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).types(true));
-    let summary = Summary::new(&analysis, &ProgramOptions::new());
+    let summary = HeapSummary::new(&analysis, &ProgramOptions::new());
     for table in &summary.tables {
         let names: Vec<&str> = table.rows.iter().map(|row| &*row.name).collect();
         assert!(!names.iter().any(|name| is_of_engine(name)), "{how}: {names:?}");

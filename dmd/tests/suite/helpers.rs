@@ -2,7 +2,7 @@
 //! process with one thread. Nor does a program find a copy of the process that a reader has asked for.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -96,6 +96,58 @@ fn a_program_that_becomes_another_user_answers() {
         let dump = waiting.ask("dmd-dump");
         assert_eq!(dump.get(..2), Some(&[0x1f, 0x8b][..]), "{options}: {}", String::from_utf8_lossy(&dump));
     }
+}
+
+/// A call does not wait longer than 10 s for a thread that writes. That thread works with the new rights from then on.
+#[test]
+fn a_thread_that_writes_loses_its_rights_later() {
+    if users(std::process::id())[0] != "0\t0\t0\t0" {
+        eprintln!("not tested: only root can become another user");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "gives_up_late");
+    let pipe = folder.path().join("r.dmdrec");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // Opened for both, so that opening waits for nobody.
+    let mut reader = fs::File::options().read(true).write(true).open(&pipe).unwrap();
+    let mut command = preloaded(&program, "--quiet --record=r.dmdrec");
+    let mut child =
+        command.current_dir(folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap());
+    let mut line = || {
+        let mut line = String::new();
+        answers.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    };
+    assert_eq!(line(), "filled");
+    writeln!(child.stdin.as_mut().unwrap()).unwrap();
+    assert_eq!(line(), "became");
+    let read = std::thread::spawn(move || {
+        let mut bytes = vec![0; 1 << 16];
+        while reader.read(&mut bytes).is_ok_and(|read| !bytes[..read].ends_with(b"end of the test")) {}
+    });
+    let nobody = "65534\t65534\t65534\t65534".to_owned();
+    let start = Instant::now();
+    while users(child.id()) != [&*nobody, &*nobody] {
+        assert!(start.elapsed() < PATIENCE, "{:?}", users(child.id()));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    fs::File::options().write(true).open(&pipe).unwrap().write_all(b"end of the test").unwrap();
+    read.join().unwrap();
+}
+
+/// The system has no room for a thread for a while.
+#[test]
+fn a_thread_goes_on_when_there_is_room_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c_program(folder.path(), "no_threads");
+    let output = run(preloaded(&program, "--quiet --record=r.dmdrec").current_dir(folder.path()));
+    assert!(output.status.success(), "{output:?}");
+    let expected = if users(std::process::id())[0] == "0\t0\t0\t0" { "2 1 2\n" } else { "2 2 2\n" };
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
 }
 
 /// The child's file has all events although the child allocates nothing more: it may be killed at any time.

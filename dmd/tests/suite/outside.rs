@@ -7,19 +7,19 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::FileExt as _;
 use std::process::{Child, Stdio};
 
-use dmd::analyze::image::{Mapping, read_image};
-use dmd::analyze::{AnalyzeError, Dump, ReadOptions, read_with};
+use dmd::analyze::image::{FileMapping, read_image};
+use dmd::analyze::{AnalyzeError, Dump, DumpReadOptions, read_with};
 
 use crate::support::{c_program, preloaded};
 
-fn mappings(child: &Child) -> Vec<Mapping> {
+fn mappings(child: &Child) -> Vec<FileMapping> {
     let maps = fs::read_to_string(format!("/proc/{}/maps", child.id())).unwrap();
     let mapping = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let (range, permissions, offset) = (words.next()?, words.next()?, words.next()?);
         let (start, end) = range.split_once('-')?;
         let hexadecimal = |digits| u64::from_str_radix(digits, 16).ok();
-        Some(Mapping {
+        Some(FileMapping {
             start: hexadecimal(start)?,
             end: hexadecimal(end)?,
             offset: hexadecimal(offset)?,
@@ -89,7 +89,7 @@ fn every_block_is_read_from_outside_with_its_stack() {
     // The library has some for its output.
     assert!(read.len() <= printed.len() + 3, "{} and {}", read.len(), printed.len());
     assert!(read.values().all(|(_, _, frames)| frames.len() >= 2), "{read:?}");
-    let dump = read_with(folder.path().join("scan.json"), &ReadOptions::new()).unwrap();
+    let dump = read_with(folder.path().join("scan.json"), &DumpReadOptions::new()).unwrap();
     assert_eq!(blocks_of(&dump), read, "the engine's own dump says the same");
     let modules = |dump: &Dump| {
         let all = dump.modules().iter().filter(|module| module.path.starts_with('/'));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dmd::analyze::{self, Analysis, AnalyzeOptions, At, RecordKind};
+use dmd::analyze::{self, Analysis, AnalyzeOptions, DumpTime, RecordKind};
 use serde_json::Value;
 
 use crate::support::{command, frames, preloaded, read_dump, succeed, victim};
@@ -53,7 +53,7 @@ fn check(story: &str, options: &str, by_preload: bool) {
         assert!((found - numbers[0]).abs() <= tolerance, "{what}: {name} {found}, expected {numbers:?}");
     }
 
-    let at_peak = analyze::read(&file).unwrap().at(At::Peak).unwrap();
+    let at_peak = analyze::read(&file).unwrap().at(DumpTime::Peak).unwrap();
     let sums = Analysis::new(at_peak, &AnalyzeOptions::new()).sums(RecordKind::Live);
     assert_eq!((sums.req, sums.num), (i128::from(bytes), i128::from(sum("num"))), "{what}");
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use dmd_format::recording::{Event, What};
+use dmd_format::recording::{BlockAction, BlockEvent};
 use dmd_format::sample::weight;
 use flate2::read::GzDecoder;
 use serde_json::Value;
@@ -141,7 +141,8 @@ fn recorded(recording: &Recording, size: u64) -> (u64, u64) {
     let state = recording.replay();
     assert_eq!(state.faults, 0, "each end belongs to a block of the recording");
     let live = state.blocks.values().filter(|block| block.requested == size).count();
-    let begun = |event: &&Event| matches!(event.what, What::Begin(block) if block.requested == size);
+    let begun =
+        |event: &&BlockEvent| matches!(event.what, BlockAction::Begin(block) if block.requested == size);
     let all = recording.events.values().flatten().filter(begun).count();
     (live as u64, all as u64)
 }

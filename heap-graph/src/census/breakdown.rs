@@ -1,5 +1,5 @@
 //! Breakdowns: how a census sorts nodes. The JSON and its rules are Firefox's, and so are the first words of the error
-//! messages. Firefox ignores unknown keys, which hides slips such as `than`; here they are errors.
+//! messages. Firefox ignores unknown keys, so a slip such as `than` stays hidden; here unknown keys are errors.
 
 use core::fmt;
 
@@ -25,7 +25,7 @@ pub enum Breakdown {
         /// For the nodes of each type.
         then: Box<Breakdown>,
     },
-    /// Sorts by the descriptive name, which every node must have.
+    /// Sorts by the descriptive name. Every node must have one.
     DescriptiveType {
         /// For the nodes of each name.
         then: Box<Breakdown>,
@@ -64,7 +64,7 @@ pub enum Breakdown {
         /// For nodes without a stack.
         no_stack: Box<Breakdown>,
     },
-    /// Sorts each node by each of these: the array form of Firefox's documents, which Firefox itself rejects.
+    /// Sorts each node by each of these: the array form of Firefox's documents. Firefox itself rejects it.
     All(Vec<Breakdown>),
 }
 
@@ -133,7 +133,7 @@ fn keys(by: &str) -> &'static [&'static str] {
     KINDS.iter().find(|(known, _)| *known == by).map_or(&[], |(_, keys)| keys)
 }
 
-/// What a breakdown may be.
+/// The accepted values of a breakdown.
 fn accepted() -> String {
     let names: Vec<&str> = KINDS.iter().map(|(by, _)| *by).collect();
     format!("a breakdown is an object with 'by' ({}), or an array of such", names.join(", "))

@@ -6,19 +6,19 @@ use hashbrown::HashMap;
 
 use super::breakdown::Breakdown;
 use super::report::{CensusCount, CensusFrame, CensusReport, CensusStack, StackKey, sort_keys};
-use super::{CensusError, Group};
-use crate::graph::{CoarseType, FrameId, Graph, Kind, TextId};
+use super::{CensusError, KindGroup};
+use crate::graph::{CoarseType, Graph, GraphFrameId, GraphTextId, NodeKind};
 
 /// The counts of one breakdown.
-pub(super) struct Counter<'b> {
-    content: Content<'b>,
-    /// The smallest id counted here, which gives the entry its place in the report.
+pub(super) struct BreakdownCounter<'b> {
+    content: CounterContent<'b>,
+    /// The smallest id counted here. It decides the place of the entry in the report.
     smallest_id: u64,
     /// Whether anything was counted here.
     is_used: bool,
 }
 
-enum Content<'b> {
+enum CounterContent<'b> {
     Count {
         count: Option<u64>,
         bytes: Option<u128>,
@@ -27,23 +27,23 @@ enum Content<'b> {
     /// The number of the bucket, once it contains a node.
     Bucket(Option<u32>),
     ByText {
-        by: By,
+        by: TextKey,
         then: &'b Breakdown,
-        entries: HashMap<TextId, Counter<'b>>,
-        rest: Option<Rest<'b>>,
+        entries: HashMap<GraphTextId, BreakdownCounter<'b>>,
+        rest: Option<RestCounter<'b>>,
     },
     ByStack {
         then: &'b Breakdown,
-        entries: HashMap<FrameId, Counter<'b>>,
-        no_stack: Box<Counter<'b>>,
+        entries: HashMap<GraphFrameId, BreakdownCounter<'b>>,
+        no_stack: Box<BreakdownCounter<'b>>,
     },
     /// In the order of the report.
-    ByCoarseType(Box<[(CoarseType, Counter<'b>); 5]>),
-    All(Vec<Counter<'b>>),
+    ByCoarseType(Box<[(CoarseType, BreakdownCounter<'b>); 5]>),
+    All(Vec<BreakdownCounter<'b>>),
 }
 
 #[derive(Clone, Copy)]
-enum By {
+enum TextKey {
     Type,
     DescriptiveType,
     Class,
@@ -51,30 +51,32 @@ enum By {
 }
 
 /// The key for nodes without such a text, and their counts.
-type Rest<'b> = (&'static str, Box<Counter<'b>>);
+type RestCounter<'b> = (&'static str, Box<BreakdownCounter<'b>>);
 
-impl<'b> Counter<'b> {
+impl<'b> BreakdownCounter<'b> {
     pub(super) fn new(breakdown: &'b Breakdown) -> Self {
         let new = |breakdown| Box::new(Self::new(breakdown));
-        let by_text = |by, then, rest| Content::ByText { by, then, entries: HashMap::new(), rest };
+        let by_text = |by, then, rest| CounterContent::ByText { by, then, entries: HashMap::new(), rest };
         let content = match breakdown {
-            Breakdown::Count { count, bytes, label } => Content::Count {
+            Breakdown::Count { count, bytes, label } => CounterContent::Count {
                 count: count.then_some(0),
                 bytes: bytes.then_some(0),
                 label: label.as_deref(),
             },
-            Breakdown::Bucket => Content::Bucket(None),
-            Breakdown::InternalType { then } => by_text(By::Type, then, None),
-            Breakdown::DescriptiveType { then } => by_text(By::DescriptiveType, then, None),
-            Breakdown::ObjectClass { then, other } => by_text(By::Class, then, Some(("other", new(other)))),
+            Breakdown::Bucket => CounterContent::Bucket(None),
+            Breakdown::InternalType { then } => by_text(TextKey::Type, then, None),
+            Breakdown::DescriptiveType { then } => by_text(TextKey::DescriptiveType, then, None),
+            Breakdown::ObjectClass { then, other } => {
+                by_text(TextKey::Class, then, Some(("other", new(other))))
+            }
             Breakdown::Filename { then, no_filename } => {
-                by_text(By::File, then, Some(("noFilename", new(no_filename))))
+                by_text(TextKey::File, then, Some(("noFilename", new(no_filename))))
             }
             Breakdown::AllocationStack { then, no_stack } => {
-                Content::ByStack { then, entries: HashMap::new(), no_stack: new(no_stack) }
+                CounterContent::ByStack { then, entries: HashMap::new(), no_stack: new(no_stack) }
             }
             Breakdown::CoarseType { objects, scripts, strings, other, dom_node } => {
-                Content::ByCoarseType(Box::new([
+                CounterContent::ByCoarseType(Box::new([
                     (CoarseType::Object, Self::new(objects)),
                     (CoarseType::Script, Self::new(scripts)),
                     (CoarseType::String, Self::new(strings)),
@@ -82,7 +84,7 @@ impl<'b> Counter<'b> {
                     (CoarseType::DomNode, Self::new(dom_node)),
                 ]))
             }
-            Breakdown::All(each) => Content::All(each.iter().map(Self::new).collect()),
+            Breakdown::All(each) => CounterContent::All(each.iter().map(Self::new).collect()),
         };
         Self { content, smallest_id: u64::MAX, is_used: false }
     }
@@ -91,20 +93,20 @@ impl<'b> Counter<'b> {
     pub(super) fn add(
         &mut self,
         graph: &Graph,
-        kind: &Kind,
-        group: Group,
+        kind: &NodeKind,
+        group: KindGroup,
         buckets: &mut Vec<Vec<u64>>,
         into: &mut Vec<u32>,
     ) -> Result<(), CensusError> {
         self.smallest_id = self.smallest_id.min(group.smallest_id);
         self.is_used = true;
         let inner = match &mut self.content {
-            Content::Count { count, bytes, .. } => {
+            CounterContent::Count { count, bytes, .. } => {
                 *count = count.map(|count| count + group.count);
                 *bytes = bytes.map(|bytes| bytes + group.bytes);
                 return Ok(());
             }
-            Content::Bucket(place) => {
+            CounterContent::Bucket(place) => {
                 let place = *place.get_or_insert_with(|| {
                     buckets.push(Vec::new());
                     // Each kind adds at most one bucket for each breakdown, so the number fits 32 bits.
@@ -113,15 +115,15 @@ impl<'b> Counter<'b> {
                 into.push(place);
                 return Ok(());
             }
-            Content::All(each) => {
+            CounterContent::All(each) => {
                 return each.iter_mut().try_for_each(|inner| inner.add(graph, kind, group, buckets, into));
             }
-            Content::ByText { by, then, entries, rest } => {
+            CounterContent::ByText { by, then, entries, rest } => {
                 let text = match by {
-                    By::Type => Some(kind.type_name),
-                    By::DescriptiveType => kind.descriptive_name,
-                    By::Class => kind.class_name,
-                    By::File => kind.file_name,
+                    TextKey::Type => Some(kind.type_name),
+                    TextKey::DescriptiveType => kind.descriptive_name,
+                    TextKey::Class => kind.class_name,
+                    TextKey::File => kind.file_name,
                 };
                 match (text, rest) {
                     (Some(text), _) => entries.entry(text).or_insert_with(|| Self::new(then)),
@@ -132,11 +134,11 @@ impl<'b> Counter<'b> {
                     }
                 }
             }
-            Content::ByStack { then, entries, no_stack } => match kind.stack {
+            CounterContent::ByStack { then, entries, no_stack } => match kind.stack {
                 Some(stack) => entries.entry(stack).or_insert_with(|| Self::new(then)),
                 None => &mut **no_stack,
             },
-            Content::ByCoarseType(each) => {
+            CounterContent::ByCoarseType(each) => {
                 let place = match kind.coarse_type {
                     CoarseType::Object => 0,
                     CoarseType::Script => 1,
@@ -150,31 +152,31 @@ impl<'b> Counter<'b> {
         inner.add(graph, kind, group, buckets, into)
     }
 
-    pub(super) fn report(self, graph: &Graph, naming: &mut Naming<'_>) -> CensusReport {
+    pub(super) fn report(self, graph: &Graph, naming: &mut ReportTables<'_>) -> CensusReport {
         match self.content {
-            Content::Count { count, bytes, label } => CensusReport::Count(CensusCount {
+            CounterContent::Count { count, bytes, label } => CensusReport::Count(CensusCount {
                 count: count.map(i128::from),
                 bytes: bytes.map(|bytes| i128::try_from(bytes).expect("2^32 sizes of 64 bits fit")),
                 label: label.map(str::to_owned),
             }),
-            Content::Bucket(place) => CensusReport::Bucket(match place {
+            CounterContent::Bucket(place) => CensusReport::Bucket(match place {
                 Some(place) => core::mem::take(&mut naming.buckets[place as usize]),
                 None => Vec::new(),
             }),
-            Content::All(each) => {
+            CounterContent::All(each) => {
                 CensusReport::All(each.into_iter().map(|inner| inner.report(graph, naming)).collect())
             }
-            Content::ByCoarseType(each) => CensusReport::Map(
+            CounterContent::ByCoarseType(each) => CensusReport::Map(
                 each.into_iter()
                     .map(|(coarse_type, inner)| (coarse_type.key().into(), inner.report(graph, naming)))
                     .collect(),
             ),
-            Content::ByStack { entries, no_stack, .. } => {
+            CounterContent::ByStack { entries, no_stack, .. } => {
                 let entries = sorted(entries).into_iter();
                 let mut entries: Vec<_> = entries
                     .map(|(id, inner)| {
                         let key = match id {
-                            FrameId::EMPTY_STACK => StackKey::Empty,
+                            GraphFrameId::EMPTY_STACK => StackKey::Empty,
                             id => StackKey::Stack(naming.stack(graph, id)),
                         };
                         (key, inner.report(graph, naming))
@@ -185,7 +187,7 @@ impl<'b> Counter<'b> {
                 }
                 CensusReport::Stacks(entries)
             }
-            Content::ByText { entries, rest, .. } => {
+            CounterContent::ByText { entries, rest, .. } => {
                 let mut map = Vec::with_capacity(entries.len() + 1);
                 for (id, inner) in sorted(entries) {
                     map.push((graph.text(id).into_owned(), inner.report(graph, naming)));
@@ -206,25 +208,25 @@ impl<'b> Counter<'b> {
 }
 
 /// Entries in Firefox's order.
-fn sorted<K>(entries: HashMap<K, Counter<'_>>) -> Vec<(K, Counter<'_>)> {
+fn sorted<K>(entries: HashMap<K, BreakdownCounter<'_>>) -> Vec<(K, BreakdownCounter<'_>)> {
     let mut entries: Vec<_> = entries.into_iter().collect();
     entries.sort_by_key(|(_, counter)| core::cmp::Reverse(counter.smallest_id));
     entries
 }
 
 /// Texts, stacks and ids for a report.
-pub(super) struct Naming<'a> {
+pub(super) struct ReportTables<'a> {
     buckets: &'a mut Vec<Vec<u64>>,
-    stacks: HashMap<FrameId, Arc<CensusStack>>,
+    stacks: HashMap<GraphFrameId, Arc<CensusStack>>,
 }
 
-impl<'a> Naming<'a> {
+impl<'a> ReportTables<'a> {
     pub(super) fn new(buckets: &'a mut Vec<Vec<u64>>) -> Self {
         Self { buckets, stacks: HashMap::new() }
     }
 
     /// The frame and its callers. It does not recurse, since a stack may be deep.
-    fn stack(&mut self, graph: &Graph, id: FrameId) -> Arc<CensusStack> {
+    fn stack(&mut self, graph: &Graph, id: GraphFrameId) -> Arc<CensusStack> {
         let mut missing = Vec::new();
         let mut next = Some(id);
         let mut made = None;

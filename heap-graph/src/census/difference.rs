@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use super::report::{CensusCount, CensusReport, StackKey, sort_keys};
-use crate::graph::Text;
+use crate::graph::GraphText;
 
 /// The difference of two reports, and the totals of the first.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +61,7 @@ fn diff(first: &CensusReport, second: Option<&CensusReport>) -> CensusReport {
         }
         (CensusReport::Bucket(_), _) => CensusReport::Bucket(Vec::new()),
         (CensusReport::Map(first), second) => {
-            let second: &[(Text<'_>, CensusReport)] = match second {
+            let second: &[(GraphText<'_>, CensusReport)] = match second {
                 Some(CensusReport::Map(second)) => second,
                 _ => &[],
             };

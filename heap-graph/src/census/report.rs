@@ -8,7 +8,7 @@ use core::fmt;
 use core::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::graph::Text;
+use crate::graph::GraphText;
 
 /// The result of a census, in the shape of its breakdown.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub enum CensusReport {
     /// The result of a bucket: ids of nodes.
     Bucket(Vec<u64>),
     /// The results by texts, such as names of types.
-    Map(Vec<(Text<'static>, CensusReport)>),
+    Map(Vec<(GraphText<'static>, CensusReport)>),
     /// The results by allocation stack.
     Stacks(Vec<(StackKey, CensusReport)>),
     /// The results of each breakdown of an array.
@@ -55,13 +55,13 @@ pub enum StackKey {
 #[non_exhaustive]
 pub struct CensusFrame {
     /// The source file or an address.
-    pub source: Text<'static>,
+    pub source: GraphText<'static>,
     /// From 1; 0 if unknown.
     pub line: u32,
     /// From 1; 0 if unknown.
     pub column: u32,
     /// The function; `None` if it has no name.
-    pub function: Option<Text<'static>>,
+    pub function: Option<GraphText<'static>>,
 }
 
 impl fmt::Display for CensusFrame {
@@ -133,7 +133,7 @@ impl Drop for CensusStack {
 #[allow(clippy::exhaustive_enums, reason = "what reports have for keys")]
 pub enum CensusKey {
     /// A name, such as that of a type, a class or a file.
-    Text(Text<'static>),
+    Text(GraphText<'static>),
     /// A stack.
     Stack(Arc<CensusStack>),
     /// A place in an array.
@@ -172,11 +172,11 @@ impl CensusReport {
 }
 
 /// Moves keys that look like the index of an array to the front, in numeric order, as every JavaScript object does.
-pub(crate) fn sort_keys(entries: &mut [(Text<'static>, CensusReport)]) {
+pub(crate) fn sort_keys(entries: &mut [(GraphText<'static>, CensusReport)]) {
     entries.sort_by_key(|(key, _)| array_index(key).map_or((true, 0), |index| (false, index)));
 }
 
-fn array_index(key: &Text<'_>) -> Option<u32> {
+fn array_index(key: &GraphText<'_>) -> Option<u32> {
     let text = key.as_str()?;
     let index = text.parse::<u32>().ok().filter(|index| *index < u32::MAX)?;
     (index.to_string() == text).then_some(index)

@@ -10,16 +10,13 @@ use indexmap::IndexSet;
 
 use super::difference::CensusDifference;
 use super::report::{CensusFrame, CensusReport};
-use crate::graph::Text;
+use crate::graph::GraphText;
 
 /// The shape of a tree.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
 pub struct TreeOptions {
-    /// Whether leaves become roots, with the nodes that led to them as children; off by default.
-    pub invert: bool,
-    /// Keeps only paths through a node whose name contains this text; keeps all by default.
-    pub filter: Option<String>,
+    pub(crate) invert: bool,
+    pub(crate) filter: Option<String>,
 }
 
 impl TreeOptions {
@@ -28,13 +25,13 @@ impl TreeOptions {
         Self::default()
     }
 
-    /// Sets [`invert`](Self::invert).
+    /// Whether leaves become roots, with the nodes that led to them as children; off by default.
     pub fn invert(mut self, invert: bool) -> Self {
         self.invert = invert;
         self
     }
 
-    /// Sets [`filter`](Self::filter).
+    /// Keeps only paths through a node whose name contains this text; keeps all by default.
     pub fn filter(mut self, text: impl Into<String>) -> Self {
         self.filter = Some(text.into());
         self
@@ -69,7 +66,7 @@ pub struct CensusTreeNode {
     pub leaves: IndexSet<u64>,
     parent: Option<usize>,
     children: Vec<usize>,
-    /// Whether all children were left out because nothing is counted below them. Such a node is not a leaf.
+    /// Whether all children were left out because they have no counts. Such a node is not a leaf.
     is_pruned: bool,
 }
 
@@ -78,7 +75,7 @@ pub struct CensusTreeNode {
 #[allow(clippy::exhaustive_enums, reason = "what reports have for keys")]
 pub enum CensusTreeName {
     /// A text.
-    Text(Text<'static>),
+    Text(GraphText<'static>),
     /// A frame, without its callers.
     Frame(CensusFrame),
 }
@@ -104,7 +101,7 @@ impl CensusTreeName {
 }
 
 impl CensusTree {
-    /// The tree of a report. It leaves out keys under which nothing is counted, and has a node for each frame of a
+    /// The tree of a report. It leaves out keys without counts, and has a node for each frame of a
     /// stack, the oldest on top.
     ///
     /// As in Firefox, an inverted or filtered tree lacks the paths that end in a node all of whose children are left
@@ -127,7 +124,7 @@ impl CensusTree {
     }
 
     /// The tree of a difference. Its root has the totals of the first report, as the basis of the changes below it.
-    pub fn of_difference(difference: &CensusDifference, options: &TreeOptions) -> Self {
+    pub fn from_difference(difference: &CensusDifference, options: &TreeOptions) -> Self {
         let mut tree = Self::new(&difference.delta, options);
         let root = &mut tree.nodes[0];
         root.total_bytes = difference.basis_total_bytes;

@@ -7,13 +7,13 @@ use crate::arrays::huge;
 use crate::prefetch::{AHEAD, prefetch};
 
 #[derive(Debug)]
-pub(super) struct Children {
+pub(super) struct ChildLists {
     /// Where each node's part of `nodes` ends.
     ends: Box<[u32]>,
     nodes: Box<[u32]>,
 }
 
-impl Children {
+impl ChildLists {
     /// Lists with the greatest size first, and the greatest rank first among nodes of equal size. The numbers of
     /// dominators are inverted.
     pub(super) fn new<T: Copy + Ord>(inverted: &[u32], retained: &[T], ranks: &[u32]) -> Self {
@@ -74,7 +74,7 @@ impl Children {
         Self { ends: ends.into(), nodes: nodes.into() }
     }
 
-    pub(super) fn of(&self, node: u32) -> &[u32] {
+    pub(super) fn children(&self, node: u32) -> &[u32] {
         let start = if node == 0 { 0 } else { self.ends[node as usize - 1] };
         &self.nodes[start as usize..self.ends[node as usize] as usize]
     }

@@ -3,7 +3,7 @@
 //! A node's immediate dominator is the last of its parent's dominators that is not below its semidominator. All nodes
 //! are numbers of a depth-first walk: an ancestor has a smaller number, so its dominator is known before the node's.
 
-use crate::progress::{Cancelled, Steps, chunks};
+use crate::progress::{CancelledError, StepCounter, chunks};
 
 /// The average number of steps up for each node after which the function changes from steps to jumps. Heaps need less
 /// than one.
@@ -14,12 +14,12 @@ const PATIENCE: usize = 4;
 pub(super) fn climb(
     parents: Vec<u32>,
     semidominators: &[u32],
-    steps: &mut Steps<'_>,
-) -> Result<Vec<u32>, Cancelled> {
+    steps: &mut StepCounter<'_>,
+) -> Result<Vec<u32>, CancelledError> {
     let mut dominators = parents;
     dominators[0] = 0;
     let mut left = PATIENCE * dominators.len();
-    let mut jumps: Option<Jumps> = None;
+    let mut jumps: Option<JumpTable> = None;
     for part in chunks(1..dominators.len()) {
         steps.steps(part.len())?;
         for number in part {
@@ -34,7 +34,7 @@ pub(super) fn climb(
                     left = left.saturating_sub(1);
                 }
                 if left == 0 {
-                    jumps = Some(Jumps::new(&dominators[..number], dominator));
+                    jumps = Some(JumpTable::new(&dominators[..number], dominator));
                 }
             }
             dominators[number] = dominator;
@@ -45,12 +45,12 @@ pub(super) fn climb(
 
 /// A far ancestor of each node, after Eugene Myers (An Applicative Random-Access Stack, 1983). The number of jumps to
 /// any ancestor is at most proportional to the logarithm of the depth.
-struct Jumps {
+struct JumpTable {
     depths: Vec<u32>,
     far: Vec<u32>,
 }
 
-impl Jumps {
+impl JumpTable {
     /// Jumps from the nodes whose dominator is known, and from the next node, whose dominator is `next`.
     fn new(dominators: &[u32], next: u32) -> Self {
         let mut jumps = Self { depths: vec![0], far: vec![0] };

@@ -4,19 +4,15 @@ use core::fmt::Write as _;
 
 use super::DominatorTree;
 use crate::census::{Breakdown, CensusError, CensusKey, CensusReport, describe_node};
-use crate::graph::{Node, NodeId, NodeIndex, Text};
+use crate::graph::{GraphText, HeapNode, NodeId, NodeIndex};
 use crate::json::list;
 
 /// How much of a tree to fetch at once.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct FetchOptions {
-    /// The number of levels, the root's included; 4 by default, [`MAX_DEPTH`](Self::MAX_DEPTH) at most.
-    pub depth: usize,
-    /// The number of children of each node; 15 by default.
-    pub siblings: usize,
-    /// The breakdown that names nodes; the preset `label` by default.
-    pub label: Breakdown,
+    pub(crate) depth: usize,
+    pub(crate) siblings: usize,
+    pub(crate) label: Breakdown,
 }
 
 impl Default for FetchOptions {
@@ -35,19 +31,19 @@ impl FetchOptions {
         Self::default()
     }
 
-    /// Sets [`depth`](Self::depth).
+    /// The number of levels, the root's included; 4 by default, [`MAX_DEPTH`](Self::MAX_DEPTH) at most.
     pub fn depth(mut self, depth: usize) -> Self {
         self.depth = depth;
         self
     }
 
-    /// Sets [`siblings`](Self::siblings).
+    /// The number of children of each node; 15 by default.
     pub fn siblings(mut self, siblings: usize) -> Self {
         self.siblings = siblings;
         self
     }
 
-    /// Sets [`label`](Self::label).
+    /// The breakdown that names nodes; the preset `label` by default.
     pub fn label(mut self, breakdown: Breakdown) -> Self {
         self.label = breakdown;
         self
@@ -61,7 +57,7 @@ pub struct DominatorTreeNode {
     /// The node.
     pub node_id: NodeId,
     /// The keys of the label breakdown that lead to it.
-    pub label: Vec<Text<'static>>,
+    pub label: Vec<GraphText<'static>>,
     /// Bytes of the node itself.
     pub shallow_size: u64,
     /// Bytes of the node and of all it dominates.
@@ -136,18 +132,22 @@ impl DominatorTree<'_> {
             shown.more_children_available = self.immediately_dominated(child.index()).len() > 0;
             nodes.push(shown);
         }
-        let mut path: Vec<_> = self.dominators_of(node).map(Node::id).collect();
+        let mut path: Vec<_> = self.dominators_of(node).map(HeapNode::id).collect();
         path.reverse();
         Ok(FetchedChildren { nodes, more_children_available, path })
     }
 
-    fn displayed(&self, node: Node<'_>, options: &FetchOptions) -> Result<DominatorTreeNode, CensusError> {
+    fn displayed(
+        &self,
+        node: HeapNode<'_>,
+        options: &FetchOptions,
+    ) -> Result<DominatorTreeNode, CensusError> {
         Ok(DominatorTreeNode {
             node_id: node.id(),
             label: label(node, &options.label)?,
             shallow_size: node.shallow_size(),
             retained_size: self.retained_size(node.index()).unwrap_or_default(),
-            parent_id: self.immediate_dominator(node.index()).map(Node::id),
+            parent_id: self.immediate_dominator(node.index()).map(HeapNode::id),
             children: Vec::new(),
             more_children_available: false,
         })
@@ -155,7 +155,10 @@ impl DominatorTree<'_> {
 }
 
 /// The keys that lead to the place where a breakdown counts a node, without empty ones.
-pub(crate) fn label(node: Node<'_>, breakdown: &Breakdown) -> Result<Vec<Text<'static>>, CensusError> {
+pub(crate) fn label(
+    node: HeapNode<'_>,
+    breakdown: &Breakdown,
+) -> Result<Vec<GraphText<'static>>, CensusError> {
     let report = describe_node(node, breakdown)?;
     let mut path = Vec::new();
     find(&report, &mut path);
@@ -163,7 +166,7 @@ pub(crate) fn label(node: Node<'_>, breakdown: &Breakdown) -> Result<Vec<Text<'s
     Ok(path)
 }
 
-fn find(report: &CensusReport, path: &mut Vec<Text<'static>>) -> bool {
+fn find(report: &CensusReport, path: &mut Vec<GraphText<'static>>) -> bool {
     match report {
         CensusReport::Count(count) => {
             count.count.is_some_and(|n| n != 0) || count.bytes.is_some_and(|n| n != 0)

@@ -1,21 +1,21 @@
-//! Which field of which type keeps how much alive.
+//! The bytes that each field of each type keeps alive.
 
 use hashbrown::HashMap;
 
 use super::DominatorTree;
 use super::NOT_CANCELLED;
-use super::joint::retained_by_each;
-use crate::graph::{NodeIndex, Text, TextId};
-use crate::progress::{Cancelled, Progress};
+use super::group_retained::retained_by_each;
+use crate::graph::{GraphText, GraphTextId, NodeIndex};
+use crate::progress::{AnalysisProgress, CancelledError};
 
 /// The nodes that the same field of the same class dominates.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FieldSizes<'a> {
     /// The class of the nodes that hold these, or the type of nodes without a class.
-    pub holder: Text<'a>,
+    pub holder: GraphText<'a>,
     /// The name of the edges; `None` if they have none, or if only several edges together keep a node alive.
-    pub field: Option<Text<'a>>,
+    pub field: Option<GraphText<'a>>,
     /// The number of nodes.
     pub count: u64,
     /// Bytes of the nodes themselves.
@@ -29,7 +29,7 @@ impl FieldSizes<'_> {
     /// bracket, `Session: shape` for another name.
     pub fn name(&self) -> String {
         let Self { holder, field, .. } = self;
-        match field.as_ref().map(Text::to_string) {
+        match field.as_ref().map(GraphText::to_string) {
             None => format!("{holder} (held in several ways, or by an unnamed edge)"),
             // The brackets of a slice are its elements.
             Some(path) if path.starts_with("[]") && holder.to_string().starts_with('[') => {
@@ -42,7 +42,7 @@ impl FieldSizes<'_> {
 }
 
 /// A class and a name of edges.
-type Field = (TextId, Option<TextId>);
+type FieldKey = (GraphTextId, Option<GraphTextId>);
 
 /// Sizes by field, the field that retains most first; equal ones in the order of the graph.
 ///
@@ -50,22 +50,22 @@ type Field = (TextId, Option<TextId>);
 /// through others, by several ways, counts for the dominator without a field. The retained sizes of different fields
 /// overlap, as a field retains what the fields below it retain.
 pub fn sizes_by_field<'a>(tree: &DominatorTree<'a>) -> Vec<FieldSizes<'a>> {
-    sizes_by_field_watched(tree, &Progress::new()).expect(NOT_CANCELLED)
+    sizes_by_field_watched(tree, &AnalysisProgress::new()).expect(NOT_CANCELLED)
 }
 
-/// [`sizes_by_field`] with a [`Progress`], which shows how far it is and can cancel it.
+/// [`sizes_by_field`] with an [`AnalysisProgress`] that shows how far it is and can cancel it.
 ///
 /// # Errors
 ///
-/// [`Cancelled`].
+/// [`CancelledError`].
 pub fn sizes_by_field_watched<'a>(
     tree: &DominatorTree<'a>,
-    progress: &Progress,
-) -> Result<Vec<FieldSizes<'a>>, Cancelled> {
+    progress: &AnalysisProgress,
+) -> Result<Vec<FieldSizes<'a>>, CancelledError> {
     let graph = tree.graph();
-    let mut places: HashMap<Field, u32> = HashMap::new();
+    let mut places: HashMap<FieldKey, u32> = HashMap::new();
     let mut fields: Vec<FieldSizes<'a>> = Vec::new();
-    let mut place_of = |field: Field| {
+    let mut place_of = |field: FieldKey| {
         *places.entry(field).or_insert_with(|| {
             let (holder, name) = field;
             fields.push(FieldSizes {

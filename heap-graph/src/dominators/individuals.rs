@@ -2,13 +2,13 @@
 
 use super::DominatorTree;
 use crate::census::{Breakdown, CensusError, CensusReport, census_watched};
-use crate::graph::{Node, NodeId};
-use crate::progress::Progress;
+use crate::graph::{HeapNode, NodeId};
+use crate::progress::AnalysisProgress;
 
 /// The number of nodes that front ends list by default, as in Firefox.
 pub const MAX_INDIVIDUALS: usize = 1_000;
 
-/// The nodes that some leaves of a census count, those that retain most first, at most `max`.
+/// At most `max` nodes that some leaves of a census count. The nodes that retain most come first.
 ///
 /// `leaves` selects leaves by number, as in [`CensusTreeNode::leaves`](crate::census::CensusTreeNode::leaves) of a tree of the same breakdown. Nodes that retain equal amounts stand in the order of the census.
 ///
@@ -20,11 +20,11 @@ pub fn individuals<'a>(
     breakdown: &Breakdown,
     leaves: impl Fn(u64) -> bool,
     max: usize,
-) -> Result<Vec<Node<'a>>, CensusError> {
-    individuals_watched(tree, breakdown, leaves, max, &Progress::new())
+) -> Result<Vec<HeapNode<'a>>, CensusError> {
+    individuals_watched(tree, breakdown, leaves, max, &AnalysisProgress::new())
 }
 
-/// [`individuals`] with a [`Progress`], which shows how far it is and can cancel it.
+/// [`individuals`] with an [`AnalysisProgress`] that shows how far it is and can cancel it.
 ///
 /// # Errors
 ///
@@ -34,8 +34,8 @@ pub fn individuals_watched<'a>(
     breakdown: &Breakdown,
     leaves: impl Fn(u64) -> bool,
     max: usize,
-    progress: &Progress,
-) -> Result<Vec<Node<'a>>, CensusError> {
+    progress: &AnalysisProgress,
+) -> Result<Vec<HeapNode<'a>>, CensusError> {
     let report = census_watched(tree.graph(), &breakdown.with_buckets(), progress)?;
     let mut nodes = Vec::new();
     collect(&report, &leaves, &mut 0, &mut |id| nodes.extend(tree.graph().find(NodeId(id))));

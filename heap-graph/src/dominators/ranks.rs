@@ -3,10 +3,10 @@
 use crate::arrays::huge;
 use crate::graph::Graph;
 use crate::prefetch::{AHEAD, prefetch};
-use crate::progress::{Cancelled, LOOK, Steps};
+use crate::progress::{CancelledError, LOOK, StepCounter};
 
 /// A node that the walk has met and not yet left, and the edges that it has yet to take.
-struct Open {
+struct OpenNode {
     node: u32,
     first: u32,
     end: u32,
@@ -14,7 +14,7 @@ struct Open {
 
 /// For each node, how many nodes a depth-first walk from the root leaves before it. The walk takes the edges of a node
 /// from the last to the first. Unreachable nodes have 0. Counts one step for each node.
-pub(super) fn ranks(graph: &Graph, steps: &mut Steps<'_>) -> Result<Vec<u32>, Cancelled> {
+pub(super) fn ranks(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<Vec<u32>, CancelledError> {
     let (nodes, referents) = (graph.node_count(), graph.all_referents());
     let mut ranks = huge(vec![0; nodes]);
     // One bit for each node. They fit the caches, so that most edges cost no access to memory.
@@ -22,11 +22,11 @@ pub(super) fn ranks(graph: &Graph, steps: &mut Steps<'_>) -> Result<Vec<u32>, Ca
     met[0] = 1;
     let open = |node| {
         let edges = graph.edge_range(node);
-        Open { node, first: edges.start as u32, end: edges.end as u32 }
+        OpenNode { node, first: edges.start as u32, end: edges.end as u32 }
     };
     let mut stack = vec![open(0)];
     let (mut left, mut next_look) = (0, LOOK);
-    while let Some(Open { node, first, end }) = stack.last_mut() {
+    while let Some(OpenNode { node, first, end }) = stack.last_mut() {
         if left as usize >= next_look {
             steps.steps(LOOK)?;
             next_look += LOOK;

@@ -14,7 +14,7 @@
 use crate::arrays::huge;
 use crate::graph::Graph;
 use crate::prefetch::{AHEAD, prefetch};
-use crate::progress::{Cancelled, Steps, chunks};
+use crate::progress::{CancelledError, StepCounter, chunks};
 
 /// The average number of steps for each node, up or to an edge once more, after which the function gives up. Heaps need
 /// less than one.
@@ -24,7 +24,7 @@ const PATIENCE: usize = 4;
 const TOP: u32 = 1 << 15;
 
 /// The tree of a graph whose nodes come after their dominators.
-pub(super) struct Tree {
+pub(super) struct RefinedTree {
     /// For each node the number of its immediate dominator, with all bits inverted; the root has itself. 0 for a node
     /// that no edge leads to. So the system provides the array with its first content.
     pub(super) inverted: Vec<u32>,
@@ -34,8 +34,11 @@ pub(super) struct Tree {
 
 /// The dominator tree; `None` if the order of nodes is not a walk's, or if climbing takes too long. Counts one step for
 /// each node.
-pub(super) fn refine(graph: &Graph, steps: &mut Steps<'_>) -> Result<Option<Tree>, Cancelled> {
-    let mut refined = Refined::new(graph);
+pub(super) fn refine(
+    graph: &Graph,
+    steps: &mut StepCounter<'_>,
+) -> Result<Option<RefinedTree>, CancelledError> {
+    let mut refined = TreeRefinement::new(graph);
     let mut left = graph.node_count();
     for part in chunks(0..left) {
         steps.steps(part.len())?;
@@ -45,16 +48,16 @@ pub(super) fn refine(graph: &Graph, steps: &mut Steps<'_>) -> Result<Option<Tree
             return Ok(None);
         }
     }
-    Ok(refined.settle(steps)?.map(|()| Tree { inverted: refined.inverted, spare: refined.tops }))
+    Ok(refined.settle(steps)?.map(|()| RefinedTree { inverted: refined.inverted, spare: refined.tops }))
 }
 
-struct Edge {
+struct TreeEdge {
     from: u32,
     to: u32,
 }
 
-struct Refined {
-    /// For each node the node above it, as in [`Tree`].
+struct TreeRefinement {
+    /// For each node the node above it, as in [`RefinedTree`].
     inverted: Vec<u32>,
     /// For each node the last one at the top of the tree on the way of first edges that leads here.
     tops: Vec<u32>,
@@ -65,12 +68,12 @@ struct Refined {
     /// How many steps the function still takes.
     patience: usize,
     /// The edges of the part of the graph that is being taken that may move nodes.
-    met: Vec<Edge>,
+    met: Vec<TreeEdge>,
     /// The edges that may move a node again when nodes above it have moved.
-    unsettled: Vec<Edge>,
+    unsettled: Vec<TreeEdge>,
 }
 
-impl Refined {
+impl TreeRefinement {
     fn new(graph: &Graph) -> Self {
         let nodes = graph.node_count();
         let mut inverted = huge(vec![0; nodes]);
@@ -113,7 +116,7 @@ impl Refined {
                 }
                 // One branch: a processor would often mispredict a branch on each condition.
                 if !((known == !0) | (known == !from) | (to == from)) {
-                    self.met.push(Edge { from, to });
+                    self.met.push(TreeEdge { from, to });
                 }
             }
         }
@@ -135,13 +138,13 @@ impl Refined {
 
     /// Moves the node that an edge leads to. Returns `None` if the function gives up.
     #[inline]
-    fn meet(&mut self, edge: &Edge) -> Option<()> {
-        let Edge { from, to } = *edge;
+    fn meet(&mut self, edge: &TreeEdge) -> Option<()> {
+        let TreeEdge { from, to } = *edge;
         let above = self.above(to);
         if above == 0 || above == from {
             return Some(());
         }
-        // What dominates `to` among the first nodes is above both of these.
+        // The dominators of `to` among the first nodes are above both of these.
         let one = if above < self.top_end { above } else { self.tops[to as usize] };
         let other = self.tops[from as usize];
         let common = if one == other && above >= self.top_end {
@@ -152,7 +155,7 @@ impl Refined {
             self.common(one, other)?
         };
         if self.move_up(to, above, common) {
-            self.unsettled.push(Edge { from, to });
+            self.unsettled.push(TreeEdge { from, to });
         }
         Some(())
     }
@@ -164,7 +167,7 @@ impl Refined {
             self.inverted[node as usize] = !common;
             // If no edge leads from `above`, this one does not change dominators: they are all above `above`, too.
             if common != 0 {
-                self.unsettled.push(Edge { from: above, to: node });
+                self.unsettled.push(TreeEdge { from: above, to: node });
             }
         }
         common != 0
@@ -183,7 +186,7 @@ impl Refined {
 
     /// Moves nodes until each edge comes from below the node above its referent. Returns `None` if the function gives
     /// up.
-    fn settle(&mut self, steps: &mut Steps<'_>) -> Result<Option<()>, Cancelled> {
+    fn settle(&mut self, steps: &mut StepCounter<'_>) -> Result<Option<()>, CancelledError> {
         let mut is_settled = false;
         while !is_settled {
             is_settled = true;
@@ -194,7 +197,7 @@ impl Refined {
                 let Some(patience) = self.patience.checked_sub(part.len()) else { return Ok(None) };
                 self.patience = patience;
                 for index in part {
-                    let Edge { from, to } = edges[index];
+                    let TreeEdge { from, to } = edges[index];
                     if let Some(ahead) = edges.get(index + AHEAD) {
                         prefetch(&self.inverted, ahead.from as usize);
                         prefetch(&self.inverted, ahead.to as usize);
@@ -206,7 +209,7 @@ impl Refined {
                     let Some(common) = self.common(above, from) else { return Ok(None) };
                     is_settled &= common == above;
                     if self.move_up(to, above, common) {
-                        self.unsettled.push(Edge { from, to });
+                        self.unsettled.push(TreeEdge { from, to });
                     }
                 }
             }

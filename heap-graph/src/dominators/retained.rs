@@ -1,13 +1,13 @@
-//! What several nodes keep alive together: the nodes of a class, or any selection.
+//! The nodes that several nodes keep alive together: the nodes of a class, or any selection.
 
 use hashbrown::HashMap;
 
 use super::DominatorTree;
 use super::NOT_CANCELLED;
-use super::joint::retained_by_each;
+use super::group_retained::retained_by_each;
 use crate::census::{Breakdown, CensusError, CensusReport, census_watched};
-use crate::graph::{Graph, Node, NodeId, NodeIndex, Text};
-use crate::progress::{Cancelled, Progress};
+use crate::graph::{Graph, GraphText, HeapNode, NodeId, NodeIndex};
+use crate::progress::{AnalysisProgress, CancelledError};
 use crate::walk::BreadthFirst;
 
 /// The sizes of the nodes of one class.
@@ -15,7 +15,7 @@ use crate::walk::BreadthFirst;
 #[non_exhaustive]
 pub struct ClassSizes<'a> {
     /// The class, or the type of nodes without a class.
-    pub class: Text<'a>,
+    pub class: GraphText<'a>,
     /// The number of nodes.
     pub count: u64,
     /// Bytes of the nodes themselves.
@@ -28,18 +28,18 @@ pub struct ClassSizes<'a> {
 ///
 /// The retained sizes of different classes overlap, so that their sum may exceed the heap. The root does not count.
 pub fn sizes_by_class<'a>(tree: &DominatorTree<'a>) -> Vec<ClassSizes<'a>> {
-    sizes_by_class_watched(tree, &Progress::new()).expect(NOT_CANCELLED)
+    sizes_by_class_watched(tree, &AnalysisProgress::new()).expect(NOT_CANCELLED)
 }
 
-/// [`sizes_by_class`] with a [`Progress`], which shows how far it is and can cancel it.
+/// [`sizes_by_class`] with an [`AnalysisProgress`] that shows how far it is and can cancel it.
 ///
 /// # Errors
 ///
-/// [`Cancelled`].
+/// [`CancelledError`].
 pub fn sizes_by_class_watched<'a>(
     tree: &DominatorTree<'a>,
-    progress: &Progress,
-) -> Result<Vec<ClassSizes<'a>>, Cancelled> {
+    progress: &AnalysisProgress,
+) -> Result<Vec<ClassSizes<'a>>, CancelledError> {
     let graph = tree.graph();
     let mut places = HashMap::new();
     let mut classes: Vec<ClassSizes<'a>> = Vec::new();
@@ -83,10 +83,10 @@ pub fn sizes_by_class_watched<'a>(
 ///
 /// [`CensusError`].
 pub fn retained_by_leaves(tree: &DominatorTree<'_>, breakdown: &Breakdown) -> Result<Vec<u128>, CensusError> {
-    retained_by_leaves_watched(tree, breakdown, &Progress::new())
+    retained_by_leaves_watched(tree, breakdown, &AnalysisProgress::new())
 }
 
-/// [`retained_by_leaves`] with a [`Progress`], which shows how far it is and can cancel it.
+/// [`retained_by_leaves`] with an [`AnalysisProgress`] that shows how far it is and can cancel it.
 ///
 /// # Errors
 ///
@@ -94,7 +94,7 @@ pub fn retained_by_leaves(tree: &DominatorTree<'_>, breakdown: &Breakdown) -> Re
 pub fn retained_by_leaves_watched(
     tree: &DominatorTree<'_>,
     breakdown: &Breakdown,
-    progress: &Progress,
+    progress: &AnalysisProgress,
 ) -> Result<Vec<u128>, CensusError> {
     let graph = tree.graph();
     let report = census_watched(graph, &breakdown.with_buckets(), progress)?;
@@ -118,14 +118,14 @@ pub fn retained_by_groups(
     groups: usize,
     members: Vec<(NodeIndex, u32)>,
 ) -> Vec<u128> {
-    retained_by_groups_watched(tree, groups, members, &Progress::new()).expect(NOT_CANCELLED)
+    retained_by_groups_watched(tree, groups, members, &AnalysisProgress::new()).expect(NOT_CANCELLED)
 }
 
-/// [`retained_by_groups`] with a [`Progress`], which shows how far it is and can cancel it.
+/// [`retained_by_groups`] with an [`AnalysisProgress`] that shows how far it is and can cancel it.
 ///
 /// # Errors
 ///
-/// [`Cancelled`].
+/// [`CancelledError`].
 ///
 /// # Panics
 ///
@@ -134,8 +134,8 @@ pub fn retained_by_groups_watched(
     tree: &DominatorTree<'_>,
     groups: usize,
     mut members: Vec<(NodeIndex, u32)>,
-    progress: &Progress,
-) -> Result<Vec<u128>, Cancelled> {
+    progress: &AnalysisProgress,
+) -> Result<Vec<u128>, CancelledError> {
     members.sort_unstable();
     // Where the groups of each node begin.
     let mut starts = vec![0_u32; tree.graph().node_count() + 1];
@@ -157,12 +157,12 @@ fn leaves(report: &CensusReport, first: usize, each: &mut impl FnMut(u64, usize)
     report.children().into_iter().fold(first + 1, |next, (_, below)| leaves(below, next, each))
 }
 
-/// What a selection of nodes keeps alive: all nodes that the root reaches only through them.
+/// The nodes that a selection keeps alive: all nodes that the root reaches only through the selection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RetainedSet<'a> {
     /// The nodes in the order of the graph, with the reachable ones of the selection itself.
-    pub nodes: Vec<Node<'a>>,
+    pub nodes: Vec<HeapNode<'a>>,
     /// The bytes of the nodes.
     pub bytes: u128,
 }

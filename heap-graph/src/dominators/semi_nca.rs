@@ -2,7 +2,7 @@
 //! immediate dominators by climbing the tree that it has built so far.
 //!
 //! A depth-first walk numbers the nodes in the order in which it meets them. An ancestor has a smaller number than its
-//! descendants. All code but the walk itself uses these numbers: what is close in the tree is then close in memory.
+//! descendants. All code but the walk itself uses these numbers, so nodes that are close in the tree are close in memory.
 //!
 //! With ten million nodes nearly every jump misses the caches, so memory decides how the time grows. This module lays
 //! rows out in the order of the walk, sorts edges by regions, prefetches the elements that it needs next, and reuses
@@ -13,10 +13,10 @@ use super::climb::climb;
 use crate::arrays::{huge, reuse};
 use crate::graph::Graph;
 use crate::prefetch::{AHEAD, prefetch};
-use crate::progress::{Cancelled, LOOK, Steps, chunks};
+use crate::progress::{CancelledError, LOOK, StepCounter, chunks};
 
 /// A depth-first walk from the root that takes each node's edges from the last to the first.
-pub(super) struct Walk {
+pub(super) struct DepthFirstWalk {
     /// Nodes in the order in which the walk meets them.
     pub(super) preorder: Vec<u32>,
     /// Nodes in the order in which the walk leaves them.
@@ -24,40 +24,40 @@ pub(super) struct Walk {
     /// By number: the number of the node from which the walk met it.
     parents: Vec<u32>,
     /// Edges to nodes that the walk had met before, except those to the root and those from a node to itself.
-    others: Vec<Other>,
+    others: Vec<SideEdge>,
     /// An array whose memory can be reused.
     spare: Vec<u32>,
 }
 
 /// An edge that is not in the walk's tree, by numbers.
-struct Other {
+struct SideEdge {
     from: u32,
     to: u32,
 }
 
 /// A node that the walk has met and not yet left, and the edges that it has yet to take.
-struct Open {
+struct OpenNode {
     node: u32,
     number: u32,
     next: usize,
     end: usize,
 }
 
-impl Walk {
+impl DepthFirstWalk {
     /// Walks the graph. Counts three steps for each node.
-    pub(super) fn new(graph: &Graph, steps: &mut Steps<'_>) -> Result<Self, Cancelled> {
-        if Rows::<u32>::fit(graph) {
-            Self::along(Rows::<u32>::new(graph, steps)?, graph, steps)
+    pub(super) fn new(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<Self, CancelledError> {
+        if WalkRows::<u32>::fit(graph) {
+            Self::along(WalkRows::<u32>::new(graph, steps)?, graph, steps)
         } else {
-            Self::along(Rows::<u64>::new(graph, steps)?, graph, steps)
+            Self::along(WalkRows::<u64>::new(graph, steps)?, graph, steps)
         }
     }
 
-    fn along<W: Word>(
-        (mut rows, spare): (Rows<W>, [Vec<u32>; 3]),
+    fn along<W: RowWord>(
+        (mut rows, spare): (WalkRows<W>, [Vec<u32>; 3]),
         graph: &Graph,
-        steps: &mut Steps<'_>,
-    ) -> Result<Self, Cancelled> {
+        steps: &mut StepCounter<'_>,
+    ) -> Result<Self, CancelledError> {
         let nodes = graph.node_count();
         let [preorder, postorder, parents] = spare.map(|array| emptied(array, nodes));
         let mut walk = Self {
@@ -71,7 +71,7 @@ impl Walk {
         let mut stack = Vec::new();
         stack.extend(walk.meet(&mut rows, 0, NONE));
         let mut next_look = LOOK;
-        while let Some(Open { node, number, next, end }) = stack.last_mut() {
+        while let Some(OpenNode { node, number, next, end }) = stack.last_mut() {
             if next == end {
                 walk.postorder.push(*node);
                 stack.pop();
@@ -96,7 +96,7 @@ impl Walk {
                 }
                 Some(0) => {}
                 Some(number) if number == from => {}
-                Some(number) => walk.others.push(Other { from, to: number }),
+                Some(number) => walk.others.push(SideEdge { from, to: number }),
             }
         }
         steps.steps(walk.preorder.len() + LOOK - next_look)?;
@@ -107,7 +107,7 @@ impl Walk {
     /// Gives the node of this row the next number. Returns `None` if no edge starts at the node: the walk has then
     /// left it already.
     #[inline]
-    fn meet<W: Word>(&mut self, rows: &mut Rows<W>, row: usize, parent: u32) -> Option<Open> {
+    fn meet<W: RowWord>(&mut self, rows: &mut WalkRows<W>, row: usize, parent: u32) -> Option<OpenNode> {
         let number = self.preorder.len() as u32;
         let (node, edges) = rows.meet(row, number);
         self.preorder.push(node);
@@ -119,16 +119,19 @@ impl Walk {
         for to in rows.words[edges.clone()].iter().take(AHEAD) {
             prefetch(&rows.words, to.below());
         }
-        Some(Open { node, number, next: edges.start, end: edges.end })
+        Some(OpenNode { node, number, next: edges.start, end: edges.end })
     }
 
     /// Returns, by number, the number of the immediate dominator; the root has itself. Also returns an array to reuse,
     /// so that the system need not clear as much new memory. Counts two steps for each node.
-    pub(super) fn dominators(&mut self, steps: &mut Steps<'_>) -> Result<(Vec<u32>, Vec<u32>), Cancelled> {
+    pub(super) fn dominators(
+        &mut self,
+        steps: &mut StepCounter<'_>,
+    ) -> Result<(Vec<u32>, Vec<u32>), CancelledError> {
         let parents = core::mem::take(&mut self.parents);
         let (others, spare) = (core::mem::take(&mut self.others), core::mem::take(&mut self.spare));
-        let regions = Regions::new(&others, parents.len(), spare);
-        let mut forest = Forest::new(&parents, reuse(others));
+        let regions = EdgeRegions::new(&others, parents.len(), spare);
+        let mut forest = LinkedForest::new(&parents, reuse(others));
         let mut semidominators = huge(Vec::with_capacity(parents.len()));
         semidominators.extend_from_slice(&parents);
         let mut predecessors = Predecessors::new();
@@ -138,7 +141,7 @@ impl Walk {
             for number in part.rev() {
                 let mut semidominator = semidominators[number];
                 let linked = number as u32 + 1;
-                for place in predecessors.of(number).rev() {
+                for place in predecessors.places(number).rev() {
                     let before = &predecessors.before;
                     prefetch(&forest.nodes, before[place.saturating_sub(2 * AHEAD)] as usize);
                     let soon = forest.nodes[before[place.saturating_sub(AHEAD)] as usize].ancestor;
@@ -162,15 +165,15 @@ impl Walk {
 
 /// The edges that are not in the walk's tree, by regions of `LOOK` numbers that they lead to. Sorting by regions first,
 /// and by numbers within each region later, writes to few enough places at a time for a processor's caches.
-struct Regions {
+struct EdgeRegions {
     /// For each edge the number it comes from and the number it leads to.
     pairs: Vec<u32>,
     /// Where each region's part of `pairs` ends.
     ends: Vec<usize>,
 }
 
-impl Regions {
-    fn new(others: &[Other], nodes: usize, mut pairs: Vec<u32>) -> Self {
+impl EdgeRegions {
+    fn new(others: &[SideEdge], nodes: usize, mut pairs: Vec<u32>) -> Self {
         let mut ends = vec![0; nodes.div_ceil(LOOK)];
         for other in others {
             ends[other.to as usize / LOOK] += 2;
@@ -231,7 +234,7 @@ impl Predecessors {
         }
     }
 
-    fn of(&self, number: usize) -> core::ops::Range<usize> {
+    fn places(&self, number: usize) -> core::ops::Range<usize> {
         let place = number - self.start;
         self.first[place] as usize..self.first[place + 1] as usize
     }
@@ -248,14 +251,14 @@ fn emptied(mut array: Vec<u32>, capacity: usize) -> Vec<u32> {
 /// same array. A step along an edge is thus one jump through memory; with the graph's own arrays it would be three.
 ///
 /// The row of a node has the node, and the rows that its edges lead to, the last edge first. When the walk meets the
-/// node, its number replaces the node. The upper bits of a word say whether the walk has met the node, whether it has
+/// node, its number replaces the node. The upper bits of a word record whether the walk has met the node, whether it has
 /// edges, and which edge ends the row.
-struct Rows<W> {
+struct WalkRows<W> {
     words: Vec<W>,
 }
 
 /// A word of a row. Its first word has a node or a number and two flags; each further one has a place and one flag.
-trait Word: Copy {
+trait RowWord: Copy {
     /// Number of bits.
     const BITS: u32;
 
@@ -293,7 +296,7 @@ trait Word: Copy {
     }
 }
 
-impl Word for u32 {
+impl RowWord for u32 {
     const BITS: u32 = Self::BITS;
 
     fn new(bits: u64) -> Self {
@@ -309,7 +312,7 @@ impl Word for u32 {
     }
 }
 
-impl Word for u64 {
+impl RowWord for u64 {
     const BITS: u32 = Self::BITS;
 
     fn new(bits: u64) -> Self {
@@ -325,7 +328,7 @@ impl Word for u64 {
     }
 }
 
-impl<W: Word> Rows<W> {
+impl<W: RowWord> WalkRows<W> {
     /// The number of words in the rows of a graph.
     fn len(graph: &Graph) -> usize {
         graph.node_count() + graph.edge_count()
@@ -337,7 +340,7 @@ impl<W: Word> Rows<W> {
     }
 
     /// The rows, and arrays to reuse. Counts two steps for each node.
-    fn new(graph: &Graph, steps: &mut Steps<'_>) -> Result<(Self, [Vec<u32>; 3]), Cancelled> {
+    fn new(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<(Self, [Vec<u32>; 3]), CancelledError> {
         let (places, [above, ends]) = Self::places(graph, steps)?;
         let mut words = huge(vec![W::number(0); Self::len(graph)]);
         let referents = graph.all_referents();
@@ -368,7 +371,7 @@ impl<W: Word> Rows<W> {
     /// Where each node's row starts: after the row of the first node that leads to it, with the rows of later edges
     /// first. When the walk meets a node by the first edge to it, it thus goes on to the next row. Counts one step for
     /// each node.
-    fn places(graph: &Graph, steps: &mut Steps<'_>) -> Result<(Vec<W>, [Vec<u32>; 2]), Cancelled> {
+    fn places(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<(Vec<W>, [Vec<u32>; 2]), CancelledError> {
         let (nodes, referents) = (graph.node_count(), graph.all_referents());
         // For each node the first node that leads to it, if nodes are in the order of a breadth-first walk, as in most
         // files: each edge to a node that no earlier edge leads to then leads to the next node. Other nodes count as
@@ -441,21 +444,21 @@ impl<W: Word> Rows<W> {
 }
 
 /// The linked part of the walk's tree: the nodes from some number upwards.
-struct Forest {
-    nodes: Vec<Linked>,
+struct LinkedForest {
+    nodes: Vec<LinkedNode>,
     path: Vec<u32>,
 }
 
 #[derive(Clone, Copy)]
-struct Linked {
+struct LinkedNode {
     ancestor: u32,
     /// The least semidominator on the way up to `ancestor`, which is not included.
     least: u32,
 }
 
-impl Forest {
-    fn new(parents: &[u32], mut nodes: Vec<Linked>) -> Self {
-        let linked = |(number, parent): (usize, &u32)| Linked {
+impl LinkedForest {
+    fn new(parents: &[u32], mut nodes: Vec<LinkedNode>) -> Self {
+        let linked = |(number, parent): (usize, &u32)| LinkedNode {
             // The root has no ancestor; 0 is less than any number that is linked.
             ancestor: if number == 0 { 0 } else { *parent },
             least: number as u32,
@@ -495,7 +498,7 @@ impl Forest {
 mod tests {
     use super::*;
     use crate::graph::{GraphBuilder, NodeId, NodeParts};
-    use crate::progress::Progress;
+    use crate::progress::AnalysisProgress;
 
     /// Graphs of more than 2^32 words have wide rows, which give the same walk.
     #[test]
@@ -515,12 +518,12 @@ mod tests {
                 }
             }
             let graph = builder.finish().expect("each edge leads to a node");
-            let progress = Progress::new();
-            let mut steps = Steps::new(&progress, 0);
-            let narrow = Rows::<u32>::new(&graph, &mut steps).expect("nobody cancels");
-            let mut narrow = Walk::along(narrow, &graph, &mut steps).expect("nobody cancels");
-            let wide = Rows::<u64>::new(&graph, &mut steps).expect("nobody cancels");
-            let mut wide = Walk::along(wide, &graph, &mut steps).expect("nobody cancels");
+            let progress = AnalysisProgress::new();
+            let mut steps = StepCounter::new(&progress, 0);
+            let narrow = WalkRows::<u32>::new(&graph, &mut steps).expect("nobody cancels");
+            let mut narrow = DepthFirstWalk::along(narrow, &graph, &mut steps).expect("nobody cancels");
+            let wide = WalkRows::<u64>::new(&graph, &mut steps).expect("nobody cancels");
+            let mut wide = DepthFirstWalk::along(wide, &graph, &mut steps).expect("nobody cancels");
             assert_eq!(narrow.preorder, wide.preorder);
             assert_eq!(narrow.postorder, wide.postorder);
             let (narrow, _) = narrow.dominators(&mut steps).expect("nobody cancels");

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Arrays, DominatorTree};
+use super::{DominatorTree, TreeArrays};
 use crate::graph::Graph;
-use crate::progress::{Cancelled, Progress};
+use crate::progress::{AnalysisProgress, CancelledError};
 
 /// A dominator tree that keeps its graph alive. Clones share graph and tree.
 ///
@@ -12,29 +12,29 @@ use crate::progress::{Cancelled, Progress};
 /// use std::sync::Arc;
 ///
 /// use heap_graph::dominators::SharedDominators;
-/// use heap_graph::{GraphBuilder, NodeId, NodeIndex, NodeParts, Progress};
+/// use heap_graph::{GraphBuilder, NodeId, NodeIndex, NodeParts, AnalysisProgress};
 ///
 /// let mut builder = GraphBuilder::new();
 /// let name = builder.text("Root").unwrap();
 /// builder.node(NodeParts::new(NodeId(8), 24, name)).unwrap();
 /// let graph = Arc::new(builder.finish().unwrap());
 ///
-/// let tree = SharedDominators::watched(graph, &Progress::new()).unwrap();
+/// let tree = SharedDominators::watched(graph, &AnalysisProgress::new()).unwrap();
 /// assert_eq!(tree.tree().retained_size(NodeIndex::ROOT), Some(24));
 /// ```
 #[derive(Clone, Debug)]
 pub struct SharedDominators {
     graph: Arc<Graph>,
-    arrays: Arc<Arrays>,
+    arrays: Arc<TreeArrays>,
 }
 
 impl SharedDominators {
-    /// Computes the tree with a [`Progress`], which shows how far it is and can cancel it.
+    /// Computes the tree with an [`AnalysisProgress`] that shows how far it is and can cancel it.
     ///
     /// # Errors
     ///
-    /// [`Cancelled`].
-    pub fn watched(graph: Arc<Graph>, progress: &Progress) -> Result<Self, Cancelled> {
+    /// [`CancelledError`].
+    pub fn watched(graph: Arc<Graph>, progress: &AnalysisProgress) -> Result<Self, CancelledError> {
         let arrays = DominatorTree::watched(&graph, progress)?.into_arrays();
         Ok(Self { graph, arrays })
     }

@@ -8,19 +8,15 @@ use indexmap::IndexMap;
 use super::DominatorTree;
 use super::NOT_CANCELLED;
 use super::retained::retained_by_groups_watched;
-use crate::graph::{Node, NodeId, NodeIndex, Text, TextId};
+use crate::graph::{GraphText, GraphTextId, HeapNode, NodeId, NodeIndex};
 use crate::json::list;
-use crate::progress::{Cancelled, Progress};
+use crate::progress::{AnalysisProgress, CancelledError};
 
 /// How to look for suspects.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct SuspectOptions {
-    /// The percentage of the heap that a suspect retains at least; 10 by default.
-    pub percent: f64,
-    /// The way to the accumulation point goes on to a node's biggest child if the child retains at least this part of
-    /// what the node retains; 0.7 by default.
-    pub drop_ratio: f64,
+    pub(crate) percent: f64,
+    pub(crate) drop_ratio: f64,
 }
 
 impl Default for SuspectOptions {
@@ -35,13 +31,14 @@ impl SuspectOptions {
         Self::default()
     }
 
-    /// Sets [`percent`](Self::percent).
+    /// The percentage of the heap that a suspect retains at least; 10 by default.
     pub fn percent(mut self, percent: f64) -> Self {
         self.percent = percent;
         self
     }
 
-    /// Sets [`drop_ratio`](Self::drop_ratio).
+    /// The way to the accumulation point goes on to a node's biggest child if the child retains at least this part of
+    /// what the node retains; 0.7 by default.
     pub fn drop_ratio(mut self, ratio: f64) -> Self {
         self.drop_ratio = ratio;
         self
@@ -53,7 +50,7 @@ impl SuspectOptions {
 #[non_exhaustive]
 pub struct Suspect {
     /// The class of the node or nodes, or the type of nodes without a class.
-    pub class: Text<'static>,
+    pub class: GraphText<'static>,
     /// The one node, or all nodes of the class if none of them retains enough alone.
     pub nodes: Vec<NodeId>,
     /// Bytes that they retain together.
@@ -62,7 +59,7 @@ pub struct Suspect {
     pub percent: f64,
     /// The way from the node down to the accumulation point, the last one, whose bytes belong to many children. Empty
     /// for several nodes.
-    pub path: Vec<Accumulation>,
+    pub path: Vec<AccumulationStep>,
 }
 
 impl Suspect {
@@ -90,11 +87,11 @@ impl Suspect {
 /// A step on the way to an accumulation point.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Accumulation {
+pub struct AccumulationStep {
     /// The node.
     pub node: NodeId,
     /// The node's class or, without one, its type.
-    pub class: Text<'static>,
+    pub class: GraphText<'static>,
     /// Bytes that it retains.
     pub retained_size: u128,
     /// The number of nodes that it immediately dominates.
@@ -104,23 +101,23 @@ pub struct Accumulation {
 /// Nodes directly below the root of the dominator tree that retain a big part of the heap, and classes of such nodes
 /// that do so together; the biggest first.
 pub fn suspects(tree: &DominatorTree<'_>, options: &SuspectOptions) -> Vec<Suspect> {
-    suspects_watched(tree, options, &Progress::new()).expect(NOT_CANCELLED)
+    suspects_watched(tree, options, &AnalysisProgress::new()).expect(NOT_CANCELLED)
 }
 
-/// [`suspects`] with a [`Progress`], which shows how far it is and can cancel it.
+/// [`suspects`] with an [`AnalysisProgress`] that shows how far it is and can cancel it.
 ///
 /// # Errors
 ///
-/// [`Cancelled`].
+/// [`CancelledError`].
 pub fn suspects_watched(
     tree: &DominatorTree<'_>,
     options: &SuspectOptions,
-    progress: &Progress,
-) -> Result<Vec<Suspect>, Cancelled> {
+    progress: &AnalysisProgress,
+) -> Result<Vec<Suspect>, CancelledError> {
     let total = tree.retained_size(NodeIndex::ROOT).unwrap_or_default();
     let percent = |size: u128| if total == 0 { 0.0 } else { size as f64 * 100.0 / total as f64 };
     let mut suspects = Vec::new();
-    let mut groups: IndexMap<TextId, Vec<NodeIndex>> = IndexMap::new();
+    let mut groups: IndexMap<GraphTextId, Vec<NodeIndex>> = IndexMap::new();
     for node in tree.immediately_dominated(NodeIndex::ROOT) {
         let size = tree.retained_size(node.index()).unwrap_or_default();
         if total > 0 && percent(size) >= options.percent {
@@ -154,20 +151,20 @@ pub fn suspects_watched(
     Ok(suspects)
 }
 
-fn path(tree: &DominatorTree<'_>, start: Node<'_>, drop_ratio: f64) -> Vec<Accumulation> {
+fn path(tree: &DominatorTree<'_>, start: HeapNode<'_>, drop_ratio: f64) -> Vec<AccumulationStep> {
     let mut path = Vec::new();
     let mut next = Some(start.index());
     while let Some(index) = next {
         let node = tree.graph().node(index);
         let size = tree.retained_size(index).unwrap_or_default();
         let mut children = tree.immediately_dominated(index);
-        path.push(Accumulation {
+        path.push(AccumulationStep {
             node: node.id(),
             class: class(node).into_owned(),
             retained_size: size,
             children: children.len(),
         });
-        next = children.next().map(Node::index).filter(|child| {
+        next = children.next().map(HeapNode::index).filter(|child| {
             let child = tree.retained_size(*child).unwrap_or_default();
             child as f64 >= size as f64 * drop_ratio
         });
@@ -175,6 +172,6 @@ fn path(tree: &DominatorTree<'_>, start: Node<'_>, drop_ratio: f64) -> Vec<Accum
     path
 }
 
-fn class(node: Node<'_>) -> Text<'_> {
+fn class(node: HeapNode<'_>) -> GraphText<'_> {
     node.graph().text(node.class_id())
 }

@@ -4,16 +4,13 @@ use core::fmt::Write as _;
 
 use indexmap::IndexSet;
 
-use crate::graph::{Graph, Node, NodeIndex, Text};
+use crate::graph::{Graph, GraphText, HeapNode, NodeIndex};
 
 /// Which nodes are near a node.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct NeighbourhoodOptions {
-    /// The distance from the node in edges of either direction, at most; 2 by default.
-    pub depth: usize,
-    /// The number of nodes at most, the nearest first; 100 by default.
-    pub max_nodes: usize,
+    pub(crate) depth: usize,
+    pub(crate) max_nodes: usize,
 }
 
 impl Default for NeighbourhoodOptions {
@@ -28,13 +25,13 @@ impl NeighbourhoodOptions {
         Self::default()
     }
 
-    /// Sets [`depth`](Self::depth).
+    /// The distance from the node in edges of either direction, at most; 2 by default.
     pub fn depth(mut self, depth: usize) -> Self {
         self.depth = depth;
         self
     }
 
-    /// Sets [`max_nodes`](Self::max_nodes).
+    /// The number of nodes at most, the nearest first; 100 by default.
     pub fn max_nodes(mut self, nodes: usize) -> Self {
         self.max_nodes = nodes;
         self
@@ -76,11 +73,11 @@ impl<'a> Neighbourhood<'a> {
     }
 
     /// The nodes, the first one first.
-    pub fn nodes(&self) -> impl Iterator<Item = Node<'a>> {
+    pub fn nodes(&self) -> impl Iterator<Item = HeapNode<'a>> {
         self.nodes.iter().map(|node| self.graph.node(NodeIndex(*node)))
     }
 
-    fn edges(&self) -> impl Iterator<Item = (Node<'a>, Node<'a>, Option<Text<'a>>)> {
+    fn edges(&self) -> impl Iterator<Item = (HeapNode<'a>, HeapNode<'a>, Option<GraphText<'a>>)> {
         self.nodes().flat_map(|node| {
             node.edges()
                 .filter(|edge| self.nodes.contains(&edge.referent.index().0))

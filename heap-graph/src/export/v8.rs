@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use hashbrown::HashSet;
 
-use crate::graph::{CoarseType, Graph, NodeIndex, TextId};
+use crate::graph::{CoarseType, Graph, GraphTextId, NodeIndex};
 
 const META: &str = concat!(
     r#"{"snapshot":{"meta":{"#,
@@ -45,7 +45,7 @@ pub fn write_v8<W: Write>(graph: &Graph, file: W) -> io::Result<()> {
     let (nodes, edges) = (graph.node_count(), graph.edge_count() - of_root.len() + root_edges.len());
     write!(out, "\"node_count\":{nodes},\"edge_count\":{edges},\"trace_function_count\":0}},\n\"nodes\":[")?;
     // Two texts of this function come before those of the graph.
-    let text = |id: TextId| id.index() + 2;
+    let text = |id: GraphTextId| id.index() + 2;
     for node in graph.nodes() {
         let place = node.index().get();
         let (kind, name) = match node.coarse_type() {

@@ -5,10 +5,10 @@ use memory_reporter::watching::SiteFrame;
 
 use super::coarse_type::CoarseType;
 use super::error::GraphError;
-use super::frame::{FrameId, FrameParts, Frames};
+use super::frame::{FrameParts, FrameTable, GraphFrameId};
 use super::id_table::IdTable;
-use super::text::{TextId, Texts};
-use super::{Graph, Kind, NodeId};
+use super::text::{GraphTextId, TextTable};
+use super::{Graph, NodeId, NodeKind};
 
 /// The facts about a node that a builder or writer adds.
 #[derive(Clone, Copy, Debug)]
@@ -19,22 +19,22 @@ pub struct NodeParts {
     /// Bytes of the node itself.
     pub shallow_size: u64,
     /// The name of the concrete type.
-    pub type_name: TextId,
+    pub type_name: GraphTextId,
     /// The coarse type.
     pub coarse_type: CoarseType,
     /// The name of an object's class.
-    pub class_name: Option<TextId>,
+    pub class_name: Option<GraphTextId>,
     /// The file that a script comes from.
-    pub script_file_name: Option<TextId>,
-    /// A name that says more than the type.
-    pub descriptive_type_name: Option<TextId>,
+    pub script_file_name: Option<GraphTextId>,
+    /// A name that is more specific than the type.
+    pub descriptive_type_name: Option<GraphTextId>,
     /// The youngest frame of the stack that allocated it.
-    pub allocation_stack: Option<FrameId>,
+    pub allocation_stack: Option<GraphFrameId>,
 }
 
 impl NodeParts {
     /// A node with an id, a size in bytes and a type. Its coarse type is [`Other`](CoarseType::Other).
-    pub fn new(id: NodeId, shallow_size: u64, type_name: TextId) -> Self {
+    pub fn new(id: NodeId, shallow_size: u64, type_name: GraphTextId) -> Self {
         Self {
             id,
             shallow_size,
@@ -48,8 +48,8 @@ impl NodeParts {
     }
 }
 
-impl Kind {
-    pub(crate) fn of(node: &NodeParts) -> Self {
+impl NodeKind {
+    pub(crate) fn new(node: &NodeParts) -> Self {
         Self {
             type_name: node.type_name,
             class_name: node.class_name,
@@ -86,13 +86,13 @@ pub struct GraphBuilder {
     first_edges: Vec<u32>,
     /// Ids; the places of the nodes are known only at the end.
     referents: Vec<u64>,
-    edge_names: Vec<Option<TextId>>,
-    kinds: Vec<Kind>,
-    kind_ids: HashMap<Kind, u32>,
+    edge_names: Vec<Option<GraphTextId>>,
+    kinds: Vec<NodeKind>,
+    kind_ids: HashMap<NodeKind, u32>,
     /// The kind of the previous node: neighbours are often alike.
-    last_kind: Option<(Kind, u32)>,
-    pub(crate) texts: Texts,
-    pub(crate) frames: Frames,
+    last_kind: Option<(NodeKind, u32)>,
+    pub(crate) texts: TextTable,
+    pub(crate) frames: FrameTable,
     creation_time: Option<u64>,
 }
 
@@ -112,7 +112,7 @@ impl GraphBuilder {
     /// # Errors
     ///
     /// [`GraphError::TooMany`] after 2^32 - 1 texts.
-    pub fn text(&mut self, text: &str) -> Result<TextId, GraphError> {
+    pub fn text(&mut self, text: &str) -> Result<GraphTextId, GraphError> {
         self.texts.intern(text.as_bytes()).ok_or(GraphError::TooMany("texts"))
     }
 
@@ -121,18 +121,18 @@ impl GraphBuilder {
     /// # Errors
     ///
     /// [`GraphError::TooMany`] after 2^32 - 1 frames.
-    pub fn frame(&mut self, mut frame: FrameParts) -> Result<FrameId, GraphError> {
+    pub fn frame(&mut self, mut frame: FrameParts) -> Result<GraphFrameId, GraphError> {
         frame.function = frame.function.filter(|name| !self.texts.get(*name).as_wtf8().is_empty());
         self.frames.intern(frame).ok_or(GraphError::TooMany("frames"))
     }
 
     /// Adds a stack, whose youngest frame is the first, or finds the equal one added before. Returns the youngest frame;
-    /// `None` if the stack has no frames; a node that such a stack allocated has [`FrameId::EMPTY_STACK`].
+    /// `None` if the stack has no frames; a node that such a stack allocated has [`GraphFrameId::EMPTY_STACK`].
     ///
     /// # Errors
     ///
     /// [`GraphError::TooMany`] after 2^32 - 1 frames or texts.
-    pub fn stack(&mut self, frames: &[SiteFrame]) -> Result<Option<FrameId>, GraphError> {
+    pub fn stack(&mut self, frames: &[SiteFrame]) -> Result<Option<GraphFrameId>, GraphError> {
         let mut youngest = None;
         for frame in frames.iter().rev() {
             let function = frame.function.as_deref().map(|function| self.text(function)).transpose()?;
@@ -175,7 +175,7 @@ impl GraphBuilder {
     }
 
     fn kind(&mut self, node: &NodeParts) -> u32 {
-        let kind = Kind::of(node);
+        let kind = NodeKind::new(node);
         if let Some((last, id)) = self.last_kind
             && last == kind
         {
@@ -196,7 +196,7 @@ impl GraphBuilder {
     /// # Errors
     ///
     /// [`GraphError::TooMany`] after 2^32 - 1 edges.
-    pub fn edge(&mut self, referent: NodeId, name: Option<TextId>) -> Result<(), GraphError> {
+    pub fn edge(&mut self, referent: NodeId, name: Option<GraphTextId>) -> Result<(), GraphError> {
         if self.referents.len() >= u32::MAX as usize {
             return Err(GraphError::TooMany("edges"));
         }

@@ -5,16 +5,16 @@ use core::num::NonZeroU32;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use super::text::TextId;
+use super::text::GraphTextId;
 
 /// A frame of a graph, by number. Equal frames with equal parents have equal ids. Two frames that differ only in
-/// `is_self_hosted` have equal ids, too, since no report tells them apart.
+/// `is_self_hosted` have equal ids, too, since they are one frame in every report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FrameId(NonZeroU32);
+pub struct GraphFrameId(NonZeroU32);
 
-impl FrameId {
+impl GraphFrameId {
     /// As the stack of a node: code without frames allocated it. A census puts the node under `null`, not under
-    /// `noStack`. It is no frame, and the parent of none. Snapshots in files do not have it.
+    /// `noStack`. It is not a frame and has no children. Snapshots in files do not have it.
     pub const EMPTY_STACK: Self = Self(NonZeroU32::MAX);
 
     pub(crate) fn index(self) -> usize {
@@ -27,15 +27,15 @@ impl FrameId {
 #[allow(clippy::exhaustive_structs, reason = "a builder's user fills it in, field by field")]
 pub struct FrameParts {
     /// The caller; `None` for the oldest frame.
-    pub parent: Option<FrameId>,
+    pub parent: Option<GraphFrameId>,
     /// The source file or an address.
-    pub source: TextId,
+    pub source: GraphTextId,
     /// From 1; 0 if unknown.
     pub line: u32,
     /// From 1; 0 if unknown.
     pub column: u32,
     /// The function; `None` if it has no name.
-    pub function: Option<TextId>,
+    pub function: Option<GraphTextId>,
     /// Whether the frame belongs to the system and not to the program.
     pub is_system: bool,
     /// Whether the frame belongs to the language's own library.
@@ -43,37 +43,37 @@ pub struct FrameParts {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Frames {
+pub(crate) struct FrameTable {
     all: Vec<FrameParts>,
-    ids: HashTable<FrameId>,
+    ids: HashTable<GraphFrameId>,
     hasher: DefaultHashBuilder,
 }
 
-impl Frames {
+impl FrameTable {
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
 
     /// Bytes of memory that the frames take.
     pub(crate) fn memory(&self) -> usize {
-        self.all.capacity() * size_of::<FrameParts>() + self.ids.capacity() * (size_of::<FrameId>() + 1)
+        self.all.capacity() * size_of::<FrameParts>() + self.ids.capacity() * (size_of::<GraphFrameId>() + 1)
     }
 
-    pub(crate) fn get(&self, id: FrameId) -> &FrameParts {
+    pub(crate) fn get(&self, id: GraphFrameId) -> &FrameParts {
         &self.all[id.index()]
     }
 
     /// Adds a frame, or finds the equal one. `None` if there are 2^32 - 2 frames already.
-    pub(crate) fn intern(&mut self, mut frame: FrameParts) -> Option<FrameId> {
-        frame.parent = frame.parent.filter(|parent| *parent != FrameId::EMPTY_STACK);
+    pub(crate) fn intern(&mut self, mut frame: FrameParts) -> Option<GraphFrameId> {
+        frame.parent = frame.parent.filter(|parent| *parent != GraphFrameId::EMPTY_STACK);
         let Self { all, ids, hasher } = self;
         let key = |frame: FrameParts| FrameParts { is_self_hosted: false, ..frame };
         let hash = hasher.hash_one(key(frame));
         if let Some(id) = ids.find(hash, |id| key(all[id.index()]) == key(frame)) {
             return Some(*id);
         }
-        let id = FrameId(NonZeroU32::new(u32::try_from(all.len() + 1).ok()?)?);
-        if id == FrameId::EMPTY_STACK {
+        let id = GraphFrameId(NonZeroU32::new(u32::try_from(all.len() + 1).ok()?)?);
+        if id == GraphFrameId::EMPTY_STACK {
             return None;
         }
         all.push(frame);

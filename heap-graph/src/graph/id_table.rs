@@ -18,7 +18,7 @@ pub(crate) struct IdTable {
     /// The length is a power of two, and at least a fifth of the slots is empty. An id whose slot is taken uses the
     /// next empty one.
     slots: Box<[u32]>,
-    /// Nobody can predict its hashes, so no file can put all its ids into one slot.
+    /// Its hashes are random, so a file cannot put all its ids into one slot.
     hasher: DefaultHashBuilder,
 }
 

@@ -3,18 +3,18 @@
 use core::fmt;
 
 use super::coarse_type::CoarseType;
-use super::frame::{FrameId, FrameParts};
-use super::text::{Text, TextId};
-use super::{Graph, Kind, NodeId, NodeIndex};
+use super::frame::{FrameParts, GraphFrameId};
+use super::text::{GraphText, GraphTextId};
+use super::{Graph, NodeId, NodeIndex, NodeKind};
 
 /// One node of a graph.
 #[derive(Clone, Copy)]
-pub struct Node<'a> {
+pub struct HeapNode<'a> {
     graph: &'a Graph,
     index: NodeIndex,
 }
 
-impl<'a> Node<'a> {
+impl<'a> HeapNode<'a> {
     pub(super) fn new(graph: &'a Graph, index: NodeIndex) -> Self {
         Self { graph, index }
     }
@@ -38,12 +38,12 @@ impl<'a> Node<'a> {
         self.graph.sizes[self.index.get()]
     }
 
-    fn kind(self) -> &'a Kind {
+    fn kind(self) -> &'a NodeKind {
         &self.graph.kinds[self.graph.kinds_of[self.index.get()] as usize]
     }
 
     /// The name of the concrete type, such as `JSString` or `alloc::vec::Vec<u8>`.
-    pub fn type_name(self) -> Text<'a> {
+    pub fn type_name(self) -> GraphText<'a> {
         self.graph.text(self.kind().type_name)
     }
 
@@ -53,38 +53,38 @@ impl<'a> Node<'a> {
     }
 
     /// The node's class or, without one, its type.
-    pub(crate) fn class_id(self) -> TextId {
+    pub(crate) fn class_id(self) -> GraphTextId {
         self.kind().class_name.unwrap_or(self.kind().type_name)
     }
 
-    /// The one name that says most about the node: its class, else its descriptive name, else its type.
-    pub fn title(self) -> Text<'a> {
+    /// The most specific name of the node: its class, else its descriptive name, else its type.
+    pub fn title(self) -> GraphText<'a> {
         self.graph.text(self.title_id())
     }
 
-    pub(crate) fn title_id(self) -> TextId {
+    pub(crate) fn title_id(self) -> GraphTextId {
         let kind = self.kind();
         kind.class_name.or(kind.descriptive_name).unwrap_or(kind.type_name)
     }
 
     /// The name of an object's class.
-    pub fn class_name(self) -> Option<Text<'a>> {
+    pub fn class_name(self) -> Option<GraphText<'a>> {
         self.kind().class_name.map(|id| self.graph.text(id))
     }
 
     /// The file that a script comes from.
-    pub fn script_file_name(self) -> Option<Text<'a>> {
+    pub fn script_file_name(self) -> Option<GraphText<'a>> {
         self.kind().file_name.map(|id| self.graph.text(id))
     }
 
-    /// A name that says more than the type, such as `DIV`.
-    pub fn descriptive_type_name(self) -> Option<Text<'a>> {
+    /// A name that is more specific than the type, such as `DIV`.
+    pub fn descriptive_type_name(self) -> Option<GraphText<'a>> {
         self.kind().descriptive_name.map(|id| self.graph.text(id))
     }
 
     /// The stack that allocated the node, if it was recorded and has frames.
     pub fn allocation_stack(self) -> Option<AllocationStack<'a>> {
-        let frame = self.kind().stack.filter(|frame| *frame != FrameId::EMPTY_STACK);
+        let frame = self.kind().stack.filter(|frame| *frame != GraphFrameId::EMPTY_STACK);
         frame.map(|frame| AllocationStack { graph: self.graph, frame })
     }
 
@@ -98,7 +98,7 @@ impl<'a> Node<'a> {
     }
 }
 
-impl fmt::Debug for Node<'_> {
+impl fmt::Debug for HeapNode<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Node")
             .field("id", &self.id().0)
@@ -113,16 +113,16 @@ impl fmt::Debug for Node<'_> {
 #[non_exhaustive]
 pub struct GraphEdge<'a> {
     /// The name, such as that of a field; `None` if the edge has none.
-    pub name: Option<Text<'a>>,
+    pub name: Option<GraphText<'a>>,
     /// The node that the edge leads to.
-    pub referent: Node<'a>,
+    pub referent: HeapNode<'a>,
 }
 
-/// An allocation stack: its youngest frame, which leads to its callers.
+/// An allocation stack: its youngest frame, with the way to its callers.
 #[derive(Clone, Copy)]
 pub struct AllocationStack<'a> {
     graph: &'a Graph,
-    frame: FrameId,
+    frame: GraphFrameId,
 }
 
 impl<'a> AllocationStack<'a> {
@@ -141,7 +141,7 @@ impl<'a> AllocationStack<'a> {
     }
 
     /// The source file or an address.
-    pub fn source(self) -> Text<'a> {
+    pub fn source(self) -> GraphText<'a> {
         self.graph.text(self.parts().source)
     }
 
@@ -156,7 +156,7 @@ impl<'a> AllocationStack<'a> {
     }
 
     /// The function; `None` if it has no name.
-    pub fn function(self) -> Option<Text<'a>> {
+    pub fn function(self) -> Option<GraphText<'a>> {
         self.parts().function.map(|id| self.graph.text(id))
     }
 

@@ -14,9 +14,9 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 ///
 /// `Display` shows a lone surrogate as U+FFFD.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Text<'a>(Cow<'a, [u8]>);
+pub struct GraphText<'a>(Cow<'a, [u8]>);
 
-impl<'a> Text<'a> {
+impl<'a> GraphText<'a> {
     fn borrowed(wtf8: &'a [u8]) -> Self {
         Self(Cow::Borrowed(wtf8))
     }
@@ -27,13 +27,13 @@ impl<'a> Text<'a> {
     }
 
     /// The same text, independent of the graph.
-    pub fn into_owned(self) -> Text<'static> {
-        Text(Cow::Owned(self.0.into_owned()))
+    pub fn into_owned(self) -> GraphText<'static> {
+        GraphText(Cow::Owned(self.0.into_owned()))
     }
 
     /// The same text, borrowed from this one.
-    pub fn reborrow(&self) -> Text<'_> {
-        Text(Cow::Borrowed(&self.0))
+    pub fn reborrow(&self) -> GraphText<'_> {
+        GraphText(Cow::Borrowed(&self.0))
     }
 
     /// The text's bytes in WTF-8.
@@ -48,19 +48,19 @@ impl<'a> Text<'a> {
 
     /// The text's units of UTF-16.
     pub fn encode_utf16(&self) -> impl Iterator<Item = u16> + '_ {
-        Pieces(&self.0).flat_map(|piece| match piece {
-            Piece::Text(text) => Units::Text(text.encode_utf16()),
-            Piece::Surrogate(unit) => Units::Surrogate(Some(unit)),
+        TextPieces(&self.0).flat_map(|piece| match piece {
+            TextPiece::Text(text) => CodeUnits::Text(text.encode_utf16()),
+            TextPiece::Surrogate(unit) => CodeUnits::Surrogate(Some(unit)),
         })
     }
 
     /// Appends the text as a JSON string; a lone surrogate becomes `\uXXXX`.
     pub(crate) fn write_json(&self, out: &mut String) {
         out.push('"');
-        for piece in Pieces(&self.0) {
+        for piece in TextPieces(&self.0) {
             match piece {
-                Piece::Text(text) => escape(text, out),
-                Piece::Surrogate(unit) => {
+                TextPiece::Text(text) => escape(text, out),
+                TextPiece::Surrogate(unit) => {
                     let _ = write!(out, "\\u{unit:04x}");
                 }
             }
@@ -69,43 +69,43 @@ impl<'a> Text<'a> {
     }
 }
 
-impl<'a> From<&'a str> for Text<'a> {
+impl<'a> From<&'a str> for GraphText<'a> {
     fn from(text: &'a str) -> Self {
         Self(Cow::Borrowed(text.as_bytes()))
     }
 }
 
-impl From<String> for Text<'static> {
+impl From<String> for GraphText<'static> {
     fn from(text: String) -> Self {
         Self(Cow::Owned(text.into_bytes()))
     }
 }
 
-impl PartialEq<str> for Text<'_> {
+impl PartialEq<str> for GraphText<'_> {
     fn eq(&self, other: &str) -> bool {
         *self.0 == *other.as_bytes()
     }
 }
 
-impl PartialEq<&str> for Text<'_> {
+impl PartialEq<&str> for GraphText<'_> {
     fn eq(&self, other: &&str) -> bool {
         *self.0 == *other.as_bytes()
     }
 }
 
-impl fmt::Display for Text<'_> {
+impl fmt::Display for GraphText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.as_str() {
             Some(text) => f.pad(text),
-            None => Pieces(&self.0).try_for_each(|piece| match piece {
-                Piece::Text(text) => f.write_str(text),
-                Piece::Surrogate(_) => f.write_char(char::REPLACEMENT_CHARACTER),
+            None => TextPieces(&self.0).try_for_each(|piece| match piece {
+                TextPiece::Text(text) => f.write_str(text),
+                TextPiece::Surrogate(_) => f.write_char(char::REPLACEMENT_CHARACTER),
             }),
         }
     }
 }
 
-impl fmt::Debug for Text<'_> {
+impl fmt::Debug for GraphText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut json = String::new();
         self.write_json(&mut json);
@@ -131,18 +131,18 @@ fn escape(text: &str, out: &mut String) {
     }
 }
 
-enum Piece<'a> {
+enum TextPiece<'a> {
     Text(&'a str),
     Surrogate(u16),
 }
 
 /// Runs of UTF-8 and the surrogates between them.
-struct Pieces<'a>(&'a [u8]);
+struct TextPieces<'a>(&'a [u8]);
 
-impl<'a> Iterator for Pieces<'a> {
-    type Item = Piece<'a>;
+impl<'a> Iterator for TextPieces<'a> {
+    type Item = TextPiece<'a>;
 
-    fn next(&mut self) -> Option<Piece<'a>> {
+    fn next(&mut self) -> Option<TextPiece<'a>> {
         if self.0.is_empty() {
             return None;
         }
@@ -150,7 +150,7 @@ impl<'a> Iterator for Pieces<'a> {
         let valid = chunk.valid();
         if !valid.is_empty() {
             self.0 = &self.0[valid.len()..];
-            return Some(Piece::Text(valid));
+            return Some(TextPiece::Text(valid));
         }
         // Only a surrogate, which takes three bytes, is not UTF-8 here.
         let (unit, rest) = match *self.0 {
@@ -160,16 +160,16 @@ impl<'a> Iterator for Pieces<'a> {
             _ => (0xfffd, &[][..]),
         };
         self.0 = rest;
-        Some(Piece::Surrogate(unit))
+        Some(TextPiece::Surrogate(unit))
     }
 }
 
-enum Units<'a> {
+enum CodeUnits<'a> {
     Text(core::str::EncodeUtf16<'a>),
     Surrogate(Option<u16>),
 }
 
-impl Iterator for Units<'_> {
+impl Iterator for CodeUnits<'_> {
     type Item = u16;
 
     fn next(&mut self) -> Option<u16> {
@@ -182,9 +182,9 @@ impl Iterator for Units<'_> {
 
 /// A text of a graph, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TextId(NonZeroU32);
+pub struct GraphTextId(NonZeroU32);
 
-impl TextId {
+impl GraphTextId {
     /// The position in the order of first use, from 0.
     pub(crate) fn index(self) -> usize {
         self.0.get() as usize - 1
@@ -193,17 +193,17 @@ impl TextId {
 
 /// All texts of a graph, one after another in one block.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Texts {
+pub(crate) struct TextTable {
     bytes: Vec<u8>,
     /// Where each text ends; it starts where the one before it ends.
     ends: Vec<usize>,
-    ids: HashTable<TextId>,
+    ids: HashTable<GraphTextId>,
     hasher: DefaultHashBuilder,
     /// A buffer for a two-byte text that becomes WTF-8.
     scratch: Vec<u8>,
 }
 
-impl Texts {
+impl TextTable {
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -212,34 +212,34 @@ impl Texts {
     pub(crate) fn memory(&self) -> usize {
         self.bytes.capacity()
             + self.ends.capacity() * size_of::<usize>()
-            + self.ids.capacity() * (size_of::<TextId>() + 1)
+            + self.ids.capacity() * (size_of::<GraphTextId>() + 1)
     }
 
     /// All texts, in the order of their positions.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Text<'_>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = GraphText<'_>> {
         let starts = core::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, end)| Text::borrowed(&self.bytes[start..*end]))
+        starts.zip(&self.ends).map(|(start, end)| GraphText::borrowed(&self.bytes[start..*end]))
     }
 
-    pub(crate) fn get(&self, id: TextId) -> Text<'_> {
-        Text::borrowed(bytes_of(&self.bytes, &self.ends, id))
+    pub(crate) fn get(&self, id: GraphTextId) -> GraphText<'_> {
+        GraphText::borrowed(bytes_of(&self.bytes, &self.ends, id))
     }
 
     /// Adds a text, or finds the equal one. `None` if there are 2^32 - 1 texts already.
-    pub(crate) fn intern(&mut self, wtf8: &[u8]) -> Option<TextId> {
+    pub(crate) fn intern(&mut self, wtf8: &[u8]) -> Option<GraphTextId> {
         let hash = self.hasher.hash_one(wtf8);
         let Self { bytes, ends, ids, hasher, .. } = self;
         if let Some(id) = ids.find(hash, |id| bytes_of(bytes, ends, *id) == wtf8) {
             return Some(*id);
         }
-        let id = TextId(NonZeroU32::new(u32::try_from(ends.len() + 1).ok()?)?);
+        let id = GraphTextId(NonZeroU32::new(u32::try_from(ends.len() + 1).ok()?)?);
         bytes.extend_from_slice(wtf8);
         ends.push(bytes.len());
         ids.insert_unique(hash, id, |id| hasher.hash_one(bytes_of(bytes, ends, *id)));
         Some(id)
     }
 
-    pub(crate) fn intern_utf16(&mut self, units: impl Iterator<Item = u16>) -> Option<TextId> {
+    pub(crate) fn intern_utf16(&mut self, units: impl Iterator<Item = u16>) -> Option<GraphTextId> {
         let mut scratch = core::mem::take(&mut self.scratch);
         scratch.clear();
         for unit in char::decode_utf16(units) {
@@ -265,7 +265,7 @@ impl Texts {
     }
 }
 
-fn bytes_of<'a>(bytes: &'a [u8], ends: &[usize], id: TextId) -> &'a [u8] {
+fn bytes_of<'a>(bytes: &'a [u8], ends: &[usize], id: GraphTextId) -> &'a [u8] {
     let index = id.index();
     let start = index.checked_sub(1).map_or(0, |before| ends[before]);
     &bytes[start..ends[index]]

@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use memory_reporter::live::{Answering, answer_requests};
 
 use super::HeapGraph;
-use super::options::LiveOptions;
+use super::options::LiveGraphOptions;
 use super::roots::Roots;
-use crate::snapshot::WriteOptions;
+use crate::snapshot::SnapshotWriteOptions;
 
 /// The request that the program answers with a snapshot.
 pub const SNAPSHOT_REQUEST: &str = "heap-snapshot";
@@ -17,7 +17,7 @@ pub const SNAPSHOT_REQUEST: &str = "heap-snapshot";
 /// [`HeapGraph::save`] writes it, once the program listens ([`memory_reporter::listen`]).
 ///
 /// `add_roots` runs on a thread of the listener, for one peer at a time. Locks that it takes are held for the walk only:
-/// the snapshot goes to a temporary file first, so that a slow peer holds up nobody.
+/// the snapshot goes to a temporary file first, so that a slow peer does not hold up other requests.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -33,7 +33,7 @@ pub fn answer_snapshots(add_roots: impl Fn(&mut Roots<'_>) + Send + Sync + 'stat
         // The file has no name that somebody else could open, and the system removes it when it is closed.
         let mut file = tempfile::tempfile()?;
         let mut buffered = BufWriter::new(&mut file);
-        HeapGraph::stream(&mut buffered, LiveOptions::new(), &WriteOptions::new(), &add_roots)?;
+        HeapGraph::stream(&mut buffered, LiveGraphOptions::new(), &SnapshotWriteOptions::new(), &add_roots)?;
         buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
         drop(alone);
         file.rewind()?;

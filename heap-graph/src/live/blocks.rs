@@ -5,11 +5,11 @@ use core::fmt;
 use hashbrown::HashMap;
 use memory_reporter::engine_abi::{self, BlockRow};
 
-use super::dmd::Dmd;
+use super::dmd_sites::DmdSites;
 use super::now;
 use super::sites::AllocationSites;
 use crate::census::{Breakdown, CensusError, CensusReport, census};
-use crate::graph::{CoarseType, FrameId, Graph, GraphBuilder, NodeId, NodeParts, TextId};
+use crate::graph::{CoarseType, Graph, GraphBuilder, GraphFrameId, GraphTextId, NodeId, NodeParts};
 
 /// DMD does not record this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct NotRecording;
 impl fmt::Display for NotRecording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "no census of allocated blocks: DMD does not record this process; declare dmd::Dmd as the global \
+            "no census of allocated blocks: DMD does not record this process; declare dmd_sites::DmdSites as the global \
              allocator and set $DMD, or start the program with about-memory run",
         )
     }
@@ -74,8 +74,8 @@ pub fn take_census(breakdown: &Breakdown) -> Result<CensusReport, TakeCensusErro
 /// The graph of all blocks that DMD records in this process. The root leads to each block, by an edge without a name,
 /// and blocks have no other edges.
 ///
-/// The id of a node is the block's address, and its size the usable bytes. Its type is the one that the allocation
-/// stack tells, as in DMD's dumps: `Vec<String>` is `[String]`, the array of its elements. Its class is that type
+/// The id of a node is the block's address, and its size the usable bytes. Its type comes from the allocation
+/// stack, as in DMD's dumps: `Vec<String>` is `[String]`, the array of its elements. Its class is that type
 /// without path and parameters, in the brackets of an array. Text is a string; blocks of an unknown type are "other"
 /// and have no class.
 ///
@@ -87,20 +87,20 @@ pub fn take_census(breakdown: &Breakdown) -> Result<CensusReport, TakeCensusErro
 /// [`NotRecording`].
 pub fn allocated_blocks() -> Result<Graph, NotRecording> {
     let mut blocks = Vec::new();
-    // DMD does not record this list, which it fills in.
+    // DMD fills in this list, so it does not record it.
     if !engine_abi::for_each_live_block(&mut |block| blocks.push(*block)) {
         return Err(NotRecording);
     }
     Ok(graph(&blocks))
 }
 
-/// What the blocks of one stack have in common.
+/// The stack and the type of blocks from one allocation site.
 #[derive(Clone, Copy)]
-struct Site {
-    type_name: TextId,
-    class_name: Option<TextId>,
+struct StackBlocks {
+    type_name: GraphTextId,
+    class_name: Option<GraphTextId>,
     coarse_type: CoarseType,
-    stack: Option<FrameId>,
+    stack: Option<GraphFrameId>,
 }
 
 fn graph(blocks: &[BlockRow]) -> Graph {
@@ -130,24 +130,24 @@ fn graph(blocks: &[BlockRow]) -> Graph {
     builder.finish().expect("each block has its own address, and edges lead to blocks")
 }
 
-fn site(builder: &mut GraphBuilder, site: u64) -> Site {
+fn site(builder: &mut GraphBuilder, site: u64) -> StackBlocks {
     let few = "a program has less than 2^32 names";
     let stack = match site {
         0 => None,
-        site => Some(builder.stack(&Dmd.frames(site)).expect(few).unwrap_or(FrameId::EMPTY_STACK)),
+        site => Some(builder.stack(&DmdSites.frames(site)).expect(few).unwrap_or(GraphFrameId::EMPTY_STACK)),
     };
     let name = if site == 0 { None } else { engine_abi::site_type(site) };
     let Some(name) = name else {
         let type_name = builder.text(UNKNOWN).expect(few);
-        return Site { type_name, class_name: None, coarse_type: CoarseType::Other, stack };
+        return StackBlocks { type_name, class_name: None, coarse_type: CoarseType::Other, stack };
     };
     let coarse_type = if is_text(&name) { CoarseType::String } else { CoarseType::Object };
     let type_name = builder.text(&name).expect(few);
     let class_name = (coarse_type == CoarseType::Object).then(|| builder.text(&class(&name)).expect(few));
-    Site { type_name, class_name, coarse_type, stack }
+    StackBlocks { type_name, class_name, coarse_type, stack }
 }
 
-/// The type of a block whose stack tells none.
+/// The type of a block whose stack names no type.
 const UNKNOWN: &str = "unknown type";
 
 /// Types of text, as DMD writes them.
@@ -167,7 +167,7 @@ fn class(name: &str) -> String {
         Some(0) | None => name.len(),
         Some(end) => end,
     };
-    // What begins with a bracket is a tuple or an array: it has no path of its own.
+    // A name that begins with a bracket is that of a tuple or an array, and has no path.
     let path = &name[..end];
     match path.rsplit_once("::") {
         Some((_, last)) if !path.starts_with(['(', '[', '{', '&', '*']) => last.to_owned(),

@@ -1,36 +1,38 @@
-//! What the nodes of a walk are: type, class, coarse type and allocation stack, each kept once.
+//! The types, classes, coarse types and allocation stacks of the nodes of a walk, each kept once.
 
 use hashbrown::HashMap;
 
-use super::found::{Found, KindId};
+use super::found_node::{FoundNode, KindId};
 use super::naming::BlockTypes;
-use super::options::LiveOptions;
+use super::options::LiveGraphOptions;
 use super::sites::AllocationSites;
-use crate::graph::{CoarseType, FrameId, Frames, GraphBuilder, NodeId, NodeParts, Text, TextId, Texts};
+use crate::graph::{
+    CoarseType, FrameTable, GraphBuilder, GraphFrameId, GraphText, GraphTextId, NodeId, NodeParts, TextTable,
+};
 
 #[derive(Clone, Copy, Debug)]
-struct Kind {
-    type_name: TextId,
-    class_name: Option<TextId>,
+struct NodeTypes {
+    type_name: GraphTextId,
+    class_name: Option<GraphTextId>,
     coarse_type: CoarseType,
 }
 
 /// The kinds, texts and frames of a walk.
-pub(super) struct Descriptions<'a> {
+pub(super) struct NodeDescriptions<'a> {
     coarse_type: fn(&BlockTypes<'_>) -> CoarseType,
     /// Keeps the texts and frames; the walk adds no node to it.
     builder: GraphBuilder,
-    kinds: Vec<Kind>,
+    kinds: Vec<NodeTypes>,
     /// By the names of the types.
     kind_ids: HashMap<(&'static str, &'static str), KindId>,
     sites: Option<&'a dyn AllocationSites>,
     /// By the number of the site.
-    stacks: HashMap<u64, Option<FrameId>>,
+    stacks: HashMap<u64, Option<GraphFrameId>>,
 }
 
-impl<'a> Descriptions<'a> {
+impl<'a> NodeDescriptions<'a> {
     /// Descriptions of the root only.
-    pub(super) fn new(options: LiveOptions<'a>) -> Self {
+    pub(super) fn new(options: LiveGraphOptions<'a>) -> Self {
         let mut descriptions = Self {
             coarse_type: options.coarse_type,
             builder: GraphBuilder::new(),
@@ -40,16 +42,16 @@ impl<'a> Descriptions<'a> {
             stacks: HashMap::new(),
         };
         let type_name = descriptions.text("roots");
-        let root = Kind { type_name, class_name: None, coarse_type: CoarseType::Other };
+        let root = NodeTypes { type_name, class_name: None, coarse_type: CoarseType::Other };
         descriptions.kinds.push(root);
         descriptions
     }
 
-    pub(super) fn text(&mut self, text: &str) -> TextId {
+    pub(super) fn text(&mut self, text: &str) -> GraphTextId {
         self.builder.text(text).expect("a program has less than 2^32 names")
     }
 
-    pub(super) fn text_of(&self, text: TextId) -> Text<'_> {
+    pub(super) fn text_of(&self, text: GraphTextId) -> GraphText<'_> {
         self.builder.texts.get(text)
     }
 
@@ -61,14 +63,14 @@ impl<'a> Descriptions<'a> {
         let class_name = self.text(&types.class_name());
         let coarse_type = (self.coarse_type)(&types);
         let class_name = (coarse_type == CoarseType::Object).then_some(class_name);
-        self.kinds.push(Kind { type_name, class_name, coarse_type });
+        self.kinds.push(NodeTypes { type_name, class_name, coarse_type });
         let id = KindId(u32::try_from(self.kinds.len() - 1).expect("a program has less than 2^32 types"));
         self.kind_ids.insert((types.owner, types.content), id);
         id
     }
 
     /// The youngest frame of the stack that allocated the block around this address.
-    pub(super) fn stack(&mut self, address: usize) -> Option<FrameId> {
+    pub(super) fn stack(&mut self, address: usize) -> Option<GraphFrameId> {
         let sites = self.sites?;
         let site = sites.site(address)?;
         if let Some(known) = self.stacks.get(&site) {
@@ -76,13 +78,13 @@ impl<'a> Descriptions<'a> {
         }
         let few = "a program has less than 2^32 frames";
         let youngest =
-            Some(self.builder.stack(&sites.frames(site)).expect(few).unwrap_or(FrameId::EMPTY_STACK));
+            Some(self.builder.stack(&sites.frames(site)).expect(few).unwrap_or(GraphFrameId::EMPTY_STACK));
         self.stacks.insert(site, youngest);
         youngest
     }
 
-    /// What a graph or a file says about a node.
-    pub(super) fn parts(&self, found: &Found) -> NodeParts {
+    /// The description of a node in a graph or a file.
+    pub(super) fn parts(&self, found: &FoundNode) -> NodeParts {
         let kind = self.kinds[found.kind.0 as usize];
         NodeParts {
             coarse_type: kind.coarse_type,
@@ -92,11 +94,11 @@ impl<'a> Descriptions<'a> {
         }
     }
 
-    pub(super) fn names(&self) -> (&Texts, &Frames) {
+    pub(super) fn names(&self) -> (&TextTable, &FrameTable) {
         (&self.builder.texts, &self.builder.frames)
     }
 
-    /// Takes out the builder, which knows all texts and frames and has no nodes.
+    /// Takes out the builder. It has all texts and frames, and no nodes.
     pub(super) fn take_builder(&mut self) -> GraphBuilder {
         core::mem::take(&mut self.builder)
     }

@@ -3,8 +3,8 @@
 use hashbrown::HashMap;
 use memory_reporter::measure::Edge;
 
-use super::descriptions::Descriptions;
-use crate::graph::TextId;
+use super::descriptions::NodeDescriptions;
+use crate::graph::GraphTextId;
 
 /// The fields from the start of a block or value to a part of it, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,7 +20,7 @@ pub(super) struct FieldPaths {
     /// By a path and the edge that continues it.
     longer: HashMap<(FieldPath, Edge), FieldPath>,
     /// By path; the empty one has no name.
-    names: Vec<Option<TextId>>,
+    names: Vec<Option<GraphTextId>>,
 }
 
 impl FieldPaths {
@@ -28,7 +28,7 @@ impl FieldPaths {
         Self { longer: HashMap::new(), names: vec![None] }
     }
 
-    pub(super) fn name(&self, path: FieldPath) -> Option<TextId> {
+    pub(super) fn name(&self, path: FieldPath) -> Option<GraphTextId> {
         self.names[path.0 as usize]
     }
 
@@ -37,7 +37,7 @@ impl FieldPaths {
         &mut self,
         from: FieldPath,
         edge: Edge,
-        descriptions: &mut Descriptions<'_>,
+        descriptions: &mut NodeDescriptions<'_>,
     ) -> FieldPath {
         if let Some(known) = self.longer.get(&(from, edge)) {
             return *known;

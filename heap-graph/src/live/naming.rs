@@ -14,7 +14,7 @@ pub struct BlockTypes<'a> {
     pub content: &'a str,
 }
 
-/// Types that add nothing to the value in them, and pointers, whose block is the value.
+/// Types that contain only the value in them, and pointers, whose block is the value.
 const TRANSPARENT: [&str; 24] = [
     "core::option::Option<",
     "core::pin::Pin<",
@@ -43,7 +43,7 @@ const TRANSPARENT: [&str; 24] = [
 ];
 
 impl<'a> BlockTypes<'a> {
-    /// The type of the block's node: what a pointer points to, or the container itself.
+    /// The type of the block's node: the target of a pointer, or the container itself.
     pub fn type_name(&self) -> &'a str {
         let mut name = self.owner;
         while let Some(inner) = TRANSPARENT.iter().find_map(|outer| name.strip_prefix(outer)) {

@@ -1,16 +1,16 @@
-//! The nodes that a walk has met, by what tells them apart: their addresses.
+//! The nodes that a walk has met, by their addresses.
 
 use hashbrown::HashMap;
 
 use super::field_path::FieldPath;
-use super::found::ROOT_ID;
+use super::found_node::ROOT_ID;
 use crate::graph::NodeId;
 
 /// The first id of blocks at unknown addresses. The addresses of programs are smaller, unless the program tags them or
 /// an impl makes them up. Firefox reads an id as a double, which holds all integers up to 2^53.
 const FIRST_HIDDEN_ID: u64 = 1 << 52;
 
-/// What tells a block from all others.
+/// The identity of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum BlockKey {
     /// An address in the block, the same whenever the walk comes to it.
@@ -21,7 +21,7 @@ pub(super) enum BlockKey {
 }
 
 /// All nodes of a walk, numbered in the order in which the walk meets them; 0 is the root.
-pub(super) struct Nodes {
+pub(super) struct WalkNodes {
     /// By node.
     ids: Vec<u64>,
     by_address: HashMap<usize, u32>,
@@ -30,18 +30,18 @@ pub(super) struct Nodes {
     hidden_ids: u64,
     /// By the address that a shared block has for all that share it.
     shared: HashMap<usize, u32>,
-    ranges: Vec<Range>,
+    ranges: Vec<AddressRange>,
 }
 
 /// Addresses that belong to a node, to find what references point into.
 #[derive(Clone, Copy, Debug)]
-struct Range {
+struct AddressRange {
     start: usize,
     end: usize,
     node: u32,
 }
 
-impl Nodes {
+impl WalkNodes {
     /// The root only.
     pub(super) fn new() -> Self {
         Self {
@@ -100,26 +100,26 @@ impl Nodes {
 
     /// Says that the node has these addresses.
     pub(super) fn occupies(&mut self, node: u32, start: usize, bytes: usize) {
-        self.ranges.push(Range { start, end: start.saturating_add(bytes), node });
+        self.ranges.push(AddressRange { start, end: start.saturating_add(bytes), node });
     }
 
     /// Ends the walk.
-    pub(super) fn finish(mut self) -> Targets {
+    pub(super) fn finish(mut self) -> ReferenceTargets {
         self.ranges.sort_unstable_by_key(|range| (range.start, range.end));
-        Targets { nodes: self }
+        ReferenceTargets { nodes: self }
     }
 }
 
 /// All nodes of a walk that has ended: only now is it known what references point to.
-pub(super) struct Targets {
+pub(super) struct ReferenceTargets {
     /// With the ranges in order.
-    nodes: Nodes,
+    nodes: WalkNodes,
 }
 
-impl Targets {
+impl ReferenceTargets {
     /// The node that an address belongs to.
     pub(super) fn node_at(&self, address: usize) -> Option<u32> {
-        let Nodes { ranges, .. } = &self.nodes;
+        let WalkNodes { ranges, .. } = &self.nodes;
         self.nodes.shared(address).or_else(|| {
             let after = ranges.partition_point(|range| range.start <= address);
             let range = ranges.get(after.checked_sub(1)?)?;

@@ -6,15 +6,15 @@ use memory_reporter::{
     measure::{Block, Edge, Measured, Observe, WalkState},
 };
 
-use super::descriptions::Descriptions;
+use super::descriptions::NodeDescriptions;
 use super::field_path::{FieldPath, FieldPaths};
-use super::found::{Found, root_id};
+use super::found_node::{FoundNode, root_id};
 use super::naming::BlockTypes;
-use super::nodes::{BlockKey, Nodes, Targets};
-use super::options::LiveOptions;
-use super::sink::Sink;
+use super::nodes::{BlockKey, ReferenceTargets, WalkNodes};
+use super::options::LiveGraphOptions;
+use super::sink::GraphSink;
 
-type TypeName = fn() -> &'static str;
+type TypeNameFn = fn() -> &'static str;
 
 /// No block is below this address: systems keep the first 64 KiB free. A walk gives such an address for a block of
 /// which it sees nothing: null, or the address of a value without bytes.
@@ -22,13 +22,13 @@ const LOWEST_ADDRESS: usize = 1 << 16;
 
 /// Where the walk is.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct WalkPlace {
     /// The block or value that edges start from.
     owner: u32,
     /// Whether the walk meets the owner for the first time; otherwise it knows its edges.
     is_new: bool,
     path: FieldPath,
-    type_name: TypeName,
+    type_name: TypeNameFn,
     /// The owner's address.
     start: usize,
     /// Blocks at unknown addresses that hang from the owner, so far.
@@ -36,18 +36,18 @@ struct Place {
 }
 
 /// A reading with names, whose nodes and edges go to a sink.
-pub(super) struct Live<'a, S> {
+pub(super) struct LiveReading<'a, S> {
     measured: Option<Measured>,
     state: WalkState,
     sink: S,
-    descriptions: Descriptions<'a>,
-    nodes: Nodes,
+    descriptions: NodeDescriptions<'a>,
+    nodes: WalkNodes,
     /// How many roots there are.
     roots: u64,
     paths: FieldPaths,
-    here: Place,
+    here: WalkPlace,
     /// The places around this one, to go back to from parts and blocks.
-    before: Vec<Place>,
+    before: Vec<WalkPlace>,
     /// The block that the walk met last and whether it was new, if the walk has neither entered nor left anything
     /// since.
     last: Option<(u32, bool)>,
@@ -55,21 +55,31 @@ pub(super) struct Live<'a, S> {
     awaited: Option<usize>,
 }
 
-impl<'a, S: Sink> Live<'a, S> {
+impl<'a, S: GraphSink> LiveReading<'a, S> {
     /// A walk that begins.
-    pub(super) fn new(options: LiveOptions<'a>, sink: impl FnOnce(&mut Descriptions<'a>) -> S) -> Self {
-        let mut descriptions = Descriptions::new(options);
+    pub(super) fn new(
+        options: LiveGraphOptions<'a>,
+        sink: impl FnOnce(&mut NodeDescriptions<'a>) -> S,
+    ) -> Self {
+        let mut descriptions = NodeDescriptions::new(options);
         let sink = sink(&mut descriptions);
-        let type_name: TypeName = || "";
+        let type_name: TypeNameFn = || "";
         Self {
             measured: Measured::new(),
             state: WalkState::default(),
             sink,
             descriptions,
-            nodes: Nodes::new(),
+            nodes: WalkNodes::new(),
             roots: 0,
             paths: FieldPaths::new(),
-            here: Place { owner: 0, is_new: true, path: FieldPath::EMPTY, type_name, start: 0, hidden: 0 },
+            here: WalkPlace {
+                owner: 0,
+                is_new: true,
+                path: FieldPath::EMPTY,
+                type_name,
+                start: 0,
+                hidden: 0,
+            },
             before: Vec::new(),
             last: None,
             awaited: None,
@@ -86,18 +96,19 @@ impl<'a, S: Sink> Live<'a, S> {
     }
 
     /// Begins a root of the program.
-    pub(super) fn open_root<T: ?Sized>(&mut self, name: &str, type_name: TypeName, value: &T) {
+    pub(super) fn open_root<T: ?Sized>(&mut self, name: &str, type_name: TypeNameFn, value: &T) {
         self.settle();
         let name = self.descriptions.text(name);
         let kind = self.descriptions.kind(BlockTypes { owner: type_name(), content: type_name() });
-        let node = self.add(Found { id: root_id(self.roots), size: 0, kind, stack: None });
+        let node = self.add(FoundNode { id: root_id(self.roots), size: 0, kind, stack: None });
         self.roots += 1;
         self.sink.edge(0, node, Some(name), &self.nodes);
         self.sink.open();
         let start = (&raw const *value).addr();
         self.nodes.occupies(node, start, size_of_val(value));
         self.before.push(self.here);
-        self.here = Place { owner: node, is_new: true, path: FieldPath::EMPTY, type_name, start, hidden: 0 };
+        self.here =
+            WalkPlace { owner: node, is_new: true, path: FieldPath::EMPTY, type_name, start, hidden: 0 };
     }
 
     /// Ends the root that was begun last, and all that a panic has left open in it.
@@ -111,7 +122,7 @@ impl<'a, S: Sink> Live<'a, S> {
     }
 
     /// Ends the walk.
-    pub(super) fn finish(self) -> (S, Descriptions<'a>, Targets) {
+    pub(super) fn finish(self) -> (S, NodeDescriptions<'a>, ReferenceTargets) {
         (self.sink, self.descriptions, self.nodes.finish())
     }
 
@@ -125,11 +136,11 @@ impl<'a, S: Sink> Live<'a, S> {
         self.settle();
         if let Some(before) = self.before.pop() {
             let hidden = if before.owner == self.here.owner { self.here.hidden } else { before.hidden };
-            self.here = Place { hidden, ..before };
+            self.here = WalkPlace { hidden, ..before };
         }
     }
 
-    fn add(&mut self, found: Found) -> u32 {
+    fn add(&mut self, found: FoundNode) -> u32 {
         let node = self.nodes.add(found.id);
         self.sink.node(node, found);
         node
@@ -146,7 +157,7 @@ impl<'a, S: Sink> Live<'a, S> {
         if address >= LOWEST_ADDRESS {
             return BlockKey::At(address);
         }
-        let Place { start, path, hidden, .. } = self.here;
+        let WalkPlace { start, path, hidden, .. } = self.here;
         self.here.hidden += 1;
         BlockKey::Hidden(start, path, hidden)
     }
@@ -164,7 +175,7 @@ impl<'a, S: Sink> Live<'a, S> {
                 BlockKey::At(address) => self.descriptions.stack(address),
                 BlockKey::Hidden(..) => None,
             };
-            let node = self.add(Found { id, size: size as u64, kind, stack });
+            let node = self.add(FoundNode { id, size: size as u64, kind, stack });
             self.nodes.set(key, node);
             if let BlockKey::At(address) = key {
                 self.nodes.occupies(node, address, extent);
@@ -179,13 +190,13 @@ impl<'a, S: Sink> Live<'a, S> {
     }
 }
 
-impl<S: Sink> Sealed for Live<'_, S> {}
+impl<S: GraphSink> Sealed for LiveReading<'_, S> {}
 
 #[allow(
     unsafe_code,
     reason = "the trait's method is unsafe; this one hands the block to the allocator's reading"
 )]
-impl<S: Sink> Observe for Live<'_, S> {
+impl<S: GraphSink> Observe for LiveReading<'_, S> {
     unsafe fn block(&mut self, block: Block) -> usize {
         let size = match &mut self.measured {
             // SAFETY: `Measured::block` needs the start of a live block of the global allocator, allocated with
@@ -211,11 +222,11 @@ impl<S: Sink> Observe for Live<'_, S> {
         &mut self.state
     }
 
-    fn enter(&mut self, edge: Edge, type_name: TypeName) {
+    fn enter(&mut self, edge: Edge, type_name: TypeNameFn) {
         self.settle();
         self.before.push(self.here);
         let path = self.paths.step(self.here.path, edge, &mut self.descriptions);
-        self.here = Place { path, type_name, ..self.here };
+        self.here = WalkPlace { path, type_name, ..self.here };
     }
 
     fn leave(&mut self) {
@@ -241,7 +252,7 @@ impl<S: Sink> Observe for Live<'_, S> {
         self.before.push(self.here);
         if let Some((owner, is_new)) = self.last.take() {
             let start = self.nodes.id(owner).0 as usize;
-            self.here = Place { owner, is_new, path: FieldPath::EMPTY, start, hidden: 0, ..self.here };
+            self.here = WalkPlace { owner, is_new, path: FieldPath::EMPTY, start, hidden: 0, ..self.here };
         }
         self.sink.open();
     }
@@ -252,7 +263,7 @@ impl<S: Sink> Observe for Live<'_, S> {
     }
 }
 
-impl<S: Sink> Reading for Live<'_, S> {
+impl<S: GraphSink> Reading for LiveReading<'_, S> {
     /// References own nothing, but they are edges of the graph.
     const NAMES: bool = true;
     /// The elements of a sequence share one name, so that the walk need not visit plain ones.

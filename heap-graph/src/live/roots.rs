@@ -6,20 +6,20 @@ use std::panic::{catch_unwind, resume_unwind};
 
 use memory_reporter::{MallocSizeOf, MallocSizeOfOps, measure::SkipReason};
 
-use super::collected::Collected;
-use super::reading::Live;
-use super::sink::Sink;
-use super::stream::Stream;
+use super::collected_graph::CollectedGraph;
+use super::reading::LiveReading;
+use super::sink::GraphSink;
+use super::stream::SnapshotStream;
 
 /// The values that a live graph starts from.
-pub struct Roots<'a>(pub(super) Purpose<'a>);
+pub struct Roots<'a>(pub(super) RootsPurpose<'a>);
 
-/// What happens to the values.
-pub(super) enum Purpose<'a> {
+/// Whether the values are collected, saved, or only named.
+pub(super) enum RootsPurpose<'a> {
     /// The walk goes into memory.
-    Collect(Box<MallocSizeOfOps<Live<'a, Collected>>>),
+    Collect(Box<MallocSizeOfOps<LiveReading<'a, CollectedGraph>>>),
     /// The walk of the next values, as many as this, goes to a file.
-    Save(Box<MallocSizeOfOps<Live<'a, Stream<'a>>>>, usize),
+    Save(Box<MallocSizeOfOps<LiveReading<'a, SnapshotStream<'a>>>>, usize),
     /// Only their names are noted.
     Name(Vec<String>),
 }
@@ -31,7 +31,7 @@ impl fmt::Debug for Roots<'_> {
 }
 
 impl Roots<'_> {
-    /// Adds a value, which hangs from the root by `name`. The size of its node is 0, since the value's own bytes are
+    /// Adds a value with an edge `name` from the root. The size of its node is 0, since the value's own bytes are
     /// not in a block of their own.
     ///
     /// # Panics
@@ -40,9 +40,9 @@ impl Roots<'_> {
     /// so far stay, and [`HeapGraph::skipped`](super::HeapGraph::skipped) lists the value.
     pub fn add<T: MallocSizeOf + ?Sized>(&mut self, name: &str, value: &T) {
         match &mut self.0 {
-            Purpose::Name(names) => names.push(name.to_owned()),
-            Purpose::Collect(ops) => walk(ops, name, value),
-            Purpose::Save(ops, left) => {
+            RootsPurpose::Name(names) => names.push(name.to_owned()),
+            RootsPurpose::Collect(ops) => walk(ops, name, value),
+            RootsPurpose::Save(ops, left) => {
                 if *left > 0 && !ops.reading().sink().has_failed() {
                     *left -= 1;
                     walk(ops, name, value);
@@ -52,7 +52,11 @@ impl Roots<'_> {
     }
 }
 
-fn walk<T: MallocSizeOf + ?Sized, S: Sink>(ops: &mut MallocSizeOfOps<Live<'_, S>>, name: &str, value: &T) {
+fn walk<T: MallocSizeOf + ?Sized, S: GraphSink>(
+    ops: &mut MallocSizeOfOps<LiveReading<'_, S>>,
+    name: &str,
+    value: &T,
+) {
     ops.reading().open_root(name, core::any::type_name::<T>, value);
     let walked = catch_unwind(AssertUnwindSafe(|| value.size_of_excluding_this(ops)));
     ops.reading().close_root();

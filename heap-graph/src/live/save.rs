@@ -7,14 +7,14 @@ use memory_report::Skipped;
 use memory_report::new_file::{self, Readers};
 use memory_reporter::MallocSizeOfOps;
 
-use super::options::LiveOptions;
-use super::reading::Live;
-use super::roots::{Purpose, Roots};
-use super::stream::Stream;
+use super::options::LiveGraphOptions;
+use super::reading::LiveReading;
+use super::roots::{Roots, RootsPurpose};
+use super::stream::SnapshotStream;
 use super::{HeapGraph, now};
-use crate::snapshot::WriteOptions;
+use crate::snapshot::SnapshotWriteOptions;
 
-/// What a saved snapshot contains.
+/// The contents of a saved snapshot.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SavedSnapshot {
@@ -22,7 +22,7 @@ pub struct SavedSnapshot {
     pub nodes: u64,
     /// Edges in the file.
     pub edges: u64,
-    /// What the walk could not look at.
+    /// The values that the walk could not read.
     pub skipped: Vec<Skipped>,
 }
 
@@ -37,7 +37,7 @@ impl HeapGraph {
     ///
     /// The file cannot be created, written or renamed.
     pub fn save(path: impl AsRef<Path>, add_roots: impl Fn(&mut Roots<'_>)) -> io::Result<SavedSnapshot> {
-        Self::save_with(path, LiveOptions::new(), &WriteOptions::new(), add_roots)
+        Self::save_with(path, LiveGraphOptions::new(), &SnapshotWriteOptions::new(), add_roots)
     }
 
     /// [`save`](Self::save) with options.
@@ -47,8 +47,8 @@ impl HeapGraph {
     /// As [`save`](Self::save).
     pub fn save_with(
         path: impl AsRef<Path>,
-        options: LiveOptions<'_>,
-        write: &WriteOptions,
+        options: LiveGraphOptions<'_>,
+        write: &SnapshotWriteOptions,
         add_roots: impl Fn(&mut Roots<'_>),
     ) -> io::Result<SavedSnapshot> {
         new_file::write(path.as_ref(), Readers::User, |file| {
@@ -70,15 +70,15 @@ impl HeapGraph {
     ///
     /// ```
     /// use heap_graph::HeapGraph;
-    /// use heap_graph::live::LiveOptions;
-    /// use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from};
+    /// use heap_graph::live::LiveGraphOptions;
+    /// use heap_graph::snapshot::{SnapshotReadOptions, SnapshotWriteOptions, read_from};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let names = vec!["a".to_owned(), "bc".to_owned()];
     /// let mut file = Vec::new();
-    /// HeapGraph::stream(&mut file, LiveOptions::new(), &WriteOptions::new(), |roots| roots.add("names", &names))?;
+    /// HeapGraph::stream(&mut file, LiveGraphOptions::new(), &SnapshotWriteOptions::new(), |roots| roots.add("names", &names))?;
     /// // The root, the value, its block, and the blocks of two strings.
-    /// assert_eq!(read_from(&file[..], &ReadOptions::new())?.node_count(), 5);
+    /// assert_eq!(read_from(&file[..], &SnapshotReadOptions::new())?.node_count(), 5);
     /// # Ok(())
     /// # }
     /// ```
@@ -88,18 +88,22 @@ impl HeapGraph {
     /// `file` cannot be written. The walk of the value at hand goes on to its end; later values are left out.
     pub fn stream(
         file: &mut dyn Write,
-        options: LiveOptions<'_>,
-        write: &WriteOptions,
+        options: LiveGraphOptions<'_>,
+        write: &SnapshotWriteOptions,
         add_roots: impl Fn(&mut Roots<'_>),
     ) -> io::Result<SavedSnapshot> {
-        let mut roots = Roots(Purpose::Name(Vec::new()));
+        let mut roots = Roots(RootsPurpose::Name(Vec::new()));
         add_roots(&mut roots);
-        let Purpose::Name(names) = roots.0 else { unreachable!("the purpose of roots does not change") };
-        let live = Live::new(options, |descriptions| Stream::new(file, now(), write, &names, descriptions));
+        let RootsPurpose::Name(names) = roots.0 else { unreachable!("the purpose of roots does not change") };
+        let live = LiveReading::new(options, |descriptions| {
+            SnapshotStream::new(file, now(), write, &names, descriptions)
+        });
         let ops = Box::new(MallocSizeOfOps::new(live));
-        let mut roots = Roots(Purpose::Save(ops, names.len()));
+        let mut roots = Roots(RootsPurpose::Save(ops, names.len()));
         add_roots(&mut roots);
-        let Purpose::Save(mut ops, _) = roots.0 else { unreachable!("the purpose of roots does not change") };
+        let RootsPurpose::Save(mut ops, _) = roots.0 else {
+            unreachable!("the purpose of roots does not change")
+        };
         let skipped = ops.skipped().to_vec();
         let mut live = ops.into_reading();
         // The file names these roots, but the second call of `add_roots` has not added them.

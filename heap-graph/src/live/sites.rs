@@ -2,7 +2,7 @@
 
 pub use memory_reporter::engine_abi::SiteFrame;
 
-/// A heap profiler's knowledge of allocation sites, which a live graph adds to its nodes.
+/// The allocation sites of a heap profiler, for the nodes of a live graph.
 pub trait AllocationSites {
     /// The number of the site that allocated the block around this address; `None` if the profiler does not know it.
     ///

@@ -2,45 +2,45 @@
 
 use std::io::{self, Write};
 
-use super::descriptions::Descriptions;
-use super::found::{Found, root_id};
-use super::nodes::{Nodes, Targets};
-use super::sink::Sink;
-use crate::graph::{Kind, NodeId, TextId};
-use crate::snapshot::{Packer, WriteOptions};
+use super::descriptions::NodeDescriptions;
+use super::found_node::{FoundNode, root_id};
+use super::nodes::{ReferenceTargets, WalkNodes};
+use super::sink::GraphSink;
+use crate::graph::{GraphTextId, NodeId, NodeKind};
+use crate::snapshot::{Packer, SnapshotWriteOptions};
 
 /// A node that is not yet in the file.
-struct Waiting {
+struct PendingNode {
     node: u32,
-    found: Found,
-    edges: Vec<(NodeId, Option<TextId>)>,
+    found: FoundNode,
+    edges: Vec<(NodeId, Option<GraphTextId>)>,
     /// Pointers to addresses that the walk has not met so far.
-    pointers: Vec<(usize, Option<TextId>)>,
+    pointers: Vec<(usize, Option<GraphTextId>)>,
 }
 
 /// A snapshot file that a walk writes.
-pub(super) struct Stream<'a> {
+pub(super) struct SnapshotStream<'a> {
     packer: Packer<&'a mut dyn Write>,
     /// The node that the walk met last. It has no edges unless the walk opens it next.
-    last: Option<Waiting>,
+    last: Option<PendingNode>,
     /// The open nodes, innermost last; `None` for a node that the walk had met before.
-    open: Vec<Option<Waiting>>,
+    open: Vec<Option<PendingNode>>,
     /// Nodes with pointers to what the walk may yet meet.
-    held: Vec<Waiting>,
+    held: Vec<PendingNode>,
     /// The first error; the stream writes nothing after it.
     error: Option<io::Error>,
     nodes: u64,
     edges: u64,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> SnapshotStream<'a> {
     /// Begins a file of a walk at this time, in microseconds since 1970 UTC, whose roots have these names.
     pub(super) fn new(
         file: &'a mut dyn Write,
         time: Option<u64>,
-        options: &WriteOptions,
+        options: &SnapshotWriteOptions,
         names: &[String],
-        descriptions: &mut Descriptions<'_>,
+        descriptions: &mut NodeDescriptions<'_>,
     ) -> Self {
         let mut stream = Self {
             packer: Packer::new(file, time, options),
@@ -54,7 +54,7 @@ impl<'a> Stream<'a> {
         let edges = (0..).zip(names);
         let edges =
             edges.map(|(place, name)| (NodeId(root_id(place)), Some(descriptions.text(name)))).collect();
-        let root = Waiting { node: 0, found: Found::ROOT, edges, pointers: Vec::new() };
+        let root = PendingNode { node: 0, found: FoundNode::ROOT, edges, pointers: Vec::new() };
         stream.write(&root, descriptions);
         stream
     }
@@ -63,7 +63,7 @@ impl<'a> Stream<'a> {
         self.error.is_some()
     }
 
-    fn end(&mut self, waiting: Waiting, descriptions: &Descriptions<'_>) {
+    fn end(&mut self, waiting: PendingNode, descriptions: &NodeDescriptions<'_>) {
         if waiting.pointers.is_empty() {
             self.write(&waiting, descriptions);
         } else {
@@ -73,16 +73,16 @@ impl<'a> Stream<'a> {
 
     /// The innermost open node that is not yet in the file, if it is this one. Otherwise the walk has met the node
     /// before, and its edges with it.
-    fn waiting(&mut self, node: u32) -> Option<&mut Waiting> {
+    fn waiting(&mut self, node: u32) -> Option<&mut PendingNode> {
         self.open.iter_mut().rev().flatten().next().filter(|waiting| waiting.node == node)
     }
 
-    fn write(&mut self, waiting: &Waiting, descriptions: &Descriptions<'_>) {
+    fn write(&mut self, waiting: &PendingNode, descriptions: &NodeDescriptions<'_>) {
         if self.error.is_some() {
             return;
         }
-        let Waiting { found, edges, .. } = waiting;
-        let kind = Kind::of(&descriptions.parts(found));
+        let PendingNode { found, edges, .. } = waiting;
+        let kind = NodeKind::new(&descriptions.parts(found));
         let node = (NodeId(found.id), found.size, &kind);
         let (texts, frames) = descriptions.names();
         self.error = self.packer.node(texts, frames, node, edges.iter().copied()).err();
@@ -93,8 +93,8 @@ impl<'a> Stream<'a> {
     /// Writes the held nodes and ends the file. Returns the numbers of nodes and edges in it.
     pub(super) fn finish(
         mut self,
-        descriptions: &Descriptions<'_>,
-        targets: &Targets,
+        descriptions: &NodeDescriptions<'_>,
+        targets: &ReferenceTargets,
     ) -> io::Result<(u64, u64)> {
         for mut waiting in core::mem::take(&mut self.held) {
             let target = |address| Some(targets.id(targets.node_at(address)?));
@@ -110,18 +110,18 @@ impl<'a> Stream<'a> {
     }
 }
 
-impl Sink for Stream<'_> {
-    fn node(&mut self, node: u32, found: Found) {
-        self.last = Some(Waiting { node, found, edges: Vec::new(), pointers: Vec::new() });
+impl GraphSink for SnapshotStream<'_> {
+    fn node(&mut self, node: u32, found: FoundNode) {
+        self.last = Some(PendingNode { node, found, edges: Vec::new(), pointers: Vec::new() });
     }
 
-    fn edge(&mut self, from: u32, to: u32, name: Option<TextId>, nodes: &Nodes) {
+    fn edge(&mut self, from: u32, to: u32, name: Option<GraphTextId>, nodes: &WalkNodes) {
         if let Some(from) = self.waiting(from) {
             from.edges.push((nodes.id(to), name));
         }
     }
 
-    fn pointer(&mut self, from: u32, to: usize, name: Option<TextId>, nodes: &Nodes) {
+    fn pointer(&mut self, from: u32, to: usize, name: Option<GraphTextId>, nodes: &WalkNodes) {
         let Some(from) = self.waiting(from) else { return };
         match nodes.shared(to) {
             Some(known) => from.edges.push((nodes.id(known), name)),
@@ -129,7 +129,7 @@ impl Sink for Stream<'_> {
         }
     }
 
-    fn settle(&mut self, descriptions: &Descriptions<'_>) {
+    fn settle(&mut self, descriptions: &NodeDescriptions<'_>) {
         if let Some(waiting) = self.last.take() {
             self.end(waiting, descriptions);
         }
@@ -140,13 +140,13 @@ impl Sink for Stream<'_> {
         self.open.push(last);
     }
 
-    fn close(&mut self, descriptions: &Descriptions<'_>) {
+    fn close(&mut self, descriptions: &NodeDescriptions<'_>) {
         if let Some(Some(waiting)) = self.open.pop() {
             self.end(waiting, descriptions);
         }
     }
 
-    fn close_all(&mut self, descriptions: &Descriptions<'_>) {
+    fn close_all(&mut self, descriptions: &NodeDescriptions<'_>) {
         while !self.open.is_empty() {
             self.close(descriptions);
         }

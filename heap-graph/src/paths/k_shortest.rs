@@ -1,4 +1,4 @@
-//! The shortest paths, which may share their last edge.
+//! The shortest paths. They may share their last edge.
 
 use super::{GraphPath, PathPart};
 use crate::graph::{Graph, NodeId, NodeIndex};
@@ -24,7 +24,7 @@ pub fn k_shortest_paths<'a>(
     if shortest == UNREACHED || start == target || k == 0 {
         return found;
     }
-    let mut search = Search {
+    let mut search = PathSearch {
         graph,
         distances,
         target: target.0,
@@ -40,13 +40,13 @@ pub fn k_shortest_paths<'a>(
         && (length as usize) < graph.node_count()
     {
         search.could_be_longer = false;
-        search.of_length(start.0, length, k, &mut found);
+        search.find_of_length(start.0, length, k, &mut found);
         length += 1;
     }
     found
 }
 
-struct Search<'a> {
+struct PathSearch<'a> {
     graph: &'a Graph,
     distances: Vec<u32>,
     target: u32,
@@ -56,9 +56,9 @@ struct Search<'a> {
     could_be_longer: bool,
 }
 
-impl<'a> Search<'a> {
+impl<'a> PathSearch<'a> {
     /// Finds all paths of exactly this length, until there are `k` paths in all.
-    fn of_length(&mut self, start: u32, length: u32, k: usize, found: &mut Vec<GraphPath<'a>>) {
+    fn find_of_length(&mut self, start: u32, length: u32, k: usize, found: &mut Vec<GraphPath<'a>>) {
         // The nodes on the path, each with the edges yet to be taken.
         let mut stack = vec![(start, self.graph.edge_range(start))];
         self.on_path[start as usize] = true;

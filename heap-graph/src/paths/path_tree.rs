@@ -1,8 +1,8 @@
 //! The breadth-first walk that all paths from one node follow, kept.
 
-use super::{Back, GraphPath, PathPart};
+use super::{BackEdge, GraphPath, PathPart};
 use crate::graph::{Graph, NodeId, NodeIndex};
-use crate::progress::{Cancelled, Progress, Steps};
+use crate::progress::{AnalysisProgress, CancelledError, StepCounter};
 use crate::walk::BreadthFirst;
 
 const NEVER: u32 = u32::MAX;
@@ -12,7 +12,7 @@ const NEVER: u32 = u32::MAX;
 ///
 /// ```
 /// use heap_graph::paths::PathTree;
-/// use heap_graph::{GraphBuilder, NodeId, NodeIndex, NodeParts, Progress, shortest_paths};
+/// use heap_graph::{GraphBuilder, NodeId, NodeIndex, NodeParts, AnalysisProgress, shortest_paths};
 ///
 /// let mut builder = GraphBuilder::new();
 /// let name = builder.text("Node").unwrap();
@@ -21,7 +21,7 @@ const NEVER: u32 = u32::MAX;
 /// builder.node(NodeParts::new(NodeId(16), 24, name)).unwrap();
 /// let graph = builder.finish().unwrap();
 ///
-/// let tree = PathTree::watched(&graph, &Progress::new()).unwrap();
+/// let tree = PathTree::watched(&graph, &AnalysisProgress::new()).unwrap();
 /// let node = graph.find(NodeId(16)).unwrap().index();
 /// let paths = tree.paths(&graph, node, 3);
 /// assert_eq!(paths, shortest_paths(&graph, NodeIndex::ROOT, &[node], 3).paths[0].1);
@@ -37,18 +37,18 @@ pub struct PathTree {
 }
 
 impl PathTree {
-    /// Walks from the root, with a [`Progress`], which shows how far it is and can cancel it.
+    /// Walks from the root, with an [`AnalysisProgress`] that shows how far it is and can cancel it.
     ///
     /// # Errors
     ///
-    /// [`Cancelled`].
-    pub fn watched(graph: &Graph, progress: &Progress) -> Result<Self, Cancelled> {
+    /// [`CancelledError`].
+    pub fn watched(graph: &Graph, progress: &AnalysisProgress) -> Result<Self, CancelledError> {
         let root = NodeIndex::ROOT.0;
         let mut turns = vec![NEVER; graph.node_count()];
         let mut edges = vec![NEVER; graph.node_count()];
         let (mut turn, mut again) = (0, NEVER);
         let mut walk = BreadthFirst::new(graph);
-        let mut steps = Steps::new(progress, graph.node_count());
+        let mut steps = StepCounter::new(progress, graph.node_count());
         while let Some(from) = walk.next() {
             steps.step()?;
             if from == root && turn > 0 {
@@ -92,13 +92,13 @@ impl PathTree {
         arriving.sort_unstable();
         arriving.truncate(max);
         let back = |edge: usize, from| (from, graph.edge_name(edge));
-        let before = |(from, _): &Back| {
+        let before = |(from, _): &BackEdge| {
             (*from != root).then(|| {
                 let edge = self.edges[*from as usize] as usize;
                 back(edge, graph.source(edge))
             })
         };
-        let part = |(from, name): Back| PathPart {
+        let part = |(from, name): BackEdge| PathPart {
             predecessor: NodeId(graph.ids()[from as usize]),
             edge: name.map(|name| graph.text(name)),
         };

@@ -1,7 +1,7 @@
 //! From nodes to messages. A text or a frame stands in full where a node uses it first; later uses give its number.
 
 use super::message::MAX_NESTED_FRAMES;
-use crate::graph::{CoarseType, FrameId, Frames, Kind, NodeId, TextId, Texts};
+use crate::graph::{CoarseType, FrameTable, GraphFrameId, GraphTextId, NodeId, NodeKind, TextTable};
 
 const UNWRITTEN: u32 = u32::MAX;
 
@@ -9,9 +9,9 @@ const UNWRITTEN: u32 = u32::MAX;
 /// of frames, which may grow.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
-    two_byte: Numbers,
-    classes: Numbers,
-    files: Numbers,
+    two_byte: TextNumbers,
+    classes: TextNumbers,
+    files: TextNumbers,
     /// The number of texts in the one-byte table, which holds classes and files together.
     one_byte_count: u32,
     is_written: Vec<bool>,
@@ -23,17 +23,17 @@ pub(super) struct Encoder {
 
 /// The numbers that texts have in one table of the format.
 #[derive(Debug, Default)]
-struct Numbers {
+struct TextNumbers {
     by_text: Vec<u32>,
     count: u32,
 }
 
-impl Numbers {
-    fn get(&self, text: TextId) -> Option<u32> {
+impl TextNumbers {
+    fn get(&self, text: GraphTextId) -> Option<u32> {
         self.by_text.get(text.index()).copied().filter(|number| *number != UNWRITTEN)
     }
 
-    fn set(&mut self, text: TextId, number: u32) {
+    fn set(&mut self, text: GraphTextId, number: u32) {
         if self.by_text.len() <= text.index() {
             self.by_text.resize(text.index() + 1, UNWRITTEN);
         }
@@ -56,10 +56,10 @@ impl Encoder {
     /// Appends a node's message to `out`, with its length before it.
     pub(super) fn node(
         &mut self,
-        texts: &Texts,
-        frames: &Frames,
-        (id, size, kind): (NodeId, u64, &Kind),
-        edges: impl Iterator<Item = (NodeId, Option<TextId>)>,
+        texts: &TextTable,
+        frames: &FrameTable,
+        (id, size, kind): (NodeId, u64, &NodeKind),
+        edges: impl Iterator<Item = (NodeId, Option<GraphTextId>)>,
         out: &mut Vec<u8>,
     ) {
         let mut message = core::mem::take(&mut self.message);
@@ -77,11 +77,11 @@ impl Encoder {
             bytes_field(&mut message, 5, &edge);
             self.part = edge;
         }
-        if let Some(stack) = kind.stack.filter(|stack| *stack != FrameId::EMPTY_STACK) {
+        if let Some(stack) = kind.stack.filter(|stack| *stack != GraphFrameId::EMPTY_STACK) {
             self.stack(texts, frames, stack, &mut message);
         }
         if let Some(class) = kind.class_name {
-            let latin_1 = |texts: &Texts| {
+            let latin_1 = |texts: &TextTable| {
                 let text = texts.get(class);
                 text.encode_utf16().map(|unit| u8::try_from(unit).unwrap_or(b'?')).collect::<Vec<_>>()
             };
@@ -117,7 +117,7 @@ impl Encoder {
 
     /// Appends a new text in the first field, or the number of a known one in the second.
     #[inline]
-    fn two_byte(&mut self, texts: &Texts, text: TextId, fields: (u32, u32), out: &mut Vec<u8>) {
+    fn two_byte(&mut self, texts: &TextTable, text: GraphTextId, fields: (u32, u32), out: &mut Vec<u8>) {
         match self.two_byte.get(text) {
             Some(known) => number_field(out, fields.1, known.into()),
             None => {
@@ -131,7 +131,7 @@ impl Encoder {
 
     /// Appends a stack: a frame that is in the file already by its id, others in full with their callers inside
     /// them, as deep as a reader accepts.
-    fn stack(&mut self, texts: &Texts, frames: &Frames, youngest: FrameId, out: &mut Vec<u8>) {
+    fn stack(&mut self, texts: &TextTable, frames: &FrameTable, youngest: GraphFrameId, out: &mut Vec<u8>) {
         if self.is_written.len() < frames.len() {
             self.is_written.resize(frames.len(), false);
         }
@@ -188,7 +188,7 @@ impl Encoder {
 }
 
 /// The id that the format has for a frame.
-fn frame_number(frame: FrameId) -> u64 {
+fn frame_number(frame: GraphFrameId) -> u64 {
     frame.index() as u64 + 1
 }
 

@@ -3,7 +3,7 @@
 use core::fmt;
 use std::io;
 
-use crate::progress::Cancelled;
+use crate::progress::CancelledError;
 
 /// Why a snapshot cannot be read.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub enum SnapshotError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessageError {
-    /// The position of the message in the file, from 0; 0 is the `Metadata`, 1 the root's `Node`.
+    /// The position of the message in the file, from 0; 0 is the `Metadata`, 1 the root's `HeapNode`.
     pub message: u64,
     /// The field of the message, such as `edges.referent`; empty for a problem of the whole message.
     pub field: &'static str,
@@ -51,9 +51,9 @@ pub enum MessageProblem {
     Truncated(u64),
     /// The message has no bytes.
     ZeroLength,
-    /// The message has this number of bytes, more than [`ReadOptions`](super::ReadOptions) allows.
+    /// The message has this number of bytes, more than [`SnapshotReadOptions`](super::ReadOptions) allows.
     TooLong(u64),
-    /// Reading on would exceed this number of unpacked bytes, which [`ReadOptions`](super::ReadOptions) allows.
+    /// Reading on would exceed this number of unpacked bytes, which [`SnapshotReadOptions`](super::ReadOptions) allows.
     TooManyBytes(u64),
     /// A number does not end within the message, or has more than ten bytes.
     BadNumber,
@@ -96,7 +96,7 @@ impl fmt::Display for SnapshotError {
                 write!(f, "damaged compressed data after {bytes} unpacked bytes: {error}")
             }
             Self::Message(error) => error.fmt(f),
-            Self::Cancelled => Cancelled.fmt(f),
+            Self::Cancelled => CancelledError.fmt(f),
         }
     }
 }

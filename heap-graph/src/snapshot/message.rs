@@ -4,7 +4,7 @@
 //! counts, and several messages in one field are merged.
 
 use super::error::MessageProblem;
-use super::wire::{Fields, MAX_NESTED, Message, Misread, Span, Value};
+use super::wire::{FieldReader, FieldValue, MAX_NESTED, MessageBytes, MessagePart, WireError};
 
 /// The depth of nested frames that Firefox reads: each frame is two messages.
 pub(super) const MAX_NESTED_FRAMES: u32 = MAX_NESTED / 2;
@@ -14,7 +14,7 @@ pub(super) const MAX_NESTED_FRAMES: u32 = MAX_NESTED / 2;
 pub(super) enum TextOrRef {
     #[default]
     None,
-    Text(Span),
+    Text(MessagePart),
     /// The number and its place.
     Ref(u64, u32),
 }
@@ -75,11 +75,11 @@ pub(super) struct RawNode {
 }
 
 /// The time in `Metadata`; the last one, if there are several.
-pub(super) fn metadata(message: Message<'_>) -> Result<Option<u64>, Misread> {
+pub(super) fn metadata(message: MessageBytes<'_>) -> Result<Option<u64>, WireError> {
     let mut time = None;
-    let mut fields = Fields::new(message, message.whole(), 0);
+    let mut fields = FieldReader::new(message, message.whole(), 0);
     while let Some(field) = fields.next()? {
-        if let (1, Value::Number(number), _) = field {
+        if let (1, FieldValue::Number(number), _) = field {
             time = Some(number);
         }
     }
@@ -87,27 +87,27 @@ pub(super) fn metadata(message: Message<'_>) -> Result<Option<u64>, Misread> {
 }
 
 impl RawNode {
-    pub(super) fn read(&mut self, message: Message<'_>) -> Result<(), Misread> {
+    pub(super) fn read(&mut self, message: MessageBytes<'_>) -> Result<(), WireError> {
         let (mut edges, mut frames) = (core::mem::take(&mut self.edges), core::mem::take(&mut self.frames));
         edges.clear();
         frames.clear();
         *self = Self { edges, frames, ..Self::default() };
-        let mut fields = Fields::new(message, message.whole(), 0);
+        let mut fields = FieldReader::new(message, message.whole(), 0);
         while let Some((number, value, start)) = fields.next()? {
             match (number, value) {
-                (5, Value::Bytes(span)) => self.edges.push(RawEdge::read(message, span)?),
-                (1, Value::Number(id)) => self.id = Some(id),
-                (2, Value::Bytes(text)) => self.type_name = TextOrRef::Text(text),
-                (3, Value::Number(text)) => self.type_name = TextOrRef::Ref(text, start),
-                (4, Value::Number(size)) => self.size = Some(size),
-                (6, Value::Bytes(span)) => self.stack = Some(self.frame(message, span, self.stack, 1)?),
-                (7, Value::Bytes(text)) => self.class_name = TextOrRef::Text(text),
-                (8, Value::Number(text)) => self.class_name = TextOrRef::Ref(text, start),
-                (9, Value::Number(coarse)) => self.coarse_type = (coarse as u32, start),
-                (10, Value::Bytes(text)) => self.file_name = TextOrRef::Text(text),
-                (11, Value::Number(text)) => self.file_name = TextOrRef::Ref(text, start),
-                (12, Value::Bytes(text)) => self.descriptive_name = TextOrRef::Text(text),
-                (13, Value::Number(text)) => self.descriptive_name = TextOrRef::Ref(text, start),
+                (5, FieldValue::Bytes(span)) => self.edges.push(RawEdge::read(message, span)?),
+                (1, FieldValue::Number(id)) => self.id = Some(id),
+                (2, FieldValue::Bytes(text)) => self.type_name = TextOrRef::Text(text),
+                (3, FieldValue::Number(text)) => self.type_name = TextOrRef::Ref(text, start),
+                (4, FieldValue::Number(size)) => self.size = Some(size),
+                (6, FieldValue::Bytes(span)) => self.stack = Some(self.frame(message, span, self.stack, 1)?),
+                (7, FieldValue::Bytes(text)) => self.class_name = TextOrRef::Text(text),
+                (8, FieldValue::Number(text)) => self.class_name = TextOrRef::Ref(text, start),
+                (9, FieldValue::Number(coarse)) => self.coarse_type = (coarse as u32, start),
+                (10, FieldValue::Bytes(text)) => self.file_name = TextOrRef::Text(text),
+                (11, FieldValue::Number(text)) => self.file_name = TextOrRef::Ref(text, start),
+                (12, FieldValue::Bytes(text)) => self.descriptive_name = TextOrRef::Text(text),
+                (13, FieldValue::Number(text)) => self.descriptive_name = TextOrRef::Ref(text, start),
                 _ => {}
             }
         }
@@ -117,19 +117,19 @@ impl RawNode {
     /// Reads a frame, and merges it into the one that the same field gave before, if any.
     fn frame(
         &mut self,
-        message: Message<'_>,
-        span: Span,
+        message: MessageBytes<'_>,
+        span: MessagePart,
         before: Option<RawFrame>,
         depth: u32,
-    ) -> Result<RawFrame, Misread> {
+    ) -> Result<RawFrame, WireError> {
         if depth > MAX_NESTED_FRAMES {
             return Err((message.offset_of(span.start), MessageProblem::TooDeep(MAX_NESTED_FRAMES)));
         }
         let mut frame = before.unwrap_or(RawFrame { start: span.start, content: FrameContent::Neither });
-        let mut fields = Fields::new(message, span, 2 * depth - 1);
+        let mut fields = FieldReader::new(message, span, 2 * depth - 1);
         while let Some((number, value, start)) = fields.next()? {
             match (number, value) {
-                (1, Value::Bytes(span)) => {
+                (1, FieldValue::Bytes(span)) => {
                     let place = match frame.content {
                         FrameContent::Data(place) => place,
                         _ => {
@@ -140,7 +140,7 @@ impl RawNode {
                     frame.content = FrameContent::Data(place);
                     self.frame_data(message, span, place, depth)?;
                 }
-                (2, Value::Number(id)) => frame.content = FrameContent::Ref(id, start),
+                (2, FieldValue::Number(id)) => frame.content = FrameContent::Ref(id, start),
                 _ => {}
             }
         }
@@ -149,27 +149,27 @@ impl RawNode {
 
     fn frame_data(
         &mut self,
-        message: Message<'_>,
-        span: Span,
+        message: MessageBytes<'_>,
+        span: MessagePart,
         place: usize,
         depth: u32,
-    ) -> Result<(), Misread> {
+    ) -> Result<(), WireError> {
         let mut data = self.frames[place];
-        let mut fields = Fields::new(message, span, 2 * depth);
+        let mut fields = FieldReader::new(message, span, 2 * depth);
         while let Some((number, value, start)) = fields.next()? {
             match (number, value) {
-                (1, Value::Number(id)) => data.id = Some(id),
-                (2, Value::Bytes(span)) => {
+                (1, FieldValue::Number(id)) => data.id = Some(id),
+                (2, FieldValue::Bytes(span)) => {
                     data.parent = Some(self.frame(message, span, data.parent, depth + 1)?);
                 }
-                (3, Value::Number(line)) => data.line = Some(line as u32),
-                (4, Value::Number(column)) => data.column = Some(column as u32),
-                (5, Value::Bytes(text)) => data.source = TextOrRef::Text(text),
-                (6, Value::Number(text)) => data.source = TextOrRef::Ref(text, start),
-                (7, Value::Bytes(text)) => data.function = TextOrRef::Text(text),
-                (8, Value::Number(text)) => data.function = TextOrRef::Ref(text, start),
-                (9, Value::Number(yes)) => data.is_system = Some(yes != 0),
-                (10, Value::Number(yes)) => data.is_self_hosted = Some(yes != 0),
+                (3, FieldValue::Number(line)) => data.line = Some(line as u32),
+                (4, FieldValue::Number(column)) => data.column = Some(column as u32),
+                (5, FieldValue::Bytes(text)) => data.source = TextOrRef::Text(text),
+                (6, FieldValue::Number(text)) => data.source = TextOrRef::Ref(text, start),
+                (7, FieldValue::Bytes(text)) => data.function = TextOrRef::Text(text),
+                (8, FieldValue::Number(text)) => data.function = TextOrRef::Ref(text, start),
+                (9, FieldValue::Number(yes)) => data.is_system = Some(yes != 0),
+                (10, FieldValue::Number(yes)) => data.is_self_hosted = Some(yes != 0),
                 _ => {}
             }
         }
@@ -180,14 +180,14 @@ impl RawNode {
 
 impl RawEdge {
     #[inline]
-    fn read(message: Message<'_>, span: Span) -> Result<Self, Misread> {
+    fn read(message: MessageBytes<'_>, span: MessagePart) -> Result<Self, WireError> {
         let mut edge = Self { start: span.start, ..Self::default() };
-        let mut fields = Fields::new(message, span, 1);
+        let mut fields = FieldReader::new(message, span, 1);
         while let Some((number, value, start)) = fields.next()? {
             match (number, value) {
-                (1, Value::Number(id)) => edge.referent = Some(id),
-                (2, Value::Bytes(text)) => edge.name = TextOrRef::Text(text),
-                (3, Value::Number(text)) => edge.name = TextOrRef::Ref(text, start),
+                (1, FieldValue::Number(id)) => edge.referent = Some(id),
+                (2, FieldValue::Bytes(text)) => edge.name = TextOrRef::Text(text),
+                (3, FieldValue::Number(text)) => edge.name = TextOrRef::Ref(text, start),
                 _ => {}
             }
         }

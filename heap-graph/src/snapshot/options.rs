@@ -2,35 +2,37 @@
 
 /// How to read a snapshot.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ReadOptions {
-    /// Bytes of one message at most; 67,108,864 by default, as in Firefox. Only the root of a heap with millions of
-    /// roots comes near. A snapshot with a longer message is rejected.
-    pub max_message_bytes: u64,
-    /// Unpacked bytes of the snapshot at most; 1,073,741,824 (1 GiB) by default. A longer snapshot is rejected. A
-    /// graph takes about as much memory as its unpacked snapshot, and a file may unpack to a thousand times its size.
-    pub max_bytes: u64,
+pub struct SnapshotReadOptions {
+    pub(crate) max_message_bytes: u64,
+    pub(crate) max_bytes: u64,
 }
 
-impl Default for ReadOptions {
+impl Default for SnapshotReadOptions {
     fn default() -> Self {
-        Self { max_message_bytes: 64 << 20, max_bytes: 1 << 30 }
+        Self { max_message_bytes: Self::MAX_MESSAGE_BYTES, max_bytes: Self::MAX_BYTES }
     }
 }
 
-impl ReadOptions {
+impl SnapshotReadOptions {
+    /// The default of [`max_message_bytes`](Self::max_message_bytes).
+    pub const MAX_MESSAGE_BYTES: u64 = 64 << 20;
+    /// The default of [`max_bytes`](Self::max_bytes).
+    pub const MAX_BYTES: u64 = 1 << 30;
+
     /// The defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets [`max_message_bytes`](Self::max_message_bytes).
+    /// Bytes of one message at most; 67,108,864 by default, as in Firefox. Only the root of a heap with millions of
+    /// roots comes near. A snapshot with a longer message is rejected.
     pub fn max_message_bytes(mut self, bytes: u64) -> Self {
         self.max_message_bytes = bytes;
         self
     }
 
-    /// Sets [`max_bytes`](Self::max_bytes).
+    /// Unpacked bytes of the snapshot at most; 1,073,741,824 (1 GiB) by default. A longer snapshot is rejected. A
+    /// graph takes about as much memory as its unpacked snapshot, and a file may unpack to a thousand times its size.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
@@ -39,25 +41,23 @@ impl ReadOptions {
 
 /// How to write a snapshot.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct WriteOptions {
-    /// Level of compression, from 0 (none) to 9 (slow); 1 by default, which compresses a heap well.
-    pub compression: u32,
+pub struct SnapshotWriteOptions {
+    pub(crate) compression: u32,
 }
 
-impl Default for WriteOptions {
+impl Default for SnapshotWriteOptions {
     fn default() -> Self {
         Self { compression: 1 }
     }
 }
 
-impl WriteOptions {
+impl SnapshotWriteOptions {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets [`compression`](Self::compression).
+    /// Level of compression, from 0 (none) to 9 (slow); 1 by default: it compresses a heap well.
     pub fn compression(mut self, level: u32) -> Self {
         self.compression = level;
         self

@@ -12,13 +12,13 @@ use hashbrown::HashMap;
 
 use super::error::{MessageError, MessageProblem, SnapshotError};
 use super::message::{self, FrameContent, FrameData, RawFrame, RawNode, TextOrRef};
-use super::options::ReadOptions;
-use super::unpack::Messages;
-use super::wire::{Message, Misread};
+use super::options::SnapshotReadOptions;
+use super::unpack::MessageStream;
+use super::wire::{MessageBytes, WireError};
 use crate::graph::{
-    CoarseType, FrameId, FrameParts, Graph, GraphBuilder, GraphError, NodeId, NodeParts, TextId,
+    CoarseType, FrameParts, Graph, GraphBuilder, GraphError, GraphFrameId, GraphTextId, NodeId, NodeParts,
 };
-use crate::progress::{Cancelled, Progress};
+use crate::progress::{AnalysisProgress, CancelledError};
 
 /// The number of frames that a stack may have. One message nests only a few, but its stack may continue the stack of
 /// an earlier message, and a report repeats all frames of each stack.
@@ -30,7 +30,7 @@ const MAX_FRAMES: u32 = 10_000;
 ///
 /// [`SnapshotError`]. The function rejects every snapshot that Firefox rejects.
 pub fn read(path: impl AsRef<Path>) -> Result<Graph, SnapshotError> {
-    read_with(path, &ReadOptions::default())
+    read_with(path, &SnapshotReadOptions::default())
 }
 
 /// Reads the snapshot in a file, with options.
@@ -38,37 +38,37 @@ pub fn read(path: impl AsRef<Path>) -> Result<Graph, SnapshotError> {
 /// # Errors
 ///
 /// As [`read`].
-pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Graph, SnapshotError> {
-    read_watched(path, options, &Progress::new())
+pub fn read_with(path: impl AsRef<Path>, options: &SnapshotReadOptions) -> Result<Graph, SnapshotError> {
+    read_watched(path, options, &AnalysisProgress::new())
 }
 
-/// Reads the snapshot in a file, with a [`Progress`], which counts the bytes of the file and can cancel the reading.
+/// Reads the snapshot in a file with an [`AnalysisProgress`] that counts the bytes of the file and can cancel the reading.
 ///
 /// # Errors
 ///
 /// As [`read`], or [`SnapshotError::Cancelled`].
 pub fn read_watched(
     path: impl AsRef<Path>,
-    options: &ReadOptions,
-    progress: &Progress,
+    options: &SnapshotReadOptions,
+    progress: &AnalysisProgress,
 ) -> Result<Graph, SnapshotError> {
     let (file, length) = open(path.as_ref())?;
     progress.expect(length);
     let file = WatchedFile { file, progress: progress.clone() };
-    let read = Messages::on_two_threads(file, options).and_then(graph);
+    let read = MessageStream::on_two_threads(file, options).and_then(graph);
     read.map_err(|error| if progress.is_cancelled() { SnapshotError::Cancelled } else { error })
 }
 
 /// A file whose reading a progress counts and can cancel.
 struct WatchedFile {
     file: File,
-    progress: Progress,
+    progress: AnalysisProgress,
 }
 
 impl Read for WatchedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.progress.is_cancelled() {
-            return Err(io::Error::other(Cancelled));
+            return Err(io::Error::other(CancelledError));
         }
         let bytes = self.file.read(buffer)?;
         self.progress.did(bytes as u64);
@@ -98,12 +98,12 @@ fn open(path: &Path) -> Result<(File, u64), SnapshotError> {
 /// # Errors
 ///
 /// As [`read`].
-pub fn read_from(file: impl Read, options: &ReadOptions) -> Result<Graph, SnapshotError> {
-    graph(Messages::new(file, options)?)
+pub fn read_from(file: impl Read, options: &SnapshotReadOptions) -> Result<Graph, SnapshotError> {
+    graph(MessageStream::new(file, options)?)
 }
 
-fn graph<R: BufRead>(mut messages: Messages<R>) -> Result<Graph, SnapshotError> {
-    let mut reader = Reader::default();
+fn graph<R: BufRead>(mut messages: MessageStream<R>) -> Result<Graph, SnapshotError> {
+    let mut reader = SnapshotReader::default();
     let Some(metadata) = messages.next()? else {
         return Err(
             MessageError { message: 0, field: "", offset: 0, problem: MessageProblem::Missing }.into()
@@ -121,34 +121,34 @@ fn graph<R: BufRead>(mut messages: Messages<R>) -> Result<Graph, SnapshotError> 
 }
 
 /// A field, and the problem in it.
-type InField = (&'static str, Misread);
+type InField = (&'static str, WireError);
 
 /// A text of the one-byte table. It stays bytes until its first use, since the name of a class is in Latin-1 and that
 /// of a file in UTF-8.
 #[derive(Default)]
 struct OneByte {
     bytes: Box<[u8]>,
-    as_class: Option<TextId>,
-    as_file: Option<TextId>,
+    as_class: Option<GraphTextId>,
+    as_file: Option<GraphTextId>,
 }
 
 #[derive(Default)]
-struct Reader {
+struct SnapshotReader {
     builder: GraphBuilder,
-    two_byte: Vec<TextId>,
+    two_byte: Vec<GraphTextId>,
     one_byte: Vec<OneByte>,
     /// Frames by id, each with the length of its stack.
-    frames: HashMap<u64, (FrameId, u32)>,
+    frames: HashMap<u64, (GraphFrameId, u32)>,
     /// The place of each node's message, for errors about its edges.
     offsets: Vec<u64>,
     /// The node at hand.
     raw: RawNode,
     /// The edges of the node at hand.
-    edges: Vec<(NodeId, Option<TextId>)>,
+    edges: Vec<(NodeId, Option<GraphTextId>)>,
 }
 
-impl Reader {
-    fn node(&mut self, message: Message<'_>) -> Result<(), InField> {
+impl SnapshotReader {
+    fn node(&mut self, message: MessageBytes<'_>) -> Result<(), InField> {
         let mut raw = core::mem::take(&mut self.raw);
         let result = raw
             .read(message)
@@ -158,7 +158,7 @@ impl Reader {
         result
     }
 
-    fn checked_node(&mut self, message: Message<'_>, raw: &RawNode) -> Result<(), InField> {
+    fn checked_node(&mut self, message: MessageBytes<'_>, raw: &RawNode) -> Result<(), InField> {
         let at = |field, problem| (field, (message.offset, problem));
         let id = raw.id.ok_or(at("id", MessageProblem::Required))?;
         if (id as f64) as u128 != u128::from(id) {
@@ -206,10 +206,10 @@ impl Reader {
     #[inline]
     fn two_byte(
         &mut self,
-        message: Message<'_>,
+        message: MessageBytes<'_>,
         field: &'static str,
         text: TextOrRef,
-    ) -> Result<Option<TextId>, InField> {
+    ) -> Result<Option<GraphTextId>, InField> {
         match text {
             TextOrRef::None => Ok(None),
             TextOrRef::Ref(number, start) => {
@@ -233,7 +233,7 @@ impl Reader {
     /// The place of a text in the one-byte table, to which new texts are added.
     fn one_byte(
         &mut self,
-        message: Message<'_>,
+        message: MessageBytes<'_>,
         field: &'static str,
         text: TextOrRef,
     ) -> Result<Option<usize>, InField> {
@@ -252,7 +252,11 @@ impl Reader {
         }
     }
 
-    fn class_name(&mut self, message: Message<'_>, text: TextOrRef) -> Result<Option<TextId>, InField> {
+    fn class_name(
+        &mut self,
+        message: MessageBytes<'_>,
+        text: TextOrRef,
+    ) -> Result<Option<GraphTextId>, InField> {
         let Some(place) = self.one_byte(message, "jsObjectClassName", text)? else { return Ok(None) };
         let text = &mut self.one_byte[place];
         if text.as_class.is_none() {
@@ -262,7 +266,11 @@ impl Reader {
         Ok(text.as_class)
     }
 
-    fn file_name(&mut self, message: Message<'_>, text: TextOrRef) -> Result<Option<TextId>, InField> {
+    fn file_name(
+        &mut self,
+        message: MessageBytes<'_>,
+        text: TextOrRef,
+    ) -> Result<Option<GraphTextId>, InField> {
         let Some(place) = self.one_byte(message, "scriptFilename", text)? else { return Ok(None) };
         let text = &mut self.one_byte[place];
         if text.as_file.is_none() {
@@ -275,13 +283,13 @@ impl Reader {
         Ok(text.as_file)
     }
 
-    /// Adds a frame and its parents, which the nesting of messages limits. Returns the length of the stack, too.
+    /// Adds a frame and its parents. The nesting of messages limits their number. Returns the length of the stack, too.
     fn frame(
         &mut self,
-        message: Message<'_>,
+        message: MessageBytes<'_>,
         raw: RawFrame,
         all: &[FrameData],
-    ) -> Result<(FrameId, u32), InField> {
+    ) -> Result<(GraphFrameId, u32), InField> {
         let data = match raw.content {
             FrameContent::Data(place) => all[place],
             FrameContent::Ref(id, start) => {

@@ -7,8 +7,8 @@ use std::thread;
 use flate2::bufread::{GzDecoder, ZlibDecoder};
 
 use super::error::{MessageError, MessageProblem, SnapshotError};
-use super::options::ReadOptions;
-use super::wire::{self, Message};
+use super::options::SnapshotReadOptions;
+use super::wire::{self, MessageBytes};
 
 /// Bytes to unpack at once.
 const STEP: usize = 128 * 1024;
@@ -43,7 +43,7 @@ impl<R: Read> Unpacker<BufReader<R>> {
 }
 
 /// Why the unpacker cannot go on.
-enum Stuck {
+enum UnpackError {
     /// The system cannot read the file.
     File(io::Error),
     /// The data is damaged after this number of further bytes.
@@ -55,7 +55,7 @@ impl<R: BufRead> Unpacker<R> {
     ///
     /// A cut stream is not an error here, but the incomplete message that follows from it is. If a later member turns
     /// out to be damaged, its bytes in `room` are lost, as in Firefox.
-    fn read(&mut self, room: &mut [u8]) -> Result<usize, Stuck> {
+    fn read(&mut self, room: &mut [u8]) -> Result<usize, UnpackError> {
         let mut filled = 0;
         // The start of the member at hand in `room`.
         let mut start = 0;
@@ -76,7 +76,7 @@ impl<R: BufRead> Unpacker<R> {
                     }
                     // Firefox ignores what follows the last member, too.
                     Ok(_) => break,
-                    Err(error) => return Err(Stuck::File(error)),
+                    Err(error) => return Err(UnpackError::File(error)),
                 },
                 Decoder::End => break,
             };
@@ -101,7 +101,7 @@ impl<R: BufRead> Unpacker<R> {
                     filled = start;
                     break;
                 }
-                Err(error) => return Err(Stuck::Data(filled, error)),
+                Err(error) => return Err(UnpackError::Data(filled, error)),
             }
         }
         Ok(filled)
@@ -119,17 +119,17 @@ impl<R: BufRead> Unpacker<R> {
 }
 
 /// The source of unpacked bytes.
-enum Source<R> {
+enum UnpackSource<R> {
     Here(Box<Unpacker<R>>),
-    /// Another thread, which is at most [`AHEAD`] steps ahead and ends when the receiver is gone.
-    Elsewhere(Receiver<Result<Vec<u8>, Stuck>>),
+    /// Another thread. It is at most [`AHEAD`] steps ahead, and ends when the receiver is gone.
+    Elsewhere(Receiver<Result<Vec<u8>, UnpackError>>),
 }
 
 /// The number of steps that the other thread may be ahead.
 const AHEAD: usize = 8;
 
-pub(super) struct Messages<R> {
-    source: Source<R>,
+pub(super) struct MessageStream<R> {
+    source: UnpackSource<R>,
     buffer: Vec<u8>,
     /// The start of the filled part of the buffer that the caller has not seen.
     start: usize,
@@ -143,15 +143,15 @@ pub(super) struct Messages<R> {
     max_bytes: u64,
 }
 
-impl<R: Read> Messages<BufReader<R>> {
-    pub(super) fn new(file: R, options: &ReadOptions) -> Result<Self, SnapshotError> {
-        Ok(Self::from_source(Source::Here(Box::new(Unpacker::new(file)?)), options))
+impl<R: Read> MessageStream<BufReader<R>> {
+    pub(super) fn new(file: R, options: &SnapshotReadOptions) -> Result<Self, SnapshotError> {
+        Ok(Self::from_source(UnpackSource::Here(Box::new(Unpacker::new(file)?)), options))
     }
 }
 
-impl<R: Read + Send + 'static> Messages<BufReader<R>> {
-    /// Unpacks on another thread, which takes about as long as everything else.
-    pub(super) fn on_two_threads(file: R, options: &ReadOptions) -> Result<Self, SnapshotError> {
+impl<R: Read + Send + 'static> MessageStream<BufReader<R>> {
+    /// Unpacks on another thread. Unpacking takes about as long as all other work.
+    pub(super) fn on_two_threads(file: R, options: &SnapshotReadOptions) -> Result<Self, SnapshotError> {
         let mut unpacker = Unpacker::new(file)?;
         let (steps, receiver) = sync_channel(AHEAD);
         let unpack = move || loop {
@@ -166,12 +166,12 @@ impl<R: Read + Send + 'static> Messages<BufReader<R>> {
             }
         };
         thread::Builder::new().name("unpack-snapshot".to_owned()).spawn(unpack).map_err(SnapshotError::Io)?;
-        Ok(Self::from_source(Source::Elsewhere(receiver), options))
+        Ok(Self::from_source(UnpackSource::Elsewhere(receiver), options))
     }
 }
 
-impl<R: BufRead> Messages<R> {
-    fn from_source(source: Source<R>, options: &ReadOptions) -> Self {
+impl<R: BufRead> MessageStream<R> {
+    fn from_source(source: UnpackSource<R>, options: &SnapshotReadOptions) -> Self {
         Self {
             source,
             buffer: vec![0; 2 * STEP],
@@ -196,8 +196,8 @@ impl<R: BufRead> Messages<R> {
         }
         let room = &mut self.buffer[self.end..];
         let read = match &mut self.source {
-            Source::Here(unpacker) => unpacker.read(room),
-            Source::Elsewhere(steps) => match steps.recv() {
+            UnpackSource::Here(unpacker) => unpacker.read(room),
+            UnpackSource::Elsewhere(steps) => match steps.recv() {
                 Ok(Ok(step)) => {
                     room[..step.len()].copy_from_slice(&step);
                     Ok(step.len())
@@ -212,8 +212,8 @@ impl<R: BufRead> Messages<R> {
                 self.end += bytes;
                 Ok(bytes > 0)
             }
-            Err(Stuck::File(error)) => Err(SnapshotError::Io(error)),
-            Err(Stuck::Data(lost, error)) => {
+            Err(UnpackError::File(error)) => Err(SnapshotError::Io(error)),
+            Err(UnpackError::Data(lost, error)) => {
                 let unpacked = self.offset + (self.end - self.start + lost) as u64;
                 Err(SnapshotError::Damaged(unpacked, error))
             }
@@ -234,7 +234,7 @@ impl<R: BufRead> Messages<R> {
     }
 
     /// The next message; `None` at the end of the stream. A length of 0 or a broken one ends the stream, too.
-    pub(super) fn next(&mut self) -> Result<Option<Message<'_>>, SnapshotError> {
+    pub(super) fn next(&mut self) -> Result<Option<MessageBytes<'_>>, SnapshotError> {
         let (length, bytes) = loop {
             match wire::number(&self.buffer[self.start..self.end]) {
                 Some(found) => break found,
@@ -266,7 +266,8 @@ impl<R: BufRead> Messages<R> {
                 return Err(self.next_error(MessageProblem::Truncated(missing as u64)));
             }
         }
-        let message = Message { bytes: &self.buffer[self.start..self.start + length], offset: self.offset };
+        let message =
+            MessageBytes { bytes: &self.buffer[self.start..self.start + length], offset: self.offset };
         self.start += length;
         self.offset += length as u64;
         self.count += 1;

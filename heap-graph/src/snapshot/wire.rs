@@ -6,31 +6,31 @@ use super::error::MessageProblem;
 
 /// The value of a field.
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(super) enum FieldValue {
     /// A number, whose sign and width the caller knows.
     Number(u64),
     /// Bytes: a text or a message.
-    Bytes(Span),
+    Bytes(MessagePart),
     /// Eight or four bytes, or a group. No field of a snapshot is one.
     Other,
 }
 
 /// The bytes of a message, and their place in the stream.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Message<'a> {
+pub(super) struct MessageBytes<'a> {
     pub(super) bytes: &'a [u8],
     /// The place of the first byte in the unpacked stream.
     pub(super) offset: u64,
 }
 
-impl<'a> Message<'a> {
-    pub(super) fn whole(&self) -> Span {
+impl<'a> MessageBytes<'a> {
+    pub(super) fn whole(&self) -> MessagePart {
         // The stream gives the length as a number of 32 bits.
-        Span { start: 0, end: self.bytes.len() as u32 }
+        MessagePart { start: 0, end: self.bytes.len() as u32 }
     }
 
     #[inline]
-    pub(super) fn get(&self, span: Span) -> &'a [u8] {
+    pub(super) fn get(&self, span: MessagePart) -> &'a [u8] {
         &self.bytes[span.range()]
     }
 
@@ -41,44 +41,44 @@ impl<'a> Message<'a> {
 
 /// A part of a message.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Span {
+pub(super) struct MessagePart {
     pub(super) start: u32,
     pub(super) end: u32,
 }
 
-impl Span {
+impl MessagePart {
     fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 }
 
 /// A place in the stream, and the problem there.
-pub(super) type Misread = (u64, MessageProblem);
+pub(super) type WireError = (u64, MessageProblem);
 
 /// The depth of nested messages and groups that Firefox reads. The outermost message does not count.
 pub(super) const MAX_NESTED: u32 = 180;
 
 /// Goes through the fields of a message or of a part of it.
-pub(super) struct Fields<'a> {
-    message: Message<'a>,
+pub(super) struct FieldReader<'a> {
+    message: MessageBytes<'a>,
     at: u32,
     end: u32,
     /// The number of messages around this one.
     depth: u32,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> FieldReader<'a> {
     #[inline]
-    pub(super) fn new(message: Message<'a>, span: Span, depth: u32) -> Self {
+    pub(super) fn new(message: MessageBytes<'a>, span: MessagePart, depth: u32) -> Self {
         Self { message, at: span.start, end: span.end, depth }
     }
 
     fn rest(&self) -> &'a [u8] {
-        self.message.get(Span { start: self.at, end: self.end })
+        self.message.get(MessagePart { start: self.at, end: self.end })
     }
 
     #[inline]
-    fn number(&mut self) -> Result<u64, Misread> {
+    fn number(&mut self) -> Result<u64, WireError> {
         match number(self.rest()) {
             Some((value, bytes)) => {
                 self.at += bytes;
@@ -91,7 +91,7 @@ impl<'a> Fields<'a> {
     /// The tag at the start of a field: its number and the kind of its value. Firefox takes 32 of the 35 bits that
     /// five bytes hold.
     #[inline]
-    fn tag(&mut self) -> Result<(u32, u32), Misread> {
+    fn tag(&mut self) -> Result<(u32, u32), WireError> {
         let start = self.at;
         let tag = self.number()?;
         let tag_32 = tag as u32;
@@ -102,32 +102,32 @@ impl<'a> Fields<'a> {
     }
 
     #[inline]
-    fn bytes(&mut self, length: u64) -> Result<Span, Misread> {
+    fn bytes(&mut self, length: u64) -> Result<MessagePart, WireError> {
         if length > u64::from(self.end - self.at) {
             return Err((self.message.offset_of(self.at), MessageProblem::PastTheEnd(length)));
         }
         let start = self.at;
         self.at += length as u32;
-        Ok(Span { start, end: self.at })
+        Ok(MessagePart { start, end: self.at })
     }
 
     /// The next field: its number, its value and its place in the message.
     #[inline]
-    pub(super) fn next(&mut self) -> Result<Option<(u32, Value, u32)>, Misread> {
+    pub(super) fn next(&mut self) -> Result<Option<(u32, FieldValue, u32)>, WireError> {
         if self.at == self.end {
             return Ok(None);
         }
         let start = self.at;
         let (number, kind) = self.tag()?;
         let value = match kind {
-            0 => Value::Number(self.number()?),
+            0 => FieldValue::Number(self.number()?),
             2 => {
                 let length = self.number()?;
-                Value::Bytes(self.bytes(length)?)
+                FieldValue::Bytes(self.bytes(length)?)
             }
-            1 => self.bytes(8).map(|_| Value::Other)?,
-            5 => self.bytes(4).map(|_| Value::Other)?,
-            3 => self.group(number).map(|()| Value::Other)?,
+            1 => self.bytes(8).map(|_| FieldValue::Other)?,
+            5 => self.bytes(4).map(|_| FieldValue::Other)?,
+            3 => self.group(number).map(|()| FieldValue::Other)?,
             _ => return Err((self.message.offset_of(start), bad_tag(number, kind))),
         };
         Ok(Some((number, value, start)))
@@ -135,7 +135,7 @@ impl<'a> Fields<'a> {
 
     /// Skips a group, which has no length but an end with its `number`; groups nest.
     #[cold]
-    fn group(&mut self, number: u32) -> Result<(), Misread> {
+    fn group(&mut self, number: u32) -> Result<(), WireError> {
         let deepest = MAX_NESTED.saturating_sub(self.depth) as usize;
         let mut open = vec![number];
         while let Some(innermost) = open.last().copied() {

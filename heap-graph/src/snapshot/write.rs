@@ -6,8 +6,11 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::encode::Encoder;
-use super::options::WriteOptions;
-use crate::graph::{FrameId, FrameParts, Frames, Graph, GraphError, Kind, NodeId, NodeParts, TextId, Texts};
+use super::options::SnapshotWriteOptions;
+use crate::graph::{
+    FrameParts, FrameTable, Graph, GraphError, GraphFrameId, GraphTextId, NodeId, NodeKind, NodeParts,
+    TextTable,
+};
 
 /// Bytes of messages to compress at once.
 const STEP: usize = 64 * 1024;
@@ -21,7 +24,7 @@ pub(crate) struct Packer<W: Write> {
 }
 
 impl<W: Write> Packer<W> {
-    pub(crate) fn new(file: W, creation_time: Option<u64>, options: &WriteOptions) -> Self {
+    pub(crate) fn new(file: W, creation_time: Option<u64>, options: &SnapshotWriteOptions) -> Self {
         let mut encoder = Encoder::default();
         let waiting = encoder.metadata(creation_time);
         let file = GzEncoder::new(file, Compression::new(options.compression.min(9)));
@@ -30,10 +33,10 @@ impl<W: Write> Packer<W> {
 
     pub(crate) fn node(
         &mut self,
-        texts: &Texts,
-        frames: &Frames,
-        node: (NodeId, u64, &Kind),
-        edges: impl Iterator<Item = (NodeId, Option<TextId>)>,
+        texts: &TextTable,
+        frames: &FrameTable,
+        node: (NodeId, u64, &NodeKind),
+        edges: impl Iterator<Item = (NodeId, Option<GraphTextId>)>,
     ) -> io::Result<()> {
         self.encoder.node(texts, frames, node, edges, &mut self.waiting);
         if self.waiting.len() >= STEP {
@@ -51,7 +54,7 @@ impl<W: Write> Packer<W> {
     }
 }
 
-/// Writes a graph as a snapshot, which Firefox can read.
+/// Writes a graph as a snapshot for Firefox.
 ///
 /// Reading the file gives the same graph, with these exceptions:
 ///
@@ -66,7 +69,7 @@ impl<W: Write> Packer<W> {
 /// # Errors
 ///
 /// `file` cannot be written.
-pub fn write<W: Write>(graph: &Graph, file: W, options: &WriteOptions) -> io::Result<W> {
+pub fn write<W: Write>(graph: &Graph, file: W, options: &SnapshotWriteOptions) -> io::Result<W> {
     let mut packer = Packer::new(file, graph.creation_time(), options);
     for index in 0..graph.node_count() as u32 {
         let kind = &graph.kinds()[graph.kinds_of()[index as usize] as usize];
@@ -83,16 +86,16 @@ pub fn write<W: Write>(graph: &Graph, file: W, options: &WriteOptions) -> io::Re
 /// texts and frames.
 ///
 /// ```
-/// use heap_graph::snapshot::{self, SnapshotWriter, WriteOptions};
+/// use heap_graph::snapshot::{self, SnapshotWriter, SnapshotWriteOptions};
 /// use heap_graph::{NodeId, NodeParts};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let mut writer = SnapshotWriter::new(Vec::new(), Some(1_700_000_000_000_000), &WriteOptions::new());
+/// let mut writer = SnapshotWriter::new(Vec::new(), Some(1_700_000_000_000_000), &SnapshotWriteOptions::new());
 /// let (roots, cache) = (writer.text("roots")?, writer.text("Cache")?);
 /// writer.node(NodeParts::new(NodeId(1), 0, roots), &[(NodeId(16), Some(cache))])?;
 /// writer.node(NodeParts::new(NodeId(16), 96, cache), &[])?;
 /// let file = writer.finish()?;
-/// let graph = snapshot::read_from(&file[..], &snapshot::ReadOptions::new())?;
+/// let graph = snapshot::read_from(&file[..], &snapshot::SnapshotReadOptions::new())?;
 /// assert_eq!(graph.node_count(), 2);
 /// # Ok(())
 /// # }
@@ -100,15 +103,15 @@ pub fn write<W: Write>(graph: &Graph, file: W, options: &WriteOptions) -> io::Re
 #[derive(Debug)]
 pub struct SnapshotWriter<W: Write> {
     packer: Packer<W>,
-    texts: Texts,
-    frames: Frames,
+    texts: TextTable,
+    frames: FrameTable,
 }
 
 impl<W: Write> SnapshotWriter<W> {
     /// A snapshot taken at `creation_time`, in microseconds since 1970 UTC. The first node is the root.
-    pub fn new(file: W, creation_time: Option<u64>, options: &WriteOptions) -> Self {
+    pub fn new(file: W, creation_time: Option<u64>, options: &SnapshotWriteOptions) -> Self {
         let packer = Packer::new(file, creation_time, options);
-        Self { packer, texts: Texts::default(), frames: Frames::default() }
+        Self { packer, texts: TextTable::default(), frames: FrameTable::default() }
     }
 
     /// Adds a text, or finds the equal one added before.
@@ -116,7 +119,7 @@ impl<W: Write> SnapshotWriter<W> {
     /// # Errors
     ///
     /// [`GraphError::TooMany`] after 2^32 - 1 texts.
-    pub fn text(&mut self, text: &str) -> Result<TextId, GraphError> {
+    pub fn text(&mut self, text: &str) -> Result<GraphTextId, GraphError> {
         self.texts.intern(text.as_bytes()).ok_or(GraphError::TooMany("texts"))
     }
 
@@ -125,7 +128,7 @@ impl<W: Write> SnapshotWriter<W> {
     /// # Errors
     ///
     /// [`GraphError::TooMany`] after 2^32 - 1 frames.
-    pub fn frame(&mut self, frame: FrameParts) -> Result<FrameId, GraphError> {
+    pub fn frame(&mut self, frame: FrameParts) -> Result<GraphFrameId, GraphError> {
         self.frames.intern(frame).ok_or(GraphError::TooMany("frames"))
     }
 
@@ -135,8 +138,8 @@ impl<W: Write> SnapshotWriter<W> {
     /// # Errors
     ///
     /// The file cannot be written.
-    pub fn node(&mut self, node: NodeParts, edges: &[(NodeId, Option<TextId>)]) -> io::Result<()> {
-        let kind = Kind::of(&node);
+    pub fn node(&mut self, node: NodeParts, edges: &[(NodeId, Option<GraphTextId>)]) -> io::Result<()> {
+        let kind = NodeKind::new(&node);
         let node = (node.id, node.shallow_size, &kind);
         self.packer.node(&self.texts, &self.frames, node, edges.iter().copied())
     }

@@ -9,8 +9,10 @@ use heap_graph::dominators::{
     sizes_by_field_watched, suspects_watched,
 };
 use heap_graph::paths::shortest_paths_watched;
-use heap_graph::snapshot::{ReadOptions, SnapshotError, read_watched};
-use heap_graph::{Breakdown, DominatorTree, Graph, GraphBuilder, NodeId, NodeIndex, NodeParts, Progress};
+use heap_graph::snapshot::{SnapshotError, SnapshotReadOptions, read_watched};
+use heap_graph::{
+    AnalysisProgress, Breakdown, DominatorTree, Graph, GraphBuilder, NodeId, NodeIndex, NodeParts,
+};
 
 use crate::golden;
 
@@ -46,7 +48,7 @@ fn tangle(nodes: u64) -> Graph {
 }
 
 /// Whether an analysis ended because it was cancelled.
-type Run = fn(&DominatorTree<'_>, &Progress) -> bool;
+type Run = fn(&DominatorTree<'_>, &AnalysisProgress) -> bool;
 
 /// Each analysis, and the number of times that it visits all nodes.
 const RUNS: &[(&str, Run, u64)] = &[
@@ -83,13 +85,13 @@ fn a_run_ends_soon_after_its_cancellation() {
     let graph = list(100_000);
     let tree = DominatorTree::new(&graph);
     for (name, run, rounds) in RUNS {
-        let progress = Progress::new();
+        let progress = AnalysisProgress::new();
         progress.cancel();
         assert!(run(&tree, &progress), "{name}");
         let (done, total) = progress.steps();
         assert!(done < 10_000, "{name}: {done} of {total}");
 
-        let progress = Progress::new();
+        let progress = AnalysisProgress::new();
         assert!(!run(&tree, &progress), "{name}");
         let (done, total) = progress.steps();
         assert_eq!(total, rounds * 100_000, "{name}");
@@ -103,15 +105,15 @@ fn a_search_for_what_groups_retain_can_be_cancelled() {
     const NODES: u64 = 100_000;
     let graph = tangle(NODES);
     let tree = DominatorTree::new(&graph);
-    tree.prepare_lists(&Progress::new()).unwrap();
-    let progress = Progress::new();
+    tree.prepare_lists(&AnalysisProgress::new()).unwrap();
+    let progress = AnalysisProgress::new();
     sizes_by_class_watched(&tree, &progress).unwrap();
     let (done, all) = progress.steps();
     assert!(done <= all && all - done < 10, "{done} of {all}");
     assert!(all > 9 * NODES, "five searches follow: {all}");
     // Another thread may find that the analysis is over, but not each time.
     for _ in 0..100 {
-        let progress = Progress::new();
+        let progress = AnalysisProgress::new();
         let result = thread::scope(|scope| {
             let run = scope.spawn(|| sizes_by_class_watched(&tree, &progress));
             // All that comes before the first search.
@@ -133,15 +135,15 @@ fn a_search_for_what_groups_retain_can_be_cancelled() {
 #[test]
 fn a_reader_counts_the_bytes_of_a_file() {
     let path = golden::path("small-a.fxsnapshot");
-    let progress = Progress::new();
-    let graph = read_watched(&path, &ReadOptions::new(), &progress).unwrap();
+    let progress = AnalysisProgress::new();
+    let graph = read_watched(&path, &SnapshotReadOptions::new(), &progress).unwrap();
     assert!(graph.node_count() > 4_000);
     let bytes = fs::metadata(&path).unwrap().len();
     assert_eq!(progress.steps(), (bytes, bytes));
 
-    let progress = Progress::new();
+    let progress = AnalysisProgress::new();
     progress.cancel();
-    let error = read_watched(&path, &ReadOptions::new(), &progress).unwrap_err();
+    let error = read_watched(&path, &SnapshotReadOptions::new(), &progress).unwrap_err();
     assert!(matches!(error, SnapshotError::Cancelled), "{error}");
     assert_eq!(progress.steps(), (0, bytes));
 }

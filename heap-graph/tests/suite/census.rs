@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use heap_graph::graph::FrameId;
+use heap_graph::graph::GraphFrameId;
 use heap_graph::live::SiteFrame;
 use heap_graph::{Breakdown, GraphBuilder, NodeId, NodeParts, census, snapshot};
 use serde_json::Value;
@@ -167,7 +167,7 @@ fn nodes_of_an_empty_stack_are_under_null() {
     let frame = SiteFrame { source: "a.js".to_owned(), line: 1, ..SiteFrame::default() };
     let stack = builder.stack(&[frame]).unwrap();
     assert_eq!(builder.stack(&[]), Ok(None));
-    let empty = Some(FrameId::EMPTY_STACK);
+    let empty = Some(GraphFrameId::EMPTY_STACK);
     for (id, stack) in [(1, None), (2, stack), (3, empty), (4, empty), (5, None)] {
         builder
             .node(NodeParts { allocation_stack: stack, ..NodeParts::new(NodeId(id), 10, object) })
@@ -186,7 +186,7 @@ fn nodes_of_an_empty_stack_are_under_null() {
     assert!(graph.find(NodeId(3)).unwrap().allocation_stack().is_none());
     // A file has no place for it.
     let mut file = Vec::new();
-    snapshot::write(&graph, &mut file, &snapshot::WriteOptions::new()).unwrap();
+    snapshot::write(&graph, &mut file, &snapshot::SnapshotWriteOptions::new()).unwrap();
 }
 
 #[test]

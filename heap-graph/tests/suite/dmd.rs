@@ -28,7 +28,7 @@ fn saved(dmd: Option<&str>) -> Graph {
 /// The functions on the stacks of nodes of a class, those of each node joined.
 fn stacks(graph: &Graph, type_name: &str) -> Vec<String> {
     let nodes = graph.nodes().filter(|node| node.type_name() == type_name);
-    let functions = |node: heap_graph::Node<'_>| {
+    let functions = |node: heap_graph::HeapNode<'_>| {
         let frames = node.allocation_stack().into_iter().flat_map(heap_graph::graph::AllocationStack::frames);
         let names: Vec<_> = frames
             .filter_map(heap_graph::graph::AllocationStack::function)

@@ -1,7 +1,9 @@
 //! Dominators and retained sizes, compared with Firefox's and with their definition.
 
 use heap_graph::dominators::FetchOptions;
-use heap_graph::{DominatorTree, Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts, Progress};
+use heap_graph::{
+    AnalysisProgress, DominatorTree, Graph, GraphBuilder, HeapNode, NodeId, NodeIndex, NodeParts,
+};
 use serde_json::Value;
 
 use crate::golden::{self, SNAPSHOTS};
@@ -60,7 +62,7 @@ fn the_top_of_the_tree_is_firefox_s() {
         let dominators = golden::object(answers.get("dominators"));
         let tree = DominatorTree::new(&graph);
         assert_eq!(dominators["root"].as_u64(), Some(graph.root().id().0));
-        assert_eq!(tree.immediate_dominator(NodeIndex::ROOT).map(Node::id), None);
+        assert_eq!(tree.immediate_dominator(NodeIndex::ROOT).map(HeapNode::id), None);
         compare(&tree, &dominators["tree"]);
     }
 }
@@ -120,7 +122,7 @@ fn a_front_end_is_given_what_firefox_gives_it() {
 fn more_of_a_list_is_fetched_from_any_place() {
     let graph = golden::snapshot("small-a");
     let tree = DominatorTree::new(&graph);
-    let all: Vec<_> = tree.immediately_dominated(NodeIndex::ROOT).map(Node::id).collect();
+    let all: Vec<_> = tree.immediately_dominated(NodeIndex::ROOT).map(HeapNode::id).collect();
     let options = FetchOptions::default();
     let some = tree.fetch(NodeIndex::ROOT, 15, 50, &options).unwrap();
     assert!(some.more_children_available);
@@ -143,7 +145,7 @@ const ROUNDS: [usize; 2] = [2, 7];
 
 /// The tree, after a check whether the computation needs a walk.
 fn tree_of(graph: &Graph, needs_walk: bool) -> DominatorTree<'_> {
-    let progress = Progress::new();
+    let progress = AnalysisProgress::new();
     let tree = DominatorTree::watched(graph, &progress).unwrap();
     let visits = (graph.node_count() * ROUNDS[usize::from(needs_walk)]) as u64;
     assert!(matches!(progress.steps(), (done, total) if total == visits && total - done < 10_000));

@@ -8,9 +8,9 @@ use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex};
 
 use heap_graph::graph::CoarseType;
-use heap_graph::live::{AllocationSites, LiveOptions, SiteFrame, coarse_type};
-use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from};
-use heap_graph::{Breakdown, DominatorTree, Graph, HeapGraph, Node, NodeIndex, census};
+use heap_graph::live::{AllocationSites, LiveGraphOptions, SiteFrame, coarse_type};
+use heap_graph::snapshot::{SnapshotReadOptions, SnapshotWriteOptions, read_from};
+use heap_graph::{Breakdown, DominatorTree, Graph, HeapGraph, HeapNode, NodeIndex, census};
 use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading, computed_size_of, measure::SkipReason};
 
 /// Node types and edges, from the roots on: `name: type -> name: type`.
@@ -25,7 +25,7 @@ fn lines(graph: &Graph) -> Vec<String> {
     lines
 }
 
-fn short(node: Node<'_>) -> String {
+fn short(node: HeapNode<'_>) -> String {
     node.class_name().unwrap_or(node.type_name()).to_string()
 }
 
@@ -102,7 +102,7 @@ fn shared_blocks_are_one_node() {
     let tree = DominatorTree::new(heap.graph());
     // Two of the program's roots hold it, so the graph's root dominates it.
     let shared = heap.graph().nodes().find(|node| short(*node) == "Entry").unwrap();
-    assert_eq!(tree.immediate_dominator(shared.index()).map(Node::index), Some(NodeIndex::ROOT));
+    assert_eq!(tree.immediate_dominator(shared.index()).map(HeapNode::index), Some(NodeIndex::ROOT));
 }
 
 #[derive(MallocSizeOf)]
@@ -225,7 +225,7 @@ impl AllocationSites for Sites {
 fn a_program_may_know_better_and_a_profiler_more() {
     let value = vec![entry("x")];
     let options =
-        LiveOptions::new().allocation_sites(&Sites).coarse_type(|types| match &*types.class_name() {
+        LiveGraphOptions::new().allocation_sites(&Sites).coarse_type(|types| match &*types.class_name() {
             "Vec" => CoarseType::DomNode,
             _ => coarse_type(types),
         });
@@ -284,11 +284,11 @@ fn facts(graph: &Graph) -> Vec<String> {
 
 /// The graph of the roots, after a check that a saved snapshot contains the same.
 fn collected_and_saved(tell: impl Fn(&mut heap_graph::Roots<'_>)) -> Graph {
-    let options = LiveOptions::new().allocation_sites(&Sites);
+    let options = LiveGraphOptions::new().allocation_sites(&Sites);
     let collected = HeapGraph::collect_with(options, &tell).into_graph();
     let mut file = Vec::new();
-    let saved = HeapGraph::stream(&mut file, options, &WriteOptions::new(), &tell).unwrap();
-    let read = read_from(&file[..], &ReadOptions::new()).unwrap();
+    let saved = HeapGraph::stream(&mut file, options, &SnapshotWriteOptions::new(), &tell).unwrap();
+    let read = read_from(&file[..], &SnapshotReadOptions::new()).unwrap();
     let numbers = |graph: &Graph| (graph.node_count() as u64, graph.edge_count() as u64);
     assert_eq!((saved.nodes, saved.edges), numbers(&read));
     assert_eq!(facts(&read), facts(&collected));
@@ -355,8 +355,8 @@ fn roots_that_change_between_the_rounds_do_no_harm() {
             let count = if round.replace(1) == 0 { first } else { second };
             (0..count).for_each(|place| roots.add(&format!("root {place}"), &value));
         };
-        HeapGraph::stream(&mut file, LiveOptions::new(), &WriteOptions::new(), tell).unwrap();
-        let read = read_from(&file[..], &ReadOptions::new()).unwrap();
+        HeapGraph::stream(&mut file, LiveGraphOptions::new(), &SnapshotWriteOptions::new(), tell).unwrap();
+        let read = read_from(&file[..], &SnapshotReadOptions::new()).unwrap();
         assert_eq!(read.root().edges().count(), first);
     }
 }
@@ -396,9 +396,10 @@ impl std::io::Write for Full {
 #[test]
 fn a_full_disk_is_an_error() {
     let value: Vec<String> = (0..100_000).map(|i| i.to_string()).collect();
-    let error = HeapGraph::stream(&mut Full, LiveOptions::new(), &WriteOptions::new(), |roots| {
-        roots.add("value", &value);
-    });
+    let error =
+        HeapGraph::stream(&mut Full, LiveGraphOptions::new(), &SnapshotWriteOptions::new(), |roots| {
+            roots.add("value", &value);
+        });
     assert_eq!(error.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
 }
 
@@ -549,8 +550,8 @@ fn blocks_at_impossible_addresses_have_ids_of_their_own() {
         assert!(heap_bytes(graph) >= claims.iter().map(|(_, bytes)| *bytes as u128).sum());
         drop(DominatorTree::new(graph));
         let mut file = Vec::new();
-        heap.write(&mut file, &WriteOptions::new()).unwrap();
-        let read = read_from(&file[..], &ReadOptions::new()).unwrap();
+        heap.write(&mut file, &SnapshotWriteOptions::new()).unwrap();
+        let read = read_from(&file[..], &SnapshotReadOptions::new()).unwrap();
         assert_eq!(read.nodes().count(), graph.nodes().count());
     }
 }

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
 use heap_graph::census::TreeOptions;
-use heap_graph::snapshot::{ReadOptions, read_from};
+use heap_graph::snapshot::{SnapshotReadOptions, read_from};
 use heap_graph::{Breakdown, CensusTree, DominatorTree, Graph, NodeIndex, census, shortest_paths};
 
 use crate::golden;
@@ -79,7 +79,7 @@ fn no_damage_is_a_panic() {
                 mutate(&mut bytes, &mut random);
             }
             let bytes = if round % 3 == 0 { bytes } else { packed(&bytes) };
-            match read_from(&bytes[..], &ReadOptions::new()) {
+            match read_from(&bytes[..], &SnapshotReadOptions::new()) {
                 Ok(graph) => {
                     taken += 1;
                     ask(&graph);
@@ -105,7 +105,7 @@ fn no_damage_of_a_real_heap_is_a_panic() {
         for round in 0..rounds {
             let mut bytes = unpacked.clone();
             mutate(&mut bytes, &mut random);
-            if let Ok(graph) = read_from(&packed(&bytes)[..], &ReadOptions::new())
+            if let Ok(graph) = read_from(&packed(&bytes)[..], &SnapshotReadOptions::new())
                 && round % 10 == 0
             {
                 ask(&graph);
@@ -126,7 +126,7 @@ fn a_length_without_bytes_costs_no_memory() {
         }
         bytes.push(rest as u8);
         bytes.extend([0; 5]);
-        let error = read_from(&packed(&bytes)[..], &ReadOptions::new()).unwrap_err().to_string();
+        let error = read_from(&packed(&bytes)[..], &SnapshotReadOptions::new()).unwrap_err().to_string();
         let expected = match length {
             60_000_000 => "message 0 (Metadata), at unpacked byte 4: truncated, 59999995 bytes are missing",
             _ => "message 0 (Metadata), at unpacked byte 0: too long: 3000000000 bytes",

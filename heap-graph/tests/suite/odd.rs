@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 
 use heap_graph::census::{CensusDifference, TreeOptions, describe_node};
-use heap_graph::snapshot::{ReadOptions, read_from};
+use heap_graph::snapshot::{SnapshotReadOptions, read_from};
 use heap_graph::{
-    Breakdown, CensusReport, CensusTree, DominatorTree, Graph, Node, NodeId, NodeIndex, census,
+    Breakdown, CensusReport, CensusTree, DominatorTree, Graph, HeapNode, NodeId, NodeIndex, census,
     shortest_paths,
 };
 use serde_json::Value;
@@ -82,7 +82,7 @@ fn assert_nodes(graph: &Graph, theirs: &RawValue, what: &str) {
         let dominator = tree.immediate_dominator(index).map(|node| node.id().0);
         assert_eq!(node[1].as_u64(), dominator, "{what}: {node}");
         assert_eq!(node[2].as_u64().map(u128::from), tree.retained_size(index), "{what}: {node}");
-        let mut ours: Vec<_> = tree.immediately_dominated(index).map(Node::id).collect();
+        let mut ours: Vec<_> = tree.immediately_dominated(index).map(HeapNode::id).collect();
         let mut theirs: Vec<_> = node[3].as_array().unwrap().iter().map(id).collect();
         if ours.len() >= UNSTABLE {
             ours.sort();
@@ -146,8 +146,9 @@ fn assert_answers(
     for (breakdown, theirs) in questions.diffs.iter().zip(&theirs) {
         let ours = report(before, breakdown).and_then(|first| {
             let difference = CensusDifference::new(&first, &report(graph, breakdown)?);
-            let tree =
-                |invert| CensusTree::of_difference(&difference, &TreeOptions::new().invert(invert)).to_json();
+            let tree = |invert| {
+                CensusTree::from_difference(&difference, &TreeOptions::new().invert(invert)).to_json()
+            };
             let (bytes, count) = (difference.basis_total_bytes, difference.basis_total_count);
             Ok(format!(
                 r#"{{"delta":{},"bytes":{bytes},"count":{count},"tree":{},"inverted":{}}}"#,
@@ -170,7 +171,7 @@ fn odd_snapshots_are_taken_and_answered_as_by_firefox() {
     for line in lines {
         let line: HashMap<String, Box<RawValue>> = serde_json::from_str(line).unwrap();
         let name = text(&line["name"]);
-        let read = read_from(&bytes(&text(&line["file"]))[..], &ReadOptions::new());
+        let read = read_from(&bytes(&text(&line["file"]))[..], &SnapshotReadOptions::new());
         match read {
             Err(error) => {
                 assert_eq!(line["answer"].get(), r#"{"refused":true}"#, "{name}: {error}");

@@ -1,7 +1,7 @@
 //! Shortest paths as Firefox defines them.
 
 use heap_graph::paths::PathTree;
-use heap_graph::{NodeId, NodeIndex, Progress, shortest_paths};
+use heap_graph::{AnalysisProgress, NodeId, NodeIndex, shortest_paths};
 use serde_json::Value;
 
 use crate::golden::{self, SNAPSHOTS};
@@ -14,7 +14,7 @@ fn every_path_of_firefox_is_ours() {
         let answers = golden::answers(name);
         let sets: Vec<Value> = serde_json::from_str(answers.get("shortest_paths").get()).unwrap();
         assert!(sets.len() >= 5);
-        let tree = PathTree::watched(&graph, &Progress::new()).unwrap();
+        let tree = PathTree::watched(&graph, &AnalysisProgress::new()).unwrap();
         for set in sets {
             let targets: Vec<_> = set["targets"].as_array().unwrap().iter().map(node).collect();
             let max = set["max"].as_u64().unwrap() as usize;

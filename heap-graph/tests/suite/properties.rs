@@ -4,8 +4,8 @@ use heap_graph::census::TreeOptions;
 use heap_graph::dominators::{RetainedSet, retained_by_leaves, sizes_by_class, sizes_by_field};
 use heap_graph::paths::{PathTree, k_shortest_paths};
 use heap_graph::{
-    Breakdown, CensusTree, DominatorTree, Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts, Progress,
-    census, shortest_paths,
+    AnalysisProgress, Breakdown, CensusTree, DominatorTree, Graph, GraphBuilder, HeapNode, NodeId, NodeIndex,
+    NodeParts, census, shortest_paths,
 };
 use proptest::prelude::*;
 
@@ -164,7 +164,7 @@ proptest! {
         let all = sizes_by_field(&tree);
         let mut counted = 0;
         for field in &all {
-            let holds = |dominator: &Node<'_>, node: &Node<'_>| {
+            let holds = |dominator: &HeapNode<'_>, node: &HeapNode<'_>| {
                 let direct = dominator.edges().find(|edge| edge.referent.index() == node.index());
                 dominator.type_name() == field.holder && direct.and_then(|edge| edge.name) == field.field
             };
@@ -231,7 +231,7 @@ proptest! {
     #[test]
     fn a_walk_that_is_kept_has_the_same_paths((nodes, edges) in graphs(), max in 0_usize..8) {
         let graph = graph(nodes, &edges);
-        let tree = PathTree::watched(&graph, &Progress::new()).unwrap();
+        let tree = PathTree::watched(&graph, &AnalysisProgress::new()).unwrap();
         for node in graph.nodes() {
             let expected = shortest_paths(&graph, NodeIndex::ROOT, &[node.index()], max);
             prop_assert_eq!(&tree.paths(&graph, node.index(), max), &expected.paths[0].1);

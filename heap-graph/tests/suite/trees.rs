@@ -47,7 +47,7 @@ fn every_difference_of_firefox_is_ours() {
         let basis = |key| golden::entry(&expected, key).get().parse::<i128>().unwrap();
         assert_eq!(difference.basis_total_bytes, basis("basisTotalBytes"));
         assert_eq!(difference.basis_total_count, basis("basisTotalCount"));
-        let tree = |options| CensusTree::of_difference(&difference, &options).to_json();
+        let tree = |options| CensusTree::from_difference(&difference, &options).to_json();
         same(&tree(TreeOptions::new()), golden::entry(&expected, "tree").get(), &kind);
         same(&tree(TreeOptions::new().invert(true)), golden::entry(&expected, "inverted").get(), &kind);
     }

@@ -1,7 +1,7 @@
 //! Snapshots that this crate writes and reads again.
 
 use heap_graph::graph::AllocationStack;
-use heap_graph::snapshot::{ReadOptions, WriteOptions, read_from, write};
+use heap_graph::snapshot::{SnapshotReadOptions, SnapshotWriteOptions, read_from, write};
 use heap_graph::{Graph, GraphBuilder, NodeId, NodeParts};
 
 use crate::golden::{self, SNAPSHOTS};
@@ -23,7 +23,7 @@ pub(crate) fn assert_same(a: &Graph, b: &Graph, what: &str) {
         assert_eq!(a.script_file_name(), b.script_file_name(), "{what}");
         assert_eq!(a.descriptive_type_name(), b.descriptive_type_name(), "{what}");
         assert_eq!(a.allocation_stack().map(frames), b.allocation_stack().map(frames), "{what}");
-        let edges = |node: heap_graph::Node<'_>| -> Vec<_> {
+        let edges = |node: heap_graph::HeapNode<'_>| -> Vec<_> {
             node.edges().map(|edge| (edge.referent.id(), edge.name.map(|name| name.into_owned()))).collect()
         };
         assert_eq!(edges(a), edges(b), "{what}");
@@ -31,8 +31,8 @@ pub(crate) fn assert_same(a: &Graph, b: &Graph, what: &str) {
 }
 
 pub(crate) fn written(graph: &Graph) -> Graph {
-    let file = write(graph, Vec::new(), &WriteOptions::new()).unwrap();
-    read_from(&file[..], &ReadOptions::new()).unwrap()
+    let file = write(graph, Vec::new(), &SnapshotWriteOptions::new()).unwrap();
+    read_from(&file[..], &SnapshotReadOptions::new()).unwrap()
 }
 
 #[test]
@@ -97,14 +97,14 @@ fn deep(nodes: u64) -> Vec<u8> {
         let parts = NodeParts { allocation_stack: stack, ..NodeParts::new(NodeId(node), 1, text) };
         builder.node(parts).unwrap();
     }
-    write(&builder.finish().unwrap(), Vec::new(), &WriteOptions::new()).unwrap()
+    write(&builder.finish().unwrap(), Vec::new(), &SnapshotWriteOptions::new()).unwrap()
 }
 
 #[test]
 fn stacks_without_end_are_refused() {
-    let graph = read_from(&deep(125)[..], &ReadOptions::new()).unwrap();
+    let graph = read_from(&deep(125)[..], &SnapshotReadOptions::new()).unwrap();
     assert_eq!(graph.nodes().last().unwrap().allocation_stack().unwrap().frames().count(), 10_000);
-    let error = read_from(&deep(126)[..], &ReadOptions::new()).unwrap_err().to_string();
+    let error = read_from(&deep(126)[..], &SnapshotReadOptions::new()).unwrap_err().to_string();
     assert!(error.starts_with("message 126 (Node), field allocationStack, at unpacked byte "), "{error}");
     assert!(error.ends_with(": frames nest deeper than 10000"), "{error}");
 }
@@ -112,10 +112,11 @@ fn stacks_without_end_are_refused() {
 #[test]
 fn more_bytes_than_are_allowed_are_refused() {
     let path = golden::path("small-a.fxsnapshot");
-    let error = heap_graph::snapshot::read_with(&path, &ReadOptions::new().max_bytes(10_000)).unwrap_err();
+    let error =
+        heap_graph::snapshot::read_with(&path, &SnapshotReadOptions::new().max_bytes(10_000)).unwrap_err();
     let error = error.to_string();
     assert!(error.starts_with("message ") && error.ends_with("reading on would exceed 10000 unpacked bytes"));
-    heap_graph::snapshot::read_with(&path, &ReadOptions::new()).unwrap();
+    heap_graph::snapshot::read_with(&path, &SnapshotReadOptions::new()).unwrap();
 }
 
 #[test]

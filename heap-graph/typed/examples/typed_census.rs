@@ -5,9 +5,9 @@ use std::error::Error;
 use std::fs::{self, File};
 use std::time::Instant;
 
-use dmd_analyze::{ReadOptions, read_with, symbolize::SymbolOptions};
-use heap_graph::snapshot::{WriteOptions, write};
-use typed_heap::{CoreFile, DebugInfo, Memory, ProcessMemory, ScanMemory, TypedHeap, WasteRow};
+use dmd_analyze::{DumpReadOptions, read_with, symbolize::SymbolOptions};
+use heap_graph::snapshot::{SnapshotWriteOptions, write};
+use typed_heap::{CoreFile, DebugInfo, MemorySource, ProcessMemory, ScanMemory, TypedHeap, WasteRow};
 
 #[allow(clippy::print_stdout, clippy::print_stderr, reason = "a program prints")]
 fn main() -> Result<(), Box<dyn Error>> {
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [path, rest @ ..] = &arguments[..] else { return Err("typed_census DUMP".into()) };
     let option = |name: &str| rest.iter().position(|word| word == name).and_then(|at| rest.get(at + 1));
     let started = Instant::now();
-    let mut dump = read_with(path, &ReadOptions::new().contents(true).max_entries(100_000_000))?;
+    let mut dump = read_with(path, &DumpReadOptions::new().contents(true).max_entries(100_000_000))?;
     let read = started.elapsed();
     for note in dump.symbolize(&SymbolOptions::new()) {
         eprintln!("{note}");
@@ -26,9 +26,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let before = started.elapsed();
     let info = DebugInfo::read(&file)?;
     let loaded = started.elapsed();
-    let memory: Box<dyn Memory + '_> = match (option("--core"), option("--pid")) {
+    let memory: Box<dyn MemorySource + '_> = match (option("--core"), option("--pid")) {
         (Some(core), _) => Box::new(CoreFile::open(core)?),
-        (_, Some(pid)) => Box::new(ProcessMemory::of(pid.parse()?)?),
+        (_, Some(pid)) => Box::new(ProcessMemory::open(pid.parse()?)?),
         _ => Box::new(ScanMemory::new(&dump)?),
     };
     let heap = TypedHeap::new(&dump, &info, module.bias.unwrap_or(0), &*memory)?;
@@ -81,7 +81,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(name) = option("--why") {
         let of_type = |block: &usize| heap.type_name(*block) == *name;
         let blocks: Vec<usize> = (0..heap.blocks().len()).filter(of_type).collect();
-        let why = heap.why();
+        let why = heap.holding_chains();
         for row in why.holders(blocks.iter().copied()).iter().take(30) {
             println!("{:>12} {:>9} {}", row.bytes, row.blocks, row.name);
         }
@@ -90,7 +90,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     if let Some(path) = option("--snapshot") {
-        write(&heap.graph(&dump)?, File::create(path)?, &WriteOptions::default())?;
+        write(&heap.graph(&dump)?, File::create(path)?, &SnapshotWriteOptions::default())?;
     }
     Ok(())
 }

@@ -24,17 +24,17 @@ pub struct Agreement {
     /// Two pointers name different types, and the stack names neither. The block has the type that most pointers name.
     pub owners_disagree: u64,
     /// The pointer names another type than the stack, and the block has the type of the stack: other pointers name that type,
-    /// too, or pointers of this one lead to blocks of several sizes. The pointer is a stale word, which leads to memory that
+    /// too, or pointers of this one lead to blocks of several sizes. The pointer is a stale word: it leads to memory that
     /// another block has now, or its type stands for others.
     pub outweighed: u64,
     /// Blocks without a layout, whose words count as pointers if they lead to the start of a block.
     pub without_layout: u64,
-    disagreements: Pairs,
-    merged: Pairs,
+    disagreements: TypePairs,
+    merged: TypePairs,
 }
 
 /// The type that the stacks name, the type that pointers name, and the number of these pointers.
-type Pairs = BTreeMap<(String, String), u64>;
+type TypePairs = BTreeMap<(String, String), u64>;
 
 impl Agreement {
     /// Counts a pointer that names another type than the stack.
@@ -61,6 +61,6 @@ impl Agreement {
     }
 }
 
-fn texts(pairs: &Pairs) -> impl Iterator<Item = (&str, &str, u64)> {
+fn texts(pairs: &TypePairs) -> impl Iterator<Item = (&str, &str, u64)> {
     pairs.iter().map(|((stack, owner), count)| (&**stack, &**owner, *count))
 }

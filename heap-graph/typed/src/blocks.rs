@@ -1,15 +1,15 @@
-//! The live blocks of a scan dump, and what their allocation stacks say of their types.
+//! The live blocks of a scan dump, and the types that their allocation stacks name.
 
-use dmd_analyze::{Certainty, Dump, Frame, Shape, TypeNames, Verdict};
+use dmd_analyze::{BlockShape, CallFrame, Dump, TypeCertainty, TypeNames, TypeVerdict};
 use hashbrown::HashMap;
 
-use crate::debug_info::{CodePlace, DebugInfo};
+use crate::debug_info::{ClassEntries, CodePlace, DebugInfo};
 use crate::error::TypedError;
-use crate::walk::Contents;
+use crate::walk::BlockContents;
 
 /// A live block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct HeapBlock {
     /// The address of its start.
     pub address: u64,
     /// Requested bytes.
@@ -21,10 +21,10 @@ pub struct Block {
 }
 
 /// The blocks of a dump, sorted by address.
-pub(crate) fn of(dump: &Dump) -> Result<Vec<Block>, TypedError> {
-    let mut blocks: Vec<Block> = dump
+pub(crate) fn scanned_blocks(dump: &Dump) -> Result<Vec<HeapBlock>, TypedError> {
+    let mut blocks: Vec<HeapBlock> = dump
         .scanned_blocks()?
-        .map(|block| Block {
+        .map(|block| HeapBlock {
             address: block.address(),
             requested: block.requested(),
             usable: block.usable(),
@@ -32,7 +32,7 @@ pub(crate) fn of(dump: &Dump) -> Result<Vec<Block>, TypedError> {
         })
         .collect();
     blocks.sort_by_key(|block| block.address);
-    let apart = |pair: &[Block]| {
+    let apart = |pair: &[HeapBlock]| {
         let end = pair[0].address.checked_add(pair[0].usable.max(1));
         end.is_some_and(|end| end <= pair[1].address)
     };
@@ -45,15 +45,15 @@ pub(crate) fn of(dump: &Dump) -> Result<Vec<Block>, TypedError> {
 /// Finds blocks by address in one or two steps: most of the time of a search among millions of blocks is spent on
 /// waiting for memory.
 #[derive(Debug)]
-pub(crate) struct Index {
-    runs: Vec<Run>,
+pub(crate) struct BlockIndex {
+    runs: Vec<BlockRun>,
     /// The last block that does not start behind each cell's first address.
     cells: Vec<u32>,
 }
 
 /// Blocks that start near each other.
 #[derive(Debug)]
-struct Run {
+struct BlockRun {
     start: u64,
     /// Its first cell and the number of its cells.
     first: usize,
@@ -63,17 +63,17 @@ struct Run {
 /// The logarithm of the bytes of a cell.
 const CELL_BITS: u32 = 9;
 
-/// Blocks that start this far apart are of two runs, so that nothing but blocks takes cells.
+/// Blocks that start this far apart are in two runs, so that a gap takes no cells.
 const FAR: u64 = 1 << 14;
 
-impl Index {
+impl BlockIndex {
     /// The index of blocks that are sorted by address.
-    pub(crate) fn new(blocks: &[Block]) -> Self {
-        let (mut runs, mut cells): (Vec<Run>, Vec<u32>) = (Vec::new(), Vec::new());
+    pub(crate) fn new(blocks: &[HeapBlock]) -> Self {
+        let (mut runs, mut cells): (Vec<BlockRun>, Vec<u32>) = (Vec::new(), Vec::new());
         let mut before = None;
         for (index, block) in blocks.iter().enumerate() {
             if before.is_none_or(|before| block.address - before > FAR) {
-                runs.push(Run { start: block.address, first: cells.len(), count: 0 });
+                runs.push(BlockRun { start: block.address, first: cells.len(), count: 0 });
             }
             before = Some(block.address);
             let Some(run) = runs.last_mut() else { continue };
@@ -90,7 +90,7 @@ impl Index {
     }
 
     /// The block that contains an address.
-    pub(crate) fn find(&self, blocks: &[Block], address: u64) -> Option<usize> {
+    pub(crate) fn find(&self, blocks: &[HeapBlock], address: u64) -> Option<usize> {
         let run = &self.runs[self.runs.partition_point(|run| run.start <= address).checked_sub(1)?];
         let cell = ((address - run.start) >> CELL_BITS) as usize;
         let mut index = self.cells[run.first + cell.min(run.count - 1)] as usize;
@@ -102,57 +102,58 @@ impl Index {
 }
 
 /// Whether a block of this size can hold the contents.
-pub(crate) fn fits(info: &DebugInfo, contents: Contents, bytes: u64) -> bool {
+pub(crate) fn fits(info: &DebugInfo, contents: BlockContents, bytes: u64) -> bool {
     match contents {
-        Contents::One(of) => info.size(of) == bytes,
-        Contents::Tail { of, .. } => info.size(of) <= bytes,
-        Contents::Slice { element, len, .. } => {
+        BlockContents::One(of) => info.size(of) == bytes,
+        BlockContents::Tail { of, .. } => info.size(of) <= bytes,
+        BlockContents::Slice { element, len, .. } => {
             let size = info.size(element);
             size > 0 && bytes.is_multiple_of(size) && len.is_none_or(|len| len <= bytes / size)
         }
-        Contents::Table { entry } => info.buckets(bytes, entry).is_some(),
-        Contents::Headed { header, element } => {
+        BlockContents::Table { entry } => info.buckets(bytes, entry).is_some(),
+        BlockContents::Headed { header, element } => {
             bytes.checked_sub(info.size(header)).is_some_and(|rest| match info.size(element) {
                 0 => rest == 0,
                 size => rest.is_multiple_of(size),
             })
         }
-        Contents::Task { raw } => info.task_parts(raw).is_some_and(|parts| parts.bytes == bytes),
-        Contents::Chunk { footer } => info.size(footer) <= bytes,
+        BlockContents::Task { raw } => info.task_parts(raw).is_some_and(|parts| parts.bytes == bytes),
+        BlockContents::Chunk { footer } => info.size(footer) <= bytes,
     }
 }
 
-/// What the stacks of a dump say.
+/// The types that the stacks of a dump name.
 #[derive(Debug)]
 pub(crate) struct StackTypes {
     types: TypeNames,
-    /// What blocks may hold: for each verdict, and for each place of code whose types differ from those of others.
-    lists: Vec<Candidates>,
+    /// The possible contents of blocks: for each verdict, and for each place of code whose types differ from other places.
+    lists: Vec<CandidateTypes>,
     /// The list of each stack.
     of_stacks: Vec<u32>,
 }
 
 #[derive(Debug)]
-struct Candidates {
-    all: Vec<Contents>,
+struct CandidateTypes {
+    all: Vec<BlockContents>,
     /// Whether the names of these are the verdict's own. Otherwise they are like it, and perhaps none is the type.
     exact: bool,
 }
 
 impl StackTypes {
-    pub(crate) fn new(dump: &Dump, info: &DebugInfo, has_tail: impl Fn(Contents) -> bool) -> Self {
+    pub(crate) fn new(dump: &Dump, info: &DebugInfo, has_tail: impl Fn(BlockContents) -> bool) -> Self {
         let types = dump.types();
-        let mut lists: Vec<Candidates> = Vec::new();
+        let mut lists: Vec<CandidateTypes> = Vec::new();
         let mut of_stacks = Vec::with_capacity(dump.stacks().len());
         let mut by_verdict: HashMap<usize, u32> = HashMap::new();
         let mut by_place: HashMap<(usize, Option<CodePlace>), u32> = HashMap::new();
+        let mut entries: Option<ClassEntries> = None;
         for stack in 0..dump.stacks().len() {
             let (Some(number), Some(verdict)) = (types.number(stack), types.get(stack)) else {
                 of_stacks.push(u32::MAX);
                 continue;
             };
             let whole = *by_verdict.entry(number).or_insert_with(|| {
-                lists.push(Candidates {
+                lists.push(CandidateTypes {
                     all: contents(verdict, info, &has_tail),
                     exact: is_exact(verdict, info),
                 });
@@ -165,7 +166,7 @@ impl StackTypes {
                 of_stacks.push(whole);
                 continue;
             };
-            // Only the place of the code says which of several types with one name is meant.
+            // Only the place of the code decides among several types of one name.
             let is_clear = place.is_some() && known.all.len() == 1 && info.is_one_file();
             if is_clear {
                 of_stacks.push(whole);
@@ -173,7 +174,9 @@ impl StackTypes {
             }
             let key = (number, place);
             if !by_place.contains_key(&key) {
-                let kept = Candidates { all: known_at(info, place, &known.all), exact: known.exact };
+                let entries = entries.get_or_insert_with(|| ClassEntries::new(info));
+                let kept =
+                    CandidateTypes { all: known_at(info, place, &known.all, entries), exact: known.exact };
                 by_place.insert(key, lists.len() as u32);
                 lists.push(kept);
             }
@@ -183,7 +186,7 @@ impl StackTypes {
     }
 
     /// The verdict about a stack.
-    pub(crate) fn verdict(&self, stack: Option<usize>) -> Option<&Verdict> {
+    pub(crate) fn verdict(&self, stack: Option<usize>) -> Option<&TypeVerdict> {
         self.types.get(stack?)
     }
 
@@ -194,16 +197,16 @@ impl StackTypes {
 
     /// Whether a stack's type may be another one of the same layout.
     pub(crate) fn is_same_layout(&self, stack: Option<usize>) -> bool {
-        matches!(self.verdict(stack), Some(Verdict::Typed { certainty: Certainty::SameLayout, .. }))
+        matches!(self.verdict(stack), Some(TypeVerdict::Typed { certainty: TypeCertainty::SameLayout, .. }))
     }
 
-    fn candidates(&self, block: &Block) -> Option<&Candidates> {
+    fn candidates(&self, block: &HeapBlock) -> Option<&CandidateTypes> {
         self.lists.get(*self.of_stacks.get(block.stack?)? as usize)
     }
 
     /// The contents of a block, if its stack names a type that has a layout and fits the block. Several types of one
     /// name that all fit give none.
-    pub(crate) fn of(&self, block: &Block, info: &DebugInfo) -> Option<Contents> {
+    pub(crate) fn contents(&self, block: &HeapBlock, info: &DebugInfo) -> Option<BlockContents> {
         let all = &self.candidates(block)?.all;
         let mut fitting = all.iter().filter(|contents| fits(info, **contents, block.requested));
         let first = *fitting.next()?;
@@ -211,7 +214,7 @@ impl StackTypes {
     }
 
     /// Whether the stack names a type with a layout, but no such type fits the block.
-    pub(crate) fn misfits(&self, block: &Block, info: &DebugInfo) -> bool {
+    pub(crate) fn misfits(&self, block: &HeapBlock, info: &DebugInfo) -> bool {
         let candidates = self.candidates(block).filter(|candidates| candidates.exact);
         let all = candidates.map_or(&[][..], |candidates| &candidates.all);
         !all.is_empty() && !all.iter().any(|contents| fits(info, *contents, block.requested))
@@ -220,23 +223,28 @@ impl StackTypes {
 
 /// The place of a frame's code, with nothing inside for a module whose types are not known; `None` if the frame does not name
 /// its module.
-fn place(dump: &Dump, info: &DebugInfo, frame: &Frame<'_>) -> Option<Option<CodePlace>> {
+fn place(dump: &Dump, info: &DebugInfo, frame: &CallFrame<'_>) -> Option<Option<CodePlace>> {
     let (module, offset) = frame.module.zip(frame.offset)?;
     let number = dump.modules().iter().position(|known| known.path == module)?;
     Some(info.place_of_code(if number == 0 { "" } else { module }, offset))
 }
 
 /// The contents whose types the code of a place knows. Code of a module whose types are unknown knows none of these.
-fn known_at(info: &DebugInfo, place: Option<CodePlace>, all: &[Contents]) -> Vec<Contents> {
+fn known_at(
+    info: &DebugInfo,
+    place: Option<CodePlace>,
+    all: &[BlockContents],
+    entries: &ClassEntries,
+) -> Vec<BlockContents> {
     let Some(place) = place else { return Vec::new() };
     let types: Vec<_> = all.iter().map(|contents| contents.element()).collect();
-    let known = info.known_at(place, &types);
+    let known = info.known_at(place, &types, entries);
     all.iter().copied().filter(|contents| known.contains(&contents.element())).collect()
 }
 
 /// Whether the types of a verdict have its name, and are not only closures of a similar one.
-fn is_exact(verdict: &Verdict, info: &DebugInfo) -> bool {
-    let Verdict::Typed { name, .. } = verdict else { return false };
+fn is_exact(verdict: &TypeVerdict, info: &DebugInfo) -> bool {
+    let TypeVerdict::Typed { name, .. } = verdict else { return false };
     !name.contains('{') || info.has_short_name(name) || info.has_short_name(element(name))
 }
 
@@ -249,40 +257,46 @@ fn element(name: &str) -> &str {
     }
 }
 
-/// Whether the name is that of the pointers to the parts of a task, which have one block.
+/// Whether the name is that of the pointers to the parts of a task. The parts have one block.
 fn is_task(name: &str) -> bool {
     name.starts_with("async_task::raw::RawTask<")
 }
 
-/// What a verdict means in terms of the program's types.
-fn contents(verdict: &Verdict, info: &DebugInfo, has_tail: impl Fn(Contents) -> bool) -> Vec<Contents> {
-    let Verdict::Typed { shape, name, .. } = verdict else { return Vec::new() };
+/// The contents that a verdict names, as types of the program.
+fn contents(
+    verdict: &TypeVerdict,
+    info: &DebugInfo,
+    has_tail: impl Fn(BlockContents) -> bool,
+) -> Vec<BlockContents> {
+    let TypeVerdict::Typed { shape, name, .. } = verdict else { return Vec::new() };
     let element = element(name);
     // Newer versions of `Box::new` make a place first, whose type has no layout of its own.
     let place = name.strip_prefix("MaybeUninit<").and_then(|rest| rest.strip_suffix('>'));
     let name = place.filter(|_| info.with_short_name(name).is_empty()).unwrap_or(name);
     let headed = name.strip_prefix("ThinVec<[").and_then(|rest| rest.strip_suffix("]>"));
     match shape {
-        Shape::One if headed.is_some() => {
+        BlockShape::One if headed.is_some() => {
             let header = info.with_name("thin_vec::Header").into_iter();
             let elements = headed.map_or(&[][..], |element| info.with_short_name(element));
             let of = header.flat_map(|header| elements.iter().map(move |of| (header, *of)));
-            of.map(|(header, element)| Contents::Headed { header, element }).collect()
+            of.map(|(header, element)| BlockContents::Headed { header, element }).collect()
         }
-        Shape::One => {
-            let of = info.with_short_name(name).iter().map(|of| Contents::One(*of));
+        BlockShape::One => {
+            let of = info.with_short_name(name).iter().map(|of| BlockContents::One(*of));
             of.map(|one| match one {
-                Contents::One(of) if is_task(name) => Contents::Task { raw: of },
-                Contents::One(of) if has_tail(one) => Contents::Tail { of, len: None },
+                BlockContents::One(of) if is_task(name) => BlockContents::Task { raw: of },
+                BlockContents::One(of) if has_tail(one) => BlockContents::Tail { of, len: None },
                 _ => one,
             })
             .collect()
         }
-        Shape::Slice | Shape::BoxedSlice => {
+        BlockShape::Slice | BlockShape::BoxedSlice => {
             let of = info.with_short_name(element).iter();
-            of.map(|of| Contents::Slice { element: *of, first: 0, len: None }).collect()
+            of.map(|of| BlockContents::Slice { element: *of, first: 0, len: None }).collect()
         }
-        Shape::Table => info.with_short_name(name).iter().map(|of| Contents::Table { entry: *of }).collect(),
+        BlockShape::Table => {
+            info.with_short_name(name).iter().map(|of| BlockContents::Table { entry: *of }).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -304,10 +318,10 @@ mod tests {
             for _ in 0..2000 {
                 let requested = if random(20) == 0 { random(200_000) } else { random(300) };
                 let usable = requested + random(16);
-                blocks.push(Block { address, requested, usable, stack: None });
+                blocks.push(HeapBlock { address, requested, usable, stack: None });
                 address += usable.max(1) + if random(4) == 0 { random(far) } else { 0 };
             }
-            let index = Index::new(&blocks);
+            let index = BlockIndex::new(&blocks);
             let mut looked = vec![0, 0xfff, u64::MAX, address];
             looked.extend((0..20_000).map(|_| random(address + 1000)));
             looked.extend(
@@ -319,6 +333,6 @@ mod tests {
                 assert_eq!(index.find(&blocks, address), before.filter(holds), "{address:x} {far}");
             }
         }
-        assert_eq!(Index::new(&[]).find(&[], 5), None);
+        assert_eq!(BlockIndex::new(&[]).find(&[], 5), None);
     }
 }

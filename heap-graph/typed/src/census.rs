@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::infer::{Origin, TypedHeap};
-use crate::type_name::Basis;
+use crate::infer::{TypeOrigin, TypedHeap};
+use crate::type_name::NameBasis;
 
 /// The blocks of one type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct TypeRow {
+pub struct TypeCensusRow {
     /// The type, or `in f`.
     pub name: String,
     /// The number of blocks.
@@ -24,7 +24,7 @@ pub struct TypeRow {
 #[non_exhaustive]
 pub struct TypeCensus {
     /// The rows, by descending bytes, then by name.
-    pub rows: Vec<TypeRow>,
+    pub rows: Vec<TypeCensusRow>,
     /// The number of blocks.
     pub blocks: u64,
     /// Their usable bytes.
@@ -33,7 +33,7 @@ pub struct TypeCensus {
     pub typed_blocks: u64,
     /// The usable bytes of blocks with a type.
     pub typed_bytes: u64,
-    /// The number of blocks whose stack names types that have a layout, none of which fits the block's size.
+    /// The number of blocks whose stack names types with a layout, but the block's size fits none of these.
     pub misfits: u64,
     /// The number of pointers.
     pub edges: u64,
@@ -47,12 +47,13 @@ impl TypedHeap<'_> {
     /// Counts blocks, bytes and pointers by type.
     pub fn census(&self) -> TypeCensus {
         let mut all = TypeCensus::default();
-        let mut by_basis: BTreeMap<Basis, (usize, TypeRow)> = BTreeMap::new();
+        let mut by_basis: BTreeMap<NameBasis, (usize, TypeCensusRow)> = BTreeMap::new();
         for (index, block) in self.blocks().iter().enumerate() {
-            let (_, row) = by_basis.entry(self.basis(index)).or_insert_with(|| (index, TypeRow::default()));
+            let (_, row) =
+                by_basis.entry(self.basis(index)).or_insert_with(|| (index, TypeCensusRow::default()));
             row.blocks += 1;
             row.bytes += block.usable;
-            row.by_owner += u64::from(self.origin(index) == Origin::Owner);
+            row.by_owner += u64::from(self.origin(index) == TypeOrigin::Owner);
             all.blocks += 1;
             all.bytes += block.usable;
             if self.is_typed(index) {
@@ -63,18 +64,18 @@ impl TypedHeap<'_> {
         }
         for edge in &self.edges {
             all.edges += 1;
-            let path = edge.path.filter(|path| *path != crate::path::Paths::EMPTY);
+            let path = edge.path.filter(|path| *path != crate::path::PathTable::EMPTY);
             all.edges_without_path += u64::from(path.is_none());
             all.named_edges += u64::from(path.is_some_and(|path| self.walk.paths.is_named(path)));
         }
-        let mut rows: BTreeMap<String, TypeRow> = BTreeMap::new();
+        let mut rows: BTreeMap<String, TypeCensusRow> = BTreeMap::new();
         for (first, part) in by_basis.into_values() {
             let row = rows.entry(self.type_name(first)).or_default();
             row.blocks += part.blocks;
             row.bytes += part.bytes;
             row.by_owner += part.by_owner;
         }
-        all.rows = rows.into_iter().map(|(name, row)| TypeRow { name, ..row }).collect();
+        all.rows = rows.into_iter().map(|(name, row)| TypeCensusRow { name, ..row }).collect();
         all.rows.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.name.cmp(&other.name)));
         all
     }

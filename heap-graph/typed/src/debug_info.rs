@@ -25,15 +25,15 @@ use gimli::{DwarfSections, EndianSlice, LittleEndian};
 use hashbrown::{HashMap, HashSet};
 use object::{Architecture, Object as _, ObjectSection as _};
 
-use crate::error::{Bound, TypedError};
-pub(crate) use library::CodePlace;
+use crate::error::{DebugInfoLimit, TypedError};
 pub use library::Library;
-use library::{Parts, Units};
+pub(crate) use library::{ClassEntries, CodePlace};
+use library::{InfoParts, UnitTable};
 use loose_name::loose;
-use names::Names;
+use names::NameTable;
 use side_by_side::side_by_side;
 pub use types::TypeId;
-pub(crate) use types::{Kind, Member, NameId, Static, Type, TypeRef, Variant};
+pub(crate) use types::{EnumVariant, Member, NameId, StaticItem, Type, TypeKind, TypeRef};
 
 /// The maximum of bytes of all compressed sections when unpacked.
 const MOST_UNPACKED: u64 = 1 << 30;
@@ -50,13 +50,13 @@ const MOST_PARTS: u32 = 256;
 /// The maximum depth of arrays in arrays whose size is computed.
 const DEEPEST_ARRAY: u32 = 16;
 
-/// What the debug information of a program says about its types.
+/// The types and statics of a program, from its debug information.
 #[derive(Debug)]
 pub struct DebugInfo {
-    names: Names,
+    names: NameTable,
     types: Vec<Type>,
     offsets: Vec<u64>,
-    statics: Vec<Static>,
+    statics: Vec<StaticItem>,
     /// The type behind each vtable, by its address in the file.
     vtables: HashMap<u64, TypeId>,
     /// Vtables that the compiler merged, as types of one size have the same functions.
@@ -68,7 +68,7 @@ pub struct DebugInfo {
     /// For each type, the first type of the same name, size and members.
     same_as: Vec<TypeId>,
     /// Where the entries and the code of units are.
-    units: Units,
+    units: UnitTable,
     /// Types by the short form of their names; only the first of equal ones.
     by_short_name: HashMap<String, Vec<TypeId>>,
     /// Types with closures, by the loose form of their names.
@@ -116,7 +116,7 @@ impl DebugInfo {
             let (of_library, _) = Self::read_file(library.file, threads, true)?;
             parts.append(of_library, library)?;
         }
-        let mut info = Self::of(parts, threads);
+        let mut info = Self::from_parts(parts, threads);
         info.thread_memory = thread_memory::offset(file, architecture);
         info.group = match architecture {
             Architecture::X86_64 | Architecture::LoongArch64 => 16,
@@ -125,8 +125,12 @@ impl DebugInfo {
         Ok(info)
     }
 
-    /// What is in one file.
-    fn read_file(file: &[u8], threads: usize, only_rust: bool) -> Result<(Parts, Architecture), TypedError> {
+    /// The parts of one file.
+    fn read_file(
+        file: &[u8],
+        threads: usize,
+        only_rust: bool,
+    ) -> Result<(InfoParts, Architecture), TypedError> {
         let not_a_program = |error: object::Error| TypedError::NotAProgram(error.to_string());
         let object = object::File::parse(file).map_err(not_a_program)?;
         if !object.is_little_endian() || !object.is_64() {
@@ -141,17 +145,17 @@ impl DebugInfo {
             if data.format != object::CompressionFormat::None {
                 left = left
                     .checked_sub(data.uncompressed_size)
-                    .ok_or(TypedError::Bounded(0, Bound::Unpacked))?;
+                    .ok_or(TypedError::Bounded(0, DebugInfoLimit::Unpacked))?;
             }
             data.decompress().map_err(not_a_program)
         })?;
         let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
-        let parts = Parts::of(units::read_all(&dwarf, threads, only_rust)?);
+        let parts = InfoParts::from_readers(units::read_all(&dwarf, threads, only_rust)?);
         Ok((parts, object.architecture()))
     }
 
-    fn of(parts: Parts, threads: usize) -> Self {
-        let Parts { names, types, offsets, statics, vtables, units } = parts;
+    fn from_parts(parts: InfoParts, threads: usize) -> Self {
+        let InfoParts { names, types, offsets, statics, vtables, units } = parts;
         let mut info = Self {
             names,
             types,
@@ -201,7 +205,7 @@ impl DebugInfo {
     /// Arrays have no names in debug information.
     fn name_arrays(&mut self) {
         for index in 0..self.types.len() {
-            let Kind::Array(element, count) = self.types[index].kind else { continue };
+            let TypeKind::Array(element, count) = self.types[index].kind else { continue };
             let Some(element) = self.at(element) else { continue };
             let inner = self.names.get(self.types[element.index()].name);
             let name = match count {
@@ -222,7 +226,7 @@ impl DebugInfo {
                 self.by_name.entry(name).or_insert(TypeId(index as u32));
             }
         }
-        self.same_as = classes::of(self, threads);
+        self.same_as = classes::find(self, threads);
         let mut shown = Vec::new();
         for index in 0..self.types.len() {
             let id = TypeId(index as u32);
@@ -277,7 +281,7 @@ impl DebugInfo {
     fn size_within(&self, id: TypeId, depth: u32) -> u64 {
         let of = &self.types[id.index()];
         match of.kind {
-            Kind::Array(element, Some(count)) if depth > 0 && of.size == 0 => {
+            TypeKind::Array(element, Some(count)) if depth > 0 && of.size == 0 => {
                 let element = self.type_at(element).map_or(0, |element| self.size_within(element, depth - 1));
                 element.saturating_mul(count)
             }
@@ -295,10 +299,10 @@ impl DebugInfo {
     fn align(&self, id: TypeId, depth: u32) -> u64 {
         let of = &self.types[id.index()];
         match of.kind {
-            Kind::Array(element, _) if depth > 0 => {
+            TypeKind::Array(element, _) if depth > 0 => {
                 self.type_at(element).map_or(0, |element| self.align(element, depth - 1))
             }
-            Kind::Scalar | Kind::Pointer(_) if of.align == 0 => of.size,
+            TypeKind::Scalar | TypeKind::Pointer(_) if of.align == 0 => of.size,
             _ => of.align.into(),
         }
     }
@@ -319,7 +323,7 @@ impl DebugInfo {
         self.names.find(name).and_then(|name| self.by_name.get(&name)).copied()
     }
 
-    /// The type with this full name; of several, the one that has a value of another type in it.
+    /// The type with this full name that contains a value of another type.
     pub(crate) fn with_name_and_part(&self, name: &str, part: TypeId) -> Option<TypeId> {
         let name = self.names.find(name)?;
         let first = *self.by_name.get(&name)?;
@@ -332,7 +336,7 @@ impl DebugInfo {
     fn has_part(&self, id: TypeId, part: TypeId, left: &mut u32) -> bool {
         let of = self.get(id);
         let element = match of.kind {
-            Kind::Array(element, _) => Some(element),
+            TypeKind::Array(element, _) => Some(element),
             _ => None,
         };
         let mut inside = of.members.iter().map(|member| member.of).chain(element);
@@ -352,13 +356,13 @@ impl DebugInfo {
         self.names.get(name)
     }
 
-    pub(crate) fn statics(&self) -> &[Static] {
+    pub(crate) fn statics(&self) -> &[StaticItem] {
         &self.statics
     }
 
     /// The addresses of a static, or of a thread-local in each thread. `bias` is that of the program, `threads` what
     /// the threads' registers say.
-    pub(crate) fn places(&self, of: &Static, bias: u64, threads: &[u64]) -> Vec<u64> {
+    pub(crate) fn places(&self, of: &StaticItem, bias: u64, threads: &[u64]) -> Vec<u64> {
         if !of.of_threads {
             return vec![of.address.wrapping_add(bias)];
         }
@@ -367,7 +371,7 @@ impl DebugInfo {
     }
 
     /// A static as the programmer knows it: `static app::STORE`, `thread-local app::CACHE`.
-    pub(crate) fn static_name(&self, of: &Static) -> String {
+    pub(crate) fn static_name(&self, of: &StaticItem) -> String {
         let name = self.text(of.name);
         match of.of_threads {
             false => format!("static {name}"),
@@ -401,7 +405,7 @@ impl DebugInfo {
                 return true;
             }
             let first = match self.get(id).kind {
-                Kind::Array(element, _) => Some(element),
+                TypeKind::Array(element, _) => Some(element),
                 _ => self.get(id).members.iter().find(|member| member.offset == 0).map(|member| member.of),
             };
             match first.and_then(|first| self.type_at(first)) {
@@ -416,7 +420,7 @@ impl DebugInfo {
     pub(crate) fn is_array_of(&self, mut id: TypeId, other: TypeId) -> bool {
         // Damaged debug information may have an array of itself.
         for _ in 0..16 {
-            let Kind::Array(element, _) = self.get(id).kind else { return false };
+            let TypeKind::Array(element, _) = self.get(id).kind else { return false };
             let Some(element) = self.type_at(element) else { return false };
             if self.same_as(element) == self.same_as(other) {
                 return true;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 use crate::infer::TypedHeap;
-use crate::memory::Memory;
-use crate::walk::Contents;
+use crate::memory::MemorySource;
+use crate::walk::BlockContents;
 
 /// Contents are read in pieces of this size.
 const PIECE: usize = 1 << 16;
@@ -16,9 +16,9 @@ const PIECE: usize = 1 << 16;
 pub struct DuplicateRow {
     /// The type: `str` or a slice of bytes.
     pub name: String,
-    /// The field that holds the copies, as in [`Holder::name`](crate::Holder::name).
+    /// The field that holds the copies, as in [`ChainLink::name`](crate::Holder::name).
     pub held_by: String,
-    /// The number of copies. The first block with its contents is no copy.
+    /// The number of copies. The first block with these contents does not count.
     pub blocks: u64,
     /// Their requested bytes.
     pub bytes: u64,
@@ -42,19 +42,19 @@ pub struct Duplicates {
     pub unknown_blocks: u64,
 }
 
-/// What tells contents apart: their length, and two hashes with keys of this run.
-type Key = (u64, u64, u64);
+/// The length of contents, and two hashes of them with keys of this run.
+type ContentsKey = (u64, u64, u64);
 
 impl TypedHeap<'_> {
     /// Strings and slices of bytes that are equal, empty ones apart. `memory` is that of [`TypedHeap::new`]. This is the only
     /// function that looks at such contents; it keeps hashes of them while it runs, and the result has none of them.
     ///
     /// A scan dump has whole words only: the end of a string whose block has 20 bytes is known to a core file or a
-    /// process, with which [`Layered`](crate::Layered) combines it.
-    pub fn duplicates(&self, memory: &dyn Memory) -> Duplicates {
+    /// process, with which [`LayeredMemory`](crate::Layered) combines it.
+    pub fn duplicates(&self, memory: &dyn MemorySource) -> Duplicates {
         let mut found = Duplicates::default();
         let hashers = [RandomState::new(), RandomState::new()];
-        let mut by_contents: HashMap<Key, Vec<usize>> = HashMap::new();
+        let mut by_contents: HashMap<ContentsKey, Vec<usize>> = HashMap::new();
         for index in 0..self.blocks().len() {
             match self.bytes_of(index) {
                 Some(Some(0)) | None => {}
@@ -65,7 +65,7 @@ impl TypedHeap<'_> {
                 Some(None) => found.unknown_blocks += 1,
             }
         }
-        let why = self.why();
+        let why = self.holding_chains();
         let mut rows: BTreeMap<(String, String), DuplicateRow> = BTreeMap::new();
         let mut groups: Vec<Vec<usize>> = by_contents.into_values().filter(|group| group.len() > 1).collect();
         groups.sort_unstable();
@@ -104,7 +104,7 @@ impl TypedHeap<'_> {
         let info = self.walk.info();
         match self.contents[block]? {
             // A ring of bytes has its start elsewhere.
-            Contents::Slice { element, first: 0, len } if info.name(element) == "u8" => {
+            BlockContents::Slice { element, first: 0, len } if info.name(element) == "u8" => {
                 Some(len.map(|len| len.min(self.blocks()[block].requested)))
             }
             _ => None,
@@ -113,7 +113,12 @@ impl TypedHeap<'_> {
 }
 
 /// The key of contents; `None` if they cannot be read.
-fn hashed(memory: &dyn Memory, mut address: u64, len: u64, hashers: &[RandomState; 2]) -> Option<Key> {
+fn hashed(
+    memory: &dyn MemorySource,
+    mut address: u64,
+    len: u64,
+    hashers: &[RandomState; 2],
+) -> Option<ContentsKey> {
     let mut buffer = vec![0; PIECE.min(usize::try_from(len).unwrap_or(PIECE))];
     let mut states = [hashers[0].build_hasher(), hashers[1].build_hasher()];
     let mut left = len;
@@ -131,7 +136,7 @@ fn hashed(memory: &dyn Memory, mut address: u64, len: u64, hashers: &[RandomStat
 }
 
 /// Reads until the buffer is full. A scan dump has whole words only, and another reader may have the rest.
-fn fill(memory: &dyn Memory, address: u64, into: &mut [u8]) -> bool {
+fn fill(memory: &dyn MemorySource, address: u64, into: &mut [u8]) -> bool {
     let mut filled = 0;
     while filled < into.len() {
         match memory.read(address.saturating_add(filled as u64), &mut into[filled..]) {

@@ -16,7 +16,7 @@ pub enum TypedError {
     /// The debug information is damaged. The offset of the unit in `.debug_info`, and the reason.
     DebugInfo(u64, gimli::Error),
     /// The debug information exceeds a limit of the reader. The offset of the unit in `.debug_info`, and the limit.
-    Bounded(u64, Bound),
+    Bounded(u64, DebugInfoLimit),
     /// The file is not a core file of a 64-bit little-endian ELF system: the reason.
     NotACore(&'static str),
     /// The dump cannot give the blocks.
@@ -30,7 +30,7 @@ pub enum TypedError {
 /// A limit of the reader of debug information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Bound {
+pub enum DebugInfoLimit {
     /// Entries have more attributes, or abbreviations are read more often, than files of this size need.
     Work,
     /// Entries are nested more than 256 deep.
@@ -49,10 +49,12 @@ impl fmt::Display for TypedError {
             Self::DebugInfo(unit, error) => write!(f, ".debug_info: unit at 0x{unit:x}: {error}"),
             Self::Bounded(unit, bound) => {
                 let what = match bound {
-                    Bound::Work => "too many attributes for its size",
-                    Bound::Nesting => "entries are nested more than 256 deep",
-                    Bound::Names => "names take more than 256 MiB",
-                    Bound::Unpacked => "compressed sections take too many bytes once they are unpacked",
+                    DebugInfoLimit::Work => "too many attributes for its size",
+                    DebugInfoLimit::Nesting => "entries are nested more than 256 deep",
+                    DebugInfoLimit::Names => "names take more than 256 MiB",
+                    DebugInfoLimit::Unpacked => {
+                        "compressed sections take too many bytes once they are unpacked"
+                    }
                 };
                 write!(f, ".debug_info: unit at 0x{unit:x}: {what}")
             }

@@ -1,4 +1,4 @@
-//! What pointers say of blocks against what is known of these, until all of it is weighed.
+//! Pointers that contradict the known types of blocks, until they are weighed.
 //!
 //! A pointer may be a stale word: of a vector beyond its length, of a local that was moved away, of a raw pointer. The block to
 //! which it led is freed, and another one has its place. The stack of that one is right, and a pointer that says the same
@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use hashbrown::HashSet;
 
 use crate::debug_info::{DebugInfo, TypeId};
-use crate::plan::Holding;
-use crate::views::same;
-use crate::walk::Contents;
+use crate::plan::PointerRole;
+use crate::views::is_same;
+use crate::walk::BlockContents;
 
 /// The maximum number of rounds in which blocks get other types.
 const MOST_ROUNDS: usize = 16;
@@ -22,15 +22,15 @@ const MOST_CLAIMS: usize = 64;
 
 /// A pointer that contradicts what is known of its block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
+pub(crate) struct PointerClaim {
     /// The block that has the pointer; `None` for a static.
     pub(crate) holder: Option<u32>,
-    pub(crate) contents: Contents,
+    pub(crate) contents: BlockContents,
     /// It frees the block, whose size is that of its capacity.
     pub(crate) owns: bool,
 }
 
-/// What owners of bytes say of these.
+/// Whether owners of bytes have them as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextEvidence {
     Unknown,
@@ -42,12 +42,12 @@ pub(crate) enum TextEvidence {
 }
 
 impl TextEvidence {
-    /// Adds what a pointer says.
-    pub(crate) fn add(&mut self, holding: Holding, is_sure: bool) {
+    /// Adds the evidence of a pointer.
+    pub(crate) fn add(&mut self, holding: PointerRole, is_sure: bool) {
         *self = match (holding, is_sure, *self) {
-            (Holding::OwnsText, true, _) => Self::Text,
-            (Holding::OwnsText, false, Self::Unknown) => Self::Perhaps,
-            (Holding::Owns, true, Self::Unknown | Self::Perhaps) => Self::Bytes,
+            (PointerRole::OwnsText, true, _) => Self::Text,
+            (PointerRole::OwnsText, false, Self::Unknown) => Self::Perhaps,
+            (PointerRole::Owns, true, Self::Unknown | Self::Perhaps) => Self::Bytes,
             (.., before) => before,
         };
     }
@@ -58,12 +58,12 @@ impl TextEvidence {
     }
 }
 
-/// All that pointers say.
+/// The evidence of all pointers.
 #[derive(Debug)]
 pub(crate) struct Evidence {
     /// For each block how many pointers name its type, at most 255.
     agreeing: Vec<u8>,
-    claims: BTreeMap<usize, Vec<Claim>>,
+    claims: BTreeMap<usize, Vec<PointerClaim>>,
     /// Blocks that have got their types from what contradicted them.
     decided: HashSet<usize>,
     /// Those of the last round.
@@ -93,7 +93,7 @@ impl Evidence {
         before
     }
 
-    /// Takes a pointer back that named the type of its block. Of many, nobody knows how many are left.
+    /// Takes back a pointer that named the type of its block. If there were 255 or more, the number stays.
     pub(crate) fn retract(&mut self, block: usize) {
         let count = &mut self.agreeing[block];
         if *count < u8::MAX {
@@ -112,7 +112,7 @@ impl Evidence {
     }
 
     /// Keeps a pointer that contradicts what is known of a block.
-    pub(crate) fn claim(&mut self, block: usize, claim: Claim) {
+    pub(crate) fn claim(&mut self, block: usize, claim: PointerClaim) {
         if self.decided.contains(&block) {
             return;
         }
@@ -134,8 +134,8 @@ impl Evidence {
         self.headers.contains(&of)
     }
 
-    /// The blocks to weigh next, with what contradicts them. What a block says that is itself to be weighed waits for that.
-    pub(crate) fn next(&mut self) -> Option<Vec<(usize, Vec<Claim>)>> {
+    /// The blocks to weigh next, with the pointers that contradict them. Pointers from blocks that are weighed themselves wait.
+    pub(crate) fn next(&mut self) -> Option<Vec<(usize, Vec<PointerClaim>)>> {
         self.rounds += 1;
         if self.claims.is_empty() || self.rounds > MOST_ROUNDS {
             return None;
@@ -146,7 +146,7 @@ impl Evidence {
             .filter(|block| !self.is_confirmed(**block))
             .map(|block| *block as u32)
             .collect();
-        let waits = |claims: &[Claim]| {
+        let waits = |claims: &[PointerClaim]| {
             claims.iter().any(|claim| claim.holder.is_some_and(|holder| open.contains(&holder)))
         };
         let all = core::mem::take(&mut self.claims);
@@ -157,11 +157,15 @@ impl Evidence {
         Some(ready.into_iter().collect())
     }
 
-    /// What most pointers say, with their number; of equally many, what the first says.
-    pub(crate) fn heaviest(&self, info: &DebugInfo, claims: &[Claim]) -> Option<(Claim, usize)> {
-        let mut sums: Vec<(Claim, usize)> = Vec::new();
+    /// The type that most pointers name, with their number; the first one of equals.
+    pub(crate) fn heaviest(
+        &self,
+        info: &DebugInfo,
+        claims: &[PointerClaim],
+    ) -> Option<(PointerClaim, usize)> {
+        let mut sums: Vec<(PointerClaim, usize)> = Vec::new();
         for claim in claims {
-            match sums.iter_mut().find(|(known, _)| same(info, known.contents, claim.contents)) {
+            match sums.iter_mut().find(|(known, _)| is_same(info, known.contents, claim.contents)) {
                 Some((known, count)) => {
                     *count += 1;
                     // An owner knows the length, too.
@@ -183,7 +187,7 @@ impl Evidence {
         self.changed.extend(u32::try_from(block));
     }
 
-    /// Forgets what blocks said before they got other types.
+    /// Forgets the pointers of blocks that have other types now.
     pub(crate) fn forget_decided(&mut self) {
         let changed = core::mem::take(&mut self.changed);
         if changed.is_empty() {

@@ -2,13 +2,13 @@
 
 use dmd_analyze::Dump;
 use hashbrown::HashMap;
-use heap_graph::graph::{FrameId, FrameParts, TextId};
+use heap_graph::graph::{FrameParts, GraphFrameId, GraphTextId};
 use heap_graph::{Graph, GraphBuilder, NodeId, NodeParts};
 
 use crate::error::TypedError;
-use crate::infer::{Edge, TypedHeap};
-use crate::path::PathId;
-use crate::type_name::Basis;
+use crate::infer::{BlockEdge, TypedHeap};
+use crate::path::FieldPathId;
+use crate::type_name::NameBasis;
 
 /// The id of the root. Blocks have their addresses as ids, and no block lies there.
 const ROOT: NodeId = NodeId(1);
@@ -16,10 +16,10 @@ const ROOT: NodeId = NodeId(1);
 /// The type of the graph's root.
 pub const ROOTS: &str = "roots";
 
-/// The name of edges to blocks that nothing on the heap, no static and no thread holds, as far as anybody knows.
+/// The name of edges to blocks without a known holder: no block, no static and no thread holds them.
 pub(crate) const FROM_OUTSIDE: &str = "held from outside of the heap";
 
-/// The name of edges to one block of each cycle that nothing outside of the cycle holds, as far as anybody knows.
+/// The name of edges to one block of each cycle without a known holder outside of the cycle.
 pub(crate) const IN_A_CYCLE: &str = "in a cycle that nothing else holds";
 
 /// The name of an edge from a word of a block without a layout.
@@ -48,8 +48,8 @@ impl TypedHeap<'_> {
             builder.edge(self.id(*block), Some(name))?;
         }
         let stacks = stacks(dump, &mut builder)?;
-        let mut paths: HashMap<Option<PathId>, TextId> = HashMap::new();
-        let mut names: HashMap<Basis, TextId> = HashMap::new();
+        let mut paths: HashMap<Option<FieldPathId>, GraphTextId> = HashMap::new();
+        let mut names: HashMap<NameBasis, GraphTextId> = HashMap::new();
         for (block, of) in self.blocks.iter().enumerate() {
             let type_name = match names.get(&self.basis(block)) {
                 Some(known) => *known,
@@ -63,7 +63,7 @@ impl TypedHeap<'_> {
             node.class_name = Some(type_name);
             node.allocation_stack = of.stack.and_then(|stack| stacks.get(stack).copied().flatten());
             builder.node(node)?;
-            for Edge { to, path } in &self.edges[self.firsts[block]..self.firsts[block + 1]] {
+            for BlockEdge { to, path } in &self.edges[self.firsts[block]..self.firsts[block + 1]] {
                 let name = match paths.get(path) {
                     Some(known) => *known,
                     None => {
@@ -83,7 +83,7 @@ impl TypedHeap<'_> {
         NodeId(self.blocks[block].address)
     }
 
-    /// What is known of the holder of a block of `not_held`.
+    /// The name of the holder of a block of `not_held`.
     pub(crate) fn outer_holder(&self, block: usize, is_held: &[bool]) -> &str {
         let unknown = if is_held[block] { IN_A_CYCLE } else { FROM_OUTSIDE };
         self.from_threads.text(block).unwrap_or(unknown)
@@ -96,7 +96,7 @@ impl TypedHeap<'_> {
         is_held
     }
 
-    /// Blocks from which, with the statics, all others can be reached: those that no other block holds, and one of
+    /// Blocks that lead, together with the statics, to all others: the blocks that no other block holds, and one of
     /// each cycle that no block outside of it holds, if possible one that a thread holds.
     pub(crate) fn find_not_held(&self) -> Vec<usize> {
         let is_held = self.held_by_blocks();
@@ -189,7 +189,7 @@ impl TypedHeap<'_> {
 }
 
 /// The youngest frame of each stack of the dump.
-fn stacks(dump: &Dump, builder: &mut GraphBuilder) -> Result<Vec<Option<FrameId>>, TypedError> {
+fn stacks(dump: &Dump, builder: &mut GraphBuilder) -> Result<Vec<Option<GraphFrameId>>, TypedError> {
     let mut all = Vec::new();
     for stack in dump.stacks() {
         let frames: Vec<_> = stack.collect();

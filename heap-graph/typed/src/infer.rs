@@ -1,4 +1,4 @@
-//! The types of all blocks: first what stacks say, then what the pointers of typed values say of their targets.
+//! The types of all blocks: first from their stacks, then from the pointers of typed values to them.
 //!
 //! A pointer counts only if it leads to the start of a block (to the control bytes of a table) and if the block's size
 //! fits. Where pointers contradict a stack, or each other, all of them are weighed ([`evidence`](crate::evidence)): a pointer
@@ -12,26 +12,26 @@ use dmd_analyze::Dump;
 use hashbrown::HashMap;
 
 use crate::agreement::Agreement;
-use crate::blocks::{self, Block, Index, StackTypes, fits};
-use crate::debug_info::{DebugInfo, Kind, TypeId};
+use crate::blocks::{self, BlockIndex, HeapBlock, StackTypes, fits};
+use crate::debug_info::{DebugInfo, TypeId, TypeKind};
 use crate::error::TypedError;
-use crate::evidence::{Claim, Evidence, TextEvidence};
-use crate::memory::{Memory, Reader};
+use crate::evidence::{Evidence, PointerClaim, TextEvidence};
+use crate::memory::{MemoryReader, MemorySource};
 use crate::merged::MergedFunctions;
-use crate::path::PathId;
-use crate::plan::{Holding, Wanted};
+use crate::path::FieldPathId;
+use crate::plan::{PlanGoal, PointerRole};
 use crate::threads::ThreadWords;
-use crate::views::{is_changed, is_list_of, is_text_of, is_view, more, same};
-use crate::walk::{Contents, Found, Target, Walk};
+use crate::views::{is_changed, is_list_of, is_same, is_text_of, is_view, more_precise};
+use crate::walk::{BlockContents, FoundPointer, PointerTarget, ValueWalk};
 
 /// The largest static that is read, in bytes.
 const LARGEST_STATIC: u64 = 1 << 20;
 
-/// Who says what a block holds.
+/// The source of a block's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Origin {
-    /// Nobody; the block has no type, or one without a layout.
+pub enum TypeOrigin {
+    /// The block has no type, or one without a layout.
     Nobody,
     /// Its allocation stack.
     Stack,
@@ -41,39 +41,39 @@ pub enum Origin {
 
 /// A pointer from a block, or from a static, to a block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Edge {
+pub(crate) struct BlockEdge {
     pub(crate) to: u32,
     /// `None` for a word of a block without a layout.
-    pub(crate) path: Option<PathId>,
+    pub(crate) path: Option<FieldPathId>,
 }
 
 /// A heap whose blocks have types.
 #[derive(Debug)]
 pub struct TypedHeap<'i> {
-    pub(crate) blocks: Vec<Block>,
-    pub(crate) index: Index,
-    pub(crate) contents: Vec<Option<Contents>>,
-    origins: Vec<Origin>,
+    pub(crate) blocks: Vec<HeapBlock>,
+    pub(crate) index: BlockIndex,
+    pub(crate) contents: Vec<Option<BlockContents>>,
+    origins: Vec<TypeOrigin>,
     /// Whether blocks of bytes are text for their owners.
     pub(crate) text: Vec<TextEvidence>,
-    pub(crate) edges: Vec<Edge>,
+    pub(crate) edges: Vec<BlockEdge>,
     /// Where each block's edges start, and the end.
     pub(crate) firsts: Vec<usize>,
     /// Edges from statics, with the index of each static.
-    pub(crate) from_statics: Vec<(usize, Edge)>,
-    /// Blocks from which, with the statics, all others can be reached.
+    pub(crate) from_statics: Vec<(usize, BlockEdge)>,
+    /// Blocks that lead, together with the statics, to all others.
     pub(crate) not_held: Vec<usize>,
     /// Which of these threads hold.
     pub(crate) from_threads: ThreadWords,
     pub(crate) stacks: StackTypes,
-    pub(crate) walk: Walk<'i>,
+    pub(crate) walk: ValueWalk<'i>,
     agreement: Agreement,
 }
 
 /// The work of inference.
 struct Inference<'i, 'm, 'd> {
     heap: TypedHeap<'i>,
-    reader: Reader<'m>,
+    reader: MemoryReader<'m>,
     merged: MergedFunctions<'d>,
     threads: Vec<u64>,
     queue: VecDeque<u32>,
@@ -84,7 +84,7 @@ struct Inference<'i, 'm, 'd> {
 
 /// Why statics are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pass {
+enum StaticsPass {
     /// For the types behind pointers that are certainly there.
     Sure,
     /// For lengths, also behind pointers that fit a block.
@@ -95,23 +95,29 @@ enum Pass {
 impl<'i> TypedHeap<'i> {
     /// Gives types to the blocks of a dump of scan mode, whose frames were looked up ([`Dump::symbolize`]). Contents
     /// come from `memory`, of the same moment; `bias` is the difference between the addresses in memory and in the
-    /// file from which `info` is. No contents of blocks without pointers, such as strings, are looked at; reading
-    /// ahead may copy them for a moment.
+    /// file from which `info` is. Blocks without pointers, such as strings, are not read; reading ahead may copy
+    /// them for a moment.
     ///
     /// # Errors
     ///
     /// [`TypedError::Dump`] if the dump is of another mode, [`TypedError::Overlap`] if blocks overlap.
-    pub fn new(dump: &Dump, info: &'i DebugInfo, bias: u64, memory: &dyn Memory) -> Result<Self, TypedError> {
-        let blocks = blocks::of(dump)?;
-        let walk = Walk::new(info, bias, Wanted::Pointers);
-        let has_tail = |contents| matches!(contents, Contents::One(of) if walk.plans.has_tail(of));
+    pub fn new(
+        dump: &Dump,
+        info: &'i DebugInfo,
+        bias: u64,
+        memory: &dyn MemorySource,
+    ) -> Result<Self, TypedError> {
+        let blocks = blocks::scanned_blocks(dump)?;
+        let walk = ValueWalk::new(info, bias, PlanGoal::Pointers);
+        let has_tail = |contents| matches!(contents, BlockContents::One(of) if walk.plans.has_tail(of));
         let stacks = StackTypes::new(dump, info, has_tail);
-        let contents: Vec<_> = blocks.iter().map(|block| stacks.of(block, info)).collect();
-        let origin = |contents: &Option<Contents>| contents.map_or(Origin::Nobody, |_| Origin::Stack);
+        let contents: Vec<_> = blocks.iter().map(|block| stacks.contents(block, info)).collect();
+        let origin =
+            |contents: &Option<BlockContents>| contents.map_or(TypeOrigin::Nobody, |_| TypeOrigin::Stack);
         let origins = contents.iter().map(origin).collect();
         let blocks_count = blocks.len();
         let heap = Self {
-            index: Index::new(&blocks),
+            index: BlockIndex::new(&blocks),
             blocks,
             text: vec![TextEvidence::Unknown; blocks_count],
             contents,
@@ -127,21 +133,21 @@ impl<'i> TypedHeap<'i> {
         };
         let queue =
             (0..heap.blocks.len() as u32).filter(|block| heap.contents[*block as usize].is_some()).collect();
-        let (reader, all_threads) = (Reader::new(memory), memory.threads());
+        let (reader, all_threads) = (MemoryReader::new(memory), memory.threads());
         let threads = all_threads.iter().filter_map(|thread| thread.thread_pointer).collect();
         let merged = MergedFunctions::new(dump);
         let evidence = Evidence::new(heap.blocks.len());
         let inner_nodes = HashMap::new();
         let mut work = Inference { heap, reader, merged, threads, queue, evidence, inner_nodes };
-        work.statics(Pass::Sure);
+        work.statics(StaticsPass::Sure);
         work.spread();
         work.settle();
-        // A static that is initialized late may not be. What it says fits the blocks that are known by now.
-        work.statics(Pass::Fitting);
+        // A static that is initialized late may be uninitialized. Its pointers count if they fit the known blocks.
+        work.statics(StaticsPass::Fitting);
         work.spread();
         work.settle();
         work.finish();
-        work.statics(Pass::Edges);
+        work.statics(StaticsPass::Edges);
         let Inference { mut heap, mut reader, .. } = work;
         let blocks = (&heap.index, &heap.blocks[..]);
         heap.from_threads = ThreadWords::read(dump, memory, &mut reader, blocks, all_threads);
@@ -151,12 +157,12 @@ impl<'i> TypedHeap<'i> {
     }
 
     /// The blocks, sorted by address.
-    pub fn blocks(&self) -> &[Block] {
+    pub fn blocks(&self) -> &[HeapBlock] {
         &self.blocks
     }
 
-    /// Who says what the block with this index holds.
-    pub fn origin(&self, block: usize) -> Origin {
+    /// The source of the type of the block with this index.
+    pub fn origin(&self, block: usize) -> TypeOrigin {
         self.origins[block]
     }
 
@@ -203,14 +209,14 @@ impl<'i> TypedHeap<'i> {
 
 impl Inference<'_, '_, '_> {
     /// Reads what a block holds, and finds its pointers. Gives whether there was anything to read.
-    fn pointers(&mut self, block: usize) -> bool {
+    fn read_pointers(&mut self, block: usize) -> bool {
         let Some(contents) = self.heap.contents[block] else { return false };
         if !self.heap.walk.has_any(contents) {
             return false;
         }
-        let Block { address, requested, .. } = self.heap.blocks[block];
+        let HeapBlock { address, requested, .. } = self.heap.blocks[block];
         self.heap.walk.block(self.reader.read(address, requested), contents);
-        // `vec![..]` makes a boxed array, of which a vector may have fewer elements: only an owner says how many are there.
+        // `vec![..]` makes a boxed array, which may have more elements than its vector: only an owner has the number.
         if self.is_array_by_stack(block) && !self.evidence.is_confirmed(block) {
             self.heap.walk.found.iter_mut().for_each(|found| found.sure = false);
         }
@@ -218,17 +224,17 @@ impl Inference<'_, '_, '_> {
     }
 
     fn is_array_by_stack(&self, block: usize) -> bool {
-        let Some(Contents::One(of)) = self.heap.contents[block] else { return false };
-        self.heap.origins[block] == Origin::Stack
-            && matches!(self.heap.walk.info().get(of).kind, Kind::Array(_, Some(_)))
+        let Some(BlockContents::One(of)) = self.heap.contents[block] else { return false };
+        self.heap.origins[block] == TypeOrigin::Stack
+            && matches!(self.heap.walk.info().get(of).kind, TypeKind::Array(_, Some(_)))
     }
 
-    fn statics(&mut self, pass: Pass) {
+    fn statics(&mut self, pass: StaticsPass) {
         let info = self.heap.walk.info();
         for (index, one) in info.statics().iter().enumerate() {
             let Some(of) = info.type_at(one.of) else { continue };
             let size = info.size(of);
-            if size > LARGEST_STATIC || !self.heap.walk.has_any(Contents::One(of)) {
+            if size > LARGEST_STATIC || !self.heap.walk.has_any(BlockContents::One(of)) {
                 continue;
             }
             for address in info.places(one, self.heap.walk.bias, &self.threads) {
@@ -236,9 +242,9 @@ impl Inference<'_, '_, '_> {
                 let found = core::mem::take(&mut self.heap.walk.found);
                 for pointer in &found {
                     match pass {
-                        Pass::Sure => self.learn(None, pointer),
-                        Pass::Fitting => self.learn_length(pointer),
-                        Pass::Edges => {
+                        StaticsPass::Sure => self.take_over(None, pointer),
+                        StaticsPass::Fitting => self.take_over_length(pointer),
+                        StaticsPass::Edges => {
                             let edge = self.edge(pointer);
                             self.heap.from_statics.extend(edge.map(|edge| (index, edge)));
                         }
@@ -249,47 +255,49 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// Follows the pointers of typed blocks until nothing is new.
+    /// Follows the pointers of typed blocks until no block gets a type.
     fn spread(&mut self) {
         while let Some(block) = self.queue.pop_front() {
-            if self.pointers(block as usize) {
+            if self.read_pointers(block as usize) {
                 let found = core::mem::take(&mut self.heap.walk.found);
                 for pointer in &found {
-                    self.learn(Some(block), pointer);
+                    self.take_over(Some(block), pointer);
                 }
                 self.heap.walk.found = found;
             }
         }
     }
 
-    /// The block that a pointer leads to, and what it says of it if the size fits.
-    fn says(&mut self, pointer: &Found) -> Option<(usize, Option<Contents>)> {
+    /// The block that a pointer leads to, and the contents that the pointer names, if the size fits.
+    fn find_target(&mut self, pointer: &FoundPointer) -> Option<(usize, Option<BlockContents>)> {
         let info = self.heap.walk.info();
         let index = self.heap.index.find(&self.heap.blocks, pointer.value)?;
         let block = &self.heap.blocks[index];
         let said = match pointer.target {
-            Target::Opaque => None,
-            Target::Table { entry, buckets: count } => {
+            PointerTarget::Opaque => None,
+            PointerTarget::Table { entry, buckets: count } => {
                 let found = info.buckets(block.requested, entry);
                 let fits = |(buckets, control)| buckets == count && block.address + control == pointer.value;
-                found.is_some_and(fits).then_some(Contents::Table { entry })
+                found.is_some_and(fits).then_some(BlockContents::Table { entry })
             }
-            Target::Start { contents, bytes, .. } if pointer.value == block.address => {
+            PointerTarget::Start { contents, bytes, .. } if pointer.value == block.address => {
                 let size = block.requested;
                 let fitting = bytes.is_none_or(|bytes| bytes == size) && fits(info, contents, size);
                 match contents {
-                    Contents::One(of) if !fitting => {
-                        self.inner_node(of).map(Contents::One).filter(|inner| fits(info, *inner, size))
+                    BlockContents::One(of) if !fitting => {
+                        self.inner_node(of).map(BlockContents::One).filter(|inner| fits(info, *inner, size))
                     }
                     _ => fitting.then_some(contents),
                 }
             }
-            Target::Start { contents: Contents::One(of), .. } if info.name(of) == "bumpalo::ChunkFooter" => {
+            PointerTarget::Start { contents: BlockContents::One(of), .. }
+                if info.name(of) == "bumpalo::ChunkFooter" =>
+            {
                 let end = block.address.saturating_add(block.requested);
                 let is_footer = pointer.value.checked_add(info.size(of)) == Some(end);
-                is_footer.then_some(Contents::Chunk { footer: of })
+                is_footer.then_some(BlockContents::Chunk { footer: of })
             }
-            Target::Start { .. } => None,
+            PointerTarget::Start { .. } => None,
         };
         Some((index, said))
     }
@@ -304,10 +312,10 @@ impl Inference<'_, '_, '_> {
         })
     }
 
-    /// Takes over what a pointer says of its target, if that is more than is known. What contradicts it is kept until all
-    /// is known. `holder` is the block that has the pointer, if none is a static.
-    fn learn(&mut self, holder: Option<u32>, pointer: &Found) {
-        let Some((index, said)) = self.says(pointer) else { return };
+    /// Takes over the type of a pointer's target, if it is more than is known. A contradiction is kept until all types are
+    /// known. `holder` is the block that has the pointer; `None` for a static.
+    fn take_over(&mut self, holder: Option<u32>, pointer: &FoundPointer) {
+        let Some((index, said)) = self.find_target(pointer) else { return };
         let is_evidence = pointer.sure && pointer.certain();
         let Some(said) = said else {
             if is_evidence {
@@ -322,29 +330,32 @@ impl Inference<'_, '_, '_> {
                 if is_evidence {
                     self.evidence.confirm(index);
                 }
-                self.heap.origins[index] = Origin::Owner;
+                self.heap.origins[index] = TypeOrigin::Owner;
                 said
             }
-            Some(known) if same(info, known, said) => {
+            Some(known) if is_same(info, known, said) => {
                 let was_confirmed = !is_evidence || self.evidence.confirm(index);
                 self.heap.text[index].add(holding, pointer.sure);
-                match more(known, said).filter(|_| pointer.sure) {
+                match more_precise(known, said).filter(|_| pointer.sure) {
                     Some(next) => next,
                     None if !was_confirmed && self.is_array_by_stack(index) => known,
                     None => return,
                 }
             }
-            // The memory is the same, and text says more of it.
+            // The memory is the same, and text is more precise.
             Some(known) if is_text_of(info, known, said) => {
-                self.heap.origins[index] = Origin::Owner;
+                self.heap.origins[index] = TypeOrigin::Owner;
                 said
             }
-            Some(known) if is_evidence && holding != Holding::Borrows && is_list_of(info, known, said) => {
+            Some(known)
+                if is_evidence && holding != PointerRole::Borrows && is_list_of(info, known, said) =>
+            {
                 said
             }
             Some(known) => {
                 if is_evidence && (!is_view(info, known, said) || is_changed(info, known, said, holding)) {
-                    let claim = Claim { holder, contents: said, owns: holding != Holding::Borrows };
+                    let claim =
+                        PointerClaim { holder, contents: said, owns: holding != PointerRole::Borrows };
                     self.evidence.claim(index, claim);
                 }
                 return;
@@ -356,9 +367,9 @@ impl Inference<'_, '_, '_> {
     }
 
     /// Notes that a pointer leads to the start of a block that is larger than the pointer's type.
-    fn note_header(&mut self, index: usize, pointer: &Found) {
+    fn note_header(&mut self, index: usize, pointer: &FoundPointer) {
         let block = self.heap.blocks[index];
-        if let Target::Start { contents: Contents::One(of), .. } = pointer.target
+        if let PointerTarget::Start { contents: BlockContents::One(of), .. } = pointer.target
             && pointer.value == block.address
         {
             let info = self.heap.walk.info();
@@ -366,13 +377,13 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// Takes over the length that a pointer says, if all else that it says is known.
-    fn learn_length(&mut self, pointer: &Found) {
-        let Some((index, Some(said))) = self.says(pointer) else { return };
+    /// Takes over the length that a pointer has, if its type is known already.
+    fn take_over_length(&mut self, pointer: &FoundPointer) {
+        let Some((index, Some(said))) = self.find_target(pointer) else { return };
         let Some(known) = self.heap.contents[index] else { return };
         let info = self.heap.walk.info();
-        let is_list = pointer.holding() != Holding::Borrows && is_list_of(info, known, said);
-        let longer = more(known, said).filter(|_| same(info, known, said));
+        let is_list = pointer.holding() != PointerRole::Borrows && is_list_of(info, known, said);
+        let longer = more_precise(known, said).filter(|_| is_same(info, known, said));
         if let Some(next) = longer.or(is_list.then_some(said)) {
             self.heap.contents[index] = Some(next);
             self.queue.push_back(index as u32);
@@ -383,7 +394,7 @@ impl Inference<'_, '_, '_> {
     fn finish(&mut self) {
         for block in 0..self.heap.blocks.len() {
             self.heap.firsts.push(self.heap.edges.len());
-            if self.pointers(block) {
+            if self.read_pointers(block) {
                 let found = core::mem::take(&mut self.heap.walk.found);
                 for pointer in &found {
                     self.compare(pointer);
@@ -392,18 +403,18 @@ impl Inference<'_, '_, '_> {
                 }
                 self.heap.walk.found = found;
             } else if self.heap.contents[block].is_none() && !self.is_text(block) {
-                self.words(block);
+                self.add_word_edges(block);
                 self.heap.agreement.without_layout += 1;
             }
-            // Nobody knows where the values of an arena are.
-            if let Some(Contents::Chunk { .. }) = self.heap.contents[block] {
-                self.words(block);
+            // The places of an arena's values are unknown.
+            if let Some(BlockContents::Chunk { .. }) = self.heap.contents[block] {
+                self.add_word_edges(block);
             }
         }
         self.heap.firsts.push(self.heap.edges.len());
     }
 
-    /// Whether the stack names a block of characters or numbers: nobody reads these.
+    /// Whether the stack names a block of characters or numbers. These have no pointers.
     fn is_text(&self, block: usize) -> bool {
         const NUMBERS: &[&str] =
             &["str", "u8", "i8", "u16", "i16", "u32", "i32", "f32", "f64", "bool", "char"];
@@ -415,18 +426,18 @@ impl Inference<'_, '_, '_> {
     }
 
     /// The words of a block without a layout that lead to the start of a block.
-    fn words(&mut self, block: usize) {
-        let Block { address, requested, .. } = self.heap.blocks[block];
+    fn add_word_edges(&mut self, block: usize) {
+        let HeapBlock { address, requested, .. } = self.heap.blocks[block];
         for word in self.reader.read(address, requested).chunks_exact(8) {
             let word = word.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
             let to = self.heap.index.find(&self.heap.blocks, word).filter(|to| *to != block);
             if let Some(to) = to.filter(|to| self.heap.blocks[*to].address == word) {
-                self.heap.edges.push(Edge { to: to as u32, path: None });
+                self.heap.edges.push(BlockEdge { to: to as u32, path: None });
             }
         }
     }
 
-    /// Whether a block has a counted value to which a strong reference leads: weak ones then hold nothing.
+    /// Whether strong references lead to the counted value of a block. Weak references then do not keep it alive.
     fn has_strong(&mut self, block: usize) -> Option<bool> {
         let info = self.heap.walk.info();
         let strong = info.member(self.heap.contents[block]?.element(), "strong")?;
@@ -434,8 +445,8 @@ impl Inference<'_, '_, '_> {
         self.reader.word(address).map(|references| references > 0)
     }
 
-    fn edge(&mut self, pointer: &Found) -> Option<Edge> {
-        let (index, said) = self.says(pointer)?;
+    fn edge(&mut self, pointer: &FoundPointer) -> Option<BlockEdge> {
+        let (index, said) = self.find_target(pointer)?;
         if pointer.weak && self.has_strong(index) != Some(false) {
             return None;
         }
@@ -445,40 +456,40 @@ impl Inference<'_, '_, '_> {
             said.zip(known).is_some_and(|(said, known)| {
                 let [known_of, said_of] = [known.element(), said.element()];
                 // A boxed array comes from a vector of its elements, too.
-                same(info, said, known)
+                is_same(info, said, known)
                     || info.starts_with(known_of, said_of)
                     || info.is_array_of(said_of, known_of)
             })
         };
-        (pointer.sure || right()).then_some(Edge { to: index as u32, path: Some(pointer.path) })
+        (pointer.sure || right()).then_some(BlockEdge { to: index as u32, path: Some(pointer.path) })
     }
 
-    fn compare(&mut self, pointer: &Found) {
+    fn compare(&mut self, pointer: &FoundPointer) {
         if !pointer.sure {
             return;
         }
         let info = self.heap.walk.info();
-        let Some((index, Some(said))) = self.says(pointer) else { return };
+        let Some((index, Some(said))) = self.find_target(pointer) else { return };
         let block = self.heap.blocks[index];
-        if !pointer.certain() && self.heap.contents[index].is_none_or(|known| !same(info, known, said)) {
+        if !pointer.certain() && self.heap.contents[index].is_none_or(|known| !is_same(info, known, said)) {
             return;
         }
         let agreement = &mut self.heap.agreement;
         if let Some(known) = self.heap.contents[index]
-            && !same(info, known, said)
+            && !is_same(info, known, said)
             && !is_view(info, known, said)
         {
             match self.heap.origins[index] {
-                Origin::Stack => agreement.outweighed += 1,
-                Origin::Owner | Origin::Nobody => agreement.owners_disagree += 1,
+                TypeOrigin::Stack => agreement.outweighed += 1,
+                TypeOrigin::Owner | TypeOrigin::Nobody => agreement.owners_disagree += 1,
             }
         }
-        match self.heap.stacks.of(&block, info) {
+        match self.heap.stacks.contents(&block, info) {
             None => agreement.owner_only += 1,
-            Some(by_stack) if same(info, by_stack, said) => agreement.agree += 1,
+            Some(by_stack) if is_same(info, by_stack, said) => agreement.agree += 1,
             Some(by_stack) if is_view(info, by_stack, said) => agreement.views += 1,
             Some(by_stack) => {
-                let [named, owned] = [by_stack, said].map(Contents::element);
+                let [named, owned] = [by_stack, said].map(BlockContents::element);
                 let has_name = || info.name(named) == info.name(owned);
                 let merged = by_stack.is_like(said)
                     && (has_name()

@@ -1,19 +1,19 @@
 //! The typed heap: every block of a Rust program has a type, every pointer the path of its field, and the program has
 //! no code for that.
 //!
-//! Two sources say what a block holds. Its allocation stack names the type for which a library function was
-//! compiled ([`dmd_analyze::TypeNames`]). Debug information (`debug = 2`) says where a value of a known type has its
-//! pointers, and each pointer says what its target holds. [`Agreement`] counts how often both say the same, which is
+//! The type of a block has two sources. Its allocation stack names the type for which a library function was
+//! compiled ([`dmd_analyze::TypeNames`]). Debug information (`debug = 2`) has the places of the pointers in a value of a known
+//! type, and the type of each pointer's target. [`Agreement`] counts how often both say the same, which is
 //! the proof that they are right. Where they contradict each other, the evidence is weighed: a pointer may be a stale word that
 //! leads to memory that another block has now.
 //!
 //! ```no_run
 //! use std::fs;
-//! use dmd_analyze::{ReadOptions, read_with, symbolize::SymbolOptions};
+//! use dmd_analyze::{DumpReadOptions, read_with, symbolize::SymbolOptions};
 //! use typed_heap::{DebugInfo, ScanMemory, TypedHeap};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut dump = read_with("scan.json.gz", &ReadOptions::new().contents(true))?;
+//! let mut dump = read_with("scan.json.gz", &DumpReadOptions::new().contents(true))?;
 //! dump.symbolize(&SymbolOptions::new());
 //! let module = dump.modules().first().ok_or("no modules")?;
 //! let info = DebugInfo::read(&fs::read(&module.path)?)?;
@@ -33,14 +33,15 @@
 //! memory       bytes of a dump, a process or a core file
 //! plan         a type compiled to the places of its pointers; containers by the names of their members
 //! path, walk   a plan and bytes to pointers with paths of fields
-//! blocks       the blocks of a dump, and what their stacks say
+//! blocks       the blocks of a dump, and the types that their stacks name
 //! type_name    types as programmers write them
 //! agreement, evidence, infer   stacks and owners to the types of all blocks
 //! views        contents that are the same, or the same memory seen in another way
 //! merged       stacks that have the names of merged functions
 //! unwind, threads    frames of threads, and what their stacks hold
 //! graph, census      the heap as a graph, and as rows by type
-//! waste, variants, why   what containers and enums do not use, and who holds each block
+//! waste, variants      memory that containers and enums do not use
+//! holding_chains       the holders of each block
 //! duplicates         equal strings
 //! tasks              async tasks by the await at which they are
 //! ```
@@ -53,10 +54,10 @@
 //! - Types of one name and one size are the same type if their members are, however deep. Two versions of a crate are apart only
 //!   where they differ.
 //! - A [`Library`] has types and statics of its own. Its thread-locals are not found.
-//! - Roots are statics and, if the memory says where the threads were, the program's thread-locals and the words of stacks. In a
-//!   copy of a process the registers of other threads are missing, and the frames of a thread that ran. What nothing known
-//!   holds is held from outside.
-//! - The contents of strings, and of slices of bytes and numbers, are not read unless somebody asks for
+//! - Roots are statics and, if the memory knows where the threads were, the program's thread-locals and the words of stacks. In a
+//!   copy of a process the registers of other threads are missing, and the frames of a thread that ran. Blocks without
+//!   a known holder are held from outside.
+//! - The contents of strings, and of slices of bytes and numbers, are not read unless the caller asks for
 //!   [duplicates](TypedHeap::duplicates). No contents are in a graph or in any other result.
 
 #![forbid(unsafe_code)]
@@ -69,6 +70,7 @@ mod duplicates;
 mod error;
 mod evidence;
 mod graph;
+mod holding_chains;
 mod infer;
 mod memory;
 mod merged;
@@ -82,17 +84,16 @@ mod variants;
 mod views;
 mod walk;
 mod waste;
-mod why;
 
 pub use agreement::Agreement;
-pub use blocks::Block;
-pub use census::{TypeCensus, TypeRow};
+pub use blocks::HeapBlock;
+pub use census::{TypeCensus, TypeCensusRow};
 pub use debug_info::{DebugInfo, Library, TypeId};
 pub use duplicates::{DuplicateRow, Duplicates};
-pub use error::{Bound, TypedError};
+pub use error::{DebugInfoLimit, TypedError};
 pub use graph::ROOTS;
-pub use infer::{Origin, TypedHeap};
-pub use memory::{CoreFile, Layered, Memory, ProcessMemory, ScanMemory};
-pub use tasks::{Await, Branch, TaskRow, Tasks};
-pub use waste::{Unused, Waste, WasteRow};
-pub use why::{Holder, HolderRow, Why};
+pub use holding_chains::{ChainLink, HolderRow, HoldingChains};
+pub use infer::{TypeOrigin, TypedHeap};
+pub use memory::{CoreFile, LayeredMemory, MemorySource, ProcessMemory, ScanMemory};
+pub use tasks::{AwaitedFuture, HeapTasks, TaskBranch, TaskRow};
+pub use waste::{HeapWaste, WasteKind, WasteRow};

@@ -10,22 +10,22 @@ mod window;
 
 use core::fmt::Debug;
 
-use dmd_analyze::image::Thread;
+use dmd_analyze::image::StoppedThread;
 
 pub use core_file::CoreFile;
-pub use layered::Layered;
+pub use layered::LayeredMemory;
 pub use process::ProcessMemory;
-pub(crate) use reader::Reader;
+pub(crate) use reader::MemoryReader;
 pub use scan::ScanMemory;
 
 /// Memory of a program. Readers are asked only for blocks whose types have pointers, and for statics.
-pub trait Memory: Debug {
+pub trait MemorySource: Debug {
     /// Reads memory from `address` on. Returns how many bytes of `into` it filled, from the start; 0 if the address is
     /// not readable.
     fn read(&self, address: u64, into: &mut [u8]) -> usize;
 
     /// Where the threads were, as far as that is known.
-    fn threads(&self) -> Vec<Thread> {
+    fn threads(&self) -> Vec<StoppedThread> {
         Vec::new()
     }
 

@@ -5,7 +5,7 @@
 //! it needs proof, or a wrong type could hide behind it. The stack itself has the proof: functions further out
 //! are instances for the pointer's type, and call one for the other type.
 
-use dmd_analyze::{Dump, Frame, FunctionName};
+use dmd_analyze::{CallFrame, Dump, FunctionName};
 use hashbrown::HashMap;
 
 use crate::debug_info::{DebugInfo, TypeId};
@@ -28,21 +28,21 @@ impl<'d> MergedFunctions<'d> {
     pub(crate) fn explain(&mut self, stack: usize, named: TypeId, owned: TypeId, info: &DebugInfo) -> bool {
         let key = (stack, info.same_as(named), info.same_as(owned));
         *self.known.entry(key).or_insert_with(|| {
-            let functions: Vec<_> = self.dump.stack(stack).map(Function::of).collect();
+            let functions: Vec<_> = self.dump.stack(stack).map(StackFunction::new).collect();
             info.same_layout(named, owned) && callers_name(&functions, info.name(named), info.name(owned))
         })
     }
 }
 
 /// A function on a stack.
-struct Function<'d> {
+struct StackFunction<'d> {
     name: &'d str,
     parts: FunctionName<'d>,
     inlined: bool,
 }
 
-impl<'d> Function<'d> {
-    fn of(frame: Frame<'d>) -> Self {
+impl<'d> StackFunction<'d> {
+    fn new(frame: CallFrame<'d>) -> Self {
         let name = frame.name();
         Self { name, parts: FunctionName::parse(name).unwrap_or_default(), inlined: frame.inlined }
     }
@@ -65,7 +65,7 @@ impl<'d> Function<'d> {
 /// Whether a function for the type `named` was called by one that is for the type `owned` and not for `named`. No other
 /// function of its own may be between them, but a closure of the latter. Inlined ones may: the compiler inlines merged
 /// functions, too.
-fn callers_name(functions: &[Function<'_>], named: &str, owned: &str) -> bool {
+fn callers_name(functions: &[StackFunction<'_>], named: &str, owned: &str) -> bool {
     let mut is_merged = false;
     let mut closure_of: Option<&[&str]> = None;
     for function in functions {

@@ -6,10 +6,10 @@ use crate::debug_info::{DebugInfo, NameId};
 
 /// A path of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct PathId(u32);
+pub(crate) struct FieldPathId(u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Segment {
+pub(crate) enum PathSegment {
     /// A member or a variant.
     Name(NameId),
     /// A name that debug information does not have.
@@ -20,33 +20,33 @@ pub(crate) enum Segment {
 
 /// All paths met so far. Elements have no numbers, so there are as many paths as types have.
 #[derive(Debug)]
-pub(crate) struct Paths {
-    all: Vec<(PathId, Segment)>,
-    ids: HashMap<Key, PathId>,
+pub(crate) struct PathTable {
+    all: Vec<(FieldPathId, PathSegment)>,
+    ids: HashMap<PathKey, FieldPathId>,
     /// The latest answers: the values of a type have the same few paths, millions of times.
-    recent: Box<[Option<(Key, PathId)>; RECENT]>,
+    recent: Box<[Option<(PathKey, FieldPathId)>; RECENT]>,
 }
 
 const RECENT: usize = 256;
 
 /// A path, by the one before its last segment.
-type Key = (PathId, Segment);
+type PathKey = (FieldPathId, PathSegment);
 
-impl Default for Paths {
+impl Default for PathTable {
     fn default() -> Self {
         Self { all: Vec::new(), ids: HashMap::new(), recent: Box::new([None; RECENT]) }
     }
 }
 
-impl Paths {
+impl PathTable {
     /// The path without segments.
-    pub(crate) const EMPTY: PathId = PathId(0);
+    pub(crate) const EMPTY: FieldPathId = FieldPathId(0);
 
-    pub(crate) fn add(&mut self, to: PathId, segment: Segment) -> PathId {
+    pub(crate) fn add(&mut self, to: FieldPathId, segment: PathSegment) -> FieldPathId {
         let number = match segment {
-            Segment::Name(name) => name.number(),
-            Segment::Word(word) => word.len(),
-            Segment::Element => 0,
+            PathSegment::Name(name) => name.number(),
+            PathSegment::Word(word) => word.len(),
+            PathSegment::Element => 0,
         };
         let place = (to.0 as usize).wrapping_mul(31).wrapping_add(number) % RECENT;
         if let Some((key, id)) = self.recent[place]
@@ -57,16 +57,16 @@ impl Paths {
         let all = &mut self.all;
         let id = *self.ids.entry((to, segment)).or_insert_with(|| {
             all.push((to, segment));
-            PathId(all.len() as u32)
+            FieldPathId(all.len() as u32)
         });
         self.recent[place] = Some(((to, segment), id));
         id
     }
 
     /// Whether the path has a member's or a variant's name.
-    pub(crate) fn is_named(&self, mut path: PathId) -> bool {
+    pub(crate) fn is_named(&self, mut path: FieldPathId) -> bool {
         while let Some((above, segment)) = path.0.checked_sub(1).map(|index| self.all[index as usize]) {
-            if segment != Segment::Element {
+            if segment != PathSegment::Element {
                 return true;
             }
             path = above;
@@ -74,7 +74,7 @@ impl Paths {
         false
     }
 
-    pub(crate) fn text(&self, mut path: PathId, info: &DebugInfo) -> String {
+    pub(crate) fn text(&self, mut path: FieldPathId, info: &DebugInfo) -> String {
         let mut segments = Vec::new();
         while let Some((above, segment)) = path.0.checked_sub(1).map(|index| self.all[index as usize]) {
             segments.push(segment);
@@ -83,12 +83,12 @@ impl Paths {
         let mut text = String::new();
         for segment in segments.iter().rev() {
             let word = match segment {
-                Segment::Element => {
+                PathSegment::Element => {
                     text.push_str("[]");
                     continue;
                 }
-                Segment::Name(name) => info.text(*name).trim_start_matches("__"),
-                Segment::Word(word) => word,
+                PathSegment::Name(name) => info.text(*name).trim_start_matches("__"),
+                PathSegment::Word(word) => word,
             };
             text.push('.');
             text.push_str(word);

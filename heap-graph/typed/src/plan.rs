@@ -1,7 +1,7 @@
 //! A type compiled to the places of its pointers, or of its enums: the type's *plan*.
 //!
-//! Containers are known by the names of their members and parameters, never by offsets. What a plan does not
-//! understand has no pointers there, and the pointers of an ordinary type follow from its members.
+//! Containers are known by the names of their members and parameters, never by offsets. Where a
+//! plan does not understand a type, it has no pointers. The pointers of an ordinary type follow from its members.
 
 mod compile;
 mod container;
@@ -10,8 +10,8 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
-use crate::debug_info::{DebugInfo, Kind, NameId, TypeId};
-use crate::path::Segment;
+use crate::debug_info::{DebugInfo, NameId, TypeId, TypeKind};
+use crate::path::PathSegment;
 
 /// A number inside of a value: its offset and its size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,17 +22,17 @@ pub(crate) struct Scalar {
 
 /// How many elements follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Count {
+pub(crate) enum ElementCount {
     Fixed(u64),
     /// The number at a place plus this, and at most that.
     Read(Scalar, u64, u64),
-    /// As many as the block, or the pointer to it, says.
+    /// The number comes from the size of the block, or from the pointer to it.
     Tail,
 }
 
-/// What a pointer leads to, before its value and lengths are read.
+/// The target of a pointer, before the pointer's value and lengths are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leads {
+pub(crate) enum TargetPlan {
     /// One value.
     One(TypeId),
     /// Memory whose type is unknown: `*const ()`, `*const u8`.
@@ -43,7 +43,7 @@ pub(crate) enum Leads {
         first: Option<Scalar>,
         len: Option<Scalar>,
         capacity: Option<Scalar>,
-        holding: Holding,
+        holding: PointerRole,
     },
     /// The buffer of a vector whose elements are taken out one by one: the addresses of the first that is left and of the
     /// end.
@@ -58,10 +58,10 @@ pub(crate) enum Leads {
     Headed { header: TypeId, element: TypeId },
 }
 
-/// What a pointer to elements is to them.
+/// Whether a pointer to elements owns them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holding {
-    /// It borrows them, or nobody knows.
+pub(crate) enum PointerRole {
+    /// It borrows them, or this is unknown.
     Borrows,
     /// It frees their block: that of a vector, of a boxed slice.
     Owns,
@@ -71,12 +71,12 @@ pub(crate) enum Holding {
 
 /// A step of a plan. Offsets are relative to the value.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum PlanStep {
     Pointer {
         at: u64,
-        leads: Leads,
+        leads: TargetPlan,
     },
-    /// A value inside of this one. Its name is `None` if it says nothing. The last part may have the tail of the whole.
+    /// A value inside of this one. Its name is `None` if it means nothing to a reader. The last part may have the tail of the whole.
     Part {
         at: u64,
         of: TypeId,
@@ -86,23 +86,23 @@ pub(crate) enum Step {
     Repeat {
         at: u64,
         stride: u64,
-        count: Count,
+        count: ElementCount,
         of: TypeId,
-        name: Option<Segment>,
+        name: Option<PathSegment>,
     },
     /// The steps of one of the variants; those without a number are for all other numbers.
     Switch {
         /// The enum or the coroutine, if these are wanted.
         of: Option<TypeId>,
         discriminant: Option<Scalar>,
-        cases: Vec<(Option<u128>, Vec<Step>)>,
+        cases: Vec<(Option<u128>, Vec<PlanStep>)>,
     },
     /// The first steps if a number is at most this, and otherwise the second ones.
     AtMost {
         number: Scalar,
         most: u64,
-        then: Vec<Step>,
-        otherwise: Vec<Step>,
+        then: Vec<PlanStep>,
+        otherwise: Vec<PlanStep>,
     },
     /// The steps of a place if it has a value: if the bits of the mask are 1 in a number, after those bits were flipped that
     /// are set in the place's index. The index follows from the offset and the distance of places.
@@ -110,17 +110,17 @@ pub(crate) enum Step {
         number: Scalar,
         mask: u64,
         stride: u64,
-        steps: Vec<Step>,
+        steps: Vec<PlanStep>,
     },
     /// Steps of a union: its bytes may be something else.
-    Maybe(Vec<Step>),
+    Maybe(Vec<PlanStep>),
     /// A pointer that does not keep its target alive.
-    Weak(Vec<Step>),
+    Weak(Vec<PlanStep>),
 }
 
-/// What a plan leads to.
+/// The goal of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum PlanGoal {
     Pointers,
     /// The variants of enums and the states of coroutines.
     Variants,
@@ -128,9 +128,9 @@ pub(crate) enum Wanted {
     Coroutines,
 }
 
-/// The last part of a type, which is as long as its block.
+/// The last part of a type. It extends to the end of the block.
 #[derive(Clone, Copy, Debug)]
-struct Tail {
+struct TypeTail {
     /// The index of the member.
     member: usize,
     kind: TailKind,
@@ -138,7 +138,7 @@ struct Tail {
 
 #[derive(Clone, Copy, Debug)]
 enum TailKind {
-    /// Elements, as many as the pointer to the value says.
+    /// Elements; the pointer to the value has their number.
     Slice(TypeId),
     /// Perhaps not all elements that there is room for are there.
     Open(TypeId),
@@ -151,19 +151,19 @@ const MOST_TAILS: u32 = 64;
 
 /// The plans of types, each compiled when it is first needed.
 #[derive(Debug)]
-pub(crate) struct Plans<'i> {
+pub(crate) struct PlanCache<'i> {
     pub(crate) info: &'i DebugInfo,
-    wanted: Wanted,
-    known: HashMap<TypeId, Rc<[Step]>>,
+    wanted: PlanGoal,
+    known: HashMap<TypeId, Rc<[PlanStep]>>,
 }
 
-impl<'i> Plans<'i> {
-    pub(crate) fn new(info: &'i DebugInfo, wanted: Wanted) -> Self {
+impl<'i> PlanCache<'i> {
+    pub(crate) fn new(info: &'i DebugInfo, wanted: PlanGoal) -> Self {
         Self { info, wanted, known: HashMap::new() }
     }
 
-    /// The plan of a type; empty if it has nothing of what is wanted.
-    pub(crate) fn of(&mut self, id: TypeId) -> Rc<[Step]> {
+    /// The plan of a type; empty if the type has no part that leads to the goal.
+    pub(crate) fn plan(&mut self, id: TypeId) -> Rc<[PlanStep]> {
         self.within(id, 0)
     }
 
@@ -176,7 +176,7 @@ impl<'i> Plans<'i> {
     /// array without elements has a size.
     fn is_unsized(&self, mut id: TypeId) -> bool {
         for _ in 0..MOST_TAILS {
-            let Some(Tail { member, kind }) = self.tail(id) else { return false };
+            let Some(TypeTail { member, kind }) = self.tail(id) else { return false };
             match kind {
                 TailKind::Slice(_) => return true,
                 TailKind::Open(_) => return false,
@@ -192,15 +192,15 @@ impl<'i> Plans<'i> {
     /// The last member of an unsized type, such as that of `ArcInner<[T]>`: debug information gives it the type of an
     /// element, which exceeds the size of the whole. As in C, an array without elements at the end of a type stands for as
     /// many as the block has. The member may be a value that ends so itself, as in `ArcInner<Mutex<[T]>>`.
-    fn tail(&self, id: TypeId) -> Option<Tail> {
+    fn tail(&self, id: TypeId) -> Option<TypeTail> {
         self.tail_within(id, &mut { MOST_TAILS })
     }
 
     /// Many members may be at one place, each with a tail to look for, so all look-ups together have a limit.
-    fn tail_within(&self, id: TypeId, left: &mut u32) -> Option<Tail> {
+    fn tail_within(&self, id: TypeId, left: &mut u32) -> Option<TypeTail> {
         *left = left.checked_sub(1)?;
         let of = self.info.get(id);
-        if of.kind != Kind::Struct || of.variants.is_some() {
+        if of.kind != TypeKind::Struct || of.variants.is_some() {
             return None;
         }
         let start = of.members.iter().map(|member| member.offset).max()?;
@@ -210,15 +210,15 @@ impl<'i> Plans<'i> {
             let last_type = self.info.type_at(last.of)?;
             let end = start.saturating_add(self.info.size(last_type));
             let kind = match self.info.get(last_type).kind {
-                // A type of nothing else is a marker, too, and no header of elements.
-                Kind::Array(element, Some(0)) if start == of.size && of.size > 0 => {
+                // A type without other members is a marker, not a header of elements.
+                TypeKind::Array(element, Some(0)) if start == of.size && of.size > 0 => {
                     TailKind::Open(self.info.type_at(element)?)
                 }
                 _ if end > of.size => TailKind::Slice(last_type),
                 _ if end == of.size && self.tail_within(last_type, left).is_some() => TailKind::Part,
                 _ => return None,
             };
-            Some(Tail { member, kind })
+            Some(TypeTail { member, kind })
         })
     }
 

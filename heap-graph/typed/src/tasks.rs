@@ -1,4 +1,4 @@
-//! Async tasks by the `await` at which they are, and what they keep alive.
+//! Async tasks by the `await` at which they are, and the bytes that they keep alive.
 //!
 //! The future of an `async` function or block is a coroutine: an enum whose variants are its states. A state has the
 //! values that live across an `await`, among them the future that it awaits. Where that one is a coroutine, too, in the
@@ -12,15 +12,15 @@ use dmd_analyze::short_type_name;
 use heap_graph::dominators::retained_by_groups;
 use heap_graph::{DominatorTree, NodeId, NodeIndex};
 
-use crate::debug_info::{DebugInfo, TypeId, Variant};
+use crate::debug_info::{DebugInfo, EnumVariant, TypeId};
 use crate::infer::TypedHeap;
-use crate::memory::Memory;
-use chain::{Chain, Finder};
+use crate::memory::MemorySource;
+use chain::{FutureChain, TaskFinder};
 
 /// A future in a chain, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Await {
+pub struct AwaitedFuture {
     /// The function, or the block as `app::main::{async_block#0}`.
     pub future: String,
     /// Its state, as the compiler names it: `Unresumed` before its first poll, `Suspend0` at its first `await`, `Returned`, `Panicked`.
@@ -36,11 +36,11 @@ pub struct Await {
 #[non_exhaustive]
 pub struct TaskRow {
     /// The chain: the task's own future, the one that it awaits, and so on.
-    pub awaits: Vec<Await>,
-    /// The type of what the last future awaits, if that is no coroutine; for several futures, the type that has them.
+    pub awaits: Vec<AwaitedFuture>,
+    /// The type that the last future awaits, if it is not a coroutine; for several futures, the type that contains them.
     pub waits_for: Option<String>,
     /// The futures that the last one awaits at once, as those of `join!` and `select!`.
-    pub branches: Vec<Branch>,
+    pub branches: Vec<TaskBranch>,
     /// The number of tasks.
     pub tasks: u64,
     /// The usable bytes of the blocks that hold their futures.
@@ -49,12 +49,12 @@ pub struct TaskRow {
     pub retained_bytes: u64,
 }
 
-/// Futures that are at the same place, among those that one future awaits at once.
+/// Futures at the same place, among several that one future awaits at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Branch {
-    /// The chain, as that of a task; empty for a future that is no coroutine.
-    pub awaits: Vec<Await>,
+pub struct TaskBranch {
+    /// The chain, as that of a task; empty for a future that is not a coroutine.
+    pub awaits: Vec<AwaitedFuture>,
     /// As [`TaskRow::waits_for`].
     pub waits_for: Option<String>,
     /// As [`TaskRow::branches`].
@@ -66,7 +66,7 @@ pub struct Branch {
 /// The tasks of a heap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Tasks {
+pub struct HeapTasks {
     /// The rows by descending retained bytes, then by number and chain.
     pub rows: Vec<TaskRow>,
     /// The number of all tasks.
@@ -81,10 +81,10 @@ impl TypedHeap<'_> {
     /// The async tasks and other futures of `async` functions and blocks on the heap, by the `await` at which they are. A
     /// future that another one awaits belongs to the chain of that one. `memory` is that of [`TypedHeap::new`], and `tree` is of
     /// the graph that [`TypedHeap::graph`] gives.
-    pub fn tasks(&self, memory: &dyn Memory, tree: &DominatorTree<'_>) -> Tasks {
+    pub fn tasks(&self, memory: &dyn MemorySource, tree: &DominatorTree<'_>) -> HeapTasks {
         let info = self.walk.info();
-        let mut finder = Finder::new(self, memory);
-        let mut groups: BTreeMap<Chain, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
+        let mut finder = TaskFinder::new(self, memory);
+        let mut groups: BTreeMap<FutureChain, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
         let mut chains = Vec::new();
         for coroutine in finder.all() {
             chains.push((coroutine.block, finder.chain(coroutine)));
@@ -96,11 +96,11 @@ impl TypedHeap<'_> {
                 add(sums, &counts);
             }
         }
-        let mut tasks = Tasks::default();
+        let mut tasks = HeapTasks::default();
         let mut members = Vec::new();
         for (number, (chain, (blocks, counts))) in groups.iter().enumerate() {
             let bytes = self.usable(blocks);
-            let Branch { awaits, waits_for, branches, .. } = branch(info, chain, 0, &mut counts.iter());
+            let TaskBranch { awaits, waits_for, branches, .. } = branch(info, chain, 0, &mut counts.iter());
             tasks.rows.push(TaskRow {
                 awaits,
                 waits_for,
@@ -149,16 +149,16 @@ fn add(sums: &mut Vec<u64>, counts: &[u64]) {
 /// A chain and its branches. `counts` has the numbers of the branches, each before those of its own branches.
 fn branch<'c>(
     info: &DebugInfo,
-    chain: &Chain,
+    chain: &FutureChain,
     count: u64,
     counts: &mut impl Iterator<Item = &'c u64>,
-) -> Branch {
+) -> TaskBranch {
     let branches = chain.branches.iter().map(|chain| {
         let count = counts.next().copied().unwrap_or_default();
         branch(info, chain, count, counts)
     });
     let branches = branches.collect();
-    Branch {
+    TaskBranch {
         awaits: chain.futures.iter().map(|(of, variant)| future(info, *of, *variant)).collect(),
         waits_for: chain.waits_for.map(|of| name(info, of)),
         branches,
@@ -166,21 +166,21 @@ fn branch<'c>(
     }
 }
 
-fn variant(info: &DebugInfo, of: TypeId, index: usize) -> Option<&Variant> {
+fn variant(info: &DebugInfo, of: TypeId, index: usize) -> Option<&EnumVariant> {
     info.get(of).variants.as_deref()?.all.get(index)
 }
 
-fn future(info: &DebugInfo, of: TypeId, index: usize) -> Await {
+fn future(info: &DebugInfo, of: TypeId, index: usize) -> AwaitedFuture {
     let variant = variant(info, of, index);
     let state = variant.and_then(|variant| info.type_at(variant.members.first()?.of));
     let state = state.and_then(|state| info.name(state).rsplit("::").next()).unwrap_or_default();
-    let place = |variant: Option<&Variant>| {
+    let place = |variant: Option<&EnumVariant>| {
         let (file, line) = variant?.place?;
         Some((info.text(file).to_owned(), line))
     };
     // The first state is that before the first poll.
     let start = place(self::variant(info, of, 0));
-    Await { future: name(info, of), state: state.to_owned(), place: place(variant), start }
+    AwaitedFuture { future: name(info, of), state: state.to_owned(), place: place(variant), start }
 }
 
 /// The type, in which the future of a function has the function's name.

@@ -1,16 +1,16 @@
-//! What threads hold: words of their stacks, of their registers, and of their libraries' thread-locals.
+//! The blocks that threads hold: by words of their stacks, of their registers, and of their libraries' thread-locals.
 //!
 //! A word counts if it leads into a block, and it names a block that no static and no other block holds: a stack may
 //! borrow what others own, and may have words that are out of date.
 
-use dmd_analyze::image::Thread;
-use dmd_analyze::program::Folds;
+use dmd_analyze::image::StoppedThread;
+use dmd_analyze::program::FoldRules;
 use dmd_analyze::symbolize::{ResolvedFrames, SymbolOptions};
 use dmd_analyze::{Dump, short_type_name};
 use hashbrown::HashMap;
 
-use crate::blocks::{Block, Index};
-use crate::memory::{Memory, Reader};
+use crate::blocks::{BlockIndex, HeapBlock};
+use crate::memory::{MemoryReader, MemorySource};
 use crate::unwind::{StackFrame, Unwinder};
 
 /// The most bytes of a stack that are read.
@@ -26,7 +26,7 @@ const BEHIND: u64 = 4096;
 
 /// A thread, and a place in the code of one of its frames, if that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct ThreadPlace {
     thread: u32,
     code: Option<u64>,
 }
@@ -35,28 +35,28 @@ struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct ThreadWords {
     /// For each block the outermost place: the innermost ones borrow from it.
-    by_block: HashMap<u32, Place>,
-    threads: Vec<Thread>,
-    texts: HashMap<Place, String>,
+    by_block: HashMap<u32, ThreadPlace>,
+    threads: Vec<StoppedThread>,
+    texts: HashMap<ThreadPlace, String>,
 }
 
 impl ThreadWords {
     /// Reads what threads have.
     pub(crate) fn read(
         dump: &Dump,
-        memory: &dyn Memory,
-        reader: &mut Reader<'_>,
-        (index, blocks): (&Index, &[Block]),
-        mut threads: Vec<Thread>,
+        memory: &dyn MemorySource,
+        reader: &mut MemoryReader<'_>,
+        (index, blocks): (&BlockIndex, &[HeapBlock]),
+        mut threads: Vec<StoppedThread>,
     ) -> Self {
-        // The system numbers threads in their order. What is not a thread of the system comes last.
+        // The system numbers threads in their order. Threads without a number come last.
         threads.sort_by_key(|thread| thread.number.unwrap_or(u64::MAX));
         let unwinder = Unwinder::new(dump.modules());
         let mut words = Self::default();
         let mut left = MOST_OF_ALL;
         for (number, thread) in threads.iter().enumerate() {
-            let place = |code| Place { thread: number as u32, code };
-            let mut note = |word: u64, place: Place| {
+            let place = |code| ThreadPlace { thread: number as u32, code };
+            let mut note = |word: u64, place: ThreadPlace| {
                 if let Some(block) = index.find(blocks, word) {
                     words.by_block.insert(block as u32, place);
                 }
@@ -111,7 +111,7 @@ impl ThreadWords {
         let mut wanted: Vec<u64> = self.by_block.values().filter_map(|place| place.code).collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let index_of = |module: &dmd_analyze::Module| {
+        let index_of = |module: &dmd_analyze::LoadedModule| {
             dump.modules().iter().position(|other| core::ptr::eq(other, module))
         };
         let addresses: Vec<_> = wanted
@@ -127,7 +127,7 @@ impl ThreadWords {
         if !addresses.is_empty() {
             frames.look_up(&addresses, dump.modules(), &SymbolOptions::new());
         }
-        let folds = Folds::new();
+        let folds = FoldRules::new();
         for place in self.by_block.values() {
             let threads = &self.threads;
             self.texts.entry(*place).or_insert_with(|| {
@@ -141,7 +141,7 @@ impl ThreadWords {
                 }
                 let function = place.code.and_then(|code| {
                     let mut calls = frames.get(code as usize);
-                    let own = frames.get(code as usize).find(|frame| folds.of(frame).is_none());
+                    let own = frames.get(code as usize).find(|frame| folds.reason(frame).is_none());
                     own.or_else(|| calls.next())?.function.map(short_type_name)
                 });
                 if let Some(function) = function {

@@ -1,22 +1,22 @@
 //! Types of blocks as a programmer writes them.
 
-use dmd_analyze::Verdict;
+use dmd_analyze::TypeVerdict;
 
 use crate::debug_info::TypeId;
 use crate::infer::TypedHeap;
-use crate::walk::Contents;
+use crate::walk::BlockContents;
 
-/// What the name of a block's type follows from. Millions of blocks have a few hundred of these.
+/// Everything that the name of a block's type depends on. Millions of blocks share a few hundred of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Basis {
-    contents: Option<(Form, TypeId)>,
+pub(crate) struct NameBasis {
+    contents: Option<(NameForm, TypeId)>,
     /// The number of the stack's verdict.
     verdict: Option<usize>,
     is_text: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Form {
+enum NameForm {
     One,
     Slice,
     Table,
@@ -45,7 +45,9 @@ impl TypedHeap<'_> {
                 };
                 match &*text {
                     "[u8]" if is_text() => "str".to_owned(),
-                    "" | "[]" => named.or_else(|| verdict.map(Verdict::to_string)).unwrap_or_else(unnamed),
+                    "" | "[]" => {
+                        named.or_else(|| verdict.map(TypeVerdict::to_string)).unwrap_or_else(unnamed)
+                    }
                     _ => text,
                 }
             }
@@ -55,17 +57,17 @@ impl TypedHeap<'_> {
     }
 
     /// Blocks of the same basis have the same type.
-    pub(crate) fn basis(&self, block: usize) -> Basis {
+    pub(crate) fn basis(&self, block: usize) -> NameBasis {
         let form = |contents| match contents {
-            Contents::One(_) | Contents::Tail { .. } => Form::One,
-            Contents::Slice { .. } => Form::Slice,
-            Contents::Table { .. } => Form::Table,
-            Contents::Headed { .. } => Form::Headed,
-            Contents::Task { .. } => Form::Task,
-            Contents::Chunk { .. } => Form::Chunk,
+            BlockContents::One(_) | BlockContents::Tail { .. } => NameForm::One,
+            BlockContents::Slice { .. } => NameForm::Slice,
+            BlockContents::Table { .. } => NameForm::Table,
+            BlockContents::Headed { .. } => NameForm::Headed,
+            BlockContents::Task { .. } => NameForm::Task,
+            BlockContents::Chunk { .. } => NameForm::Chunk,
         };
         let contents = self.contents[block].map(|contents| (form(contents), contents.element()));
         let verdict = self.stacks.number(self.blocks[block].stack);
-        Basis { contents, verdict, is_text: self.text[block].is_text() }
+        NameBasis { contents, verdict, is_text: self.text[block].is_text() }
     }
 }

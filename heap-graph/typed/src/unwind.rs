@@ -4,8 +4,8 @@
 use std::cell::OnceCell;
 use std::fs::{self, File};
 
-use dmd_analyze::Module;
-use dmd_analyze::image::Thread;
+use dmd_analyze::LoadedModule;
+use dmd_analyze::image::StoppedThread;
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, ParsedEhFrameHdr, Register,
     RegisterRule, UnwindContext, UnwindSection as _,
@@ -16,7 +16,7 @@ use object::{Architecture, Object as _, ObjectSection as _, ObjectSegment as _};
 /// The most frames of a stack.
 const MOST: usize = 1 << 14;
 
-/// DWARF's numbers of registers, of which no processor here has more.
+/// The number of DWARF registers: the most of all processors here.
 const REGISTERS: usize = 96;
 
 /// A frame of a thread, or frames of unknown functions.
@@ -30,7 +30,7 @@ pub(crate) struct StackFrame {
 
 /// The unwind tables of a file, and the numbers of its processor's registers.
 #[derive(Debug)]
-struct Tables {
+struct UnwindTables {
     frames: Vec<u8>,
     header: Option<Vec<u8>>,
     bases: BaseAddresses,
@@ -39,32 +39,32 @@ struct Tables {
 }
 
 #[derive(Debug)]
-struct Loaded<'d> {
-    module: &'d Module,
+struct UnwindModule<'d> {
+    module: &'d LoadedModule,
     bias: u64,
     /// The addresses of its code in memory, and its size.
     code: Vec<(u64, u64)>,
-    tables: OnceCell<Option<Tables>>,
+    tables: OnceCell<Option<UnwindTables>>,
 }
 
 /// Unwinds stacks of the modules of a dump.
 #[derive(Debug)]
 pub(crate) struct Unwinder<'d> {
-    modules: Vec<Loaded<'d>>,
+    modules: Vec<UnwindModule<'d>>,
 }
 
 impl<'d> Unwinder<'d> {
-    pub(crate) fn new(modules: &'d [Module]) -> Self {
+    pub(crate) fn new(modules: &'d [LoadedModule]) -> Self {
         Self { modules: modules.iter().filter_map(loaded).collect() }
     }
 
     /// The index of the module that has code at an address, and the address in its file.
-    pub(crate) fn module(&self, code: u64) -> Option<(&'d Module, u64)> {
+    pub(crate) fn module(&self, code: u64) -> Option<(&'d LoadedModule, u64)> {
         self.at(code).map(|loaded| (loaded.module, code.wrapping_sub(loaded.bias)))
     }
 
-    fn at(&self, code: u64) -> Option<&Loaded<'d>> {
-        let has = |loaded: &&Loaded<'_>| {
+    fn at(&self, code: u64) -> Option<&UnwindModule<'d>> {
+        let has = |loaded: &&UnwindModule<'_>| {
             loaded.code.iter().any(|(start, bytes)| code.wrapping_sub(*start) < *bytes)
         };
         self.modules.iter().find(has)
@@ -72,7 +72,11 @@ impl<'d> Unwinder<'d> {
 
     /// The frames from the innermost on: as far as tables have them, and then those that are known anyway. `read` gives the word at
     /// an address.
-    pub(crate) fn frames(&self, thread: &Thread, read: &dyn Fn(u64) -> Option<u64>) -> Vec<StackFrame> {
+    pub(crate) fn frames(
+        &self,
+        thread: &StoppedThread,
+        read: &dyn Fn(u64) -> Option<u64>,
+    ) -> Vec<StackFrame> {
         let mut frames = self.by_tables(thread, read);
         // A frame ends where its caller's stack pointer is after the call.
         for pair in thread.frames.windows(2).rev() {
@@ -89,7 +93,7 @@ impl<'d> Unwinder<'d> {
         frames
     }
 
-    fn by_tables(&self, thread: &Thread, read: &dyn Fn(u64) -> Option<u64>) -> Vec<StackFrame> {
+    fn by_tables(&self, thread: &StoppedThread, read: &dyn Fn(u64) -> Option<u64>) -> Vec<StackFrame> {
         let mut frames = Vec::new();
         let (Some(mut stack), Some(mut code)) = (thread.stack_pointer, thread.code) else { return frames };
         let mut registers = [None; REGISTERS];
@@ -156,19 +160,19 @@ impl<'d> Unwinder<'d> {
     }
 }
 
-impl Tables {
+impl UnwindTables {
     fn header(&self) -> Option<ParsedEhFrameHdr<EndianSlice<'_, LittleEndian>>> {
         EhFrameHdr::new(self.header.as_ref()?, LittleEndian).parse(&self.bases, 8).ok()
     }
 }
 
-fn loaded(module: &Module) -> Option<Loaded<'_>> {
+fn loaded(module: &LoadedModule) -> Option<UnwindModule<'_>> {
     let bias = module.bias?;
     let cache = opened(&module.path)?;
     let file = object::File::parse(&cache).ok()?;
     let code =
         file.segments().map(|segment| (segment.address().wrapping_add(bias), segment.size())).collect();
-    Some(Loaded { module, bias, code, tables: OnceCell::new() })
+    Some(UnwindModule { module, bias, code, tables: OnceCell::new() })
 }
 
 fn opened(path: &str) -> Option<ReadCache<File>> {
@@ -177,7 +181,7 @@ fn opened(path: &str) -> Option<ReadCache<File>> {
     Some(ReadCache::new(File::open(path).ok()?))
 }
 
-fn tables(path: &str) -> Option<Tables> {
+fn tables(path: &str) -> Option<UnwindTables> {
     let cache = opened(path)?;
     let file = object::File::parse(&cache).ok()?;
     let registers = match file.architecture() {
@@ -196,5 +200,5 @@ fn tables(path: &str) -> Option<Tables> {
         bases = bases.set_text(text.address());
     }
     let contents = |section: object::Section<'_, '_, _>| section.data().ok().map(<[u8]>::to_vec);
-    Some(Tables { frames: contents(frames)?, header: header.and_then(contents), bases, registers })
+    Some(UnwindTables { frames: contents(frames)?, header: header.and_then(contents), bases, registers })
 }

@@ -7,15 +7,15 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
-use crate::debug_info::{DebugInfo, Kind, Member, TypeId, Variant};
+use crate::debug_info::{DebugInfo, EnumVariant, Member, TypeId, TypeKind};
 use crate::infer::TypedHeap;
-use crate::memory::{Memory, Reader};
-use crate::plan::Wanted;
-use crate::walk::Walk;
+use crate::memory::{MemoryReader, MemorySource};
+use crate::plan::PlanGoal;
+use crate::walk::ValueWalk;
 
 /// The values of one enum.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Values {
+pub(crate) struct EnumValues {
     pub(crate) values: u64,
     /// The number of blocks that have them.
     pub(crate) blocks: u64,
@@ -26,15 +26,15 @@ pub(crate) struct Values {
 }
 
 /// For each variant the bytes by which the largest one exceeds it; `None` if the type of a member is unknown.
-type Excess = Option<Rc<[u64]>>;
+type VariantExcess = Option<Rc<[u64]>>;
 
 /// The values of all enums in initialized memory of a heap.
-pub(crate) fn values(heap: &TypedHeap<'_>, memory: &dyn Memory) -> BTreeMap<TypeId, Values> {
+pub(crate) fn values(heap: &TypedHeap<'_>, memory: &dyn MemorySource) -> BTreeMap<TypeId, EnumValues> {
     let info = heap.walk.info();
-    let mut walk = Walk::new(info, heap.walk.bias, Wanted::Variants);
-    let mut known: HashMap<TypeId, Excess> = HashMap::new();
-    let mut all: BTreeMap<TypeId, Values> = BTreeMap::new();
-    let mut reader = Reader::new(memory);
+    let mut walk = ValueWalk::new(info, heap.walk.bias, PlanGoal::Variants);
+    let mut known: HashMap<TypeId, VariantExcess> = HashMap::new();
+    let mut all: BTreeMap<TypeId, EnumValues> = BTreeMap::new();
+    let mut reader = MemoryReader::new(memory);
     for (index, block) in heap.blocks.iter().enumerate() {
         let Some(contents) = heap.contents[index] else { continue };
         if !walk.has_any(contents) {
@@ -56,7 +56,7 @@ pub(crate) fn values(heap: &TypedHeap<'_>, memory: &dyn Memory) -> BTreeMap<Type
     all
 }
 
-fn excess(info: &DebugInfo, of: TypeId) -> Excess {
+fn excess(info: &DebugInfo, of: TypeId) -> VariantExcess {
     let variants = info.get(of).variants.as_deref()?;
     let used =
         |variant| used(info, variant, variants.discriminant.as_ref()).map(|used| used.min(info.size(of)));
@@ -66,7 +66,7 @@ fn excess(info: &DebugInfo, of: TypeId) -> Excess {
 }
 
 /// The bytes of a variant's members and of the discriminant, which may be inside of a member.
-fn used(info: &DebugInfo, variant: &Variant, discriminant: Option<&Member>) -> Option<u64> {
+fn used(info: &DebugInfo, variant: &EnumVariant, discriminant: Option<&Member>) -> Option<u64> {
     let mut places = Vec::new();
     let mut add = |at: u64, of: TypeId| places.push((at, at.saturating_add(info.size(of))));
     if let Some(discriminant) = discriminant {
@@ -74,7 +74,7 @@ fn used(info: &DebugInfo, variant: &Variant, discriminant: Option<&Member>) -> O
     }
     for member in &variant.members {
         let of = info.type_at(member.of)?;
-        if info.get(of).kind != Kind::Struct {
+        if info.get(of).kind != TypeKind::Struct {
             add(member.offset, of);
         }
         // The size of a variant's own type is that of the whole.

@@ -1,33 +1,33 @@
 //! When two contents are the same, and when they are the same memory seen in another way.
 
-use crate::debug_info::{DebugInfo, Kind, TypeId};
-use crate::plan::Holding;
-use crate::walk::Contents;
+use crate::debug_info::{DebugInfo, TypeId, TypeKind};
+use crate::plan::PointerRole;
+use crate::walk::BlockContents;
 
 /// Whether two contents have the same types. One value and a slice of one are the same.
-pub(crate) fn same(info: &DebugInfo, one: Contents, other: Contents) -> bool {
+pub(crate) fn is_same(info: &DebugInfo, one: BlockContents, other: BlockContents) -> bool {
     let form = |contents| match contents {
-        Contents::Table { .. } => 1,
-        Contents::Headed { .. } => 2,
-        Contents::Task { .. } => 3,
+        BlockContents::Table { .. } => 1,
+        BlockContents::Headed { .. } => 2,
+        BlockContents::Task { .. } => 3,
         _ => 0,
     };
     form(one) == form(other) && info.same_as(one.element()) == info.same_as(other.element())
 }
 
 /// The contents with the lengths of both, if the second has a length and the first has none.
-pub(crate) fn more(known: Contents, said: Contents) -> Option<Contents> {
+pub(crate) fn more_precise(known: BlockContents, said: BlockContents) -> Option<BlockContents> {
     match (known, said) {
-        (Contents::Slice { len: None, .. }, Contents::Slice { len: Some(_), .. })
-        | (Contents::Tail { len: None, .. }, Contents::Tail { len: Some(_), .. }) => Some(said),
+        (BlockContents::Slice { len: None, .. }, BlockContents::Slice { len: Some(_), .. })
+        | (BlockContents::Tail { len: None, .. }, BlockContents::Tail { len: Some(_), .. }) => Some(said),
         _ => None,
     }
 }
 
 /// Whether a pointer may look at the same memory in another way: at its bytes, at its first member, at an array in place
 /// of a slice, at a slice in place of an array, or at text in place of bytes.
-pub(crate) fn is_view(info: &DebugInfo, known: Contents, said: Contents) -> bool {
-    if let Contents::Headed { header, .. } = known
+pub(crate) fn is_view(info: &DebugInfo, known: BlockContents, said: BlockContents) -> bool {
+    if let BlockContents::Headed { header, .. } = known
         && info.same_as(header) == info.same_as(said.element())
     {
         return true;
@@ -43,7 +43,7 @@ pub(crate) fn is_view(info: &DebugInfo, known: Contents, said: Contents) -> bool
 }
 
 /// Whether the bytes of a value are text for a pointer: an `ArcInner<[u8]>` is an `ArcInner<str>`.
-pub(crate) fn is_text_of(info: &DebugInfo, known: Contents, said: Contents) -> bool {
+pub(crate) fn is_text_of(info: &DebugInfo, known: BlockContents, said: BlockContents) -> bool {
     let [known_name, said_name] = [known, said].map(|contents| info.name(contents.element()));
     known.is_like(said) && known_name != said_name && known_name.replace("[u8]", "str") == said_name
 }
@@ -59,22 +59,30 @@ fn is_unsized(known: &str, said: &str) -> bool {
 }
 
 /// Whether an owner of elements has a block that was made as a boxed array of them, as `vec![..]` does.
-pub(crate) fn is_list_of(info: &DebugInfo, known: Contents, said: Contents) -> bool {
-    let (Contents::One(array), Contents::Slice { element, .. }) = (known, said) else { return false };
-    let Kind::Array(of, Some(_)) = info.get(array).kind else { return false };
+pub(crate) fn is_list_of(info: &DebugInfo, known: BlockContents, said: BlockContents) -> bool {
+    let (BlockContents::One(array), BlockContents::Slice { element, .. }) = (known, said) else {
+        return false;
+    };
+    let TypeKind::Array(of, Some(_)) = info.get(array).kind else { return false };
     info.type_at(of).is_some_and(|of| info.same_as(of) == info.same_as(element))
 }
 
-/// Whether an owner of elements of another type is no view: a buffer keeps its place when its elements change in place, as
-/// from numbers to values around a number. `MaybeUninit<T>` and its like say less than `T`.
-pub(crate) fn is_changed(info: &DebugInfo, known: Contents, said: Contents, holding: Holding) -> bool {
-    let (Contents::Slice { element: known, .. }, Contents::Slice { element: said, .. }) = (known, said)
+/// Whether an owner of elements of another type is more than a view: a buffer keeps its place when its elements change in place, as
+/// from numbers to values around a number. `MaybeUninit<T>` and its like are less precise than `T`.
+pub(crate) fn is_changed(
+    info: &DebugInfo,
+    known: BlockContents,
+    said: BlockContents,
+    holding: PointerRole,
+) -> bool {
+    let (BlockContents::Slice { element: known, .. }, BlockContents::Slice { element: said, .. }) =
+        (known, said)
     else {
         return false;
     };
     const WRAPPERS: &[&str] =
         &["core::mem::maybe_uninit::MaybeUninit<", "core::mem::manually_drop::ManuallyDrop<"];
-    holding != Holding::Borrows
+    holding != PointerRole::Borrows
         && !WRAPPERS.iter().any(|wrapper| info.name(said).starts_with(wrapper))
         && known != said
 }

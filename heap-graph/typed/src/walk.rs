@@ -4,8 +4,8 @@ use dmd_analyze::short_type_name;
 use hashbrown::HashMap;
 
 use crate::debug_info::{DebugInfo, Member, NameId, TypeId};
-use crate::path::{PathId, Paths, Segment};
-use crate::plan::{Count, Holding, Leads, Plans, Scalar, Step, Wanted};
+use crate::path::{FieldPathId, PathSegment, PathTable};
+use crate::plan::{ElementCount, PlanCache, PlanGoal, PlanStep, PointerRole, Scalar, TargetPlan};
 
 /// The smallest address that can be a block's.
 const LOWEST: u64 = 4096;
@@ -20,9 +20,9 @@ const CLOSED: u64 = 1 << 3;
 /// What a chunk is called.
 const CHUNK: &str = "chunk of a bump arena";
 
-/// What a block holds, or what a pointer says of its target.
+/// The contents of a block, or of a pointer's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Contents {
+pub(crate) enum BlockContents {
     One(TypeId),
     /// A value whose last part is a slice of this many elements.
     Tail {
@@ -53,7 +53,7 @@ pub(crate) enum Contents {
     },
 }
 
-impl Contents {
+impl BlockContents {
     /// The type of the value, of the elements, of the entries or of the footer.
     pub(crate) fn element(self) -> TypeId {
         let (Self::One(of)
@@ -84,17 +84,17 @@ impl Contents {
     }
 }
 
-/// What a pointer leads to.
+/// The target of a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum PointerTarget {
     Opaque,
     /// The address is that of the block.
     Start {
-        contents: Contents,
+        contents: BlockContents,
         bytes: Option<u64>,
-        /// Whether it is no other type of that size.
+        /// Whether no other type of that size is possible.
         certain: bool,
-        holding: Holding,
+        holding: PointerRole,
     },
     /// The address is that of the control bytes of this many buckets.
     Table {
@@ -105,28 +105,28 @@ pub(crate) enum Target {
 
 /// A pointer in a value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundPointer {
     pub(crate) value: u64,
-    pub(crate) path: PathId,
-    pub(crate) target: Target,
-    /// It is no stale word: its place is initialized for certain.
+    pub(crate) path: FieldPathId,
+    pub(crate) target: PointerTarget,
+    /// Its place is initialized for certain, so it is not a stale word.
     pub(crate) sure: bool,
-    /// It keeps nothing alive.
+    /// It does not keep its target alive.
     pub(crate) weak: bool,
 }
 
-impl Found {
-    /// What it is to its target, if that has elements.
-    pub(crate) fn holding(&self) -> Holding {
+impl FoundPointer {
+    /// Whether it owns its target, if that has elements.
+    pub(crate) fn holding(&self) -> PointerRole {
         match self.target {
-            Target::Start { holding, .. } => holding,
-            _ => Holding::Borrows,
+            PointerTarget::Start { holding, .. } => holding,
+            _ => PointerRole::Borrows,
         }
     }
 
-    /// Whether what it says of its target can only be so.
+    /// Whether its target can have no other type.
     pub(crate) fn certain(&self) -> bool {
-        !matches!(self.target, Target::Start { certain: false, .. })
+        !matches!(self.target, PointerTarget::Start { certain: false, .. })
     }
 }
 
@@ -144,12 +144,12 @@ pub(crate) struct FoundVariant {
 
 /// The pointers of values, or their enums.
 #[derive(Debug)]
-pub(crate) struct Walk<'i> {
-    pub(crate) plans: Plans<'i>,
-    pub(crate) paths: Paths,
+pub(crate) struct ValueWalk<'i> {
+    pub(crate) plans: PlanCache<'i>,
+    pub(crate) paths: PathTable,
     /// The difference between addresses in memory and in the program's file.
     pub(crate) bias: u64,
-    pub(crate) found: Vec<Found>,
+    pub(crate) found: Vec<FoundPointer>,
     /// An enum is before those inside of it.
     pub(crate) variants: Vec<FoundVariant>,
     /// How many steps are left for the value.
@@ -160,14 +160,14 @@ pub(crate) struct Walk<'i> {
     members: HashMap<TypeId, Vec<(u64, NameId)>>,
 }
 
-/// A value: its bytes, and what the pointer to it says about its tail.
+/// A value: its bytes, and the length of its tail if the pointer to it has that.
 #[derive(Clone, Copy)]
-struct Value<'b> {
+struct ValueBytes<'b> {
     bytes: &'b [u8],
     tail: Option<u64>,
 }
 
-impl Value<'_> {
+impl ValueBytes<'_> {
     /// For a part behind which others follow.
     fn without_tail(self) -> Self {
         Self { tail: Some(0), ..self }
@@ -196,12 +196,12 @@ impl Value<'_> {
     }
 }
 
-impl<'i> Walk<'i> {
-    pub(crate) fn new(info: &'i DebugInfo, bias: u64, wanted: Wanted) -> Self {
-        let plans = Plans::new(info, wanted);
+impl<'i> ValueWalk<'i> {
+    pub(crate) fn new(info: &'i DebugInfo, bias: u64, wanted: PlanGoal) -> Self {
+        let plans = PlanCache::new(info, wanted);
         Self {
             plans,
-            paths: Paths::default(),
+            paths: PathTable::default(),
             bias,
             found: Vec::new(),
             variants: Vec::new(),
@@ -215,17 +215,17 @@ impl<'i> Walk<'i> {
         self.plans.info
     }
 
-    /// Whether contents have anything of what is wanted: nobody reads others.
-    pub(crate) fn has_any(&mut self, contents: Contents) -> bool {
-        if let Contents::Task { raw } = contents {
+    /// Whether contents have a part that leads to the goal. Others are not read.
+    pub(crate) fn has_any(&mut self, contents: BlockContents) -> bool {
+        if let BlockContents::Task { raw } = contents {
             let parts = self.info().task_parts(raw);
             return parts.is_some_and(|parts| {
                 [parts.header, parts.schedule.1, parts.future.1]
                     .iter()
-                    .any(|of| !self.plans.of(*of).is_empty())
+                    .any(|of| !self.plans.plan(*of).is_empty())
             });
         }
-        !self.plans.of(contents.element()).is_empty()
+        !self.plans.plan(contents.element()).is_empty()
     }
 
     fn start(&mut self, bytes: &[u8]) {
@@ -238,62 +238,64 @@ impl<'i> Walk<'i> {
     /// Finds what is wanted in a value.
     pub(crate) fn part(&mut self, bytes: &[u8], of: TypeId) {
         self.start(bytes);
-        self.value(Value { bytes, tail: None }, of, 0, Paths::EMPTY, true, 0);
+        self.value(ValueBytes { bytes, tail: None }, of, 0, PathTable::EMPTY, true, 0);
     }
 
     /// Finds what is wanted in a block's contents.
-    pub(crate) fn block(&mut self, bytes: &[u8], contents: Contents) {
+    pub(crate) fn block(&mut self, bytes: &[u8], contents: BlockContents) {
         self.start(bytes);
-        if let Contents::One(of) | Contents::Tail { of, .. } = contents {
+        if let BlockContents::One(of) | BlockContents::Tail { of, .. } = contents {
             self.whole = Some((of, 0));
         }
         match contents {
-            Contents::One(of) => self.value(Value { bytes, tail: None }, of, 0, Paths::EMPTY, true, 0),
-            Contents::Tail { of, len } => {
-                self.value(Value { bytes, tail: len }, of, 0, Paths::EMPTY, true, 0);
+            BlockContents::One(of) => {
+                self.value(ValueBytes { bytes, tail: None }, of, 0, PathTable::EMPTY, true, 0);
             }
-            Contents::Slice { element, first, len } => {
+            BlockContents::Tail { of, len } => {
+                self.value(ValueBytes { bytes, tail: len }, of, 0, PathTable::EMPTY, true, 0);
+            }
+            BlockContents::Slice { element, first, len } => {
                 let stride = self.info().size(element);
                 let Some(places) = (bytes.len() as u64).checked_div(stride).filter(|places| *places > 0)
                 else {
                     return;
                 };
-                let path = self.paths.add(Paths::EMPTY, Segment::Element);
+                let path = self.paths.add(PathTable::EMPTY, PathSegment::Element);
                 for number in 0..len.unwrap_or(places).min(places) {
                     let place = first.wrapping_add(number) % places;
-                    // What follows an element is the next one.
-                    let value = Value { bytes, tail: Some(0) };
+                    // The next element follows this one.
+                    let value = ValueBytes { bytes, tail: Some(0) };
                     self.value(value, element, place * stride, path, len.is_some(), 0);
                 }
             }
-            Contents::Table { entry } => self.table(bytes, entry),
-            Contents::Headed { header, element } => {
-                let (value, start) = (Value { bytes, tail: None }, self.info().size(header));
+            BlockContents::Table { entry } => self.table(bytes, entry),
+            BlockContents::Headed { header, element } => {
+                let (value, start) = (ValueBytes { bytes, tail: None }, self.info().size(header));
                 let len = self.plans.header_len(header).and_then(|len| value.scalar(0, len));
                 let places =
                     (bytes.len() as u64).saturating_sub(start).checked_div(self.info().size(element));
-                let path = self.paths.add(Paths::EMPTY, Segment::Element);
+                let path = self.paths.add(PathTable::EMPTY, PathSegment::Element);
                 for number in 0..len.unwrap_or(0).min(places.unwrap_or(0)) {
                     let at = start + number * self.info().size(element);
-                    self.value(Value { tail: Some(0), ..value }, element, at, path, true, 0);
+                    self.value(ValueBytes { tail: Some(0), ..value }, element, at, path, true, 0);
                 }
             }
-            Contents::Task { raw } => {
+            BlockContents::Task { raw } => {
                 let Some(parts) = self.info().task_parts(raw) else { return };
-                let value = Value { bytes, tail: Some(0) };
-                self.value(value, parts.header, 0, Paths::EMPTY, true, 0);
+                let value = ValueBytes { bytes, tail: Some(0) };
+                self.value(value, parts.header, 0, PathTable::EMPTY, true, 0);
                 let (at, of) = parts.schedule;
-                self.value(value, of, at, Paths::EMPTY, true, 0);
+                self.value(value, of, at, PathTable::EMPTY, true, 0);
                 let state = value.scalar(0, Scalar { at: parts.state, size: 8 });
                 if state.is_some_and(|state| state & (COMPLETED | CLOSED) == 0) {
                     let (at, of) = parts.future;
-                    self.value(value, of, at, Paths::EMPTY, true, 0);
+                    self.value(value, of, at, PathTable::EMPTY, true, 0);
                 }
             }
-            Contents::Chunk { footer } => {
+            BlockContents::Chunk { footer } => {
                 let at = (bytes.len() as u64).saturating_sub(self.info().size(footer));
                 self.whole = Some((footer, at));
-                self.value(Value { bytes, tail: None }, footer, at, Paths::EMPTY, true, 0);
+                self.value(ValueBytes { bytes, tail: None }, footer, at, PathTable::EMPTY, true, 0);
             }
         }
     }
@@ -302,22 +304,38 @@ impl<'i> Walk<'i> {
     fn table(&mut self, bytes: &[u8], entry: TypeId) {
         let stride = self.info().size(entry);
         let Some((buckets, control)) = self.info().buckets(bytes.len() as u64, entry) else { return };
-        let path = self.paths.add(Paths::EMPTY, Segment::Element);
+        let path = self.paths.add(PathTable::EMPTY, PathSegment::Element);
         for bucket in 0..buckets {
             let full = bytes.get((control + bucket) as usize).is_some_and(|byte| *byte < 0x80);
             if full {
                 let at = control - (bucket + 1) * stride;
-                self.value(Value { bytes, tail: Some(0) }, entry, at, path, true, 0);
+                self.value(ValueBytes { bytes, tail: Some(0) }, entry, at, path, true, 0);
             }
         }
     }
 
-    fn value(&mut self, value: Value<'_>, of: TypeId, at: u64, path: PathId, sure: bool, depth: u32) {
-        let plan = self.plans.of(of);
+    fn value(
+        &mut self,
+        value: ValueBytes<'_>,
+        of: TypeId,
+        at: u64,
+        path: FieldPathId,
+        sure: bool,
+        depth: u32,
+    ) {
+        let plan = self.plans.plan(of);
         self.steps(value, &plan, at, path, sure, depth);
     }
 
-    fn steps(&mut self, value: Value<'_>, steps: &[Step], at: u64, path: PathId, sure: bool, depth: u32) {
+    fn steps(
+        &mut self,
+        value: ValueBytes<'_>,
+        steps: &[PlanStep],
+        at: u64,
+        path: FieldPathId,
+        sure: bool,
+        depth: u32,
+    ) {
         if depth > DEEPEST {
             return;
         }
@@ -325,40 +343,40 @@ impl<'i> Walk<'i> {
             let Some(left) = self.left.checked_sub(1) else { return };
             self.left = left;
             match step {
-                Step::Pointer { at: offset, leads } => {
+                PlanStep::Pointer { at: offset, leads } => {
                     let Some(word) = at.checked_add(*offset) else { continue };
                     let Some(address) = value.read(word, 8).filter(|address| *address >= LOWEST) else {
                         continue;
                     };
                     if let Some(target) = self.target(value, at, address, *leads) {
-                        let path = if path == Paths::EMPTY { self.member(word) } else { path };
-                        self.found.push(Found { value: address, path, target, sure, weak: false });
+                        let path = if path == PathTable::EMPTY { self.member(word) } else { path };
+                        self.found.push(FoundPointer { value: address, path, target, sure, weak: false });
                     }
                 }
-                Step::Part { at: offset, of, name, has_tail } => {
-                    let path = name.map_or(path, |name| self.paths.add(path, Segment::Name(name)));
+                PlanStep::Part { at: offset, of, name, has_tail } => {
+                    let path = name.map_or(path, |name| self.paths.add(path, PathSegment::Name(name)));
                     let value = if *has_tail { value } else { value.without_tail() };
                     self.value(value, *of, at.saturating_add(*offset), path, sure, depth + 1);
                 }
-                Step::Repeat { at: offset, stride, count, of, name } => {
+                PlanStep::Repeat { at: offset, stride, count, of, name } => {
                     let start = at.saturating_add(*offset);
                     let after = (value.bytes.len() as u64).saturating_sub(start) / stride;
                     let count = match count {
-                        Count::Fixed(count) => *count,
-                        Count::Read(scalar, more, most) => {
+                        ElementCount::Fixed(count) => *count,
+                        ElementCount::Read(scalar, more, most) => {
                             let Some(count) = value.scalar(at, *scalar) else { continue };
                             count.saturating_add(*more).min(*most)
                         }
-                        Count::Tail => value.tail.unwrap_or(after),
+                        ElementCount::Tail => value.tail.unwrap_or(after),
                     };
                     let path = name.map_or(path, |name| self.paths.add(path, name));
-                    let path = self.paths.add(path, Segment::Element);
+                    let path = self.paths.add(path, PathSegment::Element);
                     let value = value.without_tail();
                     for number in 0..count.min(after) {
                         self.value(value, *of, start + number * stride, path, sure, depth + 1);
                     }
                 }
-                Step::Switch { of, discriminant, cases } => {
+                PlanStep::Switch { of, discriminant, cases } => {
                     let chosen = match discriminant.map(|scalar| value.wide(at, scalar)) {
                         None => (!cases.is_empty()).then_some(0),
                         Some(None) => None,
@@ -373,19 +391,19 @@ impl<'i> Walk<'i> {
                     }
                     self.steps(value, &cases[variant].1, at, path, sure, depth + 1);
                 }
-                Step::AtMost { number, most, then, otherwise } => {
+                PlanStep::AtMost { number, most, then, otherwise } => {
                     let Some(number) = value.scalar(at, *number) else { continue };
                     let steps = if number <= *most { then } else { otherwise };
                     self.steps(value, steps, at, path, sure, depth + 1);
                 }
-                Step::Full { number, mask, stride, steps } => {
+                PlanStep::Full { number, mask, stride, steps } => {
                     let Some(number) = value.scalar(at, *number) else { continue };
                     if (number ^ (at / stride)) & mask == 1 {
                         self.steps(value, steps, at, path, sure, depth + 1);
                     }
                 }
-                Step::Maybe(steps) => self.steps(value, steps, at, path, false, depth + 1),
-                Step::Weak(steps) => {
+                PlanStep::Maybe(steps) => self.steps(value, steps, at, path, false, depth + 1),
+                PlanStep::Weak(steps) => {
                     let before = self.found.len();
                     self.steps(value, steps, at, path, sure, depth + 1);
                     self.found[before..].iter_mut().for_each(|found| found.weak = true);
@@ -394,9 +412,9 @@ impl<'i> Walk<'i> {
         }
     }
 
-    /// The path of a pointer without one: the member of the whole in which it is. Its name says little, but something.
-    fn member(&mut self, at: u64) -> PathId {
-        let Some((of, start)) = self.whole else { return Paths::EMPTY };
+    /// The path of a pointer without a path of its own: the name of the member of the whole that contains it.
+    fn member(&mut self, at: u64) -> FieldPathId {
+        let Some((of, start)) = self.whole else { return PathTable::EMPTY };
         let info = self.info();
         let members = self.members.entry(of).or_insert_with(|| {
             let has_size = |member: &&Member| info.type_at(member.of).is_some_and(|of| info.size(of) > 0);
@@ -407,50 +425,59 @@ impl<'i> Walk<'i> {
         });
         let before = members.partition_point(|(offset, _)| start.saturating_add(*offset) <= at);
         match before.checked_sub(1).map(|last| members[last].1) {
-            Some(name) if !info.text(name).is_empty() => self.paths.add(Paths::EMPTY, Segment::Name(name)),
-            _ => Paths::EMPTY,
+            Some(name) if !info.text(name).is_empty() => {
+                self.paths.add(PathTable::EMPTY, PathSegment::Name(name))
+            }
+            _ => PathTable::EMPTY,
         }
     }
 
-    /// What a pointer leads to; `None` if it leads nowhere, as that of an empty vector.
-    fn target(&self, value: Value<'_>, at: u64, address: u64, leads: Leads) -> Option<Target> {
-        let holding = Holding::Borrows;
-        let start = |contents, bytes| Some(Target::Start { contents, bytes, certain: true, holding });
+    /// The target of a pointer; `None` if it has none, as the pointer of an empty vector.
+    fn target(
+        &self,
+        value: ValueBytes<'_>,
+        at: u64,
+        address: u64,
+        leads: TargetPlan,
+    ) -> Option<PointerTarget> {
+        let holding = PointerRole::Borrows;
+        let start = |contents, bytes| Some(PointerTarget::Start { contents, bytes, certain: true, holding });
         let info = self.info();
         match leads {
-            Leads::Opaque => Some(Target::Opaque),
-            Leads::One(of) => start(Contents::One(of), Some(info.size(of))),
-            Leads::Slice { element, first, len, capacity, holding } => {
+            TargetPlan::Opaque => Some(PointerTarget::Opaque),
+            TargetPlan::One(of) => start(BlockContents::One(of), Some(info.size(of))),
+            TargetPlan::Slice { element, first, len, capacity, holding } => {
                 let read = |scalar: Option<Scalar>| scalar.and_then(|scalar| value.scalar(at, scalar));
                 let capacity = read(capacity);
                 let size = info.size(element);
                 if capacity == Some(0) || size == 0 {
                     return None;
                 }
-                let contents = Contents::Slice { element, first: read(first).unwrap_or(0), len: read(len) };
+                let contents =
+                    BlockContents::Slice { element, first: read(first).unwrap_or(0), len: read(len) };
                 let is_borrow = capacity.is_none();
                 let count = capacity.or_else(|| read(len).filter(|_| is_borrow));
                 let bytes = count.map(|count| count.saturating_mul(size));
-                Some(Target::Start { contents, bytes, certain: true, holding })
+                Some(PointerTarget::Start { contents, bytes, certain: true, holding })
             }
-            Leads::Rest { element, first, end, capacity } => {
+            TargetPlan::Rest { element, first, end, capacity } => {
                 let read = |scalar| value.scalar(at, scalar);
                 let (size, capacity) = (info.size(element), read(capacity).filter(|capacity| *capacity > 0)?);
                 let (first, end) = (read(first)?, read(end)?);
                 let before = first.checked_sub(address)?.checked_div(size)?;
                 let len = end.checked_sub(first)?.checked_div(size)?;
-                let contents = Contents::Slice { element, first: before, len: Some(len) };
+                let contents = BlockContents::Slice { element, first: before, len: Some(len) };
                 let bytes = Some(capacity.saturating_mul(size));
-                Some(Target::Start { contents, bytes, certain: true, holding: Holding::Owns })
+                Some(PointerTarget::Start { contents, bytes, certain: true, holding: PointerRole::Owns })
             }
-            Leads::Tail { of, len } => {
+            TargetPlan::Tail { of, len } => {
                 let len = len.and_then(|len| value.scalar(at, len));
-                start(Contents::Tail { of, len }, None)
+                start(BlockContents::Tail { of, len }, None)
             }
-            Leads::Dyn { vtable, within } => {
+            TargetPlan::Dyn { vtable, within } => {
                 let vtable = value.scalar(at, vtable)?;
                 let Some((of, certain)) = info.behind_vtable(vtable.wrapping_sub(self.bias)) else {
-                    return Some(Target::Opaque);
+                    return Some(PointerTarget::Opaque);
                 };
                 let of = match within {
                     None => Some(of),
@@ -459,17 +486,22 @@ impl<'i> Walk<'i> {
                 match of {
                     Some(of) => {
                         let bytes = Some(info.size(of));
-                        Some(Target::Start { contents: Contents::One(of), bytes, certain, holding })
+                        Some(PointerTarget::Start {
+                            contents: BlockContents::One(of),
+                            bytes,
+                            certain,
+                            holding,
+                        })
                     }
-                    None => Some(Target::Opaque),
+                    None => Some(PointerTarget::Opaque),
                 }
             }
-            Leads::Table { entry, mask } => {
+            TargetPlan::Table { entry, mask } => {
                 let buckets = value.scalar(at, mask)?.checked_add(1)?;
                 // An empty table has a static one in place of a block.
-                (buckets > 1).then_some(Target::Table { entry, buckets })
+                (buckets > 1).then_some(PointerTarget::Table { entry, buckets })
             }
-            Leads::Headed { header, element } => start(Contents::Headed { header, element }, None),
+            TargetPlan::Headed { header, element } => start(BlockContents::Headed { header, element }, None),
         }
     }
 

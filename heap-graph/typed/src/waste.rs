@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 
 use dmd_analyze::short_type_name;
 
-use crate::blocks::Block;
-use crate::debug_info::{DebugInfo, Kind, Member, TypeId};
+use crate::blocks::HeapBlock;
+use crate::debug_info::{DebugInfo, Member, TypeId, TypeKind};
 use crate::infer::TypedHeap;
-use crate::memory::Memory;
+use crate::memory::MemorySource;
 use crate::variants;
-use crate::walk::Contents;
+use crate::walk::BlockContents;
 
 /// The control bytes of a table are read in pieces of this size.
 const PIECE: usize = 1 << 16;
 
-/// What a block has and does not use.
+/// A kind of memory that a block has and does not use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Unused {
+pub enum WasteKind {
     /// The capacity of a vector, a deque or a string beyond its length.
     Capacity,
     /// The empty buckets of a hash table. A table keeps at least one of eight empty.
@@ -29,7 +29,7 @@ pub enum Unused {
     Variants,
 }
 
-impl Unused {
+impl WasteKind {
     /// The words for it, as `capacity beyond length`.
     pub fn text(self) -> &'static str {
         match self {
@@ -45,10 +45,10 @@ impl Unused {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WasteRow {
-    /// The type of the blocks; for [`Unused::Variants`], the enum.
+    /// The type of the blocks; for [`WasteKind::VariantPart`], the enum.
     pub name: String,
-    /// What these do not use.
-    pub unused: Unused,
+    /// The kind of the unused memory.
+    pub unused: WasteKind,
     /// The number of the enum's values; otherwise, of blocks.
     pub values: u64,
     /// The number of blocks of the type, or with values of the enum.
@@ -57,7 +57,7 @@ pub struct WasteRow {
     pub bytes: u64,
     /// How many of these bytes are not used.
     pub unused_bytes: u64,
-    /// How many elements, entries or keys the blocks have room for; 0 for [`Unused::Variants`].
+    /// How many elements, entries or keys the blocks have room for; 0 for [`WasteKind::VariantPart`].
     pub places: u64,
     /// How many of these places are full.
     pub full_places: u64,
@@ -74,16 +74,16 @@ impl WasteRow {
 
 /// How full a block is.
 #[derive(Clone, Copy)]
-struct Fill {
-    unused: Unused,
+struct BlockFill {
+    unused: WasteKind,
     unused_bytes: u64,
     places: u64,
     full: u64,
 }
 
-impl Fill {
+impl BlockFill {
     /// A block with places of one size.
-    fn of(unused: Unused, each: u64, places: u64, full: u64) -> Self {
+    fn new(unused: WasteKind, each: u64, places: u64, full: u64) -> Self {
         let full = full.min(places);
         Self { unused, unused_bytes: (places - full).saturating_mul(each), places, full }
     }
@@ -92,7 +92,7 @@ impl Fill {
 /// The unused memory of a heap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Waste {
+pub struct HeapWaste {
     /// The rows with unused bytes, by descending unused bytes, then by name.
     pub rows: Vec<WasteRow>,
     /// The sum of the unused bytes.
@@ -107,7 +107,7 @@ pub struct Waste {
 }
 
 #[derive(Default)]
-struct Sum {
+struct WasteSum {
     values: u64,
     blocks: u64,
     bytes: u64,
@@ -116,8 +116,8 @@ struct Sum {
     full: u64,
 }
 
-impl Sum {
-    fn add(&mut self, fill: Fill, requested: u64) {
+impl WasteSum {
+    fn add(&mut self, fill: BlockFill, requested: u64) {
         self.values += 1;
         self.blocks += 1;
         self.bytes += requested;
@@ -129,10 +129,10 @@ impl Sum {
 
 impl TypedHeap<'_> {
     /// The memory that containers and enums do not use, by type. `memory` is that of [`TypedHeap::new`]; the control bytes
-    /// of tables, the lengths of nodes and blocks with enums are read, and nothing of them is kept.
-    pub fn waste(&self, memory: &dyn Memory) -> Waste {
-        let mut waste = Waste::default();
-        let mut rows: BTreeMap<(String, Unused), Sum> = BTreeMap::new();
+    /// of tables, the lengths of nodes and blocks with enums are read, and are not kept.
+    pub fn waste(&self, memory: &dyn MemorySource) -> HeapWaste {
+        let mut waste = HeapWaste::default();
+        let mut rows: BTreeMap<(String, WasteKind), WasteSum> = BTreeMap::new();
         for (index, block) in self.blocks().iter().enumerate() {
             waste.slop += block.usable.saturating_sub(block.requested);
             match self.unused(index, memory) {
@@ -149,15 +149,15 @@ impl TypedHeap<'_> {
         }
         for (of, sum) in variants::values(self, memory) {
             let name = short_type_name(self.walk.info().name(of));
-            let row = rows.entry((name, Unused::Variants)).or_default();
+            let row = rows.entry((name, WasteKind::Variants)).or_default();
             row.values += sum.values;
             row.blocks += sum.blocks;
             row.bytes += sum.bytes;
             row.unused_bytes += sum.unused_bytes;
         }
         let rows = rows.into_iter().filter(|(_, row)| row.unused_bytes > 0);
-        waste.rows =
-            rows.map(|((name, unused), Sum { values, blocks, bytes, unused_bytes, places, full })| {
+        waste.rows = rows
+            .map(|((name, unused), WasteSum { values, blocks, bytes, unused_bytes, places, full })| {
                 WasteRow { name, unused, values, blocks, bytes, unused_bytes, places, full_places: full }
             })
             .collect();
@@ -168,40 +168,40 @@ impl TypedHeap<'_> {
         waste
     }
 
-    /// What a block does not use; `None` if it is not a container's, `Some(None)` if its length is unknown.
-    fn unused(&self, index: usize, memory: &dyn Memory) -> Option<Option<Fill>> {
+    /// The unused part of a block; `None` if it is not a container's, `Some(None)` if its length is unknown.
+    fn unused(&self, index: usize, memory: &dyn MemorySource) -> Option<Option<BlockFill>> {
         let info = self.walk.info();
         let block = &self.blocks()[index];
         match self.contents[index]? {
-            Contents::Slice { len: None, .. } => Some(None),
-            Contents::Slice { element, len: Some(len), .. } => {
+            BlockContents::Slice { len: None, .. } => Some(None),
+            BlockContents::Slice { element, len: Some(len), .. } => {
                 let each = info.size(element);
                 let places = block.requested.checked_div(each)?;
-                Some(Some(Fill::of(Unused::Capacity, each, places, len)))
+                Some(Some(BlockFill::new(WasteKind::Capacity, each, places, len)))
             }
-            Contents::Table { entry } => {
+            BlockContents::Table { entry } => {
                 let (count, control) = info.buckets(block.requested, entry)?;
                 let full = full(memory, block.address.saturating_add(control), count)?;
-                Some(Some(Fill::of(Unused::Buckets, info.size(entry), count, full)))
+                Some(Some(BlockFill::new(WasteKind::Buckets, info.size(entry), count, full)))
             }
-            Contents::One(of) => {
-                let node = Node::of(info, of)?;
+            BlockContents::One(of) => {
+                let node = BTreeNode::new(info, of)?;
                 Some(node.fill(block, memory))
             }
-            Contents::Headed { header, element } => {
+            BlockContents::Headed { header, element } => {
                 let len = self.walk.plans.header_len(header).filter(|len| len.size <= 8)?;
                 let len = number(memory, block.address.checked_add(len.at)?, len.size)?;
                 let each = info.size(element);
                 let places = block.requested.saturating_sub(info.size(header)).checked_div(each)?;
-                Some(Some(Fill::of(Unused::Capacity, each, places, len)))
+                Some(Some(BlockFill::new(WasteKind::Capacity, each, places, len)))
             }
-            Contents::Tail { .. } | Contents::Task { .. } | Contents::Chunk { .. } => None,
+            BlockContents::Tail { .. } | BlockContents::Task { .. } | BlockContents::Chunk { .. } => None,
         }
     }
 }
 
 /// The number of full buckets: their control bytes are below 0x80.
-fn full(memory: &dyn Memory, mut address: u64, mut count: u64) -> Option<u64> {
+fn full(memory: &dyn MemorySource, mut address: u64, mut count: u64) -> Option<u64> {
     let mut buffer = [0; PIECE];
     let mut full = 0;
     while count > 0 {
@@ -217,7 +217,7 @@ fn full(memory: &dyn Memory, mut address: u64, mut count: u64) -> Option<u64> {
 }
 
 /// The parts of a B-tree's node.
-struct Node {
+struct BTreeNode {
     /// The offset and the size of the number of keys.
     len: (u64, u64),
     /// How many keys there is room for.
@@ -226,8 +226,8 @@ struct Node {
     each: u64,
 }
 
-impl Node {
-    fn of(info: &DebugInfo, of: TypeId) -> Option<Self> {
+impl BTreeNode {
+    fn new(info: &DebugInfo, of: TypeId) -> Option<Self> {
         let path = info.name(of).strip_prefix("alloc::collections::btree::node::")?;
         let (leaf, at, pointer) = match path {
             _ if path.starts_with("LeafNode<") => (of, 0, 0),
@@ -245,14 +245,14 @@ impl Node {
         Some(Self { len: (at.saturating_add(len.offset), size), most, each })
     }
 
-    fn fill(&self, block: &Block, memory: &dyn Memory) -> Option<Fill> {
+    fn fill(&self, block: &HeapBlock, memory: &dyn MemorySource) -> Option<BlockFill> {
         let len = number(memory, block.address.checked_add(self.len.0)?, self.len.1)?;
-        Some(Fill::of(Unused::Nodes, self.each, self.most, len))
+        Some(BlockFill::new(WasteKind::Nodes, self.each, self.most, len))
     }
 }
 
 /// The number of at most 8 bytes at an address.
-fn number(memory: &dyn Memory, address: u64, size: u64) -> Option<u64> {
+fn number(memory: &dyn MemorySource, address: u64, size: u64) -> Option<u64> {
     let mut word = [0; 8];
     let bytes = &mut word[..size as usize];
     (memory.read(address, bytes) == bytes.len()).then(|| u64::from_le_bytes(word))
@@ -260,6 +260,6 @@ fn number(memory: &dyn Memory, address: u64, size: u64) -> Option<u64> {
 
 /// The size and the number of the elements of a member that is an array.
 fn array(info: &DebugInfo, member: &Member) -> Option<(u64, u64)> {
-    let Kind::Array(element, Some(count)) = info.get(info.type_at(member.of)?).kind else { return None };
+    let TypeKind::Array(element, Some(count)) = info.get(info.type_at(member.of)?).kind else { return None };
     Some((info.size(info.type_at(element)?), count))
 }

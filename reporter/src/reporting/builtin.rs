@@ -4,7 +4,7 @@
 use memory_report::{Kind, Units, amount, path_segment};
 
 use crate::allocator::{self, declared};
-use crate::engine_abi::{engine_sizes, is_itself, log_bytes};
+use crate::engine_abi::{engine_sizes, is_itself, log_bytes, working_bytes};
 use crate::platform;
 
 use super::memory_reporter::MemoryReporter;
@@ -196,6 +196,11 @@ impl MemoryReporter for Dmd {
             ("dead-block-table", sizes.dead_blocks, "Memory used by DMD for freed blocks."),
             ("reports", sizes.marks, "Memory used by DMD for who reported which block."),
             ("threads", sizes.threads, "Memory used by DMD for each thread."),
+            (
+                "working-memory",
+                working_bytes().unwrap_or_default(),
+                "Memory used by DMD for symbols, and to write dumps.",
+            ),
             ("logs", log_bytes().unwrap_or_default(), "Memory set aside by DMD for logs of allocations."),
         ];
         for (name, bytes, description) in rows {

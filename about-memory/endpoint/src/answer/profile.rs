@@ -4,48 +4,52 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use dmd_analyze::{Dump, ReadOptions};
-use memory_export::dmd::{self, StacksOptions};
-use memory_export::pprof::{self, Symbols};
+use dmd_analyze::{Dump, DumpReadOptions};
+use memory_export::dmd::{self, ProfileOptions};
+use memory_export::pprof::{self, PprofSymbols};
 use memory_reporter::__private;
 
-use crate::bounded::{Bounded, one_line};
-use crate::options::Options;
-use crate::response::{Body, Refusal};
+use crate::bounded::{BoundedBody, one_line};
+use crate::options::EndpointOptions;
+use crate::response::{RefusedRequest, ResponseBody};
 
 /// A dump with reports, in a file without a name.
-pub(crate) fn dump(options: &Options) -> Result<File, Refusal> {
+pub(crate) fn dump(options: &EndpointOptions) -> Result<File, RefusedRequest> {
     __private::dump(options.reporter_deadline(), !options.private).map_err(|error| match error.kind() {
-        ErrorKind::Unsupported => Refusal::new(
+        ErrorKind::Unsupported => RefusedRequest::new(
             503,
             "DMD records nothing in this process: wrap the global allocator in dmd::Dmd or preload libdmd.so, and \
              start the program with DMD=1 or, for a sample, DMD='--mode=live --sample-bytes=512KiB'",
         ),
         ErrorKind::ResourceBusy => {
-            Refusal::new(503, "DMD writes another dump").retry_after(Duration::from_secs(1))
+            RefusedRequest::new(503, "DMD writes another dump").retry_after(Duration::from_secs(1))
         }
-        _ => Refusal::new(503, format!("DMD cannot write a dump: {}", one_line(&error.to_string()))),
+        _ => RefusedRequest::new(503, format!("DMD cannot write a dump: {}", one_line(&error.to_string()))),
     })
 }
 
 /// The profile of the second dump, or what it has more than the first.
-pub(crate) fn profile(first: Option<File>, second: File, options: &Options) -> Result<Body, Refusal> {
+pub(crate) fn profile(
+    first: Option<File>,
+    second: File,
+    options: &EndpointOptions,
+) -> Result<ResponseBody, RefusedRequest> {
     let failure = |error: &dyn std::fmt::Display| {
-        Refusal::new(503, format!("the dump of DMD cannot be used: {}", one_line(&error.to_string())))
+        RefusedRequest::new(503, format!("the dump of DMD cannot be used: {}", one_line(&error.to_string())))
     };
-    let limits = ReadOptions::new().max_bytes(options.max_dump_bytes);
-    let read = |file: File| -> Result<Dump, Refusal> {
+    let limits = DumpReadOptions::new().max_bytes(options.max_dump_bytes);
+    let read = |file: File| -> Result<Dump, RefusedRequest> {
         dmd_analyze::read_from(file, &limits).map_err(|error| failure(&error))
     };
     // Which frames say something about the program is known only by their names, which clients look up.
-    let making = StacksOptions::new().all_frames(true);
+    let making = ProfileOptions::new().all_frames(true);
     let stacks = match first {
         Some(first) => dmd::difference(read(first)?, read(second)?, &making),
         None => dmd::stacks(read(second)?, &making),
     };
     let stacks = stacks.map_err(|error| failure(&error))?;
-    let writing = pprof::Options::new().symbols(Symbols::BuildId);
-    let bytes =
-        Bounded::new(options.max_bytes).fill("the profile", |body| pprof::write(&stacks, &writing, body))?;
-    Ok(Body { content_type: "application/octet-stream", file_name: Some("heap.pb.gz"), bytes })
+    let writing = pprof::PprofOptions::new().symbols(PprofSymbols::BuildId);
+    let bytes = BoundedBody::new(options.max_bytes)
+        .fill("the profile", |body| pprof::write(&stacks, &writing, body))?;
+    Ok(ResponseBody { content_type: "application/octet-stream", file_name: Some("heap.pb.gz"), bytes })
 }

@@ -1,17 +1,17 @@
 //! Reports: as metrics, and as Firefox's file.
 
-use memory_export::open_metrics::{self, Form};
+use memory_export::open_metrics::{self, MetricsForm};
 use memory_report::{ReportSet, file};
 use memory_reporter::{__private, CollectOptions};
 
-use crate::bounded::Bounded;
-use crate::options::Options;
-use crate::response::{Body, Refusal};
+use crate::bounded::BoundedBody;
+use crate::options::EndpointOptions;
+use crate::response::{RefusedRequest, ResponseBody};
 
 /// The level of compression: the client waits.
 const FAST: u32 = 1;
 
-fn collect(process: String, options: &Options) -> ReportSet {
+fn collect(process: String, options: &EndpointOptions) -> ReportSet {
     let collect = CollectOptions::new()
         .anonymize(!options.private)
         .deadline(options.reporter_deadline())
@@ -21,17 +21,17 @@ fn collect(process: String, options: &Options) -> ReportSet {
     __private::collect_alone(&collect)
 }
 
-pub(crate) fn metrics(form: Form, options: &Options) -> Result<Body, Refusal> {
+pub(crate) fn metrics(form: MetricsForm, options: &EndpointOptions) -> Result<ResponseBody, RefusedRequest> {
     let set = collect(options.process_name(), options);
-    let metrics = open_metrics::Options::new().form(form).max_series(options.max_series);
-    let bytes = Bounded::new(options.max_bytes)
+    let metrics = open_metrics::OpenMetricsOptions::new().form(form).max_series(options.max_series);
+    let bytes = BoundedBody::new(options.max_bytes)
         .fill("the text of all metrics", |body| open_metrics::write(&set, &metrics, body))?;
-    Ok(Body { content_type: form.content_type(), file_name: None, bytes })
+    Ok(ResponseBody { content_type: form.content_type(), file_name: None, bytes })
 }
 
-pub(crate) fn report(is_compressed: bool, options: &Options) -> Result<Body, Refusal> {
+pub(crate) fn report(is_compressed: bool, options: &EndpointOptions) -> Result<ResponseBody, RefusedRequest> {
     let set = collect(format!("{} (pid {})", options.process_name(), std::process::id()), options);
-    let bytes = Bounded::new(options.max_bytes).fill("the report", |body| match is_compressed {
+    let bytes = BoundedBody::new(options.max_bytes).fill("the report", |body| match is_compressed {
         true => file::write_compressed(body, &set, FAST),
         false => file::write_to(body, &set),
     })?;
@@ -39,5 +39,5 @@ pub(crate) fn report(is_compressed: bool, options: &Options) -> Result<Body, Ref
         true => ("application/gzip", "memory-report.json.gz"),
         false => ("application/json", "memory-report.json"),
     };
-    Ok(Body { content_type, file_name: Some(file_name), bytes })
+    Ok(ResponseBody { content_type, file_name: Some(file_name), bytes })
 }

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use memory_endpoint::{Endpoint, Options, Response};
+use memory_endpoint::{Endpoint, EndpointOptions, EndpointResponse};
 
 use crate::program::{self, body, line};
 
 /// An endpoint whose snapshot says that it has begun, and then waits until somebody lets it end.
-fn waiting(options: Options) -> (Arc<Endpoint>, Receiver<()>, Sender<()>) {
+fn waiting(options: EndpointOptions) -> (Arc<Endpoint>, Receiver<()>, Sender<()>) {
     let (begun, has_begun) = mpsc::channel();
     let (end, may_end) = mpsc::channel();
     let (begun, may_end) = (Mutex::new(begun), Mutex::new(may_end));
@@ -23,7 +23,7 @@ fn waiting(options: Options) -> (Arc<Endpoint>, Receiver<()>, Sender<()>) {
 }
 
 /// Asks until no other request is at work.
-fn once_it_is_free(endpoint: &Endpoint) -> Response {
+fn once_it_is_free(endpoint: &Endpoint) -> EndpointResponse {
     loop {
         let response = endpoint.respond("/metrics", "", "");
         if response.status != 429 {
@@ -36,7 +36,7 @@ fn once_it_is_free(endpoint: &Endpoint) -> Response {
 #[test]
 fn one_request_is_at_work_in_the_process() {
     let _alone = program::alone();
-    let (endpoint, has_begun, end) = waiting(Options::new());
+    let (endpoint, has_begun, end) = waiting(EndpointOptions::new());
     let asking = Arc::clone(&endpoint);
     let first = thread::spawn(move || asking.respond("/memory/snapshot", "", ""));
     has_begun.recv().unwrap();
@@ -59,7 +59,7 @@ fn one_request_is_at_work_in_the_process() {
 #[test]
 fn a_late_answer_keeps_its_turn() {
     let _alone = program::alone();
-    let (endpoint, has_begun, end) = waiting(Options::new().deadline(Duration::from_millis(20)));
+    let (endpoint, has_begun, end) = waiting(EndpointOptions::new().deadline(Duration::from_millis(20)));
     let late = endpoint.respond("/memory/snapshot", "", "");
     assert_eq!((late.status, late.header("retry-after")), (503, Some("1")));
     assert_eq!(line(&late), "no answer within 20ms, the limit of the endpoint (deadline)");
@@ -72,9 +72,9 @@ fn a_late_answer_keeps_its_turn() {
 #[test]
 fn a_deadline_may_be_any_time() {
     let _alone = program::alone();
-    let endless = Endpoint::with_options(Options::new().deadline(Duration::MAX));
+    let endless = Endpoint::with_options(EndpointOptions::new().deadline(Duration::MAX));
     assert_eq!(endless.respond("/metrics", "", "").status, 200);
-    let none = Endpoint::with_options(Options::new().deadline(Duration::ZERO)).snapshot(|_| Ok(()));
+    let none = Endpoint::with_options(EndpointOptions::new().deadline(Duration::ZERO)).snapshot(|_| Ok(()));
     // The work may have ended before anyone looked.
     assert!([200, 503].contains(&none.respond("/memory/snapshot", "", "").status));
     assert_eq!(once_it_is_free(&Endpoint::new()).status, 200);
@@ -98,7 +98,7 @@ fn bodies_are_bounded() {
     let endless = |file: &mut dyn std::io::Write| loop {
         file.write_all(&[0; 1000])?;
     };
-    let endpoint = Endpoint::with_options(Options::new().max_bytes(1500)).snapshot(endless);
+    let endpoint = Endpoint::with_options(EndpointOptions::new().max_bytes(1500)).snapshot(endless);
     for (path, what) in [
         ("/metrics", "the text of all metrics"),
         ("/memory/report", "the report"),
@@ -109,14 +109,15 @@ fn bodies_are_bounded() {
         let message = format!("{what} has more than 1500 bytes, the limit of the endpoint (max_bytes)");
         assert_eq!((response.status, line(&response)), (503, &*message));
     }
-    let exact = Endpoint::with_options(Options::new().max_bytes(3)).snapshot(|file| file.write_all(b"abc"));
+    let exact =
+        Endpoint::with_options(EndpointOptions::new().max_bytes(3)).snapshot(|file| file.write_all(b"abc"));
     assert_eq!(body(exact.respond("/memory/snapshot", "", "")), b"abc");
 }
 
 #[test]
 fn dumps_are_bounded() {
     let _alone = program::alone();
-    let endpoint = Endpoint::with_options(Options::new().max_dump_bytes(1000));
+    let endpoint = Endpoint::with_options(EndpointOptions::new().max_dump_bytes(1000));
     let response = endpoint.respond("/debug/pprof/heap", "", "");
     assert_eq!(response.status, 503);
     assert!(line(&response).starts_with("the dump of DMD cannot be used: "), "{}", line(&response));
@@ -126,7 +127,7 @@ fn dumps_are_bounded() {
 fn series_are_bounded() {
     let _alone = program::alone();
     let series = |most: usize| {
-        let endpoint = Endpoint::with_options(Options::new().max_series(most));
+        let endpoint = Endpoint::with_options(EndpointOptions::new().max_series(most));
         let text = String::from_utf8(body(endpoint.respond("/metrics", "", ""))).unwrap();
         text.lines().filter(|line| line.contains("path=\"")).count()
     };

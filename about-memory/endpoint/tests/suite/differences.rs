@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use memory_endpoint::{Endpoint, GetRequest, Options};
-use memory_export::Value;
+use memory_endpoint::{Endpoint, EndpointOptions, GetRequest};
+use memory_export::ProfileValue;
 use memory_reporter::{MemoryReporter, Reports};
 
 use crate::program::{self, body, by_reporter, line, profile};
@@ -48,8 +48,8 @@ fn a_difference_is_the_growth() {
         status => assert_eq!(status, 200),
     }
     let stacks = profile(&body(first.join().unwrap()));
-    let blocks = stacks.index_of(Value::LiveBlocks).unwrap();
-    let bytes = stacks.index_of(Value::LiveBytes).unwrap();
+    let blocks = stacks.index_of(ProfileValue::LiveBlocks).unwrap();
+    let bytes = stacks.index_of(ProfileValue::LiveBytes).unwrap();
     let grown: Vec<_> = stacks
         .owned()
         .iter()
@@ -69,7 +69,7 @@ fn others_are_answered_while_a_difference_waits() {
     let _alone = program::alone();
     let growing = Arc::new(Growing::default());
     let _registered = memory_reporter::register_strong(growing.clone());
-    let endpoint = Endpoint::with_options(Options::new().deadline(Duration::from_secs(60)));
+    let endpoint = Endpoint::with_options(EndpointOptions::new().deadline(Duration::from_secs(60)));
     thread::scope(|scope| {
         let difference = scope.spawn(|| endpoint.respond("/debug/pprof/heap", "seconds=1", ""));
         while growing.runs.load(Ordering::SeqCst) == 0 {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use heap_graph::HeapGraph;
-use heap_graph::live::{LiveOptions, Roots};
-use heap_graph::snapshot::{self, WriteOptions};
-use memory_endpoint::{Endpoint, Options, PATHS};
-use memory_export::Value;
+use heap_graph::live::{LiveGraphOptions, Roots};
+use heap_graph::snapshot::{self, SnapshotWriteOptions};
+use memory_endpoint::{Endpoint, EndpointOptions, PATHS};
+use memory_export::ProfileValue;
 use memory_report::{ReportSet, file};
 
 use crate::program::{self, NAMES, body, by_reporter, line, names_bytes, profile};
@@ -14,7 +14,7 @@ use crate::program::{self, NAMES, body, by_reporter, line, names_bytes, profile}
 fn endpoint() -> Endpoint {
     Endpoint::new().snapshot(|file| {
         let roots = |roots: &mut Roots<'_>| roots.add("names", &NAMES);
-        HeapGraph::stream(file, LiveOptions::new(), &WriteOptions::new(), roots).map(drop)
+        HeapGraph::stream(file, LiveGraphOptions::new(), &SnapshotWriteOptions::new(), roots).map(drop)
     })
 }
 
@@ -73,7 +73,7 @@ fn a_profile_has_addresses_build_ids_and_reporters() {
         let stacks = profile(&body(response));
         let sums = by_reporter(&stacks);
         assert_eq!(sums["explicit/names"], names_bytes());
-        assert_eq!(sums.values().sum::<i128>(), stacks.total(Value::LiveBytes).unwrap());
+        assert_eq!(sums.values().sum::<i128>(), stacks.total(ProfileValue::LiveBytes).unwrap());
         assert!(sums[""] >= 777_777);
         let program = &stacks.modules()[0];
         assert_eq!(program.path, std::env::current_exe().unwrap().display().to_string());
@@ -99,7 +99,7 @@ fn a_profile_has_addresses_build_ids_and_reporters() {
 fn a_client_finds_the_functions() {
     let _alone = program::alone();
     let stacks = profile(&body(endpoint().respond("/debug/pprof/heap", "", "")));
-    let column = stacks.index_of(Value::LiveBytes).unwrap();
+    let column = stacks.index_of(ProfileValue::LiveBytes).unwrap();
     // The block that nobody reports, with the rest of its last page.
     let is_it = |bytes: i128| (777_777..777_777 + 4096).contains(&bytes);
     let stack = stacks
@@ -128,7 +128,7 @@ fn a_client_finds_the_functions() {
          \"frameTable\": {{{text}}}}}",
         keys.join(", ")
     );
-    let mut dump = dmd::analyze::read_from(dump.as_bytes(), &dmd::analyze::ReadOptions::new()).unwrap();
+    let mut dump = dmd::analyze::read_from(dump.as_bytes(), &dmd::analyze::DumpReadOptions::new()).unwrap();
     dump.symbolize(&dmd::symbolize::SymbolOptions::new());
     let names: Vec<&str> = dump.frames().filter_map(|frame| frame.function).collect();
     assert!(names.iter().any(|name| name.contains("program::alone")), "{names:?}");
@@ -140,7 +140,7 @@ fn a_snapshot_is_what_the_program_gives() {
     let response = endpoint().respond("/memory/snapshot", "", "");
     let disposition = "attachment; filename=\"heap.fxsnapshot\"";
     assert_eq!(response.header("content-disposition"), Some(disposition));
-    let graph = snapshot::read_from(&*body(response), &snapshot::ReadOptions::new()).unwrap();
+    let graph = snapshot::read_from(&*body(response), &snapshot::SnapshotReadOptions::new()).unwrap();
     // The root, the value, its block, and the blocks of 1,000 names.
     assert_eq!(graph.node_count(), 1003);
 
@@ -154,7 +154,7 @@ fn a_snapshot_is_what_the_program_gives() {
 #[test]
 fn private_data_is_left_out_unless_asked_for() {
     let _alone = program::alone();
-    let private = Endpoint::with_options(Options::new().private(true));
+    let private = Endpoint::with_options(EndpointOptions::new().private(true));
     for (endpoint, is_private) in [(Endpoint::new(), false), (private, true)] {
         for path in ["/metrics", "/memory/report"] {
             let text = String::from_utf8(body(endpoint.respond(path, "", ""))).unwrap();
@@ -167,7 +167,7 @@ fn private_data_is_left_out_unless_asked_for() {
 #[test]
 fn bad_queries_are_refused() {
     let _alone = program::alone();
-    let endpoint = Endpoint::with_options(Options::new().max_seconds(5));
+    let endpoint = Endpoint::with_options(EndpointOptions::new().max_seconds(5));
     for (path, query, message) in [
         ("/debug/pprof/heap", "seconds=0", "/debug/pprof/heap: seconds=0 is not a number from 1 to 5"),
         ("/debug/pprof/heap", "seconds=6", "/debug/pprof/heap: seconds=6 is not a number from 1 to 5"),

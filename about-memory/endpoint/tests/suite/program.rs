@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use dmd::{Dmd, Mode, Options};
-use memory_endpoint::Response;
-use memory_export::pprof::{self, ReadOptions};
-use memory_export::{Stacks, Value};
+use memory_endpoint::EndpointResponse;
+use memory_export::pprof::{self, PprofReadOptions};
+use memory_export::{ProfileValue, StackProfile};
 use memory_reporter::{Kind, MemoryReporter, Reports, Units};
 
 memory_reporter::global_allocator!(
@@ -52,14 +52,14 @@ pub(crate) fn names_bytes() -> i128 {
 }
 
 /// The body of a successful answer.
-pub(crate) fn body(response: Response) -> Vec<u8> {
+pub(crate) fn body(response: EndpointResponse) -> Vec<u8> {
     let line = String::from_utf8_lossy(&response.body[..response.body.len().min(200)]).into_owned();
     assert_eq!(response.status, 200, "{line}");
     response.body
 }
 
 /// The one line of an error.
-pub(crate) fn line(response: &Response) -> &str {
+pub(crate) fn line(response: &EndpointResponse) -> &str {
     let text = std::str::from_utf8(&response.body).unwrap();
     assert_eq!(response.header("content-type"), Some("text/plain; charset=utf-8"));
     assert!(text.ends_with('\n') && text.lines().count() == 1, "{text}");
@@ -67,13 +67,13 @@ pub(crate) fn line(response: &Response) -> &str {
 }
 
 /// A profile, read by the schema of pprof.
-pub(crate) fn profile(body: &[u8]) -> Stacks {
-    pprof::read(body, &ReadOptions::new()).unwrap()
+pub(crate) fn profile(body: &[u8]) -> StackProfile {
+    pprof::read(body, &PprofReadOptions::new()).unwrap()
 }
 
 /// The bytes of a profile by the label `reporter`; those without it are under an empty text.
-pub(crate) fn by_reporter(stacks: &Stacks) -> BTreeMap<String, i128> {
-    let column = stacks.index_of(Value::LiveBytes).unwrap();
+pub(crate) fn by_reporter(stacks: &StackProfile) -> BTreeMap<String, i128> {
+    let column = stacks.index_of(ProfileValue::LiveBytes).unwrap();
     let mut sums = BTreeMap::new();
     for owned in stacks.owned().iter() {
         let reporter = owned.owner.reporter.unwrap_or_default().to_owned();

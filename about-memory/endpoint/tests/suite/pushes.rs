@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use memory_endpoint::pyroscope::{Push, PushError, PushRequest};
-use memory_endpoint::{Endpoint, Options};
+use memory_endpoint::pyroscope::{PushError, PushRequest, PyroscopePush};
+use memory_endpoint::{Endpoint, EndpointOptions};
 use serde_json::Value;
 
 use crate::program::{self, by_reporter, names_bytes, profile};
@@ -105,7 +105,7 @@ fn decoded(received: &Received) -> (Vec<(String, String)>, Vec<u8>) {
 fn a_push_has_the_profile_and_its_labels() {
     let _alone = program::alone();
     let (address, received) = server(200, 1);
-    let push = Push::new(&format!("{address}/"), "shop \"1\"")
+    let push = PyroscopePush::new(&format!("{address}/"), "shop \"1\"")
         .label("region", "eu")
         .label("region", "us")
         .tenant("team");
@@ -123,12 +123,12 @@ fn errors_say_who_failed() {
     let _alone = program::alone();
     let endpoint = Endpoint::new();
     let (address, _received) = server(401, 1);
-    let push = Push::new(&address, "shop");
+    let push = PyroscopePush::new(&address, "shop");
     let refused = push.once(&endpoint, post).unwrap_err();
     assert_eq!(refused.to_string(), "the server refused the profile with the status 401");
     let unsent = push.once(&endpoint, |_| Err(io::Error::other("no network"))).unwrap_err();
     assert_eq!(unsent.to_string(), "the profile cannot be sent: no network");
-    let small = Endpoint::with_options(Options::new().max_bytes(10));
+    let small = Endpoint::with_options(EndpointOptions::new().max_bytes(10));
     let none = push.once(&small, |_| unreachable!("there is no profile")).unwrap_err();
     assert!(matches!(&none, PushError::NoProfile(503, line) if line.contains("max_bytes")), "{none}");
 }
@@ -146,7 +146,7 @@ fn pushes_repeat_until_they_are_dropped() {
         let _ = send.send(());
         status
     };
-    let push = Push::new(&address, "shop").interval(Duration::from_millis(1));
+    let push = PyroscopePush::new(&address, "shop").interval(Duration::from_millis(1));
     let pushing = push.start(Arc::new(Endpoint::new()), client).unwrap();
     for _ in 0..3 {
         sent.recv().unwrap();

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, Response, StatusCode};
-use memory_endpoint::{Endpoint, Options, router};
+use memory_endpoint::{Endpoint, EndpointOptions, router};
 use tower_service::Service as _;
 
 use crate::differences::Growing;
@@ -56,7 +56,7 @@ fn a_router_passes_answers_on() {
 #[test]
 fn a_foreign_host_is_refused() {
     let _alone = program::alone();
-    let status = |options: Options, host: &str| {
+    let status = |options: EndpointOptions, host: &str| {
         let mut admin: Router = router(Arc::new(Endpoint::with_options(options)));
         let request =
             Request::get("/debug/pprof/heap?debug=2").header("host", host).body(Body::empty()).unwrap();
@@ -85,11 +85,11 @@ fn a_foreign_host_is_refused() {
         ("127.0.0.1:x", 403),
         ("app.default.svc:9464", 403),
     ] {
-        assert_eq!(status(Options::new(), host), expected, "{host}");
+        assert_eq!(status(EndpointOptions::new(), host), expected, "{host}");
     }
-    assert_eq!(status(Options::new().host_name("app.default.svc"), "App.default.svc:9464"), 400);
-    assert_eq!(status(Options::new().host_name("app.default.svc"), "evil.example"), 403);
-    assert_eq!(status(Options::new().any_host(true), "evil.example"), 400);
+    assert_eq!(status(EndpointOptions::new().host_name("app.default.svc"), "App.default.svc:9464"), 400);
+    assert_eq!(status(EndpointOptions::new().host_name("app.default.svc"), "evil.example"), 403);
+    assert_eq!(status(EndpointOptions::new().any_host(true), "evil.example"), 400);
 }
 
 /// The server drops the future of an answer when the client goes.

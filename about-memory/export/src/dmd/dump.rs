@@ -3,23 +3,23 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use dmd_analyze::program::Folds;
-use dmd_analyze::{At, Blocks, Dump, Mode};
+use dmd_analyze::program::FoldRules;
+use dmd_analyze::{BlockEntry, Dump, DumpTime, Mode};
 use rustc_hash::FxHashMap;
 
 use super::stack_ids::DumpStackIds;
 use super::stack_types::StackTypes;
-use super::{StacksError, StacksOptions};
-use crate::stacks::amount;
-use crate::{ExportError, Labels, LabelsId, Stacks, StacksBuilder, Value};
+use super::{ProfileError, ProfileOptions};
+use crate::stack_profile::amount;
+use crate::{ExportError, ProfileValue, SampleLabels, SampleLabelsId, StackProfile, StackProfileBuilder};
 
 /// The blocks of a dump with symbols, at the time that it [shows](Dump::shown).
 ///
 /// # Errors
 ///
 /// If the bytes of equal blocks exceed 63 bits.
-pub fn stacks(dump: Dump, options: &StacksOptions) -> Result<Stacks, StacksError> {
-    let mut builder = StacksBuilder::new(&values(&dump, options));
+pub fn stacks(dump: Dump, options: &ProfileOptions) -> Result<StackProfile, ProfileError> {
+    let mut builder = StackProfileBuilder::new(&values(&dump, options));
     describe(&dump, &mut builder);
     add(dump, false, options, &mut builder)?;
     Ok(builder.finish()?)
@@ -31,12 +31,12 @@ pub fn stacks(dump: Dump, options: &StacksOptions) -> Result<Stacks, StacksError
 /// # Errors
 ///
 /// As [`stacks`], and if one of the dumps is cumulative and the other is not.
-pub fn difference(first: Dump, second: Dump, options: &StacksOptions) -> Result<Stacks, StacksError> {
+pub fn difference(first: Dump, second: Dump, options: &ProfileOptions) -> Result<StackProfile, ProfileError> {
     let is_of_all = |dump: &Dump| dump.mode() == Mode::Cumulative;
     if is_of_all(&first) != is_of_all(&second) {
-        return Err(StacksError::DifferentModes(first.mode(), second.mode()));
+        return Err(ProfileError::DifferentModes(first.mode(), second.mode()));
     }
-    let mut builder = StacksBuilder::new(&values(&second, options));
+    let mut builder = StackProfileBuilder::new(&values(&second, options));
     describe(&second, &mut builder);
     builder.facts().comment += ", minus an earlier dump";
     builder.facts().duration = between(&first, &second);
@@ -61,27 +61,29 @@ fn between(first: &Dump, second: &Dump) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-fn values(dump: &Dump, options: &StacksOptions) -> Vec<Value> {
+fn values(dump: &Dump, options: &ProfileOptions) -> Vec<ProfileValue> {
     match dump.mode() {
-        Mode::Cumulative => vec![Value::AllocatedBlocks, Value::AllocatedBytes],
-        _ if options.both => vec![Value::LiveBlocks, Value::LiveBytes, Value::LiveRequestedBytes],
-        _ => vec![Value::LiveBlocks, Value::LiveBytes],
+        Mode::Cumulative => vec![ProfileValue::AllocatedBlocks, ProfileValue::AllocatedBytes],
+        _ if options.both => {
+            vec![ProfileValue::LiveBlocks, ProfileValue::LiveBytes, ProfileValue::LiveRequestedBytes]
+        }
+        _ => vec![ProfileValue::LiveBlocks, ProfileValue::LiveBytes],
     }
 }
 
-fn describe(dump: &Dump, builder: &mut StacksBuilder) {
+fn describe(dump: &Dump, builder: &mut StackProfileBuilder) {
     let facts = builder.facts();
     let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
     let peak = dump.peak().and_then(|peak| seconds(peak.seconds()));
     let at = match dump.shown() {
-        At::Peak => " at the heap's peak",
+        DumpTime::Peak => " at the heap's peak",
         _ => "",
     };
     facts.comment = format!("blocks{at}, recorded by DMD in the mode {}", dump.mode());
     facts.time = dump.time().map(Duration::from_secs);
     facts.peak = peak;
     facts.duration = match dump.shown() {
-        At::Peak => peak,
+        DumpTime::Peak => peak,
         _ => dump.statistics().and_then(|statistics| seconds(statistics.seconds)),
     };
     if let Some(module) = dump.modules().first() {
@@ -93,12 +95,12 @@ fn describe(dump: &Dump, builder: &mut StacksBuilder) {
 fn add(
     mut dump: Dump,
     away: bool,
-    options: &StacksOptions,
-    builder: &mut StacksBuilder,
+    options: &ProfileOptions,
+    builder: &mut StackProfileBuilder,
 ) -> Result<(), ExportError> {
     let types = if options.types { StackTypes::new(&dump) } else { StackTypes::default() };
     if !options.all_frames {
-        dump.fold(&Folds::new());
+        dump.fold(&FoldRules::new());
     }
     let stack_ids = DumpStackIds::new(&dump, true, builder);
     let mut labels = BlockLabels {
@@ -120,7 +122,7 @@ fn add(
         amounts.clear();
         for value in &values {
             let exact = match value {
-                Value::LiveRequestedBytes => i128::try_from(block.all_requested()).ok(),
+                ProfileValue::LiveRequestedBytes => i128::try_from(block.all_requested()).ok(),
                 value if value.unit() == "bytes" => all,
                 _ => Some(block.count().into()),
             };
@@ -138,14 +140,14 @@ struct BlockLabels<'d> {
     /// The number of a name by what a block says of one of its reporters.
     reporters: FxHashMap<(u32, Option<usize>), u32>,
     numbers: HashMap<Option<&'d str>, u32>,
-    known: FxHashMap<LabelsKey, LabelsId>,
+    known: FxHashMap<LabelsKey, SampleLabelsId>,
 }
 
 /// The names of both reporters, one more than the type, or 0 for none, and the kind. Millions of blocks are looked up.
 type LabelsKey = ([u32; 2], u32, u8);
 
 impl<'d> BlockLabels<'d> {
-    fn get(&mut self, block: &Blocks<'d>, builder: &mut StacksBuilder) -> LabelsId {
+    fn get(&mut self, block: &BlockEntry<'d>, builder: &mut StackProfileBuilder) -> SampleLabelsId {
         let Self { types, reporters, numbers, known } = self;
         let keys = block.reporter_keys();
         let reporters = [0, 1].map(|nth| {
@@ -160,7 +162,12 @@ impl<'d> BlockLabels<'d> {
         let number_of_type = type_name.map_or(0, |number| number + 1);
         *known.entry((reporters, number_of_type, number_of_kind)).or_insert_with(|| {
             let type_name = type_name.map(|number| types.names[number as usize].as_str());
-            builder.labels(&Labels { kind, reporter: block.reporter().as_deref(), type_name, thread: None })
+            builder.labels(&SampleLabels {
+                kind,
+                reporter: block.reporter().as_deref(),
+                type_name,
+                thread: None,
+            })
         })
     }
 }

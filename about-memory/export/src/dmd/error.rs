@@ -10,7 +10,7 @@ use crate::ExportError;
 /// Why a dump or a recording does not become stacks.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum StacksError {
+pub enum ProfileError {
     /// Two dumps of a difference have different modes.
     DifferentModes(Mode, Mode),
     /// The format cannot say an amount, or the output fails.
@@ -19,7 +19,7 @@ pub enum StacksError {
     Read(AnalyzeError),
 }
 
-impl fmt::Display for StacksError {
+impl fmt::Display for ProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DifferentModes(first, second) => {
@@ -31,21 +31,21 @@ impl fmt::Display for StacksError {
     }
 }
 
-impl std::error::Error for StacksError {}
+impl std::error::Error for ProfileError {}
 
-impl From<ExportError> for StacksError {
+impl From<ExportError> for ProfileError {
     fn from(error: ExportError) -> Self {
         Self::Export(error)
     }
 }
 
-impl From<io::Error> for StacksError {
+impl From<io::Error> for ProfileError {
     fn from(error: io::Error) -> Self {
         Self::Export(error.into())
     }
 }
 
-impl From<AnalyzeError> for StacksError {
+impl From<AnalyzeError> for ProfileError {
     fn from(error: AnalyzeError) -> Self {
         Self::Read(error)
     }

@@ -3,18 +3,18 @@
 use std::io::Write;
 use std::time::Duration;
 
-use dmd_analyze::program::Folds;
-use dmd_analyze::recording::{Change, Changes, Moment, Recording};
+use dmd_analyze::program::FoldRules;
+use dmd_analyze::recording::{BlockChange, BlockChanges, Moment, Recording};
 use dmd_analyze::{AnalyzeError, Dump};
 use rustc_hash::FxHashMap;
 
 use super::stack_ids::DumpStackIds;
 use super::stack_types::StackTypes;
-use super::{StacksError, StacksOptions};
-use crate::stacks::amount;
+use super::{ProfileError, ProfileOptions};
+use crate::stack_profile::amount;
 use crate::{
-    Event, ExportError, Labels, StackId, Stacks, StacksBuilder, StacksFormat, Value, dhat, firefox_profiler,
-    heaptrack, pprof,
+    BlockEvent, ExportError, ProfileFormat, ProfileStackId, ProfileValue, SampleLabels, StackProfile,
+    StackProfileBuilder, dhat, firefox_profiler, heaptrack, pprof,
 };
 
 /// A part of a recording: until a time, all blocks or those that the program allocated after another time.
@@ -30,11 +30,11 @@ pub struct RecordingWindow {
 ///
 /// A block that is older than the recording counts as allocated when the recording starts. A block that the program moves
 /// or resizes ends, and another one begins. Bytes are those that the program can use, or those that it requested
-/// ([`StacksOptions::requested`]).
+/// ([`ProfileOptions::requested`]).
 #[derive(Debug)]
 pub struct RecordingHistory {
     window: RecordingWindow,
-    options: StacksOptions,
+    options: ProfileOptions,
     /// The numbers of all stacks, sorted. The dump has a block for each.
     numbers: Vec<u32>,
     dump: Dump,
@@ -81,13 +81,13 @@ impl RecordingHistory {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read any more, the window is backwards, or a limit of [`ReadOptions`] is exceeded.
+    /// If the file cannot be read any more, the window is backwards, or a limit of [`DumpReadOptions`] is exceeded.
     ///
-    /// [`ReadOptions`]: dmd_analyze::ReadOptions
+    /// [`DumpReadOptions`]: dmd_analyze::DumpReadOptions
     pub fn new(
         recording: &mut Recording,
         window: RecordingWindow,
-        options: &StacksOptions,
+        options: &ProfileOptions,
         symbolize: impl FnOnce(&mut Dump),
     ) -> Result<Self, AnalyzeError> {
         let outline = recording.outline()?;
@@ -98,7 +98,7 @@ impl RecordingHistory {
         let most = recording.max_entries();
         for (index, change) in (1..).zip(recording.changes(window.from, window.to)?) {
             let change = change?;
-            let Change { stack, thread, requested, .. } = change;
+            let BlockChange { stack, thread, requested, .. } = change;
             if kinds.len() > most {
                 return Err(AnalyzeError::TooManyEntries(most));
             }
@@ -126,7 +126,7 @@ impl RecordingHistory {
         symbolize(&mut dump);
         let types = if options.types { StackTypes::new(&dump) } else { StackTypes::default() };
         if !options.all_frames {
-            dump.fold(&Folds::new());
+            dump.fold(&FoldRules::new());
         }
         let time = dump.time().map(|start| Duration::from_secs(start) + duration);
         let facts = WindowFacts { pid: u32::try_from(outline.process).ok(), time, duration };
@@ -139,13 +139,21 @@ impl RecordingHistory {
     /// # Errors
     ///
     /// If the bytes of equal blocks exceed 63 bits.
-    pub fn stacks(&self) -> Result<Stacks, ExportError> {
-        let values = [Value::AllocatedBlocks, Value::AllocatedBytes, Value::LiveBlocks, Value::LiveBytes];
+    pub fn stacks(&self) -> Result<StackProfile, ExportError> {
+        let values = [
+            ProfileValue::AllocatedBlocks,
+            ProfileValue::AllocatedBytes,
+            ProfileValue::LiveBlocks,
+            ProfileValue::LiveBytes,
+        ];
         self.stacks_with(&values).map(|(stacks, _)| stacks)
     }
 
     /// As [`stacks`](Self::stacks), with some of the values, and the ids of the stacks in the order of their numbers.
-    fn stacks_with(&self, values: &[Value]) -> Result<(Stacks, Vec<StackId>), ExportError> {
+    fn stacks_with(
+        &self,
+        values: &[ProfileValue],
+    ) -> Result<(StackProfile, Vec<ProfileStackId>), ExportError> {
         let mut builder = self.builder(values);
         let ids = self.stack_ids(true, &mut builder);
         let of_dump: Vec<Option<usize>> = self.dump.blocks().map(|block| block.stack()).collect();
@@ -154,15 +162,15 @@ impl RecordingHistory {
             let Some(index) = self.index(kind.stack) else { continue };
             let type_name = of_dump[index].and_then(|stack| self.types.get(stack));
             let thread = kind.thread.and_then(|thread| self.threads[thread as usize].as_deref());
-            let labels = builder.labels(&Labels {
+            let labels = builder.labels(&SampleLabels {
                 type_name: type_name.map(|number| self.types.names[number as usize].as_str()),
                 thread,
-                ..Labels::default()
+                ..SampleLabels::default()
             });
             amounts.clear();
             for value in values {
                 let blocks = match value {
-                    Value::AllocatedBlocks | Value::AllocatedBytes => counts.allocated,
+                    ProfileValue::AllocatedBlocks | ProfileValue::AllocatedBytes => counts.allocated,
                     _ => counts.live,
                 };
                 let each = if value.unit() == "bytes" { kind.size } else { 1 };
@@ -187,31 +195,31 @@ impl RecordingHistory {
     pub fn write(
         &self,
         recording: &mut Recording,
-        format: StacksFormat,
-        options: &pprof::Options,
+        format: ProfileFormat,
+        options: &pprof::PprofOptions,
         out: &mut dyn Write,
-    ) -> Result<(), StacksError> {
-        let live = [Value::LiveBlocks, Value::LiveBytes];
+    ) -> Result<(), ProfileError> {
+        let live = [ProfileValue::LiveBlocks, ProfileValue::LiveBytes];
         match format {
-            StacksFormat::Pprof => pprof::write(&self.stacks()?, options, out)?,
-            StacksFormat::Heaptrack => {
+            ProfileFormat::Pprof => pprof::write(&self.stacks()?, options, out)?,
+            ProfileFormat::Heaptrack => {
                 let (stacks, ids) = self.stacks_with(&live)?;
                 self.with_events(recording, &ids, |events| heaptrack::write_history(&stacks, events, out))?;
             }
-            StacksFormat::FirefoxProfiler => {
+            ProfileFormat::FirefoxProfiler => {
                 let (stacks, ids) = self.stacks_with(&live)?;
                 self.with_events(recording, &ids, |events| firefox_profiler::write(&stacks, events, out))?;
             }
-            StacksFormat::Dhat => dhat::write(&self.lives(recording)?, out)?,
-            StacksFormat::Speedscope | StacksFormat::Folded => {
+            ProfileFormat::Dhat => dhat::write(&self.lives(recording)?, out)?,
+            ProfileFormat::Speedscope | ProfileFormat::Folded => {
                 format.write(&self.stacks_with(&live)?.0, options, out)?;
             }
         }
         Ok(())
     }
 
-    fn builder(&self, values: &[Value]) -> StacksBuilder {
-        let mut builder = StacksBuilder::new(values);
+    fn builder(&self, values: &[ProfileValue]) -> StackProfileBuilder {
+        let mut builder = StackProfileBuilder::new(values);
         let WindowFacts { pid, time, duration } = self.facts;
         let facts = builder.facts();
         facts.comment = match self.window.from {
@@ -227,7 +235,7 @@ impl RecordingHistory {
     }
 
     /// The ids of the stacks in the order of their numbers.
-    fn stack_ids(&self, addresses: bool, builder: &mut StacksBuilder) -> Vec<StackId> {
+    fn stack_ids(&self, addresses: bool, builder: &mut StackProfileBuilder) -> Vec<ProfileStackId> {
         let ids = DumpStackIds::new(&self.dump, addresses, builder);
         self.dump.blocks().map(|block| ids.get(block.stack())).collect()
     }
@@ -240,30 +248,30 @@ impl RecordingHistory {
     fn with_events(
         &self,
         recording: &mut Recording,
-        ids: &[StackId],
-        write: impl FnOnce(&mut dyn Iterator<Item = Event>) -> Result<(), ExportError>,
-    ) -> Result<(), StacksError> {
+        ids: &[ProfileStackId],
+        write: impl FnOnce(&mut dyn Iterator<Item = BlockEvent>) -> Result<(), ExportError>,
+    ) -> Result<(), ProfileError> {
         let RecordingWindow { from, to } = self.window;
         let mut changes = ChangesUntilError { changes: recording.changes(from, to)?, error: None };
         write(&mut changes.by_ref().filter_map(|change| {
             let size = size(&change, &self.options);
-            Some(Event::new(change.time, ids[self.index(change.stack)?], size, change.is_end))
+            Some(BlockEvent::new(change.time, ids[self.index(change.stack)?], size, change.is_end))
         }))?;
         changes.error.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// What each stack allocated, held at the heap's peak and at its own, holds, and for how long. Stacks that people read
     /// as equal are one, so that the most of a stack is exact.
-    fn lives(&self, recording: &mut Recording) -> Result<Stacks, StacksError> {
+    fn lives(&self, recording: &mut Recording) -> Result<StackProfile, ProfileError> {
         // The ids of equal stacks are equal once they are finished, so the sums are of new ids.
         let mut builder = self.builder(&[]);
         let ids = self.stack_ids(false, &mut builder);
         let (_, new) = builder.finish_with_stacks()?;
-        let mut sorted: Vec<StackId> = ids.iter().map(|id| new.stack(*id)).collect();
-        let places: Vec<StackId> = sorted.clone();
+        let mut sorted: Vec<ProfileStackId> = ids.iter().map(|id| new.stack(*id)).collect();
+        let places: Vec<ProfileStackId> = sorted.clone();
         sorted.sort_unstable();
         sorted.dedup();
-        let place = |id: &StackId| sorted.partition_point(|known| known < id);
+        let place = |id: &ProfileStackId| sorted.partition_point(|known| known < id);
         let places: Vec<usize> = places.iter().map(place).collect();
         let mut lives = vec![StackLife::default(); sorted.len()];
         let RecordingWindow { from, to } = self.window;
@@ -283,7 +291,7 @@ impl RecordingHistory {
         let end = self.facts.duration.as_nanos() as i128;
         let mut builder = self.builder(&VALUES);
         let own = self.stack_ids(false, &mut builder);
-        let labels = builder.labels(&Labels::default());
+        let labels = builder.labels(&SampleLabels::default());
         let mut written = vec![false; lives.len()];
         for (id, place) in own.into_iter().zip(places) {
             if core::mem::replace(&mut written[place], true) {
@@ -301,26 +309,26 @@ impl RecordingHistory {
 }
 
 /// Whether a block that begins is a new one, and not one that an allocator could not move.
-fn is_new(change: &Change) -> bool {
+fn is_new(change: &BlockChange) -> bool {
     change.since == change.time
 }
 
 /// The bytes of a block.
-fn size(change: &Change, options: &StacksOptions) -> u64 {
+fn size(change: &BlockChange, options: &ProfileOptions) -> u64 {
     let slop = if options.requested { 0 } else { change.slop };
     change.requested.saturating_add(slop)
 }
 
 /// The changes up to an error.
 struct ChangesUntilError<'r> {
-    changes: Changes<'r>,
+    changes: BlockChanges<'r>,
     error: Option<AnalyzeError>,
 }
 
 impl Iterator for ChangesUntilError<'_> {
-    type Item = Change;
+    type Item = BlockChange;
 
-    fn next(&mut self) -> Option<Change> {
+    fn next(&mut self) -> Option<BlockChange> {
         match self.changes.next()? {
             Ok(change) => Some(change),
             Err(error) => {
@@ -332,16 +340,16 @@ impl Iterator for ChangesUntilError<'_> {
 }
 
 /// The values of a [`StackLife`], in order.
-const VALUES: [Value; 9] = [
-    Value::AllocatedBlocks,
-    Value::AllocatedBytes,
-    Value::LiveBlocks,
-    Value::LiveBytes,
-    Value::PeakBlocks,
-    Value::PeakBytes,
-    Value::OwnPeakBlocks,
-    Value::OwnPeakBytes,
-    Value::Lifetimes,
+const VALUES: [ProfileValue; 9] = [
+    ProfileValue::AllocatedBlocks,
+    ProfileValue::AllocatedBytes,
+    ProfileValue::LiveBlocks,
+    ProfileValue::LiveBytes,
+    ProfileValue::PeakBlocks,
+    ProfileValue::PeakBytes,
+    ProfileValue::OwnPeakBlocks,
+    ProfileValue::OwnPeakBytes,
+    ProfileValue::Lifetimes,
 ];
 
 /// The blocks of a stack.
@@ -360,7 +368,7 @@ struct StackLife {
 }
 
 impl StackLife {
-    fn take(&mut self, change: &Change, size: u64) {
+    fn take(&mut self, change: &BlockChange, size: u64) {
         let sign = if change.is_end { -1 } else { 1 };
         self.blocks += sign;
         self.bytes += sign * i128::from(size);

@@ -1,9 +1,9 @@
 //! How a dump or a recording becomes stacks.
 
-/// How a dump or a recording becomes [`Stacks`](crate::Stacks).
+/// How a dump or a recording becomes [`StackProfile`](crate::StackProfile).
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct StacksOptions {
+pub struct ProfileOptions {
     /// Keep the frames that say nothing about the program: those of allocators, of Rust's library, and through which
     /// threads and `main` start. Default: no.
     pub(crate) all_frames: bool,
@@ -12,11 +12,11 @@ pub struct StacksOptions {
     /// Count the bytes that the program requested, and not those that it can use. Default: no.
     pub(crate) requested: bool,
     /// Count the bytes that the program requested as a value of their own,
-    /// [`Value::LiveRequestedBytes`]; cumulative dumps have no such value. Default: no.
+    /// [`ProfileValue::LiveRequestedBytes`]; cumulative dumps have no such value. Default: no.
     pub(crate) both: bool,
 }
 
-impl StacksOptions {
+impl ProfileOptions {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()

@@ -4,35 +4,35 @@ use std::collections::HashMap;
 
 use dmd_analyze::Dump;
 
-use crate::stacks::NO_STACK;
-use crate::{Frame, FrameId, ModuleId, StackId, StacksBuilder};
+use crate::stack_profile::NO_STACK;
+use crate::{ProfileFrame, ProfileFrameId, ProfileModuleId, ProfileStackId, StackProfileBuilder};
 
 /// The ids of a dump's stacks.
 pub(crate) struct DumpStackIds {
-    all: Vec<StackId>,
+    all: Vec<ProfileStackId>,
     /// Of blocks whose stack was not recorded.
-    none: StackId,
+    none: ProfileStackId,
 }
 
 impl DumpStackIds {
     /// Adds all stacks. Without `addresses`, frames are equal if people read the same.
-    pub(crate) fn new(dump: &Dump, addresses: bool, builder: &mut StacksBuilder) -> Self {
-        let mut modules: HashMap<&str, ModuleId> = HashMap::new();
+    pub(crate) fn new(dump: &Dump, addresses: bool, builder: &mut StackProfileBuilder) -> Self {
+        let mut modules: HashMap<&str, ProfileModuleId> = HashMap::new();
         for module in dump.modules() {
             let id = builder.module(&module.path, &module.build_id);
             modules.entry(&module.path).or_insert(id);
         }
-        let frames: Vec<FrameId> = dump
+        let frames: Vec<ProfileFrameId> = dump
             .frames()
             .map(|frame| {
-                let dmd_analyze::Frame { function, file, line, column, .. } = frame;
-                let read = Frame { function, file, line, column, ..Frame::default() };
+                let dmd_analyze::CallFrame { function, file, line, column, .. } = frame;
+                let read = ProfileFrame { function, file, line, column, ..ProfileFrame::default() };
                 if function.is_some() && !addresses {
                     return builder.frame(&read);
                 }
                 let module =
                     frame.module.map(|path| *modules.entry(path).or_insert_with(|| builder.module(path, "")));
-                builder.frame(&Frame {
+                builder.frame(&ProfileFrame {
                     system_name: frame.system_name,
                     module,
                     offset: frame.offset,
@@ -41,7 +41,7 @@ impl DumpStackIds {
                 })
             })
             .collect();
-        let none = builder.frame(&Frame { function: Some(NO_STACK), ..Frame::default() });
+        let none = builder.frame(&ProfileFrame { function: Some(NO_STACK), ..ProfileFrame::default() });
         let none = builder.stack(&[none]);
         let mut calls = Vec::new();
         let all = dump.frame_indices().map(|stack| {
@@ -52,7 +52,7 @@ impl DumpStackIds {
         Self { all: all.collect(), none }
     }
 
-    pub(crate) fn get(&self, stack: Option<usize>) -> StackId {
+    pub(crate) fn get(&self, stack: Option<usize>) -> ProfileStackId {
         stack.map_or(self.none, |stack| self.all[stack])
     }
 }

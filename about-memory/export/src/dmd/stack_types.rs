@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Default)]
 pub(crate) struct StackTypes {
     pub(crate) names: Vec<String>,
-    /// Empty without [`StacksOptions::types`](super::StacksOptions::types).
+    /// Empty without [`ProfileOptions::types`](super::ProfileOptions::types).
     of_stacks: Vec<Option<u32>>,
 }
 

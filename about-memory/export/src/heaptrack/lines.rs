@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 /// Lines in order.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct HeaptrackLines {
     /// For each line its letter and form with a length, and what the form says.
     words: Vec<u64>,
     texts: String,
@@ -26,7 +26,7 @@ const PIECE: usize = 1 << 14;
 /// Formatted lines are sent in pieces of at least this many bytes.
 const BYTES: usize = 1 << 16;
 
-impl Lines {
+impl HeaptrackLines {
     pub(super) fn new() -> Self {
         Self { words: Vec::with_capacity(PIECE + 16), texts: String::new() }
     }

@@ -8,23 +8,23 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 
 use crate::error::ExportError;
-use crate::stacks::{Frame, FrameId, Owner, StackId, Stacks};
+use crate::stack_profile::{BlockOwner, ProfileFrame, ProfileFrameId, ProfileStackId, StackProfile};
 
-use super::lines::Lines;
+use super::lines::HeaptrackLines;
 
 /// The addresses of frames without one. No program has them, and the client takes equal addresses for one place.
 const NOWHERE: u64 = 0xffff_0000_0000_0000;
 
-pub(super) struct Writer<'a, S> {
-    stacks: &'a Stacks,
+pub(super) struct HeaptrackWriter<'a, S> {
+    stacks: &'a StackProfile,
     /// Takes a piece of the lines.
     send: S,
-    lines: Lines,
+    lines: HeaptrackLines,
     /// The texts of code. Those of owners are in few lines, and there may be more of them than of all else.
     texts: FxHashMap<String, u64>,
     next_text: u64,
     /// The instructions of frames at one address, and of one frame alone.
-    instructions: FxHashMap<Box<[FrameId]>, u64>,
+    instructions: FxHashMap<Box<[ProfileFrameId]>, u64>,
     single: Vec<u64>,
     next_instruction: u64,
     traces: u64,
@@ -34,17 +34,17 @@ pub(super) struct Writer<'a, S> {
     path: Vec<(u64, u64)>,
     /// The number of frames in `path` that stand for the owner.
     of_owner: usize,
-    last_stack: Option<StackId>,
+    last_stack: Option<ProfileStackId>,
     /// The instructions of the stacks that were there, each from its outermost frame on.
     found: Vec<u64>,
     of_stacks: Vec<Option<Range<u32>>>,
 }
 
-impl<'a, S: FnMut(Lines) -> io::Result<()>> Writer<'a, S> {
-    pub(super) fn new(stacks: &'a Stacks, send: S) -> Self {
+impl<'a, S: FnMut(HeaptrackLines) -> io::Result<()>> HeaptrackWriter<'a, S> {
+    pub(super) fn new(stacks: &'a StackProfile, send: S) -> Self {
         let program = &stacks.facts().program;
         let program = line(if program.is_empty() { "unknown" } else { program });
-        let mut lines = Lines::new();
+        let mut lines = HeaptrackLines::new();
         lines.text(b'v', "10400 2");
         lines.text(b'X', &program);
         lines.text(b'I', "1000 0");
@@ -79,7 +79,7 @@ impl<'a, S: FnMut(Lines) -> io::Result<()>> Writer<'a, S> {
     }
 
     fn send(&mut self) -> io::Result<()> {
-        (self.send)(core::mem::replace(&mut self.lines, Lines::new()))
+        (self.send)(core::mem::replace(&mut self.lines, HeaptrackLines::new()))
     }
 
     fn text(&mut self, text: &str) -> u64 {
@@ -99,7 +99,7 @@ impl<'a, S: FnMut(Lines) -> io::Result<()>> Writer<'a, S> {
     }
 
     /// Starts traces of another owner.
-    pub(super) fn begin_owner(&mut self, owner: &Owner<'_>) -> io::Result<()> {
+    pub(super) fn begin_owner(&mut self, owner: &BlockOwner<'_>) -> io::Result<()> {
         self.path.clear();
         self.last_stack = None;
         for name in owner.frames() {
@@ -122,7 +122,7 @@ impl<'a, S: FnMut(Lines) -> io::Result<()>> Writer<'a, S> {
     }
 
     /// The trace of a stack. If stacks come in order, each common start of them is written once.
-    pub(super) fn next_trace(&mut self, stack: StackId) -> io::Result<u64> {
+    pub(super) fn next_trace(&mut self, stack: ProfileStackId) -> io::Result<u64> {
         if self.last_stack != Some(stack) {
             self.last_stack = Some(stack);
             let Range { start, end } = self.instructions_of(stack)?;
@@ -137,7 +137,7 @@ impl<'a, S: FnMut(Lines) -> io::Result<()>> Writer<'a, S> {
     }
 
     /// The place of a stack's instructions in `found`.
-    fn instructions_of(&mut self, stack: StackId) -> io::Result<Range<usize>> {
+    fn instructions_of(&mut self, stack: ProfileStackId) -> io::Result<Range<usize>> {
         let index = stack.0 as usize;
         if let Some(Range { start, end }) = &self.of_stacks[index] {
             return Ok(*start as usize..*end as usize);
@@ -154,7 +154,7 @@ impl<'a, S: FnMut(Lines) -> io::Result<()>> Writer<'a, S> {
         Ok(start..end)
     }
 
-    fn instruction(&mut self, frames: &[FrameId]) -> io::Result<u64> {
+    fn instruction(&mut self, frames: &[ProfileFrameId]) -> io::Result<u64> {
         let known = match frames {
             [frame] => Some(self.single[frame.0 as usize]).filter(|number| *number != 0),
             frames => self.instructions.get(frames).copied(),
@@ -172,7 +172,7 @@ impl<'a, S: FnMut(Lines) -> io::Result<()>> Writer<'a, S> {
         self.next_instruction += 1;
         let mut numbers = vec![first.offset.unwrap_or(NOWHERE + number), module];
         for (index, id) in frames.iter().enumerate() {
-            let frame @ Frame { function, file, line, .. } = stacks.frame(*id);
+            let frame @ ProfileFrame { function, file, line, .. } = stacks.frame(*id);
             if function.is_none() && frames.len() == 1 && first.offset.is_some() {
                 // The client shows the module and the address.
                 break;

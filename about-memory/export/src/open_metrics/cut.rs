@@ -8,14 +8,14 @@ use std::collections::BinaryHeap;
 
 use memory_report::{Kind, Units};
 
-use super::Options;
+use super::OpenMetricsOptions;
 
 /// The last name of the path that stands for the rest.
 const OTHER: &str = "(other)";
 
 /// A report, or several with the same path.
 #[derive(Clone, Debug)]
-pub(super) struct Leaf {
+pub(super) struct ReportLeaf {
     pub(super) process: String,
     pub(super) path: String,
     pub(super) kind: Kind,
@@ -27,7 +27,7 @@ pub(super) struct Leaf {
 
 /// An amount with its labels. The process is escaped.
 #[derive(Clone, Debug)]
-pub(super) struct Series {
+pub(super) struct MetricSeries {
     pub(super) process: String,
     pub(super) path: String,
     pub(super) kind: Kind,
@@ -35,15 +35,15 @@ pub(super) struct Series {
     pub(super) amount: i128,
 }
 
-pub(super) struct Cut {
+pub(super) struct CutReports {
     /// By process, path and kind; no two are of the same.
-    pub(super) series: Vec<Series>,
+    pub(super) series: Vec<MetricSeries>,
     /// The number of reports that no series contains.
     pub(super) omitted: usize,
 }
 
 /// A path and those below it, of one process, unit and kind.
-struct Node {
+struct PathNode {
     /// The end of the path in that of its first leaf, and that leaf.
     leaf: usize,
     end: usize,
@@ -62,13 +62,13 @@ struct Node {
     shown: bool,
 }
 
-pub(super) fn cut(mut leaves: Vec<Leaf>, options: &Options) -> Cut {
-    fn key(leaf: &Leaf) -> (Units, Kind, &str, &str) {
+pub(super) fn cut(mut leaves: Vec<ReportLeaf>, options: &OpenMetricsOptions) -> CutReports {
+    fn key(leaf: &ReportLeaf) -> (Units, Kind, &str, &str) {
         (leaf.units, leaf.kind, &leaf.process, &leaf.path)
     }
     // By names, so that all leaves below a path are neighbours.
     leaves.sort_unstable_by(|a, b| {
-        let group = |leaf: &Leaf| (leaf.units, leaf.kind);
+        let group = |leaf: &ReportLeaf| (leaf.units, leaf.kind);
         group(a)
             .cmp(&group(b))
             .then_with(|| a.process.cmp(&b.process))
@@ -83,10 +83,10 @@ pub(super) fn cut(mut leaves: Vec<Leaf>, options: &Options) -> Cut {
         same
     });
     let (nodes, roots) = tree(&leaves);
-    let mut growth = Growth { nodes, options, waiting: BinaryHeap::new(), series: 0 };
+    let mut growth = PathGrowth { nodes, options, waiting: BinaryHeap::new(), series: 0 };
     growth.grow(&roots);
-    let Growth { nodes, .. } = growth;
-    let mut cut = Cut { series: Vec::new(), omitted: 0 };
+    let PathGrowth { nodes, .. } = growth;
+    let mut cut = CutReports { series: Vec::new(), omitted: 0 };
     for node in nodes.iter().filter(|node| node.shown) {
         let leaf = &leaves[node.leaf];
         let rest = node.leaves - node.of_shown.1;
@@ -104,7 +104,7 @@ pub(super) fn cut(mut leaves: Vec<Leaf>, options: &Options) -> Cut {
             cut.omitted += rest;
             continue;
         }
-        cut.series.push(Series {
+        cut.series.push(MetricSeries {
             process: leaf.process.clone(),
             path,
             kind: leaf.kind,
@@ -126,8 +126,8 @@ pub(super) fn cut(mut leaves: Vec<Leaf>, options: &Options) -> Cut {
 }
 
 /// The nodes of sorted leaves, each after its parent, and the roots: one for each process, unit and kind.
-fn tree(leaves: &[Leaf]) -> (Vec<Node>, Vec<usize>) {
-    let mut nodes: Vec<Node> = Vec::new();
+fn tree(leaves: &[ReportLeaf]) -> (Vec<PathNode>, Vec<usize>) {
+    let mut nodes: Vec<PathNode> = Vec::new();
     let mut roots = Vec::new();
     // From the root to the last leaf.
     let mut open: Vec<usize> = Vec::new();
@@ -136,9 +136,9 @@ fn tree(leaves: &[Leaf]) -> (Vec<Node>, Vec<usize>) {
         let same = before.is_some_and(|before| {
             (before.units, before.kind, &before.process) == (leaf.units, leaf.kind, &leaf.process)
         });
-        let mut add = |nodes: &mut Vec<Node>, parent: usize, end: usize, depth: usize| {
+        let mut add = |nodes: &mut Vec<PathNode>, parent: usize, end: usize, depth: usize| {
             let number = nodes.len();
-            nodes.push(Node {
+            nodes.push(PathNode {
                 leaf: index,
                 end,
                 depth,
@@ -163,7 +163,7 @@ fn tree(leaves: &[Leaf]) -> (Vec<Node>, Vec<usize>) {
             open.clear();
             open.push(add(&mut nodes, 0, 0, 0));
         }
-        let is_on_path = |node: &Node| {
+        let is_on_path = |node: &PathNode| {
             let path = &leaves[node.leaf].path[..node.end];
             let rest = leaf.path.strip_prefix(path);
             node.end == 0 || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -173,7 +173,7 @@ fn tree(leaves: &[Leaf]) -> (Vec<Node>, Vec<usize>) {
         }
         loop {
             let last = open[open.len() - 1];
-            let Node { end, depth, .. } = nodes[last];
+            let PathNode { end, depth, .. } = nodes[last];
             if depth > 0 && end >= leaf.path.len() {
                 break;
             }
@@ -198,15 +198,15 @@ fn tree(leaves: &[Leaf]) -> (Vec<Node>, Vec<usize>) {
 /// The rest of a path with more names counts as one name.
 const MOST_DEPTH: usize = 100;
 
-struct Growth<'a> {
-    nodes: Vec<Node>,
-    options: &'a Options,
+struct PathGrowth<'a> {
+    nodes: Vec<PathNode>,
+    options: &'a OpenMetricsOptions,
     /// By whether they must be shown and by size; then in order.
     waiting: BinaryHeap<(bool, u128, Reverse<usize>)>,
     series: usize,
 }
 
-impl Growth<'_> {
+impl PathGrowth<'_> {
     fn grow(&mut self, roots: &[usize]) {
         // The root of each stands for all, so nothing is lost.
         for root in roots {
@@ -238,7 +238,7 @@ impl Growth<'_> {
     /// Adds the children of a shown node that may have series of their own.
     fn wait(&mut self, node: usize) {
         for child in self.nodes[node].children.clone() {
-            let Node { depth, magnitude, always, .. } = self.nodes[child];
+            let PathNode { depth, magnitude, always, .. } = self.nodes[child];
             let whole = self.nodes[self.top(child)].magnitude;
             let is_large = magnitude as f64 >= whole as f64 * self.options.threshold / 100.0;
             if depth <= self.options.depth.max(1) || is_large || always {

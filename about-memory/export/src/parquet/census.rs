@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use super::census_row::CensusRow;
-use super::columns::Entry;
-use super::options::Options;
-use super::run::Run;
-use super::table::{Layout, Table};
+use super::columns::ColumnEntry;
+use super::options::ParquetOptions;
+use super::run::ParquetRun;
+use super::table::{TableLayout, TableWriter};
 use crate::error::ExportError;
 
-const LAYOUT: Layout = Layout {
+const LAYOUT: TableLayout = TableLayout {
     name: "census",
     schema: "message census {
         required int64 ts (TIMESTAMP(MICROS,true));
@@ -42,20 +42,21 @@ const LAYOUT: Layout = Layout {
 ///
 /// If `out` fails, or if a text exceeds 1 GiB.
 pub fn census(
-    run: &Run,
+    run: &ParquetRun,
     rows: &[CensusRow],
-    options: &Options,
+    options: &ParquetOptions,
     out: impl Write + Send,
 ) -> Result<(), ExportError> {
     let mut rows: Vec<&CensusRow> = rows.iter().collect();
     rows.sort();
-    let table = Table::new(&LAYOUT, options, rows.len(), out)?;
+    let table = TableWriter::new(&LAYOUT, options, rows.len(), out)?;
     table.write(&rows, |columns, rows| {
         columns.run(rows.iter().map(|_| run));
         columns.texts(rows.iter().map(|row| Some(&*row.by)));
         columns.nested_texts(rows.iter().flat_map(|row| {
-            let none = row.group.is_empty().then_some(Entry { repetition: 0, definition: 0, value: None });
-            let names = row.group.iter().enumerate().map(|(index, name)| Entry {
+            let none =
+                row.group.is_empty().then_some(ColumnEntry { repetition: 0, definition: 0, value: None });
+            let names = row.group.iter().enumerate().map(|(index, name)| ColumnEntry {
                 repetition: i16::from(index > 0),
                 definition: 1,
                 value: Some(&**name),

@@ -13,7 +13,7 @@ use ::parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use ::parquet::schema::types::SchemaDescriptor;
 use bytes::Bytes;
 
-use super::run::Run;
+use super::run::ParquetRun;
 use super::threads;
 use crate::error::ExportError;
 
@@ -25,42 +25,42 @@ const MAX_TEXT: usize = 1 << 30;
 
 /// A value of a column with levels, as the format has them. `value` is there if and only if `definition` is the column's
 /// maximum; `repetition` is 0 at the start of a row.
-pub(super) struct Entry<T> {
+pub(super) struct ColumnEntry<T> {
     pub(super) repetition: i16,
     pub(super) definition: i16,
     pub(super) value: Option<T>,
 }
 
-impl<T> Entry<T> {
+impl<T> ColumnEntry<T> {
     /// Of a column that is not nested.
     fn flat(value: Option<T>) -> Self {
         Self { repetition: 0, definition: i16::from(value.is_some()), value }
     }
 }
 
-type Encode<'r> = Box<dyn FnOnce(&mut ColumnWriter<'_>) -> Result<(), ExportError> + Send + 'r>;
+type EncodeColumn<'r> = Box<dyn FnOnce(&mut ColumnWriter<'_>) -> Result<(), ExportError> + Send + 'r>;
 
 /// The columns of some rows, in the order of the schema.
 #[derive(Default)]
-pub(super) struct Columns<'r> {
-    all: Vec<Encode<'r>>,
+pub(super) struct TableColumns<'r> {
+    all: Vec<EncodeColumn<'r>>,
 }
 
 /// A column as it is in the file.
-pub(super) struct Encoded {
+pub(super) struct EncodedColumns {
     pub(super) bytes: Bytes,
     pub(super) facts: ColumnCloseResult,
 }
 
-impl<'r> Columns<'r> {
+impl<'r> TableColumns<'r> {
     /// Encodes all columns, on at most this number of threads.
     pub(super) fn encode(
         self,
         schema: &SchemaDescriptor,
         properties: &WriterPropertiesPtr,
         threads: usize,
-    ) -> Vec<Result<Encoded, ExportError>> {
-        let mut all: Vec<(Option<Encode<'r>>, Option<_>)> =
+    ) -> Vec<Result<EncodedColumns, ExportError>> {
+        let mut all: Vec<(Option<EncodeColumn<'r>>, Option<_>)> =
             self.all.into_iter().map(|column| (Some(column), None)).collect();
         threads::for_each(all.iter_mut().enumerate(), threads, |(index, (column, encoded))| {
             *encoded = column.take().map(|column| encode(schema, properties, index, column));
@@ -72,7 +72,7 @@ impl<'r> Columns<'r> {
     /// are converted once: many columns have one value in all rows.
     fn add<D: DataType, T: 'r>(
         &mut self,
-        entries: impl Iterator<Item = Entry<T>> + Send + 'r,
+        entries: impl Iterator<Item = ColumnEntry<T>> + Send + 'r,
         size: impl Fn(&T) -> usize + Send + 'r,
         same: impl Fn(&T, &T) -> bool + Send + 'r,
         convert: impl Fn(&[T], &mut Vec<D::T>) + Send + 'r,
@@ -107,7 +107,7 @@ impl<'r> Columns<'r> {
                     taken.clear();
                     (count, bytes) = (0, 0);
                 }
-                let Some(Entry { repetition, definition, value }) = entry else { return Ok(()) };
+                let Some(ColumnEntry { repetition, definition, value }) = entry else { return Ok(()) };
                 count += 1;
                 if is_repeated {
                     repetitions.push(repetition);
@@ -132,7 +132,7 @@ impl<'r> Columns<'r> {
     }
 
     /// A column of texts with levels.
-    pub(super) fn nested_texts(&mut self, entries: impl Iterator<Item = Entry<&'r str>> + Send + 'r) {
+    pub(super) fn nested_texts(&mut self, entries: impl Iterator<Item = ColumnEntry<&'r str>> + Send + 'r) {
         self.add::<ByteArrayType, _>(
             entries,
             |text| text.len(),
@@ -142,7 +142,7 @@ impl<'r> Columns<'r> {
     }
 
     /// A column of integers with levels.
-    pub(super) fn nested_integers(&mut self, entries: impl Iterator<Item = Entry<i64>> + Send + 'r) {
+    pub(super) fn nested_integers(&mut self, entries: impl Iterator<Item = ColumnEntry<i64>> + Send + 'r) {
         self.add::<Int64Type, _>(
             entries,
             |_| 8,
@@ -152,7 +152,7 @@ impl<'r> Columns<'r> {
     }
 
     /// A column of small integers with levels.
-    pub(super) fn nested_small(&mut self, entries: impl Iterator<Item = Entry<i32>> + Send + 'r) {
+    pub(super) fn nested_small(&mut self, entries: impl Iterator<Item = ColumnEntry<i32>> + Send + 'r) {
         self.add::<Int32Type, _>(
             entries,
             |_| 4,
@@ -163,24 +163,24 @@ impl<'r> Columns<'r> {
 
     /// A column of texts.
     pub(super) fn texts(&mut self, rows: impl Iterator<Item = Option<&'r str>> + Send + 'r) {
-        self.nested_texts(rows.map(Entry::flat));
+        self.nested_texts(rows.map(ColumnEntry::flat));
     }
 
     /// A column of integers.
     pub(super) fn integers(&mut self, rows: impl Iterator<Item = Option<i64>> + Send + 'r) {
-        self.nested_integers(rows.map(Entry::flat));
+        self.nested_integers(rows.map(ColumnEntry::flat));
     }
 
     /// A column of small integers.
     pub(super) fn small(&mut self, rows: impl Iterator<Item = Option<i32>> + Send + 'r) {
-        self.nested_small(rows.map(Entry::flat));
+        self.nested_small(rows.map(ColumnEntry::flat));
     }
 
     /// The columns `ts`, `run_id`, `host` and `service`, with which most tables begin.
-    pub(super) fn run(&mut self, runs: impl Iterator<Item = &'r Run> + Clone + Send + 'r) {
+    pub(super) fn run(&mut self, runs: impl Iterator<Item = &'r ParquetRun> + Clone + Send + 'r) {
         self.integers(runs.clone().map(|run| Some(micros(run.time))));
         self.add::<FixedLenByteArrayType, _>(
-            runs.clone().map(|run| Entry::flat(Some(run.id))),
+            runs.clone().map(|run| ColumnEntry::flat(Some(run.id))),
             |_| 16,
             |one, other| one == other,
             |ids, values| {
@@ -204,14 +204,14 @@ fn encode(
     schema: &SchemaDescriptor,
     properties: &WriterPropertiesPtr,
     index: usize,
-    column: Encode<'_>,
-) -> Result<Encoded, ExportError> {
+    column: EncodeColumn<'_>,
+) -> Result<EncodedColumns, ExportError> {
     let mut out = TrackedWrite::new(Vec::new());
     let pages = Box::new(SerializedPageWriter::new(&mut out));
     let mut writer = get_column_writer(schema.column(index), properties.clone(), pages);
     column(&mut writer)?;
     let facts = writer.close().map_err(failed)?;
-    Ok(Encoded { bytes: Bytes::from(out.into_inner().map_err(failed)?), facts })
+    Ok(EncodedColumns { bytes: Bytes::from(out.into_inner().map_err(failed)?), facts })
 }
 
 pub(super) fn failed(error: ParquetError) -> ExportError {

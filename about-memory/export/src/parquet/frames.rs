@@ -2,15 +2,15 @@
 
 use std::io::Write;
 
-use super::columns::Entry;
-use super::options::Options;
-use super::run::Run;
+use super::columns::ColumnEntry;
+use super::options::ParquetOptions;
+use super::run::ParquetRun;
 use super::stack_ids::stack_ids;
-use super::table::{Layout, Table};
+use super::table::{TableLayout, TableWriter};
 use crate::error::ExportError;
-use crate::stacks::{Frame, StackId, Stacks};
+use crate::stack_profile::{ProfileFrame, ProfileStackId, StackProfile};
 
-const LAYOUT: Layout = Layout {
+const LAYOUT: TableLayout = TableLayout {
     name: "frames",
     schema: "message frames {
         required binary service (STRING);
@@ -45,21 +45,22 @@ const LAYOUT: Layout = Layout {
 ///
 /// If `out` fails, or if a text exceeds 1 GiB.
 pub fn frames(
-    run: &Run,
-    stacks: &Stacks,
-    options: &Options,
+    run: &ParquetRun,
+    stacks: &StackProfile,
+    options: &ParquetOptions,
     out: impl Write + Send,
 ) -> Result<(), ExportError> {
     let ids = stack_ids(stacks);
     let mut rows: Vec<(u64, u32)> = ids.into_iter().zip(0..).collect();
     rows.sort_unstable();
     rows.dedup_by_key(|(id, _)| *id);
-    let table = Table::new(&LAYOUT, options, rows.len(), out)?;
+    let table = TableWriter::new(&LAYOUT, options, rows.len(), out)?;
     table.write(&rows, |columns, rows| {
         columns.texts(rows.iter().map(|_| Some(&*run.service)));
         columns.integers(rows.iter().map(|(id, _)| Some(id.cast_signed())));
-        let module = move |frame: &Frame<'_>| frame.module.map(|module| &stacks.modules()[module.index()]);
-        let build_id = move |frame: Frame<'_>| {
+        let module =
+            move |frame: &ProfileFrame<'_>| frame.module.map(|module| &stacks.modules()[module.index()]);
+        let build_id = move |frame: ProfileFrame<'_>| {
             module(&frame).map(|module| &*module.build_id).filter(|build_id| !build_id.is_empty())
         };
         columns.nested_texts(entries(stacks, rows, build_id));
@@ -73,17 +74,17 @@ pub fn frames(
 
 /// A part of all frames of some stacks.
 fn entries<'s, T: Send + 's>(
-    stacks: &'s Stacks,
+    stacks: &'s StackProfile,
     rows: &'s [(u64, u32)],
-    part: impl Fn(Frame<'s>) -> Option<T> + Copy + Send + 's,
-) -> impl Iterator<Item = Entry<T>> + Send + 's {
+    part: impl Fn(ProfileFrame<'s>) -> Option<T> + Copy + Send + 's,
+) -> impl Iterator<Item = ColumnEntry<T>> + Send + 's {
     rows.iter().flat_map(move |(_, stack)| {
-        let frames = stacks.stack(StackId(*stack));
-        let none = frames.is_empty().then_some(Entry { repetition: 0, definition: 0, value: None });
+        let frames = stacks.stack(ProfileStackId(*stack));
+        let none = frames.is_empty().then_some(ColumnEntry { repetition: 0, definition: 0, value: None });
         let frames = frames.iter().enumerate().map(move |(index, frame)| {
             let value = part(stacks.frame(*frame));
             let definition = 1 + i16::from(value.is_some());
-            Entry { repetition: i16::from(index > 0), definition, value }
+            ColumnEntry { repetition: i16::from(index > 0), definition, value }
         });
         none.into_iter().chain(frames)
     })

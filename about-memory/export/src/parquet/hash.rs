@@ -3,11 +3,11 @@
 //! It has no seed. Who may choose the data can make two runs or stacks collide, in their own tables only.
 
 /// 128 bits of what was added.
-pub(super) struct Hash {
+pub(super) struct TableHash {
     lanes: [u64; 2],
 }
 
-impl Hash {
+impl TableHash {
     pub(super) fn new() -> Self {
         Self { lanes: [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344] }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::run::Run;
+use super::run::ParquetRun;
 
 /// The place of a run's file of a table below the folder of all tables:
 /// `reports/date=2026-11-22/service=search/0123456789abcdef0123456789abcdef.parquet`, for example.
@@ -10,7 +10,7 @@ use super::run::Run;
 /// All but ASCII letters, digits and `-._` of the service is percent-encoded, and so are the dots of `.` and `..`: readers
 /// decode it. A service without a name is `__HIVE_DEFAULT_PARTITION__`, which readers take as null. Of a long name, the
 /// folder has the characters within the first 80 bytes.
-pub fn file_name(table: &str, run: &Run) -> String {
+pub fn file_name(table: &str, run: &ParquetRun) -> String {
     let mut service = String::new();
     let only_dots = run.service.bytes().all(|byte| byte == b'.');
     for byte in start(&run.service).bytes() {

@@ -6,7 +6,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// How tables are written.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Options {
+pub struct ParquetOptions {
     /// The rows of a row group, which readers read in parallel and skip as a whole; at least 1. Default: 1,000,000.
     pub row_group: usize,
     /// The level of zstd, from 1 to 22. Default: 3.
@@ -18,14 +18,14 @@ pub struct Options {
     pub created_by: String,
 }
 
-impl Default for Options {
+impl Default for ParquetOptions {
     fn default() -> Self {
         let created_by = concat!("memory-export ", env!("CARGO_PKG_VERSION")).to_owned();
         Self { row_group: 1_000_000, level: 3, threads: 0, created_by }
     }
 }
 
-impl Options {
+impl ParquetOptions {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()

@@ -4,7 +4,7 @@
 const FEW: usize = 24;
 
 #[derive(Clone, Copy)]
-struct Key {
+struct RowKey {
     /// The next eight bytes of the text, as a number in their order.
     word: u64,
     row: u32,
@@ -16,13 +16,14 @@ pub(super) fn sort_by_text<'t, K: Ord>(
     text: impl Fn(u32) -> &'t str,
     then: impl Fn(u32) -> K,
 ) {
-    let mut keys: Vec<Key> = rows.iter().map(|row| Key { word: word(text(*row), 0), row: *row }).collect();
+    let mut keys: Vec<RowKey> =
+        rows.iter().map(|row| RowKey { word: word(text(*row), 0), row: *row }).collect();
     // The start, the end and the first byte of what is not sorted yet.
     let mut open = vec![(0, keys.len(), 0)];
     while let Some((start, end, from)) = open.pop() {
         let keys = &mut keys[start..end];
-        let compare = |a: &Key, b: &Key| {
-            let rest = |key: &Key| text(key.row).as_bytes().get(from..).unwrap_or_default();
+        let compare = |a: &RowKey, b: &RowKey| {
+            let rest = |key: &RowKey| text(key.row).as_bytes().get(from..).unwrap_or_default();
             (a.word.cmp(&b.word))
                 .then_with(|| rest(a).cmp(rest(b)))
                 .then_with(|| then(a.row).cmp(&then(b.row)))

@@ -5,15 +5,15 @@ use std::io::Write;
 use memory_report::{Kind, Report, ReportSet, Units};
 use rustc_hash::FxHashMap;
 
-use super::columns::{Columns, Entry, micros};
-use super::options::Options;
+use super::columns::{ColumnEntry, TableColumns, micros};
+use super::options::ParquetOptions;
 use super::order::sort_by_text;
-use super::run::Run;
-use super::table::{Layout, Table};
+use super::run::ParquetRun;
+use super::table::{TableLayout, TableWriter};
 use super::threads;
 use crate::error::ExportError;
 
-const LAYOUT: Layout = Layout {
+const LAYOUT: TableLayout = TableLayout {
     name: "reports",
     schema: "message reports {
         required int64 ts (TIMESTAMP(MICROS,true));
@@ -52,8 +52,8 @@ const ABOUT_UNCLASSIFIED: &str = "Memory of the heap that no report counts. Comp
 
 /// A report, or the amount of `heap-unclassified` that follows from reports.
 #[derive(Clone, Copy)]
-struct Row<'a> {
-    run: &'a Run,
+struct TableRow<'a> {
+    run: &'a ParquetRun,
     report: Report<'a>,
     /// `report.process` without its id.
     process: &'a str,
@@ -73,8 +73,8 @@ struct Row<'a> {
 ///
 /// If `out` fails, if a path exceeds 1 GiB, or if an amount of `heap-unclassified` exceeds 64 bits.
 pub fn reports(
-    runs: &[(&Run, &ReportSet)],
-    options: &Options,
+    runs: &[(&ParquetRun, &ReportSet)],
+    options: &ParquetOptions,
     out: impl Write + Send,
 ) -> Result<(), ExportError> {
     let mut rows = Vec::with_capacity(runs.iter().map(|(_, set)| set.len() + 1).sum());
@@ -84,33 +84,33 @@ pub fn reports(
     let order = order(&rows, threads::number(options.threads));
     let paths = in_order(&rows, &order);
     // In memory, too, as each column goes over all rows.
-    let rows: Vec<Row<'_>> = texts(&paths)
+    let rows: Vec<TableRow<'_>> = texts(&paths)
         .zip(&order)
         .map(|(path, row)| {
             let row = rows[*row as usize];
-            Row { report: Report { path, ..row.report }, ..row }
+            TableRow { report: Report { path, ..row.report }, ..row }
         })
         .collect();
-    let table = Table::new(&LAYOUT, options, rows.len(), out)?;
+    let table = TableWriter::new(&LAYOUT, options, rows.len(), out)?;
     table.write(&rows, add_columns)
 }
 
-fn add<'a>(run: &'a Run, set: &'a ReportSet, rows: &mut Vec<Row<'a>>) -> Result<(), ExportError> {
+fn add<'a>(run: &'a ParquetRun, set: &'a ReportSet, rows: &mut Vec<TableRow<'a>>) -> Result<(), ExportError> {
     /// What `heap-unclassified` of a process follows from.
     #[derive(Default)]
-    struct Heap {
+    struct HeapTotals {
         allocated: Option<i128>,
         reported: i128,
         has_explicit: bool,
         is_there: bool,
     }
-    let mut processes: Vec<(&str, Heap)> = Vec::new();
+    let mut processes: Vec<(&str, HeapTotals)> = Vec::new();
     let mut known: FxHashMap<&str, usize> = FxHashMap::default();
     let mut last = usize::MAX;
     for report in set.iter() {
         if processes.get(last).is_none_or(|(name, _)| *name != report.process) {
             last = *known.entry(report.process).or_insert_with(|| {
-                processes.push((report.process, Heap::default()));
+                processes.push((report.process, HeapTotals::default()));
                 processes.len() - 1
             });
         }
@@ -145,13 +145,13 @@ fn add<'a>(run: &'a Run, set: &'a ReportSet, rows: &mut Vec<Row<'a>>) -> Result<
     Ok(())
 }
 
-fn row<'a>(run: &'a Run, report: Report<'a>) -> Row<'a> {
+fn row<'a>(run: &'a ParquetRun, report: Report<'a>) -> TableRow<'a> {
     // Reports without a process are about the program itself.
     let (process, pid) = match report.process {
         "" => (run.process.as_deref().unwrap_or_default(), run.pid),
         process => split(process),
     };
-    Row { run, report, process, pid }
+    TableRow { run, report, process, pid }
 }
 
 /// The name and the id of a process: `app (pid 7)` is `app` and 7.
@@ -162,7 +162,7 @@ fn split(process: &str) -> (&str, Option<u32>) {
 }
 
 /// The rows by service, process, path, time and, last, their place in the input.
-fn order(rows: &[Row<'_>], threads: usize) -> Vec<u32> {
+fn order(rows: &[TableRow<'_>], threads: usize) -> Vec<u32> {
     let mut groups: Vec<((&str, &str), Vec<u32>)> = Vec::new();
     let mut known: FxHashMap<(&str, &str), usize> = FxHashMap::default();
     let mut last: Option<((&str, &str), usize)> = None;
@@ -187,7 +187,7 @@ fn order(rows: &[Row<'_>], threads: usize) -> Vec<u32> {
 }
 
 /// The paths one after the other, and where each ends.
-fn in_order(rows: &[Row<'_>], order: &[u32]) -> (String, Vec<usize>) {
+fn in_order(rows: &[TableRow<'_>], order: &[u32]) -> (String, Vec<usize>) {
     let path = |row: &u32| rows[*row as usize].report.path;
     let mut all = String::with_capacity(rows.iter().map(|row| row.report.path.len()).sum());
     let mut ends = Vec::with_capacity(order.len());
@@ -203,7 +203,7 @@ fn texts((all, ends): &(String, Vec<usize>)) -> impl Iterator<Item = &str> {
     ends.iter().map(move |end| &all[core::mem::replace(&mut start, *end)..*end])
 }
 
-fn add_columns<'r>(columns: &mut Columns<'r>, rows: &'r [Row<'_>]) {
+fn add_columns<'r>(columns: &mut TableColumns<'r>, rows: &'r [TableRow<'_>]) {
     let rows = rows.iter();
     let runs = rows.clone().map(|row| row.run);
     columns.run(runs.clone());
@@ -242,12 +242,12 @@ fn add_columns<'r>(columns: &mut Columns<'r>, rows: &'r [Row<'_>]) {
 
 /// The keys or values of a run's labels; no labels are null.
 fn labels<'r>(
-    run: &'r Run,
+    run: &'r ParquetRun,
     full: i16,
     part: impl Fn((&'r str, &'r str)) -> &'r str + Send,
-) -> impl Iterator<Item = Entry<&'r str>> + Send {
-    let none = run.labels.is_empty().then_some(Entry { repetition: 0, definition: 0, value: None });
-    let labels = run.labels.iter().enumerate().map(move |(index, (key, value))| Entry {
+) -> impl Iterator<Item = ColumnEntry<&'r str>> + Send {
+    let none = run.labels.is_empty().then_some(ColumnEntry { repetition: 0, definition: 0, value: None });
+    let labels = run.labels.iter().enumerate().map(move |(index, (key, value))| ColumnEntry {
         repetition: i16::from(index > 0),
         definition: full,
         value: Some(part((key, value))),

@@ -6,13 +6,13 @@ use std::time::Duration;
 use memory_report::ReportSet;
 
 use super::census_row::CensusRow;
-use super::hash::Hash;
-use crate::stacks::Stacks;
+use super::hash::TableHash;
+use crate::stack_profile::StackProfile;
 
 /// A run: the program that was measured, and when and where. Unknown parts are empty or `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Run {
+pub struct ParquetRun {
     /// When it was measured, since 1970.
     pub time: Duration,
     /// The run's id; [`of_reports`](Self::of_reports) and its siblings make one.
@@ -35,7 +35,7 @@ pub struct Run {
     pub labels: BTreeMap<String, String>,
 }
 
-impl Run {
+impl ParquetRun {
     /// A run of the service at this time since 1970. Set what else is known, and then its id.
     pub fn new(service: impl Into<String>, time: Duration) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Run {
 
     /// Sets an id that follows from the other fields and from the reports: equal runs with equal reports have equal ids.
     #[must_use]
-    pub fn of_reports(self, set: &ReportSet) -> Self {
+    pub fn with_id_from_reports(self, set: &ReportSet) -> Self {
         let mut hash = self.hash("reports");
         for report in set.iter() {
             hash.text(report.process);
@@ -71,7 +71,7 @@ impl Run {
 
     /// Sets an id that follows from the other fields and from the stacks and their amounts.
     #[must_use]
-    pub fn of_stacks(self, stacks: &Stacks) -> Self {
+    pub fn with_id_from_stacks(self, stacks: &StackProfile) -> Self {
         let mut hash = self.hash("stacks");
         let ids = super::stack_ids::stack_ids(stacks);
         for sample in stacks.samples() {
@@ -87,7 +87,7 @@ impl Run {
 
     /// Sets an id that follows from the other fields and from the groups of a census.
     #[must_use]
-    pub fn of_census(self, rows: &[CensusRow]) -> Self {
+    pub fn with_id_from_census(self, rows: &[CensusRow]) -> Self {
         let mut hash = self.hash("census");
         for row in rows {
             hash.text(&row.by);
@@ -99,8 +99,8 @@ impl Run {
     }
 
     /// The start of an id.
-    fn hash(&self, table: &str) -> Hash {
-        let mut hash = Hash::new();
+    fn hash(&self, table: &str) -> TableHash {
+        let mut hash = TableHash::new();
         hash.text(table);
         hash.word(self.time.as_micros() as u64);
         hash.text(&self.service);
@@ -116,7 +116,7 @@ impl Run {
         hash
     }
 
-    fn with_id(mut self, hash: Hash) -> Self {
+    fn with_id(mut self, hash: TableHash) -> Self {
         let [first, second] = hash.finish();
         self.id[..8].copy_from_slice(&first.to_be_bytes());
         self.id[8..].copy_from_slice(&second.to_be_bytes());

@@ -1,15 +1,15 @@
 //! Ids of stacks that are the same in all files.
 
-use super::hash::Hash;
-use crate::stacks::{StackId, Stacks};
+use super::hash::TableHash;
+use crate::stack_profile::{ProfileStackId, StackProfile};
 
 /// The id of each stack, by its number: a hash of the build ids and offsets of its addresses. An address without a build id
 /// counts with its module's path; one without an offset, with its function, file and line. So a stack has the same id on all
 /// machines and whether or not symbols were found.
-pub(super) fn stack_ids(stacks: &Stacks) -> Vec<u64> {
+pub(super) fn stack_ids(stacks: &StackProfile) -> Vec<u64> {
     let id = |stack: usize| {
-        let mut hash = Hash::new();
-        for address in stacks.addresses(StackId(stack as u32)) {
+        let mut hash = TableHash::new();
+        for address in stacks.addresses(ProfileStackId(stack as u32)) {
             let frame = stacks.frame(address[0]);
             match frame.module.zip(frame.offset) {
                 Some((module, offset)) => {

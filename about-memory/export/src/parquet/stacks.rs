@@ -2,14 +2,14 @@
 
 use std::io::Write;
 
-use super::options::Options;
-use super::run::Run;
+use super::options::ParquetOptions;
+use super::run::ParquetRun;
 use super::stack_ids::stack_ids;
-use super::table::{Layout, Table};
+use super::table::{TableLayout, TableWriter};
 use crate::error::ExportError;
-use crate::stacks::{LabelsId, Stacks, Value};
+use crate::stack_profile::{ProfileValue, SampleLabelsId, StackProfile};
 
-const LAYOUT: Layout = Layout {
+const LAYOUT: TableLayout = TableLayout {
     name: "stacks",
     schema: "message stacks {
         required int64 ts (TIMESTAMP(MICROS,true));
@@ -37,17 +37,17 @@ const LAYOUT: Layout = Layout {
 };
 
 /// The columns of amounts. An amount that was not recorded is null.
-const AMOUNTS: [Value; 5] = [
-    Value::LiveBlocks,
-    Value::LiveRequestedBytes,
-    Value::LiveBytes,
-    Value::AllocatedBlocks,
-    Value::AllocatedBytes,
+const AMOUNTS: [ProfileValue; 5] = [
+    ProfileValue::LiveBlocks,
+    ProfileValue::LiveRequestedBytes,
+    ProfileValue::LiveBytes,
+    ProfileValue::AllocatedBlocks,
+    ProfileValue::AllocatedBytes,
 ];
 
-struct Row {
+struct TableRow {
     id: u64,
-    labels: LabelsId,
+    labels: SampleLabelsId,
     /// As [`AMOUNTS`].
     amounts: [Option<i64>; AMOUNTS.len()],
 }
@@ -64,9 +64,9 @@ struct Row {
 ///
 /// If `out` fails, if a text exceeds 1 GiB, or if a sum exceeds 64 bits.
 pub fn stacks(
-    run: &Run,
-    stacks: &Stacks,
-    options: &Options,
+    run: &ParquetRun,
+    stacks: &StackProfile,
+    options: &ParquetOptions,
     out: impl Write + Send,
 ) -> Result<(), ExportError> {
     let ids = stack_ids(stacks);
@@ -82,11 +82,11 @@ pub fn stacks(
                 ExportError::TooLarge("Parquet", value.name(), exact, i128::from(most))
             })?);
         }
-        rows.push(Row { id: ids[stack.0 as usize], labels, amounts });
+        rows.push(TableRow { id: ids[stack.0 as usize], labels, amounts });
         Ok::<(), ExportError>(())
     })?;
     rows.sort_by_key(|row| (row.id, row.labels));
-    let table = Table::new(&LAYOUT, options, rows.len(), out)?;
+    let table = TableWriter::new(&LAYOUT, options, rows.len(), out)?;
     table.write(&rows, |columns, rows| {
         let runs = rows.iter().map(|_| run);
         columns.run(runs.clone());

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use super::columns::{Columns, Encoded, failed};
-use super::options::{Options, SCHEMA_VERSION};
+use super::columns::{EncodedColumns, TableColumns, failed};
+use super::options::{ParquetOptions, SCHEMA_VERSION};
 use super::threads;
 use crate::error::ExportError;
 use ::parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -15,7 +15,7 @@ use ::parquet::schema::parser::parse_message_type;
 use ::parquet::schema::types::ColumnPath;
 
 /// What a table is.
-pub(super) struct Layout {
+pub(super) struct TableLayout {
     pub(super) name: &'static str,
     /// In the format's own notation.
     pub(super) schema: &'static str,
@@ -39,20 +39,20 @@ const DICTIONARY_BYTES: usize = 1 << 20;
 /// Fewer rows than this are encoded before another thread has started.
 const FEW: usize = 10_000;
 
-type Out<'w> = Box<dyn Write + Send + 'w>;
+type TableOutput<'w> = Box<dyn Write + Send + 'w>;
 
 /// A file.
-pub(super) struct Table<'w> {
-    writer: SerializedFileWriter<Out<'w>>,
+pub(super) struct TableWriter<'w> {
+    writer: SerializedFileWriter<TableOutput<'w>>,
     rows: usize,
     threads: usize,
 }
 
-impl<'w> Table<'w> {
+impl<'w> TableWriter<'w> {
     /// `rows` bounds the rows of the table.
     pub(super) fn new(
-        layout: &Layout,
-        options: &Options,
+        layout: &TableLayout,
+        options: &ParquetOptions,
         rows: usize,
         out: impl Write + Send + 'w,
     ) -> Result<Self, ExportError> {
@@ -97,7 +97,7 @@ impl<'w> Table<'w> {
                 .set_column_bloom_filter_enabled(path(name), true)
                 .set_column_bloom_filter_max_ndv(path(name), distinct);
         }
-        let out: Out<'w> = Box::new(out);
+        let out: TableOutput<'w> = Box::new(out);
         let writer = SerializedFileWriter::new(out, schema, Arc::new(properties.build())).map_err(failed)?;
         Ok(Self { writer, rows: row_group, threads: threads::number(options.threads) })
     }
@@ -106,16 +106,16 @@ impl<'w> Table<'w> {
     pub(super) fn write<'r, R>(
         mut self,
         rows: &'r [R],
-        each: impl Fn(&mut Columns<'r>, &'r [R]),
+        each: impl Fn(&mut TableColumns<'r>, &'r [R]),
     ) -> Result<(), ExportError> {
         for rows in rows.chunks(self.rows) {
-            let mut columns = Columns::default();
+            let mut columns = TableColumns::default();
             each(&mut columns, rows);
             let threads = if rows.len() < FEW { 1 } else { self.threads };
             let encoded = columns.encode(self.writer.schema_descr(), self.writer.properties(), threads);
             let mut group = self.writer.next_row_group().map_err(failed)?;
             for column in encoded {
-                let Encoded { bytes, facts } = column?;
+                let EncodedColumns { bytes, facts } = column?;
                 group.append_column(&bytes, facts).map_err(failed)?;
             }
             group.close().map_err(failed)?;

@@ -4,12 +4,12 @@ use std::io::Write;
 
 use memory_report::{ReportSet, Warning};
 
-use super::options::Options;
-use super::run::Run;
-use super::table::{Layout, Table};
+use super::options::ParquetOptions;
+use super::run::ParquetRun;
+use super::table::{TableLayout, TableWriter};
 use crate::error::ExportError;
 
-const LAYOUT: Layout = Layout {
+const LAYOUT: TableLayout = TableLayout {
     name: "warnings",
     schema: "message warnings {
         required int64 ts (TIMESTAMP(MICROS,true));
@@ -36,16 +36,16 @@ const LAYOUT: Layout = Layout {
 ///
 /// If `out` fails, or if a text exceeds 1 GiB.
 pub fn warnings(
-    runs: &[(&Run, &ReportSet)],
-    options: &Options,
+    runs: &[(&ParquetRun, &ReportSet)],
+    options: &ParquetOptions,
     out: impl Write + Send,
 ) -> Result<(), ExportError> {
-    let mut rows: Vec<(&Run, &Warning, String)> = Vec::new();
+    let mut rows: Vec<(&ParquetRun, &Warning, String)> = Vec::new();
     for (run, set) in runs {
         rows.extend(set.warnings().iter().map(|warning| (*run, warning, warning.kind.to_string())));
     }
     rows.sort_by_key(|(run, ..)| (&run.service, run.time));
-    let table = Table::new(&LAYOUT, options, rows.len(), out)?;
+    let table = TableWriter::new(&LAYOUT, options, rows.len(), out)?;
     table.write(&rows, |columns, rows| {
         columns.run(rows.iter().map(|(run, ..)| *run));
         columns.texts(rows.iter().map(|(.., kind)| Some(&**kind)));

@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::wire::{Fault, Field, Fields};
+use super::wire::{WireFault, WireField, WireFields};
 use super::write::VALUES;
 use crate::error::ImportError;
-use crate::stacks::{Frame, FrameId, Labels, ModuleId, Stacks, StacksBuilder, Value};
+use crate::stack_profile::{
+    ProfileFrame, ProfileFrameId, ProfileModuleId, ProfileValue, SampleLabels, StackProfile,
+    StackProfileBuilder,
+};
 
 /// The limits of the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ReadOptions {
+pub struct PprofReadOptions {
     /// The maximum of bytes of the uncompressed profile, which the reader holds in memory. Default: 1 GiB.
     pub max_bytes: u64,
     /// The maximum of samples, labels, locations, lines, functions, mappings and texts in total: each takes more memory than
@@ -25,13 +28,13 @@ pub struct ReadOptions {
     pub max_frames: usize,
 }
 
-impl Default for ReadOptions {
+impl Default for PprofReadOptions {
     fn default() -> Self {
         Self { max_bytes: 1 << 30, max_entries: 10_000_000, max_frames: 50_000_000 }
     }
 }
 
-impl ReadOptions {
+impl PprofReadOptions {
     /// The default limits.
     pub fn new() -> Self {
         Self::default()
@@ -82,13 +85,13 @@ pub fn is_pprof(start: &[u8]) -> bool {
 }
 
 /// Names of amounts in profiles of other programs.
-const OTHERS: [(Value, &str); 6] = [
-    (Value::AllocatedBlocks, "allocations"),
-    (Value::AllocatedBytes, "allocated"),
-    (Value::LiveBlocks, "objects"),
-    (Value::LiveBytes, "space"),
-    (Value::LiveBlocks, "count"),
-    (Value::LiveBytes, "bytes"),
+const OTHERS: [(ProfileValue, &str); 6] = [
+    (ProfileValue::AllocatedBlocks, "allocations"),
+    (ProfileValue::AllocatedBytes, "allocated"),
+    (ProfileValue::LiveBlocks, "objects"),
+    (ProfileValue::LiveBytes, "space"),
+    (ProfileValue::LiveBlocks, "count"),
+    (ProfileValue::LiveBytes, "bytes"),
 ];
 
 /// Reads a profile, compressed or not. Amounts other than those of memory, and unknown labels, are left out.
@@ -96,10 +99,10 @@ const OTHERS: [(Value, &str); 6] = [
 /// # Errors
 ///
 /// If `reader` fails, if a limit is reached, if the bytes are not a valid profile, or if it has no amounts of memory.
-pub fn read(reader: impl Read, options: &ReadOptions) -> Result<Stacks, ImportError> {
+pub fn read(reader: impl Read, options: &PprofReadOptions) -> Result<StackProfile, ImportError> {
     let bytes = unpacked(reader, options.max_bytes)?;
     let mut left = RemainingLimits::new(options);
-    let profile = Profile::parse(&bytes, &mut left)?;
+    let profile = ReadProfile::parse(&bytes, &mut left)?;
     profile.stacks(left)
 }
 
@@ -121,7 +124,7 @@ fn unpacked(reader: impl Read, most: u64) -> Result<Vec<u8>, ImportError> {
 
 /// What of its limits the reader has not used.
 struct RemainingLimits<'o> {
-    options: &'o ReadOptions,
+    options: &'o PprofReadOptions,
     entries: usize,
     frames: usize,
     /// Bytes of texts, each time that a part names one.
@@ -129,8 +132,8 @@ struct RemainingLimits<'o> {
 }
 
 impl<'o> RemainingLimits<'o> {
-    fn new(options: &'o ReadOptions) -> Self {
-        let ReadOptions { max_bytes, max_entries, max_frames } = *options;
+    fn new(options: &'o PprofReadOptions) -> Self {
+        let PprofReadOptions { max_bytes, max_entries, max_frames } = *options;
         Self { options, entries: max_entries, frames: max_frames, text: max_bytes }
     }
 
@@ -155,22 +158,22 @@ impl<'o> RemainingLimits<'o> {
 
 /// The fields of a profile, still with the numbers of texts.
 #[derive(Default)]
-struct Profile<'b> {
+struct ReadProfile<'b> {
     texts: Vec<&'b [u8]>,
     types: Vec<(u64, u64)>,
-    samples: Vec<Part<'b>>,
-    mappings: Vec<Mapping>,
-    locations: Vec<Part<'b>>,
-    functions: Vec<Function>,
+    samples: Vec<SamplePart<'b>>,
+    mappings: Vec<ReadMapping>,
+    locations: Vec<SamplePart<'b>>,
+    functions: Vec<ReadFunction>,
     time: i64,
     duration: i64,
 }
 
 #[derive(Clone, Copy)]
-struct Part<'b>(Fields<'b>);
+struct SamplePart<'b>(WireFields<'b>);
 
 #[derive(Clone, Copy, Default)]
-struct Mapping {
+struct ReadMapping {
     id: u64,
     start: u64,
     file_offset: u64,
@@ -179,7 +182,7 @@ struct Mapping {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Function {
+struct ReadFunction {
     id: u64,
     name: u64,
     system_name: u64,
@@ -194,16 +197,16 @@ struct FunctionTexts {
     file: String,
 }
 
-impl From<Fault> for ImportError {
-    fn from((at, what): Fault) -> Self {
+impl From<WireFault> for ImportError {
+    fn from((at, what): WireFault) -> Self {
         Self::Malformed(at, what)
     }
 }
 
 /// Calls `each` with each field of a message and the place after it.
-fn each_field<'b, E: From<Fault>>(
-    mut fields: Fields<'b>,
-    mut each: impl FnMut(u32, Field<'b>, u64) -> Result<(), E>,
+fn each_field<'b, E: From<WireFault>>(
+    mut fields: WireFields<'b>,
+    mut each: impl FnMut(u32, WireField<'b>, u64) -> Result<(), E>,
 ) -> Result<(), E> {
     while let Some((number, field)) = fields.next()? {
         each(number, field, fields.at())?;
@@ -212,21 +215,21 @@ fn each_field<'b, E: From<Fault>>(
 }
 
 /// Reads the fields of a message that are numbers, in the places that `place` gives.
-fn numbers<'b, const N: usize>(fields: Fields<'b>, wanted: [u32; N]) -> Result<[u64; N], Fault> {
+fn numbers<'b, const N: usize>(fields: WireFields<'b>, wanted: [u32; N]) -> Result<[u64; N], WireFault> {
     let mut found = [0; N];
     each_field(fields, |number, field, end| {
         if let Some(place) = wanted.iter().position(|wanted| *wanted == number) {
             found[place] = field.number(end)?;
         }
-        Ok::<_, Fault>(())
+        Ok::<_, WireFault>(())
     })?;
     Ok(found)
 }
 
-impl<'b> Profile<'b> {
+impl<'b> ReadProfile<'b> {
     fn parse(bytes: &'b [u8], left: &mut RemainingLimits<'_>) -> Result<Self, ImportError> {
         let mut profile = Self::default();
-        each_field(Fields::new(bytes), |number, field, end| {
+        each_field(WireFields::new(bytes), |number, field, end| {
             if (1..=6).contains(&number) {
                 left.entry()?;
             }
@@ -235,19 +238,19 @@ impl<'b> Profile<'b> {
                     let [name, unit] = numbers(field.message(end)?, [1, 2])?;
                     profile.types.push((name, unit));
                 }
-                2 => profile.samples.push(Part(field.message(end)?)),
+                2 => profile.samples.push(SamplePart(field.message(end)?)),
                 3 => {
                     let [id, start, file_offset, path, build_id] =
                         numbers(field.message(end)?, [1, 2, 4, 5, 6])?;
-                    profile.mappings.push(Mapping { id, start, file_offset, path, build_id });
+                    profile.mappings.push(ReadMapping { id, start, file_offset, path, build_id });
                 }
-                4 => profile.locations.push(Part(field.message(end)?)),
+                4 => profile.locations.push(SamplePart(field.message(end)?)),
                 5 => {
                     let [id, name, system_name, file] = numbers(field.message(end)?, [1, 2, 3, 4])?;
-                    profile.functions.push(Function { id, name, system_name, file });
+                    profile.functions.push(ReadFunction { id, name, system_name, file });
                 }
                 6 => match field {
-                    Field::Bytes(text) => profile.texts.push(text),
+                    WireField::Bytes(text) => profile.texts.push(text),
                     _ => return Err(ImportError::Malformed(end, "a number in place of a text")),
                 },
                 9 => profile.time = field.number(end)? as i64,
@@ -276,10 +279,10 @@ impl<'b> Profile<'b> {
     }
 
     /// The known values, each with its place among the amounts of a sample.
-    fn values(&self, left: &mut RemainingLimits<'_>) -> Result<Vec<(Value, usize)>, ImportError> {
+    fn values(&self, left: &mut RemainingLimits<'_>) -> Result<Vec<(ProfileValue, usize)>, ImportError> {
         let names: Vec<String> =
             self.types.iter().map(|(name, _)| self.text(*name, left)).collect::<Result<_, _>>()?;
-        let mut found: Vec<(Value, usize)> = Vec::new();
+        let mut found: Vec<(ProfileValue, usize)> = Vec::new();
         let known = VALUES.iter().map(|(value, name, _)| (*value, *name)).chain(OTHERS);
         for (value, name) in known {
             let place = names.iter().position(|other| other == name);
@@ -294,16 +297,17 @@ impl<'b> Profile<'b> {
         Ok(found)
     }
 
-    fn stacks(self, mut left: RemainingLimits<'_>) -> Result<Stacks, ImportError> {
+    fn stacks(self, mut left: RemainingLimits<'_>) -> Result<StackProfile, ImportError> {
         let left = &mut left;
         let values = self.values(left)?;
-        let mut builder = StacksBuilder::new(&values.iter().map(|(value, _)| *value).collect::<Vec<_>>());
+        let mut builder =
+            StackProfileBuilder::new(&values.iter().map(|(value, _)| *value).collect::<Vec<_>>());
         let time = |nanoseconds: i64| {
             u64::try_from(nanoseconds).ok().filter(|time| *time > 0).map(Duration::from_nanos)
         };
         builder.facts().time = time(self.time);
         builder.facts().duration = time(self.duration);
-        let mut modules: Vec<(Mapping, ModuleId)> = Vec::new();
+        let mut modules: Vec<(ReadMapping, ProfileModuleId)> = Vec::new();
         for mapping in &self.mappings {
             let id = builder.module(&self.text(mapping.path, left)?, &self.text(mapping.build_id, left)?);
             modules.push((*mapping, id));
@@ -315,13 +319,13 @@ impl<'b> Profile<'b> {
         let mut functions = self.functions.clone();
         functions.sort_by_key(|function| function.id);
         let mut function_texts = Vec::with_capacity(functions.len());
-        for Function { name, system_name, file, .. } in &functions {
+        for ReadFunction { name, system_name, file, .. } in &functions {
             let (name, system_name) = (self.text(*name, left)?, self.text(*system_name, left)?);
             function_texts.push(FunctionTexts { name, system_name, file: self.text(*file, left)? });
         }
-        let functions = Functions { all: functions, texts: function_texts };
+        let functions = FunctionNames { all: functions, texts: function_texts };
         // The frames of all locations, and those of each.
-        let mut line_frames: Vec<FrameId> = Vec::new();
+        let mut line_frames: Vec<ProfileFrameId> = Vec::new();
         let mut locations: Vec<(u64, Range<usize>)> = Vec::with_capacity(self.locations.len());
         for part in &self.locations {
             let start = line_frames.len();
@@ -331,7 +335,7 @@ impl<'b> Profile<'b> {
         locations.sort_by_key(|(id, _)| *id);
         drop(functions);
         let (mut amounts, mut frames, mut labels) = (Vec::new(), Vec::new(), Vec::new());
-        for Part(sample) in &self.samples {
+        for SamplePart(sample) in &self.samples {
             amounts.clear();
             frames.clear();
             labels.clear();
@@ -377,7 +381,7 @@ impl<'b> Profile<'b> {
                 let found = texts.iter().find(|(key, value)| *key == name && !value.is_empty());
                 found.map(|(_, value)| &**value)
             };
-            let labels = Labels {
+            let labels = SampleLabels {
                 kind: label("kind"),
                 reporter: label("reporter"),
                 type_name: label("type"),
@@ -395,13 +399,13 @@ impl<'b> Profile<'b> {
     }
 }
 
-/// Functions by ascending ids, and their texts in the same order.
-struct Functions {
-    all: Vec<Function>,
+/// The names of functions by ascending ids, and their texts in the same order.
+struct FunctionNames {
+    all: Vec<ReadFunction>,
     texts: Vec<FunctionTexts>,
 }
 
-impl Functions {
+impl FunctionNames {
     fn texts(&self, id: u64) -> Result<&FunctionTexts, ImportError> {
         let place = self.all.binary_search_by_key(&id, |known| known.id);
         Ok(&self.texts[place.map_err(|_| ImportError::Dangling("function", id))?])
@@ -410,11 +414,11 @@ impl Functions {
 
 /// Adds the frames of a location, innermost first, and returns its id.
 fn location(
-    fields: Fields<'_>,
-    modules: &[(Mapping, ModuleId)],
-    functions: &Functions,
-    builder: &mut StacksBuilder,
-    frames: &mut Vec<FrameId>,
+    fields: WireFields<'_>,
+    modules: &[(ReadMapping, ProfileModuleId)],
+    functions: &FunctionNames,
+    builder: &mut StackProfileBuilder,
+    frames: &mut Vec<ProfileFrameId>,
     left: &mut RemainingLimits<'_>,
 ) -> Result<u64, ImportError> {
     let [id, mapping, address] = numbers(fields, [1, 2, 3])?;
@@ -428,11 +432,11 @@ fn location(
     let offset = module
         .map(|(mapping, _)| address.wrapping_sub(mapping.start).wrapping_add(mapping.file_offset))
         .filter(|_| address != 0);
-    let place = Frame { module: module.map(|(_, id)| id), offset, ..Frame::default() };
+    let place = ProfileFrame { module: module.map(|(_, id)| id), offset, ..ProfileFrame::default() };
     let mut count = 0;
     each_field(fields, |number, _, _| {
         count += u64::from(number == 4);
-        Ok::<_, Fault>(())
+        Ok::<_, WireFault>(())
     })?;
     if count == 0 {
         frames.push(builder.frame(&place));
@@ -449,7 +453,7 @@ fn location(
         left.text(texts.name.len() + texts.system_name.len() + texts.file.len())?;
         let known = |text: &&str| !text.is_empty();
         let small = |number: u64| u32::try_from(number).ok().filter(|number| *number > 0);
-        frames.push(builder.frame(&Frame {
+        frames.push(builder.frame(&ProfileFrame {
             function: Some(&*texts.name).filter(known),
             system_name: Some(&*texts.system_name).filter(known),
             file: Some(&*texts.file).filter(known),

@@ -2,9 +2,9 @@
 
 /// A message that is being written.
 #[derive(Debug, Default)]
-pub(super) struct Message(pub(super) Vec<u8>);
+pub(super) struct WireMessage(pub(super) Vec<u8>);
 
-impl Message {
+impl WireMessage {
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
@@ -49,7 +49,7 @@ impl Message {
 
 /// A field of a message that is being read.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Field<'b> {
+pub(super) enum WireField<'b> {
     Number(u64),
     Bytes(&'b [u8]),
     /// A number of fixed length, which no field of a profile has.
@@ -58,21 +58,21 @@ pub(super) enum Field<'b> {
 
 /// Reads the fields of a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fields<'b> {
+pub(super) struct WireFields<'b> {
     bytes: &'b [u8],
     /// The place of `bytes` in the whole.
     at: u64,
 }
 
 /// A place and what is wrong there.
-pub(super) type Fault = (u64, &'static str);
+pub(super) type WireFault = (u64, &'static str);
 
-impl<'b> Fields<'b> {
+impl<'b> WireFields<'b> {
     pub(super) fn new(bytes: &'b [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    fn varint(&mut self) -> Result<u64, Fault> {
+    fn varint(&mut self) -> Result<u64, WireFault> {
         let mut number = 0;
         for (place, byte) in self.bytes.iter().enumerate().take(10) {
             number |= u64::from(byte & 0x7f) << (7 * place);
@@ -89,7 +89,7 @@ impl<'b> Fields<'b> {
         self.at += bytes as u64;
     }
 
-    fn take(&mut self, bytes: u64) -> Result<&'b [u8], Fault> {
+    fn take(&mut self, bytes: u64) -> Result<&'b [u8], WireFault> {
         let length = usize::try_from(bytes).ok().filter(|length| *length <= self.bytes.len());
         let Some(length) = length else { return Err((self.at, "a field beyond the end")) };
         let (taken, _) = self.bytes.split_at(length);
@@ -98,20 +98,20 @@ impl<'b> Fields<'b> {
     }
 
     /// The next field and its number.
-    pub(super) fn next(&mut self) -> Result<Option<(u32, Field<'b>)>, Fault> {
+    pub(super) fn next(&mut self) -> Result<Option<(u32, WireField<'b>)>, WireFault> {
         if self.bytes.is_empty() {
             return Ok(None);
         }
         let start = self.at;
         let key = self.varint()?;
         let field = match key & 7 {
-            0 => Field::Number(self.varint()?),
-            1 => self.take(8).map(|_| Field::Fixed)?,
+            0 => WireField::Number(self.varint()?),
+            1 => self.take(8).map(|_| WireField::Fixed)?,
             2 => {
                 let length = self.varint()?;
-                Field::Bytes(self.take(length)?)
+                WireField::Bytes(self.take(length)?)
             }
-            5 => self.take(4).map(|_| Field::Fixed)?,
+            5 => self.take(4).map(|_| WireField::Fixed)?,
             _ => return Err((start, "a field of an unknown type")),
         };
         match u32::try_from(key >> 3) {
@@ -126,16 +126,16 @@ impl<'b> Fields<'b> {
     }
 }
 
-impl<'b> Field<'b> {
+impl<'b> WireField<'b> {
     /// The fields of a message. `end` is the place after it.
-    pub(super) fn message(self, end: u64) -> Result<Fields<'b>, Fault> {
+    pub(super) fn message(self, end: u64) -> Result<WireFields<'b>, WireFault> {
         match self {
-            Self::Bytes(bytes) => Ok(Fields { bytes, at: end - bytes.len() as u64 }),
+            Self::Bytes(bytes) => Ok(WireFields { bytes, at: end - bytes.len() as u64 }),
             _ => Err((end, "a number in place of a message")),
         }
     }
 
-    pub(super) fn number(self, end: u64) -> Result<u64, Fault> {
+    pub(super) fn number(self, end: u64) -> Result<u64, WireFault> {
         match self {
             Self::Number(number) => Ok(number),
             _ => Err((end, "bytes in place of a number")),
@@ -143,7 +143,7 @@ impl<'b> Field<'b> {
     }
 
     /// Calls `each` with a number or with each of many.
-    pub(super) fn each_number<E: From<Fault>>(
+    pub(super) fn each_number<E: From<WireFault>>(
         self,
         end: u64,
         mut each: impl FnMut(u64) -> Result<(), E>,

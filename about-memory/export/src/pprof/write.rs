@@ -6,16 +6,18 @@ use std::time::Duration;
 use flate2::{Compression, GzBuilder};
 use rustc_hash::FxHashMap;
 
-use super::wire::Message;
-use crate::beside::{self, Pieces};
+use super::wire::WireMessage;
+use crate::beside::{self, PieceWriter};
 use crate::error::ExportError;
-use crate::stacks::{Frame, FrameId, LabelsId, ModuleId, StackId, Stacks, Value};
-use crate::texts::{TextId, Texts};
+use crate::stack_profile::{
+    ProfileFrame, ProfileFrameId, ProfileModuleId, ProfileStackId, ProfileValue, SampleLabelsId, StackProfile,
+};
+use crate::texts::{StoredTextId, TextTable};
 
 /// How a profile names code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Symbols {
+pub enum PprofSymbols {
     /// With functions, files and lines; clients look nothing up.
     #[default]
     Inline,
@@ -26,14 +28,14 @@ pub enum Symbols {
 /// How a profile is written.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Options {
+pub struct PprofOptions {
     /// How the profile names code. Default: with functions.
-    pub symbols: Symbols,
+    pub symbols: PprofSymbols,
     /// Whether blocks of different sizes are samples of their own, with a label `bytes`. Default: no.
     pub sizes: bool,
 }
 
-impl Options {
+impl PprofOptions {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()
@@ -41,7 +43,7 @@ impl Options {
 
     /// Sets [`symbols`](Self::symbols).
     #[must_use]
-    pub fn symbols(mut self, symbols: Symbols) -> Self {
+    pub fn symbols(mut self, symbols: PprofSymbols) -> Self {
         self.symbols = symbols;
         self
     }
@@ -55,11 +57,11 @@ impl Options {
 }
 
 /// The values that clients know, in the order that they expect.
-pub(super) const VALUES: [(Value, &str, &str); 4] = [
-    (Value::AllocatedBlocks, "alloc_objects", "count"),
-    (Value::AllocatedBytes, "alloc_space", "bytes"),
-    (Value::LiveBlocks, "inuse_objects", "count"),
-    (Value::LiveBytes, "inuse_space", "bytes"),
+pub(super) const VALUES: [(ProfileValue, &str, &str); 4] = [
+    (ProfileValue::AllocatedBlocks, "alloc_objects", "count"),
+    (ProfileValue::AllocatedBytes, "alloc_space", "bytes"),
+    (ProfileValue::LiveBlocks, "inuse_objects", "count"),
+    (ProfileValue::LiveBytes, "inuse_space", "bytes"),
 ];
 
 /// Functions that allocate for others. Clients drop them after they have looked up the functions.
@@ -75,7 +77,7 @@ const LEVEL: u32 = 2;
 ///
 /// If `out` fails, if the sum of a value over all samples exceeds 63 bits, as clients add all up, or if none of the values
 /// is one that pprof knows.
-pub fn write(stacks: &Stacks, options: &Options, out: impl Write) -> Result<(), ExportError> {
+pub fn write(stacks: &StackProfile, options: &PprofOptions, out: impl Write) -> Result<(), ExportError> {
     let columns: Vec<usize> = VALUES.iter().filter_map(|(value, ..)| stacks.index_of(*value)).collect();
     if columns.is_empty() {
         return Err(ExportError::NotRecorded("pprof", "live or allocated blocks"));
@@ -89,16 +91,16 @@ pub fn write(stacks: &Stacks, options: &Options, out: impl Write) -> Result<(), 
     // The default header has no time, so that equal profiles are equal files.
     let mut out = GzBuilder::new().write(out, Compression::new(LEVEL));
     beside::write(&mut out, |out| {
-        let mut writer = Writer {
+        let mut writer = ProfileWriter {
             stacks,
             options,
             columns,
             out,
-            message: Message::default(),
-            inner: Message::default(),
-            room: Message::default(),
-            texts: Interned::new(stacks.texts()),
-            locations: Locations::default(),
+            message: WireMessage::default(),
+            inner: WireMessage::default(),
+            room: WireMessage::default(),
+            texts: InternedTexts::new(stacks.texts()),
+            locations: LocationTable::default(),
             location_ids: Vec::new(),
             of_stack: None,
             labels: Vec::new(),
@@ -109,49 +111,49 @@ pub fn write(stacks: &Stacks, options: &Options, out: impl Write) -> Result<(), 
     Ok(())
 }
 
-struct Writer<'a> {
-    stacks: &'a Stacks,
-    options: &'a Options,
+struct ProfileWriter<'a> {
+    stacks: &'a StackProfile,
+    options: &'a PprofOptions,
     columns: Vec<usize>,
-    out: &'a mut Pieces,
-    message: Message,
-    inner: Message,
-    room: Message,
-    texts: Interned<'a>,
-    locations: Locations,
+    out: &'a mut PieceWriter,
+    message: WireMessage,
+    inner: WireMessage,
+    room: WireMessage,
+    texts: InternedTexts<'a>,
+    locations: LocationTable,
     /// The locations of a stack.
     location_ids: Vec<u64>,
-    of_stack: Option<StackId>,
+    of_stack: Option<ProfileStackId>,
     /// The fields of labels, as they are written.
     labels: Vec<Option<Box<[u8]>>>,
 }
 
 /// The string table. The first text is empty.
-struct Interned<'a> {
-    texts: &'a Texts,
+struct InternedTexts<'a> {
+    texts: &'a TextTable,
     /// The numbers of the texts of the stacks; 0 if a text has none.
     numbers: Vec<u32>,
     own: FxHashMap<String, u64>,
-    all: Vec<Entry>,
+    all: Vec<LocationEntry>,
 }
 
-enum Entry {
-    Text(TextId),
+enum LocationEntry {
+    Text(StoredTextId),
     Own(String),
 }
 
-impl<'a> Interned<'a> {
-    fn new(texts: &'a Texts) -> Self {
+impl<'a> InternedTexts<'a> {
+    fn new(texts: &'a TextTable) -> Self {
         let (numbers, own) = (vec![0; texts.len()], FxHashMap::default());
-        Self { texts, numbers, own, all: vec![Entry::Own(String::new())] }
+        Self { texts, numbers, own, all: vec![LocationEntry::Own(String::new())] }
     }
 
     /// The number of a text of the stacks.
-    fn number(&mut self, text: TextId) -> u64 {
+    fn number(&mut self, text: StoredTextId) -> u64 {
         let number = &mut self.numbers[text.0 as usize];
         if *number == 0 && !self.texts.get(text).is_empty() {
             *number = self.all.len() as u32;
-            self.all.push(Entry::Text(text));
+            self.all.push(LocationEntry::Text(text));
         }
         u64::from(*number)
     }
@@ -168,24 +170,24 @@ impl<'a> Interned<'a> {
         }
         let next = self.all.len() as u64;
         self.own.insert(text.to_owned(), next);
-        self.all.push(Entry::Own(text.to_owned()));
+        self.all.push(LocationEntry::Own(text.to_owned()));
         next
     }
 }
 
 /// The locations, each an address with the functions that the compiler inlined there, innermost first.
 #[derive(Default)]
-struct Locations {
+struct LocationTable {
     /// The first frame and the number of frames of each location in `frames`.
     all: Vec<(u32, u32)>,
-    frames: Vec<FrameId>,
+    frames: Vec<ProfileFrameId>,
     /// The location of one frame alone.
     single: Vec<u64>,
-    others: FxHashMap<Vec<FrameId>, u64>,
+    others: FxHashMap<Vec<ProfileFrameId>, u64>,
 }
 
-impl Locations {
-    fn id(&mut self, frames: &[FrameId]) -> u64 {
+impl LocationTable {
+    fn id(&mut self, frames: &[ProfileFrameId]) -> u64 {
         let next = self.all.len() as u64 + 1;
         let id = match frames {
             [frame] => {
@@ -215,7 +217,7 @@ impl Locations {
     }
 }
 
-impl Writer<'_> {
+impl ProfileWriter<'_> {
     fn profile(&mut self) -> Result<(), ExportError> {
         for (value, name, unit) in VALUES {
             if self.stacks.index_of(value).is_some() {
@@ -231,8 +233,8 @@ impl Writer<'_> {
             self.message.bytes(
                 6,
                 match &entry {
-                    Entry::Text(text) => self.stacks.texts().get(*text).as_bytes(),
-                    Entry::Own(text) => text.as_bytes(),
+                    LocationEntry::Text(text) => self.stacks.texts().get(*text).as_bytes(),
+                    LocationEntry::Own(text) => text.as_bytes(),
                 },
             );
             self.out.write_all(&self.message.0)?;
@@ -269,8 +271,8 @@ impl Writer<'_> {
 
     fn sample(
         &mut self,
-        stack: StackId,
-        labels: LabelsId,
+        stack: ProfileStackId,
+        labels: SampleLabelsId,
         size: Option<u64>,
         amounts: &[i128],
     ) -> Result<(), ExportError> {
@@ -295,7 +297,7 @@ impl Writer<'_> {
             self.labels.resize(labels.0 as usize + 1, None);
         }
         if self.labels[labels.0 as usize].is_none() {
-            let mut encoded = Message::default();
+            let mut encoded = WireMessage::default();
             for (key, value) in self.stacks.label_texts(labels) {
                 self.room.clear();
                 self.room.number(1, self.texts.id(key));
@@ -315,9 +317,9 @@ impl Writer<'_> {
         self.send(2)
     }
 
-    fn find_locations(&mut self, stack: StackId) {
+    fn find_locations(&mut self, stack: ProfileStackId) {
         self.location_ids.clear();
-        let by_address = self.options.symbols == Symbols::BuildId;
+        let by_address = self.options.symbols == PprofSymbols::BuildId;
         for frames in self.stacks.addresses(stack) {
             // By address alone, the innermost frame stands for all.
             let frames = if by_address { &frames[..1] } else { frames };
@@ -329,7 +331,7 @@ impl Writer<'_> {
         let modules = self.stacks.modules();
         let mut used = vec![false; modules.len()];
         for frame in &self.locations.frames {
-            if let Some(ModuleId(module)) = self.stacks.frame(*frame).module {
+            if let Some(ProfileModuleId(module)) = self.stacks.frame(*frame).module {
                 used[module as usize] = true;
             }
         }
@@ -342,7 +344,7 @@ impl Writer<'_> {
             self.inner.number(3, u64::MAX);
             self.inner.number(5, self.texts.id(&module.path));
             self.inner.number(6, self.texts.id(&module.build_id));
-            if self.options.symbols == Symbols::Inline {
+            if self.options.symbols == PprofSymbols::Inline {
                 // Functions, files, lines and inlined functions are there: clients look nothing up.
                 (7..=10).for_each(|field| self.inner.number(field, 1));
             }
@@ -352,7 +354,7 @@ impl Writer<'_> {
     }
 
     fn locations_and_functions(&mut self) -> Result<(), ExportError> {
-        let Locations { all, frames, .. } = core::mem::take(&mut self.locations);
+        let LocationTable { all, frames, .. } = core::mem::take(&mut self.locations);
         let mut ids: FxHashMap<(u64, u64, u64), u64> = FxHashMap::default();
         let mut functions: Vec<(u64, u64, u64)> = Vec::new();
         for (index, (first, count)) in all.into_iter().enumerate() {
@@ -360,14 +362,14 @@ impl Writer<'_> {
             self.inner.number(1, index as u64 + 1);
             let place = self.stacks.frame(frames[0]);
             let place = place.module.zip(place.offset);
-            if let Some((ModuleId(module), offset)) = place {
+            if let Some((ProfileModuleId(module), offset)) = place {
                 self.inner.number(2, u64::from(module) + 1);
                 self.inner.number(3, offset);
             }
             for id in frames {
                 let frame = self.stacks.frame(*id);
-                let Frame { function, line, column, .. } = frame;
-                if place.is_some() && (self.options.symbols == Symbols::BuildId || function.is_none()) {
+                let ProfileFrame { function, line, column, .. } = frame;
+                if place.is_some() && (self.options.symbols == PprofSymbols::BuildId || function.is_none()) {
                     continue;
                 }
                 let [name, system_name, file] =
@@ -403,11 +405,11 @@ impl Writer<'_> {
         let nanoseconds =
             |time: Option<Duration>| time.and_then(|time| i64::try_from(time.as_nanos()).ok()).unwrap_or(0);
         self.value_type(11, "space", "bytes")?;
-        let is_live = self.stacks.index_of(Value::LiveBytes).is_some();
+        let is_live = self.stacks.index_of(ProfileValue::LiveBytes).is_some();
         let default = self.texts.id(if is_live { "inuse_space" } else { "alloc_space" });
         let dropped = match self.options.symbols {
-            Symbols::Inline => 0,
-            Symbols::BuildId => self.texts.id(DROPPED),
+            PprofSymbols::Inline => 0,
+            PprofSymbols::BuildId => self.texts.id(DROPPED),
         };
         let comment = self.texts.id(&facts.comment);
         self.message.clear();

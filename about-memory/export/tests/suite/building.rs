@@ -1,14 +1,17 @@
 //! Stacks do not depend on the order in which somebody builds them.
 
-use memory_export::{Event, ExportError, Frame, Labels, Stacks, StacksBuilder, Value, pprof};
+use memory_export::{
+    BlockEvent, ExportError, ProfileFrame, ProfileValue, SampleLabels, StackProfile, StackProfileBuilder,
+    pprof,
+};
 use proptest::prelude::*;
 use std::time::Duration;
 
 use crate::inputs::{LIVE, with_amounts};
 
-fn bytes_of(stacks: &Stacks) -> Vec<u8> {
+fn bytes_of(stacks: &StackProfile) -> Vec<u8> {
     let mut file = Vec::new();
-    pprof::write(stacks, &pprof::Options::new(), &mut file).unwrap();
+    pprof::write(stacks, &pprof::PprofOptions::new(), &mut file).unwrap();
     file
 }
 
@@ -25,31 +28,31 @@ proptest! {
             shuffled.swap(at, (state >> 33) as usize % (at + 1));
         }
         let build = |samples: &[(u32, u32, usize, i64)]| {
-            let mut builder = StacksBuilder::new(&LIVE);
+            let mut builder = StackProfileBuilder::new(&LIVE);
             for (inner, outer, kind, blocks) in samples {
-                let frame = |builder: &mut StacksBuilder, number: u32| {
+                let frame = |builder: &mut StackProfileBuilder, number: u32| {
                     let name = format!("f{number}");
-                    builder.frame(&Frame { function: Some(&name), ..Frame::default() })
+                    builder.frame(&ProfileFrame { function: Some(&name), ..ProfileFrame::default() })
                 };
                 let frames = [frame(&mut builder, *inner), frame(&mut builder, *outer)];
                 let stack = builder.stack(&frames);
                 let kind = [None, Some("once"), Some("twice")][*kind];
-                let labels = builder.labels(&Labels { kind, ..Labels::default() });
+                let labels = builder.labels(&SampleLabels { kind, ..SampleLabels::default() });
                 builder.sample(stack, labels, Some(8), &[*blocks, 8 * blocks]);
             }
             builder.finish().unwrap()
         };
         let (first, second) = (build(&samples), build(&shuffled));
-        prop_assert_eq!(first.total(Value::LiveBytes), Some(samples.iter().map(|s| i128::from(8 * s.3)).sum()));
+        prop_assert_eq!(first.total(ProfileValue::LiveBytes), Some(samples.iter().map(|s| i128::from(8 * s.3)).sum()));
         prop_assert_eq!(bytes_of(&first), bytes_of(&second));
     }
 }
 
 #[test]
 fn sums_beyond_63_bits_are_an_error() {
-    let mut builder = StacksBuilder::new(&LIVE);
+    let mut builder = StackProfileBuilder::new(&LIVE);
     let stack = builder.stack(&[]);
-    let labels = builder.labels(&Labels::default());
+    let labels = builder.labels(&SampleLabels::default());
     builder.sample(stack, labels, None, &[1, i64::MAX]);
     builder.sample(stack, labels, None, &[1, 1]);
     let error = builder.finish().unwrap_err();
@@ -64,20 +67,20 @@ fn sums_beyond_63_bits_are_an_error() {
 fn samples_that_cancel_out_are_gone() {
     let stacks = with_amounts(0, 0);
     assert_eq!(stacks.samples().len(), 1);
-    assert_eq!(stacks.total(Value::AllocatedBytes), None);
+    assert_eq!(stacks.total(ProfileValue::AllocatedBytes), None);
 }
 
 #[test]
 fn events_follow_their_stacks() {
-    let mut builder = StacksBuilder::new(&LIVE);
-    let frame = |builder: &mut StacksBuilder, name| {
-        builder.frame(&Frame { function: Some(name), ..Frame::default() })
+    let mut builder = StackProfileBuilder::new(&LIVE);
+    let frame = |builder: &mut StackProfileBuilder, name| {
+        builder.frame(&ProfileFrame { function: Some(name), ..ProfileFrame::default() })
     };
     let (z, a) = (frame(&mut builder, "z"), frame(&mut builder, "a"));
     let (of_z, of_a) = (builder.stack(&[z]), builder.stack(&[a]));
     let (stacks, new) = builder.finish_with_stacks().unwrap();
     for (stack, name) in [(of_z, "z"), (of_a, "a")] {
-        let event = new.event(Event::new(Duration::ZERO, stack, 1, false));
+        let event = new.event(BlockEvent::new(Duration::ZERO, stack, 1, false));
         assert_eq!(stacks.frame(stacks.stack(event.stack)[0]).function, Some(name));
     }
 }

@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use memory_export::dhat::write;
-use memory_export::{ExportError, Frame, Labels, Stacks, StacksBuilder, Value};
+use memory_export::{
+    ExportError, ProfileFrame, ProfileValue, SampleLabels, StackProfile, StackProfileBuilder,
+};
 use serde_json::Value as Json;
 
 use crate::inputs::{self, BEYOND};
 
-fn written(stacks: &Stacks) -> Json {
+fn written(stacks: &StackProfile) -> Json {
     let mut file = Vec::new();
     write(stacks, &mut file).unwrap();
     let json: Json = serde_json::from_slice(&file).unwrap();
@@ -48,19 +50,23 @@ fn sums_are_those_of_the_stacks() {
         println!("{name}");
         let json = written(&stacks);
         assert_eq!(json["bklt"], false);
-        assert_eq!(Some(sum(&json, "tb")), stacks.total(Value::LiveBytes));
-        assert_eq!(Some(sum(&json, "tbk")), stacks.total(Value::LiveBlocks));
+        assert_eq!(Some(sum(&json, "tb")), stacks.total(ProfileValue::LiveBytes));
+        assert_eq!(Some(sum(&json, "tbk")), stacks.total(ProfileValue::LiveBlocks));
     }
 }
 
 #[test]
 fn frames_that_read_alike_are_one_location() {
-    let mut builder = StacksBuilder::new(&inputs::LIVE);
-    let labels = builder.labels(&Labels::default());
+    let mut builder = StackProfileBuilder::new(&inputs::LIVE);
+    let labels = builder.labels(&SampleLabels::default());
     let module = builder.module("/bin/app", "");
     for offset in [1, 2] {
-        let frame =
-            Frame { function: Some("f"), module: Some(module), offset: Some(offset), ..Frame::default() };
+        let frame = ProfileFrame {
+            function: Some("f"),
+            module: Some(module),
+            offset: Some(offset),
+            ..ProfileFrame::default()
+        };
         let frame = builder.frame(&frame);
         let stack = builder.stack(&[frame]);
         builder.sample(stack, labels, None, &[1, 10]);
@@ -82,22 +88,22 @@ fn the_owner_is_above_the_allocation() {
 #[test]
 fn a_history_has_life_times() {
     let values = [
-        Value::AllocatedBlocks,
-        Value::AllocatedBytes,
-        Value::LiveBlocks,
-        Value::LiveBytes,
-        Value::PeakBlocks,
-        Value::PeakBytes,
-        Value::OwnPeakBlocks,
-        Value::OwnPeakBytes,
-        Value::Lifetimes,
+        ProfileValue::AllocatedBlocks,
+        ProfileValue::AllocatedBytes,
+        ProfileValue::LiveBlocks,
+        ProfileValue::LiveBytes,
+        ProfileValue::PeakBlocks,
+        ProfileValue::PeakBytes,
+        ProfileValue::OwnPeakBlocks,
+        ProfileValue::OwnPeakBytes,
+        ProfileValue::Lifetimes,
     ];
-    let mut builder = StacksBuilder::new(&values);
+    let mut builder = StackProfileBuilder::new(&values);
     builder.facts().duration = Some(Duration::from_secs(2));
     builder.facts().peak = Some(Duration::from_secs(1));
-    let frame = builder.frame(&Frame { function: Some("f"), ..Frame::default() });
+    let frame = builder.frame(&ProfileFrame { function: Some("f"), ..ProfileFrame::default() });
     let stack = builder.stack(&[frame]);
-    let labels = builder.labels(&Labels::default());
+    let labels = builder.labels(&SampleLabels::default());
     builder.sample(stack, labels, Some(8), &[10, 80, 1, 8, 3, 24, 4, 32, 500_000]);
     let json = written(&builder.finish().unwrap());
     assert_eq!(
@@ -132,7 +138,7 @@ fn what_the_format_cannot_say_is_an_error() {
 
 #[test]
 fn long_lives_are_in_milliseconds() {
-    use Value::*;
+    use ProfileValue::*;
     for (lives, units, end) in [(BEYOND - 1, ["µs", "s"], 7_000_000), (BEYOND * 2, ["ms", "ks"], 7000)] {
         let values = [
             AllocatedBytes,
@@ -145,10 +151,10 @@ fn long_lives_are_in_milliseconds() {
             OwnPeakBlocks,
             Lifetimes,
         ];
-        let mut builder = StacksBuilder::new(&values);
-        let frame = builder.frame(&Frame { function: Some("f"), ..Frame::default() });
+        let mut builder = StackProfileBuilder::new(&values);
+        let frame = builder.frame(&ProfileFrame { function: Some("f"), ..ProfileFrame::default() });
         let stack = builder.stack(&[frame]);
-        let labels = builder.labels(&Labels::default());
+        let labels = builder.labels(&SampleLabels::default());
         builder.sample(stack, labels, None, &[8, 1, 8, 1, 8, 1, 8, 1, lives]);
         (builder.facts().duration, builder.facts().peak) =
             (Some(Duration::from_secs(7)), Some(Duration::from_secs(7)));

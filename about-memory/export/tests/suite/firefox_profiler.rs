@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use memory_export::firefox_profiler::write;
-use memory_export::{Event, ExportError, Stacks, StacksBuilder, Value};
+use memory_export::{BlockEvent, ExportError, ProfileValue, StackProfile, StackProfileBuilder};
 use serde_json::Value as Json;
 
 use crate::inputs::{self, BEYOND, HOSTILE};
@@ -20,7 +20,7 @@ fn sum(column: &Json) -> i128 {
     column.as_array().unwrap().iter().map(|number| i128::from(number.as_i64().unwrap())).sum()
 }
 
-fn written(stacks: &Stacks, history: Vec<Event>) -> Json {
+fn written(stacks: &StackProfile, history: Vec<BlockEvent>) -> Json {
     let mut file = Vec::new();
     write(stacks, history, &mut file).unwrap();
     let json: Json = serde_json::from_slice(&file).unwrap();
@@ -62,10 +62,13 @@ fn sums_are_those_of_the_stacks() {
         let json = written(&stacks, Vec::new());
         for table in ["samples", "nativeAllocations"] {
             let table = &json["threads"][0][table];
-            assert_eq!(Some(sum(&table["weight"])), stacks.total(Value::LiveBytes));
+            assert_eq!(Some(sum(&table["weight"])), stacks.total(ProfileValue::LiveBytes));
             assert_eq!(table["weightType"], "bytes");
         }
-        assert_eq!(Some(sum(&json["counters"][0]["samples"]["count"])), stacks.total(Value::LiveBytes));
+        assert_eq!(
+            Some(sum(&json["counters"][0]["samples"]["count"])),
+            stacks.total(ProfileValue::LiveBytes)
+        );
     }
 }
 
@@ -87,12 +90,12 @@ fn functions_have_their_files_and_lines() {
 
 #[test]
 fn a_history_is_the_memory_track() {
-    let mut builder = StacksBuilder::new(&inputs::LIVE);
+    let mut builder = StackProfileBuilder::new(&inputs::LIVE);
     builder.facts().duration = Some(Duration::from_secs(1));
     let stack = builder.stack(&[]);
     let (stacks, new) = builder.finish_with_stacks().unwrap();
     let event =
-        |at: u64, size, is_free| new.event(Event::new(Duration::from_millis(at), stack, size, is_free));
+        |at: u64, size, is_free| new.event(BlockEvent::new(Duration::from_millis(at), stack, size, is_free));
     let history =
         (0..100_000).map(|at| event(at / 100, 8, at % 2 == 1)).chain([event(1000, 100, false)]).collect();
     let json = written(&stacks, history);

@@ -1,7 +1,7 @@
 //! Folded stacks.
 
 use memory_export::folded::write;
-use memory_export::{ExportError, Value};
+use memory_export::{ExportError, ProfileValue};
 
 use crate::inputs;
 
@@ -14,7 +14,7 @@ fn sums_are_those_of_the_stacks() {
         let text = String::from_utf8(file).unwrap();
         let sum: i128 =
             text.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<i128>().unwrap()).sum();
-        assert_eq!(Some(sum), stacks.total(Value::LiveBytes));
+        assert_eq!(Some(sum), stacks.total(ProfileValue::LiveBytes));
         assert!(!text.contains(['\r', '\u{202e}', '\u{1}']));
     }
 }

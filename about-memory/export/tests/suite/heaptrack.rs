@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use memory_export::heaptrack::{Options, write, write_history};
-use memory_export::{Event, ExportError, Frame, Labels, Stacks, StacksBuilder, Value};
+use memory_export::heaptrack::{HeaptrackOptions, write, write_history};
+use memory_export::{
+    BlockEvent, ExportError, ProfileFrame, ProfileValue, SampleLabels, StackProfile, StackProfileBuilder,
+};
 
 use crate::inputs::{self, BEYOND};
 
@@ -73,7 +75,7 @@ fn read(file: &[u8]) -> Heap {
     heap
 }
 
-fn written(stacks: &Stacks, options: &Options) -> (Heap, u64) {
+fn written(stacks: &StackProfile, options: &HeaptrackOptions) -> (Heap, u64) {
     let mut file = Vec::new();
     let merged = write(stacks, options, &mut file).unwrap().merged;
     (read(&file), merged)
@@ -83,16 +85,16 @@ fn written(stacks: &Stacks, options: &Options) -> (Heap, u64) {
 fn sums_are_those_of_the_stacks() {
     for (name, stacks) in inputs::ordinary() {
         println!("{name}");
-        let (heap, merged) = written(&stacks, &Options::new());
-        assert_eq!((Some(heap.live), merged), (stacks.total(Value::LiveBytes), 0));
+        let (heap, merged) = written(&stacks, &HeaptrackOptions::new());
+        assert_eq!((Some(heap.live), merged), (stacks.total(ProfileValue::LiveBytes), 0));
         assert_eq!(heap.peak, heap.live);
-        assert_eq!(Some(i128::from(heap.allocations)), stacks.total(Value::LiveBlocks));
+        assert_eq!(Some(i128::from(heap.allocations)), stacks.total(ProfileValue::LiveBlocks));
     }
 }
 
 #[test]
 fn owners_are_the_outermost_functions() {
-    let (heap, _) = written(&inputs::hostile(), &Options::new());
+    let (heap, _) = written(&inputs::hostile(), &HeaptrackOptions::new());
     let each = 56 * inputs::HOSTILE.len() as i128;
     let expected = ["reported once", "reported twice", "unreported"].map(|name| (name.to_owned(), each));
     assert_eq!(heap.by_root, expected.into());
@@ -101,26 +103,26 @@ fn owners_are_the_outermost_functions() {
 #[test]
 fn too_many_blocks_become_larger_ones() {
     let stacks = inputs::with_amounts(1_000_000_000_000, 8_000_000_000_003);
-    let (heap, merged) = written(&stacks, &Options::new().most(1000));
-    assert_eq!(Some(heap.live), stacks.total(Value::LiveBytes));
+    let (heap, merged) = written(&stacks, &HeaptrackOptions::new().most(1000));
+    assert_eq!(Some(heap.live), stacks.total(ProfileValue::LiveBytes));
     assert!(heap.allocations <= 1000);
-    assert_eq!(Some(i128::from(heap.allocations + merged)), stacks.total(Value::LiveBlocks));
+    assert_eq!(Some(i128::from(heap.allocations + merged)), stacks.total(ProfileValue::LiveBlocks));
     // Blocks whose mean size is no whole number differ by a byte.
-    let (heap, merged) = written(&inputs::with_amounts(3, 100), &Options::new());
+    let (heap, merged) = written(&inputs::with_amounts(3, 100), &HeaptrackOptions::new());
     assert_eq!((heap.live, heap.allocations, merged), (110, 4, 0));
 }
 
 #[test]
 fn a_history_has_its_peak_and_its_end() {
-    let mut builder = StacksBuilder::new(&inputs::LIVE);
+    let mut builder = StackProfileBuilder::new(&inputs::LIVE);
     builder.facts().duration = Some(Duration::from_secs(3));
-    let frame = builder.frame(&Frame { function: Some("f"), ..Frame::default() });
+    let frame = builder.frame(&ProfileFrame { function: Some("f"), ..ProfileFrame::default() });
     let stack = builder.stack(&[frame]);
-    let labels = builder.labels(&Labels::default());
+    let labels = builder.labels(&SampleLabels::default());
     builder.sample(stack, labels, Some(8), &[1, 8]);
     let (stacks, new) = builder.finish_with_stacks().unwrap();
     let event = |milliseconds, size, is_free| {
-        new.event(Event::new(Duration::from_millis(milliseconds), stack, size, is_free))
+        new.event(BlockEvent::new(Duration::from_millis(milliseconds), stack, size, is_free))
     };
     let events = [event(1, 100, false), event(5, 8, false), event(9, 100, true)];
     let mut file = Vec::new();
@@ -133,14 +135,14 @@ fn a_history_has_its_peak_and_its_end() {
 
 #[test]
 fn large_amounts_are_exact_and_negative_ones_an_error() {
-    let (heap, _) = written(&inputs::with_amounts(1, BEYOND), &Options::new());
+    let (heap, _) = written(&inputs::with_amounts(1, BEYOND), &HeaptrackOptions::new());
     assert_eq!(heap.live, i128::from(BEYOND) + 10);
-    let error = write(&inputs::with_amounts(-1, -5), &Options::new(), Vec::new()).unwrap_err();
+    let error = write(&inputs::with_amounts(-1, -5), &HeaptrackOptions::new(), Vec::new()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "heaptrack cannot hold live blocks of -1: the format has no negative amounts"
     );
-    let error = write(&inputs::with_amounts(1, i64::MAX), &Options::new(), Vec::new()).unwrap_err();
+    let error = write(&inputs::with_amounts(1, i64::MAX), &HeaptrackOptions::new(), Vec::new()).unwrap_err();
     assert!(matches!(error, ExportError::TooLarge("heaptrack", "live bytes", ..)));
 }
 
@@ -148,27 +150,27 @@ fn large_amounts_are_exact_and_negative_ones_an_error() {
 #[test]
 fn any_number_of_functions_is_inlined_at_an_address() {
     for inlined in [84, 85, 86, 300] {
-        let mut builder = StacksBuilder::new(&[Value::LiveBlocks, Value::LiveBytes]);
+        let mut builder = StackProfileBuilder::new(&[ProfileValue::LiveBlocks, ProfileValue::LiveBytes]);
         let module = builder.module("app", "");
         let names: Vec<String> = (0..=inlined).map(|number| format!("inlined_{number}")).collect();
         let frames: Vec<_> = (0..=inlined)
             .map(|number| {
-                builder.frame(&Frame {
+                builder.frame(&ProfileFrame {
                     function: Some(&names[number]),
                     file: Some("app.rs"),
                     line: Some(7),
                     module: Some(module),
                     offset: Some(0x100),
                     inlined: number < inlined,
-                    ..Frame::default()
+                    ..ProfileFrame::default()
                 })
             })
             .collect();
         let stack = builder.stack(&frames);
-        let labels = builder.labels(&Labels::default());
+        let labels = builder.labels(&SampleLabels::default());
         builder.sample(stack, labels, Some(64), &[3, 192]);
         let mut file = Vec::new();
-        write(&builder.finish().unwrap(), &Options::new(), &mut file).unwrap();
+        write(&builder.finish().unwrap(), &HeaptrackOptions::new(), &mut file).unwrap();
         let heap = read(&file);
         assert_eq!((heap.allocations, heap.live), (3, 192));
         assert_eq!(heap.by_root, BTreeMap::from([(names[inlined].clone(), 192)]));

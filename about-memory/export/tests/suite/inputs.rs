@@ -1,8 +1,8 @@
 //! Stacks that each format is tried on.
 
-use memory_export::{Frame, Labels, Stacks, StacksBuilder, Value};
+use memory_export::{ProfileFrame, ProfileValue, SampleLabels, StackProfile, StackProfileBuilder};
 
-pub(crate) const LIVE: [Value; 2] = [Value::LiveBlocks, Value::LiveBytes];
+pub(crate) const LIVE: [ProfileValue; 2] = [ProfileValue::LiveBlocks, ProfileValue::LiveBytes];
 
 /// Names that are hard to write: markup, separators, quotes, lines, marks of text direction, generics.
 pub(crate) const HOSTILE: [&str; 9] = [
@@ -17,33 +17,39 @@ pub(crate) const HOSTILE: [&str; 9] = [
     "]]>}{'",
 ];
 
-pub(crate) fn empty() -> Stacks {
-    StacksBuilder::new(&LIVE).finish().unwrap()
+pub(crate) fn empty() -> StackProfile {
+    StackProfileBuilder::new(&LIVE).finish().unwrap()
 }
 
-fn named(builder: &mut StacksBuilder, names: &[&str]) -> memory_export::StackId {
-    let frames: Vec<_> =
-        names.iter().map(|name| builder.frame(&Frame { function: Some(name), ..Frame::default() })).collect();
+fn named(builder: &mut StackProfileBuilder, names: &[&str]) -> memory_export::ProfileStackId {
+    let frames: Vec<_> = names
+        .iter()
+        .map(|name| builder.frame(&ProfileFrame { function: Some(name), ..ProfileFrame::default() }))
+        .collect();
     builder.stack(&frames)
 }
 
-pub(crate) fn one_block() -> Stacks {
-    let mut builder = StacksBuilder::new(&LIVE);
+pub(crate) fn one_block() -> StackProfile {
+    let mut builder = StackProfileBuilder::new(&LIVE);
     let stack = named(&mut builder, &["app::load", "app::main"]);
-    let labels = builder.labels(&Labels::default());
+    let labels = builder.labels(&SampleLabels::default());
     builder.sample(stack, labels, Some(100), &[1, 100]);
     builder.finish().unwrap()
 }
 
 /// Owners, types and files with hostile names, inlined frames, and addresses without functions.
-pub(crate) fn hostile() -> Stacks {
-    let mut builder = StacksBuilder::new(&LIVE);
+pub(crate) fn hostile() -> StackProfile {
+    let mut builder = StackProfileBuilder::new(&LIVE);
     builder.facts().program = "/opt/a \"b\"\n;c".to_owned();
     let program = builder.module("/opt/a \"b\"\n;c", "00ff");
     let library = builder.module("/lib/libc.so.6", "abcdef");
-    let address = builder.frame(&Frame { module: Some(library), offset: Some(0x1234), ..Frame::default() });
+    let address = builder.frame(&ProfileFrame {
+        module: Some(library),
+        offset: Some(0x1234),
+        ..ProfileFrame::default()
+    });
     for (index, name) in HOSTILE.into_iter().enumerate() {
-        let inner = builder.frame(&Frame {
+        let inner = builder.frame(&ProfileFrame {
             function: Some(name),
             file: Some(name),
             line: Some(7),
@@ -51,21 +57,25 @@ pub(crate) fn hostile() -> Stacks {
             module: Some(program),
             offset: Some(0x100 + index as u64),
             inlined: true,
-            ..Frame::default()
+            ..ProfileFrame::default()
         });
-        let outer = builder.frame(&Frame {
+        let outer = builder.frame(&ProfileFrame {
             function: Some("app::main"),
             system_name: Some("_RNvC3app4main"),
             file: Some("src/main.rs"),
             line: Some(index as u32),
             module: Some(program),
             offset: Some(0x100 + index as u64),
-            ..Frame::default()
+            ..ProfileFrame::default()
         });
         let stack = builder.stack(&[inner, outer, address]);
         for (kind, reporter) in [("unreported", None), ("once", Some(name)), ("twice", Some(name))] {
-            let labels =
-                builder.labels(&Labels { kind: Some(kind), reporter, type_name: Some(name), thread: None });
+            let labels = builder.labels(&SampleLabels {
+                kind: Some(kind),
+                reporter,
+                type_name: Some(name),
+                thread: None,
+            });
             builder.sample(stack, labels, Some(16), &[2, 32]);
             builder.sample(stack, labels, Some(24), &[1, 24]);
         }
@@ -74,25 +84,25 @@ pub(crate) fn hostile() -> Stacks {
 }
 
 /// 100,000 stacks of 12 frames.
-pub(crate) fn many() -> Stacks {
+pub(crate) fn many() -> StackProfile {
     stacks(100_000)
 }
 
 /// At most 1,000,000 different stacks of 12 frames.
-pub(crate) fn stacks(count: usize) -> Stacks {
-    let mut builder = StacksBuilder::new(&LIVE);
+pub(crate) fn stacks(count: usize) -> StackProfile {
+    let mut builder = StackProfileBuilder::new(&LIVE);
     let frames: Vec<_> = (0..1000)
         .map(|index| {
             let name = format!("app::function_{index}");
-            builder.frame(&Frame {
+            builder.frame(&ProfileFrame {
                 function: Some(&name),
                 file: Some("src/app.rs"),
                 line: Some(index),
-                ..Frame::default()
+                ..ProfileFrame::default()
             })
         })
         .collect();
-    let labels = builder.labels(&Labels { kind: Some("unreported"), ..Labels::default() });
+    let labels = builder.labels(&SampleLabels { kind: Some("unreported"), ..SampleLabels::default() });
     for index in 0..count {
         let calls: Vec<_> =
             (0..10).map(|depth| frames[index.wrapping_mul(2_654_435_761 >> depth) / 7 % 1000]).collect();
@@ -105,18 +115,18 @@ pub(crate) fn stacks(count: usize) -> Stacks {
 }
 
 /// One sample with these numbers of blocks and bytes.
-pub(crate) fn with_amounts(blocks: i64, bytes: i64) -> Stacks {
-    let mut builder = StacksBuilder::new(&LIVE);
+pub(crate) fn with_amounts(blocks: i64, bytes: i64) -> StackProfile {
+    let mut builder = StackProfileBuilder::new(&LIVE);
     let stack = named(&mut builder, &["app::load"]);
     let other = named(&mut builder, &["app::store"]);
-    let labels = builder.labels(&Labels::default());
+    let labels = builder.labels(&SampleLabels::default());
     builder.sample(stack, labels, None, &[blocks, bytes]);
     builder.sample(other, labels, Some(10), &[1, 10]);
     builder.finish().unwrap()
 }
 
 /// All that each format must be able to say.
-pub(crate) fn ordinary() -> [(&'static str, Stacks); 4] {
+pub(crate) fn ordinary() -> [(&'static str, StackProfile); 4] {
     [("empty", empty()), ("one block", one_block()), ("hostile names", hostile()), ("100,000 stacks", many())]
 }
 

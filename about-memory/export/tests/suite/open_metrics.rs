@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use memory_export::open_metrics::{Form, Options, write};
+use memory_export::open_metrics::{MetricsForm, OpenMetricsOptions, write};
 use memory_report::{Kind, Report, ReportSet, ReporterRun, Units};
 
 use crate::inputs::HOSTILE;
@@ -25,14 +25,14 @@ fn heap(path: &str, amount: i64) -> (&str, Kind, Units, i64) {
 }
 
 /// A sample: its name, its labels, its value.
-type Sample = (String, BTreeMap<String, String>, String);
+type ProfileSample = (String, BTreeMap<String, String>, String);
 
 /// Reads a text, and checks the rules that strict readers have.
-fn read(set: &ReportSet, options: &Options) -> Vec<Sample> {
+fn read(set: &ReportSet, options: &OpenMetricsOptions) -> Vec<ProfileSample> {
     let mut file = Vec::new();
     write(set, options, &mut file).unwrap();
     let text = String::from_utf8(file).unwrap();
-    let is_open = options.form == Form::OpenMetrics;
+    let is_open = options.form == MetricsForm::OpenMetrics;
     assert!(!text.contains("\n\n") && !text.starts_with('\n'), "a blank line");
     assert_eq!(text.ends_with("\n# EOF\n"), is_open, "the end");
     let mut samples = Vec::new();
@@ -100,17 +100,17 @@ fn labels_of(text: &str) -> BTreeMap<String, String> {
 }
 
 /// The amounts of bytes by path.
-fn by_path(samples: &[Sample]) -> BTreeMap<&str, i128> {
+fn by_path(samples: &[ProfileSample]) -> BTreeMap<&str, i128> {
     let bytes = samples.iter().filter(|(name, ..)| name == "memory_report_bytes");
     bytes.map(|(_, labels, value)| (&*labels["path"], value.parse().unwrap())).collect()
 }
 
-const FORMS: [Form; 2] = [Form::OpenMetrics, Form::Prometheus];
+const FORMS: [MetricsForm; 2] = [MetricsForm::OpenMetrics, MetricsForm::Prometheus];
 
 #[test]
 fn an_empty_set_is_a_text() {
     for form in FORMS {
-        let samples = read(&ReportSet::new(), &Options::new().form(form));
+        let samples = read(&ReportSet::new(), &OpenMetricsOptions::new().form(form));
         let values: Vec<_> = samples.iter().map(|(name, _, value)| (&**name, &**value)).collect();
         assert_eq!(values, [("memory_report_warnings", "0"), ("memory_report_omitted", "0")]);
     }
@@ -127,7 +127,7 @@ fn units_are_metrics() {
     ]);
     reports.add_run(ReporterRun::new("a", 1, Duration::from_millis(250), Vec::new()));
     for form in FORMS {
-        let samples = read(&reports, &Options::new().form(form));
+        let samples = read(&reports, &OpenMetricsOptions::new().form(form));
         let all: Vec<(&str, &str, &str, &str)> = samples
             .iter()
             .map(|(name, labels, value)| {
@@ -159,7 +159,7 @@ fn heap_unclassified_is_always_there_and_may_be_negative() {
         ("heap-allocated", Kind::Other, Units::Bytes, 1_000_998),
     ]);
     for series in [500, 4, 1] {
-        let samples = read(&reports, &Options::new().max_series(series));
+        let samples = read(&reports, &OpenMetricsOptions::new().max_series(series));
         assert_eq!(by_path(&samples)["explicit/heap-unclassified"], -2, "{series}");
     }
 }
@@ -187,7 +187,7 @@ fn leaves_at_the_cut_add_up() {
     }
     let sum: i64 = 2 * paths.iter().map(|(_, amount)| amount).sum::<i64>();
     for (series, threshold) in [(500, 1.0), (50, 1.0), (7, 1.0), (2, 1.0), (10_000, 0.0), (10_000, 100.0)] {
-        let options = Options::new().max_series(series).threshold(threshold);
+        let options = OpenMetricsOptions::new().max_series(series).threshold(threshold);
         let samples = read(&reports, &options);
         let bytes: Vec<_> = samples.iter().filter(|(name, ..)| name == "memory_report_bytes").collect();
         assert!(bytes.len() <= series, "{} of {series}", bytes.len());
@@ -196,13 +196,13 @@ fn leaves_at_the_cut_add_up() {
         // Each pair takes time, and a few hundred show it.
         for (_, labels, _) in bytes.iter().take(100) {
             let prefix = format!("{}/", labels["path"]);
-            let below = |other: &&Sample| {
+            let below = |other: &&ProfileSample| {
                 other.1["process"] == labels["process"] && other.1["path"].starts_with(&prefix)
             };
             assert!(!bytes.iter().any(below), "{prefix} counts twice");
         }
     }
-    let samples = read(&reports, &Options::new());
+    let samples = read(&reports, &OpenMetricsOptions::new());
     // A large path is there however long it is.
     assert_eq!(by_path(&samples)["explicit/large/b/c/d/e/f"], 1_000_000);
 }
@@ -215,7 +215,7 @@ fn labels_have_neither_addresses_nor_urls() {
         heap(r"explicit/top(https:\\user:secret@a.org\b?c, id=3)/d", 4),
         heap("explicit/flags 0x1", 8),
     ]);
-    let samples = read(&reports, &Options::new());
+    let samples = read(&reports, &OpenMetricsOptions::new());
     assert_eq!(
         by_path(&samples),
         BTreeMap::from([
@@ -238,7 +238,7 @@ fn threads_of_one_name_are_one_series() {
         heap("explicit/threads/stacks/(tid=)", 64),
         heap("explicit/threads/stacks/(tid=1", 128),
     ]);
-    let samples = read(&reports, &Options::new().depth(9));
+    let samples = read(&reports, &OpenMetricsOptions::new().depth(9));
     assert_eq!(
         by_path(&samples),
         BTreeMap::from([
@@ -263,7 +263,7 @@ fn hostile_names_and_paths_do_no_harm() {
     }
     for form in FORMS {
         for series in [500, 1] {
-            let samples = read(&reports, &Options::new().form(form).max_series(series));
+            let samples = read(&reports, &OpenMetricsOptions::new().form(form).max_series(series));
             assert!(samples.iter().all(|(_, labels, _)| labels.values().all(|value| value.len() < 600)));
         }
     }
@@ -276,7 +276,7 @@ fn amounts_that_no_series_can_hold_are_counted() {
         let path = format!("share-{index}");
         reports.push(report("p", &path, Kind::Other, Units::Percentage, index));
     }
-    let samples = read(&reports, &Options::new().max_series(5));
+    let samples = read(&reports, &OpenMetricsOptions::new().max_series(5));
     let (_, _, omitted) = samples.iter().find(|(name, ..)| name == "memory_report_omitted").unwrap();
     let ratios = samples.iter().filter(|(name, ..)| name == "memory_report_ratio").count();
     assert_eq!(omitted.parse::<usize>().unwrap() + ratios, 21);
@@ -285,7 +285,8 @@ fn amounts_that_no_series_can_hold_are_counted() {
 
 #[test]
 fn amounts_beyond_doubles_are_written_exactly() {
-    let samples = read(&set(&[heap("explicit/a", i64::MAX), heap("explicit/b", i64::MIN)]), &Options::new());
+    let samples =
+        read(&set(&[heap("explicit/a", i64::MAX), heap("explicit/b", i64::MIN)]), &OpenMetricsOptions::new());
     assert_eq!(by_path(&samples)["explicit/a"], i128::from(i64::MAX));
     assert_eq!(by_path(&samples)["explicit/b"], i128::from(i64::MIN));
 }

@@ -6,8 +6,8 @@ use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::file::serialized_reader::ReadOptionsBuilder;
 use ::parquet::record::{Field, Row};
 use bytes::Bytes;
-use memory_export::parquet::{self, CensusRow, Options, Run, SCHEMA_VERSION};
-use memory_export::{ExportError, Stacks, Value};
+use memory_export::parquet::{self, CensusRow, ParquetOptions, ParquetRun, SCHEMA_VERSION};
+use memory_export::{ExportError, ProfileValue, StackProfile};
 use memory_report::tree::Forest;
 use memory_report::{Kind, Report, ReportSet, Units, Warning, WarningKind};
 
@@ -54,8 +54,8 @@ fn report<'a>(process: &'a str, path: &'a str, kind: Kind, amount: i64) -> Repor
     Report { process, path, kind, units: Units::Bytes, amount, description: "What it is." }
 }
 
-fn run() -> Run {
-    let mut run = Run::new("search", Duration::from_micros(1_763_856_000_123_456));
+fn run() -> ParquetRun {
+    let mut run = ParquetRun::new("search", Duration::from_micros(1_763_856_000_123_456));
     run.host = Some("worker-1".to_owned());
     run.version = Some("1.2".to_owned());
     run.labels.insert("region".to_owned(), "eu".to_owned());
@@ -63,9 +63,9 @@ fn run() -> Run {
     run
 }
 
-fn reports(set: &ReportSet, options: &Options) -> Vec<u8> {
+fn reports(set: &ReportSet, options: &ParquetOptions) -> Vec<u8> {
     let mut file = Vec::new();
-    parquet::reports(&[(&run().of_reports(set), set)], options, &mut file).unwrap();
+    parquet::reports(&[(&run().with_id_from_reports(set), set)], options, &mut file).unwrap();
     file
 }
 
@@ -86,7 +86,7 @@ fn some_reports() -> ReportSet {
 #[test]
 fn reports_come_back_in_order() {
     let set = some_reports();
-    let file = reports(&set, &Options::new());
+    let file = reports(&set, &ParquetOptions::new());
     let rows = rows(&file);
     let columns: Vec<&str> = rows[0].get_column_iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
@@ -150,7 +150,7 @@ fn sums_are_those_of_the_tree() {
         let path = format!("explicit/{}", memory_report::path_segment(&format!("{index} {name}")));
         set.push(report("", &path, Kind::Heap, (1 << 53) + 1 + index as i64));
     }
-    let rows = rows(&reports(&set, &Options::new()));
+    let rows = rows(&reports(&set, &ParquetOptions::new()));
     let of = |path: &str| {
         let rows = rows.iter().filter(|row| text(row, "path").unwrap().starts_with(path));
         rows.map(|row| integer(row, "amount").unwrap()).sum::<i128>()
@@ -171,7 +171,7 @@ fn an_unclassified_amount_beyond_64_bits_is_an_error() {
     let mut set = ReportSet::new();
     set.push(report("", "heap-allocated", Kind::Other, i64::MAX));
     set.push(report("", "explicit/a", Kind::Heap, i64::MIN));
-    let error = parquet::reports(&[(&run(), &set)], &Options::new(), Vec::new()).unwrap_err();
+    let error = parquet::reports(&[(&run(), &set)], &ParquetOptions::new(), Vec::new()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "Parquet cannot hold an amount of heap-unclassified of 18446744073709551615: numbers are exact only up to \
@@ -181,7 +181,7 @@ fn an_unclassified_amount_beyond_64_bits_is_an_error() {
 
 #[test]
 fn files_say_how_they_are_read() {
-    let file = reports(&some_reports(), &Options::new());
+    let file = reports(&some_reports(), &ParquetOptions::new());
     let reader = read(&file);
     let metadata = reader.metadata();
     let facts = metadata.file_metadata().key_value_metadata().unwrap();
@@ -224,7 +224,7 @@ fn row_groups_have_the_chosen_size_and_many_paths_stay_sorted() {
             set.push(report("", "explicit/a-long-common-beginning/", Kind::NonHeap, 1));
         }
     }
-    let file = reports(&set, &Options::new().row_group(4000));
+    let file = reports(&set, &ParquetOptions::new().row_group(4000));
     let groups: Vec<i64> = read(&file).metadata().row_groups().iter().map(|group| group.num_rows()).collect();
     assert_eq!(groups, [4000, 4000, 2200]);
     let paths: Vec<String> = rows(&file).iter().map(|row| text(row, "path").unwrap()).collect();
@@ -237,7 +237,7 @@ fn row_groups_have_the_chosen_size_and_many_paths_stay_sorted() {
 fn bytes_do_not_depend_on_the_number_of_threads() {
     let input = inputs::stacks(30_000);
     let write = |threads| {
-        let (mut blocks, options) = (Vec::new(), Options::new().row_group(20_000).threads(threads));
+        let (mut blocks, options) = (Vec::new(), ParquetOptions::new().row_group(20_000).threads(threads));
         parquet::stacks(&run(), &input, &options, &mut blocks).unwrap();
         blocks
     };
@@ -252,12 +252,12 @@ fn runs_share_a_file() {
     let (first, second) = (some_reports(), some_reports());
     let mut earlier = run();
     earlier.time -= Duration::from_secs(1);
-    let mut other = Run::new("a", earlier.time);
+    let mut other = ParquetRun::new("a", earlier.time);
     other.pid = Some(3);
     let empty = ReportSet::new();
     let mut file = Vec::new();
     let runs = [(&run(), &first), (&earlier, &second), (&other, &empty)];
-    parquet::reports(&runs, &Options::new(), &mut file).unwrap();
+    parquet::reports(&runs, &ParquetOptions::new(), &mut file).unwrap();
     let rows = rows(&file);
     assert_eq!(rows.len(), 18);
     let times: Vec<i128> = rows[..2].iter().map(|row| integer(row, "ts").unwrap()).collect();
@@ -267,9 +267,9 @@ fn runs_share_a_file() {
 #[test]
 fn ids_follow_from_what_is_written() {
     let set = some_reports();
-    let id = |run: Run, set: &ReportSet| run.of_reports(set).id;
+    let id = |run: ParquetRun, set: &ReportSet| run.with_id_from_reports(set).id;
     assert_eq!(id(run(), &set), id(run(), &some_reports()));
-    assert_eq!(reports(&set, &Options::new()), reports(&set, &Options::new()));
+    assert_eq!(reports(&set, &ParquetOptions::new()), reports(&set, &ParquetOptions::new()));
     let mut more = some_reports();
     more.push(report("", "explicit/new", Kind::Heap, 1));
     assert_ne!(id(run(), &set), id(run(), &more));
@@ -277,7 +277,7 @@ fn ids_follow_from_what_is_written() {
     elsewhere.host = None;
     assert_ne!(id(run(), &set), id(elsewhere, &set));
     // Files have such ids, so no version may change them.
-    let first = Run::new("search", Duration::from_secs(1)).of_reports(&ReportSet::new());
+    let first = ParquetRun::new("search", Duration::from_secs(1)).with_id_from_reports(&ReportSet::new());
     assert_eq!(first.id_text(), ID_OF_NOTHING);
 }
 
@@ -304,14 +304,14 @@ fn folders_have_dates_and_encoded_services() {
         ("", "__HIVE_DEFAULT_PARTITION__"),
         ("é=\n", "%C3%A9%3D%0A"),
     ] {
-        let run = Run::new(service, Duration::ZERO);
+        let run = ParquetRun::new(service, Duration::ZERO);
         let expected = format!("stacks/date=1970-01-01/service={folder}/{}.parquet", "0".repeat(32));
         assert_eq!(parquet::file_name("stacks", &run), expected);
     }
     // Of long names, whole characters are kept: readers decode the folder as UTF-8.
     for (service, kept) in [("/".repeat(1000), "%2F".repeat(80)), ("€".repeat(100), "%E2%82%AC".repeat(26))]
     {
-        let long = parquet::file_name("stacks", &Run::new(service, Duration::ZERO));
+        let long = parquet::file_name("stacks", &ParquetRun::new(service, Duration::ZERO));
         assert!(long.contains(&format!("/service={kept}/")), "{long}");
         assert!(long.split('/').all(|folder| folder.len() < 255), "{long}");
     }
@@ -324,18 +324,18 @@ fn warnings_come_back() {
         set.warn(Warning::new(WarningKind::TimedOut, name, name));
     }
     let mut file = Vec::new();
-    parquet::warnings(&[(&run(), &set)], &Options::new(), &mut file).unwrap();
+    parquet::warnings(&[(&run(), &set)], &ParquetOptions::new(), &mut file).unwrap();
     let rows = rows(&file);
     let texts: Vec<String> = rows.iter().map(|row| text(row, "text").unwrap()).collect();
     assert_eq!(texts, inputs::HOSTILE);
     assert_eq!(text(&rows[0], "kind").as_deref(), Some("timed-out"));
 }
 
-fn stacks(stacks: &Stacks) -> (Vec<Row>, Vec<Row>) {
+fn stacks(stacks: &StackProfile) -> (Vec<Row>, Vec<Row>) {
     let (mut blocks, mut frames) = (Vec::new(), Vec::new());
-    let run = run().of_stacks(stacks);
-    parquet::stacks(&run, stacks, &Options::new(), &mut blocks).unwrap();
-    parquet::frames(&run, stacks, &Options::new(), &mut frames).unwrap();
+    let run = run().with_id_from_stacks(stacks);
+    parquet::stacks(&run, stacks, &ParquetOptions::new(), &mut blocks).unwrap();
+    parquet::frames(&run, stacks, &ParquetOptions::new(), &mut frames).unwrap();
     (rows(&blocks), rows(&frames))
 }
 
@@ -348,8 +348,8 @@ fn stacks_have_the_sums_and_the_frames() {
     }
     for (what, input) in all {
         let (blocks, frames) = stacks(&input);
-        assert_eq!(Some(sum(&blocks, "blocks")), input.total(Value::LiveBlocks), "{what}");
-        assert_eq!(Some(sum(&blocks, "usable")), input.total(Value::LiveBytes), "{what}");
+        assert_eq!(Some(sum(&blocks, "blocks")), input.total(ProfileValue::LiveBlocks), "{what}");
+        assert_eq!(Some(sum(&blocks, "usable")), input.total(ProfileValue::LiveBytes), "{what}");
         assert_eq!(sum(&blocks, "alloc_bytes"), 0, "{what}");
         let mut known: Vec<i128> = frames.iter().map(|row| integer(row, "stack_id").unwrap()).collect();
         let count = known.len();
@@ -405,9 +405,9 @@ fn a_census_comes_back() {
         retained,
     };
     let census = [row(&["b", "c\n\"d"], i64::MAX, Some(7)), row(&[], -1, None), row(&["a"], 3, None)];
-    let run = run().of_census(&census);
+    let run = run().with_id_from_census(&census);
     let mut file = Vec::new();
-    parquet::census(&run, &census, &Options::new(), &mut file).unwrap();
+    parquet::census(&run, &census, &ParquetOptions::new(), &mut file).unwrap();
     let rows = rows(&file);
     let groups: Vec<String> = rows.iter().map(|row| field(row, "group").to_string()).collect();
     assert_eq!(groups, ["[]", "[\"a\"]", "[\"b\", \"c\n\"d\"]"]);
@@ -423,7 +423,7 @@ fn empty_tables_are_files() {
         table(&mut file).unwrap();
         assert_eq!(rows(&file).len(), 0);
     };
-    let (run, options) = (run(), Options::new());
+    let (run, options) = (run(), ParquetOptions::new());
     write(&|out| parquet::reports(&[], &options, out));
     write(&|out| parquet::reports(&[(&run, &empty)], &options, out));
     write(&|out| parquet::warnings(&[(&run, &empty)], &options, out));
@@ -446,9 +446,9 @@ fn a_failing_stream_is_an_error() {
         }
     }
     let set = some_reports();
-    let whole = reports(&set, &Options::new()).len();
+    let whole = reports(&set, &ParquetOptions::new()).len();
     for room in (0..whole).step_by(97) {
-        let error = parquet::reports(&[(&run(), &set)], &Options::new(), Full(room)).unwrap_err();
+        let error = parquet::reports(&[(&run(), &set)], &ParquetOptions::new(), Full(room)).unwrap_err();
         let ExportError::Write(error) = error else { panic!("{error}") };
         assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
     }

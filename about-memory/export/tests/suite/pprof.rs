@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 
-use memory_export::pprof::{Options, ReadOptions, Symbols, is_pprof, read, write};
-use memory_export::{ExportError, ImportError, Stacks, Value};
+use memory_export::pprof::{PprofOptions, PprofReadOptions, PprofSymbols, is_pprof, read, write};
+use memory_export::{ExportError, ImportError, ProfileValue, StackProfile};
 use prost::Message as _;
 
 use crate::inputs::{self, BEYOND, HOSTILE};
@@ -17,7 +17,7 @@ mod schema {
         #[prost(message, repeated, tag = "1")]
         pub sample_type: Vec<ValueType>,
         #[prost(message, repeated, tag = "2")]
-        pub sample: Vec<Sample>,
+        pub sample: Vec<ProfileSample>,
         #[prost(message, repeated, tag = "3")]
         pub mapping: Vec<Mapping>,
         #[prost(message, repeated, tag = "4")]
@@ -49,7 +49,7 @@ mod schema {
         pub unit: i64,
     }
     #[derive(Clone, PartialEq, prost::Message)]
-    pub struct Sample {
+    pub struct ProfileSample {
         #[prost(uint64, repeated, tag = "1")]
         pub location_id: Vec<u64>,
         #[prost(int64, repeated, tag = "2")]
@@ -118,7 +118,7 @@ mod schema {
 
 use schema::Profile;
 
-fn written(stacks: &Stacks, options: &Options) -> Vec<u8> {
+fn written(stacks: &StackProfile, options: &PprofOptions) -> Vec<u8> {
     let mut file = Vec::new();
     write(stacks, options, &mut file).unwrap();
     file
@@ -131,7 +131,7 @@ fn unpacked(file: &[u8]) -> Vec<u8> {
 }
 
 /// Decodes a profile, and checks all that pprof's `CheckValid` and the other clients require.
-fn decoded(stacks: &Stacks, options: &Options) -> Profile {
+fn decoded(stacks: &StackProfile, options: &PprofOptions) -> Profile {
     let profile = Profile::decode(&*unpacked(&written(stacks, options))).unwrap();
     let text = |number: i64| profile.string_table[number as usize].as_str();
     assert_eq!(profile.string_table[0], "");
@@ -172,8 +172,11 @@ fn decoded(stacks: &Stacks, options: &Options) -> Profile {
 #[test]
 fn sums_are_those_of_the_stacks() {
     for (name, stacks) in inputs::ordinary() {
-        for options in [Options::new(), Options::new().sizes(true), Options::new().symbols(Symbols::BuildId)]
-        {
+        for options in [
+            PprofOptions::new(),
+            PprofOptions::new().sizes(true),
+            PprofOptions::new().symbols(PprofSymbols::BuildId),
+        ] {
             println!("{name}, {options:?}");
             decoded(&stacks, &options);
             assert_eq!(written(&stacks, &options), written(&stacks, &options));
@@ -189,17 +192,17 @@ fn large_and_negative_amounts_are_exact() {
         inputs::with_amounts(1, i64::MAX - 10),
         inputs::with_amounts(i64::MIN, i64::MIN),
     ] {
-        decoded(&stacks, &Options::new());
+        decoded(&stacks, &PprofOptions::new());
     }
     // Each amount fits, and clients add them up.
-    let error = write(&inputs::with_amounts(1, i64::MAX), &Options::new(), Vec::new()).unwrap_err();
+    let error = write(&inputs::with_amounts(1, i64::MAX), &PprofOptions::new(), Vec::new()).unwrap_err();
     assert!(matches!(error, ExportError::TooLarge("pprof", "inuse_space", ..)), "{error}");
 }
 
 #[test]
 fn labels_name_the_owner_and_the_type() {
     let stacks = inputs::hostile();
-    let profile = decoded(&stacks, &Options::new());
+    let profile = decoded(&stacks, &PprofOptions::new());
     let text = |number: i64| profile.string_table[number as usize].as_str();
     let mut by_kind: BTreeMap<&str, i64> = BTreeMap::new();
     let mut reporters = BTreeSet::new();
@@ -219,7 +222,7 @@ fn labels_name_the_owner_and_the_type() {
 
 #[test]
 fn sizes_are_labels_with_a_unit() {
-    let profile = decoded(&inputs::hostile(), &Options::new().sizes(true));
+    let profile = decoded(&inputs::hostile(), &PprofOptions::new().sizes(true));
     let text = |number: i64| profile.string_table[number as usize].as_str();
     for sample in &profile.sample {
         let size = sample.label.iter().find(|label| text(label.key) == "bytes").unwrap();
@@ -231,7 +234,7 @@ fn sizes_are_labels_with_a_unit() {
 /// Clients demangle a name that is equal to its system name, and so shorten `<Vec<T> as Extend>::extend` to `::extend`.
 #[test]
 fn a_readable_name_is_not_the_system_name() {
-    let profile = decoded(&inputs::hostile(), &Options::new());
+    let profile = decoded(&inputs::hostile(), &PprofOptions::new());
     let text = |number: i64| profile.string_table[number as usize].as_str();
     let names: BTreeMap<&str, &str> =
         profile.function.iter().map(|function| (text(function.name), text(function.system_name))).collect();
@@ -241,7 +244,7 @@ fn a_readable_name_is_not_the_system_name() {
 
 #[test]
 fn inlined_functions_are_lines_of_one_location() {
-    let profile = decoded(&inputs::hostile(), &Options::new());
+    let profile = decoded(&inputs::hostile(), &PprofOptions::new());
     let text = |number: i64| profile.string_table[number as usize].as_str();
     let name = |line: &schema::Line| text(profile.function[line.function_id as usize - 1].name);
     for sample in &profile.sample {
@@ -262,7 +265,7 @@ fn inlined_functions_are_lines_of_one_location() {
 
 #[test]
 fn by_build_id_there_are_addresses_and_no_names() {
-    let profile = decoded(&inputs::hostile(), &Options::new().symbols(Symbols::BuildId));
+    let profile = decoded(&inputs::hostile(), &PprofOptions::new().symbols(PprofSymbols::BuildId));
     assert!(profile.function.is_empty());
     assert!(profile.mapping.iter().all(|mapping| !mapping.has_functions && mapping.memory_limit == u64::MAX));
     assert!(profile.location.iter().all(|location| location.address != 0 && location.line.is_empty()));
@@ -273,9 +276,9 @@ fn by_build_id_there_are_addresses_and_no_names() {
 fn what_is_written_is_read() {
     for (name, stacks) in inputs::ordinary() {
         println!("{name}");
-        let file = written(&stacks, &Options::new().sizes(true));
+        let file = written(&stacks, &PprofOptions::new().sizes(true));
         assert!(is_pprof(&file[..file.len().min(512)]));
-        let read = read(&*file, &ReadOptions::new()).unwrap();
+        let read = read(&*file, &PprofReadOptions::new()).unwrap();
         for value in inputs::LIVE {
             assert_eq!(read.total(value), stacks.total(value));
         }
@@ -283,7 +286,7 @@ fn what_is_written_is_read() {
         assert_eq!(read.stack_count(), stacks.stack_count());
         if name == "100,000 stacks" {
             // Without names that are empty, nothing is lost.
-            assert_eq!(written(&read, &Options::new().sizes(true)), file);
+            assert_eq!(written(&read, &PprofOptions::new().sizes(true)), file);
         }
     }
 }
@@ -292,18 +295,21 @@ fn what_is_written_is_read() {
 fn other_programs_profiles_are_read() {
     let mut profile = Profile {
         sample_type: vec![schema::ValueType { r#type: 1, unit: 2 }, schema::ValueType { r#type: 3, unit: 4 }],
-        sample: vec![schema::Sample { location_id: vec![1], value: vec![3, 300], label: Vec::new() }],
+        sample: vec![schema::ProfileSample { location_id: vec![1], value: vec![3, 300], label: Vec::new() }],
         location: vec![schema::Location { id: 1, mapping_id: 0, address: 0x10, line: Vec::new() }],
         string_table: ["", "objects", "count", "space", "bytes"].map(str::to_owned).into(),
         ..Profile::default()
     };
-    let stacks = read(&*profile.encode_to_vec(), &ReadOptions::new()).unwrap();
-    assert_eq!((stacks.total(Value::LiveBlocks), stacks.total(Value::LiveBytes)), (Some(3), Some(300)));
+    let stacks = read(&*profile.encode_to_vec(), &PprofReadOptions::new()).unwrap();
+    assert_eq!(
+        (stacks.total(ProfileValue::LiveBlocks), stacks.total(ProfileValue::LiveBytes)),
+        (Some(3), Some(300))
+    );
 
     let check = |change: &dyn Fn(&mut Profile), message: &str| {
         let mut changed = profile.clone();
         change(&mut changed);
-        let error = read(&*changed.encode_to_vec(), &ReadOptions::new()).unwrap_err();
+        let error = read(&*changed.encode_to_vec(), &PprofReadOptions::new()).unwrap_err();
         assert_eq!(error.to_string(), message);
     };
     check(&|p| p.sample[0].location_id = vec![2], "the profile has no location 2");
@@ -318,24 +324,24 @@ fn other_programs_profiles_are_read() {
         "the profile has no amounts of memory; its sample types are cpu, samples",
     );
     profile.sample[0].value.pop();
-    let error = read(&*profile.encode_to_vec(), &ReadOptions::new()).unwrap_err();
+    let error = read(&*profile.encode_to_vec(), &PprofReadOptions::new()).unwrap_err();
     assert!(matches!(error, ImportError::Malformed(_, "a sample without an amount for each type")));
 }
 
 #[test]
 fn a_reader_has_bounds_and_never_panics() {
-    let file = written(&inputs::hostile(), &Options::new());
-    let error = read(&*file, &ReadOptions::new().max_bytes(100)).unwrap_err();
+    let file = written(&inputs::hostile(), &PprofOptions::new());
+    let error = read(&*file, &PprofReadOptions::new().max_bytes(100)).unwrap_err();
     assert_eq!(error.to_string(), "the profile has more than 100 bytes once it is unpacked");
     let bytes = unpacked(&file);
     for end in 0..bytes.len() {
-        let _ = read(&bytes[..end], &ReadOptions::new());
+        let _ = read(&bytes[..end], &PprofReadOptions::new());
     }
     for at in 0..bytes.len() {
         for value in [0, 0x7f, 0x80, 0xff] {
             let mut mutated = bytes.clone();
             mutated[at] = value;
-            let _ = read(&*mutated, &ReadOptions::new());
+            let _ = read(&*mutated, &PprofReadOptions::new());
         }
     }
     for text in ["{\"version\": 5}", "\n\n {\"version\": 1}", "", "[1]"] {
@@ -349,16 +355,20 @@ fn stacks_that_expand_are_bounded() {
     let line = schema::Line { function_id: 1, ..Default::default() };
     let profile = Profile {
         sample_type: vec![schema::ValueType { r#type: 1, unit: 2 }],
-        sample: vec![schema::Sample { location_id: vec![1; 1000], value: vec![300], label: Vec::new() }],
+        sample: vec![schema::ProfileSample {
+            location_id: vec![1; 1000],
+            value: vec![300],
+            label: Vec::new(),
+        }],
         location: vec![schema::Location { id: 1, mapping_id: 0, address: 0x10, line: vec![line; 1000] }],
         function: vec![schema::Function { id: 1, ..Default::default() }],
         string_table: ["", "inuse_space", "bytes"].map(str::to_owned).into(),
         ..Profile::default()
     };
     let bytes = profile.encode_to_vec();
-    let error = read(&*bytes, &ReadOptions::new().max_frames(999_999)).unwrap_err();
+    let error = read(&*bytes, &PprofReadOptions::new().max_frames(999_999)).unwrap_err();
     assert_eq!(error.to_string(), "the profile's stacks have more than 999999 frames");
-    assert!(read(&*bytes, &ReadOptions::new().max_frames(1_000_000)).is_ok());
+    assert!(read(&*bytes, &PprofReadOptions::new().max_frames(1_000_000)).is_ok());
 }
 
 /// A field without contents has two bytes, and each kind of part takes more in memory.
@@ -392,13 +402,13 @@ fn small_parts_are_bounded() {
         ("labels", within(2, &[0x1a, 0], most)),
         ("lines", [within(4, &[0x22, 0], most), vec![0x2a, 0]].concat()),
     ] {
-        let error = read(&*bytes, &ReadOptions::new().max_entries(most)).unwrap_err();
+        let error = read(&*bytes, &PprofReadOptions::new().max_entries(most)).unwrap_err();
         let expected = "the profile has more than 1000 samples, labels, lines and texts in total";
         assert_eq!(error.to_string(), expected, "{what}");
     }
     // Amounts without a type, and a name that lines repeat.
     let amounts = within(2, &[0x10, 1], 100_000);
-    let error = read(&*amounts, &ReadOptions::new()).unwrap_err();
+    let error = read(&*amounts, &PprofReadOptions::new()).unwrap_err();
     assert!(
         matches!(error, ImportError::Malformed(_, "a sample without an amount for each type")),
         "{error}"
@@ -410,15 +420,15 @@ fn small_parts_are_bounded() {
         ..base
     };
     named.string_table.push("f".repeat(10_000));
-    let error = read(&*named.encode_to_vec(), &ReadOptions::new().max_bytes(1_000_000)).unwrap_err();
+    let error = read(&*named.encode_to_vec(), &PprofReadOptions::new().max_bytes(1_000_000)).unwrap_err();
     assert_eq!(error.to_string(), "the profile's names have more than 1000000 bytes in total");
-    assert!(read(&*named.encode_to_vec(), &ReadOptions::new()).is_ok());
+    assert!(read(&*named.encode_to_vec(), &PprofReadOptions::new()).is_ok());
 }
 
 #[test]
 fn labels_of_other_programs_are_passed_over() {
-    let mut profile = decoded(&inputs::hostile(), &Options::new());
-    let known = read(&*profile.encode_to_vec(), &ReadOptions::new()).unwrap();
+    let mut profile = decoded(&inputs::hostile(), &PprofOptions::new());
+    let known = read(&*profile.encode_to_vec(), &PprofReadOptions::new()).unwrap();
     let text = profile.string_table.len() as i64;
     profile.string_table.push("pod".to_owned());
     for sample in &mut profile.sample {
@@ -427,13 +437,13 @@ fn labels_of_other_programs_are_passed_over() {
         let again = sample.label.last().map(|last| schema::Label { str: text, ..*last });
         sample.label.extend(again);
     }
-    let stacks = read(&*profile.encode_to_vec(), &ReadOptions::new()).unwrap();
-    assert_eq!(written(&stacks, &Options::new()), written(&known, &Options::new()));
+    let stacks = read(&*profile.encode_to_vec(), &PprofReadOptions::new()).unwrap();
+    assert_eq!(written(&stacks, &PprofOptions::new()), written(&known, &PprofOptions::new()));
 }
 
 #[test]
 fn a_profile_needs_amounts_that_pprof_knows() {
-    let stacks = memory_export::StacksBuilder::new(&[Value::PeakBytes]).finish().unwrap();
-    let error = write(&stacks, &Options::new(), Vec::new()).unwrap_err();
+    let stacks = memory_export::StackProfileBuilder::new(&[ProfileValue::PeakBytes]).finish().unwrap();
+    let error = write(&stacks, &PprofOptions::new(), Vec::new()).unwrap_err();
     assert!(matches!(error, ExportError::NotRecorded("pprof", _)));
 }

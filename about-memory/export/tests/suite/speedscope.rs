@@ -1,12 +1,12 @@
 //! speedscope's JSON.
 
-use memory_export::speedscope::{Options, write};
-use memory_export::{Stacks, Value};
+use memory_export::speedscope::{SpeedscopeOptions, write};
+use memory_export::{ProfileValue, StackProfile};
 use serde_json::Value as Json;
 
 use crate::inputs::{self, BEYOND, HOSTILE};
 
-fn written(stacks: &Stacks, options: &Options) -> Json {
+fn written(stacks: &StackProfile, options: &SpeedscopeOptions) -> Json {
     let mut file = Vec::new();
     write(stacks, options, &mut file).unwrap();
     let json: Json = serde_json::from_slice(&file).unwrap();
@@ -36,18 +36,20 @@ fn sum(json: &Json, name: &str) -> i128 {
 #[test]
 fn sums_are_those_of_the_stacks() {
     for (name, stacks) in inputs::ordinary() {
-        for options in [Options::new(), Options::new().small(0), Options::new().small(3)] {
+        for options in
+            [SpeedscopeOptions::new(), SpeedscopeOptions::new().small(0), SpeedscopeOptions::new().small(3)]
+        {
             println!("{name}, {options:?}");
             let json = written(&stacks, &options);
-            assert_eq!(Some(sum(&json, "live bytes")), stacks.total(Value::LiveBytes));
-            assert_eq!(Some(sum(&json, "live blocks")), stacks.total(Value::LiveBlocks));
+            assert_eq!(Some(sum(&json, "live bytes")), stacks.total(ProfileValue::LiveBytes));
+            assert_eq!(Some(sum(&json, "live blocks")), stacks.total(ProfileValue::LiveBlocks));
         }
     }
 }
 
 #[test]
 fn each_kind_is_a_profile_and_reporters_are_roots() {
-    let json = written(&inputs::hostile(), &Options::new());
+    let json = written(&inputs::hostile(), &SpeedscopeOptions::new());
     let names: Vec<&str> = json["profiles"]
         .as_array()
         .unwrap()
@@ -79,7 +81,7 @@ fn each_kind_is_a_profile_and_reporters_are_roots() {
 
 #[test]
 fn small_stacks_become_one() {
-    let json = written(&inputs::many(), &Options::new().small(3));
+    let json = written(&inputs::many(), &SpeedscopeOptions::new().small(3));
     let profile = &json["profiles"][0];
     assert_eq!(profile["samples"].as_array().unwrap().len(), 1);
     let frame = profile["samples"][0][0].as_u64().unwrap() as usize;
@@ -88,7 +90,7 @@ fn small_stacks_become_one() {
 
 #[test]
 fn a_difference_has_what_grew_and_what_shrank() {
-    let json = written(&inputs::with_amounts(-2, -50), &Options::new());
+    let json = written(&inputs::with_amounts(-2, -50), &SpeedscopeOptions::new());
     let of = |name: &str| sum(&json, name);
     assert_eq!((of("live bytes, grown"), of("live bytes, shrunk")), (10, 50));
     assert_eq!((of("live blocks, grown"), of("live blocks, shrunk")), (1, 2));
@@ -96,7 +98,7 @@ fn a_difference_has_what_grew_and_what_shrank() {
 
 #[test]
 fn amounts_beyond_doubles_are_an_error() {
-    let error = write(&inputs::with_amounts(1, BEYOND), &Options::new(), Vec::new()).unwrap_err();
+    let error = write(&inputs::with_amounts(1, BEYOND), &SpeedscopeOptions::new(), Vec::new()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "speedscope cannot hold live bytes of 9007199254741003: numbers are exact only up to 9007199254740992"

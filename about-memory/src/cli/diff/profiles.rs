@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use about_memory::escape;
 use dmd_analyze::program::bytes;
-use memory_export::{Frame, LabelsId, StackId, Stacks, Value};
+use memory_export::{ProfileFrame, ProfileStackId, ProfileValue, SampleLabelsId, StackProfile};
 use serde::Serialize;
 
 use super::super::Failure;
@@ -24,7 +24,7 @@ const SHOWN_OF_ONE: usize = 10;
 
 /// What both profiles have: the bytes, with the places of their amounts in each profile, and those of the blocks.
 struct SharedColumns {
-    value: Value,
+    value: ProfileValue,
     bytes: [usize; 2],
     blocks: Option<[usize; 2]>,
 }
@@ -102,7 +102,7 @@ pub(super) fn run(
 }
 
 /// The stacks with the most memory.
-pub(in super::super) fn largest_stacks(stacks: &Stacks) -> String {
+pub(in super::super) fn largest_stacks(stacks: &StackProfile) -> String {
     let Some(columns) = SharedColumns::shared([stacks, stacks]) else {
         return "The profile has no amounts of live or allocated memory.\n".to_owned();
     };
@@ -134,12 +134,15 @@ pub(in super::super) fn largest_stacks(stacks: &Stacks) -> String {
 
 impl SharedColumns {
     /// The first kind of bytes that both profiles have.
-    fn shared(profiles: [&Stacks; 2]) -> Option<Self> {
+    fn shared(profiles: [&StackProfile; 2]) -> Option<Self> {
         let of_both = |value| match profiles.map(|stacks| stacks.index_of(value)) {
             [Some(first), Some(second)] => Some([first, second]),
             _ => None,
         };
-        let values = [(Value::LiveBytes, Value::LiveBlocks), (Value::AllocatedBytes, Value::AllocatedBlocks)];
+        let values = [
+            (ProfileValue::LiveBytes, ProfileValue::LiveBlocks),
+            (ProfileValue::AllocatedBytes, ProfileValue::AllocatedBlocks),
+        ];
         values
             .into_iter()
             .find_map(|(value, blocks)| Some(Self { value, bytes: of_both(value)?, blocks: of_both(blocks) }))
@@ -147,13 +150,13 @@ impl SharedColumns {
 }
 
 fn add(
-    stacks: &Stacks,
+    stacks: &StackProfile,
     time: usize,
     columns: &SharedColumns,
     changes: &mut BTreeMap<LabelledStack, StackAmounts>,
 ) {
     let (bytes, blocks) = (columns.bytes[time], columns.blocks.map(|blocks| blocks[time]));
-    let mut last: Option<((StackId, LabelsId), LabelledStack)> = None;
+    let mut last: Option<((ProfileStackId, SampleLabelsId), LabelledStack)> = None;
     for sample in stacks.samples() {
         let ids = (sample.stack, sample.labels);
         let key = match last.take() {
@@ -172,7 +175,7 @@ fn add(
 }
 
 /// A frame without its line: lines move from build to build.
-fn text(stacks: &Stacks, frame: &Frame<'_>) -> String {
+fn text(stacks: &StackProfile, frame: &ProfileFrame<'_>) -> String {
     let place = frame.file.map(|file| format!(" ({file})")).unwrap_or_default();
     match (frame.function, frame.module) {
         (Some(function), _) => format!("{function}{place}"),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::ValueEnum;
-use memory_export::StacksFormat;
+use memory_export::ProfileFormat;
 
 /// A format of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -35,7 +35,7 @@ pub(crate) enum ExportFormat {
 /// What a format is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormatSource {
-    Stacks(StacksFormat),
+    Stacks(ProfileFormat),
     Reports,
     Graph,
     /// Any of them.
@@ -48,12 +48,12 @@ impl ExportFormat {
             Self::ChromeTrace | Self::Openmetrics | Self::Prometheus => FormatSource::Reports,
             Self::V8 => FormatSource::Graph,
             Self::Parquet => FormatSource::Tables,
-            Self::Pprof => FormatSource::Stacks(StacksFormat::Pprof),
-            Self::Dhat => FormatSource::Stacks(StacksFormat::Dhat),
-            Self::Speedscope => FormatSource::Stacks(StacksFormat::Speedscope),
-            Self::Heaptrack => FormatSource::Stacks(StacksFormat::Heaptrack),
-            Self::FirefoxProfiler => FormatSource::Stacks(StacksFormat::FirefoxProfiler),
-            Self::Folded => FormatSource::Stacks(StacksFormat::Folded),
+            Self::Pprof => FormatSource::Stacks(ProfileFormat::Pprof),
+            Self::Dhat => FormatSource::Stacks(ProfileFormat::Dhat),
+            Self::Speedscope => FormatSource::Stacks(ProfileFormat::Speedscope),
+            Self::Heaptrack => FormatSource::Stacks(ProfileFormat::Heaptrack),
+            Self::FirefoxProfiler => FormatSource::Stacks(ProfileFormat::FirefoxProfiler),
+            Self::Folded => FormatSource::Stacks(ProfileFormat::Folded),
         }
     }
 

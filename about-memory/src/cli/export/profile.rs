@@ -7,8 +7,8 @@ use about_memory::live;
 use about_memory::temporary::TemporaryFolder;
 use dmd_analyze::recording::{Moment, Recording};
 use dmd_analyze::{AnalyzeError, Dump};
-use memory_export::dmd::{self, RecordingHistory, StacksError, StacksOptions};
-use memory_export::{Stacks, StacksFormat, pprof};
+use memory_export::dmd::{self, ProfileError, ProfileOptions, RecordingHistory};
+use memory_export::{ProfileFormat, StackProfile, pprof};
 
 use super::super::Failure;
 use super::super::dump_limits::DumpLimits;
@@ -21,7 +21,7 @@ use super::super::symbols::SymbolSearch;
 /// A source of stacks.
 pub(crate) enum StackSource {
     Heap(DumpOrRecording),
-    Pprof(Box<Stacks>),
+    Pprof(Box<StackProfile>),
 }
 
 impl From<DumpOrRecording> for StackSource {
@@ -59,8 +59,8 @@ fn read_from(input: &InputArgument, reader: impl Read, limits: &DumpLimits) -> R
     let mut reader = BufReader::with_capacity(1 << 16, reader);
     let start = reader.fill_buf().map_err(|error| failure(error.into()))?;
     if pprof::is_pprof(start) {
-        let dmd_analyze::ReadOptions { max_bytes, max_entries, .. } = limits.options();
-        let options = pprof::ReadOptions::new().max_bytes(max_bytes).max_entries(max_entries);
+        let dmd_analyze::DumpReadOptions { max_bytes, max_entries, .. } = limits.options();
+        let options = pprof::PprofReadOptions::new().max_bytes(max_bytes).max_entries(max_entries);
         return pprof::read(reader, &options)
             .map(|stacks| StackSource::Pprof(Box::new(stacks)))
             .map_err(|error| failure(error.into()));
@@ -87,12 +87,12 @@ pub(crate) struct StackConversion<'a> {
     pub(crate) system_names: bool,
     pub(crate) limits: &'a DumpLimits,
     pub(crate) when: &'a BlockTime,
-    pub(crate) options: StacksOptions,
+    pub(crate) options: ProfileOptions,
 }
 
 /// What an export is written from.
 pub(crate) enum ConvertedStacks {
-    Stacks(Box<Stacks>),
+    Stacks(Box<StackProfile>),
     /// A part of a recording.
     RecordingHistory(Box<RecordingHistory>, Box<Recording>),
 }
@@ -101,10 +101,10 @@ impl ConvertedStacks {
     /// Writes it. Returns the number of blocks that are missing from the format's counts.
     pub(crate) fn write(
         &mut self,
-        format: StacksFormat,
-        options: &pprof::Options,
+        format: ProfileFormat,
+        options: &pprof::PprofOptions,
         out: &mut dyn Write,
-    ) -> Result<u64, StacksError> {
+    ) -> Result<u64, ProfileError> {
         match self {
             Self::Stacks(stacks) => Ok(format.write(stacks, options, out)?),
             Self::RecordingHistory(history, recording) => {
@@ -120,12 +120,12 @@ impl StackConversion<'_> {
     pub(crate) fn made(
         &self,
         input: &InputArgument,
-        format: StacksFormat,
+        format: ProfileFormat,
     ) -> Result<ConvertedStacks, Failure> {
         match self.source(input)? {
             StackSource::Heap(DumpOrRecording::Recording(recording)) if format.has_history() => {
                 // These show how the program went on until its end.
-                let is_whole = matches!(format, StacksFormat::Heaptrack | StacksFormat::Dhat);
+                let is_whole = matches!(format, ProfileFormat::Heaptrack | ProfileFormat::Dhat);
                 self.history(input, recording, is_whole.then_some(Moment::End))
             }
             profile => Ok(ConvertedStacks::Stacks(Box::new(self.stacks(input, profile)?))),
@@ -133,7 +133,11 @@ impl StackConversion<'_> {
     }
 
     /// The live blocks of one time.
-    pub(crate) fn stacks(&self, input: &InputArgument, profile: StackSource) -> Result<Stacks, Failure> {
+    pub(crate) fn stacks(
+        &self,
+        input: &InputArgument,
+        profile: StackSource,
+    ) -> Result<StackProfile, Failure> {
         match profile {
             StackSource::Pprof(stacks) => Ok(*stacks),
             StackSource::Heap(source) => dmd::stacks(self.prepared(input, source, None)?, &self.options)
@@ -192,7 +196,7 @@ impl StackConversion<'_> {
         &self,
         first: &InputArgument,
         second: &InputArgument,
-    ) -> Result<Stacks, Failure> {
+    ) -> Result<StackProfile, Failure> {
         let dump = |input: &InputArgument| match read(input, self.limits)? {
             StackSource::Heap(source) => self.prepared(input, source, Some(Moment::End)),
             StackSource::Pprof(_) => Err(Failure::Usage(format!(

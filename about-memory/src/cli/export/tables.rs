@@ -23,7 +23,7 @@ pub(super) enum ParquetTable {
 
 #[derive(Args)]
 #[command(next_help_heading = "Options of the format parquet")]
-pub(super) struct ParquetOptions {
+pub(super) struct TableArguments {
     /// Add the run to the tables in this folder, as TABLE/date=DATE/service=NAME/ID.parquet, and print the names of the
     /// files. The same run has the same name.
     #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
@@ -56,7 +56,7 @@ fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-impl ParquetOptions {
+impl TableArguments {
     pub(super) fn is_chosen(&self) -> bool {
         let Self { append_to, table, service, service_version, host, time, labels } = self;
         (append_to.is_some() || table.is_some() || time.is_some() || !labels.is_empty())

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use dmd_analyze::symbolize::{MappedFile, SymbolOptions, debug_file};
-use dmd_analyze::{Dump, Module};
+use dmd_analyze::{Dump, LoadedModule};
 use typed_heap::Library;
 
 use super::debug_bytes;
@@ -24,7 +24,7 @@ pub(super) fn read(dump: &Dump, options: &SymbolOptions, mut left: u64) -> Vec<L
         on_stacks.extend(stack.filter_map(|frame| frame.module));
     }
     let others = dump.modules().iter().skip(1).filter(|module| on_stacks.contains(&*module.path));
-    let library = |module: &Module| {
+    let library = |module: &LoadedModule| {
         let found = debug_file(Path::new(&module.path), &module.build_id, options)?;
         let file = MappedFile::open(&found).ok()?;
         left = left.checked_sub(debug_bytes(&file))?;

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use about_memory::live::ForkedProcess;
-use dmd_analyze::image::{Mapping, read_image, read_threads};
+use dmd_analyze::image::{FileMapping, read_image, read_threads};
 use dmd_analyze::program::bytes;
-use dmd_analyze::{AnalyzeError, Dump, Mode, ReadOptions};
-use typed_heap::{CoreFile, Layered, Memory, ProcessMemory, ScanMemory, TypedError};
+use dmd_analyze::{AnalyzeError, Dump, DumpReadOptions, Mode};
+use typed_heap::{CoreFile, LayeredMemory, MemorySource, ProcessMemory, ScanMemory, TypedError};
 
 use super::super::input::InputArgument;
 use super::super::recorded;
@@ -39,7 +39,7 @@ impl HeapSource {
         source: &InputArgument,
         core: Option<&PathBuf>,
         timeout: Duration,
-        limits: &ReadOptions,
+        limits: &DumpReadOptions,
     ) -> Result<Self, Failure> {
         let failure = |error: anyhow::Error| Failure::File(source.name(), error);
         let pid = source.process()?;
@@ -83,7 +83,7 @@ impl HeapSource {
         Ok(Self { dump, place: HeapMemory::Dump(core) })
     }
 
-    fn open_process(pid: u32, timeout: Duration, limits: &ReadOptions) -> Result<Self, Failure> {
+    fn open_process(pid: u32, timeout: Duration, limits: &DumpReadOptions) -> Result<Self, Failure> {
         let failure = |error: anyhow::Error| Failure::File(format!("process {pid}"), error);
         let stopped = ProcessMemory::stopped(pid).map_err(|error| failure(error.into()))?;
         let (memory, copy) = match stopped {
@@ -91,7 +91,7 @@ impl HeapSource {
             None => {
                 let copy =
                     ForkedProcess::take(pid, timeout).map_err(|error| live_input::failure(&[pid], error))?;
-                let memory = ProcessMemory::of(copy.pid()).map_err(|error| failure(error.into()))?;
+                let memory = ProcessMemory::open(copy.pid()).map_err(|error| failure(error.into()))?;
                 (memory, Some(copy))
             }
         };
@@ -132,7 +132,7 @@ impl HeapSource {
     /// Gives the blocks and their memory to `show`.
     pub(super) fn with<T>(
         &self,
-        show: impl FnOnce(&Dump, &dyn Memory) -> Result<T, TypedError>,
+        show: impl FnOnce(&Dump, &dyn MemorySource) -> Result<T, TypedError>,
     ) -> Result<T, TypedError> {
         match &self.place {
             HeapMemory::Core(core) => show(&self.dump, core),
@@ -140,7 +140,7 @@ impl HeapSource {
             HeapMemory::Dump(core) => {
                 let contents = ScanMemory::new(&self.dump)?;
                 match core {
-                    Some(core) => show(&self.dump, &Layered::new(&contents, core)),
+                    Some(core) => show(&self.dump, &LayeredMemory::new(&contents, core)),
                     None => show(&self.dump, &contents),
                 }
             }
@@ -148,6 +148,10 @@ impl HeapSource {
     }
 }
 
-fn read(memory: &dyn Memory, mappings: &[Mapping], limits: &ReadOptions) -> Result<Dump, AnalyzeError> {
+fn read(
+    memory: &dyn MemorySource,
+    mappings: &[FileMapping],
+    limits: &DumpReadOptions,
+) -> Result<Dump, AnalyzeError> {
     read_image(&|address, into| memory.read(address, into), mappings, limits.max_entries)
 }

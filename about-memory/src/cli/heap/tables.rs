@@ -8,9 +8,9 @@ use about_memory::serve::{TypeTable, TypeTableRow, TypeTables};
 use dmd_analyze::Dump;
 use dmd_analyze::program::Workspace;
 use heap_graph::dominators::sizes_by_field;
-use heap_graph::snapshot::WriteOptions;
+use heap_graph::snapshot::SnapshotWriteOptions;
 use heap_graph::{DominatorTree, Graph, NodeIndex};
-use typed_heap::{TypedHeap, Unused};
+use typed_heap::{TypedHeap, WasteKind};
 
 use super::super::input::InputArgument;
 use super::super::{Failure, new_file};
@@ -29,7 +29,7 @@ pub(crate) fn save_graph(
     let graph = heap.graph(dump).map_err(|error| Failure::File(source.name(), error.into()))?;
     // Names of types, fields and functions are private enough that only this user may read them.
     let written = new_file::write(path, true, |out| -> io::Result<()> {
-        heap_graph::snapshot::write(&graph, out, &WriteOptions::new()).map(drop)
+        heap_graph::snapshot::write(&graph, out, &SnapshotWriteOptions::new()).map(drop)
     });
     written.map_err(|error| {
         Failure::File(path.display().to_string(), anyhow::anyhow!("cannot be written: {error}"))
@@ -77,7 +77,7 @@ fn save(
         let by_field = TypeTable::new("field", "By field that keeps them alive", all, rows.collect(), ROWS);
 
         let tasks = heap.tasks(memory, &tree);
-        let workspace = Workspace::of(dump.stacks().flatten());
+        let workspace = Workspace::from_frames(dump.stacks().flatten());
         let rows = tasks.rows.iter().map(|row| TypeTableRow {
             bytes: row.retained_bytes,
             blocks: row.tasks,
@@ -92,7 +92,7 @@ fn save(
             blocks: row.blocks,
             text: waste::unused(row),
             // Enums are in blocks of other types.
-            of_type: (row.unused != Unused::Variants).then(|| row.name.clone()),
+            of_type: (row.unused != WasteKind::Variants).then(|| row.name.clone()),
         });
         let unused = TypeTable::new("waste", "Not used", census.bytes, rows.collect(), ROWS);
 

@@ -4,7 +4,7 @@ use clap::Args;
 use dmd_analyze::program::Workspace;
 use heap_graph::DominatorTree;
 use serde_json::{Value, json};
-use typed_heap::{Await, Branch, TaskRow, Tasks};
+use typed_heap::{AwaitedFuture, HeapTasks, TaskBranch, TaskRow};
 
 use super::super::Failure;
 use super::{AmountTable, HeapInput, about, left_out, print, size};
@@ -35,11 +35,11 @@ impl TasksCommand {
                 return print(&self.json(&tasks));
             }
             let all: u64 = heap.blocks().iter().map(|block| block.usable).sum();
-            print(&self.text(&tasks, all, &Workspace::of(dump.stacks().flatten())))
+            print(&self.text(&tasks, all, &Workspace::from_frames(dump.stacks().flatten())))
         })
     }
 
-    fn text(&self, tasks: &Tasks, all: u64, workspace: &Workspace) -> String {
+    fn text(&self, tasks: &HeapTasks, all: u64, workspace: &Workspace) -> String {
         let limit = self.heap.rows();
         let mut text = format!(
             "{} keep {} of {} alive, {} of it their own\n",
@@ -59,7 +59,7 @@ impl TasksCommand {
         text
     }
 
-    fn json(&self, tasks: &Tasks) -> String {
+    fn json(&self, tasks: &HeapTasks) -> String {
         let row = |row: &TaskRow| {
             json!({
                 "awaits": row.awaits.iter().map(future_json).collect::<Vec<_>>(),
@@ -85,7 +85,7 @@ fn counted(tasks: u64) -> String {
     format!("{tasks} {}", if tasks == 1 { "task" } else { "tasks" })
 }
 
-fn future_json(one: &Await) -> Value {
+fn future_json(one: &AwaitedFuture) -> Value {
     json!({
         "future": one.future,
         "state": one.state,
@@ -94,7 +94,7 @@ fn future_json(one: &Await) -> Value {
     })
 }
 
-fn branch_json(branch: &Branch) -> Value {
+fn branch_json(branch: &TaskBranch) -> Value {
     json!({
         "awaits": branch.awaits.iter().map(future_json).collect::<Vec<_>>(),
         "waitsFor": branch.waits_for,
@@ -110,9 +110,9 @@ pub(super) fn chain(row: &TaskRow, workspace: &Workspace) -> String {
 }
 
 fn links(
-    awaits: &[Await],
+    awaits: &[AwaitedFuture],
     waits_for: Option<&str>,
-    branches: &[Branch],
+    branches: &[TaskBranch],
     count: u64,
     workspace: &Workspace,
 ) -> String {
@@ -121,7 +121,7 @@ fn links(
     let all: Vec<_> = branches
         .iter()
         .map(|branch| {
-            let Branch { awaits, waits_for, branches, count: number, .. } = branch;
+            let TaskBranch { awaits, waits_for, branches, count: number, .. } = branch;
             let links = links(awaits, waits_for.as_deref(), branches, *number, workspace);
             if *number == count { links } else { format!("{number} {links}") }
         })
@@ -131,9 +131,9 @@ fn links(
     futures.chain(last).chain(all).collect::<Vec<_>>().join(" -> ")
 }
 
-fn future(one: &Await, workspace: &Workspace) -> String {
+fn future(one: &AwaitedFuture, workspace: &Workspace) -> String {
     let text = |(file, line): &(String, u32)| format!("{}:{line}", workspace.short(file));
-    let Await { future, state, place, start, .. } = one;
+    let AwaitedFuture { future, state, place, start, .. } = one;
     match (&**state, place) {
         ("Unresumed", _) => format!("{future}, not started"),
         ("Returned", _) => format!("{future}, returned"),

@@ -155,7 +155,7 @@ impl TypesCommand {
     fn json(&self, heap: &TypedHeap<'_>) -> String {
         let census = heap.census();
         let agreement = heap.agreement();
-        let row = |row: &typed_heap::TypeRow| json!({"type": row.name, "blocks": row.blocks, "bytes": row.bytes, "byOwner": row.by_owner});
+        let row = |row: &typed_heap::TypeCensusRow| json!({"type": row.name, "blocks": row.blocks, "bytes": row.bytes, "byOwner": row.by_owner});
         let rows: Vec<_> = census.rows.iter().take(self.heap.rows()).map(row).collect();
         let pair = |(stack, owner, pointers)| json!({"stack": stack, "owner": owner, "pointers": pointers});
         let disagreements: Vec<_> = agreement.disagreements().map(pair).collect();

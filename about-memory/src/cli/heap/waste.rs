@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::json;
-use typed_heap::{DuplicateRow, Duplicates, Unused, Waste, WasteRow};
+use typed_heap::{DuplicateRow, Duplicates, HeapWaste, WasteKind, WasteRow};
 
 use super::super::Failure;
 use super::{AmountTable, HeapInput, about, counted, left_out, print, size};
@@ -92,7 +92,7 @@ impl WasteCommand {
         format!("{all:#}\n")
     }
 
-    fn text(&self, waste: &Waste, all: u64) -> String {
+    fn text(&self, waste: &HeapWaste, all: u64) -> String {
         let limit = self.heap.rows();
         let row = |row: &WasteRow| (row.unused_bytes, row.blocks, unused(row));
         let table = AmountTable::new(waste.rows.iter().take(limit).map(row), all);
@@ -114,7 +114,7 @@ impl WasteCommand {
         text + &format!("The allocator adds {} to what the program requested.\n", size(waste.slop))
     }
 
-    fn json(&self, waste: &Waste, all: u64) -> String {
+    fn json(&self, waste: &HeapWaste, all: u64) -> String {
         let row = |row: &WasteRow| {
             json!({
                 "type": row.name,
@@ -144,7 +144,7 @@ impl WasteCommand {
 pub(super) fn unused(row: &WasteRow) -> String {
     let WasteRow { name, unused, values, .. } = row;
     let values = match unused {
-        Unused::Variants => format!(", {values} {}", if *values == 1 { "value" } else { "values" }),
+        WasteKind::Variants => format!(", {values} {}", if *values == 1 { "value" } else { "values" }),
         _ => String::new(),
     };
     let full = row.percent_full().map(|percent| format!(", {percent}% full")).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use serde_json::json;
-use typed_heap::{Holder, HolderRow, TypedHeap};
+use typed_heap::{ChainLink, HolderRow, TypedHeap};
 
 use super::super::Failure;
 use super::{AmountTable, HeapInput, about, counted, left_out, print, size};
@@ -36,7 +36,7 @@ impl WhyCommand {
     pub(crate) fn run(self) -> Result<(), Failure> {
         self.heap.with(|heap, _, _| {
             let blocks = self.blocks(heap)?;
-            let why = heap.why();
+            let why = heap.holding_chains();
             let holders = why.holders(blocks.iter().copied());
             // The largest block stands for all.
             let largest = blocks.iter().copied().max_by_key(|block| heap.blocks()[*block].usable);
@@ -98,7 +98,7 @@ impl WhyCommand {
     fn json(&self, answer: &WhyAnswer<'_, '_>) -> String {
         let address = |block: usize| format!("{:x}", answer.heap.blocks()[block].address);
         let row = |row: &HolderRow| json!({"name": row.name, "blocks": row.blocks, "bytes": row.bytes});
-        let link = |holder: &Holder| json!({"name": holder.name, "address": holder.block.map(address)});
+        let link = |holder: &ChainLink| json!({"name": holder.name, "address": holder.block.map(address)});
         let limit = self.heap.rows();
         let all = json!({
             "what": self.what,
@@ -117,7 +117,7 @@ struct WhyAnswer<'h, 'i> {
     blocks: Vec<usize>,
     holders: Vec<HolderRow>,
     /// Who holds the largest block.
-    chain: Vec<Holder>,
+    chain: Vec<ChainLink>,
     of_largest: u64,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use dmd_analyze::symbolize::{ResolvedFrames, SymbolOptions};
-use dmd_analyze::{Frame, Module, Verdict};
+use dmd_analyze::{CallFrame, LoadedModule, TypeVerdict};
 use serde::{Deserialize, Serialize};
 
 /// The most places that stay resolved. A process that names more makes the resolver forget them.
@@ -133,7 +133,7 @@ impl StackWriter {
                 continue;
             }
             let number = *numbers.entry(module).or_insert_with(|| {
-                modules.push(Module { path: module.to_owned(), build_id: String::new(), bias: None });
+                modules.push(LoadedModule { path: module.to_owned(), build_id: String::new(), bias: None });
                 modules.len() - 1
             });
             let address = self.places.len() + 1;
@@ -152,7 +152,7 @@ impl StackWriter {
         if calls.iter().all(|call| !self.places.contains_key(&call.source)) {
             return unchanged(&stack);
         }
-        let mut frames: Vec<Frame<'_>> = Vec::new();
+        let mut frames: Vec<CallFrame<'_>> = Vec::new();
         for call in calls {
             match self.places.get(&call.source) {
                 Some(address) => frames.extend(self.frames.get(*address)),
@@ -163,7 +163,7 @@ impl StackWriter {
         // If all calls are the allocator's, keep them.
         let frames = &frames[if own == frames.len() { 0 } else { own }..];
         let calls: Vec<LoggedCall> = frames.iter().map(LoggedCall::new).collect();
-        WrittenStack { json: text(&calls), class: Verdict::of(frames).type_name() }
+        WrittenStack { json: text(&calls), class: TypeVerdict::from_stack(frames).type_name() }
     }
 
     fn with_symbols(&self, stack: &str, mut allocation: LoggedAllocation) -> String {
@@ -178,7 +178,7 @@ impl StackWriter {
 }
 
 impl LoggedCall {
-    fn new(frame: &Frame<'_>) -> Self {
+    fn new(frame: &CallFrame<'_>) -> Self {
         let source = match (frame.file, frame.module, frame.offset) {
             (Some(file), ..) => file.to_owned(),
             (None, Some(module), Some(offset)) => format!("{module} +0x{offset:x}"),
@@ -188,8 +188,8 @@ impl LoggedCall {
         Self { function: frame.function.map(str::to_owned), source, line, column }
     }
 
-    fn frame(&self) -> Frame<'_> {
-        let mut frame = Frame::default();
+    fn frame(&self) -> CallFrame<'_> {
+        let mut frame = CallFrame::default();
         frame.function = self.function.as_deref();
         frame.file = Some(&self.source);
         frame.line = Some(self.line).filter(|line| *line > 0);

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use dmd_analyze::Peak;
+use dmd_analyze::DumpPeak;
 use dmd_analyze::program::bytes;
 
 /// The time between two looks at the peak. Looking takes less than 1% of a processor. Growth after the last look is not
@@ -79,7 +79,7 @@ pub(super) struct ResidentComparison {
 }
 
 impl ResidentComparison {
-    pub(super) fn new(resident: u64, heap: &Peak, is_sample: bool) -> Self {
+    pub(super) fn new(resident: u64, heap: &DumpPeak, is_sample: bool) -> Self {
         let blocks = if is_sample { heap.bytes() / SMALL_BLOCK } else { heap.blocks() };
         Self { resident, heap: heap.bytes(), within: heap.within(), blocks }
     }

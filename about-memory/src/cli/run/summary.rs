@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use about_memory::HtmlOptions;
-use dmd_analyze::program::Overview;
-use dmd_analyze::{Dump, ReadOptions};
+use dmd_analyze::program::HeapOverview;
+use dmd_analyze::{Dump, DumpReadOptions};
 use memory_report::ReportSet;
 
 use super::super::symbols::SymbolSearch;
@@ -21,7 +21,7 @@ pub(super) fn print(path: &Path, resident: Option<u64>, is_sample: bool) -> Resu
     let resident =
         peaks.map(|(resident, heap)| ResidentComparison::new(resident, heap, is_sample).to_string());
     let resident = resident.unwrap_or_default();
-    let overview = Overview::new(&dump, None);
+    let overview = HeapOverview::new(&dump, None);
     let dump = at(dump, &overview, path)?;
     let (has_lines, is_of_rust) = (dump.has_lines_of_program(), dump.is_of_rust());
     let view = program_view::options(io::stderr().is_terminal());
@@ -54,7 +54,7 @@ pub(super) fn open(path: &Path) -> Result<(), Failure> {
     let page = page_of(path);
     let failure = |reason: String| Failure::File(page.display().to_string(), anyhow::anyhow!(reason));
     let dump = read(path)?;
-    let overview = Overview::new(&dump, None);
+    let overview = HeapOverview::new(&dump, None);
     let graph = html::flame_graph(at(dump, &overview, path)?);
     let options = HtmlOptions::new().flame_graph(graph);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -71,7 +71,7 @@ pub(super) fn open(path: &Path) -> Result<(), Failure> {
     }
 }
 
-fn at(dump: Dump, overview: &Overview, path: &Path) -> Result<Dump, Failure> {
+fn at(dump: Dump, overview: &HeapOverview, path: &Path) -> Result<Dump, Failure> {
     dump.at(overview.at).map_err(|error| Failure::File(path.display().to_string(), error.into()))
 }
 
@@ -83,7 +83,7 @@ fn page_of(dump: &Path) -> PathBuf {
 }
 
 fn read(path: &Path) -> Result<Dump, Failure> {
-    let limits = ReadOptions::new();
+    let limits = DumpReadOptions::new();
     let failure = |error: anyhow::Error| Failure::File(path.display().to_string(), error);
     let mut dump = dmd_analyze::read_with(path, &limits).map_err(|error| failure(error.into()))?;
     SymbolSearch::default().fix_quietly(&mut dump, &limits);

@@ -185,7 +185,7 @@ impl IndividualsCommand {
         let nodes =
             heap_graph::dominators::individuals(&tree, &breakdown, |leaf| leaves.contains(&leaf), self.limit)
                 .map_err(|error| self.input.failure(error))?;
-        let retained = |node: heap_graph::Node<'_>| tree.retained_size(node.index()).unwrap_or_default();
+        let retained = |node: heap_graph::HeapNode<'_>| tree.retained_size(node.index()).unwrap_or_default();
         if self.json {
             let nodes: Vec<_> = nodes
                 .iter()
@@ -229,11 +229,11 @@ impl SnapshotDiffCommand {
         let second = take(&self.first, &self.second, &breakdown)?;
         let difference = CensusDifference::new(&first, &second);
         if !self.json {
-            let tree = CensusTree::of_difference(&difference, &self.shape.options());
+            let tree = CensusTree::from_difference(&difference, &self.shape.options());
             return Ok(table(&tree, self.shape.depth.unwrap_or(usize::MAX)));
         }
         let tree =
-            |invert| CensusTree::of_difference(&difference, &self.shape.options().invert(invert)).to_json();
+            |invert| CensusTree::from_difference(&difference, &self.shape.options().invert(invert)).to_json();
         Ok(format!(
             "{{\"breakdown\":{json},\"delta\":{},\"basisTotalBytes\":{},\"basisTotalCount\":{},\"tree\":{},\"inverted\":{}}}",
             difference.delta.to_json(),

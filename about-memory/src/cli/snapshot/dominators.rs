@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use heap_graph::dominators::{DominatorTreeNode, FetchOptions};
-use heap_graph::{DominatorTree, Node, NodeIndex};
+use heap_graph::{DominatorTree, HeapNode, NodeIndex};
 
 use super::super::Failure;
 use super::input::{SnapshotInput, breakdown};
@@ -139,7 +139,7 @@ fn rows(node: &DominatorTreeNode, level: usize, whole: i128, table: &mut NumberT
 }
 
 /// The title of a node: its type, and its class, descriptive type and script if known.
-pub(super) fn title(node: Node<'_>) -> String {
+pub(super) fn title(node: HeapNode<'_>) -> String {
     let mut title = node.type_name().to_string();
     for more in
         [node.class_name(), node.descriptive_type_name(), node.script_file_name()].into_iter().flatten()

@@ -4,7 +4,7 @@ use std::io;
 
 use clap::{Args, ValueEnum};
 use heap_graph::export::{Neighbourhood, NeighbourhoodOptions};
-use heap_graph::snapshot::{self, WriteOptions};
+use heap_graph::snapshot::{self, SnapshotWriteOptions};
 use heap_graph::{Graph, NodeIndex};
 
 use super::super::Failure;
@@ -48,7 +48,7 @@ impl SnapshotExportCommand {
         match self.to {
             SnapshotFormat::V8 => heap_graph::export::write_v8(&graph, out).map_err(Failure::Output)?,
             SnapshotFormat::Fxsnapshot => {
-                let written = snapshot::write(&graph, out, &WriteOptions::new());
+                let written = snapshot::write(&graph, out, &SnapshotWriteOptions::new());
                 drop(written.map_err(Failure::Output)?);
             }
             SnapshotFormat::Dot => return Ok(self.near(&graph)?.to_dot()),

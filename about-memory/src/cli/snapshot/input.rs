@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heap_graph::graph::CoarseType;
-use heap_graph::snapshot::{self, ReadOptions};
-use heap_graph::{Breakdown, Graph, Node, NodeId, NodeIndex};
+use heap_graph::snapshot::{self, SnapshotReadOptions};
+use heap_graph::{Breakdown, Graph, HeapNode, NodeId, NodeIndex};
 
 use super::super::Failure;
 
@@ -14,10 +14,10 @@ pub(super) struct SnapshotInput {
     /// The snapshot; `-` for standard input.
     pub(super) file: PathBuf,
     /// Read no message of a snapshot that is larger than this.
-    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_message_bytes)]
+    #[arg(long, value_name = "BYTES", default_value_t = SnapshotReadOptions::MAX_MESSAGE_BYTES)]
     max_message_bytes: u64,
     /// Read at most this many bytes per file, uncompressed.
-    #[arg(long, value_name = "BYTES", default_value_t = ReadOptions::default().max_bytes)]
+    #[arg(long, value_name = "BYTES", default_value_t = SnapshotReadOptions::MAX_BYTES)]
     max_bytes: u64,
 }
 
@@ -27,7 +27,8 @@ impl SnapshotInput {
     }
 
     pub(super) fn read_file(&self, file: &Path) -> Result<Graph, Failure> {
-        let options = ReadOptions::new().max_message_bytes(self.max_message_bytes).max_bytes(self.max_bytes);
+        let options =
+            SnapshotReadOptions::new().max_message_bytes(self.max_message_bytes).max_bytes(self.max_bytes);
         let result = if file.as_os_str() == "-" {
             snapshot::read_from(std::io::stdin().lock(), &options)
         } else {
@@ -41,7 +42,7 @@ impl SnapshotInput {
     }
 
     /// The node with an id.
-    pub(super) fn find<'a>(&self, graph: &'a Graph, id: u64) -> Result<Node<'a>, Failure> {
+    pub(super) fn find<'a>(&self, graph: &'a Graph, id: u64) -> Result<HeapNode<'a>, Failure> {
         graph.find(NodeId(id)).ok_or_else(|| self.failure(anyhow::anyhow!("no node has the id {id}")))
     }
 }

@@ -46,7 +46,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 impl PathsCommand {
     pub(super) fn run(self) -> Result<String, Failure> {
         let graph = self.input.read()?;
-        let find = |id: &u64| self.input.find(&graph, *id).map(heap_graph::Node::index);
+        let find = |id: &u64| self.input.find(&graph, *id).map(heap_graph::HeapNode::index);
         let start = self.start.as_ref().map_or(Ok(NodeIndex::ROOT), find)?;
         let targets = self.targets.iter().map(find).collect::<Result<Vec<_>, _>>()?;
         let mut found = heap_graph::shortest_paths(&graph, start, &targets, self.limit);

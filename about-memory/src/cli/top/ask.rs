@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use about_memory::live::{self, AskOptions};
 use about_memory::temporary::TemporaryFolder;
-use dmd_analyze::ReadOptions;
+use dmd_analyze::DumpReadOptions;
 use dmd_analyze::program::{HeapBlocks, ProgramOptions};
 use memory_report::{ReportSet, file};
 
@@ -119,7 +119,7 @@ impl ScreenRequest {
                 let path = folder.path().join("dmd.json.gz");
                 live::save_dump(pid, &path, TIME_FOR_FILES).map_err(words)?;
                 let mut dump = dmd_analyze::read(&path).map_err(|error| error.to_string())?;
-                SymbolSearch::default().fix_quietly(&mut dump, &ReadOptions::default());
+                SymbolSearch::default().fix_quietly(&mut dump, &DumpReadOptions::default());
                 let blocks = HeapBlocks::new(dump, &ProgramOptions::new());
                 Ok(ScreenAnswer::Stacks(format!("process {pid}"), Box::new(blocks)))
             }

@@ -85,8 +85,10 @@ fn victim() {
             let halve = |_: &str, out: &mut dyn io::Write| {
                 let mut file = Vec::new();
                 let names = vec!["a name".to_owned(); 1000];
-                let (live, write) =
-                    (heap_graph::live::LiveOptions::new(), heap_graph::snapshot::WriteOptions::new());
+                let (live, write) = (
+                    heap_graph::live::LiveGraphOptions::new(),
+                    heap_graph::snapshot::SnapshotWriteOptions::new(),
+                );
                 heap_graph::HeapGraph::stream(&mut file, live, &write, |roots| roots.add("names", &names))?;
                 out.write_all(&file[..file.len() / 2])
             };

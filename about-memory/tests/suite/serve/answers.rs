@@ -10,7 +10,7 @@ use about_memory::serve::{OpenedStacks, ServeOptions, TypeTable, TypeTableRow, T
 use about_memory::session::{EventSubject, SnapshotId};
 use dmd_analyze::program::{HeapBlocks, ProgramOptions};
 use dmd_analyze::{Analysis, AnalyzeOptions};
-use memory_export::StacksFormat;
+use memory_export::ProfileFormat;
 use memory_reporter::{Kind, Report, ReportSet, Units};
 use serde_json::{Value, json};
 
@@ -363,8 +363,8 @@ fn stacks_are_exported_one_at_a_time() {
     let write =
         move |format, window: Option<memory_export::dmd::RecordingWindow>, out: &mut dyn std::io::Write| {
             match format {
-                StacksFormat::Dhat => return Err("it has no lives".to_owned()),
-                StacksFormat::Pprof => {
+                ProfileFormat::Dhat => return Err("it has no lives".to_owned()),
+                ProfileFormat::Pprof => {
                     begin.send(()).unwrap();
                     ended.lock().unwrap().recv().unwrap();
                 }

@@ -164,7 +164,7 @@ fn every_view_has_a_filter() {
     // What dominators keep: the nodes with the name, and those above them.
     let query = Query::Dominators { snapshot: id, filter: "Function".to_owned() };
     let rows = all(&session, &query, &RowsOptions::first(0));
-    let is_named = |node: &heap_graph::Node<'_>| node.title().contains("Function");
+    let is_named = |node: &heap_graph::HeapNode<'_>| node.title().contains("Function");
     let reachable = || graph.nodes().filter(|node| tree.is_reachable(node.index()));
     let mut expected = BTreeSet::new();
     for node in reachable().filter(is_named) {

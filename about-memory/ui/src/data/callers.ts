@@ -2,24 +2,24 @@
 
 import type { Frame } from "./flame";
 
-export interface Edge {
+export interface CallEdge {
   name: string;
   bytes: number;
 }
 
-export interface Peeked {
+export interface FunctionCalls {
   name: string;
-  /** What the function and those that it called hold. */
+  /** The bytes of the function and of all that it called. */
   bytes: number;
-  /** What it holds itself. */
+  /** The bytes of the function itself. */
   own: number;
   callers: Map<string, number>;
   callees: Map<string, number>;
 }
 
-/** All functions of a tree, the largest first. The root is none of them. */
-export function peek(root: Frame): Peeked[] {
-  const all = new Map<string, Peeked>();
+/** All functions of a tree without its root, the largest first. */
+export function functionCalls(root: Frame): FunctionCalls[] {
+  const all = new Map<string, FunctionCalls>();
   const of = (name: string) => {
     let known = all.get(name);
     if (!known) all.set(name, (known = { name, bytes: 0, own: 0, callers: new Map(), callees: new Map() }));
@@ -59,6 +59,6 @@ export function peek(root: Frame): Peeked[] {
 }
 
 /** The neighbours of a function, the largest first. */
-export function edges(of: Map<string, number>): Edge[] {
+export function callEdges(of: Map<string, number>): CallEdge[] {
   return [...of].map(([name, bytes]) => ({ name, bytes })).sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1));
 }

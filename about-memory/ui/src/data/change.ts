@@ -1,7 +1,7 @@
-// What changed between two heaps. html/heap.rs writes it.
+// The change between two heaps. html/heap.rs writes it.
 
-import { Numbers } from "./columns";
-import type { Amounts } from "./stacks";
+import { NumberColumn } from "./columns";
+import type { RowAmounts } from "./stacks";
 
 export interface ChangeHeader {
   before: string;
@@ -14,7 +14,7 @@ export interface Change {
   before: string;
   after: string;
   estimated: boolean;
-  amounts: Amounts;
+  amounts: RowAmounts;
 }
 
 export function readChange(
@@ -23,7 +23,7 @@ export function readChange(
   column: (name: string) => Uint8Array,
 ): Change {
   const signed = (name: string) => {
-    const from = new Numbers(column(name));
+    const from = new NumberColumn(column(name));
     return Float64Array.from({ length: rows }, () => from.nextSigned());
   };
   const before = { bytes: signed("bytesBefore"), blocks: signed("blocksBefore") };

@@ -1,7 +1,7 @@
 // Reads the columns that html/columns.rs writes.
 
 /** A column of numbers in groups of seven bits, the lowest first. */
-export class Numbers {
+export class NumberColumn {
   private at = 0;
 
   constructor(private readonly bytes: Uint8Array) {}
@@ -10,7 +10,7 @@ export class Numbers {
     return this.at >= this.bytes.length;
   }
 
-  /** The next number, which must be below 2^53. */
+  /** The next number. It must be below 2^53. */
   next(): number {
     let byte = this.bytes[this.at++];
     let number = byte & 0x7f;
@@ -52,7 +52,7 @@ export class Numbers {
 }
 
 /** A column of texts. */
-export class Texts {
+export class TextColumn {
   private readonly text: string;
   private readonly ends: Uint32Array;
 
@@ -60,7 +60,7 @@ export class Texts {
     // A byte order mark at the start is part of the text.
     this.text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
     this.ends = new Uint32Array(count + 1);
-    const numbers = new Numbers(lengths);
+    const numbers = new NumberColumn(lengths);
     let end = 0;
     for (let i = 1; i <= count; i++) this.ends[i] = end += numbers.next();
   }

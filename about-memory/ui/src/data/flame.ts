@@ -1,7 +1,7 @@
 // The stacks of a dump as one tree, and the tree from the innermost frames. html/flame.rs writes them.
 
 import { add, type Amount } from "../text/amount";
-import { Numbers, Texts } from "./columns";
+import { NumberColumn, TextColumn } from "./columns";
 
 export interface FlameHeader {
   frames: number;
@@ -9,14 +9,14 @@ export interface FlameHeader {
   exact: boolean;
 }
 
-/** What a frame had before a change, and the sum of the larger side of each stack in it. */
-export interface Before {
+/** The amounts of a frame before a change, and the sum of the larger side of each stack in it. */
+export interface AmountsBefore {
   bytes: number;
   blocks: number;
   larger: number;
 }
 
-/** A function at a place in the stacks, with what it and the functions it called allocated. */
+/** A function at a place in the stacks, with the memory that it and the functions it called allocated. */
 export class Frame {
   private made: Frame[] | null = null;
 
@@ -29,7 +29,7 @@ export class Frame {
     readonly estimated: boolean,
     private readonly make: () => Frame[],
     /** In a change, the amounts before, and the width. */
-    readonly before: Before | null = null,
+    readonly before: AmountsBefore | null = null,
   ) {}
 
   /** The width. */
@@ -48,11 +48,11 @@ export interface FlameGraph {
 }
 
 export function readFlame(header: FlameHeader, column: (name: string) => Uint8Array): FlameGraph {
-  const children = new Numbers(column("flameChildren"));
-  const nameOf = new Numbers(column("flameNameOf"));
-  const names = new Texts(column("flameNameLengths"), column("flameNames"), header.names);
-  const [bytes, blocks] = ["flameBytes", "flameBlocks"].map((name) => new Numbers(column(name)));
-  const next = (numbers: Numbers): Amount => (header.exact ? numbers.nextSigned() : numbers.nextBig());
+  const children = new NumberColumn(column("flameChildren"));
+  const nameOf = new NumberColumn(column("flameNameOf"));
+  const names = new TextColumn(column("flameNameLengths"), column("flameNames"), header.names);
+  const [bytes, blocks] = ["flameBytes", "flameBlocks"].map((name) => new NumberColumn(column(name)));
+  const next = (numbers: NumberColumn): Amount => (header.exact ? numbers.nextSigned() : numbers.nextBig());
   const estimated = column("flameEstimated");
   let root: Frame | null = null;
   // Frames with callees still to come.
@@ -74,25 +74,25 @@ export function readFlame(header: FlameHeader, column: (name: string) => Uint8Ar
   return { root: root! };
 }
 
-/** What a frame allocated itself, and the caller that the walk from it has reached. */
-interface End {
+/** The memory that a frame allocated itself, and the caller that the walk from the frame has reached. */
+interface StackEnd {
   at: Frame;
   bytes: Amount;
   blocks: Amount;
   estimated: boolean;
-  before: Before | null;
+  before: AmountsBefore | null;
 }
 
-/** Adds `factor` times what another frame had before. */
-function addBefore(sum: Before | null, other: Before | null, factor: number): Before | null {
+/** Adds `factor` times the earlier amounts of another frame. */
+function addBefore(sum: AmountsBefore | null, other: AmountsBefore | null, factor: number): AmountsBefore | null {
   if (!sum || !other) return sum ?? other;
-  const of = (part: keyof Before) => sum[part] + factor * other[part];
+  const of = (part: keyof AmountsBefore) => sum[part] + factor * other[part];
   return { bytes: of("bytes"), blocks: of("blocks"), larger: of("larger") };
 }
 
 /** The stacks below a frame as an inverted tree: from the innermost frames to the callees of `top`. */
 export function inverted(top: Frame): Frame {
-  const ends: End[] = [];
+  const ends: StackEnd[] = [];
   const left = [top];
   for (let frame = left.pop(); frame; frame = left.pop()) {
     const minus = (own: Amount, called: Amount) => add(own, -called);
@@ -109,8 +109,8 @@ export function inverted(top: Frame): Frame {
 }
 
 /** Groups ends by the name of the frame that they have reached. */
-function group(below: Frame, top: Frame, ends: End[]): Frame[] {
-  const groups = new Map<string, End[]>();
+function group(below: Frame, top: Frame, ends: StackEnd[]): Frame[] {
+  const groups = new Map<string, StackEnd[]>();
   for (const end of ends) {
     if (end.at === top) continue;
     const known = groups.get(end.at.name);
@@ -121,7 +121,7 @@ function group(below: Frame, top: Frame, ends: End[]): Frame[] {
     const sum = (of: "bytes" | "blocks") => ends.reduce<Amount>((sum, end) => add(sum, end[of]), 0);
     const estimated = ends.some((end) => end.estimated);
     const next = () => ends.map((end) => ({ ...end, at: end.at.caller! }));
-    const before = ends.reduce<Before | null>((sum, end) => addBefore(sum, end.before, 1), null);
+    const before = ends.reduce<AmountsBefore | null>((sum, end) => addBefore(sum, end.before, 1), null);
     const made = () => group(frame, top, next());
     const frame: Frame = new Frame(name, below, sum("bytes"), sum("blocks"), estimated, made, before);
     return frame;

@@ -1,8 +1,8 @@
-// The stacks of a recording, of a change or of a dump, which the page shows in place of reports. html/heap.rs writes them.
+// The stacks of a recording, of a change or of a dump. html/heap.rs writes them.
 
 import { type Change, type ChangeHeader, readChange } from "./change";
-import { Numbers, Texts } from "./columns";
-import { type Kinds, type KindsHeader, readKinds } from "./kinds";
+import { NumberColumn, TextColumn } from "./columns";
+import { type BlockKinds, type KindsHeader, readKinds } from "./kinds";
 import type { Stacks } from "./stacks";
 import { readTimeline, type Timeline, type TimelineHeader } from "./timeline";
 
@@ -16,17 +16,17 @@ export interface HeapHeader {
   blocks?: KindsHeader;
 }
 
-/** What the page shows in place of reports. */
+/** Shown by the page in place of reports. */
 export interface Heap {
   stacks: Stacks;
   timeline: Timeline | null;
   change: Change | null;
-  kinds: Kinds | null;
+  kinds: BlockKinds | null;
 }
 
 export function readHeap(header: HeapHeader, column: (name: string) => Uint8Array): Heap {
   const caller = new Int32Array(header.frames).fill(-1);
-  const children = new Numbers(column("heapChildren"));
+  const children = new NumberColumn(column("heapChildren"));
   // Frames with callees still to come, and how many.
   const open: number[] = [];
   const left: number[] = [];
@@ -45,11 +45,11 @@ export function readHeap(header: HeapHeader, column: (name: string) => Uint8Arra
     left.push(count);
   }
   const numbers = (name: string, count: number) => {
-    const from = new Numbers(column(name));
+    const from = new NumberColumn(column(name));
     return Int32Array.from({ length: count }, () => from.next());
   };
   const stacks: Stacks = {
-    names: new Texts(column("heapNameLengths"), column("heapNames"), header.names),
+    names: new TextColumn(column("heapNameLengths"), column("heapNames"), header.names),
     caller,
     nameOf: numbers("heapNameOf", header.frames),
     rows: header.rows,

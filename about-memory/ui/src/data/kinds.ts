@@ -1,7 +1,7 @@
 // The blocks of a dump by how often reporters reported them. html/heap.rs writes them.
 
-import { Numbers } from "./columns";
-import type { Amounts } from "./stacks";
+import { NumberColumn } from "./columns";
+import type { RowAmounts } from "./stacks";
 
 export interface KindsHeader {
   kinds: string[];
@@ -9,21 +9,21 @@ export interface KindsHeader {
   estimated: boolean;
 }
 
-export interface Kinds {
+export interface BlockKinds {
   estimated: boolean;
   /** The title and the blocks of each kind; of several kinds, first those of all, and last those of each reporter. */
-  list: { title: string; amounts: Amounts; reporter: string | null }[];
+  list: { title: string; amounts: RowAmounts; reporter: string | null }[];
 }
 
 export function readKinds(
   header: KindsHeader,
   rows: number,
   column: (name: string) => Uint8Array,
-): Kinds {
-  const from = [new Numbers(column("kindBytes")), new Numbers(column("kindBlocks"))];
-  const next = (numbers: Numbers) => Float64Array.from({ length: rows }, () => numbers.nextSigned());
-  const amounts = (): Amounts => ({ bytes: new Float64Array(), blocks: new Float64Array(), before: null });
-  const list: Kinds["list"] = header.kinds.map((title) => ({ title, amounts: amounts(), reporter: null }));
+): BlockKinds {
+  const from = [new NumberColumn(column("kindBytes")), new NumberColumn(column("kindBlocks"))];
+  const next = (numbers: NumberColumn) => Float64Array.from({ length: rows }, () => numbers.nextSigned());
+  const amounts = (): RowAmounts => ({ bytes: new Float64Array(), blocks: new Float64Array(), before: null });
+  const list: BlockKinds["list"] = header.kinds.map((title) => ({ title, amounts: amounts(), reporter: null }));
   const reporters = header.reporters.map((reporter) => ({ title: `reported by ${reporter}`, amounts: amounts(), reporter }));
   const all = [...list, ...reporters];
   for (const { amounts } of all) amounts.bytes = next(from[0]);
@@ -39,10 +39,10 @@ export function readKinds(
 }
 
 /**
- * The place of the reporter to which a path belongs, or of the first one below it; of what nobody reports, for
- * `heap-unclassified`; else of all.
+ * The index of the kind for a path: of the reporter to which the path belongs, or of the first reporter below the path; of
+ * unreported blocks for `heap-unclassified`; else of all blocks.
  */
-export function placeOf({ list }: Kinds, path: string): number {
+export function kindForPath({ list }: BlockKinds, path: string): number {
   const isBelow = (one: string, other: string) => one === other || one.startsWith(`${other}/`);
   let found = -1;
   list.forEach(({ reporter }, at) => {

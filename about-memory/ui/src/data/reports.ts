@@ -1,8 +1,8 @@
-// The reports in the page, decoded once and never changed; a later measurement shares what has not changed with the one
-// before. html/payload.rs writes them.
+// The reports in the page, decoded once and never changed. A later measurement shares with the one before all that is the
+// same. html/payload.rs writes them.
 
 import type { Units } from "../text/amount";
-import { Numbers, Texts } from "./columns";
+import { NumberColumn, TextColumn } from "./columns";
 import { type FlameGraph, type FlameHeader, readFlame } from "./flame";
 import { type Heap, type HeapHeader, readHeap } from "./heap";
 
@@ -18,9 +18,9 @@ export interface Warning {
   message: string;
 }
 
-export interface Process {
+export interface ReportProcess {
   name: string;
-  /** What the process adds to the total, a decimal number. */
+  /** The resident bytes of the process, a decimal number. */
   resident: string;
   /** Roots of trees, in order. */
   trees: number[];
@@ -34,7 +34,7 @@ export interface Process {
   heapUnclassified: number;
 }
 
-interface Header {
+interface ReportHeader {
   version: number;
   is_diff: boolean;
   usable_size_known: boolean;
@@ -56,15 +56,15 @@ interface LaterHeader {
   columns: [string, number][];
 }
 
-export interface Data {
+export interface ReportData {
   isDiff: boolean;
   usableSizeKnown: boolean;
-  processes: Process[];
+  processes: ReportProcess[];
   setWarnings: Warning[];
   treeWarnings: Warning[];
   /** The number of nodes; parents come before their children. */
   count: number;
-  /** Equal for data that differ in amounts only. Empty for data that nobody follows. */
+  /** Equal for data that differ in amounts only. Empty for data that are measured once. */
   shape: string;
   /** The nodes with amounts, in order. */
   leaves: Int32Array;
@@ -76,39 +76,39 @@ export interface Data {
   /** Amounts of leaves. If floats would lose digits, `big` has them instead. */
   amount: Float64Array;
   big: bigint[] | null;
-  /** How much of a leaf is HEAP, if that is neither all nor nothing. */
+  /** The HEAP part of each leaf that is partly HEAP. */
   heap: Map<number, number | bigint>;
   /** The [N] of Firefox. */
   merged: Map<number, number>;
   /** The index of the description of each leaf. */
   descriptionOf: Int32Array;
-  descriptions: Pick<Texts, "get">;
-  names: Pick<Texts, "get">;
+  descriptions: Pick<TextColumn, "get">;
+  names: Pick<TextColumn, "get">;
   /** The stacks of a DMD dump, if the page has one. */
   flame: FlameGraph | null;
   /** A recording or a change, which the page shows in place of reports. */
   heapView: Heap | null;
 }
 
-export const units = (data: Data, node: number) => (data.flags[node] & 3) as Units;
-export const isItself = (data: Data, node: number) => (data.flags[node] & 4) !== 0;
-/** How much of a leaf is HEAP: 0 for nothing, 1 for all, 2 for the amount in `heap`. */
-export const heapPart = (data: Data, node: number) => (data.flags[node] >> 3) & 3;
-export const isLeaf = (data: Data, node: number) => data.firstChild[node] < 0;
+export const units = (data: ReportData, node: number) => (data.flags[node] & 3) as Units;
+export const isItself = (data: ReportData, node: number) => (data.flags[node] & 4) !== 0;
+/** The HEAP part of a leaf: 0 for no bytes, 1 for all, 2 for the amount in `heap`. */
+export const heapPart = (data: ReportData, node: number) => (data.flags[node] >> 3) & 3;
+export const isLeaf = (data: ReportData, node: number) => data.firstChild[node] < 0;
 
 /** The mark of a diff, or empty. */
-export function mark(data: Data, node: number): string {
+export function mark(data: ReportData, node: number): string {
   if (!data.isDiff || !isLeaf(data, node)) return "";
   return ["", "-", "+", ""][data.flags[node] >> 6];
 }
 
 /** The name below the parent, as reported. */
-export function rawName(data: Data, node: number): string {
+export function rawName(data: ReportData, node: number): string {
   return node < data.descriptionOf.length ? data.names.get(node) : HEAP_UNCLASSIFIED;
 }
 
 /** Whether the node is one of the rows that are negative by intention. */
-export function isCorrection(data: Data, node: number): boolean {
+export function isCorrection(data: ReportData, node: number): boolean {
   const above = data.parent[node];
   return (
     data.processes.some(({ explicit }) => explicit >= 0 && above >= 0 && data.parent[above] === explicit) &&
@@ -118,7 +118,7 @@ export function isCorrection(data: Data, node: number): boolean {
 }
 
 /** Removes the data from its element and decodes it. */
-export async function read(element: HTMLElement): Promise<Data> {
+export async function read(element: HTMLElement): Promise<ReportData> {
   const packed = fromBase64(element.textContent!);
   element.remove();
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -137,10 +137,10 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
 
 const texts = new TextDecoder();
 
-/** Decodes data. `before` is what the page has already: an answer with its shape has amounts only. */
-export function decode(bytes: Uint8Array, before?: Data): Data {
+/** Decodes data. `before` are the data of the page; an answer with the same shape has amounts only. */
+export function decode(bytes: Uint8Array, before?: ReportData): ReportData {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-  const header: Header | LaterHeader = JSON.parse(texts.decode(bytes.subarray(4, 4 + length)));
+  const header: ReportHeader | LaterHeader = JSON.parse(texts.decode(bytes.subarray(4, 4 + length)));
   if (header.version !== VERSION) throw new Error(`data of version ${header.version}`);
   const columns = new Map<string, Uint8Array>();
   let at = 4 + length;
@@ -151,12 +151,12 @@ export function decode(bytes: Uint8Array, before?: Data): Data {
 }
 
 /** The same reports with other amounts. */
-function later(residents: string[], column: (name: string) => Uint8Array, before: Data): Data {
+function later(residents: string[], column: (name: string) => Uint8Array, before: ReportData): ReportData {
   const amount = new Float64Array(before.amount.length);
   const big = before.big && before.big.map(() => 0n);
   const heap = new Map<number, number | bigint>();
-  const amounts = new Numbers(column("amounts"));
-  const heaps = new Numbers(column("heaps"));
+  const amounts = new NumberColumn(column("amounts"));
+  const heaps = new NumberColumn(column("heaps"));
   for (const leaf of before.leaves) {
     if (big) big[leaf] = amounts.nextBig();
     else amount[leaf] = amounts.nextSigned();
@@ -166,7 +166,7 @@ function later(residents: string[], column: (name: string) => Uint8Array, before
   return { ...before, amount, big, heap, processes };
 }
 
-function whole(header: Header, column: (name: string) => Uint8Array): Data {
+function whole(header: ReportHeader, column: (name: string) => Uint8Array): ReportData {
   const stored = header.nodes;
   // Each process may get one more node, for the memory that no reporter claims.
   const room = stored + header.processes.length;
@@ -181,7 +181,7 @@ function whole(header: Header, column: (name: string) => Uint8Array): Data {
   const heap = new Map<number, number | bigint>();
   const merged = new Map<number, number>();
   const descriptionOf = new Int32Array(stored);
-  const names = new Texts(column("nameLengths"), column("names"), stored);
+  const names = new TextColumn(column("nameLengths"), column("names"), stored);
   const attach = (child: number, to: number) => {
     parent[child] = to;
     if (lastChild[to] < 0) firstChild[to] = child;
@@ -189,11 +189,11 @@ function whole(header: Header, column: (name: string) => Uint8Array): Data {
     lastChild[to] = child;
   };
 
-  const childCounts = new Numbers(column("children"));
-  const amounts = new Numbers(column("amounts"));
-  const heaps = new Numbers(column("heaps"));
-  const mergedCounts = new Numbers(column("merged"));
-  const described = new Numbers(column("descriptionOf"));
+  const childCounts = new NumberColumn(column("children"));
+  const amounts = new NumberColumn(column("amounts"));
+  const heaps = new NumberColumn(column("heaps"));
+  const mergedCounts = new NumberColumn(column("merged"));
+  const described = new NumberColumn(column("descriptionOf"));
   let descriptionCount = 0;
   // Inner nodes with children still to come, and how many.
   const open: number[] = [];
@@ -244,7 +244,7 @@ function whole(header: Header, column: (name: string) => Uint8Array): Data {
     return { name, resident, trees, lines, explicit, heapAllocated, heapUnclassified };
   });
 
-  const descriptions = new Texts(column("descriptionLengths"), column("descriptions"), descriptionCount);
+  const descriptions = new TextColumn(column("descriptionLengths"), column("descriptions"), descriptionCount);
   return {
     isDiff: header.is_diff,
     usableSizeKnown: header.usable_size_known,

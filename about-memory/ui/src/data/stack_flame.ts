@@ -1,11 +1,11 @@
 // The flame graph of rows. The width of a frame in a change is the sum of the larger side of each row in it.
 
 import { Frame } from "./flame";
-import type { Kinds } from "./kinds";
-import type { Amounts, Stacks } from "./stacks";
+import type { BlockKinds } from "./kinds";
+import type { RowAmounts, Stacks } from "./stacks";
 
 /** The frames that have or had blocks. */
-export function flameOf(stacks: Stacks, amounts: Amounts, estimated = false, top?: { name: string; caller: Frame }): Frame {
+export function stackFlame(stacks: Stacks, amounts: RowAmounts, estimated = false, top?: { name: string; caller: Frame }): Frame {
   const count = stacks.caller.length;
   const sum = () => new Float64Array(count);
   const [bytes, blocks, bytesBefore, blocksBefore, larger] = [sum(), sum(), sum(), sum(), sum()];
@@ -37,12 +37,12 @@ export function flameOf(stacks: Stacks, amounts: Amounts, estimated = false, top
   return frames[0];
 }
 
-/** The stacks below who reported their blocks, and those that nobody reported. A block of two reporters is below both. */
-export function flameByReporter(stacks: Stacks, { list, estimated }: Kinds): Frame {
+/** The stacks below the reporters of their blocks, and the unreported ones. A block of two reporters is below both. */
+export function flameByReporter(stacks: Stacks, { list, estimated }: BlockKinds): Frame {
   const tops = list.filter(({ title, reporter }) => reporter !== null || title === "Unreported");
   const sum = (of: "bytes" | "blocks") => tops.reduce((all, { amounts }) => all + amounts[of].reduce((sum, one) => sum + one, 0), 0);
   const made = () =>
-    tops.map(({ title, reporter, amounts }) => flameOf(stacks, amounts, estimated, { name: reporter ?? `(${title.toLowerCase()})`, caller: root })).filter(({ size }) => size > 0);
+    tops.map(({ title, reporter, amounts }) => stackFlame(stacks, amounts, estimated, { name: reporter ?? `(${title.toLowerCase()})`, caller: root })).filter(({ size }) => size > 0);
   const root: Frame = new Frame("reporters", null, sum("bytes"), sum("blocks"), estimated, made);
   return root;
 }

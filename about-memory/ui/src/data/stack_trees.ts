@@ -1,15 +1,15 @@
 // Rows as trees of reports, for the treemap: the sites of each crate, and the sites of each type.
 
-import type { Data } from "./reports";
-import type { Amounts, Key, Stacks } from "./stacks";
+import type { ReportData } from "./reports";
+import type { RowAmounts, HolderKey, Stacks } from "./stacks";
 
-const TREES: [string, Key][] = [
+const TREES: [string, HolderKey][] = [
   ["heap by crate", 2],
   ["heap by type", 1],
 ];
 
 /** The trees of the rows; of a change, the difference. */
-export function dataOf(stacks: Stacks, amounts: Amounts): Data {
+export function stackTrees(stacks: Stacks, amounts: RowAmounts): ReportData {
   const parent: number[] = [];
   const firstChild: number[] = [];
   const nextSibling: number[] = [];

@@ -1,13 +1,13 @@
 // Stacks as rows: a tree of frames, and for each row its innermost frame, site, type and crate.
 
-import type { Texts } from "./columns";
+import type { TextColumn } from "./columns";
 
 /** The keys of a row's holders, in the order of the data. */
 export const KEYS = ["site", "type", "crate"] as const;
-export type Key = 0 | 1 | 2;
+export type HolderKey = 0 | 1 | 2;
 
 export interface Stacks {
-  names: Texts;
+  names: TextColumn;
   /** For each frame in preorder, its caller; -1 for the root. */
   caller: Int32Array;
   nameOf: Int32Array;
@@ -22,7 +22,7 @@ export interface Stacks {
 }
 
 /** The blocks of each row. */
-export interface Amounts {
+export interface RowAmounts {
   bytes: Float64Array;
   blocks: Float64Array;
   /** Of a change, the same before. */
@@ -30,7 +30,7 @@ export interface Amounts {
 }
 
 /** A holder under a key, with the sums of its rows. */
-export interface Holder {
+export interface HolderSums {
   name: string;
   bytes: number;
   blocks: number;
@@ -39,9 +39,9 @@ export interface Holder {
 }
 
 /** The holders that have or had blocks. */
-export function holders(stacks: Stacks, key: Key, amounts: Amounts): Holder[] {
+export function holders(stacks: Stacks, key: HolderKey, amounts: RowAmounts): HolderSums[] {
   const { before } = amounts;
-  const all = new Map<number, Holder>();
+  const all = new Map<number, HolderSums>();
   for (let row = 0; row < stacks.rows; row++) {
     const [bytes, blocks] = [amounts.bytes[row], amounts.blocks[row]];
     const bytesBefore = before?.bytes[row] ?? 0;

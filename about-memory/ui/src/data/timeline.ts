@@ -3,8 +3,8 @@
 // Slice n begins after bound n - 1 and ends with bound n; slice 0 is all up to the first bound, with the blocks that are
 // older than the recording. A cell has the blocks of a row that began in one slice and ended in another.
 
-import { Numbers } from "./columns";
-import type { Amounts } from "./stacks";
+import { NumberColumn } from "./columns";
+import type { RowAmounts } from "./stacks";
 
 export interface TimelineHeader {
   bounds: number;
@@ -16,8 +16,8 @@ export interface TimelineHeader {
   began_late: boolean;
 }
 
-/** What the views show of a part of the time. */
-export type Shown = "kept" | "alive" | "allocated";
+/** The blocks of a part of the time that the views show. */
+export type ShownBlocks = "kept" | "alive" | "allocated";
 
 export interface Timeline {
   /** Nanoseconds since the start, ascending. */
@@ -43,11 +43,11 @@ export function readTimeline(
   column: (name: string) => Uint8Array,
 ): Timeline {
   const numbers = (name: string, count: number) => {
-    const from = new Numbers(column(name));
+    const from = new NumberColumn(column(name));
     return Float64Array.from({ length: count }, () => from.next());
   };
   const signed = (name: string, count: number) => {
-    const from = new Numbers(column(name));
+    const from = new NumberColumn(column(name));
     const all = new Float64Array(count);
     for (let i = 0; i < count; i++) all[i] = from.nextSigned();
     return all;
@@ -57,9 +57,9 @@ export function readTimeline(
     for (let i = 1; i < count; i++) all[i] += all[i - 1];
     return all;
   };
-  const counts = new Numbers(column("cellCounts"));
-  const from = new Numbers(column("cellBegan"));
-  const lasted = new Numbers(column("cellLasted"));
+  const counts = new NumberColumn(column("cellCounts"));
+  const from = new NumberColumn(column("cellBegan"));
+  const lasted = new NumberColumn(column("cellLasted"));
   const firstCell = new Int32Array(rows + 1);
   const began = new Uint16Array(header.cells);
   const ended = new Uint16Array(header.cells);
@@ -93,8 +93,8 @@ export function readTimeline(
   };
 }
 
-/** The blocks of each row between two bounds. What is shown as alive does not depend on the first. */
-export function select(timeline: Timeline, from: number, to: number, shown: Shown): Amounts {
+/** The blocks of each row between two bounds. Blocks that are alive do not depend on the first bound. */
+export function select(timeline: Timeline, from: number, to: number, shown: ShownBlocks): RowAmounts {
   const { firstCell, began, ended } = timeline;
   const rows = firstCell.length - 1;
   const bytes = new Float64Array(rows);

@@ -1,11 +1,11 @@
 // The whole text, from the total down to the end of the last process, as rows.
 
 import { formatAmount, Units } from "../text/amount";
-import type { Data, Process } from "../data/reports";
+import type { ReportData, ReportProcess } from "../data/reports";
 import { showName, showText } from "../text/escape";
 import type { Filter } from "./filter";
 import type { Layout } from "./layout";
-import { invalidPaths, isShown, type Opened, Rows } from "./rows";
+import { invalidPaths, isShown, type OpenEntries, Rows } from "./rows";
 
 /** At most this many warnings are shown unless the text is verbose. */
 const SOME_WARNINGS = 20;
@@ -21,14 +21,14 @@ const NO_USABLE_SIZE =
   "WARNING: the moz_malloc_usable_size() function does not work for this platform and/or configuration. This means \
 that much of the heap-allocated memory is not measured by individual memory reporters and so will fall under \
 'heap-unclassified'.";
-/** In place of the others for a program of ours, which has another reason. */
+/** Replaces the warnings above for a program with memory-reporter, where the reason differs. */
 const NOT_DECLARED =
   "WARNING: the program declares no allocator. This means that amounts are the bytes that the program requested, \
 that 'heap-unclassified' is not shown and that the 'explicit' tree shows less memory than it should.";
 const INVALID = "WARNING: the following values are negative or unreasonably large.";
 const INVALID_MEANS = "This indicates a defect in one or more memory reporters. The invalid values are highlighted.";
 
-export function arrange(layout: Layout, opened: Opened, verbose: boolean): Rows {
+export function arrange(layout: Layout, opened: OpenEntries, verbose: boolean): Rows {
   const { data, filter } = layout.forest;
   const rows = new Rows(layout, opened, verbose);
   addWarnings(rows, data, filter, verbose);
@@ -45,7 +45,7 @@ export function arrange(layout: Layout, opened: Opened, verbose: boolean): Rows 
   return rows;
 }
 
-function addWarnings(rows: Rows, data: Data, filter: Filter, verbose: boolean) {
+function addWarnings(rows: Rows, data: ReportData, filter: Filter, verbose: boolean) {
   const passes = data.treeWarnings.filter(({ subject }) => !filter || filter.accepts(subject));
   const warnings = [...data.setWarnings, ...passes];
   if (warnings.length === 0) return;
@@ -59,7 +59,7 @@ function addWarnings(rows: Rows, data: Data, filter: Filter, verbose: boolean) {
   rows.addText("");
 }
 
-function addProcess(rows: Rows, layout: Layout, process: Process) {
+function addProcess(rows: Rows, layout: Layout, process: ReportProcess) {
   const { forest } = layout;
   const name = showText(process.name);
   const isLeft = (node: number) => forest.isLeft(node);
@@ -88,7 +88,7 @@ function addProcess(rows: Rows, layout: Layout, process: Process) {
   rows.addText(`End of ${name}`, "process");
 }
 
-function addProcessWarnings(rows: Rows, layout: Layout, process: Process, trees: number[], lines: number[]) {
+function addProcessWarnings(rows: Rows, layout: Layout, process: ReportProcess, trees: number[], lines: number[]) {
   const { forest } = layout;
   const { data, filter } = forest;
   const heapKnown = process.heapAllocated >= 0;

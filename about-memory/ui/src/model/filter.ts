@@ -1,6 +1,6 @@
 // Filters on paths as reported: a substring or a regular expression.
 
-import { type Data, isItself, rawName } from "../data/reports";
+import { type ReportData, isItself, rawName } from "../data/reports";
 
 /** `null` accepts all paths. `extends`: a filter that accepts a path accepts all paths below it. */
 export type Filter = { accepts: (path: string) => boolean; extends: boolean } | null;
@@ -19,7 +19,7 @@ export function makeFilter(text: string, isRegex: boolean): { filter: Filter; er
 }
 
 /** For each leaf, whether the filter accepts it. The values of inner nodes have no meaning. */
-export function passing(data: Data, filter: Filter): Uint8Array | null {
+export function passing(data: ReportData, filter: Filter): Uint8Array | null {
   if (!filter) return null;
   const passes = new Uint8Array(data.count);
   const stored = data.descriptionOf.length;

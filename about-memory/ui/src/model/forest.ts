@@ -1,7 +1,7 @@
 // The trees of the reports that pass the filter: sums, and invalid values.
 
 import { type Amount, add, magnitude } from "../text/amount";
-import { type Data, HEAP_UNCLASSIFIED, heapPart, isCorrection, isItself, isLeaf, rawName } from "../data/reports";
+import { type ReportData, HEAP_UNCLASSIFIED, heapPart, isCorrection, isItself, isLeaf, rawName } from "../data/reports";
 import { type Filter, passing } from "./filter";
 
 export class Forest {
@@ -15,7 +15,7 @@ export class Forest {
   private readonly bigLargest: bigint[] | null;
 
   constructor(
-    readonly data: Data,
+    readonly data: ReportData,
     readonly filter: Filter,
   ) {
     const { count, parent, firstChild } = data;
@@ -113,7 +113,7 @@ export class Forest {
   }
 
   /** Computes `heap-unclassified`, the allocated memory minus the claimed, unless a report has this name. */
-  private classify({ explicit, heapAllocated, heapUnclassified }: Data["processes"][number]) {
+  private classify({ explicit, heapAllocated, heapUnclassified }: ReportData["processes"][number]) {
     if (heapUnclassified < 0) return;
     const { data } = this;
     const isNamed = () => {

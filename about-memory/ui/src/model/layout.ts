@@ -11,14 +11,14 @@ const collator = new Intl.Collator("en-US");
 export const compareNames = (a: string, b: string) => collator.compare(a, b);
 
 /** Entries below a node. An entry is a chain of nodes, given by its first (`tops`) and last (`nodes`). */
-interface Entries {
+interface LevelEntries {
   tops: Int32Array;
   nodes: Int32Array;
 }
 
 /** The entries below a node. Those in `(N tiny)` are in the order of display only if `withTiny` gave the level. */
-export interface Level extends Entries {
-  /** The index of the first entry in `(N tiny)`; the number of entries if there is none. */
+export interface Level extends LevelEntries {
+  /** The index of the first entry in `(N tiny)`, or the number of entries. */
   cut: number;
   /** The number of entries before `(N tiny)`. */
   place: number;
@@ -117,14 +117,14 @@ export class Layout {
   }
 
   /** The entries of a node in order of display. */
-  private ordered(node: number, root: number): Entries {
+  private ordered(node: number, root: number): LevelEntries {
     const { tops, nodes } = this.forest.children(node);
     const order = this.order(node, root, tops, nodes);
     return { tops: Int32Array.from(order, (i) => tops[i]), nodes: Int32Array.from(order, (i) => nodes[i]) };
   }
 
   /** The entries in the order of the earlier measurement, if `ordered` gives the same: most orders stay for hours. */
-  private kept(node: number, root: number): Entries | undefined {
+  private kept(node: number, root: number): LevelEntries | undefined {
     const before = this.before?.get(node);
     if (!before) return undefined;
     const { tops, nodes } = before;

@@ -1,13 +1,13 @@
 // The model of all views: the settings, and the filtered data.
 
-import { type Data, rawName } from "../data/reports";
+import { type ReportData, rawName } from "../data/reports";
 import { arrange } from "./document";
 import { makeFilter } from "./filter";
 import { Forest } from "./forest";
 import { Layout } from "./layout";
-import { Kind, type Opened, type Rows } from "./rows";
+import { RowKind, type OpenEntries, type Rows } from "./rows";
 
-export interface Asked {
+export interface Settings {
   filter: string;
   regex: boolean;
   verbose: boolean;
@@ -15,7 +15,7 @@ export interface Asked {
 }
 
 /** The process of a node, and the names that lead to it. */
-function namesOf(data: Data, node: number): string[] {
+function namesOf(data: ReportData, node: number): string[] {
   const names: string[] = [];
   let root = node;
   for (let at = node; at >= 0; at = data.parent[at]) {
@@ -26,7 +26,7 @@ function namesOf(data: Data, node: number): string[] {
 }
 
 /** The node of these names; -1 if there is none. */
-function find(to: Data, [process, first, ...rest]: string[]): number {
+function find(to: ReportData, [process, first, ...rest]: string[]): number {
   const same = to.processes.find(({ name }) => name === process);
   const isFirst = (root: number) => rawName(to, root) === first;
   let at = same?.trees.find(isFirst) ?? (rest.length === 0 ? same?.lines.find(isFirst) : undefined) ?? -1;
@@ -39,7 +39,7 @@ function find(to: Data, [process, first, ...rest]: string[]): number {
 }
 
 export class Model {
-  asked: Asked = { filter: "", regex: false, verbose: false, hideTiny: true };
+  settings: Settings = { filter: "", regex: false, verbose: false, hideTiny: true };
   /** The error in the filter, or empty. */
   filterError = "";
   forest: Forest;
@@ -47,21 +47,21 @@ export class Model {
   /** The entry that keys act on, unless it is plain text. */
   focus: { isTiny: boolean; node: number } | null = null;
   private lines: Rows | null = null;
-  private readonly opened: Opened = { nodes: new Map(), tiny: new Map(), all: null };
+  private readonly opened: OpenEntries = { nodes: new Map(), tiny: new Map(), all: null };
 
-  constructor(public data: Data) {
+  constructor(public data: ReportData) {
     this.forest = new Forest(data, null);
     this.layout = this.makeLayout();
   }
 
   /** Applies new settings; returns whether anything changed. */
-  ask(asked: Asked): boolean {
-    const old = this.asked;
-    const keys = Object.keys(old) as (keyof Asked)[];
-    if (keys.every((key) => old[key] === asked[key])) return false;
-    this.asked = asked;
-    if (old.filter !== asked.filter || old.regex !== asked.regex) {
-      const { filter, error } = makeFilter(asked.filter, asked.regex);
+  apply(settings: Settings): boolean {
+    const old = this.settings;
+    const keys = Object.keys(old) as (keyof Settings)[];
+    if (keys.every((key) => old[key] === settings[key])) return false;
+    this.settings = settings;
+    if (old.filter !== settings.filter || old.regex !== settings.regex) {
+      const { filter, error } = makeFilter(settings.filter, settings.regex);
       this.filterError = error;
       this.forest = new Forest(this.data, filter);
     }
@@ -71,15 +71,15 @@ export class Model {
   }
 
   /** Shows other data with the same settings; `before` is the layout of data with the same nodes. */
-  replace(data: Data, before?: Layout) {
+  replace(data: ReportData, before?: Layout) {
     this.data = data;
-    this.forest = new Forest(data, makeFilter(this.asked.filter, this.asked.regex).filter);
+    this.forest = new Forest(data, makeFilter(this.settings.filter, this.settings.regex).filter);
     this.layout = this.makeLayout(before);
     this.lines = null;
   }
 
-  /** Shows a later measurement: what was open, by its path, stays open, and the focus stays where it was. */
-  renew(data: Data) {
+  /** Shows a later measurement. Open entries stay open, by their paths, and the focus stays on its entry. */
+  renew(data: ReportData) {
     const { nodes, tiny } = this.opened;
     const before = this.data;
     // The same reports have the same nodes.
@@ -103,7 +103,7 @@ export class Model {
     return this.opened.all;
   }
 
-  /** What the reader has opened and closed, by process and path. */
+  /** The entries that the reader opened and closed, by process and path. */
   get toggled(): [boolean, ...string[]][] {
     return [...this.opened.nodes].map(([node, open]) => [open, ...namesOf(this.data, node)]);
   }
@@ -118,7 +118,7 @@ export class Model {
 
   /** The lines of the text, made on demand. */
   get rows(): Rows {
-    return (this.lines ??= arrange(this.layout, this.opened, this.asked.verbose));
+    return (this.lines ??= arrange(this.layout, this.opened, this.settings.verbose));
   }
 
   /** The row of the entry with the focus; `otherwise` if it is not shown. */
@@ -126,7 +126,7 @@ export class Model {
     const { focus, rows } = this;
     if (!focus) return otherwise;
     const isFocused = (row: number) =>
-      rows.node(row) === focus.node && rows.kind(row) !== Kind.Text && (rows.kind(row) === Kind.Tiny) === focus.isTiny;
+      rows.node(row) === focus.node && rows.kind(row) !== RowKind.Text && (rows.kind(row) === RowKind.Tiny) === focus.isTiny;
     if (isFocused(otherwise)) return otherwise;
     for (let row = 0; row < rows.length; row++) if (isFocused(row)) return row;
     return otherwise;
@@ -136,7 +136,7 @@ export class Model {
   toggle(row: number, open = !this.rows.isOpen(row)) {
     const { rows } = this;
     if (!rows.toggles(row)) return;
-    const opened = rows.kind(row) === Kind.Tiny ? this.opened.tiny : this.opened.nodes;
+    const opened = rows.kind(row) === RowKind.Tiny ? this.opened.tiny : this.opened.nodes;
     opened.set(rows.node(row), open);
     this.lines = null;
   }
@@ -150,6 +150,6 @@ export class Model {
   }
 
   private makeLayout(before?: Layout): Layout {
-    return new Layout(this.forest, this.asked.hideTiny && !this.asked.verbose, before);
+    return new Layout(this.forest, this.settings.hideTiny && !this.settings.verbose, before);
   }
 }

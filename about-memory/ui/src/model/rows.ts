@@ -3,11 +3,11 @@
 // The text of a line is made on demand, since only some forty lines are in sight.
 
 import { type Amount, formatAmount, formatShare, type Units } from "../text/amount";
-import { isLeaf, type Process, units } from "../data/reports";
+import { isLeaf, type ReportProcess, units } from "../data/reports";
 import { showName } from "../text/escape";
 import { type Layout, tinyName } from "./layout";
 
-export const enum Kind {
+export const enum RowKind {
   /** Plain text from the table of texts. */
   Text,
   /** A node of a tree. */
@@ -18,8 +18,8 @@ export const enum Kind {
   Line,
 }
 
-/** What the reader opened and closed. It stays when the filter changes. */
-export interface Opened {
+/** The entries that the reader opened and closed. They stay so when the filter changes. */
+export interface OpenEntries {
   nodes: Map<number, boolean>;
   /** `(N tiny)`, by its parent. */
   tiny: Map<number, boolean>;
@@ -27,8 +27,8 @@ export interface Opened {
   all: boolean | null;
 }
 
-/** The parts of a line, which have different styles. */
-export interface Parts {
+/** The parts of a line. Each has a style. */
+export interface LineParts {
   /** The style of plain text: `heading`, `process`, `warning` or empty. */
   style: string;
   branch: string;
@@ -63,20 +63,20 @@ export class Rows {
 
   constructor(
     private readonly layout: Layout,
-    private readonly opened: Opened,
+    private readonly opened: OpenEntries,
     private readonly verbose: boolean,
   ) {}
 
   addText(text: string, style = "") {
     this.texts.push(text);
     this.styles.push(style);
-    this.add(Kind.Text, this.texts.length - 1, 0, -1, 0);
+    this.add(RowKind.Text, this.texts.length - 1, 0, -1, 0);
   }
 
   addLines(lines: number[]) {
     let width = 0;
     for (const line of lines) width = Math.max(width, this.value(line).length);
-    for (const line of lines) this.add(Kind.Line, line, width, -1, 0);
+    for (const line of lines) this.add(RowKind.Line, line, width, -1, 0);
   }
 
   /** Adds the open part of a tree. */
@@ -84,21 +84,21 @@ export class Rows {
     const { layout } = this;
     const { data } = layout.forest;
     // The rows to add, in reverse: kind, node, top, parent row and bits of each.
-    const left: number[] = [Kind.Node, root, root, -1, LAST];
+    const left: number[] = [RowKind.Node, root, root, -1, LAST];
     while (left.length > 0) {
       let bits = left.pop()!;
       const parent = left.pop()!;
       const top = left.pop()!;
       const node = left.pop()!;
-      const kind: Kind = left.pop()!;
+      const kind: RowKind = left.pop()!;
       const row = this.length;
-      if (kind === Kind.Tiny) {
+      if (kind === RowKind.Tiny) {
         const open = this.opened.tiny.get(node) ?? this.opened.all ?? layout.tinyHidesInvalid(node, root);
         this.add(kind, node, root, parent, bits | TOGGLES | (open ? OPEN : 0));
         if (open) {
           const { tops, nodes, cut } = layout.withTiny(node, root);
           for (let i = nodes.length - 1; i >= cut; i--) {
-            left.push(Kind.Node, nodes[i], tops[i], row, i === nodes.length - 1 ? LAST : 0);
+            left.push(RowKind.Node, nodes[i], tops[i], row, i === nodes.length - 1 ? LAST : 0);
           }
         }
         continue;
@@ -116,10 +116,10 @@ export class Rows {
       if (!(bits & OPEN)) continue;
       const { tops, nodes, cut, place } = layout.level(node, root);
       const hasTiny = cut < nodes.length;
-      for (let i = cut - 1; i >= place; i--) left.push(Kind.Node, nodes[i], tops[i], row, i === cut - 1 ? LAST : 0);
-      if (hasTiny) left.push(Kind.Tiny, node, root, row, place === cut ? LAST : 0);
+      for (let i = cut - 1; i >= place; i--) left.push(RowKind.Node, nodes[i], tops[i], row, i === cut - 1 ? LAST : 0);
+      if (hasTiny) left.push(RowKind.Tiny, node, root, row, place === cut ? LAST : 0);
       for (let i = place - 1; i >= 0; i--) {
-        left.push(Kind.Node, nodes[i], tops[i], row, !hasTiny && i === cut - 1 ? LAST : 0);
+        left.push(RowKind.Node, nodes[i], tops[i], row, !hasTiny && i === cut - 1 ? LAST : 0);
       }
     }
   }
@@ -133,7 +133,7 @@ export class Rows {
     return (this.bits[row] & OPEN) !== 0;
   }
 
-  kind(row: number): Kind {
+  kind(row: number): RowKind {
     return this.kinds[row];
   }
 
@@ -159,14 +159,14 @@ export class Rows {
   path(row: number): string {
     const names: string[] = [];
     for (let at = row; at >= 0; at = this.parents[at]) {
-      if (this.kinds[at] === Kind.Node) names.push(this.layout.forest.name(this.tops[at], this.ids[at]));
+      if (this.kinds[at] === RowKind.Node) names.push(this.layout.forest.name(this.tops[at], this.ids[at]));
     }
     return names.reverse().join("/");
   }
 
   amount(row: number): Amount {
     const { forest } = this.layout;
-    return this.kinds[row] === Kind.Tiny
+    return this.kinds[row] === RowKind.Tiny
       ? this.layout.level(this.ids[row], this.tops[row]).tinyAmount
       : forest.amount(this.ids[row]);
   }
@@ -176,8 +176,8 @@ export class Rows {
   }
 
   /** All parts of a line except its branch. */
-  parts(row: number): Parts {
-    const parts: Parts = {
+  parts(row: number): LineParts {
+    const parts: LineParts = {
       style: "",
       branch: "",
       value: "",
@@ -190,26 +190,26 @@ export class Rows {
     const { forest } = this.layout;
     const node = this.ids[row];
     const kind = this.kinds[row];
-    if (kind === Kind.Text) return { ...parts, style: this.styles[node], name: this.texts[node] };
+    if (kind === RowKind.Text) return { ...parts, style: this.styles[node], name: this.texts[node] };
     const amount = this.amount(row);
     parts.value = formatAmount(amount, this.units(row), this.verbose);
     let top = node;
-    if (kind === Kind.Line) {
+    if (kind === RowKind.Line) {
       parts.branch = " ".repeat(this.tops[row] - parts.value.length);
       parts.separator = " ── ";
       parts.invalid = forest.isOutOfRange(amount, amount);
     } else {
       const total = forest.amount(this.root(row));
       parts.percent = ` (${formatShare(amount, total)})`;
-      parts.invalid = kind === Kind.Tiny ? forest.isOutOfRange(amount, total) : forest.isInvalid(node, this.root(row));
+      parts.invalid = kind === RowKind.Tiny ? forest.isOutOfRange(amount, total) : forest.isInvalid(node, this.root(row));
       const bits = this.bits[row];
       // An invalid entry looks open even if it is not, unless the reader closed it.
       const looksOpen = bits & OPEN || (parts.invalid && this.opened.nodes.get(node) !== false);
       parts.separator = !(bits & TOGGLES) ? " ── " : looksOpen ? " -- " : " ++ ";
-      if (kind === Kind.Node) top = this.tops[row];
+      if (kind === RowKind.Node) top = this.tops[row];
     }
     parts.notes = parts.invalid ? " [?!]" : "";
-    if (kind === Kind.Tiny) {
+    if (kind === RowKind.Tiny) {
       const { nodes, cut } = this.layout.level(node, this.tops[row]);
       parts.name = tinyName(nodes.length - cut);
       return parts;
@@ -253,7 +253,7 @@ export class Rows {
     for (let row = 0; row < this.length; row++) {
       const parts = this.parts(row);
       const kind = this.kinds[row];
-      if (kind === Kind.Node || kind === Kind.Tiny) {
+      if (kind === RowKind.Node || kind === RowKind.Tiny) {
         while (open.length > 0 && open[open.length - 1] !== this.parents[row]) known.delete(open.pop()!);
         parts.branch = this.branch(row, parts.value, known);
         if (this.bits[row] & OPEN) {
@@ -290,7 +290,7 @@ export class Rows {
     return this.valueWidth(this.parents[row]);
   }
 
-  private add(kind: Kind, id: number, top: number, parent: number, bits: number) {
+  private add(kind: RowKind, id: number, top: number, parent: number, bits: number) {
     if (this.length === this.ids.length) this.grow();
     const row = this.length++;
     this.kinds[row] = kind;
@@ -314,7 +314,7 @@ export class Rows {
   }
 }
 
-export function lineText(parts: Parts): string {
+export function lineText(parts: LineParts): string {
   return parts.branch + parts.value + parts.percent + parts.separator + parts.name + parts.notes;
 }
 
@@ -352,7 +352,7 @@ export function invalidPaths(layout: Layout, root: number): string[] {
 }
 
 /** Whether some report of a process passes the filter. */
-export function isShown(layout: Layout, process: Process): boolean {
+export function isShown(layout: Layout, process: ReportProcess): boolean {
   const isLeft = (node: number) => layout.forest.isLeft(node);
   return process.trees.some(isLeft) || process.lines.some(isLeft);
 }

@@ -15,7 +15,7 @@ export function takeToken(): string {
 export interface Snapshot {
   id: number;
   title: string;
-  /** The process of which it was taken. */
+  /** The process of the snapshot. */
   pid: number | null;
   state: string;
   imported: boolean;
@@ -27,12 +27,12 @@ export interface Snapshot {
   bytes: number;
 }
 
-export interface Report {
+export interface ListedReport {
   id: number;
   title: string;
-  /** The processes that were measured; none for a file. */
+  /** The measured processes; empty for a file. */
   pids: number[];
-  /** Whether a page shows what has changed since then. */
+  /** Whether a page shows the changes since this report. */
   mark: boolean;
   /** Whether the server was started with it. It then stays as it is. */
   given: boolean;
@@ -48,7 +48,7 @@ export interface Display {
   breakdown: unknown;
 }
 
-export interface State {
+export interface ServerState {
   seq: number;
   /** The user's own ways, by name. */
   displays: { census: Record<string, Display>; label: Record<string, Display>; "tree-map": Record<string, Display> };
@@ -62,8 +62,8 @@ export interface State {
   /** The number of the server's process. */
   server: number;
   snapshots: Snapshot[];
-  reports: Report[];
-  /** `files`: whether the server writes them for other tools; `blocks`: whether it compares them and says what to report. */
+  reports: ListedReport[];
+  /** `files`: whether the server writes them for other tools; `blocks`: whether it compares them and suggests reporters. */
   stacks: { id: number; title: string; files: boolean; blocks: boolean }[];
   /** The snapshots that have tables of types. */
   types: number[];
@@ -116,7 +116,7 @@ export class Api {
     await this.fetch(path, { method: "DELETE" });
   }
 
-  /** Sends a file; returns the number of what it became. */
+  /** Sends a file; returns the number of the snapshot, report or stacks that the server made of it. */
   async upload(kind: "snapshots" | "reports" | "stacks", file: File): Promise<{ snapshot?: number; report?: number; stacks?: number }> {
     const headers = { "Content-Type": "application/octet-stream" };
     const title = encodeURIComponent(file.name.replace(/\.fxsnapshot$/, ""));

@@ -3,9 +3,9 @@
 
 import { create, setName, setTip } from "../widgets/elements";
 import type { Display } from "./api";
-import { choice, type Option } from "../widgets/controls";
+import { choice, type MenuOption } from "../widgets/controls";
 
-export const GROUPS: Option[] = [
+export const GROUPS: MenuOption[] = [
   ["type", "Type"],
   ["stack", "Call Stack"],
   ["objectClass", "Class"],
@@ -16,7 +16,7 @@ export const GROUPS: Option[] = [
 /** The type of a node, as the server names nodes by itself. */
 const LABEL =
   '{"by":"coarseType","objects":{"by":"objectClass","then":{"by":"count","count":true,"bytes":true},"other":{"by":"count","count":true,"bytes":true}},"strings":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"scripts":{"by":"internalType","then":{"by":"filename","then":{"by":"count","count":true,"bytes":true},"noFilename":{"by":"count","count":true,"bytes":true}}},"other":{"by":"internalType","then":{"by":"count","count":true,"bytes":true}},"domNode":{"by":"descriptiveType","then":{"by":"count","count":true,"bytes":true}}}';
-export const LABELS: Option[] = [
+export const LABELS: MenuOption[] = [
   ["", "Type"],
   [`{"by":"allocationStack","then":${LABEL},"noStack":${LABEL}}`, "Call Stack"],
 ];
@@ -29,7 +29,7 @@ const OWN = "own";
  */
 export function breakdownMenu(
   title: string,
-  known: Option[],
+  known: MenuOption[],
   own: Record<string, Display>,
   [value, invert]: [string, boolean | null],
   set: (value: string, inverted: string) => void,
@@ -37,7 +37,7 @@ export function breakdownMenu(
   const ofUser = new Map(Object.entries(own ?? {}).map(([name, display]) => [`display:${name}`, display]));
   const same = [...ofUser].filter(([, { breakdown }]) => JSON.stringify(breakdown) === value);
   const chosen = same.find(([, { inverted }]) => invert === null || inverted === invert) ?? same[0];
-  const all: Option[] = [...known, ...[...ofUser].map(([name, { displayName, tooltip }]): Option => [name, displayName, tooltip])];
+  const all: MenuOption[] = [...known, ...[...ofUser].map(([name, { displayName, tooltip }]): MenuOption => [name, displayName, tooltip])];
   const isWritten = !chosen && !known.some(([name]) => name === value);
   const input = create("input", "breakdown");
   input.value = isWritten ? value : "";

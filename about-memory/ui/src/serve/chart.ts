@@ -10,23 +10,23 @@ const [TOP, RIGHT, BOTTOM, LEFT] = [22, 88, 24, 76];
 /** The least distance of texts beside each other, and of those below each other. */
 const [WIDE, HIGH] = [110, 14];
 
-export interface Report {
+export interface SeriesReport {
   id: number;
   title: string;
-  /** When it was measured, in milliseconds since 1970; nobody knows the time of a file. */
+  /** The time of the measurement, in milliseconds since 1970; `null` for a file. */
   time: number | null;
   mark: boolean;
 }
 
 /** Stacks or a heap snapshot that were taken of a process. */
-export interface Taken {
+export interface SeriesCapture {
   kind: "stacks" | "snapshot";
   id: number;
   title: string;
   time: number;
 }
 
-export interface Line {
+export interface SeriesLine {
   path: string;
   units: string;
   amounts: (number | null)[];
@@ -41,7 +41,7 @@ function element(parent: Element, name: string, attributes: Record<string, strin
   return made;
 }
 
-export function chart(lines: Line[], reports: Report[], taken: Taken[], width: number): SVGElement {
+export function chart(lines: SeriesLine[], reports: SeriesReport[], taken: SeriesCapture[], width: number): SVGElement {
   const svg = draw("svg", { width, height: HEIGHT, role: "group" });
   setName(svg, `Lines of ${lines.map(({ path }) => path).join(", ")}; the table has the amounts.`);
   const { units } = lines[0];
@@ -68,7 +68,7 @@ export function chart(lines: Line[], reports: Report[], taken: Taken[], width: n
     before = at;
     const text = time === null ? title : clock.format(time);
     const anchor = report === end && report > 0 ? "end" : report === 0 && reports.length > 1 ? "start" : "middle";
-    const label = element(svg, "text", { x: at, y: HEIGHT - 6, "text-anchor": anchor }, cut(text));
+    const label = element(svg, "text", { x: at, y: HEIGHT - 6, "text-anchor": anchor }, shortText(text));
     element(label, "title", {}, `${id}. ${title}`);
   });
   drawMarks(svg, reports, taken, isTimed ? across : null, x, bottom, right);
@@ -96,20 +96,20 @@ export function chart(lines: Line[], reports: Report[], taken: Taken[], width: n
   return svg;
 }
 
-const cut = (text: string) => (text.length > 16 ? `${text.slice(0, 15)}…` : text);
+const shortText = (text: string) => (text.length > 16 ? `${text.slice(0, 15)}…` : text);
 
-/** Lines across the chart, each of which leads to what was made there. */
+/** Lines across the chart, with links to the marks, stacks and snapshots that were made at these times. */
 function drawMarks(
   svg: SVGElement,
-  reports: Report[],
-  taken: Taken[],
+  reports: SeriesReport[],
+  taken: SeriesCapture[],
   across: ((time: number) => number) | null,
   x: (report: number) => number,
   bottom: number,
   right: number,
 ) {
   const all = reports.flatMap(({ id, title, mark }, report) => (mark ? [{ at: x(report), text: `mark ${id}`, title, to: link(["report", id]) }] : []));
-  // Without times nobody knows between which reports something was taken.
+  // Without times, the place of stacks and snapshots among the reports is unknown.
   for (const { kind, id, title, time } of across ? taken : []) {
     const to = kind === "stacks" ? link(["stacks", id]) : link(["memory", id, "census"]);
     all.push({ at: across!(time), text: `${kind} ${id}`, title: `${title} at ${clock.format(time)}`, to });

@@ -2,15 +2,15 @@
 
 import { byId } from "../widgets/elements";
 import { choice } from "../widgets/controls";
-import type { Tell } from "./page";
+import type { ShowStatus } from "./page";
 
-/** A file as the menu calls it, and what fetches it. */
-export type File = [title: string, fetch: () => Promise<void>];
+/** The title of a file in the menu, and a function that fetches it. */
+export type ExportFile = [title: string, fetch: () => Promise<void>];
 
 /** A menu that fetches the file that the reader chooses. */
-export function exportMenu(files: File[], tell: Tell): HTMLElement {
+export function exportMenu(files: ExportFile[], showStatus: ShowStatus): HTMLElement {
   const status = byId("status");
-  /** What the view said before the exports, and what the latest of them said. */
+  /** The status line before the exports, and the line of the latest export. */
   let [said, latest] = ["", ""];
   const options = files.map(([title], at): [string, string] => [String(at), title]);
   const menu = choice("Export", [["", "…"], ...options], "", (value) => {
@@ -18,14 +18,14 @@ export function exportMenu(files: File[], tell: Tell): HTMLElement {
     if (value === "") return;
     const [title, fetch] = files[Number(value)];
     const own = `Export: ${title} …`;
-    // The text of an export that still runs is not the view's, and an error does not come back.
+    // The line of an export that still runs does not belong to the view, and an error does not come back.
     if (status.textContent !== latest) said = status.className === "error" ? "" : status.textContent!;
     latest = own;
-    tell(own, false);
+    showStatus(own, false);
     fetch().then(
-      // What the view said is true again, unless something else was said meanwhile.
-      () => status.textContent === own && tell(said, false),
-      (error: Error) => tell(error.message, true),
+      // The earlier status is true again, unless it has changed meanwhile.
+      () => status.textContent === own && showStatus(said, false),
+      (error: Error) => showStatus(error.message, true),
     );
   });
   const select = menu.querySelector("select")!;

@@ -1,7 +1,7 @@
 // The page that `about-memory serve` serves: a function of the server's state and of the address.
 
 import { byId, create, setText, setTip, setTitle, words } from "../widgets/elements";
-import { Api, type Job, type State, takeToken } from "./api";
+import { Api, type Job, type ServerState, takeToken } from "./api";
 import { countRequest, settle } from "./arrivals";
 import { follow } from "./events";
 import { memoryPage } from "./memory";
@@ -16,8 +16,8 @@ import { stacksPage } from "./stacks";
 const token = takeToken();
 const api = new Api(token);
 const main = byId("main");
-const side = new Side(byId("side"), api, tell);
-let state: State = {
+const side = new Side(byId("side"), api, showStatus);
+let state: ServerState = {
   seq: 0,
   displays: { census: {}, label: {}, "tree-map": {} },
   cache: 0,
@@ -36,7 +36,7 @@ let page: Page | null = null;
 /** The address and the state of its snapshots, as the page shows them. */
 let shown = "";
 
-function tell(text: string, isError: boolean) {
+function showStatus(text: string, isError: boolean) {
   const status = byId("status");
   setText(status, text);
   // The line has room for the beginning of a long text.
@@ -60,14 +60,14 @@ function isKnown() {
   return !list || needed.every((needed) => list.some(({ id }) => String(id) === needed));
 }
 
-/** What decides what the page shows. */
+/** Everything that the choice of the page depends on. */
 function key() {
   const own = ownSnapshots().map((snapshot) => snapshot?.state ?? "none");
   return JSON.stringify([location.hash, own, isKnown(), state.readOnly]);
 }
 
 /** The title of an address, as about:memory has it. */
-function titleOf({ parts: [kind, ...ids], query }: Route): string {
+function pageTitle({ parts: [kind, ...ids], query }: Route): string {
   const snapshot = (id: string) => state.snapshots.find((one) => String(one.id) === id)?.title ?? `snapshot ${id}`;
   const report = (id: string) => state.reports.find((one) => String(one.id) === id)?.title ?? `report ${id}`;
   const against = query.get("against");
@@ -93,8 +93,8 @@ function show() {
   shown = now;
   page?.close();
   page = null;
-  tell("", false);
-  setTitle(titleOf(route));
+  showStatus("", false);
+  setTitle(pageTitle(route));
   delete document.documentElement.dataset.rows;
   const isProcesses = kind === undefined;
   if (isProcesses) byId("to-processes").setAttribute("aria-current", "page");
@@ -103,11 +103,11 @@ function show() {
   if (own.includes(undefined)) main.replaceChildren(create("p", "empty", "This snapshot is gone. Choose another one."));
   else if (waiting) main.replaceChildren(create("p", "empty", waiting.error ?? "Reading the snapshot …"));
   else if (!isKnown()) main.replaceChildren(create("p", "empty", "This is gone. Choose another one on the left."));
-  else if (kind === "memory" || kind === "diff" || kind === "generations") page = memoryPage(main, api, state, route, tell);
-  else if (kind === "report") page = reportPage(main, api, state, route, tell);
-  else if (kind === "stacks") page = stacksPage(main, api, state, route, tell);
-  else if (kind === "series") page = seriesPage(main, api, state, route, tell);
-  else if (isProcesses) page = processesPage(main, api, state, tell, refresh);
+  else if (kind === "memory" || kind === "diff" || kind === "generations") page = memoryPage(main, api, state, route, showStatus);
+  else if (kind === "report") page = reportPage(main, api, state, route, showStatus);
+  else if (kind === "stacks") page = stacksPage(main, api, state, route, showStatus);
+  else if (kind === "series") page = seriesPage(main, api, state, route, showStatus);
+  else if (isProcesses) page = processesPage(main, api, state, showStatus, refresh);
   else main.replaceChildren(create("p", "empty", "There is no such page. Choose one on the left."));
 }
 
@@ -134,7 +134,7 @@ let answered = 0;
 /** Takes the server's state. Of two requests at once, the answer to the later one counts. */
 async function refresh() {
   const request = countRequest();
-  const next = await api.get<State>("state");
+  const next = await api.get<ServerState>("state");
   if (request < answered) return;
   answered = request;
   state = next;
@@ -144,7 +144,7 @@ async function refresh() {
   document.documentElement.dataset.state = "ready";
 }
 
-/** What changes the lists of the page. */
+/** The subjects of events that change the lists of the page. */
 const CHANGES = ["snapshot", "list"];
 
 /** Follows the server's events for ever. */
@@ -160,9 +160,9 @@ async function live() {
         }
       };
       await follow(api, state.server, () => state.seq, take, refresh);
-      tell("The server has ended.", true);
+      showStatus("The server has ended.", true);
     } catch (error) {
-      tell(token ? `The server does not answer: ${(error as Error).message}` : NO_TOKEN, true);
+      showStatus(token ? `The server does not answer: ${(error as Error).message}` : NO_TOKEN, true);
       document.documentElement.dataset.state = "error";
       if (!token) {
         main.replaceChildren(create("p", "empty", NO_TOKEN));
@@ -180,7 +180,7 @@ addEventListener("keydown", (event) => {
   const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
   if (!step || !(event.ctrlKey || event.metaKey)) return;
   const route = readRoute();
-  // The number in the address of a report is no snapshot's.
+  // The number in the address of a report is not that of a snapshot.
   if (!["memory", "diff", "generations"].includes(route.parts[0])) return;
   const read = state.snapshots.filter((snapshot) => snapshot.state === "read");
   if (read.length === 0) return;
@@ -206,6 +206,6 @@ addEventListener("hashchange", () => {
     shown = "";
     main.replaceChildren(create("p", "empty", "Loading …"));
   }
-  if (["report", "stacks"].includes(readRoute().parts[0])) void refresh().catch((error: Error) => tell(error.message, true));
+  if (["report", "stacks"].includes(readRoute().parts[0])) void refresh().catch((error: Error) => showStatus(error.message, true));
 });
 void live();

@@ -1,7 +1,7 @@
 // A census as boxes whose area is their bytes.
 //
 // Pointer and keyboard do the same: the wheel, + and - zoom; a drag, or Shift with an arrow, moves the map; arrows go from box
-// to box, and Enter or a click opens the group. What is too small to be drawn is counted beside the map.
+// to box, and Enter or a click opens the group. A text beside the map has the number of boxes that are too small to be drawn.
 
 import { hierarchy, type HierarchyRectangularNode, treemap } from "d3-hierarchy";
 import { create, setName, setText, setTip } from "../widgets/elements";
@@ -10,24 +10,24 @@ import type { Api } from "./api";
 import { button, retry } from "../widgets/controls";
 import { bytes, count } from "../text/format";
 
-interface Box {
+interface CensusBox {
   name: string;
   bytes: number;
   count: number;
   /** Groups inside that the server has left out, and their bytes. */
   leftOut: number;
   leftOutBytes: number;
-  inside: Box[];
+  inside: CensusBox[];
 }
 
-type Placed = HierarchyRectangularNode<Box>;
+type PlacedBox = HierarchyRectangularNode<CensusBox>;
 
 /** Smaller boxes have no element. */
 const LEAST = 6;
-/** Height of the text of a box, above what is inside. */
+/** Height of the text of a box, above the boxes inside. */
 const LABEL = 16;
 const GREATEST = 64;
-/** A step of + and -, and of Shift with an arrow in parts of what is in sight. */
+/** The factor of + and -, and the part of the view that Shift with an arrow moves. */
 const [STEP, PAN] = [1.5, 0.2];
 /** A pointer that moves less than this many pixels clicks. */
 const STILL = 4;
@@ -37,17 +37,17 @@ export class MapView {
   readonly element = create("div", "map");
   private readonly boxes = create("div", "boxes");
   private readonly about = create("span", "about");
-  private root: Box | null = null;
+  private root: CensusBox | null = null;
   private scale = 1;
   /** The place of the upper left corner in the whole map. */
   private x = 0;
   private y = 0;
-  private laid: Placed | null = null;
+  private laid: PlacedBox | null = null;
   /** The boxes in sight. */
-  private readonly drawn = new Map<Box, HTMLButtonElement>();
-  private placed = new Map<Box, Placed>();
+  private readonly drawn = new Map<CensusBox, HTMLButtonElement>();
+  private placed = new Map<CensusBox, PlacedBox>();
   /** The box that Tab leads to. */
-  private active: Box | null = null;
+  private active: CensusBox | null = null;
   /** Whether the pointer has moved the map since it was pressed. */
   private hasMoved = false;
   private readonly request = new AbortController();
@@ -89,7 +89,7 @@ export class MapView {
   private async load() {
     this.onState(this.busy, false);
     try {
-      this.root = await this.api.post<Box>("query", { query: this.query }, this.request.signal);
+      this.root = await this.api.post<CensusBox>("query", { query: this.query }, this.request.signal);
       const { bytes: all, count: nodes } = this.root;
       this.onState(nodes > 0 ? `${bytes(all)} in ${count(nodes)} nodes` : this.query.filter ? "No matches." : "Empty.", false);
       this.arrange();
@@ -104,14 +104,14 @@ export class MapView {
   private arrange() {
     const { clientWidth: width, clientHeight: height } = this.boxes;
     if (!this.root || !width || !height) return;
-    const own = (box: Box) => Math.max(0, box.bytes - box.inside.reduce((sum, child) => sum + child.bytes, 0));
+    const own = (box: CensusBox) => Math.max(0, box.bytes - box.inside.reduce((sum, child) => sum + child.bytes, 0));
     const tree = hierarchy(this.root, (box) => box.inside).sum(own);
     const size: [number, number] = [width * this.scale, height * this.scale];
-    this.laid = treemap<Box>().size(size).paddingTop((node) => (node.depth > 0 ? LABEL : 0)).paddingInner(1)(tree);
+    this.laid = treemap<CensusBox>().size(size).paddingTop((node) => (node.depth > 0 ? LABEL : 0)).paddingInner(1)(tree);
     this.draw();
   }
 
-  /** Moves the map so that the view stays within it, and draws what is in sight. */
+  /** Moves the map so that the view stays within it, and draws the boxes in sight. */
   private draw() {
     const { laid, boxes } = this;
     if (!laid) return;
@@ -119,17 +119,17 @@ export class MapView {
     this.x = Math.max(0, Math.min(this.x, width * (this.scale - 1)));
     this.y = Math.max(0, Math.min(this.y, height * (this.scale - 1)));
     const hidden = { groups: 0, bytes: 0 };
-    const inSight = new Map<Box, Placed>();
+    const inSight = new Map<CensusBox, PlacedBox>();
     laid.each((node) => {
       hidden.groups += node.data.leftOut;
       hidden.bytes += node.data.leftOutBytes;
     });
-    const visit = (node: Placed) => {
+    const visit = (node: PlacedBox) => {
       for (const child of node.children ?? []) {
         if (child.x1 - child.x0 < LEAST || child.y1 - child.y0 < LEAST) {
           hidden.groups += 1;
           hidden.bytes += child.data.bytes;
-          // What the server left out inside of it is a part of it.
+          // The groups that the server left out are part of it.
           child.each(({ data }) => (hidden.bytes -= data.leftOutBytes));
           continue;
         }
@@ -160,7 +160,7 @@ export class MapView {
     this.element.dataset.scale = String(this.scale);
   }
 
-  private place(node: Placed, tops: Placed[]) {
+  private place(node: PlacedBox, tops: PlacedBox[]) {
     let element = this.drawn.get(node.data);
     const { name, bytes: size, count: nodes } = node.data;
     const text = `${name} · ${bytes(size)} · ${count(nodes)}`;
@@ -180,7 +180,7 @@ export class MapView {
     setText(element, width > 30 && height > 13 ? text : "");
   }
 
-  /** Zooms around a point of the view; by default its middle. What is at the point stays there. */
+  /** Zooms around a point of the view; by default its middle. The point of the map stays there. */
   private zoom(factor: number, at?: { x: number; y: number }) {
     const { clientWidth: width, clientHeight: height } = this.boxes;
     const scale = Math.max(1, Math.min(GREATEST, this.scale * factor));
@@ -198,7 +198,7 @@ export class MapView {
   }
 
   /** The innermost box at a place of the map. */
-  private boxAt(node: Placed, x: number, y: number): Placed {
+  private boxAt(node: PlacedBox, x: number, y: number): PlacedBox {
     const inside = node.children?.find((child) => x >= child.x0 && x < child.x1 && y >= child.y0 && y < child.y1);
     return inside ? this.boxAt(inside, x, y) : node;
   }
@@ -231,13 +231,13 @@ export class MapView {
     this.draw();
   }
 
-  private boxOf(target: EventTarget | null): Box | undefined {
+  private boxOf(target: EventTarget | null): CensusBox | undefined {
     return [...this.drawn].find(([, element]) => element === target)?.[0];
   }
 
   private clicked(event: MouseEvent) {
     const box = this.boxOf(event.target);
-    // The end of a drag is no choice. A click by Enter follows no pointer.
+    // The end of a drag chooses nothing. A click by Enter comes without a pointer.
     const isDragged = this.hasMoved && event.detail > 0;
     this.hasMoved = false;
     if (box && !isDragged) this.onChoose(box.name);
@@ -273,12 +273,12 @@ export class MapView {
     this.draw();
   }
 
-  /** To the next box that has the same box around it; if there is none, to one of those beside that; into a box by going down. */
-  private step(at: Placed, direction: Direction) {
+  /** Goes to the next box inside the same box; if there is none, to a box beside that one; down goes into a box. */
+  private step(at: PlacedBox, direction: Direction) {
     const all = [...this.placed.values()];
     const inner = direction === "down" ? all.find((one) => one.parent === at) : undefined;
     let next = inner;
-    for (let from: Placed = at; !next && from.parent; from = from.parent) {
+    for (let from: PlacedBox = at; !next && from.parent; from = from.parent) {
       next = nearest(from, all.filter((one) => one.parent === from.parent), direction);
       // Upwards, the box around comes before those beside it.
       if (!next && direction === "up" && from.parent.depth > 0) next = from.parent;
@@ -289,7 +289,7 @@ export class MapView {
   }
 
   /** Moves the map by the least distance that brings the beginning of a box into sight. */
-  private reveal({ x0, x1, y0, y1 }: Placed) {
+  private reveal({ x0, x1, y0, y1 }: PlacedBox) {
     const { clientWidth: width, clientHeight: height } = this.boxes;
     this.x = Math.max(Math.min(this.x, x0), Math.min(x0, x1 - width));
     this.y = Math.max(Math.min(this.y, y0), Math.min(y0, y1 - height));

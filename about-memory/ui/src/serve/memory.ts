@@ -2,13 +2,13 @@
 // difference, generations.
 
 import { brief, create } from "../widgets/elements";
-import type { Api, State } from "./api";
+import type { Api, ServerState } from "./api";
 import { breakdownMenu, GROUPS, LABELS } from "./breakdown_menu";
 import { button, check, field } from "../widgets/controls";
-import { exportMenu, type File } from "./export_menu";
+import { exportMenu, type ExportFile } from "./export_menu";
 import { MapView } from "./map";
 import { OpenRows } from "./open_rows";
-import { JOB_TEXTS, type Page, type Tell } from "./page";
+import { JOB_TEXTS, type Page, type ShowStatus } from "./page";
 import { PathsPane } from "./paths";
 import { changed, link, readRoute, type Route } from "./route";
 import { Table, type TableRow } from "./table";
@@ -24,14 +24,14 @@ const VIEWS: [string, string][] = [
 ];
 /** The view of a snapshot with typed blocks. */
 const TYPES: [string, string] = ["types", "Types"];
-/** The levels of dominators that are open at first: as in Firefox three, of which the root is the first. */
+/** The levels of dominators below the root that are open at first: as in Firefox, three with the root. */
 const DEPTH = 2;
 /** The values of an address that belong to other rows. */
 const NO_ROWS = { open: "", all: "", closed: "", at: "" };
 
 /** Shows a route below `#/memory`, `#/diff` or `#/generations`. */
-export function memoryPage(main: HTMLElement, api: Api, state: State, route: Route, tell: Tell): Page {
-  return new MemoryPage(main, api, state, route, tell).show();
+export function memoryPage(main: HTMLElement, api: Api, state: ServerState, route: Route, showStatus: ShowStatus): Page {
+  return new MemoryPage(main, api, state, route, showStatus).show();
 }
 
 class MemoryPage {
@@ -54,9 +54,9 @@ class MemoryPage {
   constructor(
     private readonly main: HTMLElement,
     private readonly api: Api,
-    private readonly state: State,
+    private readonly state: ServerState,
     private readonly route: Route,
-    private readonly tell: Tell,
+    private readonly showStatus: ShowStatus,
   ) {
     const { parts, query } = route;
     this.isDiff = parts[0] === "diff";
@@ -88,19 +88,19 @@ class MemoryPage {
   }
 
   show(): Page {
-    const { main, api, first, view, bar, tell } = this;
+    const { main, api, first, view, bar, showStatus } = this;
     main.replaceChildren(bar);
     this.drawHead();
     this.drawControls();
     if (view === "types") {
-      const types = new TypesView(api, first, this.by, tell);
+      const types = new TypesView(api, first, this.by, showStatus);
       main.append(types.element);
       types.element.focus();
       return types;
     }
     const question = this.question();
     if (!question) return this.empty(`There is no view called ${view}.`);
-    bar.append(exports(api, question, this.isDiff || this.generations.length ? null : first, tell));
+    bar.append(exports(api, question, this.isDiff || this.generations.length ? null : first, showStatus));
     if (view === "treemap") return this.showMap(question);
     if (view === "search" && !this.route.query.get("q")) {
       const page = this.empty("Type a part of a name, or the id of a node as @0x1f or 31.");
@@ -133,7 +133,7 @@ class MemoryPage {
     }
   }
 
-  private drawSides({ snapshots }: State) {
+  private drawSides({ snapshots }: ServerState) {
     const { sides, generations } = this;
     const read = snapshots.filter(({ state }) => state === "read");
     const boxes = new Map([...sides.querySelectorAll("label")].map((label) => [Number(label.dataset.snapshot), label]));
@@ -175,10 +175,10 @@ class MemoryPage {
       const set = (value: string) => this.go({ label: value });
       bar.append(...breakdownMenu("Label by", LABELS, state.displays.label, [this.label, null], set));
     }
-    if (view === "individuals") bar.append(...groupOf(route, this.first));
+    if (view === "individuals") bar.append(...groupHead(route, this.first));
   }
 
-  /** The query for the server; none for an unknown view. */
+  /** The query for the server; `undefined` for an unknown view. */
   private question(): Record<string, unknown> | undefined {
     const { first, second, by, invert, filter, generations } = this;
     const { query } = this.route;
@@ -202,9 +202,9 @@ class MemoryPage {
   }
 
   private showMap(question: Record<string, unknown>): Page {
-    const { api, first, by, tell } = this;
+    const { api, first, by, showStatus } = this;
     const choose = (name: string) => (location.hash = link(["memory", first, "census"], { by, filter: name }));
-    const map = new MapView(api, question, choose, tell, JOB_TEXTS["tree-map"]);
+    const map = new MapView(api, question, choose, showStatus, JOB_TEXTS["tree-map"]);
     const fill = create("div", "fill");
     fill.append(map.element);
     this.main.append(fill);
@@ -232,7 +232,7 @@ class MemoryPage {
       ...(paths ? { onFocus: (row: TableRow) => (row.node ? paths.show(row.id) : paths.clear()) } : {}),
       ...(hasGroups ? { onBehind: (row: TableRow) => this.showNodesOf(row, all) } : {}),
       behind: "The nodes of this group",
-      onState: this.tell,
+      onState: this.showStatus,
       openRows,
       busy: JOB_TEXTS[view],
       empty: (only) => this.textFor(only),
@@ -241,7 +241,7 @@ class MemoryPage {
     if (paths) main.append(paths.splitter, paths.element);
     if (!bar.contains(document.activeElement)) table.focus();
     return {
-      ...(generations.length ? { renew: (state: State) => this.drawSides(state) } : {}),
+      ...(generations.length ? { renew: (state: ServerState) => this.drawSides(state) } : {}),
       close() {
         openRows.close();
         table.close();
@@ -258,7 +258,7 @@ class MemoryPage {
     location.hash = link(["memory", all[all.length - 1], "individuals"], { ...group, ...of });
   }
 
-  /** The text below a table that has no rows, or the row `only`; empty for none. */
+  /** The status line for a table without rows, or with the one row `only`; if empty, the line has the number of rows. */
   private textFor(only: TableRow | null): string {
     if (only) {
       const isWithoutStacks = this.by === "stack" && !this.filter && only.name[0] === "(no stack available)";
@@ -271,7 +271,7 @@ class MemoryPage {
 }
 
 /** The name of the group whose nodes the view shows, with links to the view before and to the other snapshots. */
-function groupOf({ query }: Route, snapshot: number): HTMLElement[] {
+function groupHead({ query }: Route, snapshot: number): HTMLElement[] {
   const { by, invert, group, name, of, from } = Object.fromEntries(query) as Record<string, string | undefined>;
   const sides = (of ?? "").split(".").filter(Boolean);
   const back = create("a", "", "← Back to the aggregate");
@@ -289,7 +289,7 @@ function groupOf({ query }: Route, snapshot: number): HTMLElement[] {
   return [create("strong", "", `⁂ Nodes of the group ${name ?? ""}`), tabs, back];
 }
 
-function exports(api: Api, query: Record<string, unknown>, snapshot: number | null, tell: Tell): HTMLElement {
+function exports(api: Api, query: Record<string, unknown>, snapshot: number | null, showStatus: ShowStatus): HTMLElement {
   const isOfNodes = ["dominators", "suspects", "search", "individuals", "classes"].includes(String(query.view));
   const own: [string, unknown] = isOfNodes
     ? ["this view as a table (.tsv)", { format: "tsv", query }]
@@ -303,6 +303,6 @@ function exports(api: Api, query: Record<string, unknown>, snapshot: number | nu
           ["the nodes by call stack for pprof (.pb.gz)", { format: "stacks", of: "pprof", snapshot }],
           ["the nodes by call stack for speedscope", { format: "stacks", of: "speedscope", snapshot }],
         ];
-  const files = [own, ...whole].map(([title, body]): File => [title, () => api.download("export", body)]);
-  return exportMenu(files, tell);
+  const files = [own, ...whole].map(([title, body]): ExportFile => [title, () => api.download("export", body)]);
+  return exportMenu(files, showStatus);
 }

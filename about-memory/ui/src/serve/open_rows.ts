@@ -1,11 +1,11 @@
-// What is open in a table, and the row that has the focus. The address has both, so that a reload, a bookmark and a second
+// The open rows of a table, and the row that has the focus. The address has both, so that a reload, a bookmark and a second
 // tab show the same rows. Rows are named by number, so that another filter, order, label or snapshot keeps them open.
 
 import { changed, readRoute, replaceAddress } from "./route";
 
 /** Addresses have at most this many rows of each kind. */
 const MOST = 200;
-/** The address follows what the reader does after this many milliseconds. */
+/** The address gets changes after this many milliseconds. */
 const RESTING = 300;
 
 const write = (ids: Set<number>) => [...ids].slice(-MOST).map((id) => id.toString(36)).join(".");
@@ -14,9 +14,9 @@ const read = (text: string | null) =>
 
 export class OpenRows {
   private readonly open: Set<number>;
-  /** Those that are open with all below them. */
+  /** The rows that are open with all rows below them. */
   private readonly all: Set<number>;
-  /** Those that are closed although they would open by themselves. */
+  /** The rows that the reader closed and that would open by themselves. */
   private readonly closed: Set<number>;
   private row: number;
   private timer = 0;
@@ -43,7 +43,7 @@ export class OpenRows {
     this.later();
   }
 
-  /** What a question for rows has. */
+  /** The values of a request for rows. */
   get rows() {
     return { open: [...this.open], open_below: [...this.all], closed: [...this.closed] };
   }
@@ -71,7 +71,7 @@ export class OpenRows {
   get address(): Record<string, string> {
     clearTimeout(this.timer);
     const [open, all] = [write(this.open), write(this.all)];
-    // What opens by itself is below a row that is open with all, or is what a filter keeps.
+    // Rows that open by themselves are below a row that is open with all, or pass a filter.
     return { open, all, closed: write(this.closed), at: this.row ? String(this.row) : "" };
   }
 

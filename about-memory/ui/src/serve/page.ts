@@ -1,15 +1,15 @@
-// A page of the server's front end, and the texts for what the server computes.
+// A page of the server's front end, and the texts for the server's jobs.
 
-import type { State } from "./api";
+import type { ServerState } from "./api";
 
 export interface Page {
   close(): void;
   /** Called when the server has other snapshots, reports or stacks. */
-  renew?(state: State): void;
+  renew?(state: ServerState): void;
 }
 
 /** Shows a text in the status line. */
-export type Tell = (text: string, isError: boolean) => void;
+export type ShowStatus = (text: string, isError: boolean) => void;
 
 /** The status line by the kind of job that the server runs, in Firefox's words. */
 export const JOB_TEXTS: Record<string, string> = {

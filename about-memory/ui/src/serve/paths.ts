@@ -3,10 +3,10 @@
 import { create, setName, setText, words } from "../widgets/elements";
 import type { Api } from "./api";
 import { check } from "../widgets/controls";
-import { graphOf, type PathStep } from "./paths_graph";
+import { drawPathGraph, type PathStep } from "./paths_graph";
 import { link } from "./route";
 
-/** A focus that moves on within this many milliseconds asks for nothing. */
+/** The focus must rest for this many milliseconds before the page asks for paths. */
 const RESTING = 80;
 const MOST = 10;
 /** The part of the page that the paths have, and whether they are a graph, are the reader's choice for all snapshots. */
@@ -79,7 +79,7 @@ export class PathsPane {
     this.timer = window.setTimeout(() => void this.load(node, this.request.signal), RESTING);
   }
 
-  /** Shows no paths: a group has none. */
+  /** Shows no paths, for a group. */
   clear() {
     this.close();
     this.found = [];
@@ -106,7 +106,7 @@ export class PathsPane {
 
   private draw() {
     if (this.found.length === 0) setText(this.body, "No path leads from the roots to this node.");
-    else if (this.isGraph) this.body.replaceChildren(graphOf(this.found, (node) => this.to(node)));
+    else if (this.isGraph) this.body.replaceChildren(drawPathGraph(this.found, (node) => this.to(node)));
     else this.body.replaceChildren(...this.found.map((path) => this.path(path)));
   }
 

@@ -5,7 +5,7 @@ import { showText } from "../text/escape";
 
 const [WIDE, HIGH] = [290, 48];
 const [BOX, TALL] = [170, 26];
-/** Longer names of nodes and of edges are cut to what fits; their tooltips have all. */
+/** The number of characters of a node and of an edge that fit; tooltips have the whole names. */
 const [LONGEST, LONGEST_EDGE] = [20, 18];
 
 /** A node of a path, and the edge to the next one. */
@@ -15,22 +15,22 @@ export interface PathStep {
   edge: string | null;
 }
 
-interface Node {
+interface GraphNode {
   id: number;
   name: string;
   column: number;
   row: number;
 }
 
-const cut = (text: string, longest: number) => {
+const shortText = (text: string, longest: number) => {
   const shown = showText(text.slice(0, longest + 1));
   return shown.length > longest ? `${shown.slice(0, longest - 1)}…` : shown;
 };
 
 const tooltip = (text: string) => draw("title", {}, text);
 
-export function graphOf(paths: PathStep[][], address: (node: number) => string): HTMLElement {
-  const nodes = new Map<number, Node>();
+export function drawPathGraph(paths: PathStep[][], address: (node: number) => string): HTMLElement {
+  const nodes = new Map<number, GraphNode>();
   const edges = new Map<string, { from: number; to: number; names: string[] }>();
   for (const path of paths) {
     path.forEach((step, column) => {
@@ -60,7 +60,7 @@ export function graphOf(paths: PathStep[][], address: (node: number) => string):
     const [x, y, u, v] = [a.x + BOX, a.y + TALL / 2, b.x, b.y + TALL / 2];
     const bend = Math.max(20, (u - x) / 2);
     svg.append(draw("path", { class: "line", d: `M${x},${y}C${x + bend},${y} ${u - bend},${v} ${u},${v}` }));
-    const text = draw("text", { class: "edge", x: (x + u) / 2, y: (y + v) / 2 - 4, "text-anchor": "middle" }, cut(names.join(", "), LONGEST_EDGE));
+    const text = draw("text", { class: "edge", x: (x + u) / 2, y: (y + v) / 2 - 4, "text-anchor": "middle" }, shortText(names.join(", "), LONGEST_EDGE));
     text.append(tooltip(names.join(", ")));
     svg.append(text);
   }
@@ -68,7 +68,7 @@ export function graphOf(paths: PathStep[][], address: (node: number) => string):
   for (const { id, name } of nodes.values()) {
     const { x, y } = place(id);
     const to = draw("a", { href: address(id), "aria-label": `${name} @ 0x${id.toString(16)}` });
-    const text = draw("text", { x: x + 6, y: y + 17 }, cut(name, LONGEST));
+    const text = draw("text", { x: x + 6, y: y + 17 }, shortText(name, LONGEST));
     to.append(tooltip(`${name} @ 0x${id.toString(16)}`), draw("rect", { x, y, width: BOX, height: TALL, rx: 4, class: id === last ? "target" : "node" }), text);
     svg.append(to);
   }

@@ -1,16 +1,16 @@
-// Running processes, with what each of them can do, what was done, and what to say when something does not work.
+// Running processes with the actions that each of them offers, the messages so far, and advice for when something does not work.
 
 import { brief, create, setName, setText, setTip } from "../widgets/elements";
-import type { Api, State } from "./api";
+import type { Api, ServerState } from "./api";
 import { arrival } from "./arrivals";
 import { button, check } from "../widgets/controls";
 import { exportMenu } from "./export_menu";
 import { bytes, percent } from "../text/format";
-import type { Page, Tell } from "./page";
+import type { Page, ShowStatus } from "./page";
 import { link } from "./route";
 import { Sparkline } from "../widgets/sparkline";
 
-interface Process {
+interface ListedProcess {
   pid: number;
   name?: string;
   exe?: string;
@@ -26,7 +26,7 @@ interface Process {
   unopened?: string | null;
   resident: number | null;
   heap: number | null;
-  /** What no reporter claims, and all of explicit, as the latest measurement has them. */
+  /** `heap-unclassified` and `explicit` of the latest measurement. */
   unclassified?: [number, number] | null;
 }
 
@@ -39,8 +39,8 @@ const NOBODY =
   "Or open a heap snapshot or a report: about-memory serve FILE.";
 const HEADS = ["", "Process", "PID", "Age", "Resident", "Lately", "Heap", "Unclassified", "Actions"];
 
-function asTable(processes: Process[]): Blob {
-  const line = ({ pid, name, resident, heap }: Process) =>
+function asTable(processes: ListedProcess[]): Blob {
+  const line = ({ pid, name, resident, heap }: ListedProcess) =>
     [pid, (name ?? "").replace(/\s/g, " "), resident ?? "", heap ?? ""].join("\t");
   return new Blob([["#pid\tname\tresident\theap", ...processes.map(line), ""].join("\n")]);
 }
@@ -59,7 +59,7 @@ function age(started: number): string {
   return days > 0 ? `${days} d ${hours % 24} h` : hours > 0 ? `${hours} h ${minutes % 60} min` : minutes > 0 ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
 }
 
-interface Cells {
+interface ProcessCells {
   age: HTMLElement;
   resident: HTMLElement;
   heap: HTMLElement;
@@ -68,8 +68,8 @@ interface Cells {
 }
 
 /** `refreshState` asks the server for its state. */
-export function processesPage(main: HTMLElement, api: Api, state: State, tell: Tell, refreshState: () => Promise<void>): Page {
-  const page = new ProcessesPage(main, api, state, tell, refreshState);
+export function processesPage(main: HTMLElement, api: Api, state: ServerState, showStatus: ShowStatus, refreshState: () => Promise<void>): Page {
+  const page = new ProcessesPage(main, api, state, showStatus, refreshState);
   page.start();
   return page;
 }
@@ -77,16 +77,16 @@ export function processesPage(main: HTMLElement, api: Api, state: State, tell: T
 class ProcessesPage implements Page {
   private timer = 0;
   private isClosed = false;
-  private readonly cells = new Map<number, Cells>();
+  private readonly cells = new Map<number, ProcessCells>();
   private known = "";
-  private shown: Process[] = [];
+  private shown: ListedProcess[] = [];
   private readonly log = create("section", "messages");
 
   constructor(
     private readonly main: HTMLElement,
     private readonly api: Api,
-    private state: State,
-    private readonly tell: Tell,
+    private state: ServerState,
+    private readonly showStatus: ShowStatus,
     private readonly refreshState: () => Promise<void>,
   ) {}
 
@@ -100,14 +100,14 @@ class ProcessesPage implements Page {
     clearTimeout(this.timer);
   }
 
-  /** Does what a button is for, and notes the outcome with its time. */
+  /** Runs the action of a button, and adds a message with the outcome and the time. */
   private async act(title: string, done: string, run: () => Promise<unknown>) {
-    this.tell(`${title}…`, false);
+    this.showStatus(`${title}…`, false);
     const outcome = await run().then(
       () => ({ text: done, isError: false }),
       (error: Error) => ({ text: error.message, isError: true }),
     );
-    this.tell(outcome.text, outcome.isError);
+    this.showStatus(outcome.text, outcome.isError);
     messages.unshift(`${new Date().toISOString()} ${outcome.text}`);
     messages.splice(MESSAGES);
     this.drawLog();
@@ -131,7 +131,7 @@ class ProcessesPage implements Page {
     return button(title, () => void this.act(title, done, run));
   }
 
-  private actions(process: Process): HTMLElement[] {
+  private actions(process: ListedProcess): HTMLElement[] {
     const { api, state } = this;
     const { pid } = process;
     const can = (request: string) => !state.readOnly && process.requests?.includes(request);
@@ -154,12 +154,12 @@ class ProcessesPage implements Page {
       all.push(this.button("Save DMD output", `Saved DMD's output of ${name}`, () => api.download(`${of}/dmd-dump`, {})));
     }
     if (can("dmd-track") && !process.unopened) all.push(this.recording(process, post));
-    all.push(...this.ofUnopened(process));
+    all.push(...this.unopenedActions(process));
     return all;
   }
 
   /** The check box that starts and ends a recording. */
-  private recording(process: Process, post: (action: string) => () => Promise<{ stacks: number }>): HTMLElement {
+  private recording(process: ListedProcess, post: (action: string) => () => Promise<{ stacks: number }>): HTMLElement {
     const label = check("Record call stacks", process.recording ?? false, (on) => {
       // A second click would be refused.
       label.querySelector("input")!.disabled = true;
@@ -181,8 +181,8 @@ class ProcessesPage implements Page {
     return label;
   }
 
-  /** What is left to do with a recording that could not be opened. */
-  private ofUnopened({ pid, name, unopened }: Process): HTMLElement[] {
+  /** The actions for a recording that could not be opened. */
+  private unopenedActions({ pid, name, unopened }: ListedProcess): HTMLElement[] {
     if (!unopened || this.state.readOnly) return [];
     const of = `processes/${pid}`;
     const stacks = async () => (location.hash = link(["stacks", (await this.api.post<{ stacks: number }>(`${of}/stop`, {})).stacks]));
@@ -197,7 +197,7 @@ class ProcessesPage implements Page {
     ];
   }
 
-  renew(state: State) {
+  renew(state: ServerState) {
     const hasChanged = state.anonymize !== this.state.anonymize || state.readOnly !== this.state.readOnly;
     this.state = state;
     if (hasChanged) this.again();
@@ -210,8 +210,8 @@ class ProcessesPage implements Page {
     void this.refresh();
   }
 
-  /** What is done with all chosen processes. */
-  private ofChosen(): HTMLElement[] {
+  /** The buttons for all chosen processes. */
+  private chosenActions(): HTMLElement[] {
     const pids = () => [...chosen];
     const needs = (least: number, run: () => Promise<unknown>) => () =>
       chosen.size < least ? Promise.reject(new Error(least === 1 ? "Choose processes first." : "Choose two processes.")) : run();
@@ -232,7 +232,7 @@ class ProcessesPage implements Page {
     return all;
   }
 
-  private draw(processes: Process[]) {
+  private draw(processes: ListedProcess[]) {
     this.shown = processes;
     const now = JSON.stringify(processes.map(({ pid, name, error, requests, recording, unopened }) => [pid, name, error, requests, recording, unopened]));
     // The same processes keep their rows, so that no button moves under the mouse.
@@ -252,7 +252,7 @@ class ProcessesPage implements Page {
     }
   }
 
-  private drawRows(processes: Process[]) {
+  private drawRows(processes: ListedProcess[]) {
     this.cells.clear();
     for (const all of [latest, chosen]) {
       for (const pid of all.keys()) if (!processes.some((process) => process.pid === pid)) all.delete(pid);
@@ -267,10 +267,10 @@ class ProcessesPage implements Page {
     table.append(head, ...processes.map((process) => this.row(process)));
     const bar = create("div", "bar");
     bar.append(
-      ...this.ofChosen(),
+      ...this.chosenActions(),
       this.anonymizing(),
       check("verbose", verbose, (on) => (verbose = on)),
-      exportMenu([["this list as a table (.tsv)", async () => this.api.save("processes.tsv", asTable(this.shown))]], this.tell),
+      exportMenu([["this list as a table (.tsv)", async () => this.api.save("processes.tsv", asTable(this.shown))]], this.showStatus),
     );
     this.drawLog();
     const body = create("div", "scrolls");
@@ -281,7 +281,7 @@ class ProcessesPage implements Page {
     this.main.replaceChildren(bar, body);
   }
 
-  private row(process: Process): HTMLElement {
+  private row(process: ListedProcess): HTMLElement {
     const { pid } = process;
     const row = create("tr");
     const number = () => create("td", "number");
@@ -302,7 +302,7 @@ class ProcessesPage implements Page {
       setTip(error, process.error);
       last.append(error);
       const post = (action: string) => () => this.api.post<{ stacks: number }>(`processes/${pid}/${action}`, {});
-      if (process.unopened) last.append(...this.ofUnopened(process));
+      if (process.unopened) last.append(...this.unopenedActions(process));
       else if (process.recording && !this.state.readOnly) last.append(this.recording(process, post));
     }
     const name = create("td", "", brief(process.name ?? "?"));
@@ -318,7 +318,7 @@ class ProcessesPage implements Page {
     return `${snapshots.length} heap snapshots, ${reports.length} reports, ${stacks.length} stacks; ${bytes(cache)} of results in the cache`;
   }
 
-  /** What one needs to know when something does not work. */
+  /** Advice for when something does not work. */
   private troubleshooting(): HTMLElement {
     const { state } = this;
     const details = create("details", "troubleshooting");
@@ -341,10 +341,10 @@ class ProcessesPage implements Page {
 
   private async refresh() {
     try {
-      const { processes } = await this.api.get<{ processes: Process[] }>("processes");
+      const { processes } = await this.api.get<{ processes: ListedProcess[] }>("processes");
       if (!this.isClosed) this.draw(processes);
     } catch (error) {
-      if (!this.isClosed) this.tell((error as Error).message, true);
+      if (!this.isClosed) this.showStatus((error as Error).message, true);
     }
     if (!this.isClosed) this.timer = window.setTimeout(() => void this.refresh(), OFTEN);
   }

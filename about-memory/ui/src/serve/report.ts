@@ -8,14 +8,14 @@ import { ProcessIndex } from "../widgets/process_index";
 import type { View } from "../views/view";
 import { TreeView } from "../views/tree_view";
 import { TreemapView } from "../views/treemap_view";
-import type { Api, State } from "./api";
-import { button, check, choice, field, fillOptions, type Option } from "../widgets/controls";
-import { exportMenu, type File } from "./export_menu";
-import type { Page, Tell } from "./page";
+import type { Api, ServerState } from "./api";
+import { button, check, choice, field, fillOptions, type MenuOption } from "../widgets/controls";
+import { exportMenu, type ExportFile } from "./export_menu";
+import type { Page, ShowStatus } from "./page";
 import { reportFlame } from "../views/report_flame";
 import { changed, link, readRoute, replaceAddress, type Route } from "./route";
 
-/** The address follows what the reader opens after this many milliseconds. */
+/** The address gets the open rows after this many milliseconds. */
 const RESTING = 300;
 /** A report that is followed is measured again this many milliseconds after the last answer. */
 const OFTEN = 1_000;
@@ -24,14 +24,14 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 /** The address has at most this many rows that were opened or closed. */
 const MOST_TOGGLED = 40;
 
-export function reportPage(main: HTMLElement, api: Api, state: State, route: Route, tell: Tell): Page {
-  const page = new ReportPage(main, api, state, route, tell);
+export function reportPage(main: HTMLElement, api: Api, state: ServerState, route: Route, showStatus: ShowStatus): Page {
+  const page = new ReportPage(main, api, state, route, showStatus);
   main.replaceChildren(create("p", "empty", "Loading …"));
-  page.start().catch((error: Error) => tell(error.message, true));
+  page.start().catch((error: Error) => showStatus(error.message, true));
   return page;
 }
 
-/** What the reader has opened and closed, as the address has it. */
+/** The rows that the reader opened and closed, as a value of the address. */
 function written(model: Model): string {
   const all = model.toggled.slice(-MOST_TOGGLED);
   return all.length > 0 ? JSON.stringify(all) : "";
@@ -53,7 +53,7 @@ class ReportPage implements Page {
   private readonly pids: number[];
   /** Whether the report stays as it is. */
   private readonly isKept: boolean;
-  /** Whether the report has no private names; what follows it has none either. */
+  /** Whether the report is without private names; later measurements then are, too. */
   private readonly isAnonymized: boolean;
   private timer = 0;
   private isLooking = false;
@@ -64,9 +64,9 @@ class ReportPage implements Page {
   constructor(
     private readonly main: HTMLElement,
     private readonly api: Api,
-    private state: State,
+    private state: ServerState,
     private readonly route: Route,
-    private readonly tell: Tell,
+    private readonly showStatus: ShowStatus,
   ) {
     this.id = Number(route.parts[1]);
     const own = state.reports.find(({ id }) => id === this.id);
@@ -126,10 +126,10 @@ class ReportPage implements Page {
       if (this.isClosed || !this.live) return;
       this.model.renew(data);
       this.shown.update();
-      this.tell(`Measured at ${clock.format()}`, false);
+      this.showStatus(`Measured at ${clock.format()}`, false);
       this.main.dataset.looks = String(Number(this.main.dataset.looks ?? 0) + 1);
     } catch (error) {
-      if (!this.isClosed) this.tell((error as Error).message, true);
+      if (!this.isClosed) this.showStatus((error as Error).message, true);
     } finally {
       this.isLooking = false;
     }
@@ -137,7 +137,7 @@ class ReportPage implements Page {
   }
 
   private run(what: () => Promise<void>) {
-    what().catch((error: Error) => this.tell(error.message, true));
+    what().catch((error: Error) => this.showStatus(error.message, true));
   }
 
   private show() {
@@ -177,10 +177,10 @@ class ReportPage implements Page {
       tree.element.focus();
     });
     const update = () => {
-      model.ask({ filter: filter.value, regex: regex.input.checked, verbose: verbose.input.checked, hideTiny: tiny.input.checked });
+      model.apply({ filter: filter.value, regex: regex.input.checked, verbose: verbose.input.checked, hideTiny: tiny.input.checked });
       this.shown.update();
-      if (model.filterError) this.tell(model.filterError, true);
-      else if (byId("status").className) this.tell("", false);
+      if (model.filterError) this.showStatus(model.filterError, true);
+      else if (byId("status").className) this.showStatus("", false);
       index.update();
       const on = (input: HTMLInputElement) => (input.checked ? "1" : "");
       const now = { filter: filter.value, verbose: on(verbose.input), regex: on(regex.input), live: this.live ? "1" : "" };
@@ -191,7 +191,7 @@ class ReportPage implements Page {
       model.toggleAll(open);
       update();
     };
-    // The other views have nothing to open.
+    // The other views have no rows to open.
     const ofTree = this.shown === views[0] ? [tiny.label, button("Expand all", () => toggleAll(true)), button("Collapse all", () => toggleAll(false))] : [];
     views[0].element.addEventListener("click", () => this.note());
     views[0].element.addEventListener("keydown", () => this.note());
@@ -199,19 +199,19 @@ class ReportPage implements Page {
       location.hash = link(["stacks", this.toStacks.value], { reporter: (views[0] as TreeView).path });
     });
     this.drawLists();
-    bar.append(tabs, filterLabel, regex.label, verbose.label, ...ofTree, ...this.ofProcess(update), this.since, this.toStacks, this.exports());
+    bar.append(tabs, filterLabel, regex.label, verbose.label, ...ofTree, ...this.processControls(update), this.since, this.toStacks, this.exports());
     const fill = create("div", "fill");
     fill.append(this.shown.element);
     const processes = model.data.processes.length > 1 && this.shown === views[0] ? [index.element] : [];
     main.replaceChildren(bar, ...processes, fill);
     update();
-    if (!model.filterError) this.tell("", false);
+    if (!model.filterError) this.showStatus("", false);
     (this.shown.focused ?? this.shown.element).focus();
   }
 
   private noting = 0;
 
-  /** The address follows what the reader opens. */
+  /** Writes the open rows into the address, later. */
   private note() {
     clearTimeout(this.noting);
     this.noting = window.setTimeout(() => {
@@ -219,8 +219,8 @@ class ReportPage implements Page {
     }, RESTING);
   }
 
-  /** What follows a process. */
-  private ofProcess(update: () => void): HTMLElement[] {
+  /** The controls for a report of a process. */
+  private processControls(update: () => void): HTMLElement[] {
     if (this.pids.length === 0) return [];
     const live = create("input");
     live.type = "checkbox";
@@ -252,13 +252,13 @@ class ReportPage implements Page {
   /** Leads from a path to the stacks of its blocks, in dumps of DMD. */
   private readonly toStacks = create("select");
 
-  /** Other reports and stacks; what the reader has chosen stays. */
+  /** Shows other lists of reports and stacks; the choice of the reader stays. */
   private drawLists() {
     const others = this.state.reports.filter(({ id }) => id !== this.id);
     const against = this.route.query.get("against") ?? "";
     const select = this.since.querySelector("select")!;
     select.id = "against";
-    const reports: Option[] = [["", "nothing"], ...others.map(({ id, title }): Option => [String(id), `${id}. ${title}`])];
+    const reports: MenuOption[] = [["", "nothing"], ...others.map(({ id, title }): MenuOption => [String(id), `${id}. ${title}`])];
     if (against !== "" && !others.some(({ id }) => String(id) === against)) reports.push([against, `the mark (${against})`]);
     fillOptions(select, reports, against);
     this.since.hidden = reports.length === 1;
@@ -266,23 +266,23 @@ class ReportPage implements Page {
     toStacks.id = "to-stacks";
     setName(toStacks, "Stacks of the chosen row");
     setTip(toStacks, "The stacks that allocated what the chosen row reports");
-    fillOptions(toStacks, [["", "Stacks of the row …"], ...this.state.stacks.map(({ id, title }): Option => [String(id), `in ${id}. ${title}`])]);
+    fillOptions(toStacks, [["", "Stacks of the row …"], ...this.state.stacks.map(({ id, title }): MenuOption => [String(id), `in ${id}. ${title}`])]);
     toStacks.hidden = this.state.stacks.length === 0;
   }
 
-  renew(state: State) {
+  renew(state: ServerState) {
     this.state = state;
     this.drawLists();
   }
 
-  /** What is shown, in the formats of other tools. */
+  /** The shown report in the formats of other tools. */
   private exports(): HTMLElement {
     const against = Number(this.route.query.get("against") ?? 0);
     const file = (format: string) => () => {
       const query = against ? `&against=${against}` : "";
       return this.api.download(`reports/${this.id}/file?format=${format}${query}`);
     };
-    const files: File[] = [
+    const files: ExportFile[] = [
       ["for Firefox and about-memory (.json.gz)", file("json")],
       ["the text of about:memory (.txt)", file("text")],
       ["the text with exact bytes and all entries (.txt)", file("verbose")],
@@ -290,6 +290,6 @@ class ReportPage implements Page {
     if (!against) {
       files.push(["OpenMetrics (.om)", file("openmetrics")], ["metrics for Prometheus (.prom)", file("prometheus")]);
     }
-    return exportMenu(files, this.tell);
+    return exportMenu(files, this.showStatus);
   }
 }

@@ -1,4 +1,4 @@
-// The address of a view: all that one needs to see the same rows again.
+// The address of a view: everything that is needed to see the same rows again.
 
 export interface Route {
   /** `#/memory/1/census` is `["memory", "1", "census"]`. */
@@ -23,7 +23,7 @@ export function changed(route: Route, changes: Record<string, string>): string {
   return link(route.parts, { ...Object.fromEntries(route.query), ...changes });
 }
 
-/** Changes the address of what the page shows already, without a new entry in the history. */
+/** Changes the address without a new entry in the history; the page shows this address already. */
 export function replaceAddress(address: string) {
   if (address === location.hash) return;
   history.replaceState(null, "", address);

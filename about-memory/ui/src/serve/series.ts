@@ -1,39 +1,39 @@
 // Amounts over all reports of the list, as lines and as a table.
 
 import { brief, create, setName, setText, setTip, words } from "../widgets/elements";
-import type { Api, State } from "./api";
-import { amountText, chart, type Line, type Report, type Taken } from "./chart";
+import type { Api, ServerState } from "./api";
+import { amountText, chart, type SeriesLine, type SeriesReport, type SeriesCapture } from "./chart";
 import { choice, field } from "../widgets/controls";
 import { count } from "../text/format";
-import { exportMenu, type File } from "./export_menu";
-import type { Page, Tell } from "./page";
+import { exportMenu, type ExportFile } from "./export_menu";
+import type { Page, ShowStatus } from "./page";
 import { changed, link, type Route } from "./route";
 
 interface Series {
-  reports: Report[];
-  rows: Line[];
-  taken: Taken[];
+  reports: SeriesReport[];
+  rows: SeriesLine[];
+  taken: SeriesCapture[];
   leftOut: number;
 }
 
 /** The rows that have lines: one for each class of the style. */
 const LINES = 6;
 
-export function seriesPage(main: HTMLElement, api: Api, state: State, route: Route, tell: Tell): Page {
+export function seriesPage(main: HTMLElement, api: Api, state: ServerState, route: Route, showStatus: ShowStatus): Page {
   const request = new AbortController();
   const path = route.query.get("path") ?? "";
   const depth = route.query.get("depth") ?? "0";
   const bar = create("div", "bar");
   const go = (changes: Record<string, string>) => location.replace(changed(route, changes));
   const file = (format: string) => () => api.download("series", { path, depth: Number(depth), format });
-  const files: File[] = [
+  const files: ExportFile[] = [
     ["all rows as a table (.tsv)", file("tsv")],
     ["counters for ui.perfetto.dev (.trace.json)", file("chrome-trace")],
   ];
   bar.append(
     field("Path", path, (path) => go({ path }), { isNew: true, hint: "a path, such as explicit/cache" }),
     choice("Levels below", ["0", "1", "2", "3"].map((level) => [level, level]), depth, (depth) => go({ depth })),
-    exportMenu(files, tell),
+    exportMenu(files, showStatus),
   );
   const body = create("div", "series");
   body.tabIndex = 0;
@@ -43,7 +43,7 @@ export function seriesPage(main: HTMLElement, api: Api, state: State, route: Rou
   let series: Series | null = null;
   let width = 0;
   const draw = () => {
-    if (series && width > 0) show(body, series, width, tell);
+    if (series && width > 0) show(body, series, width, showStatus);
   };
   const observer = new ResizeObserver(() => {
     // Without the padding, and without room that a scroll bar may take.
@@ -61,10 +61,10 @@ export function seriesPage(main: HTMLElement, api: Api, state: State, route: Rou
     series = next;
     draw();
   };
-  const ask = () => void load().catch((error: Error) => !request.signal.aborted && tell(error.message, true));
+  const ask = () => void load().catch((error: Error) => !request.signal.aborted && showStatus(error.message, true));
   ask();
-  /** What there is to show; a report that another page makes is one more column. A snapshot has a time once it is read. */
-  const listed = ({ reports, stacks, snapshots }: State) =>
+  /** The columns and marks of the chart. A report of another page is one more column; a snapshot has a time once it is read. */
+  const listed = ({ reports, stacks, snapshots }: ServerState) =>
     JSON.stringify([reports.map(({ id }) => id), stacks.map(({ id }) => id), snapshots.map(({ id, state }) => [id, state])]);
   let known = listed(state);
   return {
@@ -82,10 +82,10 @@ export function seriesPage(main: HTMLElement, api: Api, state: State, route: Rou
 
 const text = (amount: number | null, units: string) => (amount === null ? "" : amountText(amount, units));
 
-function show(body: HTMLElement, { reports, rows, taken, leftOut }: Series, width: number, tell: Tell) {
+function show(body: HTMLElement, { reports, rows, taken, leftOut }: Series, width: number, showStatus: ShowStatus) {
   if (rows.length === 0) {
     body.replaceChildren(create("p", "empty", "No report has this path."));
-    return tell("", false);
+    return showStatus("", false);
   }
   const table = create("table", "processes");
   const head = create("tr");
@@ -101,7 +101,7 @@ function show(body: HTMLElement, { reports, rows, taken, leftOut }: Series, widt
   }
   const growth = create("th", "number");
   if (reports.length > 1) {
-    // What changed from the first to the last, row by row.
+    // The changes from the first report to the last, row by row.
     const to = create("a", "", "Growth");
     to.href = link(["report", reports[reports.length - 1].id], { against: String(reports[0].id) });
     setTip(to, "The difference of the last and the first report");
@@ -131,6 +131,6 @@ function show(body: HTMLElement, { reports, rows, taken, leftOut }: Series, widt
   body.replaceChildren(chart(drawn, reports, taken, width), table);
   body.scrollTo(scrollLeft, scrollTop);
   if (focused !== null) [...body.querySelectorAll<HTMLElement>("a")].find((one) => one.getAttribute("href") === focused)?.focus({ preventScroll: true });
-  tell(`${count(rows.length)} rows${leftOut > 0 ? `, ${count(leftOut)} small ones left out` : ""}`, false);
+  showStatus(`${count(rows.length)} rows${leftOut > 0 ? `, ${count(leftOut)} small ones left out` : ""}`, false);
   document.documentElement.dataset.rows = String(rows.length);
 }

@@ -1,10 +1,10 @@
 // The list of snapshots and reports beside each view.
 
 import { brief, create, setName } from "../widgets/elements";
-import type { Api, Snapshot, State } from "./api";
+import type { Api, Snapshot, ServerState } from "./api";
 import { bytes, count } from "../text/format";
 import { button, chooseFile } from "../widgets/controls";
-import type { Tell } from "./page";
+import type { ShowStatus } from "./page";
 import { link, readRoute } from "./route";
 
 const STATES: Record<string, string> = {
@@ -15,7 +15,7 @@ const STATES: Record<string, string> = {
 };
 
 /** A list of links to the pages of one kind. */
-function listOf(title: string, kind: string, all: { id: number; title: string }[]): HTMLElement[] {
+function linkList(title: string, kind: string, all: { id: number; title: string }[]): HTMLElement[] {
   const list = create("ul");
   const [current, own] = readRoute().parts;
   for (const { id, title } of all) {
@@ -29,8 +29,8 @@ function listOf(title: string, kind: string, all: { id: number; title: string }[
   return [create("h2", "", title), list];
 }
 
-/** What tells one control of the list from the others; a control made anew has the same. */
-function keyOf(element: Element): string {
+/** The key of a control in the list. A control that is made anew has the same key. */
+function controlKey(element: Element): string {
   return element.getAttribute("aria-label") ?? element.getAttribute("href") ?? element.textContent!;
 }
 
@@ -41,10 +41,10 @@ export class Side {
   constructor(
     private readonly element: HTMLElement,
     private readonly api: Api,
-    private readonly tell: Tell,
+    private readonly showStatus: ShowStatus,
   ) {}
 
-  draw(state: State) {
+  draw(state: ServerState) {
     if (!state.snapshots.some(({ id }) => id === this.baseline)) this.baseline = 0;
     const parts: HTMLElement[] = [create("h2", "", "Heap snapshots")];
     const list = create("ul");
@@ -53,7 +53,7 @@ export class Side {
     const read = state.snapshots.filter((snapshot) => snapshot.state === "read");
     if (read.length > 1) {
       const all = create("a", "title", "All snapshots side by side");
-      // The server takes as many at once.
+      // The server takes at most 16 at once.
       all.href = link(["generations", ...read.slice(-16).map(({ id }) => id)]);
       parts.push(all);
     }
@@ -62,28 +62,28 @@ export class Side {
     }
     if (state.snapshots.length === 0) parts.push(create("p", "none", "None yet. Take one of a process, or import one."));
     if (!state.readOnly) parts.push(this.importer());
-    if (state.reports.length > 0) parts.push(...listOf("Reports", "report", state.reports));
+    if (state.reports.length > 0) parts.push(...linkList("Reports", "report", state.reports));
     if (state.reports.length > 1) {
       const over = create("a", "title", "All reports over time");
       over.href = link(["series"]);
       parts.push(over);
     }
-    if (state.stacks.length > 0) parts.push(...listOf("Stacks", "stacks", state.stacks));
+    if (state.stacks.length > 0) parts.push(...linkList("Stacks", "stacks", state.stacks));
     const { activeElement } = document;
-    const focused = activeElement && this.element.contains(activeElement) ? keyOf(activeElement) : null;
+    const focused = activeElement && this.element.contains(activeElement) ? controlKey(activeElement) : null;
     const { scrollTop } = this.element;
     this.element.replaceChildren(...parts);
     this.element.scrollTop = scrollTop;
     if (focused === null) return;
-    const same = [...this.element.querySelectorAll<HTMLElement>("a, button")].find((element) => keyOf(element) === focused);
+    const same = [...this.element.querySelectorAll<HTMLElement>("a, button")].find((element) => controlKey(element) === focused);
     same?.focus({ preventScroll: true });
   }
 
   private run(what: Promise<unknown>) {
-    what.catch((error: Error) => this.tell(error.message, true));
+    what.catch((error: Error) => this.showStatus(error.message, true));
   }
 
-  private snapshot(snapshot: Snapshot, state: State): HTMLElement {
+  private snapshot(snapshot: Snapshot, state: ServerState): HTMLElement {
     const { id } = snapshot;
     const item = create("li");
     const { parts } = readRoute();
@@ -116,8 +116,8 @@ export class Side {
           if (this.baseline !== 0 && !begins) location.hash = link(["diff", this.baseline, id]);
           this.baseline = this.baseline === 0 ? id : 0;
           this.draw(state);
-          if (this.baseline !== 0) this.tell("Select the snapshot to compare to the baseline.", false);
-          else if (begins) this.tell("", false);
+          if (this.baseline !== 0) this.showStatus("Select the snapshot to compare to the baseline.", false);
+          else if (begins) this.showStatus("", false);
         });
       }
     }
@@ -145,14 +145,14 @@ export class Side {
   }
 
   private async send(file: File) {
-    this.tell(`Importing ${file.name}…`, false);
+    this.showStatus(`Importing ${file.name}…`, false);
     if (file.name.endsWith(".fxsnapshot")) await this.api.upload("snapshots", file);
     else if (/\.dmdrec$/.test(file.name)) location.hash = link(["stacks", (await this.api.upload("stacks", file)).stacks!]);
     else await this.report(file);
-    this.tell("", false);
+    this.showStatus("", false);
   }
 
-  /** A report, or a dump of DMD, which has the same extension. If it is neither, the reader sees what is wrong with each. */
+  /** Sends a report, or a dump of DMD, which has the same extension. If it is neither, the error has both reasons. */
   private async report(file: File) {
     const asReport = await this.api.upload("reports", file).catch((error: Error) => error);
     if (!(asReport instanceof Error)) {
@@ -174,7 +174,7 @@ export class Side {
       const { report } = await this.api.upload("reports", file);
       if (this.first === null) {
         this.first = report!;
-        this.tell(`${file.name} is the baseline. Choose the report to compare with it.`, false);
+        this.showStatus(`${file.name} is the baseline. Choose the report to compare with it.`, false);
       } else {
         location.hash = link(["report", report!], { against: String(this.first) });
         this.first = null;

@@ -6,10 +6,10 @@ import { HeapViews } from "../views/heap_views";
 import { Model } from "../model/model";
 import type { View } from "../views/view";
 import { FlameView } from "../views/flame_view";
-import type { Api, State } from "./api";
-import { exportMenu, type File } from "./export_menu";
-import type { Page, Tell } from "./page";
-import { button, check, choice, field, fillOptions, type Option } from "../widgets/controls";
+import type { Api, ServerState } from "./api";
+import { exportMenu, type ExportFile } from "./export_menu";
+import type { Page, ShowStatus } from "./page";
+import { button, check, choice, field, fillOptions, type MenuOption } from "../widgets/controls";
 import { changed, link, replaceAddress, type Route } from "./route";
 import { SuggestionsPane } from "./suggestions";
 
@@ -22,18 +22,18 @@ const FORMATS: [string, string][] = [
   ["folded", "folded stacks (.folded)"],
 ];
 const TICKET = "an address for go tool pprof, once";
-/** The formats that have what was allocated beside what lives. */
+/** The formats that have allocated blocks beside live ones. */
 const HISTORIES = ["pprof", "heaptrack", "dhat"];
 
-export function stacksPage(main: HTMLElement, api: Api, state: State, route: Route, tell: Tell): Page {
+export function stacksPage(main: HTMLElement, api: Api, state: ServerState, route: Route, showStatus: ShowStatus): Page {
   let isClosed = false;
-  let renew: ((state: State) => void) | undefined;
+  let renew: ((state: ServerState) => void) | undefined;
   main.replaceChildren(create("p", "empty", "Loading …"));
   const load = async () => {
     const data = decode(await api.bytes(`stacks/${Number(route.parts[1])}`));
-    if (!isClosed) renew = show(main, api, state, route, new Model(data), tell);
+    if (!isClosed) renew = show(main, api, state, route, new Model(data), showStatus);
   };
-  load().catch((error: Error) => !isClosed && tell(error.message, true));
+  load().catch((error: Error) => !isClosed && showStatus(error.message, true));
   return {
     renew(next) {
       state = next;
@@ -45,8 +45,8 @@ export function stacksPage(main: HTMLElement, api: Api, state: State, route: Rou
   };
 }
 
-/** Shows the stacks; returns what shows other lists of the server. */
-function show(main: HTMLElement, api: Api, state: State, route: Route, model: Model, tell: Tell) {
+/** Shows the stacks. Returns a function that shows other lists of the server. */
+function show(main: HTMLElement, api: Api, state: ServerState, route: Route, model: Model, showStatus: ShowStatus) {
   // The views replace the data of the model.
   const { flame, heapView } = model.data;
   const values = Object.fromEntries(route.query);
@@ -54,7 +54,7 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
   const views: View[] = heap ? heap.views : flame ? [new FlameView(flame, model)] : [];
   let shown = views.find((view) => view.id === values.view) ?? views[0];
   if (!shown) {
-    tell("There are no stacks in this file.", true);
+    showStatus("There are no stacks in this file.", true);
     return;
   }
   let suggestions: SuggestionsPane | null = null;
@@ -74,7 +74,7 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
   const filterLabel = field("Filter", values.filter ?? "", () => update(), { hint: "part of a name" });
   const filter = filterLabel.querySelector("input")!;
   const update = () => {
-    model.ask({ filter: filter.value, regex: false, verbose: false, hideTiny: true });
+    model.apply({ filter: filter.value, regex: false, verbose: false, hideTiny: true });
     views.forEach((view, at) => {
       if (view === shown) buttons[at].setAttribute("aria-current", "page");
       else buttons[at].removeAttribute("aria-current");
@@ -86,45 +86,45 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
   };
   const bar = create("div", "bar");
   bar.append(tabs, filterLabel);
-  const toObjects = heap && objects(heap, () => state, tell);
+  const toObjects = heap && objectsButton(heap, () => state, showStatus);
   if (toObjects) bar.append(toObjects);
   const id = Number(route.parts[1]);
   if (state.stacks.find((stacks) => stacks.id === id)?.files) {
-    const file = ([format, title]: [string, string]): File => [
+    const file = ([format, title]: [string, string]): ExportFile => [
       title,
       async () => {
-        // Amounts at one time cannot say what came and went.
+        // Amounts at one time do not contain blocks that came and went.
         if (heap?.address.shown === "allocated" && !HISTORIES.includes(format)) {
           throw new Error(`${title} has only what is alive at the end; choose pprof, heaptrack or DHAT, or other blocks.`);
         }
         await api.download(`stacks/${id}/export`, { format, ...heap?.window });
       },
     ];
-    bar.append(exportMenu([...FORMATS.map(file), [TICKET, () => ticket(api, id, heap, tell)]], tell));
+    bar.append(exportMenu([...FORMATS.map(file), [TICKET, () => ticket(api, id, heap, showStatus)]], showStatus));
   }
   main.replaceChildren(bar, ...(heap ? [heap.above] : []), fill);
-  /** Shows what to report, beside the row that the reader has chosen. */
+  /** Shows suggested reporters beside the stacks. */
   const suggest = (on: boolean) => {
     suggestions?.element.remove();
-    suggestions = on && heap ? new SuggestionsPane(heap, api, id, tell) : null;
+    suggestions = on && heap ? new SuggestionsPane(heap, api, id, showStatus) : null;
     if (suggestions) main.append(suggestions.element);
     update();
   };
   const hasBlocks = state.stacks.find((stacks) => stacks.id === id)?.blocks ?? false;
   const compare = async (before: string) => {
-    tell("Computing difference…", false);
+    showStatus("Computing difference…", false);
     const { stacks } = await api.post<{ stacks: number }>("stacks/compare", { before: Number(before), after: id });
     location.hash = link(["stacks", stacks]);
   };
   const since = choice("Since", [], "", (before) => {
-    if (before) compare(before).catch((error: Error) => tell(error.message, true));
+    if (before) compare(before).catch((error: Error) => showStatus(error.message, true));
   });
   const select = since.querySelector("select")!;
   select.id = "since";
   bar.append(since);
   const drawLists = () => {
     const others = state.stacks.filter((other) => other.blocks && other.id !== id);
-    fillOptions(select, [["", "nothing"], ...others.map(({ id, title }): Option => [String(id), `${id}. ${title}`])]);
+    fillOptions(select, [["", "nothing"], ...others.map(({ id, title }): MenuOption => [String(id), `${id}. ${title}`])]);
     since.hidden = !hasBlocks || others.length === 0;
     if (toObjects) toObjects.hidden = state.types.length === 0;
   };
@@ -136,30 +136,30 @@ function show(main: HTMLElement, api: Api, state: State, route: Route, model: Mo
   if (heap) heap.address = values;
   if (values.suggest === "1") suggest(true);
   update();
-  tell("", false);
+  showStatus("", false);
   document.documentElement.dataset.stacks = route.parts[1];
   (shown.focused ?? shown.element).focus();
-  return (next: State) => {
+  return (next: ServerState) => {
     state = next;
     drawLists();
   };
 }
 
 /** Makes an address of the stacks for a program that cannot send the token, and puts it into the clipboard. */
-async function ticket(api: Api, id: number, heap: HeapViews | null | undefined, tell: Tell) {
+async function ticket(api: Api, id: number, heap: HeapViews | null | undefined, showStatus: ShowStatus) {
   const { path } = await api.post<{ path: string }>(`stacks/${id}/ticket`, { format: "pprof", ...heap?.window });
   const command = `go tool pprof ${location.origin}${path}`;
-  // A browser may keep the clipboard to itself; the status has the command in any case.
+  // The browser may deny the clipboard; the status line has the command in any case.
   const copied = await navigator.clipboard?.writeText(command).then(() => true, () => false);
-  tell(`${copied ? "In the clipboard: " : ""}${command} (once, within a minute)`, false);
+  showStatus(`${copied ? "In the clipboard: " : ""}${command} (once, within a minute)`, false);
 }
 
-/** Leads from a type to its blocks in a heap snapshot with types: the newest one. */
-function objects(heap: HeapViews, state: () => State, tell: Tell): HTMLElement {
+/** A button that leads from a type to its blocks in the newest heap snapshot with types. */
+function objectsButton(heap: HeapViews, state: () => ServerState, showStatus: ShowStatus): HTMLElement {
   const title = "The blocks of the chosen type in the newest heap snapshot with types: who keeps them alive";
   const go = () => {
     const row = heap.table.row;
-    if (row?.by !== "type") return tell("Choose a row of the table by type first.", true);
+    if (row?.by !== "type") return showStatus("Choose a row of the table by type first.", true);
     const newest = Math.max(...state().types);
     location.hash = link(["memory", newest, "census"], { by: "type", filter: row.name });
   };

@@ -1,5 +1,5 @@
-// What to report of the unreported blocks of a dump, beside its stacks: the derive and the reporter for each type and
-// function, those of the chosen row first.
+// Suggested reporters for the unreported blocks of a dump, beside its stacks: the derive and the reporter for each type and
+// function. Suggestions for the chosen row come first.
 
 import { create, setLines, setName, setText } from "../widgets/elements";
 import type { HeapViews } from "../views/heap_views";
@@ -28,7 +28,7 @@ export class SuggestionsPane {
     private readonly heap: HeapViews,
     api: Api,
     id: number,
-    tell: (text: string, isError: boolean) => void,
+    showStatus: (text: string, isError: boolean) => void,
   ) {
     this.element.tabIndex = 0;
     setName(this.element, "Suggested reporters");
@@ -40,7 +40,7 @@ export class SuggestionsPane {
       },
       (error: Error) => {
         setText(this.body, error.message);
-        tell(error.message, true);
+        showStatus(error.message, true);
       },
     );
   }
@@ -48,7 +48,7 @@ export class SuggestionsPane {
   /** Shows the suggestions for the row that the table has now. */
   update() {
     const row = this.heap.table.row;
-    const own = row ? this.all.filter((one) => isOf(one, row.by, row.name)) : [];
+    const own = row ? this.all.filter((one) => isAbout(one, row.by, row.name)) : [];
     const shown = own.length > 0 ? own : this.all;
     this.element.dataset.suggestions = String(shown.length);
     if (this.all.length === 0) return;
@@ -68,7 +68,7 @@ export class SuggestionsPane {
 }
 
 /** Whether a suggestion is about a row of the table by site, type or crate. */
-function isOf(one: Suggestion, by: string, name: string): boolean {
+function isAbout(one: Suggestion, by: string, name: string): boolean {
   if (by === "type") return one.type === name;
   if (by === "crate") return one.crate === name;
   return name === one.function || name.startsWith(`${one.function} `);

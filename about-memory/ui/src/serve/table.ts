@@ -1,4 +1,4 @@
-// A table of rows that come in windows from the server, which sorts and filters. The page has only the windows in sight.
+// A table of rows that the server sorts, filters and sends in windows. The page has only the windows in sight.
 
 import { create, setName, setTip, words } from "../widgets/elements";
 import { VirtualList } from "../widgets/virtual_list";

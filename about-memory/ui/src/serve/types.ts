@@ -6,25 +6,25 @@ import { choice } from "../widgets/controls";
 import { bytes, count, percent } from "../text/format";
 import { link, replaceAddress } from "./route";
 
-interface Row {
+interface TypeRow {
   bytes: number;
   blocks: number;
   text: string;
   of_type: string | null;
 }
 
-interface Table {
+interface TypeTable {
   name: string;
   title: string;
   counts: "blocks" | "pointers";
   whole: number;
-  rows: Row[];
+  rows: TypeRow[];
   left_out: number;
 }
 
-interface Tables {
+interface TypeTables {
   summary: string;
-  tables: Table[];
+  tables: TypeTable[];
 }
 
 /** The tables of a snapshot. `by` names the one to show first. */
@@ -36,12 +36,12 @@ export class TypesView {
     private readonly api: Api,
     private readonly snapshot: number,
     private readonly by: string,
-    private readonly tell: (text: string, isError: boolean) => void,
+    private readonly showStatus: (text: string, isError: boolean) => void,
   ) {
     this.element.tabIndex = 0;
     this.element.setAttribute("role", "region");
     setName(this.element, "Types");
-    this.load().catch((error: Error) => !this.isClosed && tell(error.message, true));
+    this.load().catch((error: Error) => !this.isClosed && showStatus(error.message, true));
   }
 
   close() {
@@ -49,11 +49,11 @@ export class TypesView {
   }
 
   private async load() {
-    const all = await this.api.get<Tables>(`types/${this.snapshot}`);
+    const all = await this.api.get<TypeTables>(`types/${this.snapshot}`);
     if (!this.isClosed) this.show(all, all.tables.find(({ name }) => name === this.by)?.name ?? all.tables[0].name);
   }
 
-  private show(all: Tables, name: string) {
+  private show(all: TypeTables, name: string) {
     const shown = all.tables.find((table) => table.name === name)!;
     const names = all.tables.map(({ name, title }): [string, string] => [name, title]);
     const menu = choice("Table", names, name, (next) => {
@@ -67,11 +67,11 @@ export class TypesView {
     table.append(head, ...shown.rows.map((row) => this.row(row, shown)));
     const rest = shown.left_out > 0 ? [create("p", "none", `… and ${count(shown.left_out)} more rows`)] : [];
     this.element.replaceChildren(create("p", "summary", all.summary), menu, table, ...rest);
-    this.tell(`${count(shown.rows.length)} rows`, false);
+    this.showStatus(`${count(shown.rows.length)} rows`, false);
     document.documentElement.dataset.rows = String(shown.rows.length);
   }
 
-  private row(row: Row, { counts, whole }: Table): HTMLElement {
+  private row(row: TypeRow, { counts, whole }: TypeTable): HTMLElement {
     const element = create("tr");
     const amount = create("td", "number", bytes(row.bytes));
     setTip(amount, `${count(row.bytes)} B`);

@@ -1,7 +1,7 @@
 // A function with its callers and callees, chosen from the list of all functions or by walking from one to the next.
 
 import { formatAmount, formatShare, Units } from "../text/amount";
-import { type Edge, edges, peek, type Peeked } from "../data/callers";
+import { type CallEdge, callEdges, functionCalls, type FunctionCalls } from "../data/callers";
 import { create, setName, setTip } from "../widgets/elements";
 import { makeFilter } from "../model/filter";
 import type { Frame } from "../data/flame";
@@ -19,8 +19,8 @@ export class CallersView implements View {
   readonly element = create("div", "callers");
   private readonly list = new VirtualList((row) => this.render(row));
   private readonly around = create("div", "around");
-  private all: Peeked[] | null = null;
-  private rows: Peeked[] = [];
+  private all: FunctionCalls[] | null = null;
+  private rows: FunctionCalls[] = [];
   private total = 0;
   private active = 0;
 
@@ -51,8 +51,8 @@ export class CallersView implements View {
 
   update() {
     const chosen = this.rows[this.active]?.name;
-    this.all ??= peek(this.root);
-    const { filter } = makeFilter(this.model.asked.filter, this.model.asked.regex);
+    this.all ??= functionCalls(this.root);
+    const { filter } = makeFilter(this.model.settings.filter, this.model.settings.regex);
     this.rows = filter ? this.all.filter(({ name }) => filter.accepts(name)) : this.all;
     this.total = Number(this.root.bytes);
     this.active = Math.max(0, this.rows.findIndex(({ name }) => name === chosen));
@@ -73,7 +73,7 @@ export class CallersView implements View {
   }
 
   private amount(bytes: number): string {
-    return formatAmount(bytes, Units.Bytes, this.model.asked.verbose);
+    return formatAmount(bytes, Units.Bytes, this.model.settings.verbose);
   }
 
   /** The neighbours of the active function. */
@@ -90,12 +90,12 @@ export class CallersView implements View {
     this.around.replaceChildren(
       create("h2", "", of.name),
       create("p", "", about),
-      this.part("Callers", edges(of.callers), of.bytes),
-      this.part("Callees", edges(of.callees), of.bytes),
+      this.part("Callers", callEdges(of.callers), of.bytes),
+      this.part("Callees", callEdges(of.callees), of.bytes),
     );
   }
 
-  private part(title: string, list: Edge[], whole: number): HTMLElement {
+  private part(title: string, list: CallEdge[], whole: number): HTMLElement {
     const part = create("section");
     part.append(create("h3", "", title));
     if (list.length === 0) part.append(create("p", "none", "None."));

@@ -1,10 +1,10 @@
-// All stacks as one graph. The width of a frame is what it and the functions it called allocated. The outermost
+// All stacks as one graph. The width of a frame is the memory that it and the functions it called allocated. The outermost
 // frames are at the top; inverted, the innermost ones. Only wide frames in sight have elements.
 
 import { add, type Amount, formatAmount, formatShare, Units } from "../text/amount";
 import { create, setName, setText, setTip } from "../widgets/elements";
 import { showText } from "../text/escape";
-import { type Before, type FlameGraph, type Frame, inverted } from "../data/flame";
+import { type AmountsBefore, type FlameGraph, type Frame, inverted } from "../data/flame";
 import type { Model } from "../model/model";
 import type { View } from "./view";
 
@@ -20,7 +20,7 @@ const LONGEST = 2000;
 const SMALL = "(small)";
 
 /** A frame that is wide enough, and its place. */
-interface Box {
+interface FlameBox {
   frame: Frame;
   row: number;
   left: number;
@@ -42,15 +42,15 @@ export class FlameView implements View {
   /** The drawn tree, and the frame in it that has the full width. */
   private root: Frame;
   private zoomed: Frame;
-  /** The frame of the graph from which the inverted tree was made. */
+  /** The frame whose stacks the inverted tree has. */
   private base: Frame;
   private active: Frame;
-  private rows: Box[][] = [];
+  private rows: FlameBox[][] = [];
 
   constructor(
     private graph: FlameGraph,
     private readonly model: Model,
-    /** What the frames count. */
+    /** The unit of the frames. */
     private readonly counted = "block",
   ) {
     this.root = this.zoomed = this.base = this.active = graph.root;
@@ -75,7 +75,7 @@ export class FlameView implements View {
     setName(boxes, "Stacks");
     boxes.append(this.spacer, this.layer);
     boxes.addEventListener("click", (event) => this.to(event, (frame) => this.zoom(frame)));
-    boxes.addEventListener("mouseover", (event) => this.to(event, (frame) => this.tell(frame)));
+    boxes.addEventListener("mouseover", (event) => this.to(event, (frame) => this.showDetails(frame)));
     boxes.addEventListener("keydown", (event) => this.pressed(event));
     boxes.addEventListener("scroll", () => this.draw(), { passive: true });
     this.element.append(bar, this.about, boxes);
@@ -99,7 +99,7 @@ export class FlameView implements View {
     this.place();
     const wanted = this.search.value.trim().toLowerCase();
     setText(this.found, wanted ? this.matching(wanted) : "");
-    this.tell(this.active);
+    this.showDetails(this.active);
     this.draw();
   }
 
@@ -111,7 +111,7 @@ export class FlameView implements View {
     const above: Frame[] = [];
     for (let frame = this.zoomed.caller; frame; frame = frame.caller) above.unshift(frame);
     above.forEach((frame, row) => this.rows.push([{ frame, row, left: 0, width }]));
-    let boxes: Box[] = [{ frame: this.zoomed, row: above.length, left: 0, width }];
+    let boxes: FlameBox[] = [{ frame: this.zoomed, row: above.length, left: 0, width }];
     while (boxes.length > 0) {
       this.rows.push(boxes);
       boxes = boxes.flatMap((box) => inside(box));
@@ -130,7 +130,7 @@ export class FlameView implements View {
     );
   }
 
-  private frameElement(box: Box, index: number, wanted: string): HTMLElement {
+  private frameElement(box: FlameBox, index: number, wanted: string): HTMLElement {
     const { frame, row } = box;
     const element = create("div", "frame");
     element.setAttribute("role", "treeitem");
@@ -159,15 +159,15 @@ export class FlameView implements View {
   private describe(frame: Frame): string {
     const mark = frame.estimated ? "~" : "";
     if (frame.before) return `${showText(frame.name).slice(0, LONGEST)}\n${this.describeChange(frame, frame.before, mark)}`;
-    const bytes = formatAmount(frame.bytes, Units.Bytes, this.model.asked.verbose);
+    const bytes = formatAmount(frame.bytes, Units.Bytes, this.model.settings.verbose);
     const blocks = formatAmount(frame.blocks, Units.Count, true);
     const share = formatShare(frame.bytes, this.graph.root.bytes);
     const plural = Number(frame.blocks) === 1 ? "" : "s";
     return `${showText(frame.name).slice(0, LONGEST)}\n${mark}${bytes} (${share}) in ${mark}${blocks} ${this.counted}${plural}`;
   }
 
-  private describeChange(frame: Frame, before: Before, mark: string): string {
-    const { verbose } = this.model.asked;
+  private describeChange(frame: Frame, before: AmountsBefore, mark: string): string {
+    const { verbose } = this.model.settings;
     const bytes = (amount: Amount) => mark + formatAmount(amount, Units.Bytes, verbose);
     const blocks = (amount: Amount) => mark + formatAmount(amount, Units.Count, true);
     const change = Number(frame.bytes) - before.bytes;
@@ -176,7 +176,7 @@ export class FlameView implements View {
     return `${sign}${formatAmount(change, Units.Bytes, verbose)}: from ${bytes(before.bytes)} to ${bytes(frame.bytes)}, ${counts}`;
   }
 
-  private tell(frame: Frame) {
+  private showDetails(frame: Frame) {
     setText(this.about, this.describe(frame).replace("\n", " · "));
   }
 
@@ -188,7 +188,7 @@ export class FlameView implements View {
       if (matches(frame, wanted)) bytes = add(bytes, frame.before ? Number(frame.bytes) - frame.before.bytes : frame.bytes);
       else for (const called of frame.called) left.push(called);
     }
-    const amount = formatAmount(bytes, Units.Bytes, this.model.asked.verbose);
+    const amount = formatAmount(bytes, Units.Bytes, this.model.settings.verbose);
     if (this.zoomed.before) return `matched: ${bytes > 0 ? "+" : ""}${amount}`;
     return `matched: ${amount} (${formatShare(bytes, this.zoomed.bytes)})`;
   }
@@ -232,7 +232,7 @@ export class FlameView implements View {
     };
     if (moves[event.key]) {
       this.active = moves[event.key]() ?? this.active;
-      this.tell(this.active);
+      this.showDetails(this.active);
       this.reveal();
       this.draw();
     } else if (event.key === "Enter" || event.key === " ") {
@@ -255,8 +255,8 @@ export class FlameView implements View {
 }
 
 /** The frames below one that are wide enough. */
-function inside({ frame, row, left, width }: Box): Box[] {
-  const boxes: Box[] = [];
+function inside({ frame, row, left, width }: FlameBox): FlameBox[] {
+  const boxes: FlameBox[] = [];
   for (const called of frame.called) {
     const part = frame.size > 0 ? (called.size / frame.size) * width : 0;
     // The remaining frames are smaller.

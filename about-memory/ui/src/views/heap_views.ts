@@ -1,16 +1,16 @@
-// The views of a recording or of a change, and what is above them: the time line, or the names of both sides.
+// The views of a recording, of a change or of a dump, with the time line or the names of both sides above them.
 
 import { formatAmount, Units } from "../text/amount";
 import { create, setText, setTip } from "../widgets/elements";
 import { showText } from "../text/escape";
-import { dataOf } from "../data/stack_trees";
-import { flameByReporter, flameOf } from "../data/stack_flame";
-import { placeOf } from "../data/kinds";
+import { stackTrees } from "../data/stack_trees";
+import { flameByReporter, stackFlame } from "../data/stack_flame";
+import { kindForPath } from "../data/kinds";
 import type { Model } from "../model/model";
 import type { Heap } from "../data/heap";
-import type { Amounts } from "../data/stacks";
+import type { RowAmounts } from "../data/stacks";
 import { TimeStrip } from "../widgets/time_strip";
-import { select, type Shown } from "../data/timeline";
+import { select, type ShownBlocks } from "../data/timeline";
 import type { View } from "./view";
 import { CallersView } from "./callers_view";
 import { FlameView } from "./flame_view";
@@ -20,17 +20,17 @@ import { TreemapView } from "./treemap_view";
 export class HeapViews {
   readonly views: View[];
   readonly table: TableView;
-  /** What is above the views. */
+  /** The time line, the choices and the notes above the views. */
   readonly above = create("div", "above");
   private readonly strip: TimeStrip | null = null;
   private readonly stale = new Set<string>();
-  private amounts: Amounts;
+  private amounts: RowAmounts;
   private waiting = false;
   /** The kind of blocks that the views show, of a dump. */
   private kind = 0;
   private readonly choice = create("select");
   private readonly sum = create("output", "sum");
-  /** Whether the flame graph begins with who reported the blocks. */
+  /** Whether the flame graph begins with the reporters of the blocks. */
   private readonly byReporter = create("input");
 
   constructor(
@@ -67,39 +67,39 @@ export class HeapViews {
       this.strip = new TimeStrip(timeline, () => this.later());
       this.above.append(this.strip.element);
     }
-    const notes = notesOf(heap);
+    const notes = heapNotes(heap);
     if (change) notes.unshift(`before: ${showText(change.before)} · after: ${showText(change.after)}`);
     if (notes.length > 0) this.above.append(create("p", "notes", notes.join(" · ")));
     this.amounts = this.current();
     const estimated = change?.estimated ?? kinds?.estimated ?? false;
     const table = new TableView(stacks, this.amounts, model, estimated);
     this.table = table;
-    model.replace(dataOf(stacks, this.amounts));
-    const graph = () => ({ root: flameOf(stacks, this.amounts, estimated) });
+    model.replace(stackTrees(stacks, this.amounts));
+    const graph = () => ({ root: stackFlame(stacks, this.amounts, estimated) });
     const drawn = () => (kinds && this.byReporter.checked ? { root: flameByReporter(stacks, kinds) } : graph());
     const flame = new FlameView(graph(), model);
     const treemap = new TreemapView(model);
     const callers = new CallersView(graph().root, model);
     this.views = [
       this.lazily(table, () => table.show(this.amounts)),
-      this.lazily(treemap, () => model.replace(dataOf(stacks, this.amounts))),
+      this.lazily(treemap, () => model.replace(stackTrees(stacks, this.amounts))),
       this.lazily(flame, () => flame.show(drawn())),
       this.lazily(callers, () => callers.show(graph().root)),
     ];
-    this.tell();
+    this.showSum();
   }
 
-  /** Says how much the views show. */
-  tell() {
+  /** Shows the sum of the blocks in the views. */
+  showSum() {
     const sum = (amounts: Float64Array) => amounts.reduce((sum, amount) => sum + amount, 0);
     const [bytes, blocks] = [sum(this.amounts.bytes), sum(this.amounts.blocks)];
-    this.strip?.tell(bytes, blocks, this.model.asked.verbose);
+    this.strip?.showSum(bytes, blocks, this.model.settings.verbose);
     const about = this.heap.kinds?.estimated ? "~" : "";
     const inBlocks = `${about}${formatAmount(blocks, Units.Count, true)} block${blocks === 1 ? "" : "s"}`;
-    setText(this.sum, `${about}${formatAmount(bytes, Units.Bytes, this.model.asked.verbose)} in ${inBlocks}`);
+    setText(this.sum, `${about}${formatAmount(bytes, Units.Bytes, this.model.settings.verbose)} in ${inBlocks}`);
   }
 
-  /** What an address needs to show the same amounts again. */
+  /** The values of an address that shows the same amounts again. */
   get address(): Record<string, string> {
     if (this.strip) {
       const { from, to, shown } = this.strip.current;
@@ -124,8 +124,8 @@ export class HeapViews {
       this.byReporter.checked = true;
       this.later();
     }
-    if (this.strip && to) this.strip.current = { from: Number(from), to: Number(to), shown: shown as Shown };
-    else if (kinds && reporter) this.select(placeOf(kinds, reporter));
+    if (this.strip && to) this.strip.current = { from: Number(from), to: Number(to), shown: shown as ShownBlocks };
+    else if (kinds && reporter) this.select(kindForPath(kinds, reporter));
     else if (kind) this.select(Number(kind) || 0);
   }
 
@@ -135,7 +135,7 @@ export class HeapViews {
     this.later();
   }
 
-  private current(): Amounts {
+  private current(): RowAmounts {
     const { timeline, change, kinds } = this.heap;
     if (change) return change.amounts;
     if (kinds) return kinds.list[this.kind].amounts;
@@ -151,12 +151,12 @@ export class HeapViews {
       this.waiting = false;
       this.amounts = this.current();
       for (const view of this.views) this.stale.add(view.id);
-      this.tell();
+      this.showSum();
       this.redraw();
     });
   }
 
-  /** A view that takes new amounts when it is shown. */
+  /** A view that gets new amounts only when it is shown. */
   private lazily(view: View, refresh: () => void): View {
     return {
       id: view.id,
@@ -172,8 +172,8 @@ export class HeapViews {
   }
 }
 
-/** What a reader must know about the figures. */
-function notesOf({ stacks, timeline, change, kinds }: Heap): string[] {
+/** Notes on the figures, such as what is missing. */
+function heapNotes({ stacks, timeline, change, kinds }: Heap): string[] {
   const notes: string[] = [];
   if (stacks.merged > 0) {
     const count = formatAmount(stacks.merged, Units.Count, true);

@@ -1,5 +1,5 @@
-// A report as a flame graph: the tree `explicit` of each process. A flame graph has no negative amounts, so a difference has
-// none.
+// A report as a flame graph: the tree `explicit` of each process. A flame graph has no negative amounts, so
+// differences have no flame graph.
 
 import { Frame } from "../data/flame";
 import type { Model } from "../model/model";

@@ -4,19 +4,19 @@ import { formatAmount, formatShare, Units } from "../text/amount";
 import { create, setName, setText, setTip } from "../widgets/elements";
 import { makeFilter } from "../model/filter";
 import type { Model } from "../model/model";
-import { type Amounts, type Holder, holders, type Key, KEYS, type Stacks } from "../data/stacks";
+import { type RowAmounts, type HolderSums, holders, type HolderKey, KEYS, type Stacks } from "../data/stacks";
 import type { View } from "./view";
 import { VirtualList } from "../widgets/virtual_list";
 
 interface Column {
   title: string;
-  /** The sort key; the name has none. */
-  value: ((holder: Holder) => number) | null;
-  text: (holder: Holder) => string;
+  /** The sort key; not for the name. */
+  value: ((holder: HolderSums) => number) | null;
+  text: (holder: HolderSums) => string;
 }
 
 /** The rows of a change that a reader may ask for. */
-const WHICH: Record<string, (holder: Holder) => boolean> = {
+const WHICH: Record<string, (holder: HolderSums) => boolean> = {
   all: () => true,
   new: ({ blocks, blocksBefore }) => blocksBefore === 0 && blocks !== 0,
   removed: ({ blocks, blocksBefore }) => blocksBefore !== 0 && blocks === 0,
@@ -29,13 +29,13 @@ export class TableView implements View {
   readonly element = create("div", "table");
   private readonly list = new VirtualList((row) => this.render(row));
   private readonly choice = create("select");
-  /** Of a change, which rows to show. */
+  /** The rows of a change to show. */
   private readonly which = create("select");
   private readonly about = create("output", "about");
   private readonly head = create("div", "head");
   private readonly columns: Column[];
-  private amounts: Amounts;
-  private rows: Holder[] = [];
+  private amounts: RowAmounts;
+  private rows: HolderSums[] = [];
   private total = 0;
   private sortedBy = 0;
   private ascending = false;
@@ -43,12 +43,12 @@ export class TableView implements View {
 
   constructor(
     private readonly stacks: Stacks,
-    amounts: Amounts,
+    amounts: RowAmounts,
     private readonly model: Model,
     private readonly estimated: boolean,
   ) {
     this.amounts = amounts;
-    this.columns = amounts.before ? this.ofChange() : this.ofTime();
+    this.columns = amounts.before ? this.changeColumns() : this.timeColumns();
     KEYS.forEach((key, index) => {
       const option = create("option", "", `by ${key}`);
       option.value = String(index);
@@ -83,26 +83,26 @@ export class TableView implements View {
     return this.list.element;
   }
 
-  /** The row that keys act on: what its rows are, and its name. */
+  /** The row that keys act on: the kind of its table, and its name. */
   get row(): { by: string; name: string } | null {
     const holder = this.rows[this.active];
     return holder ? { by: KEYS[Number(this.choice.value)], name: holder.name } : null;
   }
 
   /** Shows other amounts. */
-  show(amounts: Amounts) {
+  show(amounts: RowAmounts) {
     this.amounts = amounts;
   }
 
   update() {
-    const { filter } = makeFilter(this.model.asked.filter, this.model.asked.regex);
-    const all = holders(this.stacks, Number(this.choice.value) as Key, this.amounts);
+    const { filter } = makeFilter(this.model.settings.filter, this.model.settings.regex);
+    const all = holders(this.stacks, Number(this.choice.value) as HolderKey, this.amounts);
     const isWanted = WHICH[this.which.value];
     this.rows = all.filter((holder) => (!filter || filter.accepts(holder.name)) && (!this.amounts.before || isWanted(holder)));
     this.total = this.amounts.bytes.reduce((sum, bytes) => sum + bytes, 0);
     const { value } = this.columns[this.sortedBy];
     const order = this.ascending ? 1 : -1;
-    const byName = (a: Holder, b: Holder) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
+    const byName = (a: HolderSums, b: HolderSums) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
     this.rows.sort((a, b) => (value ? order * (value(a) - value(b)) || byName(a, b) : order * byName(a, b)));
     this.active = Math.max(0, Math.min(this.active, this.rows.length - 1));
     const plural = this.rows.length === 1 ? "" : "s";
@@ -111,7 +111,7 @@ export class TableView implements View {
     this.list.update(this.rows.length);
   }
 
-  private ofTime(): Column[] {
+  private timeColumns(): Column[] {
     return [
       { title: "bytes", value: ({ bytes }) => bytes, text: ({ bytes }) => this.bytes(bytes) },
       { title: "share", value: ({ bytes }) => bytes, text: ({ bytes }) => formatShare(bytes, this.total) },
@@ -120,9 +120,9 @@ export class TableView implements View {
     ];
   }
 
-  private ofChange(): Column[] {
-    const bytes = (holder: Holder) => holder.bytes - holder.bytesBefore;
-    const blocks = (holder: Holder) => holder.blocks - holder.blocksBefore;
+  private changeColumns(): Column[] {
+    const bytes = (holder: HolderSums) => holder.bytes - holder.bytesBefore;
+    const blocks = (holder: HolderSums) => holder.blocks - holder.blocksBefore;
     const signed = (amount: number, text: string) => (amount > 0 ? `+${text}` : text);
     return [
       { title: "change", value: (holder) => Math.abs(bytes(holder)), text: (holder) => signed(bytes(holder), this.bytes(bytes(holder))) },
@@ -134,7 +134,7 @@ export class TableView implements View {
   }
 
   private bytes(amount: number): string {
-    return (this.estimated ? "~" : "") + formatAmount(amount, Units.Bytes, this.model.asked.verbose);
+    return (this.estimated ? "~" : "") + formatAmount(amount, Units.Bytes, this.model.settings.verbose);
   }
 
   private count(amount: number): string {

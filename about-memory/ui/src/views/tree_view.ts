@@ -2,10 +2,10 @@
 
 import { formatAmount } from "../text/amount";
 import { isLeaf } from "../data/reports";
-import { create, setName, setText, setWords, tipOf } from "../widgets/elements";
+import { create, setName, setText, setWords, tooltipText } from "../widgets/elements";
 import { showText } from "../text/escape";
 import type { Model } from "../model/model";
-import { Kind, type Parts } from "../model/rows";
+import { RowKind, type LineParts } from "../model/rows";
 import type { View } from "./view";
 import { VirtualList } from "../widgets/virtual_list";
 
@@ -48,8 +48,8 @@ export class TreeView implements View {
   /** The focus stays with its entry when rows before it come or go. */
   private keep() {
     const { rows } = this.model;
-    const kind = this.active < 0 ? Kind.Text : rows.kind(this.active);
-    this.model.focus = kind === Kind.Text ? null : { isTiny: kind === Kind.Tiny, node: rows.node(this.active) };
+    const kind = this.active < 0 ? RowKind.Text : rows.kind(this.active);
+    this.model.focus = kind === RowKind.Text ? null : { isTiny: kind === RowKind.Tiny, node: rows.node(this.active) };
   }
 
   private clicked(event: MouseEvent) {
@@ -99,13 +99,13 @@ export class TreeView implements View {
     this.list.draw();
   }
 
-  /** The element of a row: `old` with what differs, or a new one. */
+  /** The element of a row: `old` with the changes, or a new one. */
   private render(row: number, old?: HTMLElement): HTMLElement {
     const { rows } = this.model;
     const parts = rows.parts(row);
     const kind = rows.kind(row);
-    const isText = kind === Kind.Text;
-    const isInTree = !isText && kind !== Kind.Line;
+    const isText = kind === RowKind.Text;
+    const isInTree = !isText && kind !== RowKind.Line;
     const toggles = isInTree && rows.toggles(row);
     const isActive = row === this.active;
     if (isInTree) parts.branch = rows.branch(row, parts.value);
@@ -118,7 +118,7 @@ export class TreeView implements View {
     set(element, "role", isText ? null : "treeitem");
     set(element, "aria-level", isInTree ? String(rows.depth(row) + 1) : null);
     set(element, "aria-expanded", toggles ? String(rows.isOpen(row)) : null);
-    set(element, "title", isText ? null : tipOf(...this.describe(row, parts).split("\n")));
+    set(element, "title", isText ? null : tooltipText(...this.describe(row, parts).split("\n")));
     if (isActive) set(this.element, "aria-activedescendant", id);
     if (isText) {
       if (element.firstElementChild || element.textContent !== parts.name) setText(element, cut(parts.name));
@@ -136,13 +136,13 @@ export class TreeView implements View {
     return element;
   }
 
-  /** The tooltip: the exact amount, and what the line means. */
-  private describe(row: number, parts: Parts): string {
+  /** The tooltip: the exact amount, and the meaning of the line. */
+  private describe(row: number, parts: LineParts): string {
     const { data, rows } = this.model;
     const node = rows.node(row);
     const exact = formatAmount(rows.amount(row), rows.units(row), true);
     const notes: string[] = [];
-    if (rows.kind(row) === Kind.Tiny) {
+    if (rows.kind(row) === RowKind.Tiny) {
       notes.push("Entries that are each below 1% of the tree's root.");
     } else if (!isLeaf(data, node)) {
       notes.push("The sum of the entries below.");

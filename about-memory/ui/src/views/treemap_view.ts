@@ -6,7 +6,7 @@
 
 import { hierarchy, type HierarchyRectangularNode, treemap } from "d3-hierarchy";
 import { add, type Amount, formatAmount, formatShare, Units } from "../text/amount";
-import { type Data, isLeaf, type Process, rawName, units } from "../data/reports";
+import { type ReportData, isLeaf, type ReportProcess, rawName, units } from "../data/reports";
 import { create, setName, setText, setTip, words } from "../widgets/elements";
 import { showName, showText } from "../text/escape";
 import type { Model } from "../model/model";
@@ -21,7 +21,7 @@ const ROOMY = 60;
 const LINE = 14;
 /** Height of the strip above the children of a box, and of the lowest box with text. */
 const LABEL = 16;
-/** A smaller box has no border, which would make it larger than it is. */
+/** Smaller boxes have no border: it would make them larger than they are. */
 const SMALL = 10;
 /** A narrower box has no text, nor has one lower than a line. */
 const LEGIBLE = 24;
@@ -29,15 +29,15 @@ const COLOURS = 6;
 /** Longer descriptions and names are cut. */
 const LONGEST = 2000;
 const LONGEST_NAME = 200;
-/** The choice that is no tree. A tree's name is what stands before the first `/` of a path: it may be empty. */
+/** The choice of resident memory instead of a tree. A tree's name is the part of a path before the first `/`; it may be empty. */
 const RESIDENT = "/";
 const EXPLICIT = "explicit";
 
 /** Something that has a box: all processes, one process, or a node of a tree. */
-interface Box {
+interface ReportBox {
   /** Unique within its parent; the trail and the box show it. */
   label: string;
-  /** What descriptions call it: a path or a process. */
+  /** The name in descriptions: a path or a process. */
   name: string;
   /** The process that a node belongs to, if the data has several. */
   process: string;
@@ -46,19 +46,19 @@ interface Box {
   amount: Amount;
   units: Units;
   /** Makes the boxes of the children; `null` for a leaf. */
-  inside: (() => Box[]) | null;
-  /** Another box to show when the reader goes in, since its children are no part of this box. */
-  opens?: Box | null;
+  inside: (() => ReportBox[]) | null;
+  /** The box to show when the reader goes in, if its children are not parts of this box. */
+  opens?: ReportBox | null;
   isRest?: boolean;
   /** The children, if they are drawn. */
-  children?: Box[];
+  children?: ReportBox[];
 }
 
-type Placed = HierarchyRectangularNode<Box>;
+type PlacedReport = HierarchyRectangularNode<ReportBox>;
 
 /** A box of the first level. */
 interface Target {
-  placed: Placed;
+  placed: PlacedReport;
   element: HTMLElement;
 }
 
@@ -90,7 +90,7 @@ export class TreemapView implements View {
     boxes.addEventListener("keydown", (event) => this.pressed(event));
     boxes.addEventListener("mouseover", (event) => {
       const box = (event.target as Element).closest<HTMLElement>(".box");
-      if (box) this.tell(box);
+      if (box) this.showDetails(box);
     });
     boxes.addEventListener("mouseleave", () => this.activate(this.active));
     const bar = create("div", "bar");
@@ -108,8 +108,8 @@ export class TreemapView implements View {
     const shown = trail[trail.length - 1];
     const root = { ...shown, children: fill(shown) };
     for (const child of root.children) if (!child.opens) child.children = fill(child);
-    const tree = hierarchy<Box>(root, (box) => box.children).sum((box) => (box.children?.length ? 0 : box.size));
-    const placed = treemap<Box>()
+    const tree = hierarchy<ReportBox>(root, (box) => box.children).sum((box) => (box.children?.length ? 0 : box.size));
+    const placed = treemap<ReportBox>()
       .size([width, height])
       .paddingInner(1)
       .paddingTop((node) => (node.depth === 1 ? LABEL : 0))
@@ -159,7 +159,7 @@ export class TreemapView implements View {
   }
 
   /** The boxes along the path, as far as they still exist. */
-  private walk(): Box[] {
+  private walk(): ReportBox[] {
     const trail = [this.top()];
     for (const label of this.path) {
       const next = trail[trail.length - 1].inside?.().find((box) => box.label === label);
@@ -170,7 +170,7 @@ export class TreemapView implements View {
     return trail;
   }
 
-  private drawTrail(trail: Box[]) {
+  private drawTrail(trail: ReportBox[]) {
     const links = trail.flatMap((box, depth) => {
       const button = create("button", "", box.label);
       button.type = "button";
@@ -182,10 +182,10 @@ export class TreemapView implements View {
       return depth === 0 ? [button] : [words(" › "), button];
     });
     const shown = trail[trail.length - 1];
-    this.trail.replaceChildren(...links, words(` ${this.amountText(shown, this.model.asked.verbose)}`));
+    this.trail.replaceChildren(...links, words(` ${this.amountText(shown, this.model.settings.verbose)}`));
   }
 
-  private draw(node: Placed, colour: number): HTMLElement {
+  private draw(node: PlacedReport, colour: number): HTMLElement {
     const box = node.data;
     const [width, height] = [node.x1 - node.x0, node.y1 - node.y0];
     const element = create("div", "box");
@@ -210,7 +210,7 @@ export class TreemapView implements View {
   }
 
   /** Name, amount and share. In a narrow box the parts wrap to more lines, as many as fit. */
-  private caption(node: Placed, height: number): HTMLElement {
+  private caption(node: PlacedReport, height: number): HTMLElement {
     const box = node.data;
     const caption = create("div", "caption");
     const isStrip = node.depth === 1 && node.children && isRoomy(node);
@@ -219,7 +219,7 @@ export class TreemapView implements View {
     caption.append(
       create("span", "name", box.label.slice(0, LONGEST_NAME)),
       " ",
-      create("span", "", this.amountText(box, this.model.asked.verbose)),
+      create("span", "", this.amountText(box, this.model.settings.verbose)),
       " ",
       create("span", "", `(${formatShare(box.amount, node.parent!.data.amount)})`),
     );
@@ -227,21 +227,21 @@ export class TreemapView implements View {
   }
 
   /** The path, the exact amount, the share of the parent and, unless that is the parent, the process. */
-  private describe(box: Box, parent: Box): string {
+  private describe(box: ReportBox, parent: ReportBox): string {
     const exact = this.amountText(box, true);
-    const amount = this.model.asked.verbose ? exact : `${this.amountText(box, false)} (${exact})`;
+    const amount = this.model.settings.verbose ? exact : `${this.amountText(box, false)} (${exact})`;
     const share = `${formatShare(box.amount, parent.amount)} of ${parent.name.slice(0, LONGEST)}`;
     const process = box.process && parent.name !== box.process ? `\n${box.process.slice(0, LONGEST)}` : "";
     return `${box.name.slice(0, LONGEST)}\n${amount}, ${share}${process}`;
   }
 
-  private amountText(box: Box, verbose: boolean): string {
+  private amountText(box: ReportBox, verbose: boolean): string {
     const sign = this.model.data.isDiff && box.amount > 0 ? "+" : "";
     return sign + formatAmount(box.amount, box.units, verbose);
   }
 
-  /** Shows what a box stands for in the line above the boxes. */
-  private tell(element: HTMLElement | undefined) {
+  /** Describes a box in the line above the boxes. */
+  private showDetails(element: HTMLElement | undefined) {
     setText(this.about, element ? element.title.replaceAll("\n", " · ") : "");
   }
 
@@ -249,7 +249,7 @@ export class TreemapView implements View {
   private activate(label: string) {
     const target = this.targets.find(({ placed }) => placed.data.label === label) ?? this.targets[0];
     this.ring.hidden = !target;
-    this.tell(target?.element);
+    this.showDetails(target?.element);
     if (!target) {
       this.focused.removeAttribute("aria-activedescendant");
       return;
@@ -272,7 +272,7 @@ export class TreemapView implements View {
     const active = visible.find((node) => node.data.label === this.active) ?? visible[0];
     if (!active) return;
     const move = (direction: Direction) => nearest(active, visible, direction);
-    const moves: Record<string, () => Placed | undefined> = {
+    const moves: Record<string, () => PlacedReport | undefined> = {
       ArrowLeft: () => move("left"),
       ArrowRight: () => move("right"),
       ArrowUp: () => move("up"),
@@ -287,12 +287,12 @@ export class TreemapView implements View {
   }
 
   /** The outermost box: all processes, or the chosen tree of the only process. */
-  private top(): Box {
+  private top(): ReportBox {
     const { data, forest } = this.model;
     const chosen = this.choice.value;
     const isResident = chosen === RESIDENT;
     const several = data.processes.length > 1;
-    const boxes = data.processes.map((process): Box => {
+    const boxes = data.processes.map((process): ReportBox => {
       const root = isResident ? process.explicit : findTree(data, process, chosen);
       const tree = root >= 0 && forest.isLeft(root) ? this.node(root, root, "", several ? process : null) : null;
       const name = showText(process.name);
@@ -318,7 +318,7 @@ export class TreemapView implements View {
   }
 
   /** A node, or a chain of only children from `top` to it, below a path. */
-  private node(top: number, node: number, above: string, process: Process | null): Box {
+  private node(top: number, node: number, above: string, process: ReportProcess | null): ReportBox {
     const { forest } = this.model;
     const { data } = forest;
     const weight = Number(forest.weight(node));
@@ -341,19 +341,19 @@ export class TreemapView implements View {
   }
 }
 
-function place(element: HTMLElement, node: Placed) {
+function place(element: HTMLElement, node: PlacedReport) {
   element.style.left = `${node.x0}px`;
   element.style.top = `${node.y0}px`;
   element.style.width = `${node.x1 - node.x0}px`;
   element.style.height = `${node.y1 - node.y0}px`;
 }
 
-function isRoomy(node: Placed): boolean {
+function isRoomy(node: PlacedReport): boolean {
   return node.x1 - node.x0 >= ROOMY && node.y1 - node.y0 >= ROOMY;
 }
 
 /** The names of all trees in bytes, `explicit` first. */
-function byteTrees(data: Data): string[] {
+function byteTrees(data: ReportData): string[] {
   const names = new Set<string>();
   for (const { trees } of data.processes) {
     for (const root of trees) if (units(data, root) === Units.Bytes) names.add(rawName(data, root));
@@ -361,12 +361,12 @@ function byteTrees(data: Data): string[] {
   return [...names].sort((a, b) => Number(b === EXPLICIT) - Number(a === EXPLICIT));
 }
 
-function findTree(data: Data, process: Process, name: string): number {
+function findTree(data: ReportData, process: ReportProcess, name: string): number {
   return process.trees.find((root) => rawName(data, root) === name && units(data, root) === Units.Bytes) ?? -1;
 }
 
 /** Makes labels unique: the view finds a box again by its label. */
-function unique(boxes: Box[]): Box[] {
+function unique(boxes: ReportBox[]): ReportBox[] {
   const seen = new Map<string, number>();
   for (const box of boxes) {
     const count = (seen.get(box.label) ?? 0) + 1;
@@ -377,7 +377,7 @@ function unique(boxes: Box[]): Box[] {
 }
 
 /** The boxes in a box, the largest first; those beyond `MOST` become one. */
-function fill(box: Box): Box[] {
+function fill(box: ReportBox): ReportBox[] {
   const boxes = (box.inside?.() ?? []).filter((inner) => inner.size > 0).sort((a, b) => b.size - a.size);
   if (boxes.length <= MOST) return boxes;
   const rest = boxes.slice(MOST);

@@ -13,7 +13,7 @@ export function button(text: string, act: () => void, title = ""): HTMLButtonEle
   return element;
 }
 
-/** What a view shows in place of an answer that it did not get. */
+/** A button that a view shows when a request has failed. */
 export function retry(act: () => void): HTMLButtonElement {
   const again = button("Retry", () => {
     again.remove();
@@ -33,7 +33,7 @@ export function check(title: string, value: boolean, set: (value: boolean) => vo
   return label;
 }
 
-/** The field of a filter. `isNew` if what the reader types makes the view, and with it the field, anew. */
+/** The field of a filter. `isNew` if a change makes a new view with a new field, which then gets the focus. */
 export function field(
   title: string,
   value: string,
@@ -68,11 +68,11 @@ export function field(
   return label;
 }
 
-/** A value of a list, its text, and what else to say of it. */
-export type Option = [value: string, text: string, about?: string];
+/** A value of a list, its text and its tooltip. */
+export type MenuOption = [value: string, text: string, about?: string];
 
-/** A list from which a reader chooses one of several values. */
-export function choice(title: string, options: Option[], value: string, set: (value: string) => void): HTMLLabelElement {
+/** A menu of values. */
+export function choice(title: string, options: MenuOption[], value: string, set: (value: string) => void): HTMLLabelElement {
   const label = create("label", "", `${title} `);
   const select = create("select");
   fillOptions(select, options, value);
@@ -81,8 +81,8 @@ export function choice(title: string, options: Option[], value: string, set: (va
   return label;
 }
 
-/** Gives a list other values. What is the same stays, and so does the focus. */
-export function fillOptions(select: HTMLSelectElement, options: Option[], value = select.value) {
+/** Gives a menu other values. Equal values leave it as it is, with the focus. */
+export function fillOptions(select: HTMLSelectElement, options: MenuOption[], value = select.value) {
   const has = [...select.options].map((option) => [option.value, option.text, option.title]);
   if (JSON.stringify(has) !== JSON.stringify(options.map(([value, text, about = ""]) => [value, text, about]))) {
     const all = options.map(([value, text, about = ""]) => {

@@ -3,7 +3,7 @@
 
 import { showText } from "../text/escape";
 
-/** The longest text of an element: nobody reads more, and a name may have megabytes. */
+/** The longest text of an element. A name may have megabytes. */
 const LONGEST = 4_000;
 /** The longest name in a table or a list whose rows are as high as their texts. */
 const BRIEF = 200;
@@ -52,18 +52,18 @@ export function setWords(node: Text, text: string) {
 }
 
 /** Lines as the text of a tooltip. */
-export function tipOf(...lines: string[]): string {
+export function tooltipText(...lines: string[]): string {
   return lines.map(shown).join("\n");
 }
 
 /** Sets the tooltip of an element. */
 export function setTip(element: HTMLElement, ...lines: string[]) {
-  element.title = tipOf(...lines);
+  element.title = tooltipText(...lines);
 }
 
 /** Sets the name of an element for screen readers. */
 export function setName(element: Element, ...lines: string[]) {
-  element.setAttribute("aria-label", tipOf(...lines));
+  element.setAttribute("aria-label", tooltipText(...lines));
 }
 
 /** Sets the title of the page. */
@@ -77,7 +77,7 @@ const SVG = "http://www.w3.org/2000/svg";
 export function draw(name: string, attributes: Record<string, string | number> = {}, text = ""): SVGElement {
   const made = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) {
-    // The address of a link is no text, and may be long.
+    // The address of a link is not shown, and may be long.
     made.setAttribute(key, key === "href" || key === "d" ? String(value) : shown(String(value)));
   }
   if (text) setText(made, text);

@@ -16,11 +16,11 @@ export class ProcessIndex {
   ) {}
 
   update() {
-    const { data, rows, asked } = this.model;
+    const { data, rows, settings } = this.model;
     const list = create("ol");
     data.processes.slice(0, MOST).forEach((process, index) => {
       const item = create("li");
-      const resident = formatAmount(BigInt(process.resident), Units.Bytes, asked.verbose);
+      const resident = formatAmount(BigInt(process.resident), Units.Bytes, settings.verbose);
       const name = showText(process.name);
       if (rows.starts[index] < 0) {
         item.append(create("span", "none", name));

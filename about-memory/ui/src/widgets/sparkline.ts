@@ -12,7 +12,7 @@ export class Sparkline {
   readonly element = document.createElementNS(SVG, "svg");
   private readonly line = document.createElementNS(SVG, "polyline");
 
-  /** Adds to `amounts`, which may be those of an earlier line. */
+  /** Adds to `amounts`. They may be those of an earlier line. */
   constructor(
     private readonly amounts: number[],
     private readonly text: (amount: number) => string,

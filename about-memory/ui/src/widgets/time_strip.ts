@@ -5,7 +5,7 @@
 
 import { formatAmount, Units } from "../text/amount";
 import { create, setName, setText, words } from "./elements";
-import type { Shown, Timeline } from "../data/timeline";
+import type { ShownBlocks, Timeline } from "../data/timeline";
 
 const SVG = "http://www.w3.org/2000/svg";
 /** The size of the drawing, which the browser scales. */
@@ -15,21 +15,21 @@ const HEIGHT = 100;
 const RATE_HEIGHT = 40;
 /** A shorter drag is a click. */
 const CLICK = 4;
-/** So near a slider, a drag moves it. */
+/** A drag that starts within this many pixels of a slider moves it. */
 const NEAR = 8;
 /** Slices that Page Up and Page Down move. */
 const PAGE = 10;
 
-const MODES: [Shown, string][] = [
+const MODES: [ShownBlocks, string][] = [
   ["kept", "allocated in it, alive at its end"],
   ["alive", "all alive at its end"],
   ["allocated", "all allocated in it"],
 ];
 
-export interface Range {
+export interface TimeRange {
   from: number;
   to: number;
-  shown: Shown;
+  shown: ShownBlocks;
 }
 
 export class TimeStrip {
@@ -41,11 +41,11 @@ export class TimeStrip {
   private readonly sum = create("output", "sum");
   private readonly last: number;
   private readonly length: number;
-  private range: Range;
+  private range: TimeRange;
 
   constructor(
     private readonly timeline: Timeline,
-    private readonly changed: (range: Range) => void,
+    private readonly changed: (range: TimeRange) => void,
   ) {
     this.last = timeline.bounds.length - 1;
     this.length = Math.max(1, timeline.bounds[this.last]);
@@ -79,7 +79,7 @@ export class TimeStrip {
       modes.append(label);
     });
     const bar = create("div", "bar");
-    const jump = (name: string, range: () => Range) => {
+    const jump = (name: string, range: () => TimeRange) => {
       const button = create("button", "", name);
       button.type = "button";
       button.id = `time-${name.toLowerCase().replace(" ", "-")}`;
@@ -97,19 +97,19 @@ export class TimeStrip {
   }
 
   /** Shows a range of an address. */
-  set current(range: Range) {
+  set current(range: TimeRange) {
     const inside = (bound: number) => Math.max(0, Math.min(this.last, Math.floor(bound) || 0));
     const [from, to] = [inside(range.from), inside(range.to)].sort((a, b) => a - b);
     const shown = MODES.some(([mode]) => mode === range.shown) ? range.shown : "alive";
     this.select({ from, to, shown });
   }
 
-  get current(): Range {
+  get current(): TimeRange {
     return this.range;
   }
 
-  /** Says how much the views show. */
-  tell(bytes: number, blocks: number, verbose: boolean) {
+  /** Shows the sum of the blocks in the views. */
+  showSum(bytes: number, blocks: number, verbose: boolean) {
     const amount = formatAmount(bytes, Units.Bytes, verbose);
     const count = `${formatAmount(blocks, Units.Count, true)} block${blocks === 1 ? "" : "s"}`;
     const [from, to] = [this.time(this.range.from), this.time(this.range.to)];
@@ -122,7 +122,7 @@ export class TimeStrip {
   }
 
   /** Selects a range, with at least one slice. */
-  private select(range: Range) {
+  private select(range: TimeRange) {
     const to = Math.max(0, Math.min(range.to, this.last));
     const from = Math.max(0, Math.min(range.from, this.last));
     this.range = { ...range, from: Math.min(from, to), to: Math.max(from, to) };

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dmd_format::Mode;
 
-use crate::dump::{At, Dump, Frame, FrameText};
+use crate::dump::{CallFrame, Dump, DumpTime, FrameText};
 use crate::error::AnalyzeError;
-use crate::names::{Fold, Folds, Shape, Sited, Verdict, container_of};
-use crate::print::{Clean, blocks, mark, number, share};
-use crate::records::{Analysis, AnalyzeOptions, Filter, NO_STACK, Record, RecordKind, Sums};
+use crate::names::{BlockShape, FoldReason, FoldRules, FoldedStack, TypeVerdict, container_of};
+use crate::print::{CleanText, blocks, mark, number, share};
+use crate::records::{Analysis, AnalyzeOptions, BlockSums, NO_STACK, RecordKind, StackFilter, StackRecord};
 use advice::feature_for;
 
 /// Suggestions, sorted descending by bytes.
@@ -23,13 +23,13 @@ pub struct Suggestions {
     /// One for each type and function.
     pub suggestions: Vec<Suggestion>,
     /// All unreported blocks that the filters keep. In a dump of live mode, and at the peak, those are all blocks.
-    pub unreported: Sums,
+    pub unreported: BlockSums,
     /// The time of the blocks if no reporter ran then: reporters that the program has may report some of them.
-    pub before_reports: Option<At>,
+    pub before_reports: Option<DumpTime>,
     /// The number of suggestions above the limit.
     pub more: usize,
     /// Unreported blocks without a recorded stack.
-    pub without_stack: Sums,
+    pub without_stack: BlockSums,
 }
 
 /// Unreported memory of one type, allocated by one function.
@@ -37,7 +37,7 @@ pub struct Suggestions {
 #[non_exhaustive]
 pub struct Suggestion {
     /// Blocks and bytes.
-    pub sums: Sums,
+    pub sums: BlockSums,
     /// The sums include an estimate of blocks without a stack.
     pub estimated: bool,
     /// The collection or other type, such as `Vec<app::Entry>`, if the names of functions show it.
@@ -57,7 +57,7 @@ pub struct Suggestion {
 }
 
 /// Blocks with an equal key make one suggestion: function, type and caller.
-type Key = (String, Option<String>, Option<(String, String)>);
+type SuggestionKey = (String, Option<String>, Option<(String, String)>);
 
 impl Suggestions {
     /// Makes at most `limit` suggestions from a dump of dark-matter mode: for what is not reported; or from one of live
@@ -75,7 +75,7 @@ impl Suggestions {
     /// # Errors
     ///
     /// If the dump is of another mode.
-    pub fn filtered(dump: Dump, limit: usize, filters: &[Filter]) -> Result<Self, AnalyzeError> {
+    pub fn filtered(dump: Dump, limit: usize, filters: &[StackFilter]) -> Result<Self, AnalyzeError> {
         let (kind, before_reports) = match dump.mode() {
             Mode::DarkMatter => (RecordKind::Unreported, None),
             Mode::Live => (RecordKind::Live, Some(dump.shown)),
@@ -85,11 +85,11 @@ impl Suggestions {
             AnalyzeOptions::new().estimate(true).max_frames(usize::MAX).limit(usize::MAX).types(true);
         options.filters = filters.to_vec();
         let analysis = Analysis::new(dump, &options);
-        let finder = Finder::new(&analysis);
+        let finder = CallerFinder::new(&analysis);
         let unreported = analysis.sums(kind);
-        let mut without_stack = Sums::default();
+        let mut without_stack = BlockSums::default();
         // Each with the bytes of its places, to find the place with the most.
-        let mut found: BTreeMap<Key, (Suggestion, BTreeMap<String, i128>)> = BTreeMap::new();
+        let mut found: BTreeMap<SuggestionKey, (Suggestion, BTreeMap<String, i128>)> = BTreeMap::new();
         let sections = analysis.sections.iter().filter(|section| section.kind == kind);
         for record in sections.flat_map(|section| &section.records) {
             let frames: Vec<FrameText<'_>> = analysis.frames(record.alloc).collect();
@@ -124,30 +124,31 @@ impl Suggestions {
 impl Suggestion {
     /// What to write so that a reporter reports the memory: some lines, as [`Suggestions`] shows them.
     pub fn advice(&self) -> String {
-        struct Advice<'a>(&'a Suggestion);
-        impl Display for Advice<'_> {
+        struct SuggestionAdvice<'a>(&'a Suggestion);
+        impl Display for SuggestionAdvice<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.write_advice(f)
             }
         }
-        Advice(self).to_string()
+        SuggestionAdvice(self).to_string()
     }
 }
 
 /// Finds who allocated, and for whom.
-struct Finder<'a> {
+struct CallerFinder<'a> {
     analysis: &'a Analysis,
     /// By text of a frame.
-    folds: Vec<Option<Fold>>,
+    folds: Vec<Option<FoldReason>>,
     /// The crates whose source files lie in another package. A crate without functions on any stack may be the
     /// program's.
     foreign: BTreeSet<String>,
 }
 
-impl<'a> Finder<'a> {
+impl<'a> CallerFinder<'a> {
     fn new(analysis: &'a Analysis) -> Self {
-        let of = Folds::new();
-        let folds: Vec<Option<Fold>> = analysis.texts.iter().map(|text| of.of(&text.frame())).collect();
+        let of = FoldRules::new();
+        let folds: Vec<Option<FoldReason>> =
+            analysis.texts.iter().map(|text| of.reason(&text.frame())).collect();
         let of_packages = analysis
             .texts
             .iter()
@@ -157,19 +158,19 @@ impl<'a> Finder<'a> {
         Self { analysis, folds, foreign }
     }
 
-    fn suggestion(&self, record: &Record) -> Suggestion {
+    fn suggestion(&self, record: &StackRecord) -> Suggestion {
         let ids = self.analysis.stacks.get(record.alloc);
         let texts: Vec<FrameText<'_>> = self.analysis.frames(record.alloc).collect();
-        let frames: Vec<Frame<'_>> = texts.iter().map(|text| text.frame()).collect();
+        let frames: Vec<CallFrame<'_>> = texts.iter().map(|text| text.frame()).collect();
         let fold = |at: usize| self.folds[ids[at].index()];
-        let site = Sited::of_folds(frames.len(), fold).site().unwrap_or(0);
+        let site = FoldedStack::with_reasons(frames.len(), fold).site().unwrap_or(0);
         let type_name = type_name(&frames[..=site], self.analysis.type_of(record.alloc));
         let dependency = is_dependency(&frames[site]);
         let caller = (site + 1..frames.len())
             .find(|at| fold(*at).is_none() && !is_dependency(&frames[*at]))
             .map(|at| (frames[at].name().to_owned(), texts[at].place().to_owned()));
         let mut suggestion = Suggestion {
-            sums: Sums::default(),
+            sums: BlockSums::default(),
             estimated: false,
             type_name,
             function: frames[site].name().to_owned(),
@@ -188,12 +189,12 @@ impl<'a> Finder<'a> {
 }
 
 /// The collection whose function is nearest to its user's or, without one, the type that the stack names.
-fn type_name(frames: &[Frame<'_>], verdict: Option<&Verdict>) -> Option<String> {
+fn type_name(frames: &[CallFrame<'_>], verdict: Option<&TypeVerdict>) -> Option<String> {
     match verdict {
         // The slice is a vector's until the vector becomes a box.
-        Some(Verdict::Typed { shape: Shape::BoxedSlice, name, .. }) => Some(format!("Box<{name}>")),
+        Some(TypeVerdict::Typed { shape: BlockShape::BoxedSlice, name, .. }) => Some(format!("Box<{name}>")),
         verdict => {
-            frames.iter().rev().find_map(container_of).or_else(|| verdict.and_then(Verdict::type_name))
+            frames.iter().rev().find_map(container_of).or_else(|| verdict.and_then(TypeVerdict::type_name))
         }
     }
 }
@@ -201,7 +202,7 @@ fn type_name(frames: &[Frame<'_>], verdict: Option<&Verdict>) -> Option<String> 
 /// Whether a frame is of another package. Cargo keeps the sources of other packages in these folders, and the
 /// compiler those of its libraries; libraries of the system have relative files or no files. Without lines, only the
 /// crate with the program's name is known to be its own.
-fn is_dependency(frame: &Frame<'_>) -> bool {
+fn is_dependency(frame: &CallFrame<'_>) -> bool {
     let Some(file) = frame.file else {
         let Some(module) = frame.module else { return false };
         let name = module.rsplit('/').next().unwrap_or(module);
@@ -220,12 +221,14 @@ impl Display for Suggestions {
         let all = format!("{} bytes in {}", number(whole), blocks(self.unreported.num));
         match self.before_reports {
             None => writeln!(f, "{all} are not reported.\n")?,
-            Some(At::Peak) => writeln!(f, "The program holds {all} at the peak (--at end shows the end).\n")?,
-            Some(At::End) => writeln!(f, "The program holds {all} at the end.\n")?,
-            Some(At::Time(time)) => {
+            Some(DumpTime::Peak) => {
+                writeln!(f, "The program holds {all} at the peak (--at end shows the end).\n")?;
+            }
+            Some(DumpTime::End) => writeln!(f, "The program holds {all} at the end.\n")?,
+            Some(DumpTime::Time(time)) => {
                 writeln!(f, "The program holds {all} {:.2} s after the start.\n", time.as_secs_f64())?;
             }
-            Some(At::Window(from, to)) => {
+            Some(DumpTime::Window(from, to)) => {
                 let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
                 writeln!(
                     f,
@@ -240,19 +243,19 @@ impl Display for Suggestions {
             let bytes = number(sums.usable());
             writeln!(f, "{}. {mark}{bytes} bytes ({share:.2}%) in {mark}{}", index + 1, blocks(sums.num))?;
             if let Some(name) = type_name {
-                writeln!(f, "   {}", Clean(name))?;
+                writeln!(f, "   {}", CleanText(name))?;
             }
             let place = if place.is_empty() { "an unknown place" } else { place };
-            writeln!(f, "   allocated by {} at {}", Clean(function), Clean(place))?;
+            writeln!(f, "   allocated by {} at {}", CleanText(function), CleanText(place))?;
             if suggestion.dependency {
                 if function.contains("::") {
-                    writeln!(f, "   in {}, which is a dependency", Clean(module))?;
+                    writeln!(f, "   in {}, which is a dependency", CleanText(module))?;
                 } else {
                     f.write_str("   in a library of the system\n")?;
                 }
             }
             if let Some((function, place)) = &suggestion.caller {
-                writeln!(f, "   for {} at {}", Clean(function), Clean(place))?;
+                writeln!(f, "   for {} at {}", CleanText(function), CleanText(place))?;
             }
             if suggestion.lacks_debug_information() {
                 f.write_str(
@@ -266,7 +269,7 @@ impl Display for Suggestions {
             writeln!(f, "{} more are not shown.", number(self.more as i128))?;
         }
         if self.without_stack.num > 0 {
-            let Sums { num, .. } = self.without_stack;
+            let BlockSums { num, .. } = self.without_stack;
             let bytes = number(self.without_stack.usable());
             writeln!(f, "Of {bytes} bytes in {} no stack is known.", blocks(num))?;
         }

@@ -2,19 +2,19 @@
 
 use dmd_format::Mode;
 
-use super::peak::{At, Peak, PeakStack, Statistics};
-use super::trace_id::TraceId;
-use super::{Block, Dump};
+use super::peak::{DumpPeak, DumpStatistics, DumpTime, PeakStack};
+use super::trace_id::DumpTraceId;
+use super::{Dump, DumpBlock};
 use crate::error::AnalyzeError;
 
 impl Dump {
     /// The peak of the heap. Only dumps of the crate `dmd` have it, except those of scan mode.
-    pub fn peak(&self) -> Option<&Peak> {
+    pub fn peak(&self) -> Option<&DumpPeak> {
         self.peak.as_ref()
     }
 
     /// What happened until the dump was written. Only dumps of the crate `dmd` have it.
-    pub fn statistics(&self) -> Option<&Statistics> {
+    pub fn statistics(&self) -> Option<&DumpStatistics> {
         self.statistics.as_ref()
     }
 
@@ -25,11 +25,11 @@ impl Dump {
     ///
     /// If the dump does not have the blocks of that time. A dump from a [recording](crate::recording) has those of one
     /// time only.
-    pub fn at(mut self, at: At) -> Result<Self, AnalyzeError> {
+    pub fn at(mut self, at: DumpTime) -> Result<Self, AnalyzeError> {
         if at == self.shown {
             return Ok(self);
         }
-        if at != At::Peak || self.outline.is_some() {
+        if at != DumpTime::Peak || self.outline.is_some() {
             return Err(AnalyzeError::OneTime);
         }
         let peak = self.peak.as_ref().ok_or(AnalyzeError::NoPeak)?;
@@ -48,15 +48,15 @@ impl Dump {
 
 /// A stack's blocks as entries of a block list. DMD keeps only the sum of the sizes, so each block has their mean,
 /// rounded down or up so that the sum is exact.
-fn blocks(stack: &PeakStack, sampled: bool) -> impl Iterator<Item = Block> + use<> {
+fn blocks(stack: &PeakStack, sampled: bool) -> impl Iterator<Item = DumpBlock> + use<> {
     let PeakStack { alloc, num, bytes } = *stack;
     let (size, larger) = (bytes / num, bytes % num);
-    let of_size = move |(req, num)| Block {
+    let of_size = move |(req, num)| DumpBlock {
         req,
         slop: 0,
         num,
         alloc,
-        reps: [TraceId::NONE; 2],
+        reps: [DumpTraceId::NONE; 2],
         reporters: [u32::MAX; 2],
         sampled,
         // DMD has weighed them.

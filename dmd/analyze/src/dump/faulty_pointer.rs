@@ -1,6 +1,6 @@
 //! A reported pointer that is not that of a live block, as a dump has it.
 
-use super::trace_id::TraceId;
+use super::trace_id::DumpTraceId;
 
 /// What is wrong with a reported pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,5 +47,5 @@ pub(crate) struct FaultyPointer {
     pub(crate) address: u64,
     /// The index in `Dump::reporters`.
     pub(crate) reporter: u32,
-    pub(crate) trace: TraceId,
+    pub(crate) trace: DumpTraceId,
 }

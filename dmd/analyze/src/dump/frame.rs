@@ -16,7 +16,7 @@ const UNKNOWN: &str = "???";
 /// A call on a stack. Unknown parts are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Frame<'t> {
+pub struct CallFrame<'t> {
     /// The function.
     pub function: Option<&'t str>,
     /// The function as the linker names it, if the look-up kept such names and this one is not the function's own.
@@ -38,7 +38,7 @@ pub struct Frame<'t> {
     pub in_allocator: bool,
 }
 
-impl<'t> Frame<'t> {
+impl<'t> CallFrame<'t> {
     /// The function, or `???`.
     pub fn name(&self) -> &'t str {
         self.function.unwrap_or(UNKNOWN)
@@ -51,7 +51,7 @@ impl<'t> Frame<'t> {
 }
 
 /// The text that a dump has for the frame, without the number.
-impl fmt::Display for Frame<'_> {
+impl fmt::Display for CallFrame<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         match (self.file, self.line, self.module) {
@@ -66,16 +66,16 @@ impl fmt::Display for Frame<'_> {
 
 /// The ranges of a frame's parts in its text.
 #[derive(Clone, Debug, PartialEq)]
-struct Parts {
+struct TextParts {
     /// The start of the function, after the number. 0 if there is no number.
     start: u32,
     function_end: u32,
-    place: Place,
+    place: TextPlace,
     in_allocator: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Place {
+enum TextPlace {
     Nowhere,
     /// ` (FILE:LINE)` after the function, up to the end of the text.
     Source {
@@ -89,11 +89,11 @@ enum Place {
     },
 }
 
-impl Parts {
-    fn of(text: &str) -> Self {
+impl TextParts {
+    fn parse(text: &str) -> Self {
         if u32::try_from(text.len()).is_err() {
             // Nobody names a function by 4 GiB: the text is printed as it is.
-            return Self { start: 0, function_end: 0, place: Place::Nowhere, in_allocator: false };
+            return Self { start: 0, function_end: 0, place: TextPlace::Nowhere, in_allocator: false };
         }
         let start = number_len(text);
         let body = &text[start..];
@@ -103,13 +103,16 @@ impl Parts {
             place,
             in_allocator: false,
         };
-        let nowhere = parts(text.len(), Place::Nowhere);
+        let nowhere = parts(text.len(), TextPlace::Nowhere);
         if let Some(rest) = body.strip_suffix(')') {
             let Some(open) = rest.rfind(" (") else { return nowhere };
             let inner = start + open + 2..text.len() - 1;
             let colon = text[inner.clone()].rfind(':').map(|at| inner.start + at);
             let line = colon.and_then(|colon| text[colon + 1..inner.end].parse().ok());
-            return parts(start + open, Place::Source { file_end: colon.unwrap_or(inner.end) as u32, line });
+            return parts(
+                start + open,
+                TextPlace::Source { file_end: colon.unwrap_or(inner.end) as u32, line },
+            );
         }
         let Some((rest, offset)) = body.strip_suffix(']').and_then(|body| body.rsplit_once(" +0x")) else {
             return nowhere;
@@ -122,7 +125,7 @@ impl Parts {
         let Some(open) = open else { return nowhere };
         let is_number = !offset.is_empty() && offset.bytes().all(|byte| byte.is_ascii_hexdigit());
         let offset = u64::from_str_radix(offset, 16).ok().filter(|_| is_number);
-        parts(start + open, Place::Module { file_end: (start + rest.len()) as u32, offset })
+        parts(start + open, TextPlace::Module { file_end: (start + rest.len()) as u32, offset })
     }
 }
 
@@ -139,31 +142,32 @@ fn number_len(text: &str) -> usize {
 
 /// The parsed parts of a frame's text.
 #[derive(Clone, Debug)]
-pub(crate) struct Parsed(Parts);
+pub(crate) struct ParsedFrame(TextParts);
 
-impl Parsed {
+impl ParsedFrame {
     pub(crate) fn new(text: &str) -> Self {
-        Self(Parts::of(text))
+        Self(TextParts::parse(text))
     }
 
     /// Writes the text of a frame, and gives its parts.
-    pub(crate) fn of(frame: &Frame<'_>) -> (String, Self) {
+    pub(crate) fn from_frame(frame: &CallFrame<'_>) -> (String, Self) {
         let text = format!("{NUMBER}{frame}");
         let function_end = NUMBER.len() + frame.name().len();
         let place = match (frame.file, frame.module) {
-            (Some(file), _) => {
-                Place::Source { file_end: (function_end + " (".len() + file.len()) as u32, line: frame.line }
-            }
-            (None, Some(module)) => Place::Module {
+            (Some(file), _) => TextPlace::Source {
+                file_end: (function_end + " (".len() + file.len()) as u32,
+                line: frame.line,
+            },
+            (None, Some(module)) => TextPlace::Module {
                 file_end: (function_end + "[".len() + module.len()) as u32,
                 offset: frame.offset,
             },
-            (None, None) => Place::Nowhere,
+            (None, None) => TextPlace::Nowhere,
         };
         let in_allocator = frame.in_allocator;
         (
             text,
-            Self(Parts {
+            Self(TextParts {
                 start: NUMBER.len() as u32,
                 function_end: function_end as u32,
                 place,
@@ -177,7 +181,7 @@ impl Parsed {
         FrameText { text, parts: &self.0 }
     }
 
-    /// Sets [`Frame::in_allocator`].
+    /// Sets [`CallFrame::in_allocator`].
     pub(crate) fn set_in_allocator(&mut self) {
         self.0.in_allocator = true;
     }
@@ -187,15 +191,15 @@ impl Parsed {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameText<'t> {
     text: &'t str,
-    parts: &'t Parts,
+    parts: &'t TextParts,
 }
 
 /// Starts a text that is no frame, but the type of the blocks that the frames after it allocate.
 pub(crate) const TYPE: &str = "\0type ";
 
 impl<'t> FrameText<'t> {
-    pub(crate) fn parsed(self) -> Parsed {
-        Parsed(self.parts.clone())
+    pub(crate) fn parsed(self) -> ParsedFrame {
+        ParsedFrame(self.parts.clone())
     }
 
     pub(crate) fn as_str(self) -> &'t str {
@@ -230,34 +234,34 @@ impl<'t> FrameText<'t> {
 
     /// The place in the text, without brackets; empty if the text has none.
     pub(crate) fn place(self) -> &'t str {
-        if self.parts.place == Place::Nowhere { "" } else { &self.text[self.inside()] }
+        if self.parts.place == TextPlace::Nowhere { "" } else { &self.text[self.inside()] }
     }
 
     /// The range between the brackets.
     fn inside(self) -> Range<usize> {
         let open = match self.parts.place {
-            Place::Nowhere => return 0..0,
-            Place::Source { .. } => " (",
-            Place::Module { .. } => "[",
+            TextPlace::Nowhere => return 0..0,
+            TextPlace::Source { .. } => " (",
+            TextPlace::Module { .. } => "[",
         };
         self.parts.function_end as usize + open.len()..self.text.len() - 1
     }
 
     /// The module and the offset, if the text has no more about the place, and has a number.
     pub(crate) fn code(self) -> Option<(&'t str, u64)> {
-        let Frame { module, offset, .. } = self.frame();
+        let CallFrame { module, offset, .. } = self.frame();
         if self.parts.start == 0 { None } else { module.zip(offset) }
     }
 
-    pub(crate) fn frame(self) -> Frame<'t> {
+    pub(crate) fn frame(self) -> CallFrame<'t> {
         let known = |part: &'t str| Some(part).filter(|part| !part.is_empty() && *part != UNKNOWN);
         let function = known(&self.text[self.parts.start as usize..self.parts.function_end as usize]);
-        let frame = Frame { function, in_allocator: self.parts.in_allocator, ..Frame::default() };
+        let frame = CallFrame { function, in_allocator: self.parts.in_allocator, ..CallFrame::default() };
         let file = |end: u32| known(&self.text[self.inside().start..end as usize]);
         match self.parts.place {
-            Place::Nowhere => frame,
-            Place::Source { file_end, line } => Frame { file: file(file_end), line, ..frame },
-            Place::Module { file_end, offset } => Frame { module: file(file_end), offset, ..frame },
+            TextPlace::Nowhere => frame,
+            TextPlace::Source { file_end, line } => CallFrame { file: file(file_end), line, ..frame },
+            TextPlace::Module { file_end, offset } => CallFrame { module: file(file_end), offset, ..frame },
         }
     }
 }
@@ -267,27 +271,27 @@ mod tests {
     use super::*;
 
     /// Checks that the reader makes the expected frame from a text.
-    fn check(text: &str, expected: Frame<'_>) {
-        assert_eq!(Parsed::new(text).with(text).frame(), expected, "{text}");
+    fn check(text: &str, expected: CallFrame<'_>) {
+        assert_eq!(ParsedFrame::new(text).with(text).frame(), expected, "{text}");
     }
 
     #[test]
     fn texts_are_read() {
-        let known = |function| Frame { function: Some(function), ..Frame::default() };
-        let source = |function, file, line| Frame { file: Some(file), line, ..known(function) };
-        let module = |function, module, offset| Frame { module: Some(module), offset, ..known(function) };
+        let known = |function| CallFrame { function: Some(function), ..CallFrame::default() };
+        let source = |function, file, line| CallFrame { file: Some(file), line, ..known(function) };
+        let module = |function, module, offset| CallFrame { module: Some(module), offset, ..known(function) };
         check("#00: f (a.c:1)", source("f", "a.c", Some(1)));
         check("#123: f (int) (a b:c.c:???)", source("f (int)", "a b:c.c", None));
         check("f (a.c)", source("f", "a.c", None));
         check("#00: f(int)", known("f(int)"));
         check("#x: f", known("#x: f"));
-        check("#00: ??? (???:???)", Frame::default());
+        check("#00: ??? (???:???)", CallFrame::default());
         check("#00: f[/lib/[x] y.so +0x1f]", module("f", "/lib/[x] y.so", Some(0x1f)));
         check("#00: operator new[](int)[lib.so +0x0]", module("operator new[](int)", "lib.so", Some(0)));
-        check("#00: ???[a[b +0x1]", Frame { function: None, ..module("", "a[b", Some(1)) });
+        check("#00: ???[a[b +0x1]", CallFrame { function: None, ..module("", "a[b", Some(1)) });
         check("#00: f[a +0xz]", module("f", "a", None));
         check("#00: f[a]", known("f[a]"));
-        check("", Frame::default());
+        check("", CallFrame::default());
     }
 
     #[test]
@@ -299,9 +303,9 @@ mod tests {
             "#00: ??? (???:???)",
             "#00: ???[/a +0x0]",
         ] {
-            let parsed = Parsed::new(text);
+            let parsed = ParsedFrame::new(text);
             let frame = parsed.with(text).frame();
-            let (written, parts) = Parsed::of(&frame);
+            let (written, parts) = ParsedFrame::from_frame(&frame);
             assert_eq!(written, text);
             assert_eq!(parts.with(text).frame(), frame);
         }

@@ -5,13 +5,13 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use hashbrown::HashTable;
 
-use super::frame::{Frame, FrameText, Parsed, TYPE};
+use super::frame::{CallFrame, FrameText, ParsedFrame, TYPE};
 
 /// The id of a frame's text; equal texts have equal ids. Records are compared by these texts, as in `dmd.py`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct TextId(u32);
+pub(crate) struct FrameTextId(u32);
 
-impl TextId {
+impl FrameTextId {
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
@@ -19,22 +19,22 @@ impl TextId {
 
 /// Texts of frames, each stored and parsed once.
 #[derive(Debug, Default)]
-pub(crate) struct Texts {
+pub(crate) struct FrameTexts {
     all: String,
     /// The end of each text in `all`, and its parts.
-    texts: Vec<(usize, Parsed)>,
+    texts: Vec<(usize, ParsedFrame)>,
     /// The ids by text.
-    ids: HashTable<TextId>,
+    ids: HashTable<FrameTextId>,
     /// Random, so that the author of a dump cannot foresee hashes.
     hasher: RandomState,
 }
 
-impl Texts {
+impl FrameTexts {
     pub(crate) fn len(&self) -> usize {
         self.texts.len()
     }
 
-    pub(crate) fn get(&self, id: TextId) -> FrameText<'_> {
+    pub(crate) fn get(&self, id: FrameTextId) -> FrameText<'_> {
         let index = id.index();
         let start = index.checked_sub(1).map_or(0, |before| self.texts[before].0);
         let (end, parsed) = &self.texts[index];
@@ -42,41 +42,46 @@ impl Texts {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = FrameText<'_>> {
-        (0..self.texts.len()).map(|index| self.get(TextId(index as u32)))
+        (0..self.texts.len()).map(|index| self.get(FrameTextId(index as u32)))
     }
 
     /// The id of a text, which is added if it is new.
-    pub(crate) fn add(&mut self, text: &str) -> TextId {
-        self.add_parsed(text, false, || Parsed::new(text))
+    pub(crate) fn add(&mut self, text: &str) -> FrameTextId {
+        self.add_parsed(text, false, || ParsedFrame::new(text))
     }
 
-    pub(crate) fn ids(&self) -> impl Iterator<Item = TextId> + use<> {
-        (0..self.texts.len() as u32).map(TextId)
+    pub(crate) fn ids(&self) -> impl Iterator<Item = FrameTextId> + use<> {
+        (0..self.texts.len() as u32).map(FrameTextId)
     }
 
     /// The id of the same function in the same file, whatever the line.
-    pub(crate) fn add_without_line(&mut self, id: TextId) -> TextId {
+    pub(crate) fn add_without_line(&mut self, id: FrameTextId) -> FrameTextId {
         let frame = self.get(id).frame();
-        let Frame { function: Some(_), line, offset, .. } = frame else { return id };
+        let CallFrame { function: Some(_), line, offset, .. } = frame else { return id };
         if line.is_none() && offset.is_none() {
             return id;
         }
-        let (text, parsed) = Parsed::of(&Frame { line: None, offset: None, ..frame });
+        let (text, parsed) = ParsedFrame::from_frame(&CallFrame { line: None, offset: None, ..frame });
         self.add_parsed(&text, frame.in_allocator, || parsed)
     }
 
     /// The id of a text that stands for a type.
-    pub(crate) fn add_type(&mut self, name: &str) -> TextId {
+    pub(crate) fn add_type(&mut self, name: &str) -> FrameTextId {
         self.add(&format!("{TYPE}{name}"))
     }
 
     /// Adds a copy of a text, whose parts are known.
-    fn copy(&mut self, text: FrameText<'_>) -> TextId {
+    fn copy(&mut self, text: FrameText<'_>) -> FrameTextId {
         self.add_parsed(text.as_str(), text.is_in_allocator(), || text.parsed())
     }
 
     /// The id of a text. Equal texts name the same line of source, so that all calls there are inside the allocator if one is.
-    fn add_parsed(&mut self, text: &str, in_allocator: bool, parse: impl FnOnce() -> Parsed) -> TextId {
+    fn add_parsed(
+        &mut self,
+        text: &str,
+        in_allocator: bool,
+        parse: impl FnOnce() -> ParsedFrame,
+    ) -> FrameTextId {
         let hash = self.hasher.hash_one(text);
         if let Some(known) = self.ids.find(hash, |id| self.get(*id).as_str() == text).copied() {
             if in_allocator {
@@ -84,7 +89,7 @@ impl Texts {
             }
             return known;
         }
-        let next = TextId(self.texts.len() as u32);
+        let next = FrameTextId(self.texts.len() as u32);
         self.all.push_str(text);
         self.texts.push((self.all.len(), parse()));
         let mut ids = core::mem::take(&mut self.ids);
@@ -93,7 +98,7 @@ impl Texts {
         next
     }
 
-    fn hash(&self, id: TextId) -> u64 {
+    fn hash(&self, id: FrameTextId) -> u64 {
         self.hasher.hash_one(self.get(id).as_str())
     }
 
@@ -108,23 +113,23 @@ impl Texts {
 
 /// The id of a frame; equal frames have equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct FrameId(u32);
+pub(crate) struct CallId(u32);
 
-impl FrameId {
+impl CallId {
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Stored {
-    text: TextId,
+struct StoredCall {
+    text: FrameTextId,
     /// The facts that the text of a looked-up frame does not contain.
-    code: Option<Code>,
+    code: Option<CodeOffset>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Code {
+struct CodeOffset {
     module: u32,
     offset: u64,
     column: Option<u32>,
@@ -134,90 +139,90 @@ struct Code {
 
 /// Frames, as read or looked up, each stored once.
 #[derive(Debug, Default)]
-pub(crate) struct Frames {
-    texts: Texts,
-    frames: Vec<Stored>,
+pub(crate) struct CallTable {
+    texts: FrameTexts,
+    frames: Vec<StoredCall>,
     /// By what they are: a table of ids alone, since engines keep frames in the program that they measure.
-    ids: HashTable<FrameId>,
+    ids: HashTable<CallId>,
     hasher: RandomState,
     /// Paths of modules, and system names.
     names: Vec<Box<str>>,
     by_name: HashMap<Box<str>, u32>,
 }
 
-impl Frames {
+impl CallTable {
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
     }
 
-    pub(crate) fn ids(&self) -> impl Iterator<Item = FrameId> + use<> {
-        (0..self.frames.len() as u32).map(FrameId)
+    pub(crate) fn ids(&self) -> impl Iterator<Item = CallId> + use<> {
+        (0..self.frames.len() as u32).map(CallId)
     }
 
     /// The frame with an index.
-    pub(crate) fn at(&self, index: usize) -> Frame<'_> {
-        self.get(FrameId(index as u32))
+    pub(crate) fn at(&self, index: usize) -> CallFrame<'_> {
+        self.get(CallId(index as u32))
     }
 
-    pub(crate) fn get(&self, id: FrameId) -> Frame<'_> {
-        let Stored { text, code } = self.frames[id.index()];
+    pub(crate) fn get(&self, id: CallId) -> CallFrame<'_> {
+        let StoredCall { text, code } = self.frames[id.index()];
         let frame = self.texts.get(text).frame();
         match code {
             None => frame,
-            Some(Code { module, offset, column, inlined, system_name }) => {
+            Some(CodeOffset { module, offset, column, inlined, system_name }) => {
                 let name = |number: u32| &*self.names[number as usize];
                 let (module, system_name) = (Some(name(module)), system_name.map(name));
-                Frame { module, offset: Some(offset), column, inlined, system_name, ..frame }
+                CallFrame { module, offset: Some(offset), column, inlined, system_name, ..frame }
             }
         }
     }
 
-    pub(crate) fn text(&self, id: FrameId) -> FrameText<'_> {
+    pub(crate) fn text(&self, id: CallId) -> FrameText<'_> {
         self.texts.get(self.text_id(id))
     }
 
     /// The part of a frame by which records are compared.
-    pub(crate) fn text_id(&self, id: FrameId) -> TextId {
+    pub(crate) fn text_id(&self, id: CallId) -> FrameTextId {
         self.frames[id.index()].text
     }
 
     /// Gives the texts, and the text of each frame: the parts that records need.
-    pub(crate) fn into_texts(self) -> (Texts, Vec<TextId>) {
+    pub(crate) fn into_texts(self) -> (FrameTexts, Vec<FrameTextId>) {
         (self.texts, self.frames.into_iter().map(|frame| frame.text).collect())
     }
 
     /// Adds a frame from a dump's text.
-    pub(crate) fn read(&mut self, text: &str) -> FrameId {
+    pub(crate) fn read(&mut self, text: &str) -> CallId {
         let text = self.texts.add(text);
-        self.store(Stored { text, code: None })
+        self.store(StoredCall { text, code: None })
     }
 
     /// Adds a frame that was looked up.
-    pub(crate) fn add(&mut self, frame: &Frame<'_>) -> FrameId {
-        let (text, parts) = Parsed::of(frame);
+    pub(crate) fn add(&mut self, frame: &CallFrame<'_>) -> CallId {
+        let (text, parts) = ParsedFrame::from_frame(frame);
         let text = self.texts.add_parsed(&text, frame.in_allocator, || parts);
         let code = frame.module.zip(frame.offset).map(|(module, offset)| {
             let (module, system_name) = (self.name(module), frame.system_name.map(|name| self.name(name)));
-            Code { module, offset, column: frame.column, inlined: frame.inlined, system_name }
+            CodeOffset { module, offset, column: frame.column, inlined: frame.inlined, system_name }
         });
-        self.store(Stored { text, code })
+        self.store(StoredCall { text, code })
     }
 
     /// Adds a type in the place of a frame.
-    pub(crate) fn add_type(&mut self, name: &str) -> FrameId {
+    pub(crate) fn add_type(&mut self, name: &str) -> CallId {
         let text = self.texts.add_type(name);
-        self.store(Stored { text, code: None })
+        self.store(StoredCall { text, code: None })
     }
 
     /// Adds a copy of a frame of `others`.
-    pub(crate) fn copy(&mut self, others: &Self, id: FrameId) -> FrameId {
-        let Stored { text, code } = others.frames[id.index()];
+    pub(crate) fn copy(&mut self, others: &Self, id: CallId) -> CallId {
+        let StoredCall { text, code } = others.frames[id.index()];
         let text = self.texts.copy(others.texts.get(text));
         let code = code.map(|code| {
             let mut name = |number: u32| self.name(&others.names[number as usize]);
-            Code { module: name(code.module), system_name: code.system_name.map(name), ..code }
+            CodeOffset { module: name(code.module), system_name: code.system_name.map(name), ..code }
         });
-        self.store(Stored { text, code })
+        self.store(StoredCall { text, code })
     }
 
     /// Frees the room for further frames.
@@ -238,9 +243,9 @@ impl Frames {
         next
     }
 
-    fn store(&mut self, frame: Stored) -> FrameId {
+    fn store(&mut self, frame: StoredCall) -> CallId {
         let (frames, hasher) = (&self.frames, &self.hasher);
-        let next = FrameId(frames.len() as u32);
+        let next = CallId(frames.len() as u32);
         let id = *self
             .ids
             .entry(

@@ -11,7 +11,7 @@ const NONE: u32 = u32::MAX;
 const MAX_NUMBER: usize = 1 << 20;
 
 #[derive(Debug, Default)]
-pub(crate) struct Keys {
+pub(crate) struct DumpKeys {
     /// Keys that are numbers as DMD writes them, by that number; [`NONE`] for a number without a key.
     numbers: Vec<u32>,
     /// Other keys of up to seven bytes, by their bytes and length. The author of the file chooses keys, so the map's
@@ -19,12 +19,12 @@ pub(crate) struct Keys {
     short: HashMap<u64, u32>,
     long: HashMap<Box<str>, u32>,
     /// The place of the first use of each key.
-    places: Vec<Place>,
+    places: Vec<KeyUse>,
 }
 
 /// A place that uses a key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
+pub(crate) enum KeyUse {
     /// `blockList[].alloc`
     Alloc(u32),
     /// `blockList[].reps[]`
@@ -37,14 +37,14 @@ pub(crate) enum Place {
     Table,
 }
 
-impl Keys {
+impl DumpKeys {
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
     /// The number of a key. A new key gets the next number.
     #[inline]
-    pub(crate) fn number(&mut self, key: &str, place: impl FnOnce() -> Place) -> u32 {
+    pub(crate) fn number(&mut self, key: &str, place: impl FnOnce() -> KeyUse) -> u32 {
         let next = self.places.len() as u32;
         let base32 = base32(key);
         if let Some(known) = base32.and_then(|number| self.numbers.get(number))
@@ -72,7 +72,7 @@ impl Keys {
         number
     }
 
-    pub(crate) fn place(&self, number: u32) -> Place {
+    pub(crate) fn place(&self, number: u32) -> KeyUse {
         self.places[number as usize]
     }
 

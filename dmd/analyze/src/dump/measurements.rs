@@ -6,7 +6,7 @@ use crate::print::number;
 
 /// The memory that DMD needed, and the size of the dump.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Measurements {
+pub(crate) struct EngineMemory {
     /// The bytes of each of [`SIZES`]; only dumps of the crate `dmd` have them.
     sizes: [Option<u64>; SIZES.len()],
     /// Entries of `blockList`, `traceTable` and `frameTable`.
@@ -25,7 +25,7 @@ const SIZES: [(&str, &str); 8] = [
     ("unwindRules", "Unwind rules"),
 ];
 
-impl Measurements {
+impl EngineMemory {
     /// The place for the bytes with this key.
     pub(crate) fn size(&mut self, key: &str) -> Option<&mut Option<u64>> {
         let at = SIZES.iter().position(|(known, _)| *known == key)?;

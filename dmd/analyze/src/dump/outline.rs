@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::peak::Statistics;
+use super::peak::DumpStatistics;
 
 /// A heap that has shrunk by this part since its peak is shown at its peak.
 const SHRUNK: u128 = 10;
@@ -22,13 +22,13 @@ pub struct HeapAt {
 /// The facts of a whole recording.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Outline {
+pub struct RecordingOutline {
     /// The program and its arguments.
     pub command: Vec<String>,
     /// The number of the process.
     pub process: u64,
     /// What happened until the end.
-    pub statistics: Statistics,
+    pub statistics: DumpStatistics,
     /// The highest sum of requested bytes.
     pub peak: HeapAt,
     /// The end.
@@ -43,7 +43,7 @@ pub struct Outline {
     pub began_late: bool,
 }
 
-impl Outline {
+impl RecordingOutline {
     /// Whether the heap has shrunk by a tenth or more since its peak, so that a view should show the peak unless somebody
     /// asks for another time.
     pub fn has_shrunk(&self) -> bool {

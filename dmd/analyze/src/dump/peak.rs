@@ -2,12 +2,12 @@
 
 use core::time::Duration;
 
-use super::trace_id::TraceId;
+use super::trace_id::DumpTraceId;
 
 /// The time whose blocks a [`Dump`](crate::Dump) shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum At {
+pub enum DumpTime {
     /// The peak of the heap: the highest sum of requested bytes of all live blocks.
     Peak,
     /// The time at which the dump was written, or the end of the recording.
@@ -21,7 +21,7 @@ pub enum At {
 
 /// The peak of the heap, as far as DMD recorded blocks.
 #[derive(Clone, Debug, Default)]
-pub struct Peak {
+pub struct DumpPeak {
     pub(crate) bytes: u64,
     pub(crate) blocks: u64,
     pub(crate) seconds: f64,
@@ -32,7 +32,7 @@ pub struct Peak {
 /// The blocks of one stack at the peak.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeakStack {
-    pub(crate) alloc: TraceId,
+    pub(crate) alloc: DumpTraceId,
     /// Not 0.
     pub(crate) num: u64,
     pub(crate) bytes: u64,
@@ -41,7 +41,7 @@ pub(crate) struct PeakStack {
 /// What happened until the dump was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Statistics {
+pub struct DumpStatistics {
     /// Seconds since DMD started.
     pub seconds: f64,
     /// Calls that made a new block.
@@ -54,7 +54,7 @@ pub struct Statistics {
     pub temporary: u64,
 }
 
-impl Peak {
+impl DumpPeak {
     /// Requested bytes of all live blocks.
     pub fn bytes(&self) -> u64 {
         self.bytes

@@ -18,20 +18,20 @@ use dmd_format::Mode;
 use memory_report::ReadError;
 use memory_report::reader::{Skip, Source, Window};
 
-use super::frames::{FrameId, Frames};
-use super::keys::Keys;
-use super::measurements::Measurements;
-use super::peak::{Peak, Statistics};
-use super::{Block, Dump, Module, Reporter, Scanned};
+use super::frames::{CallId, CallTable};
+use super::keys::DumpKeys;
+use super::measurements::EngineMemory;
+use super::peak::{DumpPeak, DumpStatistics};
+use super::{BlockContents, Dump, DumpBlock, LoadedModule, ReporterAmounts};
 use crate::error::AnalyzeError;
 use faults::WrittenFault;
-use value::{Found, shorten};
+use value::{ValueKind, shorten};
 use weights::LARGEST_MEAN;
 
 /// Limits of the reader, and parts that it may leave out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ReadOptions {
+pub struct DumpReadOptions {
     /// The maximum of bytes of (decompressed) text. Default: 1 GiB.
     pub max_bytes: u64,
     /// The maximum of blocks, traces and frames together. A trace or a frame counts as two; eight words of contents,
@@ -41,13 +41,13 @@ pub struct ReadOptions {
     pub contents: bool,
 }
 
-impl Default for ReadOptions {
+impl Default for DumpReadOptions {
     fn default() -> Self {
         Self { max_bytes: 1 << 30, max_entries: 10_000_000, contents: false }
     }
 }
 
-impl ReadOptions {
+impl DumpReadOptions {
     /// The default limits.
     pub fn new() -> Self {
         Self::default()
@@ -81,7 +81,7 @@ impl ReadOptions {
 ///
 /// If `path` is not a regular file (the reader never waits for a pipe), or if the file is not a valid dump.
 pub fn read(path: impl AsRef<Path>) -> Result<Dump, AnalyzeError> {
-    read_with(path, &ReadOptions::default())
+    read_with(path, &DumpReadOptions::default())
 }
 
 /// As [`read`], with other limits.
@@ -89,7 +89,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Dump, AnalyzeError> {
 /// # Errors
 ///
 /// As [`read`].
-pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Dump, AnalyzeError> {
+pub fn read_with(path: impl AsRef<Path>, options: &DumpReadOptions) -> Result<Dump, AnalyzeError> {
     read_from(open(path.as_ref())?, options)
 }
 
@@ -98,9 +98,9 @@ pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Dump, 
 /// # Errors
 ///
 /// As [`read`].
-pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<Dump, AnalyzeError> {
+pub fn read_from(reader: impl Read, options: &DumpReadOptions) -> Result<Dump, AnalyzeError> {
     let window = Window::new(Source::open(reader)?, options.max_bytes);
-    let mut reader = Reader {
+    let mut reader = DumpReader {
         window,
         options,
         version: false,
@@ -108,8 +108,8 @@ pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<Dump, Analy
         blocks: None,
         scanned: Vec::new(),
         words: Vec::new(),
-        trace_keys: Keys::default(),
-        frame_keys: Keys::default(),
+        trace_keys: DumpKeys::default(),
+        frame_keys: DumpKeys::default(),
         traces: None,
         calls: Vec::new(),
         frames: None,
@@ -117,7 +117,7 @@ pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<Dump, Analy
         reporters: Vec::new(),
         faults: Vec::new(),
         time: None,
-        measurements: Measurements::default(),
+        measurements: EngineMemory::default(),
         peak: None,
         statistics: None,
         total: 0,
@@ -138,41 +138,41 @@ pub(crate) fn open(path: &Path) -> Result<File, AnalyzeError> {
     Ok(File::open(path).map_err(ReadError::Io)?)
 }
 
-struct Invocation {
+struct InvocationMembers {
     variable: Option<String>,
     mode: Mode,
     sample_bytes: Option<u64>,
 }
 
-struct Reader<'o, R: Read> {
+struct DumpReader<'o, R: Read> {
     window: Window<R>,
-    options: &'o ReadOptions,
+    options: &'o DumpReadOptions,
     version: bool,
-    invocation: Option<Invocation>,
+    invocation: Option<InvocationMembers>,
     /// The traces of these blocks are numbers of keys.
-    blocks: Option<Vec<Block>>,
-    scanned: Vec<Scanned>,
+    blocks: Option<Vec<DumpBlock>>,
+    scanned: Vec<BlockContents>,
     words: Vec<u64>,
-    trace_keys: Keys,
-    frame_keys: Keys,
+    trace_keys: DumpKeys,
+    frame_keys: DumpKeys,
     /// The traces found, by the numbers of their keys.
     traces: Option<Vec<Option<core::ops::Range<u32>>>>,
     /// The frames of all traces, as numbers of keys.
     calls: Vec<u32>,
     /// The frames found, by the numbers of their keys.
-    frames: Option<(Frames, Vec<Option<FrameId>>)>,
-    modules: Option<Vec<Module>>,
-    reporters: Vec<Reporter>,
+    frames: Option<(CallTable, Vec<Option<CallId>>)>,
+    modules: Option<Vec<LoadedModule>>,
+    reporters: Vec<ReporterAmounts>,
     faults: Vec<WrittenFault>,
     time: Option<u64>,
-    measurements: Measurements,
-    peak: Option<Peak>,
-    statistics: Option<Statistics>,
+    measurements: EngineMemory,
+    peak: Option<DumpPeak>,
+    statistics: Option<DumpStatistics>,
     /// The bytes of all blocks.
     total: i128,
 }
 
-impl<R: Read> Reader<'_, R> {
+impl<R: Read> DumpReader<'_, R> {
     fn top(&mut self) -> Result<(), AnalyzeError> {
         self.blanks()?;
         if !self.next_is(b'{')? {
@@ -214,15 +214,15 @@ impl<R: Read> Reader<'_, R> {
         self.members("invocation", &mut |reader, key| match key {
             "dmdEnvVar" => {
                 variable = Some(match reader.value(2)? {
-                    Found::Text(text) => Some(text),
-                    Found::Null => None,
+                    ValueKind::Text(text) => Some(text),
+                    ValueKind::Null => None,
                     _ => return Err(wrong("invocation.dmdEnvVar", "not a string or null")),
                 });
                 Ok(())
             }
             "mode" => {
                 mode = Some(match reader.value(2)? {
-                    Found::Text(text) => {
+                    ValueKind::Text(text) => {
                         Mode::named(&text).ok_or_else(|| AnalyzeError::UnknownMode(quoted(&text)))?
                     }
                     _ => return Err(wrong("invocation.mode", "not a string")),
@@ -239,7 +239,7 @@ impl<R: Read> Reader<'_, R> {
             }
             _ => reader.skip(2),
         })?;
-        self.invocation = Some(Invocation {
+        self.invocation = Some(InvocationMembers {
             variable: variable.ok_or_else(|| missing("invocation.dmdEnvVar"))?,
             mode: mode.ok_or_else(|| missing("invocation.mode"))?,
             sample_bytes,
@@ -254,20 +254,20 @@ impl<R: Read> Reader<'_, R> {
             if !reader.next_is(b'{')? {
                 return reader.skip(2);
             }
-            let mut module = Module::default();
+            let mut module = LoadedModule::default();
             reader.members("modules[]", &mut |reader, key| {
                 let field = match key {
                     "path" | "name" => &mut module.path,
                     "buildId" => &mut module.build_id,
                     "bias" => {
-                        if let Found::Text(text) = reader.value(3)? {
+                        if let ValueKind::Text(text) = reader.value(3)? {
                             module.bias = u64::from_str_radix(&text, 16).ok();
                         }
                         return Ok(());
                     }
                     _ => return reader.skip(3),
                 };
-                if let Found::Text(text) = reader.value(3)? {
+                if let ValueKind::Text(text) = reader.value(3)? {
                     *field = text;
                 }
                 Ok(())
@@ -284,12 +284,12 @@ impl<R: Read> Reader<'_, R> {
     fn reporters(&mut self) -> Result<(), AnalyzeError> {
         let mut reporters = Vec::new();
         self.elements("reportPaths", &mut |reader, _| {
-            let mut reporter = Reporter::default();
+            let mut reporter = ReporterAmounts::default();
             if reader.next_is(b'{')? {
                 reader.members("reportPaths[]", &mut |reader, key| {
                     let bytes = match key {
                         "path" => {
-                            if let Found::Text(text) = reader.value(3)? {
+                            if let ValueKind::Text(text) = reader.value(3)? {
                                 reporter.path = text;
                             }
                             return Ok(());
@@ -298,7 +298,7 @@ impl<R: Read> Reader<'_, R> {
                         "marked" => &mut reporter.marked,
                         _ => return reader.skip(3),
                     };
-                    if let Found::Number(number) = reader.value(3)? {
+                    if let ValueKind::Number(number) = reader.value(3)? {
                         *bytes = number.parse().unwrap_or_default();
                     }
                     Ok(())
@@ -322,7 +322,7 @@ impl<R: Read> Reader<'_, R> {
             if key != "time" {
                 return reader.skip(2);
             }
-            if let Found::Number(number) = reader.value(2)? {
+            if let ValueKind::Number(number) = reader.value(2)? {
                 reader.time = number.parse().ok();
             }
             Ok(())
@@ -335,7 +335,7 @@ impl<R: Read> Reader<'_, R> {
             return self.skip(1);
         }
         self.members("measurements", &mut |reader, key| {
-            let Found::Number(number) = reader.value(2)? else { return Ok(()) };
+            let ValueKind::Number(number) = reader.value(2)? else { return Ok(()) };
             if let Some(size) = reader.measurements.size(key) {
                 *size = number.parse().ok();
             }
@@ -396,24 +396,24 @@ impl<R: Read> Reader<'_, R> {
         Ok(())
     }
 
-    /// Reads a value. Skips a nested one and gives [`Found::Nested`].
-    fn value(&mut self, depth: u32) -> Result<Found<String>, AnalyzeError> {
+    /// Reads a value. Skips a nested one and gives [`ValueKind::Nested`].
+    fn value(&mut self, depth: u32) -> Result<ValueKind<String>, AnalyzeError> {
         if self.next_is(b'{')? || self.next_is(b'[')? {
             self.skip(depth)?;
-            return Ok(Found::Nested);
+            return Ok(ValueKind::Nested);
         }
-        Ok(self.window.take(|scan| Ok(Found::take(scan, depth)?.into_owned()))?)
+        Ok(self.window.take(|scan| Ok(ValueKind::take(scan, depth)?.into_owned()))?)
     }
 
     /// A value as the file writes it, shortened if it is long.
     fn written(&mut self, depth: u32) -> Result<String, AnalyzeError> {
         Ok(match self.value(depth)? {
-            Found::Text(text) => quoted(&text),
-            Found::Number(number) => shorten(&number).into_owned(),
-            Found::Null => "null".to_owned(),
-            Found::Truth(true) => "true".to_owned(),
-            Found::Truth(false) => "false".to_owned(),
-            Found::Nested => "of another type".to_owned(),
+            ValueKind::Text(text) => quoted(&text),
+            ValueKind::Number(number) => shorten(&number).into_owned(),
+            ValueKind::Null => "null".to_owned(),
+            ValueKind::Truth(true) => "true".to_owned(),
+            ValueKind::Truth(false) => "false".to_owned(),
+            ValueKind::Nested => "of another type".to_owned(),
         })
     }
 

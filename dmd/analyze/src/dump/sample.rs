@@ -5,7 +5,7 @@ use dmd_format::sample;
 /// A sample that DMD drew with `--sample-bytes`. All amounts of its dump are estimates, without bias.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Sample {
+pub struct ByteSample {
     /// The mean distance of the points of the sample, in bytes.
     pub mean: u64,
     /// The blocks that DMD recorded.
@@ -14,7 +14,7 @@ pub struct Sample {
     pub standard_error: f64,
 }
 
-impl Sample {
+impl ByteSample {
     /// A bound on the standard error of an amount of this sample, both in bytes.
     pub fn largest_error(&self, bytes: u64) -> f64 {
         sample::largest_error(bytes, self.mean)

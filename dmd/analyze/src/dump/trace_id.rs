@@ -2,9 +2,9 @@
 
 /// The index of a trace in its dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct TraceId(pub(crate) u32);
+pub(crate) struct DumpTraceId(pub(crate) u32);
 
-impl TraceId {
+impl DumpTraceId {
     /// Stands for a trace that was not recorded.
     pub(crate) const NONE: Self = Self(u32::MAX);
 

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use dmd_format::Mode;
 
-use crate::dump::{Block, Dump, Frame, TraceId};
-use crate::names::{Folds, Sited, Verdict};
-use crate::records::{Analysis, AnalyzeOptions, NO_STACK, RecordKind, StackId};
+use crate::dump::{CallFrame, Dump, DumpBlock, DumpTraceId};
+use crate::names::{FoldRules, FoldedStack, TypeVerdict};
+use crate::records::{Analysis, AnalyzeOptions, CutStackId, NO_STACK, RecordKind};
 
 /// Blocks with equal sizes and stacks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,7 +31,7 @@ pub struct LiveBlocks {
 
 /// A stack of [`DarkMatter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LiveStack(TraceId);
+pub struct LiveStack(DumpTraceId);
 
 /// Blocks of a running program, with the stacks and reporters of each.
 #[derive(Debug)]
@@ -70,9 +70,9 @@ impl DarkMatter {
     }
 
     /// Adds a stack by the function to show, and the type of its blocks.
-    pub fn add_stack(&mut self, site: &Frame<'_>, type_name: Option<&str>) -> LiveStack {
+    pub fn add_stack(&mut self, site: &CallFrame<'_>, type_name: Option<&str>) -> LiveStack {
         let dump = &mut self.0;
-        let id = TraceId(dump.traces.len() as u32);
+        let id = DumpTraceId(dump.traces.len() as u32);
         let start = dump.calls.len() as u32;
         dump.calls.push(dump.frames.add(site));
         dump.calls.extend(type_name.map(|name| dump.frames.add_type(name)));
@@ -81,21 +81,21 @@ impl DarkMatter {
     }
 
     /// Adds a stack by its frames, innermost first: those from the allocator to the site, or all.
-    pub fn add_frames(&mut self, frames: &[Frame<'_>], folds: &Folds) -> LiveStack {
-        let site = Sited::of(frames, folds).site();
-        let type_name = Verdict::of(frames).type_name();
+    pub fn add_frames(&mut self, frames: &[CallFrame<'_>], folds: &FoldRules) -> LiveStack {
+        let site = FoldedStack::fold(frames, folds).site();
+        let type_name = TypeVerdict::from_stack(frames).type_name();
         self.add_stack(&site.map(|site| frames[site]).unwrap_or_default(), type_name.as_deref())
     }
 
     /// Adds a reporter by the path of its reports.
     pub fn add_reporter(&mut self, path: &str) -> LiveStack {
-        self.add_stack(&Frame { function: Some(path), ..Frame::default() }, None)
+        self.add_stack(&CallFrame { function: Some(path), ..CallFrame::default() }, None)
     }
 
     /// Adds blocks.
     pub fn add(&mut self, blocks: &LiveBlocks) {
-        let trace = |stack: Option<LiveStack>| stack.map_or(TraceId::NONE, |LiveStack(trace)| trace);
-        self.0.blocks.push(Block {
+        let trace = |stack: Option<LiveStack>| stack.map_or(DumpTraceId::NONE, |LiveStack(trace)| trace);
+        self.0.blocks.push(DumpBlock {
             req: blocks.requested,
             slop: blocks.slop,
             num: blocks.count,
@@ -146,8 +146,8 @@ impl DarkMatter {
     }
 }
 
-fn reporters(analysis: &Analysis, reports: [StackId; 2]) -> String {
-    let first_frame = |stack: StackId| analysis.frames(stack).next().map(|text| text.without_number());
+fn reporters(analysis: &Analysis, reports: [CutStackId; 2]) -> String {
+    let first_frame = |stack: CutStackId| analysis.frames(stack).next().map(|text| text.without_number());
     let mut paths: Vec<&str> = reports.into_iter().filter_map(first_frame).collect();
     paths.dedup();
     paths.join(" and ")

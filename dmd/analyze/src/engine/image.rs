@@ -9,19 +9,19 @@ mod memory;
 mod modules;
 mod threads;
 
-use dmd_format::recording::Node;
+use dmd_format::recording::StackNode;
 use dmd_format::tables::{FIRST_PC, NODE, SEGMENT};
 
 use crate::dump::Dump;
 use crate::error::AnalyzeError;
-use crate::recording::tree::Tree;
-use header::Header;
-use memory::Memory;
+use crate::recording::tree::CallTree;
+use header::TableHeader;
+use memory::ImageMemory;
 
 /// A stretch of a process's memory that has a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "what the kernel says of a mapping")]
-pub struct Mapping {
+pub struct FileMapping {
     /// The first address.
     pub start: u64,
     /// The first address behind it.
@@ -37,7 +37,7 @@ pub struct Mapping {
 /// Where a thread of a process was. Unknown parts are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "what a system says of a thread")]
-pub struct Thread {
+pub struct StoppedThread {
     /// The system's number of it.
     pub number: Option<u64>,
     /// Its name; empty if it has none.
@@ -62,10 +62,10 @@ pub struct Thread {
 /// [`AnalyzeError::Image`] as [`read_image`].
 pub fn read_threads(
     memory: &dyn Fn(u64, &mut [u8]) -> usize,
-    mappings: &[Mapping],
-) -> Result<Vec<Thread>, AnalyzeError> {
-    let memory = Memory::new(memory);
-    threads::all(&memory, &Header::find(&memory, mappings)?)
+    mappings: &[FileMapping],
+) -> Result<Vec<StoppedThread>, AnalyzeError> {
+    let memory = ImageMemory::new(memory);
+    threads::all(&memory, &TableHeader::find(&memory, mappings)?)
 }
 
 /// Reads the live blocks: a dump of scan mode without contents, with an entry for each block.
@@ -79,20 +79,25 @@ pub fn read_threads(
 /// record every block. [`AnalyzeError::TooManyEntries`] if there are more blocks and stacks than `max_entries`.
 pub fn read_image(
     memory: &dyn Fn(u64, &mut [u8]) -> usize,
-    mappings: &[Mapping],
+    mappings: &[FileMapping],
     max_entries: usize,
 ) -> Result<Dump, AnalyzeError> {
-    let memory = Memory::new(memory);
-    let header = Header::find(&memory, mappings)?;
-    let mut tree = Tree::new();
-    tree.set_modules(modules::of(&memory, mappings));
+    let memory = ImageMemory::new(memory);
+    let header = TableHeader::find(&memory, mappings)?;
+    let mut tree = CallTree::new();
+    tree.set_modules(modules::find(&memory, mappings));
     nodes(&memory, &header, &mut tree, max_entries)?;
     let blocks = blocks::all(&memory, &header, max_entries)?;
     tree.scan(blocks, max_entries)
 }
 
 /// Adds all nodes.
-fn nodes(memory: &Memory<'_>, header: &Header, tree: &mut Tree, max: usize) -> Result<(), AnalyzeError> {
+fn nodes(
+    memory: &ImageMemory<'_>,
+    header: &TableHeader,
+    tree: &mut CallTree,
+    max: usize,
+) -> Result<(), AnalyzeError> {
     let count = header.stacks as usize + 1;
     if count > max {
         return Err(AnalyzeError::TooManyEntries(max));
@@ -105,7 +110,7 @@ fn nodes(memory: &Memory<'_>, header: &Header, tree: &mut Tree, max: usize) -> R
             let (pc, parent) = (memory::u64_at(node, 0), memory::u64_at(node, 8) as u32);
             let id = (segment * SEGMENT + index) as u32;
             if pc >= FIRST_PC && (1..count).contains(&(id as usize)) {
-                tree.add(Node { id, parent, pc });
+                tree.add(StackNode { id, parent, pc });
             }
         }
     }

@@ -12,7 +12,7 @@ use flate2::write::GzEncoder;
 use memory_report::ReadError;
 use memory_report::reader::Source;
 
-use crate::dump::{Dump, ReadOptions, open, read_with};
+use crate::dump::{Dump, DumpReadOptions, open, read_with};
 use crate::error::AnalyzeError;
 
 /// Counts of the words of all blocks.
@@ -37,7 +37,7 @@ pub struct ClampStats {
 /// # Errors
 ///
 /// If the file is not a valid dump of scan mode, has no blocks or overlapping blocks, or cannot be written.
-pub fn clamp(path: impl AsRef<Path>, options: &ReadOptions) -> Result<(Dump, ClampStats), AnalyzeError> {
+pub fn clamp(path: impl AsRef<Path>, options: &DumpReadOptions) -> Result<(Dump, ClampStats), AnalyzeError> {
     let path = fs::canonicalize(path).map_err(ReadError::Io)?;
     let mut dump = read_with(&path, &options.clone().contents(true))?;
     if dump.mode != Mode::Scan {
@@ -91,7 +91,7 @@ fn clamp_words(dump: &mut Dump) -> Result<ClampStats, AnalyzeError> {
 fn rewrite(path: &Path, dump: &Dump) -> Result<(), AnalyzeError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".clamped-{}", std::process::id()));
-    let new = New(Some(path.with_file_name(name)));
+    let new = ReplacementFile(Some(path.with_file_name(name)));
     let new_path = new.0.as_deref().expect("taken only when it is done");
     let permissions = fs::metadata(path).map_err(ReadError::Io)?.permissions();
     let mut private = OpenOptions::new();
@@ -122,15 +122,15 @@ fn rewrite(path: &Path, dump: &Dump) -> Result<(), AnalyzeError> {
 }
 
 /// A new file. Drop removes it unless it has replaced the old file.
-struct New(Option<PathBuf>);
+struct ReplacementFile(Option<PathBuf>);
 
-impl New {
+impl ReplacementFile {
     fn done(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for New {
+impl Drop for ReplacementFile {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
             // The caller already returns an error; a second one would hide it.

@@ -4,31 +4,31 @@ use core::fmt::{self, Display};
 
 use dmd_format::Mode;
 
-use crate::print::{Clean, blocks, mark, number, percent};
-use crate::records::{Analysis, By, Record, RecordKind, Section, StackId, Sums};
+use crate::print::{CleanText, blocks, mark, number, percent};
+use crate::records::{Analysis, BlockSums, CutStackId, KindSection, RecordKind, StackRecord, TableKey};
 
 const LINE: &str = "------------------------------------------------------------------";
 
 /// An analysis in the layout of 2013.
 ///
 /// Frames are as the dump or the symbols have them; a dump has no addresses of frames. For records of frames, add
-/// [`By::Frame`] to the options.
+/// [`TableKey::Frame`] to the options.
 #[derive(Debug)]
-pub struct Classic<'a>(&'a Analysis);
+pub struct ClassicText<'a>(&'a Analysis);
 
 impl Analysis {
     /// The analysis in the layout of 2013.
-    pub fn classic(&self) -> Classic<'_> {
-        Classic(self)
+    pub fn classic(&self) -> ClassicText<'_> {
+        ClassicText(self)
     }
 }
 
-impl Display for Classic<'_> {
+impl Display for ClassicText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for invocation in &self.0.invocations {
             heading(f, "Invocation")?;
             match &invocation.variable {
-                Some(variable) => writeln!(f, "$DMD = '{}'", Clean(variable))?,
+                Some(variable) => writeln!(f, "$DMD = '{}'", CleanText(variable))?,
                 None => f.write_str("$DMD is undefined\n")?,
             }
             let mode = if invocation.mode == Mode::Scan { Mode::Live } else { invocation.mode };
@@ -58,7 +58,7 @@ impl Display for Classic<'_> {
             }
         } else {
             let mark = mark(self.0.estimated);
-            let Sums { num, .. } = self.0.total;
+            let BlockSums { num, .. } = self.0.total;
             writeln!(f, "Total: {mark}{} bytes in {mark}{}", number(self.0.total.usable()), blocks(num))?;
         }
         f.write_str("\n")?;
@@ -70,12 +70,12 @@ impl Display for Classic<'_> {
     }
 }
 
-impl Classic<'_> {
+impl ClassicText<'_> {
     fn trace_record(
         &self,
         f: &mut fmt::Formatter<'_>,
-        section: &Section,
-        record: &Record,
+        section: &KindSection,
+        record: &StackRecord,
         index: usize,
         so_far: i128,
     ) -> fmt::Result {
@@ -90,7 +90,7 @@ impl Classic<'_> {
         )?;
         bytes(f, record.sums, mark)?;
         let usable = record.sums.usable();
-        let share = |whole: Sums| {
+        let share = |whole: BlockSums| {
             let whole = whole.usable();
             format!("({} cumulative)", percent(so_far, whole))
         };
@@ -103,7 +103,7 @@ impl Classic<'_> {
         f.write_str("\n Allocated at\n")?;
         self.stack(f, record.alloc)?;
         for (title, stack) in ["Reported at", "Reported again at"].into_iter().zip(record.reps) {
-            if stack != StackId::NONE {
+            if stack != CutStackId::NONE {
                 writeln!(f, "\n {title}")?;
                 self.stack(f, stack)?;
             }
@@ -111,15 +111,17 @@ impl Classic<'_> {
         f.write_str("\n")
     }
 
-    fn stack(&self, f: &mut fmt::Formatter<'_>, stack: StackId) -> fmt::Result {
+    fn stack(&self, f: &mut fmt::Formatter<'_>, stack: CutStackId) -> fmt::Result {
         for text in self.0.frames(stack) {
-            writeln!(f, "   {}", Clean(text.without_number()))?;
+            writeln!(f, "   {}", CleanText(text.without_number()))?;
         }
         Ok(())
     }
 
-    fn frame_records(&self, f: &mut fmt::Formatter<'_>, section: &Section) -> fmt::Result {
-        let Some(table) = section.tables.iter().find(|table| table.by == By::Frame) else { return Ok(()) };
+    fn frame_records(&self, f: &mut fmt::Formatter<'_>, section: &KindSection) -> fmt::Result {
+        let Some(table) = section.tables.iter().find(|table| table.by == TableKey::Frame) else {
+            return Ok(());
+        };
         let kind = section.kind.name();
         heading(f, &format!("{kind} stack frame records"))?;
         for (index, row) in table.rows.iter().enumerate() {
@@ -140,7 +142,7 @@ impl Classic<'_> {
                 let of_kind = percent(usable, section.sums.usable());
                 write!(f, ";  {of_kind} of {}", kind.to_ascii_lowercase())?;
             }
-            writeln!(f, "\n PC is\n   {}\n", Clean(&row.name))?;
+            writeln!(f, "\n PC is\n   {}\n", CleanText(&row.name))?;
         }
         if table.rows.is_empty() {
             f.write_str("(none)\n\n")?;
@@ -153,8 +155,8 @@ fn heading(f: &mut fmt::Formatter<'_>, title: &str) -> fmt::Result {
     writeln!(f, "{LINE}\n{title}\n{LINE}\n")
 }
 
-fn bytes(f: &mut fmt::Formatter<'_>, sums: Sums, mark: &str) -> fmt::Result {
-    let Sums { req, slop, .. } = sums;
+fn bytes(f: &mut fmt::Formatter<'_>, sums: BlockSums, mark: &str) -> fmt::Result {
+    let BlockSums { req, slop, .. } = sums;
     let usable = number(sums.usable());
     writeln!(f, " {mark}{usable} bytes ({mark}{} requested / {mark}{} slop)", number(req), number(slop))
 }

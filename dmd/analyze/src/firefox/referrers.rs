@@ -7,10 +7,10 @@ use core::fmt::{self, Display};
 use dmd_format::Mode;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dump::{Dump, FrameId, FrameText};
+use crate::dump::{CallId, Dump, FrameText};
 use crate::error::AnalyzeError;
 use crate::names::AllocatorFrames;
-use crate::print::Clean;
+use crate::print::CleanText;
 use crate::records::NO_STACK;
 
 /// Options of the text about a block.
@@ -98,7 +98,7 @@ impl Display for BlockText<'_> {
         match self.block {
             None => {
                 match &self.options.spelled {
-                    Some(spelled) => writeln!(f, "Object {} not found in traces.", Clean(spelled))?,
+                    Some(spelled) => writeln!(f, "Object {} not found in traces.", CleanText(spelled))?,
                     None => writeln!(f, "Object {:x} not found in traces.", self.address)?,
                 }
                 f.write_str("It could still be the target of some nodes.\n")
@@ -182,7 +182,7 @@ impl BlockText<'_> {
             return self.line(f, NO_STACK);
         }
         let dropped = self.dropped();
-        let is_dropped = |frame: &&FrameId| dropped.get(frame.index()).copied().unwrap_or(false);
+        let is_dropped = |frame: &&CallId| dropped.get(frame.index()).copied().unwrap_or(false);
         let frames = self.dump.trace(trace).iter().skip_while(is_dropped);
         for frame in frames.take(self.options.max_frames) {
             self.line(f, self.dump.frames.text(*frame).as_str())?;
@@ -193,7 +193,7 @@ impl BlockText<'_> {
     fn line(&self, f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
         // The text's number is dropped, but its characters count.
         let kept: String = text.chars().take(self.options.frame_length).skip(5).collect();
-        writeln!(f, "  {}", Clean(&kept))
+        writeln!(f, "  {}", CleanText(&kept))
     }
 
     fn dropped(&self) -> &[bool] {

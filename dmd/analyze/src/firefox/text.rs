@@ -4,22 +4,22 @@ use core::fmt::{self, Display};
 
 use dmd_format::Mode;
 
-use crate::print::{Clean, blocks, mark, number, percent, share};
-use crate::records::{Analysis, Record, RecordKind, Section, StackId, Sums};
+use crate::print::{CleanText, blocks, mark, number, percent, share};
+use crate::records::{Analysis, BlockSums, CutStackId, KindSection, RecordKind, StackRecord};
 
 const SEPARATOR: &str = "#-----------------------------------------------------------------";
 
 /// An analysis as text. Its `Display` gives the text of `dmd.py`.
 #[derive(Debug)]
-pub struct Text<'a> {
+pub struct FirefoxText<'a> {
     analysis: &'a Analysis,
     arguments: &'a [String],
 }
 
 impl Analysis {
     /// The text of `dmd.py`. `arguments` appear in its second line.
-    pub fn text<'a>(&'a self, arguments: &'a [String]) -> Text<'a> {
-        Text { analysis: self, arguments }
+    pub fn text<'a>(&'a self, arguments: &'a [String]) -> FirefoxText<'a> {
+        FirefoxText { analysis: self, arguments }
     }
 }
 
@@ -37,7 +37,7 @@ impl Analysis {
             ("Once-reported:", of(RecordKind::OnceReported)),
             ("Twice-reported:", of(RecordKind::TwiceReported)),
         ];
-        let line = |(title, (sums, estimated)): (&str, (Sums, bool))| {
+        let line = |(title, (sums, estimated)): (&str, (BlockSums, bool))| {
             let share = |of, heap| if title == "Total:" { 100.0 } else { share(of, heap) };
             let mark = mark(estimated);
             format!(
@@ -52,12 +52,12 @@ impl Analysis {
     }
 }
 
-impl Display for Text<'_> {
+impl Display for FirefoxText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let analysis = self.analysis;
         write!(f, "{SEPARATOR}\n# dmd.py")?;
         for argument in self.arguments {
-            write!(f, " {}", Clean(argument))?;
+            write!(f, " {}", CleanText(argument))?;
         }
         f.write_str("\n\n")?;
         self.invocations(f)?;
@@ -70,7 +70,7 @@ impl Display for Text<'_> {
     }
 }
 
-impl Text<'_> {
+impl FirefoxText<'_> {
     fn invocations(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let invocations = &self.analysis.invocations;
         for (index, invocation) in invocations.iter().enumerate() {
@@ -79,7 +79,7 @@ impl Text<'_> {
                 _ => writeln!(f, "Invocation {} {{", index + 1)?,
             }
             match &invocation.variable {
-                Some(variable) => writeln!(f, "  $DMD = '{}'", Clean(variable))?,
+                Some(variable) => writeln!(f, "  $DMD = '{}'", CleanText(variable))?,
                 None => f.write_str("  $DMD is undefined\n")?,
             }
             let mode = if invocation.mode == Mode::Scan { Mode::Live } else { invocation.mode };
@@ -88,7 +88,7 @@ impl Text<'_> {
         Ok(())
     }
 
-    fn section(&self, f: &mut fmt::Formatter<'_>, section: &Section) -> fmt::Result {
+    fn section(&self, f: &mut fmt::Formatter<'_>, section: &KindSection) -> fmt::Result {
         writeln!(f, "{SEPARATOR}\n")?;
         let name = section.kind.name();
         let lower = name.to_ascii_lowercase();
@@ -114,12 +114,12 @@ impl Text<'_> {
     fn record(
         &self,
         f: &mut fmt::Formatter<'_>,
-        section: &Section,
-        record: &Record,
+        section: &KindSection,
+        record: &StackRecord,
         index: usize,
         so_far: i128,
     ) -> fmt::Result {
-        let Sums { num, req, slop } = record.sums;
+        let BlockSums { num, req, slop } = record.sums;
         let usable = record.sums.usable();
         let name = section.kind.name();
         writeln!(f, "{name} {{")?;
@@ -163,18 +163,18 @@ impl Text<'_> {
         }
         self.stack(f, "Allocated at", record.alloc)?;
         for (title, stack) in ["Reported at", "Reported again at"].into_iter().zip(record.reps) {
-            if stack != StackId::NONE {
+            if stack != CutStackId::NONE {
                 self.stack(f, title, stack)?;
             }
         }
         f.write_str("}\n\n")
     }
 
-    fn stack(&self, f: &mut fmt::Formatter<'_>, title: &str, stack: StackId) -> fmt::Result {
+    fn stack(&self, f: &mut fmt::Formatter<'_>, title: &str, stack: CutStackId) -> fmt::Result {
         writeln!(f, "  {title} {{")?;
         for (index, text) in self.analysis.frames(stack).enumerate() {
             // The number at the start of the text is a placeholder.
-            writeln!(f, "    #{:02}{}", index + 1, Clean(text.without_stand_in()))?;
+            writeln!(f, "    #{:02}{}", index + 1, CleanText(text.without_stand_in()))?;
         }
         f.write_str("  }\n")
     }

@@ -1,7 +1,7 @@
 //! Recognizes frames of allocators and collections, which do not show which function wanted the memory.
 
 use super::source_path::{library, package};
-use crate::dump::{Frame, FrameText};
+use crate::dump::{CallFrame, FrameText};
 
 /// The texts that `dmd.py` knows, anywhere in a frame.
 const IN_C: &[&str] = &[
@@ -100,7 +100,7 @@ impl AllocatorFrames {
     }
 }
 
-impl Frame<'_> {
+impl CallFrame<'_> {
     /// Whether the frame is an allocator's: a function of C's allocator, of Rust's collections, or an unknown
     /// function.
     pub fn is_of_allocator(&self) -> bool {

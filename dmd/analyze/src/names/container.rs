@@ -1,6 +1,6 @@
 //! Finds the collection and its type that a library function belongs to, from the function's name.
 
-use crate::dump::Frame;
+use crate::dump::CallFrame;
 
 /// Types that own memory, and the names that suggestions use for them.
 const CONTAINERS: &[(&str, &str)] = &[
@@ -32,7 +32,7 @@ const CONTAINERS: &[(&str, &str)] = &[
 
 /// The type, such as `Vec<app::Entry>`, that a frame's function belongs to. `None` if that type owns no memory, or
 /// if the name does not contain the types within.
-pub(crate) fn container_of(frame: &Frame<'_>) -> Option<String> {
+pub(crate) fn container_of(frame: &CallFrame<'_>) -> Option<String> {
     let (function, place) = (frame.name(), frame.place().unwrap_or_default());
     let path = segments(function);
     let (method, before) = path.split_last()?;

@@ -1,7 +1,7 @@
 //! Frames that say nothing about the program: those of allocators, of Rust's and C's libraries, and those through
 //! which a thread or `main` starts.
 //!
-//! All rules are data, in one table. Users add rules of their own by [`Folds::also`].
+//! All rules are data, in one table. Users add rules of their own by [`FoldRules::also`].
 
 mod site;
 mod stacks;
@@ -9,14 +9,14 @@ mod stacks;
 use core::fmt;
 
 use super::source_path::{library, package};
-use crate::dump::Frame;
+use crate::dump::CallFrame;
 
-pub(crate) use site::Sited;
+pub(crate) use site::FoldedStack;
 
 /// Why a view folds a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Fold {
+pub enum FoldReason {
     /// A function of an allocator, or of the engine that recorded the stack.
     Allocator,
     /// A function of a collection, which allocates for its caller.
@@ -30,7 +30,7 @@ pub enum Fold {
 }
 
 /// How a rule finds its frames.
-enum By {
+enum FoldPattern {
     /// The function has this name.
     Name(&'static [&'static str]),
     /// The function has this name, and its source file is unknown.
@@ -53,12 +53,12 @@ enum By {
     InC(&'static [&'static str]),
 }
 
-/// The first rule that fits a frame counts. [`Name`](By::Name) and [`Prefix`](By::Prefix) only count where the source
+/// The first rule that fits a frame counts. [`Name`](FoldPattern::Name) and [`Prefix`](FoldPattern::Prefix) only count where the source
 /// file is unknown, or is not Rust's: the file of a Rust function says more than its name.
-const RULES: &[(Fold, By)] = &[
+const RULES: &[(FoldReason, FoldPattern)] = &[
     (
-        Fold::Start,
-        By::Name(&[
+        FoldReason::Start,
+        FoldPattern::Name(&[
             "_start",
             "__libc_start_main",
             "__libc_start_main_impl",
@@ -74,10 +74,10 @@ const RULES: &[(Fold, By)] = &[
         ]),
     ),
     // Around Rust's own; the `main` of a C program has a source file.
-    (Fold::Start, By::Symbol(&["main"])),
+    (FoldReason::Start, FoldPattern::Symbol(&["main"])),
     (
-        Fold::Allocator,
-        By::Name(&[
+        FoldReason::Allocator,
+        FoldPattern::Name(&[
             "malloc",
             "calloc",
             "realloc",
@@ -97,8 +97,8 @@ const RULES: &[(Fold, By)] = &[
         ]),
     ),
     (
-        Fold::Allocator,
-        By::Prefix(&[
+        FoldReason::Allocator,
+        FoldPattern::Prefix(&[
             "__rust_alloc",
             "__rust_realloc",
             "__rustc",
@@ -117,18 +117,18 @@ const RULES: &[(Fold, By)] = &[
     ),
     // Wrappers, as in Firefox.
     (
-        Fold::Allocator,
-        By::InC(&["malloc", "calloc", "realloc", "memalign", "posix_memalign", "g_slice_alloc"]),
+        FoldReason::Allocator,
+        FoldPattern::InC(&["malloc", "calloc", "realloc", "memalign", "posix_memalign", "g_slice_alloc"]),
     ),
-    (Fold::Allocator, By::Crates(&["dmd::", "dmd_unwind::", "memory_reporter::allocator"])),
+    (FoldReason::Allocator, FoldPattern::Crates(&["dmd::", "dmd_unwind::", "memory_reporter::allocator"])),
     // `#[global_allocator]` puts these at the line of the static.
     (
-        Fold::Allocator,
-        By::Generated(&["__rust_alloc", "__rust_alloc_zeroed", "__rust_realloc", "__rust_dealloc"]),
+        FoldReason::Allocator,
+        FoldPattern::Generated(&["__rust_alloc", "__rust_alloc_zeroed", "__rust_realloc", "__rust_dealloc"]),
     ),
     (
-        Fold::Allocator,
-        By::Crate(&[
+        FoldReason::Allocator,
+        FoldPattern::Crate(&[
             "memory-dmd",
             "mimalloc",
             "tikv-jemallocator",
@@ -137,10 +137,13 @@ const RULES: &[(Fold, By)] = &[
             "tikv-jemalloc-sys",
         ]),
     ),
-    (Fold::Allocator, By::Module(&["libdmd.so", "libjemalloc.so", "libmimalloc.so", "libtcmalloc"])),
     (
-        Fold::Collection,
-        By::Crate(&[
+        FoldReason::Allocator,
+        FoldPattern::Module(&["libdmd.so", "libjemalloc.so", "libmimalloc.so", "libtcmalloc"]),
+    ),
+    (
+        FoldReason::Collection,
+        FoldPattern::Crate(&[
             "alloc",
             "core",
             "hashbrown",
@@ -152,8 +155,8 @@ const RULES: &[(Fold, By)] = &[
         ]),
     ),
     (
-        Fold::Collection,
-        By::Prefix(&[
+        FoldReason::Collection,
+        FoldPattern::Prefix(&[
             "alloc::",
             "core::",
             "std::collections::",
@@ -165,14 +168,14 @@ const RULES: &[(Fold, By)] = &[
             "allocator_api2::",
         ]),
     ),
-    (Fold::Collection, By::StdFile(&["collections/", "alloc.rs"])),
-    (Fold::Library, By::Crate(&["std", "proc_macro", "test", "panic_unwind", "std_detect"])),
-    (Fold::Library, By::Prefix(&["std::"])),
+    (FoldReason::Collection, FoldPattern::StdFile(&["collections/", "alloc.rs"])),
+    (FoldReason::Library, FoldPattern::Crate(&["std", "proc_macro", "test", "panic_unwind", "std_detect"])),
+    (FoldReason::Library, FoldPattern::Prefix(&["std::"])),
     // What `catch_unwind` becomes.
-    (Fold::Library, By::Symbol(&["__rust_try"])),
+    (FoldReason::Library, FoldPattern::Symbol(&["__rust_try"])),
     (
-        Fold::Library,
-        By::Module(&[
+        FoldReason::Library,
+        FoldPattern::Module(&[
             "libc.so",
             "libc-",
             "ld-linux",
@@ -184,24 +187,24 @@ const RULES: &[(Fold, By)] = &[
         ]),
     ),
     // The debug information of the system's libraries has relative paths.
-    (Fold::Library, By::File(&["./", "../"])),
+    (FoldReason::Library, FoldPattern::File(&["./", "../"])),
 ];
 
-type Rule = Box<dyn Fn(&str) -> bool + Send + Sync>;
+type UserRule = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// Which frames a view folds: those of a table, and those of the user's rules.
 #[derive(Default)]
-pub struct Folds {
-    rules: Vec<Rule>,
+pub struct FoldRules {
+    rules: Vec<UserRule>,
 }
 
-impl fmt::Debug for Folds {
+impl fmt::Debug for FoldRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Folds").field("rules", &self.rules.len()).finish()
     }
 }
 
-impl Folds {
+impl FoldRules {
     /// The frames of the table.
     pub fn new() -> Self {
         Self::default()
@@ -215,19 +218,19 @@ impl Folds {
     }
 
     /// Why a view folds this frame; `None` if it does not.
-    pub fn of(&self, frame: &Frame<'_>) -> Option<Fold> {
+    pub fn reason(&self, frame: &CallFrame<'_>) -> Option<FoldReason> {
         let by_table = by_table(frame);
         if by_table.is_some() || self.rules.is_empty() {
             return by_table;
         }
         let text = frame.to_string();
-        self.rules.iter().any(|rule| rule(&text)).then_some(Fold::User)
+        self.rules.iter().any(|rule| rule(&text)).then_some(FoldReason::User)
     }
 }
 
-fn by_table(frame: &Frame<'_>) -> Option<Fold> {
+fn by_table(frame: &CallFrame<'_>) -> Option<FoldReason> {
     if frame.in_allocator {
-        return Some(Fold::Allocator);
+        return Some(FoldReason::Allocator);
     }
     let function = frame.function.unwrap_or_default();
     let owner = function.trim_start_matches(['<', '&', '[', '(', '*']);
@@ -236,21 +239,23 @@ fn by_table(frame: &Frame<'_>) -> Option<Fold> {
     // A name without a folder does not tell whose file it is.
     let is_rust = frame.file.is_some_and(|file| file.ends_with(".rs") && file.contains('/'));
     let module = frame.module.map(|module| module.rsplit('/').next().unwrap_or(module));
-    let fits = |by: &By| match by {
-        By::Name(names) => !is_rust && names.contains(&function),
-        By::Symbol(names) => frame.file.is_none() && names.contains(&function),
-        By::Prefix(starts) => !is_rust && starts.iter().any(|start| owner.starts_with(start)),
-        By::Crates(starts) => starts.iter().any(|start| owner.starts_with(start)),
-        By::Generated(names) => function.rsplit("::").next().is_some_and(|last| names.contains(&last)),
-        By::Crate(names) => of_crate.is_some_and(|name| names.contains(&name)),
-        By::Module(starts) => {
+    let fits = |by: &FoldPattern| match by {
+        FoldPattern::Name(names) => !is_rust && names.contains(&function),
+        FoldPattern::Symbol(names) => frame.file.is_none() && names.contains(&function),
+        FoldPattern::Prefix(starts) => !is_rust && starts.iter().any(|start| owner.starts_with(start)),
+        FoldPattern::Crates(starts) => starts.iter().any(|start| owner.starts_with(start)),
+        FoldPattern::Generated(names) => {
+            function.rsplit("::").next().is_some_and(|last| names.contains(&last))
+        }
+        FoldPattern::Crate(names) => of_crate.is_some_and(|name| names.contains(&name)),
+        FoldPattern::Module(starts) => {
             // The file of a library's source is known only if somebody installed its debug information.
             module.is_some_and(|module| starts.iter().any(|start| module.starts_with(start)))
         }
-        By::StdFile(starts) => frame.file.and_then(library).is_some_and(|(name, below)| {
+        FoldPattern::StdFile(starts) => frame.file.and_then(library).is_some_and(|(name, below)| {
             name == "std" && starts.iter().any(|start| below.starts_with(start))
         }),
-        By::InC(parts) => {
+        FoldPattern::InC(parts) => {
             let is_c = frame.file.is_some_and(|file| !file.ends_with(".rs"));
             let is = |name: &str| {
                 let before = function.strip_suffix(name);
@@ -258,7 +263,7 @@ fn by_table(frame: &Frame<'_>) -> Option<Fold> {
             };
             is_c && parts.iter().any(|part| is(part))
         }
-        By::File(starts) => {
+        FoldPattern::File(starts) => {
             let file = frame.file.filter(|_| !is_rust);
             file.is_some_and(|file| starts.iter().any(|start| file.starts_with(start)))
         }

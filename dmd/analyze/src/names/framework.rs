@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::source_path::package;
-use crate::dump::Frame;
+use crate::dump::CallFrame;
 
 /// The crates that a stack of a program passes through.
 const CRATES: [&str; 6] =
@@ -19,20 +19,20 @@ const PACKAGES: [&str; 6] =
 
 /// The folders of the framework's sources.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Framework {
+pub(crate) struct FrameworkSources {
     folders: BTreeSet<String>,
 }
 
-impl Framework {
+impl FrameworkSources {
     /// Finds the folders from functions whose names say that they are the framework's.
-    pub(crate) fn of<'t>(frames: impl Iterator<Item = Frame<'t>>) -> Self {
+    pub(crate) fn from_frames<'t>(frames: impl Iterator<Item = CallFrame<'t>>) -> Self {
         let mut framework = Self::default();
         frames.for_each(|frame| framework.learn(&frame));
         framework
     }
 
     /// Adds the folder of a function whose name says that it is the framework's.
-    pub(crate) fn learn(&mut self, frame: &Frame<'_>) {
+    pub(crate) fn learn(&mut self, frame: &CallFrame<'_>) {
         let file = frame.file.filter(|file| file.starts_with('/') && file.ends_with(".rs"));
         // A method of a type of the framework may be of a trait of the program.
         let is_method = frame.function.is_some_and(|function| function.starts_with('<'));
@@ -46,7 +46,7 @@ impl Framework {
     }
 
     /// Whether a function is the framework's.
-    pub(crate) fn has(&self, frame: &Frame<'_>) -> bool {
+    pub(crate) fn has(&self, frame: &CallFrame<'_>) -> bool {
         match frame.file {
             Some(file) if file.ends_with(".rs") => {
                 self.has_file(file) || package(file).is_some_and(|(name, _)| PACKAGES.contains(&name))
@@ -66,7 +66,7 @@ fn source_folder(file: &str) -> Option<&str> {
     file.rfind("/src/").map(|at| &file[..at + "/src/".len()])
 }
 
-fn is_named(frame: &Frame<'_>) -> bool {
+fn is_named(frame: &CallFrame<'_>) -> bool {
     let function = frame.function.unwrap_or_default();
     let owner = function.trim_start_matches(['<', '&', '[', '(', '*']);
     let owner = owner.strip_prefix("mut ").unwrap_or(owner);
@@ -77,8 +77,8 @@ fn is_named(frame: &Frame<'_>) -> bool {
 mod tests {
     use super::*;
 
-    fn frame<'t>(function: &'t str, file: &'t str) -> Frame<'t> {
-        Frame { function: Some(function), file: Some(file), ..Frame::default() }
+    fn frame<'t>(function: &'t str, file: &'t str) -> CallFrame<'t> {
+        CallFrame { function: Some(function), file: Some(file), ..CallFrame::default() }
     }
 
     #[test]
@@ -93,13 +93,13 @@ mod tests {
         let extended =
             frame("<memory_reporter::Reports as app::Extension>::more", "/home/me/app/src/extension.rs");
         let nested = frame("app::src", "/home/me/memory/reporter/src/examples/src/main.rs");
-        let framework = Framework::of([named, walk, user, extended].into_iter());
+        let framework = FrameworkSources::from_frames([named, walk, user, extended].into_iter());
         assert_eq!(
             [named, walk, user, extended, nested].map(|frame| framework.has(&frame)),
             [true, true, false, false, false]
         );
         let installed =
             frame("f", "/home/me/.cargo/registry/src/index-1/memory-reporter-1.0.0/src/measure.rs");
-        assert!(Framework::default().has(&installed));
+        assert!(FrameworkSources::default().has(&installed));
     }
 }

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use super::source_path::{library, package};
-use crate::dump::Frame;
+use crate::dump::CallFrame;
 
-impl<'t> Frame<'t> {
+impl<'t> CallFrame<'t> {
     /// The crate of the function: from the path of its source file if that names a package, else from its name. If
     /// both are unknown, the name of the file or module.
     pub fn crate_name(&self) -> Cow<'t, str> {

@@ -4,7 +4,7 @@
 
 /// The folders of crates, each with the crate's name.
 #[derive(Debug, Default)]
-pub(crate) struct Crates(Vec<(String, String)>);
+pub(crate) struct CrateFolders(Vec<(String, String)>);
 
 /// The name of a compilation unit in rustc's form: `ROOT.rs/@/CRATE.HASH-cgu.N`, or `ROOT.rs/@/HASH` from an incremental
 /// compilation.
@@ -27,7 +27,7 @@ impl UnitName {
     }
 }
 
-impl Crates {
+impl CrateFolders {
     /// `crates` are the folders of crates' roots, each with the crate's name.
     pub(crate) fn new(mut crates: Vec<(String, String)>) -> Self {
         // The innermost folder around a file decides its crate.

@@ -26,18 +26,18 @@ use std::thread;
 
 use rustc_hash::FxHashMap;
 
-use crate::dump::{Dump, FrameId, TraceId};
-use role::Facts;
-use verdict::Basis;
+use crate::dump::{CallId, Dump, DumpTraceId};
+use role::FrameFacts;
+use verdict::VerdictBasis;
 
 pub use generics::FunctionName;
 pub use spelling::shorten as short_type_name;
-pub use verdict::{Certainty, Verdict};
+pub use verdict::{TypeCertainty, TypeVerdict};
 
 /// How a block consists of values of its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Shape {
+pub enum BlockShape {
     /// One value, such as that of a `Box`, an `ArcInner` or a node of a map.
     One,
     /// Room for any number of elements: the buffer of a `Vec`, a `VecDeque` or a `String`.
@@ -55,7 +55,7 @@ pub struct TypeNames {
     of_stacks: Vec<u32>,
     /// The index of the frame that names the type of each stack.
     naming: Vec<Option<u32>>,
-    verdicts: Vec<Arc<Verdict>>,
+    verdicts: Vec<Arc<TypeVerdict>>,
 }
 
 impl TypeNames {
@@ -63,26 +63,28 @@ impl TypeNames {
     /// `Dump::symbolize`.
     pub fn new(dump: &Dump) -> Self {
         let facts = facts(dump);
-        let mut ids: FxHashMap<Verdict, u32> = FxHashMap::default();
+        let mut ids: FxHashMap<TypeVerdict, u32> = FxHashMap::default();
         // The verdicts about stacks that have no type, by the frame that allocated.
         let mut of_frames: Vec<Option<u32>> = vec![None; facts.len()];
         let mut names = Self::default();
         let mut of_stack = Vec::new();
         for index in 0..dump.traces.len() {
-            let frames = dump.trace(TraceId(index as u32));
+            let frames = dump.trace(DumpTraceId(index as u32));
             of_stack.clear();
             of_stack.extend(frames.iter().map(|id| &facts[id.index()]));
-            let basis = Basis::of(&of_stack, |index| dump.frames.get(frames[index]));
+            let basis = VerdictBasis::find(&of_stack, |index| dump.frames.get(frames[index]));
             names.naming.push(match basis {
-                Basis::Typed(_, _, index) => u32::try_from(index).ok(),
-                Basis::In(_) => None,
+                VerdictBasis::Typed(_, _, index) => u32::try_from(index).ok(),
+                VerdictBasis::In(_) => None,
             });
             let id = match basis {
-                Basis::Typed(typed, certainty, _) => names.id(&mut ids, Verdict::typed(typed, certainty)),
-                Basis::In(None) => names.id(&mut ids, Verdict::within(None)),
-                Basis::In(Some(index)) => {
+                VerdictBasis::Typed(typed, certainty, _) => {
+                    names.id(&mut ids, TypeVerdict::typed(typed, certainty))
+                }
+                VerdictBasis::In(None) => names.id(&mut ids, TypeVerdict::within(None)),
+                VerdictBasis::In(Some(index)) => {
                     let frame = frames[index];
-                    let verdict = || Verdict::within(Some(&dump.frames.get(frame)));
+                    let verdict = || TypeVerdict::within(Some(&dump.frames.get(frame)));
                     *of_frames[frame.index()].get_or_insert_with(|| names.id(&mut ids, verdict()))
                 }
             };
@@ -91,7 +93,7 @@ impl TypeNames {
         names
     }
 
-    fn id(&mut self, ids: &mut FxHashMap<Verdict, u32>, verdict: Verdict) -> u32 {
+    fn id(&mut self, ids: &mut FxHashMap<TypeVerdict, u32>, verdict: TypeVerdict) -> u32 {
         *ids.entry(verdict).or_insert_with_key(|verdict| {
             self.verdicts.push(Arc::new(verdict.clone()));
             self.verdicts.len() as u32 - 1
@@ -99,7 +101,7 @@ impl TypeNames {
     }
 
     /// The verdict about a stack, by its index in [`Dump::stacks`].
-    pub fn get(&self, stack: usize) -> Option<&Verdict> {
+    pub fn get(&self, stack: usize) -> Option<&TypeVerdict> {
         self.shared(stack).map(|verdict| &**verdict)
     }
 
@@ -109,7 +111,7 @@ impl TypeNames {
     }
 
     /// All verdicts, each once.
-    pub(crate) fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
+    pub(crate) fn verdicts(&self) -> impl Iterator<Item = &TypeVerdict> {
         self.verdicts.iter().map(|verdict| &**verdict)
     }
 
@@ -118,16 +120,17 @@ impl TypeNames {
         self.of_stacks.get(stack).map(|number| *number as usize)
     }
 
-    pub(crate) fn shared(&self, stack: usize) -> Option<&Arc<Verdict>> {
+    pub(crate) fn shared(&self, stack: usize) -> Option<&Arc<TypeVerdict>> {
         self.of_stacks.get(stack).map(|id| &self.verdicts[*id as usize])
     }
 }
 
 /// The facts of all frames, half of them from another thread.
-fn facts(dump: &Dump) -> Vec<Facts> {
-    let ids: Vec<FrameId> = dump.frames.ids().collect();
-    let of =
-        |ids: &[FrameId]| -> Vec<Facts> { ids.iter().map(|id| Facts::of(&dump.frames.get(*id))).collect() };
+fn facts(dump: &Dump) -> Vec<FrameFacts> {
+    let ids: Vec<CallId> = dump.frames.ids().collect();
+    let of = |ids: &[CallId]| -> Vec<FrameFacts> {
+        ids.iter().map(|id| FrameFacts::new(&dump.frames.get(*id))).collect()
+    };
     let (first, second) = ids.split_at(ids.len() / 2);
     thread::scope(|scope| {
         let helper = thread::Builder::new().spawn_scoped(scope, || of(second));

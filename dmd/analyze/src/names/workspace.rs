@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::framework::Framework;
+use super::framework::FrameworkSources;
 use super::source_path::{is_own, library, package_folder};
-use crate::dump::Frame;
+use crate::dump::CallFrame;
 
 /// The program's own sources.
 #[derive(Debug, Default)]
@@ -16,13 +16,13 @@ pub struct Workspace {
     /// The package of `main` where no file is in a folder of the program's own: cargo installed the program from a registry.
     package: Option<String>,
     /// A program may have the framework in a folder that looks like one of its own.
-    framework: Framework,
+    framework: FrameworkSources,
 }
 
 impl Workspace {
     /// The innermost folder that contains the packages of all of the program's own files.
-    pub fn of<'t>(frames: impl Iterator<Item = Frame<'t>>) -> Self {
-        let mut framework = Framework::default();
+    pub fn from_frames<'t>(frames: impl Iterator<Item = CallFrame<'t>>) -> Self {
+        let mut framework = FrameworkSources::default();
         // Files of the program's own, by their packages and with one file of each folder of sources.
         let mut own: BTreeMap<(&str, &str), &str> = BTreeMap::new();
         let mut has_own = false;
@@ -62,7 +62,7 @@ impl Workspace {
     }
 
     /// Whether the function is the program's own, not that of another package or of a library.
-    pub fn owns(&self, frame: &Frame<'_>) -> bool {
+    pub fn owns(&self, frame: &CallFrame<'_>) -> bool {
         let package = |file| package_folder(file).and_then(|path| path.split('/').next());
         frame.file.is_some_and(|file| {
             is_own(file) && !self.framework.has_file(file)
@@ -116,9 +116,9 @@ mod tests {
 
     #[test]
     fn paths_say_whose_file_it_is() {
-        let file = |file| Frame { file: Some(file), ..Frame::default() };
+        let file = |file| CallFrame { file: Some(file), ..CallFrame::default() };
         let own = ["/home/me/ws/app/src/main.rs", "/home/me/ws/core/src/a/b.rs", "/home/me/ws/app/build.rs"];
-        let workspace = Workspace::of(own.into_iter().map(file));
+        let workspace = Workspace::from_frames(own.into_iter().map(file));
         for (file, short) in [
             ("/home/me/ws/app/src/main.rs", "app/src/main.rs"),
             ("/home/me/.cargo/registry/src/index-1/tantivy-0.22.1/src/a/b.rs", "tantivy-0.22.1/src/a/b.rs"),
@@ -132,33 +132,34 @@ mod tests {
             assert_eq!(workspace.short(file), short);
         }
         let function =
-            |function, file| Frame { function: Some(function), file: Some(file), ..Frame::default() };
+            |function, file| CallFrame { function: Some(function), file: Some(file), ..CallFrame::default() };
         let tool = function("tool::walk", "/home/me/.cargo/registry/src/index-1/tool-1.2.0/src/walk.rs");
         let main = function("tool::main", "/home/me/.cargo/registry/src/index-1/tool-1.2.0/src/main.rs");
         let other = function("rayon::join", "/home/me/.cargo/registry/src/index-1/rayon-1.0.0/src/join.rs");
-        let installed = Workspace::of([tool, main, other].into_iter());
+        let installed = Workspace::from_frames([tool, main, other].into_iter());
         assert_eq!([tool, main, other].map(|frame| installed.owns(&frame)), [true, true, false]);
         // Libraries have functions of this name, too.
         let nested =
             function("rayon::test::main", "/home/me/.cargo/registry/src/index-1/rayon-1.0.0/src/test.rs");
         let library = function("wild::main", "/home/me/.cargo/registry/src/index-1/wild-1.0.0/src/lib.rs");
-        let installed = Workspace::of([nested, library, tool, main].into_iter());
+        let installed = Workspace::from_frames([nested, library, tool, main].into_iter());
         assert_eq!(
             [tool, main, nested, library].map(|frame| installed.owns(&frame)),
             [true, true, false, false]
         );
-        let built = Workspace::of([tool, main, other, file("/home/me/ws/app/src/main.rs")].into_iter());
+        let built =
+            Workspace::from_frames([tool, main, other, file("/home/me/ws/app/src/main.rs")].into_iter());
         assert!(!built.owns(&main));
-        let one = Workspace::of(core::iter::once(file("/home/me/app/src/main.rs")));
+        let one = Workspace::from_frames(core::iter::once(file("/home/me/app/src/main.rs")));
         assert_eq!(one.short("/home/me/app/src/main.rs"), "src/main.rs");
         let framework = function("memory_reporter::collect", "/home/me/memory/reporter/src/collect.rs");
         let app = function("app::main", "/home/me/app/src/main.rs");
-        let beside = Workspace::of([framework, app].into_iter());
+        let beside = Workspace::from_frames([framework, app].into_iter());
         assert_eq!([framework, app].map(|frame| beside.owns(&frame)), [false, true]);
         assert_eq!(beside.short("/home/me/app/src/main.rs"), "src/main.rs");
         let test = function("test::main", "/home/me/memory/reporter/tests/a.rs");
-        let own_tests = Workspace::of([framework, test].into_iter());
+        let own_tests = Workspace::from_frames([framework, test].into_iter());
         assert_eq!(own_tests.short("/home/me/memory/reporter/tests/a.rs"), "tests/a.rs");
-        assert_eq!(Workspace::of([file("/a/src/b.rs"), file("/c/src/d.rs")].into_iter()).root, None);
+        assert_eq!(Workspace::from_frames([file("/a/src/b.rs"), file("/c/src/d.rs")].into_iter()).root, None);
     }
 }

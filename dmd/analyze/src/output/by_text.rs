@@ -2,21 +2,21 @@
 
 use core::fmt::{self, Display};
 
-use crate::print::{Clean, blocks, mark, number, share};
-use crate::records::{Analysis, By, Row, Section, Table};
+use crate::print::{CleanText, blocks, mark, number, share};
+use crate::records::{Analysis, KindSection, RecordTable, TableKey, TableRow};
 
 /// The requested tables; see [`AnalyzeOptions::by`](crate::AnalyzeOptions::by).
 #[derive(Debug)]
-pub struct ByText<'a>(&'a Analysis);
+pub struct TablesText<'a>(&'a Analysis);
 
 impl Analysis {
     /// The requested tables as text.
-    pub fn by_text(&self) -> ByText<'_> {
-        ByText(self)
+    pub fn by_text(&self) -> TablesText<'_> {
+        TablesText(self)
     }
 }
 
-impl By {
+impl TableKey {
     /// The word for the key in the title of a table.
     pub fn name(self) -> &'static str {
         match self {
@@ -29,12 +29,12 @@ impl By {
     }
 }
 
-impl Display for ByText<'_> {
+impl Display for TablesText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for section in &self.0.sections {
             for table in &section.tables {
                 // Unreported blocks have no reporter.
-                if !(table.by == By::Reporter && section.kind == crate::RecordKind::Unreported) {
+                if !(table.by == TableKey::Reporter && section.kind == crate::RecordKind::Unreported) {
                     write_table(f, section, table)?;
                 }
             }
@@ -43,10 +43,10 @@ impl Display for ByText<'_> {
     }
 }
 
-fn write_table(f: &mut fmt::Formatter<'_>, section: &Section, table: &Table) -> fmt::Result {
+fn write_table(f: &mut fmt::Formatter<'_>, section: &KindSection, table: &RecordTable) -> fmt::Result {
     let kind = section.kind.name();
     writeln!(f, "{kind} by {} {{", table.by.name())?;
-    let width = |amount: fn(&Row) -> i128| {
+    let width = |amount: fn(&TableRow) -> i128| {
         table.rows.iter().map(|row| mark(row.estimated).len() + number(amount(row)).len()).max().unwrap_or(0)
     };
     let (bytes, counts) = (width(|row| row.sums.usable()), width(|row| row.sums.num));
@@ -58,13 +58,15 @@ fn write_table(f: &mut fmt::Formatter<'_>, section: &Section, table: &Table) -> 
         let share = share(row.sums.usable(), section.sums.usable());
         write!(f, "  {usable:>bytes$} bytes ({share:6.2}%) in {num:>counts$} block{plural}  ")?;
         match table.by {
-            By::Frame => {
+            TableKey::Frame => {
                 let records = number(row.records as i128);
                 let plural = if row.records == 1 { "" } else { "s" };
-                writeln!(f, "{} ({records} record{plural})", Clean(&row.name))?;
+                writeln!(f, "{} ({records} record{plural})", CleanText(&row.name))?;
             }
-            By::Size => writeln!(f, "{} bytes each", row.name)?,
-            By::Module | By::Reporter | By::Type => writeln!(f, "{}", Clean(&row.name))?,
+            TableKey::Size => writeln!(f, "{} bytes each", row.name)?,
+            TableKey::Module | TableKey::Reporter | TableKey::Type => {
+                writeln!(f, "{}", CleanText(&row.name))?;
+            }
         }
     }
     if table.rows.is_empty() {

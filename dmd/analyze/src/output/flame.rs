@@ -4,9 +4,10 @@ use core::cmp::Reverse;
 use core::ops::Range;
 use std::collections::{BinaryHeap, HashMap};
 
-use crate::dump::At;
+use crate::dump::DumpTime;
 use crate::records::{
-    Analysis, Record, RecordKind, ReportFault, SMALL, Section, StackId, Sums, kind_name, reporter_name,
+    Analysis, BlockSums, CutStackId, KindSection, RecordKind, ReportFault, SMALL, StackRecord, kind_name,
+    reporter_name,
 };
 
 /// The name of the root.
@@ -21,25 +22,25 @@ const ALL_AT_PEAK: &str = "all, at the heap's peak";
 #[derive(Clone, Debug)]
 pub struct FlameGraph {
     names: Vec<Box<str>>,
-    frames: Vec<Frame>,
+    frames: Vec<FlameNode>,
     faults: Vec<ReportFault>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Frame {
+struct FlameNode {
     name: u32,
     children: u32,
-    amount: Amount,
+    amount: FlameAmount,
 }
 
 /// The blocks and bytes of a frame and all frames below it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Amount {
-    sums: Sums,
+struct FlameAmount {
+    sums: BlockSums,
     estimated: bool,
 }
 
-impl Amount {
+impl FlameAmount {
     fn add(&mut self, other: Self) {
         self.sums.add(other.sums);
         self.estimated |= other.estimated;
@@ -55,7 +56,7 @@ pub struct FlameFrame<'a> {
     /// The number of frames directly below it.
     pub children: usize,
     /// Blocks and bytes of this frame and all below it.
-    pub sums: Sums,
+    pub sums: BlockSums,
     /// The sums are estimates.
     pub estimated: bool,
 }
@@ -67,7 +68,7 @@ impl Analysis {
     /// For all records, set [`limit`](crate::AnalyzeOptions::limit) and
     /// [`max_frames`](crate::AnalyzeOptions::max_frames) high.
     pub fn flame_graph(&self, most: usize) -> FlameGraph {
-        Growth::new(self).grow(most)
+        FlameGrowth::new(self).grow(most)
     }
 }
 
@@ -91,18 +92,18 @@ impl FlameGraph {
 
 /// A tree that grows by its largest waiting frame, so that it makes only frames whose caller it shows. A frame is
 /// never larger than its caller.
-struct Growth<'a> {
+struct FlameGrowth<'a> {
     analysis: &'a Analysis,
-    names: Names,
-    records: Vec<(&'a Section, &'a Record)>,
+    names: FlameNames,
+    records: Vec<(&'a KindSection, &'a StackRecord)>,
     /// The frames made so far, each after its caller.
-    nodes: Vec<Node>,
+    nodes: Vec<GrownNode>,
 }
 
-struct Node {
+struct GrownNode {
     name: u32,
     caller: u32,
-    amount: Amount,
+    amount: FlameAmount,
     /// The number of frames from the root to this one.
     depth: usize,
     /// The records with this frame in their stacks. Empty after the frame's turn.
@@ -110,7 +111,7 @@ struct Node {
     shown: bool,
 }
 
-impl<'a> Growth<'a> {
+impl<'a> FlameGrowth<'a> {
     fn new(analysis: &'a Analysis) -> Self {
         let all = analysis.sections.iter().flat_map(|section| {
             section
@@ -120,15 +121,15 @@ impl<'a> Growth<'a> {
                 .map(move |record| (section, record))
         });
         let mut growth =
-            Self { analysis, names: Names::default(), records: all.collect(), nodes: Vec::new() };
-        let mut amount = Amount::default();
+            Self { analysis, names: FlameNames::default(), records: all.collect(), nodes: Vec::new() };
+        let mut amount = FlameAmount::default();
         growth.records.iter().for_each(|(_, record)| amount.sums.add(record.sums));
         // Estimates move blocks between stacks, so the sum of all stacks is exact unless it contains sampled blocks.
         amount.estimated = analysis.estimated;
         let records = (0..growth.records.len() as u32).collect();
-        let is_peak = analysis.invocations.iter().any(|invocation| invocation.at == At::Peak);
+        let is_peak = analysis.invocations.iter().any(|invocation| invocation.at == DumpTime::Peak);
         let name = growth.names.add(if is_peak { ALL_AT_PEAK } else { ALL });
-        growth.nodes.push(Node { name, caller: 0, amount, depth: 0, records, shown: true });
+        growth.nodes.push(GrownNode { name, caller: 0, amount, depth: 0, records, shown: true });
         growth
     }
 
@@ -161,13 +162,13 @@ impl<'a> Growth<'a> {
             let next = self.nodes.len() as u32;
             let node = self.names.place(name, next);
             if node == next {
-                let (caller, amount) = (caller as u32, Amount::default());
+                let (caller, amount) = (caller as u32, FlameAmount::default());
                 let depth = depth + 1;
-                self.nodes.push(Node { name, caller, amount, depth, records: Vec::new(), shown: false });
+                self.nodes.push(GrownNode { name, caller, amount, depth, records: Vec::new(), shown: false });
             }
             let node = &mut self.nodes[node as usize];
             node.records.push(index);
-            node.amount.add(Amount { sums: record.sums, estimated: record.estimated });
+            node.amount.add(FlameAmount { sums: record.sums, estimated: record.estimated });
             if caller == 0 && self.analysis.sections.len() > 1 {
                 node.amount.estimated = section.estimated;
             }
@@ -180,7 +181,7 @@ impl<'a> Growth<'a> {
         let Self { names, nodes, .. } = self;
         // The shown children of each frame, in order; `rest` has the sum of the others.
         let mut called: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
-        let mut rest: Vec<Option<Amount>> = vec![None; nodes.len()];
+        let mut rest: Vec<Option<FlameAmount>> = vec![None; nodes.len()];
         for (index, node) in nodes.iter().enumerate().skip(1) {
             if node.shown {
                 called[node.caller as usize].push(index as u32);
@@ -195,15 +196,15 @@ impl<'a> Growth<'a> {
             let children = &mut called[at as usize];
             // The stack takes the last first, so the largest child is the last.
             children.sort_by_cached_key(|child| {
-                let Node { name, amount, .. } = &nodes[*child as usize];
+                let GrownNode { name, amount, .. } = &nodes[*child as usize];
                 (amount.sums.usable(), Reverse(&names.names[*name as usize]))
             });
             let rest = rest[at as usize];
             let count = children.len() + usize::from(rest.is_some());
-            frames.push(Frame { name: node.name, children: count as u32, amount: node.amount });
+            frames.push(FlameNode { name: node.name, children: count as u32, amount: node.amount });
             if let Some(amount) = rest {
                 // It has no frames below it, so it may come before its siblings.
-                frames.push(Frame { name: small, children: 0, amount });
+                frames.push(FlameNode { name: small, children: 0, amount });
             }
             open.extend(children.iter());
         }
@@ -213,19 +214,19 @@ impl<'a> Growth<'a> {
 
 /// Names of frames, each kept once.
 #[derive(Default)]
-struct Names {
+struct FlameNames {
     names: Vec<Box<str>>,
     by_name: HashMap<Box<str>, u32>,
     /// By frame; `None` before the first use.
     of_frames: Vec<Option<u32>>,
-    of_reporters: HashMap<StackId, u32>,
+    of_reporters: HashMap<CutStackId, u32>,
     of_kinds: HashMap<RecordKind, u32>,
     /// By name: the turn in which the number was given, and the number.
     places: Vec<(u32, u32)>,
     turn: u32,
 }
 
-impl Names {
+impl FlameNames {
     fn add(&mut self, name: &str) -> u32 {
         if let Some(known) = self.by_name.get(name) {
             return *known;
@@ -238,7 +239,13 @@ impl Names {
     }
 
     /// The name of a record's frame at `depth`, counted from the outermost.
-    fn at(&mut self, analysis: &Analysis, section: &Section, record: &Record, depth: usize) -> Option<u32> {
+    fn at(
+        &mut self,
+        analysis: &Analysis,
+        section: &KindSection,
+        record: &StackRecord,
+        depth: usize,
+    ) -> Option<u32> {
         let mut depth = depth;
         if analysis.sections.len() > 1 {
             if depth == 0 {
@@ -251,7 +258,7 @@ impl Names {
             }
             depth -= 1;
         }
-        if record.reps[0] != StackId::NONE {
+        if record.reps[0] != CutStackId::NONE {
             if depth == 0 {
                 if let Some(known) = self.of_reporters.get(&record.reps[0]) {
                     return Some(*known);

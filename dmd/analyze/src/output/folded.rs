@@ -7,7 +7,7 @@ use memory_report::is_deceptive;
 use rustc_hash::FxHashMap;
 
 use crate::dump::FrameText;
-use crate::records::{Analysis, Record, SMALL, Section, StackId, kind_name, reporter_name};
+use crate::records::{Analysis, CutStackId, KindSection, SMALL, StackRecord, kind_name, reporter_name};
 
 /// Folded stacks, from which tools such as `inferno` and speedscope make flame graphs.
 ///
@@ -15,7 +15,7 @@ use crate::records::{Analysis, Record, SMALL, Section, StackId, kind_name, repor
 /// a difference, records with fewer bytes than before are left out: a flame graph cannot show them. Records with
 /// equal lines become one line.
 #[derive(Debug)]
-pub struct Folded<'a> {
+pub struct FoldedText<'a> {
     analysis: &'a Analysis,
     most_text: usize,
 }
@@ -23,12 +23,12 @@ pub struct Folded<'a> {
 impl Analysis {
     /// The shown records as folded stacks. For all records, set [`limit`](crate::AnalyzeOptions::limit) and
     /// [`max_frames`](crate::AnalyzeOptions::max_frames) high.
-    pub fn folded(&self) -> Folded<'_> {
-        Folded { analysis: self, most_text: 256 << 20 }
+    pub fn folded(&self) -> FoldedText<'_> {
+        FoldedText { analysis: self, most_text: 256 << 20 }
     }
 }
 
-impl Folded<'_> {
+impl FoldedText<'_> {
     /// Sets the maximum of bytes of all stacks; each kind has an equal part. A dump stores shared frames once, but
     /// this text repeats them. One line `(small)` stands for the last records of a kind, which do not fit. Default:
     /// 256 MiB.
@@ -39,16 +39,16 @@ impl Folded<'_> {
     }
 }
 
-impl Display for Folded<'_> {
+impl Display for FoldedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sections = &self.analysis.sections;
-        let mut reporters = Reporters::default();
+        let mut reporters = ReporterNames::default();
         for section in sections {
             let kind = if sections.len() > 1 { kind_name(section) } else { String::new() };
             let mut room = self.most_text / sections.len();
             let mut small = 0;
             for (reporter, alloc, bytes) in lines(self.analysis, section, &mut reporters) {
-                let mut line = Line { text: String::new(), room };
+                let mut line = FoldedLine { text: String::new(), room };
                 let mut fits = line.push(&kind);
                 if let Some(reporter) = reporter {
                     fits = fits && line.push(&reporters.names[reporter]);
@@ -63,7 +63,7 @@ impl Display for Folded<'_> {
                 }
             }
             if small > 0 {
-                let mut line = Line { text: String::new(), room: usize::MAX };
+                let mut line = FoldedLine { text: String::new(), room: usize::MAX };
                 line.push(&kind);
                 line.push(SMALL);
                 writeln!(f, "{} {small}", line.text)?;
@@ -76,13 +76,13 @@ impl Display for Folded<'_> {
 /// The reporter, stack and bytes of each line of a section.
 fn lines(
     analysis: &Analysis,
-    section: &Section,
-    reporters: &mut Reporters,
-) -> Vec<(Option<usize>, StackId, i128)> {
-    let mut lines: Vec<(Option<usize>, StackId, i128)> = Vec::new();
-    let mut places: FxHashMap<(Option<usize>, StackId), usize> = FxHashMap::default();
+    section: &KindSection,
+    reporters: &mut ReporterNames,
+) -> Vec<(Option<usize>, CutStackId, i128)> {
+    let mut lines: Vec<(Option<usize>, CutStackId, i128)> = Vec::new();
+    let mut places: FxHashMap<(Option<usize>, CutStackId), usize> = FxHashMap::default();
     for record in section.records.iter().filter(|record| record.sums.usable() > 0) {
-        let reporter = (record.reps[0] != StackId::NONE).then(|| reporters.of(analysis, record));
+        let reporter = (record.reps[0] != CutStackId::NONE).then(|| reporters.number(analysis, record));
         let bytes = record.sums.usable();
         let place = *places.entry((reporter, record.alloc)).or_insert(lines.len());
         match lines.get_mut(place) {
@@ -95,14 +95,14 @@ fn lines(
 
 /// The names of reporters, each stored once.
 #[derive(Default)]
-struct Reporters {
-    by_stack: FxHashMap<StackId, usize>,
+struct ReporterNames {
+    by_stack: FxHashMap<CutStackId, usize>,
     by_name: HashMap<String, usize>,
     names: Vec<String>,
 }
 
-impl Reporters {
-    fn of(&mut self, analysis: &Analysis, record: &Record) -> usize {
+impl ReporterNames {
+    fn number(&mut self, analysis: &Analysis, record: &StackRecord) -> usize {
         *self.by_stack.entry(record.reps[0]).or_insert_with(|| {
             let name = reporter_name(analysis, record);
             *self.by_name.entry(name).or_insert_with_key(|name| {
@@ -114,12 +114,12 @@ impl Reporters {
 }
 
 /// A line that is being written.
-struct Line {
+struct FoldedLine {
     text: String,
     room: usize,
 }
 
-impl Line {
+impl FoldedLine {
     /// Adds a frame if there is room for it, and returns whether there was. Ignores an empty name.
     fn push(&mut self, name: &str) -> bool {
         if self.text.len() + name.len() >= self.room {

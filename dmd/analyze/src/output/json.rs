@@ -2,9 +2,9 @@
 
 use core::fmt::{self, Display};
 
-use crate::dump::{At, FrameText};
-use crate::print::{Quoted, list};
-use crate::records::{Analysis, Record, ReportFault, Section, StackId, Sums, Table};
+use crate::dump::{DumpTime, FrameText};
+use crate::print::{JsonString, list};
+use crate::records::{Analysis, BlockSums, CutStackId, KindSection, RecordTable, ReportFault, StackRecord};
 
 /// An analysis as JSON.
 ///
@@ -19,25 +19,25 @@ use crate::records::{Analysis, Record, ReportFault, Section, StackId, Sums, Tabl
 /// invocation has `sampleBytes`, its mean distance, and estimated sums have `standardError`, a bound on the standard
 /// error of `usable`. All numbers are whole, and may exceed 53 bits.
 #[derive(Debug)]
-pub struct Json<'a>(&'a Analysis);
+pub struct AnalysisJson<'a>(&'a Analysis);
 
 impl Analysis {
     /// All shown records and tables, as JSON.
-    pub fn json(&self) -> Json<'_> {
-        Json(self)
+    pub fn json(&self) -> AnalysisJson<'_> {
+        AnalysisJson(self)
     }
 }
 
-impl Display for Json<'_> {
+impl Display for AnalysisJson<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("{\n \"version\": 1,\n \"invocations\": [")?;
         list(f, &self.0.invocations, "", |f, invocation| {
             f.write_str("{\"dmdEnvVar\": ")?;
             match &invocation.variable {
-                Some(variable) => write!(f, "{}", Quoted(variable))?,
+                Some(variable) => write!(f, "{}", JsonString(variable))?,
                 None => f.write_str("null")?,
             }
-            let at = if invocation.at == At::Peak { ", \"at\": \"peak\"" } else { "" };
+            let at = if invocation.at == DumpTime::Peak { ", \"at\": \"peak\"" } else { "" };
             write!(f, ", \"mode\": \"{}\"{at}", invocation.mode)?;
             if let Some(sample) = &invocation.sample {
                 write!(f, ", \"sampleBytes\": {}", sample.mean)?;
@@ -58,8 +58,8 @@ impl Display for Json<'_> {
     }
 }
 
-impl Json<'_> {
-    fn section(&self, f: &mut fmt::Formatter<'_>, section: &Section) -> fmt::Result {
+impl AnalysisJson<'_> {
+    fn section(&self, f: &mut fmt::Formatter<'_>, section: &KindSection) -> fmt::Result {
         write!(f, "{{\"kind\": \"{}\", ", section.kind.name().to_ascii_lowercase())?;
         self.sums(f, section.sums, section.estimated)?;
         write!(f, ", \"records\": {}, \"shown\": [", section.all)?;
@@ -73,7 +73,7 @@ impl Json<'_> {
         f.write_str("}")
     }
 
-    fn record(&self, f: &mut fmt::Formatter<'_>, record: &Record) -> fmt::Result {
+    fn record(&self, f: &mut fmt::Formatter<'_>, record: &StackRecord) -> fmt::Result {
         f.write_str("{")?;
         self.sums(f, record.sums, record.estimated)?;
         f.write_str(", \"sizes\": [")?;
@@ -86,7 +86,8 @@ impl Json<'_> {
         }
         f.write_str(", \"allocatedAt\": ")?;
         self.stack(f, record.alloc)?;
-        let reports: Vec<StackId> = record.reps.into_iter().filter(|stack| *stack != StackId::NONE).collect();
+        let reports: Vec<CutStackId> =
+            record.reps.into_iter().filter(|stack| *stack != CutStackId::NONE).collect();
         if !reports.is_empty() {
             f.write_str(", \"reportedAt\": [")?;
             list(f, &reports, "", |f, stack| self.stack(f, *stack))?;
@@ -95,18 +96,18 @@ impl Json<'_> {
         f.write_str("}")
     }
 
-    fn table(&self, f: &mut fmt::Formatter<'_>, table: &Table) -> fmt::Result {
+    fn table(&self, f: &mut fmt::Formatter<'_>, table: &RecordTable) -> fmt::Result {
         write!(f, "{{\"by\": \"{}\", \"rows\": {}, \"shown\": [", table.by.name(), table.all)?;
         list(f, &table.rows, "\n    ", |f, row| {
-            write!(f, "{{\"name\": {}, ", Quoted(&row.name))?;
+            write!(f, "{{\"name\": {}, ", JsonString(&row.name))?;
             self.sums(f, row.sums, row.estimated)?;
             f.write_str("}")
         })?;
         f.write_str("]}")
     }
 
-    fn sums(&self, f: &mut fmt::Formatter<'_>, sums: Sums, estimated: bool) -> fmt::Result {
-        let Sums { num, req, slop } = sums;
+    fn sums(&self, f: &mut fmt::Formatter<'_>, sums: BlockSums, estimated: bool) -> fmt::Result {
+        let BlockSums { num, req, slop } = sums;
         let usable = sums.usable();
         write!(f, "\"blocks\": {num}, \"requested\": {req}, \"slop\": {slop}, \"usable\": {usable}")?;
         if !estimated {
@@ -122,19 +123,19 @@ impl Json<'_> {
         }
     }
 
-    fn stack(&self, f: &mut fmt::Formatter<'_>, stack: StackId) -> fmt::Result {
+    fn stack(&self, f: &mut fmt::Formatter<'_>, stack: CutStackId) -> fmt::Result {
         let frames: Vec<&str> = self.0.frames(stack).map(FrameText::without_number).collect();
         f.write_str("[")?;
-        list(f, &frames, "", |f, frame| write!(f, "{}", Quoted(frame)))?;
+        list(f, &frames, "", |f, frame| write!(f, "{}", JsonString(frame)))?;
         f.write_str("]")
     }
 }
 
 fn fault(f: &mut fmt::Formatter<'_>, fault: &ReportFault) -> fmt::Result {
     let ReportFault { kind, path, count, address, reporter, place, stack } = fault;
-    write!(f, "{{\"kind\": \"{}\", \"path\": {}, ", kind.name(), Quoted(path))?;
+    write!(f, "{{\"kind\": \"{}\", \"path\": {}, ", kind.name(), JsonString(path))?;
     write!(f, "\"count\": {count}, \"address\": \"{address:x}\", ")?;
-    write!(f, "\"reporter\": {}, \"place\": {}, \"reportedAt\": [", Quoted(reporter), Quoted(place))?;
-    list(f, stack, "", |f, frame| write!(f, "{}", Quoted(frame)))?;
+    write!(f, "\"reporter\": {}, \"place\": {}, \"reportedAt\": [", JsonString(reporter), JsonString(place))?;
+    list(f, stack, "", |f, frame| write!(f, "{}", JsonString(frame)))?;
     f.write_str("]}")
 }

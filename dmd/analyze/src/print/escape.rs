@@ -6,9 +6,9 @@ use memory_report::is_deceptive;
 
 /// Text of a dump. Printing it escapes every character that could break a line, control the terminal or deceive a
 /// reader, except the tab.
-pub(crate) struct Clean<'t>(pub(crate) &'t str);
+pub(crate) struct CleanText<'t>(pub(crate) &'t str);
 
-impl Display for Clean<'_> {
+impl Display for CleanText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bad = |c: char| c != '\t' && is_deceptive(c);
         let mut rest = self.0;

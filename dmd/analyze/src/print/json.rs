@@ -24,9 +24,9 @@ pub(crate) fn list<T>(
 }
 
 /// A string of JSON, with its quotes. Escapes what could deceive a reader.
-pub(crate) struct Quoted<'t>(pub(crate) &'t str);
+pub(crate) struct JsonString<'t>(pub(crate) &'t str);
 
-impl Display for Quoted<'_> {
+impl Display for JsonString<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("\"")?;
         let mut rest = self.0;

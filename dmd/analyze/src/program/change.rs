@@ -3,27 +3,27 @@
 use dmd_format::Mode;
 
 use super::ProgramOptions;
-use super::stack_rows::{Entry, MOST_ROWS, Side, StackRows, stack_rows};
+use super::stack_rows::{HeapSide, MOST_ROWS, StackEntry, StackRows, stack_rows};
 use crate::dump::Dump;
 use crate::error::AnalyzeError;
-use crate::records::{Analysis, AnalyzeOptions, Sums};
+use crate::records::{Analysis, AnalyzeOptions, BlockSums};
 
 /// The blocks of two dumps by stack. Stacks are compared by functions and files, so that those of two builds are the same.
 #[derive(Clone, Debug)]
 pub struct HeapChange {
     rows: StackRows,
-    changes: Vec<Change>,
+    changes: Vec<BeforeAfter>,
     estimated: bool,
 }
 
 /// The blocks of a row in both dumps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Change {
+pub struct BeforeAfter {
     /// In the first dump.
-    pub before: Sums,
+    pub before: BlockSums,
     /// In the second dump.
-    pub after: Sums,
+    pub after: BlockSums,
 }
 
 impl HeapChange {
@@ -53,12 +53,16 @@ impl HeapChange {
         let mut amounts = Vec::new();
         for (side, record) in records(0).map(|record| (0, record)).chain(records(1).map(|record| (1, record)))
         {
-            entries.push(Entry { side, stack: record.alloc, weight: record.sums.usable().unsigned_abs() });
+            entries.push(StackEntry {
+                side,
+                stack: record.alloc,
+                weight: record.sums.usable().unsigned_abs(),
+            });
             amounts.push(record.sums);
         }
-        let sides = [0, 1].map(|side| Side { analysis: &analyses[side], has_modules: has_modules[side] });
+        let sides = [0, 1].map(|side| HeapSide { analysis: &analyses[side], has_modules: has_modules[side] });
         let (rows, of_entries) = stack_rows(&sides, &entries, MOST_ROWS, options);
-        let mut changes = vec![Change::default(); rows.rows().len()];
+        let mut changes = vec![BeforeAfter::default(); rows.rows().len()];
         for ((entry, sums), row) in entries.iter().zip(amounts).zip(of_entries) {
             let change = &mut changes[row as usize];
             let side = if entry.side == 0 { &mut change.before } else { &mut change.after };
@@ -74,7 +78,7 @@ impl HeapChange {
     }
 
     /// The change of each row.
-    pub fn changes(&self) -> &[Change] {
+    pub fn changes(&self) -> &[BeforeAfter] {
         &self.changes
     }
 

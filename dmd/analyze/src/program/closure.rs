@@ -9,28 +9,28 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
-use crate::dump::{Frame, TextId};
-use crate::names::{Crates, Fold, Folds, FunctionName, segments};
-use crate::records::{Analysis, StackId};
+use crate::dump::{CallFrame, FrameTextId};
+use crate::names::{CrateFolders, FoldReason, FoldRules, FunctionName, segments};
+use crate::records::{Analysis, CutStackId};
 
 /// The frames of an analysis, whose closures have the names of the functions around them.
-pub(super) struct Named<'a> {
+pub(super) struct FunctionNames<'a> {
     analysis: &'a Analysis,
     /// The full names of closures. A closure has one name in all stacks.
-    closures: FxHashMap<TextId, String>,
+    closures: FxHashMap<FrameTextId, String>,
 }
 
-impl<'a> Named<'a> {
-    pub(super) fn of(analysis: &'a Analysis) -> Self {
-        let alone: Vec<Option<Alone<'_>>> =
-            analysis.texts.iter().map(|text| Alone::of(&text.frame())).collect();
-        let mut closures: FxHashMap<TextId, String> = FxHashMap::default();
+impl<'a> FunctionNames<'a> {
+    pub(super) fn new(analysis: &'a Analysis) -> Self {
+        let alone: Vec<Option<BareClosure<'_>>> =
+            analysis.texts.iter().map(|text| BareClosure::parse(&text.frame())).collect();
+        let mut closures: FxHashMap<FrameTextId, String> = FxHashMap::default();
         if alone.iter().all(Option::is_none) {
             return Self { analysis, closures };
         }
-        let folds = Folds::new();
-        let mut by_text: FxHashMap<TextId, Around> = FxHashMap::default();
-        let mut by_name: FxHashMap<(&str, &str), Around> = FxHashMap::default();
+        let folds = FoldRules::new();
+        let mut by_text: FxHashMap<FrameTextId, OuterFunctions> = FxHashMap::default();
+        let mut by_name: FxHashMap<(&str, &str), OuterFunctions> = FxHashMap::default();
         for stack in analysis.stacks.ids() {
             let texts = analysis.stacks.get(stack);
             for (at, text) in texts.iter().enumerate() {
@@ -55,17 +55,17 @@ impl<'a> Named<'a> {
     }
 
     /// The frames of a stack, innermost first.
-    pub(super) fn frames(&self, stack: StackId) -> Vec<Frame<'_>> {
+    pub(super) fn frames(&self, stack: CutStackId) -> Vec<CallFrame<'_>> {
         let texts = self.analysis.stacks.get(stack).iter();
-        let frame = |text: &TextId| {
+        let frame = |text: &FrameTextId| {
             let frame = self.analysis.texts.get(*text).frame();
-            Frame { function: self.closures.get(text).map(String::as_str).or(frame.function), ..frame }
+            CallFrame { function: self.closures.get(text).map(String::as_str).or(frame.function), ..frame }
         };
         texts.map(frame).collect()
     }
 
     /// The path of a function on a stack, such as that of a closure, with the function around it.
-    pub(super) fn path(&self, stack: StackId, path: &str) -> String {
+    pub(super) fn path(&self, stack: CutStackId, path: &str) -> String {
         let of_name = |name: &str| FunctionName::parse(name).map(|name| name.path.join("::"));
         let closure = self.analysis.stacks.get(stack).iter().find_map(|text| {
             let name = self.closures.get(text)?;
@@ -78,19 +78,19 @@ impl<'a> Named<'a> {
 
 /// The functions that may be around a closure.
 #[derive(Default)]
-struct Around {
+struct OuterFunctions {
     /// From the types of its callers.
     named: BTreeSet<String>,
     /// From the same file.
     near: BTreeSet<String>,
 }
 
-impl Around {
-    fn add(&mut self, found: &Found) {
+impl OuterFunctions {
+    fn add(&mut self, found: &OuterName) {
         match found {
-            Found::Named(function) => self.named.insert(function.clone()),
-            Found::Near(function) => self.near.insert(function.clone()),
-            Found::Unknown => false,
+            OuterName::Named(function) => self.named.insert(function.clone()),
+            OuterName::Near(function) => self.near.insert(function.clone()),
+            OuterName::Unknown => false,
         };
     }
 
@@ -105,14 +105,14 @@ impl Around {
     }
 }
 
-enum Found {
+enum OuterName {
     Named(String),
     Near(String),
     Unknown,
 }
 
 /// A closure whose name has only the module of its file.
-struct Alone<'t> {
+struct BareClosure<'t> {
     name: &'t str,
     file: &'t str,
     /// `boa_gc`
@@ -123,8 +123,8 @@ struct Alone<'t> {
     number: &'t str,
 }
 
-impl<'t> Alone<'t> {
-    fn of(frame: &Frame<'t>) -> Option<Self> {
+impl<'t> BareClosure<'t> {
+    fn parse(frame: &CallFrame<'t>) -> Option<Self> {
         let (name, file) = (frame.function?, frame.file?);
         if !name.contains("{closure#") {
             return None;
@@ -134,7 +134,7 @@ impl<'t> Alone<'t> {
         let number = own.strip_prefix("{closure#")?.split('}').next()?;
         let module = name[..name.len() - own.len()].strip_suffix("::")?;
         // The name of a crate may differ from that of its folder.
-        let of_file = Crates::default().module(file)?;
+        let of_file = CrateFolders::default().module(file)?;
         (of_file.split("::").skip(1).eq(before.iter().copied().skip(1))).then_some(Self {
             name,
             file,
@@ -145,27 +145,29 @@ impl<'t> Alone<'t> {
     }
 
     /// Finds the function around the closure among the frames outside of it, each with whether it is such a closure.
-    fn around<'f>(&self, outer: impl Iterator<Item = (Frame<'f>, bool)>, folds: &Folds) -> Found {
+    fn around<'f>(&self, outer: impl Iterator<Item = (CallFrame<'f>, bool)>, folds: &FoldRules) -> OuterName {
         for (frame, is_alone) in outer {
-            let Some(function) = frame.function else { return Found::Unknown };
+            let Some(function) = frame.function else { return OuterName::Unknown };
             let named = self.environments(function);
             match named.first() {
-                Some(only) if named.len() == 1 => return Found::Named(only.clone()),
-                Some(_) => return Found::Unknown,
+                Some(only) if named.len() == 1 => return OuterName::Named(only.clone()),
+                Some(_) => return OuterName::Unknown,
                 None => {}
             }
             let is_near = frame.file == Some(self.file);
             let is_closure = is_alone || segments(function).last().is_some_and(|last| last.starts_with('{'));
             if is_near && !is_closure {
-                return Found::Near(without_types(function).to_owned());
+                return OuterName::Near(without_types(function).to_owned());
             }
-            let fold = folds.of(&frame);
+            let fold = folds.reason(&frame);
             // Functions of libraries and collections call the closures that they are given.
-            if !is_near && matches!(fold, None | Some(Fold::Allocator | Fold::Start | Fold::User)) {
-                return Found::Unknown;
+            if !is_near
+                && matches!(fold, None | Some(FoldReason::Allocator | FoldReason::Start | FoldReason::User))
+            {
+                return OuterName::Unknown;
             }
         }
-        Found::Unknown
+        OuterName::Unknown
     }
 
     /// The functions whose closure of this number is among the types of a caller.

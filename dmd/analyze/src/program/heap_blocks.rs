@@ -4,10 +4,10 @@ use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::ProgramOptions;
-use super::stack_rows::{Entry, MOST_ROWS, Side, StackRows, stack_rows};
+use super::stack_rows::{HeapSide, MOST_ROWS, StackEntry, StackRows, stack_rows};
 use crate::dump::Dump;
-use crate::print::Clean;
-use crate::records::{Analysis, AnalyzeOptions, RecordKind, ReportFault, StackId, Sums, reporter};
+use crate::print::CleanText;
+use crate::records::{Analysis, AnalyzeOptions, BlockSums, CutStackId, RecordKind, ReportFault, reporter};
 
 /// The blocks of a dump by stack and kind.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub struct BlocksOfKind {
     /// The kind.
     pub kind: RecordKind,
     /// The sums of each row.
-    pub sums: Vec<Sums>,
+    pub sums: Vec<BlockSums>,
 }
 
 /// The blocks that a reporter reported, alone or as one of two.
@@ -36,7 +36,7 @@ pub struct BlocksOfReporter {
     /// The path of its reports or, if the dump has no paths, the function that reported.
     pub path: String,
     /// The sums of each row.
-    pub sums: Vec<Sums>,
+    pub sums: Vec<BlockSums>,
 }
 
 /// The most reporters: those that reported most.
@@ -55,20 +55,20 @@ impl HeapBlocks {
         let has_modules = dump.has_modules();
         let analysis = Analysis::new(dump, &of_analysis);
         let paths: Vec<String> =
-            analysis.reporters.iter().map(|reporter| Clean(&reporter.path).to_string()).collect();
+            analysis.reporters.iter().map(|reporter| CleanText(&reporter.path).to_string()).collect();
         let records = || analysis.sections.iter().flat_map(|section| &section.records);
-        let entry = |record: &crate::records::Record| Entry {
+        let entry = |record: &crate::records::StackRecord| StackEntry {
             side: 0,
             stack: record.alloc,
             weight: record.sums.usable().unsigned_abs(),
         };
-        let entries: Vec<Entry> = records().map(entry).collect();
-        let side = Side { analysis: &analysis, has_modules };
+        let entries: Vec<StackEntry> = records().map(entry).collect();
+        let side = HeapSide { analysis: &analysis, has_modules };
         let (rows, of_entries) = stack_rows(&[side], &entries, MOST_ROWS, options);
         let reporters = reporters(&analysis, &paths, &of_entries, rows.rows().len());
         let mut row_of = of_entries.into_iter();
         let kinds = analysis.sections.iter().map(|section| {
-            let mut sums = vec![Sums::default(); rows.rows().len()];
+            let mut sums = vec![BlockSums::default(); rows.rows().len()];
             for (record, row) in section.records.iter().zip(&mut row_of) {
                 sums[row as usize].add(record.sums);
             }
@@ -106,23 +106,23 @@ impl HeapBlocks {
 
 /// The blocks of each reporter. `row_of` has the row of each record.
 fn reporters(analysis: &Analysis, paths: &[String], row_of: &[u32], rows: usize) -> Vec<BlocksOfReporter> {
-    let mut by_path: BTreeMap<String, Vec<Sums>> = BTreeMap::new();
+    let mut by_path: BTreeMap<String, Vec<BlockSums>> = BTreeMap::new();
     let records = analysis.sections.iter().flat_map(|section| &section.records);
     for (record, row) in records.zip(row_of) {
         let path = |nth: usize| match paths.get(record.reporters[nth] as usize) {
             Some(path) if !path.is_empty() => Some(path.clone()),
-            _ if record.reps[nth] == StackId::NONE => None,
-            _ => Some(Clean(reporter(analysis, record.reps[nth])).to_string()),
+            _ if record.reps[nth] == CutStackId::NONE => None,
+            _ => Some(CleanText(reporter(analysis, record.reps[nth])).to_string()),
         };
         let (first, second) = (path(0), path(1));
         let second = second.filter(|second| Some(second) != first.as_ref());
         for path in [first, second].into_iter().flatten() {
-            by_path.entry(path).or_insert_with(|| vec![Sums::default(); rows])[*row as usize]
+            by_path.entry(path).or_insert_with(|| vec![BlockSums::default(); rows])[*row as usize]
                 .add(record.sums);
         }
     }
     let mut all: Vec<_> = by_path.into_iter().map(|(path, sums)| BlocksOfReporter { path, sums }).collect();
-    all.sort_by_cached_key(|reporter| Reverse(reporter.sums.iter().map(Sums::usable).sum::<i128>()));
+    all.sort_by_cached_key(|reporter| Reverse(reporter.sums.iter().map(BlockSums::usable).sum::<i128>()));
     all.truncate(MOST_REPORTERS);
     all
 }

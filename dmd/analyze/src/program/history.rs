@@ -5,12 +5,12 @@ mod json;
 mod text;
 
 use super::ProgramOptions;
-use super::holder::{Holder, HolderKey, Holders};
-use crate::dump::{Dump, Outline};
+use super::holder::{BlockHolder, HolderFinder, HolderKey};
+use crate::dump::{Dump, RecordingOutline};
 use crate::error::AnalyzeError;
-use crate::recording::{Findings, Freed, Line, Recording};
+use crate::recording::{ForeignFrees, Recording, UsageFindings, UsageLine};
 use crate::records::{Analysis, AnalyzeOptions};
-use grouping::{Grouped, Held};
+use grouping::{StackHolders, UsageGroups};
 
 pub use json::HistoryJson;
 pub use text::HistoryText;
@@ -22,30 +22,30 @@ const STEPS: usize = 240;
 ///
 /// [`text`](Self::text) and [`json`](Self::json) show it.
 #[derive(Debug)]
-pub struct History {
-    outline: Outline,
+pub struct UsageHistory {
+    outline: RecordingOutline,
     warnings: Vec<String>,
-    total: Line,
-    sites: Vec<Row>,
-    types: Vec<Row>,
-    threads: Vec<Row>,
+    total: UsageLine,
+    sites: Vec<UsageRow>,
+    types: Vec<UsageRow>,
+    threads: Vec<UsageRow>,
     grown: Vec<GrownRow>,
-    pairs: Vec<Pair>,
-    other_pairs: Freed,
+    pairs: Vec<ThreadPair>,
+    other_pairs: ForeignFrees,
 }
 
 /// The blocks of one holder.
 #[derive(Debug)]
-struct Row {
-    holder: Holder,
+struct UsageRow {
+    holder: BlockHolder,
     place: String,
-    line: Line,
+    line: UsageLine,
 }
 
 /// Blocks of one site that only grew.
 #[derive(Debug)]
 struct GrownRow {
-    holder: Holder,
+    holder: BlockHolder,
     place: String,
     blocks: u64,
     moves: u64,
@@ -57,13 +57,13 @@ struct GrownRow {
 
 /// Blocks that one thread allocated and another freed or moved.
 #[derive(Debug)]
-struct Pair {
+struct ThreadPair {
     allocated_by: String,
     freed_by: String,
-    freed: Freed,
+    freed: ForeignFrees,
 }
 
-impl History {
+impl UsageHistory {
     /// Replays a recording. `symbolize` looks up the symbols of a dump with its stacks, such as by
     /// `Dump::symbolize`; the folds of the options decide which function is a site.
     ///
@@ -81,12 +81,12 @@ impl History {
         let mut dump = recording.stacks(stacks.iter().map(|usage| usage.stack))?;
         symbolize(&mut dump);
         let of_analysis = AnalyzeOptions::new().max_frames(usize::MAX).types(true);
-        let (analysis, of_blocks) = Analysis::of_stacks(dump, &of_analysis);
-        let holders = Holders::new(&analysis, options);
-        let held = Held::new(&holders, stacks, &of_blocks, &[HolderKey::Site, HolderKey::Type]);
+        let (analysis, of_blocks) = Analysis::with_block_stacks(dump, &of_analysis);
+        let holders = HolderFinder::new(&analysis, options);
+        let held = StackHolders::new(&holders, stacks, &of_blocks, &[HolderKey::Site, HolderKey::Type]);
         let names: Vec<String> =
             recording.threads().map(|(number, id, name)| thread_name(number, id, name)).collect();
-        let grouped = Grouped::new(&held, &names, recording.stacks_end());
+        let grouped = UsageGroups::new(&held, &names, recording.stacks_end());
         let lines = recording.lines(grouped.groups.clone(), STEPS)?;
         let (total, [sites, types, threads]) = grouped.rows(lines);
         Ok(Self {
@@ -103,12 +103,12 @@ impl History {
     }
 
     /// The facts of the whole recording.
-    pub fn outline(&self) -> &Outline {
+    pub fn outline(&self) -> &RecordingOutline {
         &self.outline
     }
 
     /// The whole heap over the time.
-    pub fn total(&self) -> &Line {
+    pub fn total(&self) -> &UsageLine {
         &self.total
     }
 
@@ -136,11 +136,11 @@ fn thread_name(number: u32, system_id: u32, name: &str) -> String {
     }
 }
 
-fn grown(findings: &Findings, held: &Held) -> Vec<GrownRow> {
+fn grown(findings: &UsageFindings, held: &StackHolders) -> Vec<GrownRow> {
     let mut rows: Vec<GrownRow> = Vec::new();
     let mut by_holder = std::collections::BTreeMap::new();
     for (stack, grown) in &findings.grown {
-        let (holder, place) = held.of(*stack, 0);
+        let (holder, place) = held.holder(*stack, 0);
         let at = *by_holder.entry(holder.clone()).or_insert_with(|| {
             rows.push(GrownRow {
                 holder,
@@ -168,8 +168,10 @@ fn grown(findings: &Findings, held: &Held) -> Vec<GrownRow> {
     rows
 }
 
-fn pairs(findings: &Findings, names: &[String]) -> Vec<Pair> {
+fn pairs(findings: &UsageFindings, names: &[String]) -> Vec<ThreadPair> {
     let name = |thread: u32| names.get(thread as usize).cloned().unwrap_or_default();
     let pairs = findings.pairs().into_iter();
-    pairs.map(|((from, to), freed)| Pair { allocated_by: name(from), freed_by: name(to), freed }).collect()
+    pairs
+        .map(|((from, to), freed)| ThreadPair { allocated_by: name(from), freed_by: name(to), freed })
+        .collect()
 }

@@ -3,12 +3,12 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ProgramOptions;
-use super::closure::Named;
+use super::closure::FunctionNames;
 use super::line::{middle, name, place};
-use super::short_name::{self, Parts};
-use crate::names::{Sited, Verdict, Workspace};
-use crate::print::Clean;
-use crate::records::{Analysis, NO_STACK, Record, StackId};
+use super::short_name::{self, KeptParts};
+use crate::names::{FoldedStack, TypeVerdict, Workspace};
+use crate::print::CleanText;
+use crate::records::{Analysis, CutStackId, NO_STACK, StackRecord};
 
 /// The key by which a view tells holders of memory apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +35,7 @@ impl HolderKey {
 
 /// How the name of a holder becomes short.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Form {
+enum NameForm {
     #[default]
     Plain,
     Function,
@@ -46,65 +46,71 @@ enum Form {
 
 /// One holder, under one key. The whole name tells holders apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Holder {
+pub(super) struct BlockHolder {
     whole: String,
-    form: Form,
+    form: NameForm,
 }
 
 /// The parts that names keep beyond the usual ones, until they differ: at first of the types in brackets.
 const FURTHER: usize = 6;
 
-impl Holder {
+impl BlockHolder {
     pub(super) fn plain(name: impl Into<String>) -> Self {
-        Self { whole: name.into(), form: Form::Plain }
+        Self { whole: name.into(), form: NameForm::Plain }
     }
 
     /// What is known about the type of a stack's blocks.
-    pub(super) fn of_type(verdict: &Verdict, stack: StackId, named: &Named<'_>) -> Self {
+    pub(super) fn typed(verdict: &TypeVerdict, stack: CutStackId, named: &FunctionNames<'_>) -> Self {
         match verdict {
-            Verdict::In { function: Some(function) } => {
-                Self { whole: format!("in {}", named.path(stack, function)), form: Form::In }
+            TypeVerdict::In { function: Some(function) } => {
+                Self { whole: format!("in {}", named.path(stack, function)), form: NameForm::In }
             }
-            Verdict::In { function: None } => Self::plain(verdict.to_string()),
-            Verdict::Typed { .. } => Self { whole: verdict.to_string(), form: Form::Type },
+            TypeVerdict::In { function: None } => Self::plain(verdict.to_string()),
+            TypeVerdict::Typed { .. } => Self { whole: verdict.to_string(), form: NameForm::Type },
         }
     }
 
     /// The whole name.
     pub(super) fn whole(&self) -> String {
-        Clean(&self.whole).to_string()
+        CleanText(&self.whole).to_string()
     }
 
     /// The name in at most `width` characters, or the whole name if the view shows those.
     pub(super) fn name(&self, width: usize, options: &ProgramOptions) -> String {
-        if options.verbose { Clean(&self.whole).to_string() } else { self.short(0, 0, width) }
+        if options.verbose { CleanText(&self.whole).to_string() } else { self.short(0, 0, width) }
     }
 
     /// The short name, with some more parts outside of and in brackets.
     fn short(&self, outer: usize, inner: usize, width: usize) -> String {
-        let longer = |parts: Parts| Parts { outer: parts.outer + outer, inner: parts.inner + inner };
+        let longer = |parts: KeptParts| KeptParts { outer: parts.outer + outer, inner: parts.inner + inner };
         let name = match self.form {
-            Form::Plain => middle(&self.whole, width),
-            Form::Function => short_name::short(&self.whole, longer(Parts::FUNCTION), width),
-            Form::Type => short_name::short(&self.whole, longer(Parts::TYPE), width),
+            NameForm::Plain => middle(&self.whole, width),
+            NameForm::Function => short_name::short(&self.whole, longer(KeptParts::FUNCTION), width),
+            NameForm::Type => short_name::short(&self.whole, longer(KeptParts::TYPE), width),
             // Without a place beside it, the name keeps the crate.
-            Form::In => {
-                let parts = longer(Parts::FUNCTION);
+            NameForm::In => {
+                let parts = longer(KeptParts::FUNCTION);
                 let end = short_name::short(&self.whole, parts, usize::MAX);
                 let end = end.strip_prefix("in ").unwrap_or(&end);
-                let all = short_name::short(&self.whole, Parts { outer: usize::MAX, ..parts }, usize::MAX);
+                let all =
+                    short_name::short(&self.whole, KeptParts { outer: usize::MAX, ..parts }, usize::MAX);
                 let first = all.split("::").next().unwrap_or_default();
                 let is_short = all.len() <= first.len() + "::".len() + end.len();
                 middle(&if is_short { all.clone() } else { format!("{first}::…::{end}") }, width)
             }
         };
-        Clean(&name).to_string()
+        CleanText(&name).to_string()
     }
 }
 
 /// The names of holders that a view shows together, in at most `width` characters. Names that look equal get up to
 /// `room` characters, and more of their paths.
-pub(super) fn names(holders: &[&Holder], width: usize, room: usize, options: &ProgramOptions) -> Vec<String> {
+pub(super) fn names(
+    holders: &[&BlockHolder],
+    width: usize,
+    room: usize,
+    options: &ProgramOptions,
+) -> Vec<String> {
     let mut names: Vec<String> = holders.iter().map(|holder| holder.name(width, options)).collect();
     if options.verbose {
         return names;
@@ -116,7 +122,7 @@ pub(super) fn names(holders: &[&Holder], width: usize, room: usize, options: &Pr
     let mut longer = Vec::new();
     let groups = alike.into_values().filter(|group| group.len() > 1);
     groups.for_each(|group| {
-        let of_group: Vec<&Holder> = group.iter().map(|at| holders[*at]).collect();
+        let of_group: Vec<&BlockHolder> = group.iter().map(|at| holders[*at]).collect();
         longer.extend(group.into_iter().zip(told_apart(&of_group, width, room)));
     });
     for (at, name) in longer {
@@ -125,7 +131,7 @@ pub(super) fn names(holders: &[&Holder], width: usize, room: usize, options: &Pr
     names
 }
 
-fn told_apart(holders: &[&Holder], width: usize, room: usize) -> Vec<String> {
+fn told_apart(holders: &[&BlockHolder], width: usize, room: usize) -> Vec<String> {
     let further = (1..=FURTHER)
         .flat_map(|further| [(0, further), (further, 0), (further, further)])
         .collect::<Vec<_>>();
@@ -138,48 +144,48 @@ fn told_apart(holders: &[&Holder], width: usize, room: usize) -> Vec<String> {
             return names.iter().map(|name| middle(name, room)).collect();
         }
     }
-    holders.iter().map(|holder| middle(&Clean(&holder.whole).to_string(), room)).collect()
+    holders.iter().map(|holder| middle(&CleanText(&holder.whole).to_string(), room)).collect()
 }
 
 /// Finds the holders of an analysis.
-pub(super) struct Holders<'a> {
+pub(super) struct HolderFinder<'a> {
     analysis: &'a Analysis,
     options: &'a ProgramOptions,
-    named: Named<'a>,
+    named: FunctionNames<'a>,
     workspace: Workspace,
 }
 
-impl<'a> Holders<'a> {
+impl<'a> HolderFinder<'a> {
     pub(super) fn new(analysis: &'a Analysis, options: &'a ProgramOptions) -> Self {
-        let workspace = Workspace::of(analysis.texts.iter().map(|text| text.frame()));
-        Self { analysis, options, named: Named::of(analysis), workspace }
+        let workspace = Workspace::from_frames(analysis.texts.iter().map(|text| text.frame()));
+        Self { analysis, options, named: FunctionNames::new(analysis), workspace }
     }
 
     /// The holder of a record under each key, and the place of a site.
-    pub(super) fn of(&self, record: &Record, keys: &[HolderKey]) -> Vec<(Holder, String)> {
-        self.of_stack(record.alloc, keys)
+    pub(super) fn find(&self, record: &StackRecord, keys: &[HolderKey]) -> Vec<(BlockHolder, String)> {
+        self.find_for_stack(record.alloc, keys)
     }
 
     /// The holder of a stack's blocks under each key, and the place of a site.
-    pub(super) fn of_stack(&self, stack: StackId, keys: &[HolderKey]) -> Vec<(Holder, String)> {
+    pub(super) fn find_for_stack(&self, stack: CutStackId, keys: &[HolderKey]) -> Vec<(BlockHolder, String)> {
         let has_stack = self.analysis.frames(stack).next().is_some_and(|text| text.as_str() != NO_STACK);
         let frames = self.named.frames(stack);
-        let site = Sited::of(&frames, &self.options.folds).site().filter(|_| has_stack);
+        let site = FoldedStack::fold(&frames, &self.options.folds).site().filter(|_| has_stack);
         let site = site.map(|site| &frames[site]);
-        let plain = |name: String| (Holder::plain(name), String::new());
+        let plain = |name: String| (BlockHolder::plain(name), String::new());
         let of_key = |key: &HolderKey| match (site, key) {
             (None, _) => plain("(no stack)".to_owned()),
             (Some(site), HolderKey::Site) => {
                 let holder = match site.function {
-                    Some(function) => Holder { whole: function.to_owned(), form: Form::Function },
+                    Some(function) => BlockHolder { whole: function.to_owned(), form: NameForm::Function },
                     // Without a name, the place in the module tells sites apart.
-                    None => Holder::plain(name(site, usize::MAX, self.options)),
+                    None => BlockHolder::plain(name(site, usize::MAX, self.options)),
                 };
                 (holder, place(site, &self.workspace, self.options))
             }
             (Some(site), HolderKey::Crate) => plain(site.project().into_owned()),
             (Some(_), HolderKey::Type) => match self.analysis.type_of(stack) {
-                Some(verdict) => (Holder::of_type(verdict, stack, &self.named), String::new()),
+                Some(verdict) => (BlockHolder::typed(verdict, stack, &self.named), String::new()),
                 None => plain("?".to_owned()),
             },
         };

@@ -10,10 +10,10 @@ use core::time::Duration;
 use dmd_format::Mode;
 use rustc_hash::FxHashMap;
 
-use crate::dump::{Dump, Outline};
+use crate::dump::{Dump, RecordingOutline};
 use crate::error::AnalyzeError;
 use crate::recording::{LEAK_STEPS, LeakedStack, Recording};
-use crate::records::{Analysis, AnalyzeOptions, NO_STACK, StackId};
+use crate::records::{Analysis, AnalyzeOptions, CutStackId, NO_STACK};
 
 pub use json::LeaksJson;
 pub use one_time::OneTime;
@@ -22,7 +22,7 @@ pub use text::LeaksText;
 /// The blocks of a stack are allocated again and again if they are from at least this many twentieths of the time.
 const AGAIN: usize = 3;
 
-type Rule = Box<dyn Fn(&str) -> bool + Send + Sync>;
+type IgnoreRule = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// Which blocks count as leaks.
 #[derive(Default)]
@@ -30,7 +30,7 @@ type Rule = Box<dyn Fn(&str) -> bool + Send + Sync>;
 pub struct LeakOptions {
     /// Count blocks that libraries allocate once as all others. Default: no.
     pub known: bool,
-    ignored: Vec<Rule>,
+    ignored: Vec<IgnoreRule>,
 }
 
 impl fmt::Debug for LeakOptions {
@@ -66,7 +66,7 @@ impl LeakOptions {
 
 /// How blocks of a stack became as many as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Growth {
+enum StackGrowth {
     /// In several parts of the time: they grow.
     Again,
     /// In one or two parts of the time.
@@ -77,7 +77,7 @@ enum Growth {
 
 /// Why blocks are not leaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Apart {
+enum NoLeakReason {
     OneTime(OneTime),
     Ignored,
     Older,
@@ -85,8 +85,8 @@ enum Apart {
 
 /// The blocks of one stack.
 #[derive(Debug)]
-struct Group {
-    stack: StackId,
+struct LeakGroup {
+    stack: CutStackId,
     blocks: u64,
     requested: u128,
     /// The allocations of the stack, alive or not.
@@ -95,8 +95,8 @@ struct Group {
     steps: [u64; LEAK_STEPS],
     /// Sizes with their counts, the largest first.
     sizes: Vec<(u64, u64)>,
-    growth: Growth,
-    apart: Option<Apart>,
+    growth: StackGrowth,
+    apart: Option<NoLeakReason>,
 }
 
 /// The blocks that are alive at the end of a recording or in a dump, by the stacks that allocated them.
@@ -106,10 +106,10 @@ struct Group {
 #[derive(Debug)]
 pub struct Leaks {
     analysis: Analysis,
-    outline: Option<Outline>,
+    outline: Option<RecordingOutline>,
     warnings: Vec<String>,
     /// The largest first.
-    groups: Vec<Group>,
+    groups: Vec<LeakGroup>,
 }
 
 impl Leaks {
@@ -127,13 +127,13 @@ impl Leaks {
         let leaked = recording.leaked()?;
         let mut dump = recording.stacks(leaked.iter().map(|leaked| leaked.stack))?;
         symbolize(&mut dump);
-        let (analysis, of_blocks) = Analysis::of_stacks(dump, &whole_stacks());
-        let mut groups: Vec<Group> = Vec::new();
-        let mut by_stack: FxHashMap<(StackId, bool), usize> = FxHashMap::default();
+        let (analysis, of_blocks) = Analysis::with_block_stacks(dump, &whole_stacks());
+        let mut groups: Vec<LeakGroup> = Vec::new();
+        let mut by_stack: FxHashMap<(CutStackId, bool), usize> = FxHashMap::default();
         for (leaked, stack) in leaked.into_iter().zip(of_blocks) {
             let at = *by_stack.entry((stack, leaked.older)).or_insert_with(|| {
-                let apart = leaked.older.then_some(Apart::Older);
-                groups.push(Group { apart, ..Group::new(stack) });
+                let apart = leaked.older.then_some(NoLeakReason::Older);
+                groups.push(LeakGroup { apart, ..LeakGroup::new(stack) });
                 groups.len() - 1
             });
             groups[at].add(leaked);
@@ -141,7 +141,7 @@ impl Leaks {
         for group in &mut groups {
             group.sizes = merged(core::mem::take(&mut group.sizes));
             let parts = group.steps.iter().filter(|blocks| **blocks > 0).count();
-            group.growth = if parts >= AGAIN { Growth::Again } else { Growth::Once };
+            group.growth = if parts >= AGAIN { StackGrowth::Again } else { StackGrowth::Once };
         }
         let outline = Some(recording.outline()?);
         Ok(Self { analysis, outline, warnings: recording.warnings(), groups }.judged(options))
@@ -152,11 +152,11 @@ impl Leaks {
     /// # Errors
     ///
     /// If the dump is of mode [`Cumulative`](crate::Mode::Cumulative), which has freed blocks, too.
-    pub fn of_dump(dump: Dump, options: &LeakOptions) -> Result<Self, AnalyzeError> {
+    pub fn from_dump(dump: Dump, options: &LeakOptions) -> Result<Self, AnalyzeError> {
         if dump.mode() == Mode::Cumulative {
             return Err(AnalyzeError::Cumulative);
         }
-        Ok(Self::of_analysis(Analysis::new(dump, &whole_stacks()), options))
+        Ok(Self::from_analysis(Analysis::new(dump, &whole_stacks()), options))
     }
 
     /// What is alive in the second dump, beyond what is alive in the first: stacks with more blocks than before. Both
@@ -164,24 +164,24 @@ impl Leaks {
     ///
     /// # Errors
     ///
-    /// As [`of_dump`](Self::of_dump), and if the dumps have different modes.
-    pub fn of_difference(first: Dump, second: Dump, options: &LeakOptions) -> Result<Self, AnalyzeError> {
+    /// As [`from_dump`](Self::from_dump), and if the dumps have different modes.
+    pub fn from_difference(first: Dump, second: Dump, options: &LeakOptions) -> Result<Self, AnalyzeError> {
         if [first.mode(), second.mode()].contains(&Mode::Cumulative) {
             return Err(AnalyzeError::Cumulative);
         }
-        Ok(Self::of_analysis(Analysis::difference(first, second, &whole_stacks())?, options))
+        Ok(Self::from_analysis(Analysis::difference(first, second, &whole_stacks())?, options))
     }
 
-    fn of_analysis(analysis: Analysis, options: &LeakOptions) -> Self {
-        let mut groups: Vec<Group> = Vec::new();
-        let mut by_stack: FxHashMap<StackId, usize> = FxHashMap::default();
+    fn from_analysis(analysis: Analysis, options: &LeakOptions) -> Self {
+        let mut groups: Vec<LeakGroup> = Vec::new();
+        let mut by_stack: FxHashMap<CutStackId, usize> = FxHashMap::default();
         for record in analysis.sections.iter().flat_map(|section| &section.records) {
             let Ok(blocks) = u64::try_from(record.sums.num) else { continue };
             if blocks == 0 {
                 continue;
             }
             let at = *by_stack.entry(record.alloc).or_insert_with(|| {
-                groups.push(Group::new(record.alloc));
+                groups.push(LeakGroup::new(record.alloc));
                 groups.len() - 1
             });
             let group = &mut groups[at];
@@ -207,8 +207,9 @@ impl Leaks {
             let is_ignored =
                 || frames.iter().any(|text| options.ignored.iter().any(|rule| rule(text.without_number())));
             let frames: Vec<_> = frames.iter().map(|text| text.frame()).collect();
-            let one_time = OneTime::of(&frames).filter(|_| !options.known);
-            group.apart = one_time.map(Apart::OneTime).or_else(|| is_ignored().then_some(Apart::Ignored));
+            let one_time = OneTime::find(&frames).filter(|_| !options.known);
+            group.apart =
+                one_time.map(NoLeakReason::OneTime).or_else(|| is_ignored().then_some(NoLeakReason::Ignored));
         }
         // Equal amounts stay in the order of their stacks.
         self.groups.sort_by_key(|group| {
@@ -237,12 +238,12 @@ impl Leaks {
         LeaksJson::new(self, rows)
     }
 
-    fn leaked(&self) -> impl Iterator<Item = &Group> {
+    fn leaked(&self) -> impl Iterator<Item = &LeakGroup> {
         self.groups.iter().filter(|group| group.apart.is_none())
     }
 
     /// The blocks and bytes of what is apart, by the reason.
-    fn apart(&self) -> std::collections::BTreeMap<Apart, (u64, u128)> {
+    fn apart(&self) -> std::collections::BTreeMap<NoLeakReason, (u64, u128)> {
         let mut sums = std::collections::BTreeMap::new();
         for group in &self.groups {
             if let Some(apart) = group.apart {
@@ -255,8 +256,8 @@ impl Leaks {
     }
 }
 
-impl Group {
-    fn new(stack: StackId) -> Self {
+impl LeakGroup {
+    fn new(stack: CutStackId) -> Self {
         Self {
             stack,
             blocks: 0,
@@ -265,7 +266,7 @@ impl Group {
             times: None,
             steps: [0; LEAK_STEPS],
             sizes: Vec::new(),
-            growth: Growth::Unknown,
+            growth: StackGrowth::Unknown,
             apart: None,
         }
     }

@@ -3,9 +3,9 @@
 use core::fmt::Write as _;
 
 use super::{ProgramOptions, short_name};
-use crate::dump::Frame;
+use crate::dump::CallFrame;
 use crate::names::Workspace;
-use crate::print::Clean;
+use crate::print::CleanText;
 
 const BOLD: &str = "\u{1b}[1m";
 const DIM: &str = "\u{1b}[2m";
@@ -37,20 +37,20 @@ pub fn bytes(amount: i128) -> String {
 }
 
 /// The name of a frame's function. A function without a name has its module and place there.
-pub(super) fn name(frame: &Frame<'_>, width: usize, options: &ProgramOptions) -> String {
+pub(super) fn name(frame: &CallFrame<'_>, width: usize, options: &ProgramOptions) -> String {
     let Some(function) = frame.function else {
         let module = frame.module.map_or("???", |module| match options.verbose {
             true => module,
             false => module.rsplit('/').next().unwrap_or(module),
         });
-        return Clean(&format!("{module}+0x{:x}", frame.offset.unwrap_or_default())).to_string();
+        return CleanText(&format!("{module}+0x{:x}", frame.offset.unwrap_or_default())).to_string();
     };
     let name = if options.verbose { function.to_owned() } else { short_name::function(function, width) };
-    Clean(&name).to_string()
+    CleanText(&name).to_string()
 }
 
 /// The place of a frame: its source line, or else its module.
-pub(super) fn place(frame: &Frame<'_>, workspace: &Workspace, options: &ProgramOptions) -> String {
+pub(super) fn place(frame: &CallFrame<'_>, workspace: &Workspace, options: &ProgramOptions) -> String {
     let place = match (frame.file, frame.module) {
         (Some(file), _) => {
             let mut text = if options.verbose { file.to_owned() } else { workspace.short(file).into_owned() };
@@ -67,12 +67,12 @@ pub(super) fn place(frame: &Frame<'_>, workspace: &Workspace, options: &ProgramO
         }
         _ => String::new(),
     };
-    Clean(&place).to_string()
+    CleanText(&place).to_string()
 }
 
 /// Frames as lines: the names in one column, the places in another. Frames of the program itself have a mark.
 pub(super) fn frames(
-    frames: &[Frame<'_>],
+    frames: &[CallFrame<'_>],
     indent: &str,
     workspace: &Workspace,
     options: &ProgramOptions,
@@ -84,7 +84,7 @@ pub(super) fn frames(
     let names: Vec<String> = frames.iter().map(|frame| name(frame, for_both - for_places, options)).collect();
     let below = options.width.saturating_sub(room) + "    ".len();
     let tails = tails(&names, &places, room, below, options);
-    let line = |((frame, name), tail): ((&Frame<'_>, &String), String)| {
+    let line = |((frame, name), tail): ((&CallFrame<'_>, &String), String)| {
         let own = workspace.owns(frame);
         let name = if own { bold(name, options) } else { name.clone() };
         format!("{indent}{} {name}{tail}", if own { ">" } else { " " })
@@ -203,7 +203,8 @@ mod tests {
             "a::very::Long<with::Generics<of::Generics>>::name_that_goes_on_and_on_and_on_and_on_and_on";
         let file =
             "/home/me/.cargo/registry/src/index-1/some-crate-0.22.1/src/some/rather/long/path/to/file.rs";
-        let long = Frame { function: Some(name), file: Some(file), line: Some(1234), ..Frame::default() };
+        let long =
+            CallFrame { function: Some(name), file: Some(file), line: Some(1234), ..CallFrame::default() };
         let workspace = Workspace::default();
         for width in [40, 60, 100, 120] {
             let options = ProgramOptions { width, ..ProgramOptions::default() };

@@ -2,21 +2,21 @@
 
 use rustc_hash::FxHashMap;
 
-use super::holder::Holder;
-use crate::records::Sums;
+use super::holder::BlockHolder;
+use crate::records::BlockSums;
 
 /// The sums of one holder, and of the holders below it.
 #[derive(Debug, Default)]
-pub(super) struct Node {
-    pub(super) sums: Sums,
+pub(super) struct HolderNode {
+    pub(super) sums: BlockSums,
     /// The bytes of each place of a site.
     places: FxHashMap<String, i128>,
-    children: FxHashMap<Holder, Node>,
+    children: FxHashMap<BlockHolder, HolderNode>,
 }
 
-impl Node {
+impl HolderNode {
     /// Adds blocks to holders, each with its place; the first is below this node.
-    pub(super) fn add(&mut self, holders: &[(Holder, String)], sums: Sums) {
+    pub(super) fn add(&mut self, holders: &[(BlockHolder, String)], sums: BlockSums) {
         self.sums.add(sums);
         if let Some(((first, place), rest)) = holders.split_first() {
             let child = self.children.entry(first.clone()).or_default();
@@ -26,8 +26,8 @@ impl Node {
     }
 
     /// The holders below, the largest first.
-    pub(super) fn children(&self) -> Vec<(&Holder, &Node)> {
-        let mut children: Vec<(&Holder, &Node)> = self.children.iter().collect();
+    pub(super) fn children(&self) -> Vec<(&BlockHolder, &HolderNode)> {
+        let mut children: Vec<(&BlockHolder, &HolderNode)> = self.children.iter().collect();
         children.sort_by(|(a, x), (b, y)| y.bytes().cmp(&x.bytes()).then_with(|| a.cmp(b)));
         children
     }
@@ -45,8 +45,8 @@ impl Node {
 }
 
 /// The sums of several holders.
-pub(super) fn sum(nodes: &[(&Holder, &Node)]) -> Sums {
-    let mut sums = Sums::default();
+pub(super) fn sum(nodes: &[(&BlockHolder, &HolderNode)]) -> BlockSums {
+    let mut sums = BlockSums::default();
     nodes.iter().for_each(|(_, node)| sums.add(node.sums));
     sums
 }

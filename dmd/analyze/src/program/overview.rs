@@ -5,10 +5,10 @@ use core::fmt::{self, Display};
 use dmd_format::Mode;
 
 use super::line::bytes;
-use crate::dump::{At, Dump, Frame, Outline, Peak, Sample, Statistics};
-use crate::names::{Folds, Workspace};
+use crate::dump::{ByteSample, CallFrame, Dump, DumpPeak, DumpStatistics, DumpTime, RecordingOutline};
+use crate::names::{FoldRules, Workspace};
 use crate::print::{blocks, mark, number};
-use crate::records::Sums;
+use crate::records::BlockSums;
 
 /// A heap that has shrunk by less than this part since the peak counts as a heap at its peak.
 const SHRUNK: u128 = 10;
@@ -16,15 +16,15 @@ const SHRUNK: u128 = 10;
 /// What a dump says about the whole life of its program. Its `Display` gives a few lines.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Overview {
+pub struct HeapOverview {
     /// The time that the view shows.
-    pub at: At,
-    peak: Option<Peak>,
-    statistics: Option<Statistics>,
+    pub at: DumpTime,
+    peak: Option<DumpPeak>,
+    statistics: Option<DumpStatistics>,
     /// The counts of allocations are those of a sample.
     is_sample: bool,
     /// All amounts are estimates from this sample.
-    sample: Option<Sample>,
+    sample: Option<ByteSample>,
     /// Requested bytes, and blocks, at the end. A cumulative dump does not have them.
     end: Option<(u128, u128)>,
 }
@@ -34,10 +34,10 @@ impl Dump {
     /// built without debug information.
     pub fn has_lines_of_program(&self) -> bool {
         let frames = || self.frames.ids().map(|id| self.frames.get(id));
-        let (workspace, folds) = (Workspace::of(frames()), Folds::new());
+        let (workspace, folds) = (Workspace::from_frames(frames()), FoldRules::new());
         // A file of C does not tell whose it is; those of the system's libraries have relative paths.
-        let is_c = |frame: &Frame<'_>| {
-            frame.file.is_some_and(|file| !file.ends_with(".rs")) && folds.of(frame).is_none()
+        let is_c = |frame: &CallFrame<'_>| {
+            frame.file.is_some_and(|file| !file.ends_with(".rs")) && folds.reason(frame).is_none()
         };
         frames().any(|frame| {
             frame.line.is_some() && (workspace.owns(&frame) || is_in_program(&frame) && is_c(&frame))
@@ -56,7 +56,7 @@ impl Dump {
 }
 
 /// Whether the function is not one of a shared library, as far as the name of its module tells.
-fn is_in_program(frame: &Frame<'_>) -> bool {
+fn is_in_program(frame: &CallFrame<'_>) -> bool {
     !frame.module.is_some_and(|module| {
         let name = module.rsplit('/').next().unwrap_or(module);
         name.ends_with(".so") || name.contains(".so.")
@@ -67,17 +67,17 @@ fn is_in_program(frame: &Frame<'_>) -> bool {
 pub(super) const LATE: &str =
     "The recording began while the program ran. Blocks from before are not in it, nor are their ends.\n";
 
-impl Overview {
+impl HeapOverview {
     /// The facts of a dump, and the time that a view of it should show: `at`, or by default the peak if no reporter
     /// reported a block and the heap has shrunk by a tenth or more since.
     ///
     /// A dump from a recording has the blocks of one time, which the view shows.
-    pub fn new(dump: &Dump, at: Option<At>) -> Self {
+    pub fn new(dump: &Dump, at: Option<DumpTime>) -> Self {
         if let Some(outline) = &dump.outline {
-            return Self::of(outline, dump.shown);
+            return Self::from_outline(outline, dump.shown);
         }
         let end = dump.blocks.iter().fold((0, 0), |(bytes, blocks), block| {
-            let sums = Sums::of(block);
+            let sums = BlockSums::from_block(block);
             (bytes + sums.req.unsigned_abs(), blocks + sums.num.unsigned_abs())
         });
         let has_shrunk = dump.peak().is_some_and(|peak| {
@@ -86,8 +86,11 @@ impl Overview {
         });
         let is_reported =
             dump.blocks.iter().any(|block| block.reps[0].index().is_some()) || !dump.faults.is_empty();
-        let default =
-            if has_shrunk && !is_reported && dump.mode != Mode::Cumulative { At::Peak } else { At::End };
+        let default = if has_shrunk && !is_reported && dump.mode != Mode::Cumulative {
+            DumpTime::Peak
+        } else {
+            DumpTime::End
+        };
         let is_sample = dump.blocks.iter().any(|block| block.sampled);
         Self {
             at: at.unwrap_or(default),
@@ -100,14 +103,14 @@ impl Overview {
     }
 }
 
-impl Display for Overview {
+impl Display for HeapOverview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.life(f)?;
         match (self.at, &self.peak) {
-            (At::Peak, Some(_)) => writeln!(f, "\nAt the peak (--at end shows the end):"),
-            (At::End, Some(_)) => writeln!(f, "\nAt the end (--at peak shows the peak):"),
-            (At::Time(time), _) => writeln!(f, "\n{} after the start:", seconds(time.as_secs_f64())),
-            (At::Window(from, to), _) => writeln!(
+            (DumpTime::Peak, Some(_)) => writeln!(f, "\nAt the peak (--at end shows the end):"),
+            (DumpTime::End, Some(_)) => writeln!(f, "\nAt the end (--at peak shows the peak):"),
+            (DumpTime::Time(time), _) => writeln!(f, "\n{} after the start:", seconds(time.as_secs_f64())),
+            (DumpTime::Window(from, to), _) => writeln!(
                 f,
                 "\nAllocated between {} and {}, and still alive then:",
                 seconds(from.as_secs_f64()),
@@ -118,12 +121,12 @@ impl Display for Overview {
     }
 }
 
-impl Overview {
+impl HeapOverview {
     /// The facts of a recording.
-    pub(super) fn of(outline: &Outline, at: At) -> Self {
+    pub(super) fn from_outline(outline: &RecordingOutline, at: DumpTime) -> Self {
         Self {
             at,
-            peak: Some(Peak {
+            peak: Some(DumpPeak {
                 bytes: u64::try_from(outline.peak.bytes).unwrap_or(u64::MAX),
                 blocks: outline.peak.blocks,
                 seconds: outline.peak.time.as_secs_f64(),
@@ -174,7 +177,8 @@ impl Overview {
         }
         match &self.statistics {
             Some(statistics) if !self.is_sample => {
-                let Statistics { seconds: length, allocations, reallocations, temporary, .. } = *statistics;
+                let DumpStatistics { seconds: length, allocations, reallocations, temporary, .. } =
+                    *statistics;
                 let all = allocations.saturating_add(reallocations);
                 let rate = if length > 0.0 { all as f64 / length } else { 0.0 };
                 let share = if all == 0 { 0.0 } else { 100.0 * temporary as f64 / all as f64 };

@@ -12,14 +12,14 @@ const DEEPEST: usize = 24;
 
 /// How many of the last parts of each path a short name keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Parts {
+pub(crate) struct KeptParts {
     /// Of a path outside of brackets.
     pub(crate) outer: usize,
     /// Of a path in brackets.
     pub(crate) inner: usize,
 }
 
-impl Parts {
+impl KeptParts {
     /// The parts of a function's short name.
     pub(crate) const FUNCTION: Self = Self { outer: 2, inner: 1 };
     /// The parts of a type's short name.
@@ -29,16 +29,16 @@ impl Parts {
 /// Shortens a function's name. If it exceeds `width` characters, the function elides generics, the innermost first,
 /// and at last cuts the end.
 pub(crate) fn function(name: &str, width: usize) -> String {
-    short(name, Parts::FUNCTION, width)
+    short(name, KeptParts::FUNCTION, width)
 }
 
 /// As [`function`], for any name, or a text that contains one, with the given parts.
-pub(crate) fn short(name: &str, parts: Parts, width: usize) -> String {
+pub(crate) fn short(name: &str, parts: KeptParts, width: usize) -> String {
     fitting(&shortened(name, parts), width)
 }
 
-fn shortened(name: &str, parts: Parts) -> String {
-    let mut reader = Reader { rest: name, depth: 0, inner: parts.inner };
+fn shortened(name: &str, parts: KeptParts) -> String {
+    let mut reader = NameReader { rest: name, depth: 0, inner: parts.inner };
     let mut short = reader.sequence(parts.outer, "");
     if !reader.rest.is_empty() {
         // A bracket closes what nothing opened, so no compiler wrote the name. It stays as it is.
@@ -120,14 +120,14 @@ fn elide(name: &str, at_depth: usize) -> String {
     out
 }
 
-struct Reader<'n> {
+struct NameReader<'n> {
     rest: &'n str,
     depth: usize,
     /// The parts that paths in brackets keep.
     inner: usize,
 }
 
-impl Reader<'_> {
+impl NameReader<'_> {
     /// Reads up to the end, or to a closing bracket, which stays. Paths keep their last `parts` parts.
     fn sequence(&mut self, parts: usize, end: &str) -> String {
         let mut out = String::new();
@@ -363,10 +363,10 @@ mod tests {
             assert_eq!(function(name, 200), short);
         }
         assert_eq!(
-            shortened("std::collections::HashMap<a::B, c::D, std::hash::RandomState>", Parts::TYPE),
+            shortened("std::collections::HashMap<a::B, c::D, std::hash::RandomState>", KeptParts::TYPE),
             "HashMap<B, D>"
         );
-        assert_eq!(shortened("a::b::C<d::e::F>", Parts { outer: 2, inner: 2 }), "b::C<e::F>");
+        assert_eq!(shortened("a::b::C<d::e::F>", KeptParts { outer: 2, inner: 2 }), "b::C<e::F>");
     }
 
     #[test]

@@ -1,19 +1,19 @@
 //! The frames of a stack that a view shows, as the flame graph of the stack has them.
 
 use super::ProgramOptions;
-use crate::names::{AllocatorFrames, Fold, Sited};
-use crate::records::{Analysis, StackId};
+use crate::names::{AllocatorFrames, FoldReason, FoldedStack};
+use crate::records::{Analysis, CutStackId};
 
 /// Finds the paths of an analysis with whole stacks and types.
-pub(super) struct Paths<'a> {
+pub(super) struct StackPaths<'a> {
     analysis: &'a Analysis,
     /// By text of frame.
-    folds: Vec<Option<Fold>>,
+    folds: Vec<Option<FoldReason>>,
     dropped: Vec<bool>,
     has_folds: bool,
 }
 
-impl<'a> Paths<'a> {
+impl<'a> StackPaths<'a> {
     /// Dumps without modules are Firefox's, whose frames the table of folds does not know.
     pub(super) fn new(analysis: &'a Analysis, has_modules: bool, options: &ProgramOptions) -> Self {
         let which = if has_modules { AllocatorFrames::CAndRust } else { AllocatorFrames::C };
@@ -22,7 +22,7 @@ impl<'a> Paths<'a> {
         Self {
             analysis,
             folds: if has_folds {
-                texts().map(|text| options.folds.of(&text.frame())).collect()
+                texts().map(|text| options.folds.reason(&text.frame())).collect()
             } else {
                 Vec::new()
             },
@@ -32,11 +32,11 @@ impl<'a> Paths<'a> {
     }
 
     /// The names of the frames, the outermost first, and at last the type of the blocks if the stack names it.
-    pub(super) fn of(&self, stack: StackId) -> Vec<String> {
+    pub(super) fn path(&self, stack: CutStackId) -> Vec<String> {
         let texts = self.analysis.stacks.get(stack);
         let inner = texts.iter().take_while(|text| self.dropped[text.index()]).count();
         let shown: Vec<usize> = if self.has_folds {
-            Sited::of_folds(texts.len(), |at| self.folds[texts[at].index()]).shown
+            FoldedStack::with_reasons(texts.len(), |at| self.folds[texts[at].index()]).shown
         } else {
             (0..texts.len()).collect()
         };

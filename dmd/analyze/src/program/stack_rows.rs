@@ -5,10 +5,10 @@
 use rustc_hash::FxHashMap;
 
 use super::ProgramOptions;
-use super::holder::{Holder, HolderKey, Holders, names};
-use super::stack_path::Paths;
-use crate::print::Clean;
-use crate::records::{Analysis, SMALL, StackId};
+use super::holder::{BlockHolder, HolderFinder, HolderKey, names};
+use super::stack_path::StackPaths;
+use crate::print::CleanText;
+use crate::records::{Analysis, CutStackId, SMALL};
 
 /// The keys of the holders of a row, in this order.
 const KEYS: [HolderKey; 3] = [HolderKey::Site, HolderKey::Type, HolderKey::Crate];
@@ -78,45 +78,45 @@ impl StackRows {
 }
 
 /// The stacks of one heap.
-pub(super) struct Side<'a> {
+pub(super) struct HeapSide<'a> {
     pub(super) analysis: &'a Analysis,
     pub(super) has_modules: bool,
 }
 
 /// A stack of a side, and how much it matters.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct StackEntry {
     pub(super) side: usize,
-    pub(super) stack: StackId,
+    pub(super) stack: CutStackId,
     pub(super) weight: u128,
 }
 
 /// Makes rows of stacks, at most `most` besides those of small stacks. Gives the row of each entry, too.
 pub(super) fn stack_rows(
-    sides: &[Side<'_>],
-    entries: &[Entry],
+    sides: &[HeapSide<'_>],
+    entries: &[StackEntry],
     most: usize,
     options: &ProgramOptions,
 ) -> (StackRows, Vec<u32>) {
-    let finders: Vec<(Paths<'_>, Holders<'_>)> = sides
+    let finders: Vec<(StackPaths<'_>, HolderFinder<'_>)> = sides
         .iter()
         .map(|side| {
-            let paths = Paths::new(side.analysis, side.has_modules, options);
-            (paths, Holders::new(side.analysis, options))
+            let paths = StackPaths::new(side.analysis, side.has_modules, options);
+            (paths, HolderFinder::new(side.analysis, options))
         })
         .collect();
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by_key(|at| (core::cmp::Reverse(entries[*at].weight), *at));
-    let mut rows = Rows::new(most);
-    let mut known: FxHashMap<(usize, StackId), u32> = FxHashMap::default();
+    let mut rows = RowBuilder::new(most);
+    let mut known: FxHashMap<(usize, CutStackId), u32> = FxHashMap::default();
     let mut of_entries = vec![0; entries.len()];
     for at in order {
-        let Entry { side, stack, .. } = entries[at];
+        let StackEntry { side, stack, .. } = entries[at];
         let (paths, holders) = &finders[side];
         of_entries[at] = match known.get(&(side, stack)) {
             Some(row) => *row,
             None => {
-                let row = rows.add(&paths.of(stack), || holders.of_stack(stack, &KEYS));
+                let row = rows.add(&paths.path(stack), || holders.find_for_stack(stack, &KEYS));
                 known.insert((side, stack), row);
                 row
             }
@@ -127,13 +127,13 @@ pub(super) fn stack_rows(
 
 /// Holders under one key, and the place of each.
 #[derive(Default)]
-struct Held {
-    numbers: FxHashMap<Holder, u32>,
-    all: Vec<(Holder, String)>,
+struct HolderNumbers {
+    numbers: FxHashMap<BlockHolder, u32>,
+    all: Vec<(BlockHolder, String)>,
 }
 
-impl Held {
-    fn add(&mut self, holder: Holder, place: String) -> u32 {
+impl HolderNumbers {
+    fn add(&mut self, holder: BlockHolder, place: String) -> u32 {
         let next = self.all.len() as u32;
         let number = *self.numbers.entry(holder.clone()).or_insert(next);
         if number == next {
@@ -144,13 +144,13 @@ impl Held {
 }
 
 /// Rows while stacks are being added, the largest first.
-struct Rows {
+struct RowBuilder {
     names: Vec<String>,
     by_name: FxHashMap<String, u32>,
     /// The name of each frame, and the frame that called it.
     frames: Vec<(u32, u32)>,
     by_caller: FxHashMap<(u32, u32), u32>,
-    held: [Held; 3],
+    held: [HolderNumbers; 3],
     rows: Vec<(u32, [u32; 3])>,
     by_place: FxHashMap<(u32, [u32; 3]), u32>,
     /// The number of rows, without those of small stacks, and its maximum.
@@ -159,7 +159,7 @@ struct Rows {
     merged: usize,
 }
 
-impl Rows {
+impl RowBuilder {
     fn new(most: usize) -> Self {
         let mut rows = Self {
             names: Vec::new(),
@@ -183,13 +183,13 @@ impl Rows {
             return *known;
         }
         let next = self.names.len() as u32;
-        self.names.push(Clean(name).to_string());
+        self.names.push(CleanText(name).to_string());
         self.by_name.insert(name.to_owned(), next);
         next
     }
 
     /// The row of a stack.
-    fn add(&mut self, path: &[String], holders: impl FnOnce() -> Vec<(Holder, String)>) -> u32 {
+    fn add(&mut self, path: &[String], holders: impl FnOnce() -> Vec<(BlockHolder, String)>) -> u32 {
         let mut frame = 0;
         let mut rest = path;
         while let Some((first, further)) = rest.split_first()
@@ -227,7 +227,7 @@ impl Rows {
         let frame = self.called(frame, name);
         let mut numbers = [0; 3];
         for (number, held) in numbers.iter_mut().zip(&mut self.held) {
-            *number = held.add(Holder::plain(SMALL), String::new());
+            *number = held.add(BlockHolder::plain(SMALL), String::new());
         }
         self.row(frame, numbers)
     }
@@ -255,11 +255,11 @@ impl Rows {
         let mut first = [0; 3];
         for (first, held) in first.iter_mut().zip(core::mem::take(&mut self.held)) {
             *first = self.names.len() as u32;
-            let holders: Vec<&Holder> = held.all.iter().map(|(holder, _)| holder).collect();
+            let holders: Vec<&BlockHolder> = held.all.iter().map(|(holder, _)| holder).collect();
             let names = names(&holders, WIDTH, ROOM, options);
             let texts = names.into_iter().zip(&held.all).map(|(name, (_, place))| match place.as_str() {
                 "" => name,
-                place => format!("{name} ({})", Clean(place)),
+                place => format!("{name} ({})", CleanText(place)),
             });
             self.names.extend(texts);
         }

@@ -3,25 +3,25 @@
 use core::fmt;
 
 use super::ProgramOptions;
-use super::closure::Named;
-use super::holder::Holder;
+use super::closure::FunctionNames;
+use super::holder::BlockHolder;
 use super::line::{dim, frames};
-use crate::dump::Frame;
-use crate::names::{Fold, Framework, Sited, Workspace};
-use crate::records::{Analysis, NO_STACK, StackId};
+use crate::dump::CallFrame;
+use crate::names::{FoldReason, FoldedStack, FrameworkSources, Workspace};
+use crate::records::{Analysis, CutStackId, NO_STACK};
 
 /// How a view shows the stacks of an analysis.
 pub(super) struct StackText<'a> {
     analysis: &'a Analysis,
     options: &'a ProgramOptions,
-    named: Named<'a>,
+    named: FunctionNames<'a>,
     workspace: Workspace,
-    framework: Framework,
+    framework: FrameworkSources,
 }
 
 /// The part of a stack that a view shows.
 struct ShownFrames<'f> {
-    frames: Vec<Frame<'f>>,
+    frames: Vec<CallFrame<'f>>,
     /// The numbers of folded frames before and after.
     inner: usize,
     outer: usize,
@@ -30,22 +30,27 @@ struct ShownFrames<'f> {
 impl<'a> StackText<'a> {
     pub(super) fn new(analysis: &'a Analysis, options: &'a ProgramOptions) -> Self {
         let frames = || analysis.texts.iter().map(|text| text.frame());
-        let (workspace, framework) = (Workspace::of(frames()), Framework::of(frames()));
-        Self { analysis, options, named: Named::of(analysis), workspace, framework }
+        let (workspace, framework) =
+            (Workspace::from_frames(frames()), FrameworkSources::from_frames(frames()));
+        Self { analysis, options, named: FunctionNames::new(analysis), workspace, framework }
     }
 
     /// A line with the type of a stack's blocks, if it is known.
-    pub(super) fn type_of(&self, f: &mut fmt::Formatter<'_>, stack: StackId) -> fmt::Result {
+    pub(super) fn type_of(&self, f: &mut fmt::Formatter<'_>, stack: CutStackId) -> fmt::Result {
         let Some(verdict) = self.analysis.type_of(stack) else { return Ok(()) };
         let width = self.options.width.saturating_sub("   ".len());
-        let holder = Holder::of_type(verdict, stack, &self.named);
+        let holder = BlockHolder::typed(verdict, stack, &self.named);
         writeln!(f, "   {}", holder.name(width, self.options))
     }
 
     /// The lines of the stacks of one or two reports. All pass through the framework, whose frames are folded. The
     /// second stack has only the frames that the first has not.
-    pub(super) fn reports(&self, f: &mut fmt::Formatter<'_>, reports: &[(String, StackId)]) -> fmt::Result {
-        let mut first: Option<Vec<Frame<'_>>> = None;
+    pub(super) fn reports(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        reports: &[(String, CutStackId)],
+    ) -> fmt::Result {
+        let mut first: Option<Vec<CallFrame<'_>>> = None;
         for (title, stack) in reports {
             writeln!(f, "   {title}")?;
             let all = self.named.frames(*stack);
@@ -76,7 +81,7 @@ impl<'a> StackText<'a> {
     }
 
     /// The lines of a stack.
-    pub(super) fn stack(&self, f: &mut fmt::Formatter<'_>, stack: StackId) -> fmt::Result {
+    pub(super) fn stack(&self, f: &mut fmt::Formatter<'_>, stack: CutStackId) -> fmt::Result {
         let options = self.options;
         if self.analysis.frames(stack).any(|text| text.as_str() == NO_STACK) {
             return writeln!(f, "   {}", dim("no stack: DMD recorded stacks for a sample only", options));
@@ -89,17 +94,17 @@ impl<'a> StackText<'a> {
     }
 
     /// What the view shows of a stack that is not empty.
-    fn shown<'f>(&self, all: &[Frame<'f>], of_report: bool) -> ShownFrames<'f> {
+    fn shown<'f>(&self, all: &[CallFrame<'f>], of_report: bool) -> ShownFrames<'f> {
         let options = self.options;
         if options.all_frames {
             return ShownFrames { frames: all.to_vec(), inner: 0, outer: 0 };
         }
-        let is_framework = |frame: &Frame<'_>| of_report && self.framework.has(frame);
+        let is_framework = |frame: &CallFrame<'_>| of_report && self.framework.has(frame);
         let fold = |at: usize| {
             let frame = &all[at];
-            options.folds.of(frame).or_else(|| is_framework(frame).then_some(Fold::Library))
+            options.folds.reason(frame).or_else(|| is_framework(frame).then_some(FoldReason::Library))
         };
-        let Sited { shown, inner, outer } = Sited::of_folds(all.len(), fold);
+        let FoldedStack { shown, inner, outer } = FoldedStack::with_reasons(all.len(), fold);
         // The view folds even the frame that it shows.
         let is_all_folded = matches!(shown[..], [only] if fold(only).is_some());
         let outer = match () {
@@ -134,7 +139,7 @@ impl<'a> StackText<'a> {
 }
 
 /// Whether two frames are one line of a view.
-fn is_same(a: &Frame<'_>, b: &Frame<'_>) -> bool {
+fn is_same(a: &CallFrame<'_>, b: &CallFrame<'_>) -> bool {
     (a.function, a.file, a.line, a.module, a.offset) == (b.function, b.file, b.line, b.module, b.offset)
 }
 

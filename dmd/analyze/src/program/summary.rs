@@ -3,11 +3,11 @@
 use core::fmt::{self, Display};
 
 use super::ProgramOptions;
-use super::holder::{Holder, HolderKey, Holders, names};
+use super::holder::{BlockHolder, HolderFinder, HolderKey, names};
 use super::line::{bold, bytes, dim, tails};
-use super::node::{Node, sum};
+use super::node::{HolderNode, sum};
 use crate::print::{mark, number, percent};
-use crate::records::{Analysis, Sums};
+use crate::records::{Analysis, BlockSums};
 
 /// A table has this many rows, and more as long as they have less than [`ENOUGH`] of the heap.
 const ROWS: usize = 5;
@@ -20,9 +20,9 @@ const ENOUGH: i128 = 80;
 /// if fewer have less than 80 % of the heap.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Summary {
+pub struct HeapSummary {
     /// The whole heap.
-    pub total: Sums,
+    pub total: BlockSums,
     /// The tables: by site, by type, by crate.
     pub tables: Vec<SummaryTable>,
     estimated: bool,
@@ -42,7 +42,7 @@ pub struct SummaryTable {
     /// The number of further rows.
     pub more: usize,
     /// The sums of further rows.
-    pub rest: Sums,
+    pub rest: BlockSums,
 }
 
 /// One holder of memory.
@@ -54,20 +54,20 @@ pub struct SummaryRow {
     /// The source line of a function; empty if it is unknown or the row is no function.
     pub place: String,
     /// Its blocks and bytes.
-    pub sums: Sums,
+    pub sums: BlockSums,
 }
 
-impl Summary {
+impl HeapSummary {
     /// Sums up the blocks that the filters of an analysis keep. The analysis should have whole stacks and all records.
     pub fn new(analysis: &Analysis, options: &ProgramOptions) -> Self {
-        let holders = Holders::new(analysis, options);
+        let holders = HolderFinder::new(analysis, options);
         let mut keys = vec![HolderKey::Site, HolderKey::Type, HolderKey::Crate];
         keys.retain(|key| *key != HolderKey::Type || analysis.has_types());
-        let mut roots: Vec<Node> = keys.iter().map(|_| Node::default()).collect();
-        let mut total = Sums::default();
+        let mut roots: Vec<HolderNode> = keys.iter().map(|_| HolderNode::default()).collect();
+        let mut total = BlockSums::default();
         for record in analysis.sections.iter().flat_map(|section| &section.records) {
             total.add(record.sums);
-            for (root, holder) in roots.iter_mut().zip(holders.of(record, &keys)) {
+            for (root, holder) in roots.iter_mut().zip(holders.find(record, &keys)) {
                 root.add(&[holder], record.sums);
             }
         }
@@ -94,7 +94,7 @@ pub(super) fn for_names(key: HolderKey, room: usize) -> usize {
 }
 
 /// How many of a root's children are rows of a table. The largest come first.
-fn rows_of(children: &[(&Holder, &Node)]) -> usize {
+fn rows_of(children: &[(&BlockHolder, &HolderNode)]) -> usize {
     let enough = sum(children).usable() * ENOUGH / 100;
     let mut named = 0;
     let needed = children.iter().take_while(|(_, node)| {
@@ -105,13 +105,13 @@ fn rows_of(children: &[(&Holder, &Node)]) -> usize {
     needed.count().clamp(ROWS, MOST_ROWS).min(children.len())
 }
 
-fn table(by: HolderKey, root: &Node, options: &ProgramOptions) -> SummaryTable {
+fn table(by: HolderKey, root: &HolderNode, options: &ProgramOptions) -> SummaryTable {
     let children = root.children();
     let (shown, further) = children.split_at(rows_of(&children));
-    let holders: Vec<&Holder> = shown.iter().map(|(holder, _)| *holder).collect();
+    let holders: Vec<&BlockHolder> = shown.iter().map(|(holder, _)| *holder).collect();
     let room = options.width.saturating_sub(AMOUNTS);
     let names = names(&holders, for_names(by, room), room, options);
-    let row = |((_, node), name): (&(&Holder, &Node), String)| SummaryRow {
+    let row = |((_, node), name): (&(&BlockHolder, &HolderNode), String)| SummaryRow {
         name,
         place: node.place().to_owned(),
         sums: node.sums,
@@ -120,7 +120,7 @@ fn table(by: HolderKey, root: &Node, options: &ProgramOptions) -> SummaryTable {
     SummaryTable { by, rows, more: further.len(), rest: sum(further) }
 }
 
-impl Display for Summary {
+impl Display for HeapSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let options = ProgramOptions {
             width: self.width,

@@ -4,9 +4,9 @@ use core::fmt::{self, Display};
 
 use super::line::{bold, bytes};
 use super::stack_text::StackText;
-use super::{ProgramOptions, Summary};
-use crate::print::{Clean, blocks, mark, number, percent};
-use crate::records::{Analysis, Record, RecordKind, ReporterClaims, Section, StackId};
+use super::{HeapSummary, ProgramOptions};
+use crate::print::{CleanText, blocks, mark, number, percent};
+use crate::records::{Analysis, CutStackId, KindSection, RecordKind, ReporterClaims, StackRecord};
 
 /// The most sizes of blocks that a record lists.
 const SIZES: usize = 4;
@@ -43,7 +43,7 @@ impl Display for ProgramText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let analysis = self.analysis;
         let stacks = StackText::new(analysis, self.options);
-        write!(f, "{}", Summary::new(analysis, self.options))?;
+        write!(f, "{}", HeapSummary::new(analysis, self.options))?;
         for section in &analysis.sections {
             if section.kept > 0 {
                 self.section(f, section, &stacks)?;
@@ -54,7 +54,12 @@ impl Display for ProgramText<'_> {
 }
 
 impl ProgramText<'_> {
-    fn section(&self, f: &mut fmt::Formatter<'_>, section: &Section, stacks: &StackText<'_>) -> fmt::Result {
+    fn section(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        section: &KindSection,
+        stacks: &StackText<'_>,
+    ) -> fmt::Result {
         let heap = self.analysis.total.usable();
         let usable = section.sums.usable();
         let mark = mark(section.estimated);
@@ -86,7 +91,7 @@ impl ProgramText<'_> {
     fn record(
         &self,
         f: &mut fmt::Formatter<'_>,
-        record: &Record,
+        record: &StackRecord,
         index: usize,
         so_far: i128,
         whole: i128,
@@ -103,18 +108,18 @@ impl ProgramText<'_> {
         stacks.type_of(f, record.alloc)?;
         stacks.stack(f, record.alloc)?;
         let titles = ["reported at", "reported again at"];
-        let reports = (0..2).filter(|nth| record.reps[*nth] != StackId::NONE).map(|nth| {
+        let reports = (0..2).filter(|nth| record.reps[*nth] != CutStackId::NONE).map(|nth| {
             let reporter = self.analysis.reporters.get(record.reporters[nth] as usize);
             let path = reporter.map_or("", |reporter| &*reporter.path);
             let gap = if path.is_empty() { "" } else { " " };
-            (format!("{}{gap}{}", titles[nth], Clean(path)), record.reps[nth])
+            (format!("{}{gap}{}", titles[nth], CleanText(path)), record.reps[nth])
         });
         stacks.reports(f, &reports.collect::<Vec<_>>())
     }
 
     /// What is wrong with reports: amounts that are not those of the blocks, and pointers without a block.
     fn faults(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for list in ReporterClaims::of(&self.analysis.reporters).lists() {
+        for list in ReporterClaims::new(&self.analysis.reporters).lists() {
             if !list.reporters.is_empty() {
                 write!(f, "\n{}\n{list}", bold(list.title, self.options))?;
             }
@@ -128,7 +133,7 @@ impl ProgramText<'_> {
 }
 
 /// The sizes of a record's blocks, such as `: 8.00 MiB x 5, 2.00 MiB`.
-fn sizes(record: &Record) -> String {
+fn sizes(record: &StackRecord) -> String {
     if record.estimated || record.sizes.is_empty() || record.sums.num == 1 {
         return String::new();
     }

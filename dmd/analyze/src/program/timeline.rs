@@ -3,10 +3,10 @@
 use core::time::Duration;
 
 use super::ProgramOptions;
-use super::stack_rows::{Entry, MOST_ROWS, Side, StackRows, stack_rows};
-use crate::dump::{Dump, Outline};
+use super::stack_rows::{HeapSide, MOST_ROWS, StackEntry, StackRows, stack_rows};
+use crate::dump::{Dump, RecordingOutline};
 use crate::error::AnalyzeError;
-use crate::recording::{ALIVE, Recording, Sliced};
+use crate::recording::{ALIVE, Recording, SliceTable};
 use crate::records::{Analysis, AnalyzeOptions};
 
 /// Bounds of a [`Timeline`].
@@ -64,9 +64,9 @@ const MOST_SLICES: u64 = 10_000;
 /// [`TimelineOptions`] bound the table.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    outline: Outline,
+    outline: RecordingOutline,
     rows: StackRows,
-    sliced: Sliced,
+    sliced: SliceTable,
 }
 
 /// What the whole heap did in a step of the time.
@@ -118,15 +118,15 @@ impl Timeline {
         symbolize(&mut dump);
         let has_modules = dump.has_modules();
         let of_analysis = AnalyzeOptions::new().max_frames(usize::MAX).types(true);
-        let (analysis, of_blocks) = Analysis::of_stacks(dump, &of_analysis);
-        let entry = |(usage, stack): (&crate::recording::StackUse, _)| Entry {
+        let (analysis, of_blocks) = Analysis::with_block_stacks(dump, &of_analysis);
+        let entry = |(usage, stack): (&crate::recording::StackUse, _)| StackEntry {
             side: 0,
             stack,
             weight: usage.highest.into(),
         };
-        let entries: Vec<Entry> = uses.iter().zip(of_blocks).map(entry).collect();
+        let entries: Vec<StackEntry> = uses.iter().zip(of_blocks).map(entry).collect();
         let (rows, of_entries) =
-            stack_rows(&[Side { analysis: &analysis, has_modules }], &entries, bounds.rows, options);
+            stack_rows(&[HeapSide { analysis: &analysis, has_modules }], &entries, bounds.rows, options);
         let mut row_of_stack = vec![0; recording.stacks_end().max(1)];
         for (usage, row) in uses.iter().zip(of_entries) {
             if let Some(place) = row_of_stack.get_mut(usage.stack as usize) {
@@ -138,7 +138,7 @@ impl Timeline {
     }
 
     /// The facts of the whole recording.
-    pub fn outline(&self) -> &Outline {
+    pub fn outline(&self) -> &RecordingOutline {
         &self.outline
     }
 

@@ -3,12 +3,12 @@
 use core::fmt::{self, Display};
 
 use super::ProgramOptions;
-use super::holder::{Holder, HolderKey, Holders, names};
+use super::holder::{BlockHolder, HolderFinder, HolderKey, names};
 use super::line::{bold, bytes, dim, tails};
-use super::node::{Node, sum};
+use super::node::{HolderNode, sum};
 use super::summary::{AMOUNTS, for_names};
 use crate::print::{mark, number, percent};
-use crate::records::{Analysis, RecordKind, Section};
+use crate::records::{Analysis, KindSection, RecordKind};
 
 /// The number of rows below each other row, unless the user asks for another.
 const ROWS: usize = 10;
@@ -20,7 +20,7 @@ const SMALL: u128 = 1000;
 #[derive(Debug)]
 pub struct HolderTree {
     keys: Vec<HolderKey>,
-    sections: Vec<(RecordKind, bool, Node)>,
+    sections: Vec<(RecordKind, bool, HolderNode)>,
     rows: Option<usize>,
     width: usize,
     colour: bool,
@@ -39,11 +39,11 @@ impl Analysis {
         rows: Option<usize>,
         options: &ProgramOptions,
     ) -> HolderTree {
-        let holders = Holders::new(self, options);
-        let section = |section: &Section| {
-            let mut root = Node::default();
+        let holders = HolderFinder::new(self, options);
+        let section = |section: &KindSection| {
+            let mut root = HolderNode::default();
             for record in &section.records {
-                root.add(&holders.of(record, keys), record.sums);
+                root.add(&holders.find(record, keys), record.sums);
             }
             (section.kind, section.estimated, root)
         };
@@ -83,8 +83,8 @@ impl HolderTree {
     fn node(
         &self,
         f: &mut fmt::Formatter<'_>,
-        node: &Node,
-        root: &Node,
+        node: &HolderNode,
+        root: &HolderNode,
         mark: &str,
         depth: usize,
         options: &ProgramOptions,
@@ -100,7 +100,7 @@ impl HolderTree {
         };
         let before = AMOUNTS + indent.len();
         let room = self.width.saturating_sub(before);
-        let holders: Vec<&Holder> = shown.iter().map(|(holder, _)| *holder).collect();
+        let holders: Vec<&BlockHolder> = shown.iter().map(|(holder, _)| *holder).collect();
         let names = names(&holders, for_names(*key, room), room, options);
         let places: Vec<String> = shown.iter().map(|(_, child)| child.place().to_owned()).collect();
         let tails = tails(&names, &places, room, before + 4, options);
@@ -116,12 +116,12 @@ impl HolderTree {
     }
 
     /// The number of rows to show of some children, which are sorted by size.
-    fn shown(&self, children: &[(&Holder, &Node)], root: &Node, depth: usize) -> usize {
+    fn shown(&self, children: &[(&BlockHolder, &HolderNode)], root: &HolderNode, depth: usize) -> usize {
         let most = children.len().min(self.rows.unwrap_or(ROWS));
         if self.rows.is_some() || self.verbose {
             return most;
         }
-        let is_small = |node: &Node| node.bytes().saturating_mul(SMALL) < root.bytes();
+        let is_small = |node: &HolderNode| node.bytes().saturating_mul(SMALL) < root.bytes();
         let large = children.iter().take_while(|(_, child)| !is_small(child)).count();
         // A heap of many small holders has rows, too.
         if large == 0 && depth == 0 { most } else { most.min(large) }

@@ -4,14 +4,14 @@ use core::fmt;
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use super::player::{Player, Until};
-use super::replay::{Ended, Live, OLDER, Observer};
+use super::player::{RecordingPlayer, ReplayEnd};
+use super::replay::{BlockEnd, OLDER, ReplayObserver, ReplayedBlock};
 use crate::error::AnalyzeError;
 
 /// A block begins or ends. A block that the program moves or resizes ends, and another one begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Change {
+pub struct BlockChange {
     /// The time since the start of the recording.
     pub time: Duration,
     /// Whether the block ends.
@@ -33,7 +33,7 @@ pub struct Change {
 
 /// The blocks whose changes count.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Which {
+pub(super) enum ChangeFilter {
     All,
     /// The blocks that began after this tick; without one, those that began after the recording did.
     After(Option<u64>),
@@ -41,28 +41,28 @@ pub(super) enum Which {
 
 /// The changes that the next event makes, each with its tick.
 #[derive(Debug)]
-pub(super) struct Next {
-    which: Which,
-    changes: VecDeque<(u64, Live, bool)>,
+pub(super) struct PendingChanges {
+    which: ChangeFilter,
+    changes: VecDeque<(u64, ReplayedBlock, bool)>,
 }
 
-impl Next {
-    fn keeps(&self, block: &Live) -> bool {
+impl PendingChanges {
+    fn keeps(&self, block: &ReplayedBlock) -> bool {
         match self.which {
-            Which::All => true,
-            Which::After(tick) => block.thread != OLDER && tick.is_none_or(|tick| block.since > tick),
+            ChangeFilter::All => true,
+            ChangeFilter::After(tick) => block.thread != OLDER && tick.is_none_or(|tick| block.since > tick),
         }
     }
 }
 
-impl Observer for Next {
-    fn began(&mut self, tick: u64, block: &Live, _: bool) {
+impl ReplayObserver for PendingChanges {
+    fn began(&mut self, tick: u64, block: &ReplayedBlock, _: bool) {
         if self.keeps(block) {
             self.changes.push_back((tick, *block, false));
         }
     }
 
-    fn ended(&mut self, block: &Live, end: &Ended) {
+    fn ended(&mut self, block: &ReplayedBlock, end: &BlockEnd) {
         if self.keeps(block) {
             self.changes.push_back((end.tick, *block, true));
         }
@@ -70,32 +70,32 @@ impl Observer for Next {
 }
 
 /// Replays a recording change by change. It ends after an error.
-pub struct Changes<'r> {
-    player: Player<'r>,
-    until: Until,
-    next: Next,
+pub struct BlockChanges<'r> {
+    player: RecordingPlayer<'r>,
+    until: ReplayEnd,
+    next: PendingChanges,
     is_over: bool,
 }
 
-impl<'r> Changes<'r> {
+impl<'r> BlockChanges<'r> {
     /// `player` begins the replay, with the blocks that are older than the recording.
-    pub(super) fn new<F>(which: Which, until: Until, player: F) -> Result<Self, AnalyzeError>
+    pub(super) fn new<F>(which: ChangeFilter, until: ReplayEnd, player: F) -> Result<Self, AnalyzeError>
     where
-        F: FnOnce(&mut Next) -> Result<Player<'r>, AnalyzeError>,
+        F: FnOnce(&mut PendingChanges) -> Result<RecordingPlayer<'r>, AnalyzeError>,
     {
-        let mut next = Next { which, changes: VecDeque::new() };
+        let mut next = PendingChanges { which, changes: VecDeque::new() };
         Ok(Self { player: player(&mut next)?, until, next, is_over: false })
     }
 }
 
-impl fmt::Debug for Changes<'_> {
+impl fmt::Debug for BlockChanges<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Changes").field("until", &self.until).finish_non_exhaustive()
     }
 }
 
-impl Iterator for Changes<'_> {
-    type Item = Result<Change, AnalyzeError>;
+impl Iterator for BlockChanges<'_> {
+    type Item = Result<BlockChange, AnalyzeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.next.changes.is_empty() && !self.is_over {
@@ -109,7 +109,7 @@ impl Iterator for Changes<'_> {
         }
         let (tick, block, is_end) = self.next.changes.pop_front()?;
         let clock = self.player.clock;
-        Some(Ok(Change {
+        Some(Ok(BlockChange {
             time: clock.time(tick),
             is_end,
             since: clock.time(block.since),

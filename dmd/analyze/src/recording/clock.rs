@@ -4,13 +4,13 @@ use core::time::Duration;
 
 /// Pairs of a tick and the nanoseconds since the start of the recording, both ascending.
 #[derive(Debug, Default)]
-pub(crate) struct Clock {
+pub(crate) struct TickClock {
     pairs: Vec<(u64, u64)>,
     /// Nanoseconds of a tick where no two pairs say otherwise.
     length: f64,
 }
 
-impl Clock {
+impl TickClock {
     /// A clock whose ticks have this many nanoseconds.
     pub(crate) fn new(length: f64) -> Self {
         let length = if length.is_finite() && length > 0.0 { length } else { 1.0 };

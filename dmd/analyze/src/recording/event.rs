@@ -1,13 +1,13 @@
 //! Events of a recording, as the replay takes them.
 
-pub(crate) use dmd_format::recording::Block;
+use dmd_format::recording::RecordedBlock;
 
 /// Stands for a stack that was not recorded.
 pub(crate) const NO_STACK: u32 = 0;
 
 /// One event. Ticks count from the start of the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct TimedEvent {
     pub(crate) tick: u64,
     /// The index of the thread among all threads of the file.
     pub(crate) thread: u32,
@@ -18,10 +18,10 @@ pub(crate) struct Event {
 /// What happened to the block at the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {
-    Begin(Block),
+    Begin(RecordedBlock),
     End,
     /// The thread's next [`Begin`](Self::Begin) is the block's new place.
     EndByMove,
     /// The block that ended by a move is still where it was.
-    Back(Block),
+    Back(RecordedBlock),
 }

@@ -1,14 +1,14 @@
 //! The first pass over a recording: all facts but events, and where the events of each thread are.
 
 use dmd_format::recording::{
-    About, ChunkKind, Clock as ClockPair, End, EventDecoder, Malformed, NodeDecoder, Watermark,
-    decode_modules, decode_threads,
+    ChunkKind, ClockReading as ClockPair, EventDecoder, MalformedPayload, NodeDecoder, RecordedProcess,
+    RecordingEnd, Watermark, decode_modules, decode_threads,
 };
 use hashbrown::{DefaultHashBuilder, HashMap};
 
-use super::clock::Clock;
-use super::source::Source;
-use super::tree::Tree;
+use super::clock::TickClock;
+use super::source::RecordingSource;
+use super::tree::CallTree;
 use crate::error::AnalyzeError;
 
 /// Warnings beyond this number are only counted.
@@ -22,12 +22,12 @@ const USUAL_TICK: u64 = 10_000;
 
 /// Faults of a file that cost only a part of it.
 #[derive(Debug, Default)]
-pub(crate) struct Warnings {
+pub(crate) struct FileWarnings {
     all: Vec<String>,
     more: usize,
 }
 
-impl Warnings {
+impl FileWarnings {
     pub(crate) fn add(&mut self, warning: String) {
         if self.all.contains(&warning) {
         } else if self.all.len() < MAX_WARNINGS {
@@ -37,7 +37,7 @@ impl Warnings {
         }
     }
 
-    pub(crate) fn malformed(&mut self, offset: u64, error: Malformed) {
+    pub(crate) fn malformed(&mut self, offset: u64, error: MalformedPayload) {
         self.add(format!("the chunk at byte {offset} is malformed, the rest of it is left out: {error}"));
     }
 
@@ -61,33 +61,33 @@ pub(crate) struct ThreadIndex {
 
 /// All of a recording but its events.
 #[derive(Debug)]
-pub(crate) struct Index {
-    pub(crate) about: About,
-    pub(crate) clock: Clock,
-    pub(crate) tree: Tree,
+pub(crate) struct RecordingIndex {
+    pub(crate) about: RecordedProcess,
+    pub(crate) clock: TickClock,
+    pub(crate) tree: CallTree,
     pub(crate) threads: Vec<ThreadIndex>,
     by_number: HashMap<u32, usize, DefaultHashBuilder>,
     /// The places of chunks with blocks that are older than the recording.
     pub(crate) older: Vec<u64>,
-    pub(crate) end: Option<End>,
+    pub(crate) end: Option<RecordingEnd>,
     watermark: u64,
-    pub(crate) warnings: Warnings,
+    pub(crate) warnings: FileWarnings,
     entries: usize,
     max_entries: usize,
 }
 
-impl Index {
-    pub(crate) fn new(source: &mut Source, max_entries: usize) -> Result<Self, AnalyzeError> {
+impl RecordingIndex {
+    pub(crate) fn new(source: &mut RecordingSource, max_entries: usize) -> Result<Self, AnalyzeError> {
         let mut index = Self {
-            about: About::new(),
-            clock: Clock::new(0.0),
-            tree: Tree::new(),
+            about: RecordedProcess::new(),
+            clock: TickClock::new(0.0),
+            tree: CallTree::new(),
             threads: Vec::new(),
             by_number: HashMap::default(),
             older: Vec::new(),
             end: None,
             watermark: 0,
-            warnings: Warnings::default(),
+            warnings: FileWarnings::default(),
             entries: 0,
             max_entries,
         };
@@ -105,7 +105,7 @@ impl Index {
             0 => USUAL_TICK,
             known => known,
         };
-        index.clock = Clock::new(picoseconds as f64 / 1000.0);
+        index.clock = TickClock::new(picoseconds as f64 / 1000.0);
         index.clock.add(0, 0);
         pairs.sort_unstable();
         pairs
@@ -129,7 +129,7 @@ impl Index {
                      be missing"
                 ));
             }
-            Some(End { dropped_blocks, lost_events, .. }) => {
+            Some(RecordingEnd { dropped_blocks, lost_events, .. }) => {
                 if dropped_blocks > 0 {
                     self.warnings.add(format!("the engine did not record {dropped_blocks} blocks"));
                 }
@@ -149,7 +149,7 @@ impl Index {
     ) -> Result<(), AnalyzeError> {
         self.entries += 1;
         let read = match kind {
-            ChunkKind::About => About::decode(payload).map(|about| self.about = about),
+            ChunkKind::About => RecordedProcess::decode(payload).map(|about| self.about = about),
             ChunkKind::Modules => decode_modules(payload).map(|modules| self.tree.set_modules(modules)),
             ChunkKind::Nodes => self.nodes(payload)?,
             ChunkKind::Threads => decode_threads(payload).map(|threads| {
@@ -174,7 +174,7 @@ impl Index {
             ChunkKind::Watermark => {
                 Watermark::decode(payload).map(|mark| self.watermark = self.watermark.max(mark.tick))
             }
-            ChunkKind::End => End::decode(payload).map(|end| self.end = Some(end)),
+            ChunkKind::End => RecordingEnd::decode(payload).map(|end| self.end = Some(end)),
             _ => Ok(()),
         };
         if let Err(error) = read {
@@ -187,7 +187,7 @@ impl Index {
     }
 
     /// Adds nodes up to the first malformed one. The inner error is its fault.
-    fn nodes(&mut self, payload: &[u8]) -> Result<Result<(), Malformed>, AnalyzeError> {
+    fn nodes(&mut self, payload: &[u8]) -> Result<Result<(), MalformedPayload>, AnalyzeError> {
         for node in NodeDecoder::new(payload) {
             match node {
                 Err(error) => return Ok(Err(error)),

@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use super::clock::Clock;
-use super::replay::{Live, OLDER, Replay};
-use super::usage::Usage;
+use super::clock::TickClock;
+use super::replay::{HeapReplay, OLDER, ReplayedBlock};
+use super::usage::StackUsage;
 
 /// The steps of the time in which live blocks are counted by the time of their allocation.
 pub(crate) const STEPS: usize = 20;
@@ -32,13 +32,18 @@ pub(crate) struct LeakedStack {
 
 /// The live blocks by stack, those that are older than the recording apart, in the order of the stacks. `end` is the
 /// last tick.
-pub(crate) fn leaked(replay: &Replay, usage: &Usage, clock: &Clock, end: u64) -> Vec<LeakedStack> {
+pub(crate) fn leaked(
+    replay: &HeapReplay,
+    usage: &StackUsage,
+    clock: &TickClock,
+    end: u64,
+) -> Vec<LeakedStack> {
     let allocations: FxHashMap<u32, u64> =
         usage.stacks().iter().map(|usage| (usage.stack, usage.allocations)).collect();
     let mut ticks: FxHashMap<(u32, bool), (u64, u64)> = FxHashMap::default();
     let mut stacks: FxHashMap<(u32, bool), LeakedStack> = FxHashMap::default();
     for block in replay.live() {
-        let Live { requested, slop, since, stack, thread, .. } = *block;
+        let ReplayedBlock { requested, slop, since, stack, thread, .. } = *block;
         let older = thread == OLDER;
         let leaked = stacks.entry((stack, older)).or_insert_with(|| LeakedStack {
             stack,

@@ -1,7 +1,7 @@
 //! Groups of blocks over time: live bytes, allocations, sizes and life-times.
 
-use super::clock::Clock;
-use super::replay::{Ended, Live, OLDER, Observer};
+use super::clock::TickClock;
+use super::replay::{BlockEnd, OLDER, ReplayObserver, ReplayedBlock};
 
 /// The number of classes of sizes: 0, 1, 2, 3 to 4, 5 to 8, and so on.
 pub const SIZE_CLASSES: usize = 66;
@@ -27,7 +27,7 @@ pub(crate) const LIFE_LIMITS: [u64; LIFE_CLASSES - 1] = [
 /// Bytes are requested bytes. A block that was moved or resized counts as allocated again, but its life goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Line {
+pub struct UsageLine {
     /// The most live bytes in each step of the time.
     pub live: Vec<u64>,
     /// The number of allocations and reallocations in each step.
@@ -50,7 +50,7 @@ pub struct Line {
     pub lives: [u64; LIFE_CLASSES],
 }
 
-impl Line {
+impl UsageLine {
     pub(crate) fn new(steps: usize) -> Self {
         Self {
             live: vec![0; steps],
@@ -84,14 +84,14 @@ pub(crate) fn size_class(bytes: u64) -> usize {
 
 /// A line while events are being replayed.
 #[derive(Debug)]
-struct Open {
-    line: Line,
+struct OpenLine {
+    line: UsageLine,
     now: u64,
     /// The last step with an event.
     step: usize,
 }
 
-impl Open {
+impl OpenLine {
     fn reach(&mut self, step: usize) {
         if step > self.step {
             self.line.live[self.step + 1..=step].fill(self.now);
@@ -125,7 +125,7 @@ impl Open {
 
 /// The groups to which a stack's blocks belong, one for each way to group stacks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Groups {
+pub(crate) struct LineGroups {
     /// The groups of each stack, all ways together: `ways` numbers for each stack. The first is that of blocks
     /// without a stack.
     pub(crate) of_stack: Vec<u32>,
@@ -140,19 +140,19 @@ pub(crate) struct Groups {
 
 /// Makes the lines of all groups.
 #[derive(Debug)]
-pub(crate) struct Lines {
-    groups: Groups,
-    open: Vec<Open>,
+pub(crate) struct LineObserver {
+    groups: LineGroups,
+    open: Vec<OpenLine>,
     steps: usize,
     scale: f64,
     /// The ticks at which classes of life-times end.
     limits: [u64; LIFE_CLASSES - 1],
 }
 
-impl Lines {
+impl LineObserver {
     /// Lines of `steps` equal steps up to the tick `end`.
-    pub(crate) fn new(groups: Groups, steps: usize, end: u64, clock: &Clock) -> Self {
-        let open = || Open { line: Line::new(steps), now: 0, step: 0 };
+    pub(crate) fn new(groups: LineGroups, steps: usize, end: u64, clock: &TickClock) -> Self {
+        let open = || OpenLine { line: UsageLine::new(steps), now: 0, step: 0 };
         Self {
             open: (0..groups.count).map(|_| open()).collect(),
             groups,
@@ -168,8 +168,8 @@ impl Lines {
 
     /// Calls `each` with every group of a block.
     #[inline]
-    fn each(&mut self, block: &Live, mut each: impl FnMut(&mut Open)) {
-        let Groups { of_stack, of_thread, of_older, ways, .. } = &self.groups;
+    fn each(&mut self, block: &ReplayedBlock, mut each: impl FnMut(&mut OpenLine)) {
+        let LineGroups { of_stack, of_thread, of_older, ways, .. } = &self.groups;
         each(&mut self.open[0]);
         let of_block = of_stack.get(block.stack as usize * ways..).and_then(|rest| rest.get(..*ways));
         for group in of_block.unwrap_or_default() {
@@ -183,7 +183,7 @@ impl Lines {
     }
 
     /// The lines by group. The time at the end must have been reached.
-    pub(crate) fn finish(mut self) -> Vec<Line> {
+    pub(crate) fn finish(mut self) -> Vec<UsageLine> {
         let last = self.steps - 1;
         for open in &mut self.open {
             open.reach(last);
@@ -198,14 +198,14 @@ impl Lines {
     }
 }
 
-impl Observer for Lines {
-    fn began(&mut self, tick: u64, block: &Live, _: bool) {
+impl ReplayObserver for LineObserver {
+    fn began(&mut self, tick: u64, block: &ReplayedBlock, _: bool) {
         let (step, size) = (self.step(tick), size_class(block.requested));
         let older = block.thread == OLDER;
         self.each(block, |open| open.began(step, block.requested, size, older));
     }
 
-    fn ended(&mut self, block: &Live, end: &Ended) {
+    fn ended(&mut self, block: &ReplayedBlock, end: &BlockEnd) {
         let step = self.step(end.tick);
         let life = end.tick.saturating_sub(end.born);
         let known = !end.moved && block.thread != OLDER;

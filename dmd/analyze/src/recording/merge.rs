@@ -4,24 +4,24 @@ use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::vec;
 
-use dmd_format::recording::{EventDecoder, What};
+use dmd_format::recording::{BlockAction, EventDecoder};
 
-use super::event::{Event, EventKind};
-use super::index::{ThreadIndex, Warnings};
-use super::source::Source;
+use super::event::{EventKind, TimedEvent};
+use super::index::{FileWarnings, ThreadIndex};
+use super::source::RecordingSource;
 use crate::error::AnalyzeError;
 
 /// Orders events by their ticks; at equal ticks ends come before begins.
-fn key(event: &Event) -> u64 {
+fn key(event: &TimedEvent) -> u64 {
     let begins = matches!(event.kind, EventKind::Begin(_) | EventKind::Back(_));
     event.tick.saturating_mul(2).saturating_add(u64::from(begins))
 }
 
 /// The next events of a thread: those of one chunk.
 #[derive(Debug, Default)]
-struct Cursor {
-    events: vec::IntoIter<Event>,
-    next: Option<Event>,
+struct ThreadCursor {
+    events: vec::IntoIter<TimedEvent>,
+    next: Option<TimedEvent>,
     /// The number of chunks that were read.
     read: usize,
     /// The events that the chunk had.
@@ -30,12 +30,12 @@ struct Cursor {
 
 /// Merges threads. It keeps one chunk of each thread that has events at the time.
 #[derive(Debug)]
-pub(crate) struct Merge<'r> {
-    source: &'r mut Source,
-    warnings: &'r mut Warnings,
+pub(crate) struct ThreadMerge<'r> {
+    source: &'r mut RecordingSource,
+    warnings: &'r mut FileWarnings,
     threads: &'r [ThreadIndex],
     start: u64,
-    cursors: Vec<Cursor>,
+    cursors: Vec<ThreadCursor>,
     /// The key of each thread's next event, or a smaller one.
     waiting: BinaryHeap<Reverse<(u64, u32)>>,
     /// The thread whose events come next, up to the key of the next other thread.
@@ -47,10 +47,10 @@ pub(crate) struct Merge<'r> {
     pub(crate) position: u64,
 }
 
-impl<'r> Merge<'r> {
+impl<'r> ThreadMerge<'r> {
     pub(crate) fn new(
-        source: &'r mut Source,
-        warnings: &'r mut Warnings,
+        source: &'r mut RecordingSource,
+        warnings: &'r mut FileWarnings,
         threads: &'r [ThreadIndex],
         start: u64,
         max_kept: usize,
@@ -60,7 +60,7 @@ impl<'r> Merge<'r> {
         };
         Self {
             waiting: threads.iter().enumerate().filter_map(first).collect(),
-            cursors: threads.iter().map(|_| Cursor::default()).collect(),
+            cursors: threads.iter().map(|_| ThreadCursor::default()).collect(),
             source,
             warnings,
             threads,
@@ -74,7 +74,7 @@ impl<'r> Merge<'r> {
     }
 
     #[inline]
-    pub(crate) fn next(&mut self) -> Result<Option<Event>, AnalyzeError> {
+    pub(crate) fn next(&mut self) -> Result<Option<TimedEvent>, AnalyzeError> {
         if let Some(current) = self.current {
             let cursor = &mut self.cursors[current as usize];
             if let Some(event) = cursor.next
@@ -87,7 +87,7 @@ impl<'r> Merge<'r> {
         self.next_of_another()
     }
 
-    fn next_of_another(&mut self) -> Result<Option<Event>, AnalyzeError> {
+    fn next_of_another(&mut self) -> Result<Option<TimedEvent>, AnalyzeError> {
         loop {
             if let Some(current) = self.current.take() {
                 let cursor = &mut self.cursors[current as usize];
@@ -139,13 +139,18 @@ impl<'r> Merge<'r> {
                         Err(error) => self.warnings.malformed(offset, error),
                         Ok(event) => {
                             let kind = match event.what {
-                                What::Begin(block) => EventKind::Begin(block),
-                                What::End(_) => EventKind::End,
-                                What::EndByMove(_) => EventKind::EndByMove,
-                                What::Back(block) => EventKind::Back(block),
+                                BlockAction::Begin(block) => EventKind::Begin(block),
+                                BlockAction::End(_) => EventKind::End,
+                                BlockAction::EndByMove(_) => EventKind::EndByMove,
+                                BlockAction::Back(block) => EventKind::Back(block),
                             };
                             let tick = event.tick.saturating_sub(self.start);
-                            events.push(Event { tick, thread: thread as u32, address: event.address, kind });
+                            events.push(TimedEvent {
+                                tick,
+                                thread: thread as u32,
+                                address: event.address,
+                                kind,
+                            });
                         }
                     }
                 }

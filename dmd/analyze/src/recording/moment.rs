@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-use crate::dump::Outline;
+use crate::dump::RecordingOutline;
 
 /// A time of a recording: a number of seconds after its start, its peak, or its end.
 ///
@@ -30,23 +30,23 @@ pub enum Moment {
 
 /// A text that is not a [`Moment`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotAMoment(String);
+pub struct MomentError(String);
 
-impl fmt::Display for NotAMoment {
+impl fmt::Display for MomentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "'{}' is not peak, end, or a time such as 12.5s, 300ms or 1m30s", self.0)
     }
 }
 
-impl std::error::Error for NotAMoment {}
+impl std::error::Error for MomentError {}
 
 const UNITS: [(&str, f64); 5] = [("ms", 1e-3), ("us", 1e-6), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
 impl FromStr for Moment {
-    type Err = NotAMoment;
+    type Err = MomentError;
 
-    fn from_str(text: &str) -> Result<Self, NotAMoment> {
-        let wrong = || NotAMoment(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, MomentError> {
+        let wrong = || MomentError(text.to_owned());
         match text {
             "peak" => return Ok(Self::Peak),
             "end" => return Ok(Self::End),
@@ -69,7 +69,7 @@ impl FromStr for Moment {
 
 impl Moment {
     /// The time since the start of a recording with these facts.
-    pub fn time(self, outline: &Outline) -> Duration {
+    pub fn time(self, outline: &RecordingOutline) -> Duration {
         match self {
             Self::Peak => outline.peak.time,
             Self::End => outline.end.time,

@@ -2,17 +2,17 @@
 
 use dmd_format::recording::LiveDecoder;
 
-use super::clock::Clock;
-use super::event::Event;
-use super::index::Index;
-use super::merge::Merge;
-use super::replay::{Observer, Replay};
-use super::source::Source;
+use super::clock::TickClock;
+use super::event::TimedEvent;
+use super::index::RecordingIndex;
+use super::merge::ThreadMerge;
+use super::replay::{HeapReplay, ReplayObserver};
+use super::source::RecordingSource;
 use crate::error::AnalyzeError;
 
 /// How far to replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Until {
+pub(crate) enum ReplayEnd {
     End,
     /// Up to the last event that is not after this tick.
     Tick(u64),
@@ -21,32 +21,32 @@ pub(crate) enum Until {
 }
 
 /// A function that gets the progress: the bytes that the reader has read, and all bytes.
-pub(crate) type Progress = Box<dyn FnMut(u64, u64) + Send>;
+pub(crate) type ReplayProgress = Box<dyn FnMut(u64, u64) + Send>;
 
 /// Events between two calls of the progress.
 const STEP: u64 = 1 << 16;
 
 /// A recording that is being replayed.
-pub(crate) struct Player<'r> {
-    merge: Merge<'r>,
-    pub(crate) replay: Replay,
-    pub(crate) clock: &'r Clock,
+pub(crate) struct RecordingPlayer<'r> {
+    merge: ThreadMerge<'r>,
+    pub(crate) replay: HeapReplay,
+    pub(crate) clock: &'r TickClock,
     /// The next event, if it was read.
-    next: Option<Event>,
+    next: Option<TimedEvent>,
     length: u64,
-    progress: Option<&'r mut Progress>,
+    progress: Option<&'r mut ReplayProgress>,
 }
 
-impl<'r> Player<'r> {
+impl<'r> RecordingPlayer<'r> {
     /// Begins with the blocks that are older than the recording.
     pub(crate) fn new(
-        source: &'r mut Source,
-        index: &'r mut Index,
-        progress: Option<&'r mut Progress>,
+        source: &'r mut RecordingSource,
+        index: &'r mut RecordingIndex,
+        progress: Option<&'r mut ReplayProgress>,
         max_entries: usize,
-        observer: &mut impl Observer,
+        observer: &mut impl ReplayObserver,
     ) -> Result<Self, AnalyzeError> {
-        let mut replay = Replay::new(max_entries);
+        let mut replay = HeapReplay::new(max_entries);
         for offset in &index.older {
             let Some(payload) = source.payload(*offset)? else { continue };
             for block in LiveDecoder::new(&payload) {
@@ -57,15 +57,19 @@ impl<'r> Player<'r> {
             }
         }
         let length = source.length;
-        let Index { warnings, threads, about, clock, .. } = index;
-        let merge = Merge::new(source, warnings, threads, about.tick, max_entries);
+        let RecordingIndex { warnings, threads, about, clock, .. } = index;
+        let merge = ThreadMerge::new(source, warnings, threads, about.tick, max_entries);
         Ok(Self { merge, replay, clock, next: None, length, progress })
     }
 
     /// Goes on to a time that is not before the present one.
-    pub(crate) fn play(&mut self, until: Until, observer: &mut impl Observer) -> Result<(), AnalyzeError> {
+    pub(crate) fn play(
+        &mut self,
+        until: ReplayEnd,
+        observer: &mut impl ReplayObserver,
+    ) -> Result<(), AnalyzeError> {
         while self.step(until, observer)? {}
-        if until == Until::End {
+        if until == ReplayEnd::End {
             self.replay.finish(observer);
         }
         Ok(())
@@ -73,11 +77,15 @@ impl<'r> Player<'r> {
 
     /// Takes the next event; returns whether there was one until this time.
     #[inline]
-    pub(crate) fn step(&mut self, until: Until, observer: &mut impl Observer) -> Result<bool, AnalyzeError> {
+    pub(crate) fn step(
+        &mut self,
+        until: ReplayEnd,
+        observer: &mut impl ReplayObserver,
+    ) -> Result<bool, AnalyzeError> {
         let (last_tick, last_event) = match until {
-            Until::End => (u64::MAX, u64::MAX),
-            Until::Tick(tick) => (tick, u64::MAX),
-            Until::Event(event) => (u64::MAX, event),
+            ReplayEnd::End => (u64::MAX, u64::MAX),
+            ReplayEnd::Tick(tick) => (tick, u64::MAX),
+            ReplayEnd::Event(event) => (u64::MAX, event),
         };
         if self.replay.now().event >= last_event {
             return Ok(false);

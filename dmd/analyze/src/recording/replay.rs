@@ -3,10 +3,11 @@
 //! An event may be wrong, or its partner may be missing from a damaged file. The replay then counts the fault, and
 //! keeps all blocks whose events agree.
 
+use dmd_format::recording::RecordedBlock;
 use hashbrown::hash_map::Entry;
 use hashbrown::{DefaultHashBuilder, HashMap};
 
-use super::event::{Block, Event, EventKind};
+use super::event::{EventKind, TimedEvent};
 use crate::error::AnalyzeError;
 
 /// Stands for the thread of a block that is older than the recording.
@@ -14,7 +15,7 @@ pub(crate) const OLDER: u32 = u32::MAX;
 
 /// A live block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Live {
+pub(crate) struct ReplayedBlock {
     pub(crate) requested: u64,
     pub(crate) slop: u64,
     /// The tick at which the block got its present place and size.
@@ -28,7 +29,7 @@ pub(crate) struct Live {
 
 /// The life of a block that was moved or resized at least once.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Chain {
+pub(crate) struct MoveChain {
     /// The tick of the first allocation.
     pub(crate) born: u64,
     pub(crate) first: u64,
@@ -45,7 +46,7 @@ pub(crate) struct Chain {
 
 /// The end of a block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended {
+pub(crate) struct BlockEnd {
     pub(crate) tick: u64,
     /// The thread that freed or moved the block.
     pub(crate) thread: u32,
@@ -58,16 +59,16 @@ pub(crate) struct Ended {
 }
 
 /// Sees what the replay finds. Each method has a default that does nothing.
-pub(crate) trait Observer {
-    fn began(&mut self, _tick: u64, _block: &Live, _moved: bool) {}
-    fn ended(&mut self, _block: &Live, _end: &Ended) {}
+pub(crate) trait ReplayObserver {
+    fn began(&mut self, _tick: u64, _block: &ReplayedBlock, _moved: bool) {}
+    fn ended(&mut self, _block: &ReplayedBlock, _end: &BlockEnd) {}
     /// The heap is higher than ever before.
     fn peaked(&mut self) {}
     /// A block that was moved ends, or is alive when the replay ends.
-    fn chain(&mut self, _chain: &Chain) {}
+    fn chain(&mut self, _chain: &MoveChain) {}
 }
 
-impl Observer for () {}
+impl ReplayObserver for () {}
 
 /// The sums of live blocks at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +83,7 @@ pub(crate) struct HeapSums {
 
 /// Counts of events, and of faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct EventCounts {
     pub(crate) allocations: u64,
     pub(crate) frees: u64,
     pub(crate) reallocations: u64,
@@ -94,28 +95,28 @@ pub(crate) struct Counts {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Thread {
+struct ReplayedThread {
     /// The block that the thread allocated last, until it ends.
     last: u64,
     /// The block that the thread is moving, and its old address.
-    moving: Option<(u64, Live)>,
+    moving: Option<(u64, ReplayedBlock)>,
 }
 
 /// The state of the heap after some events.
 #[derive(Debug)]
-pub(crate) struct Replay {
-    blocks: HashMap<u64, Live, DefaultHashBuilder>,
-    threads: Vec<Thread>,
-    chains: Vec<Chain>,
+pub(crate) struct HeapReplay {
+    blocks: HashMap<u64, ReplayedBlock, DefaultHashBuilder>,
+    threads: Vec<ReplayedThread>,
+    chains: Vec<MoveChain>,
     /// Chains that ended, whose place is free.
     free: Vec<u32>,
     now: HeapSums,
     peak: HeapSums,
-    counts: Counts,
+    counts: EventCounts,
     max_blocks: usize,
 }
 
-impl Replay {
+impl HeapReplay {
     pub(crate) fn new(max_blocks: usize) -> Self {
         Self {
             blocks: HashMap::default(),
@@ -124,7 +125,7 @@ impl Replay {
             free: Vec::new(),
             now: HeapSums::default(),
             peak: HeapSums::default(),
-            counts: Counts::default(),
+            counts: EventCounts::default(),
             max_blocks,
         }
     }
@@ -138,12 +139,12 @@ impl Replay {
         self.peak
     }
 
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> EventCounts {
         self.counts
     }
 
     /// The live blocks, in no order.
-    pub(crate) fn live(&self) -> impl Iterator<Item = &Live> {
+    pub(crate) fn live(&self) -> impl Iterator<Item = &ReplayedBlock> {
         self.blocks.values()
     }
 
@@ -151,29 +152,39 @@ impl Replay {
     pub(crate) fn add_older(
         &mut self,
         address: u64,
-        Block { requested, slop, stack }: Block,
-        observer: &mut impl Observer,
+        RecordedBlock { requested, slop, stack }: RecordedBlock,
+        observer: &mut impl ReplayObserver,
     ) -> Result<(), AnalyzeError> {
-        let block = Live { requested, slop, since: 0, stack, thread: OLDER, chain: 0 };
+        let block = ReplayedBlock { requested, slop, since: 0, stack, thread: OLDER, chain: 0 };
         self.insert(0, address, block, false, observer)
     }
 
     /// Takes the next event.
     #[inline]
-    pub(crate) fn apply(&mut self, event: &Event, observer: &mut impl Observer) -> Result<(), AnalyzeError> {
+    pub(crate) fn apply(
+        &mut self,
+        event: &TimedEvent,
+        observer: &mut impl ReplayObserver,
+    ) -> Result<(), AnalyzeError> {
         self.now.event += 1;
         self.now.tick = self.now.tick.max(event.tick);
         let index = event.thread as usize;
         if index >= self.threads.len() {
-            self.threads.resize(index + 1, Thread::default());
+            self.threads.resize(index + 1, ReplayedThread::default());
         }
         match event.kind {
-            EventKind::Begin(Block { requested, slop, stack }) => {
+            EventKind::Begin(RecordedBlock { requested, slop, stack }) => {
                 let thread = &mut self.threads[index];
                 thread.last = event.address;
                 let moving = thread.moving.take();
-                let mut block =
-                    Live { requested, slop, since: event.tick, stack, thread: event.thread, chain: 0 };
+                let mut block = ReplayedBlock {
+                    requested,
+                    slop,
+                    since: event.tick,
+                    stack,
+                    thread: event.thread,
+                    chain: 0,
+                };
                 match moving {
                     None => self.counts.allocations += 1,
                     Some((address, old)) => {
@@ -184,9 +195,10 @@ impl Replay {
                 self.insert(event.tick, event.address, block, moving.is_some(), observer)?;
             }
             EventKind::End | EventKind::EndByMove => self.end(event, observer),
-            EventKind::Back(Block { requested, slop, stack }) => {
+            EventKind::Back(RecordedBlock { requested, slop, stack }) => {
                 let old = self.threads[index].moving.take().filter(|(address, _)| *address == event.address);
-                let unknown = Live { requested, slop, since: event.tick, stack, thread: OLDER, chain: 0 };
+                let unknown =
+                    ReplayedBlock { requested, slop, since: event.tick, stack, thread: OLDER, chain: 0 };
                 let block = old.map_or(unknown, |(_, block)| block);
                 self.insert(event.tick, event.address, block, true, observer)?;
             }
@@ -195,7 +207,7 @@ impl Replay {
     }
 
     /// Shows the chains of live blocks to an observer, at the end of a replay.
-    pub(crate) fn finish(&mut self, observer: &mut impl Observer) {
+    pub(crate) fn finish(&mut self, observer: &mut impl ReplayObserver) {
         let mut live: Vec<u32> =
             self.blocks.values().map(|block| block.chain).filter(|chain| *chain > 0).collect();
         live.sort_unstable();
@@ -207,9 +219,9 @@ impl Replay {
         &mut self,
         tick: u64,
         address: u64,
-        block: Live,
+        block: ReplayedBlock,
         moved: bool,
-        observer: &mut impl Observer,
+        observer: &mut impl ReplayObserver,
     ) -> Result<(), AnalyzeError> {
         if self.blocks.len() >= self.max_blocks {
             return Err(AnalyzeError::TooManyEntries(self.max_blocks));
@@ -223,7 +235,7 @@ impl Replay {
             Entry::Occupied(mut place) => {
                 let old = place.insert(block);
                 self.counts.missing_ends += 1;
-                let end = Ended { tick, thread: old.thread, born: 0, moved: false, temporary: false };
+                let end = BlockEnd { tick, thread: old.thread, born: 0, moved: false, temporary: false };
                 self.ended(old, end, observer);
             }
         }
@@ -236,7 +248,7 @@ impl Replay {
     }
 
     #[inline]
-    fn end(&mut self, event: &Event, observer: &mut impl Observer) {
+    fn end(&mut self, event: &TimedEvent, observer: &mut impl ReplayObserver) {
         let Some(block) = self.blocks.remove(&event.address) else {
             self.counts.unknown_ends += 1;
             return;
@@ -255,12 +267,12 @@ impl Replay {
         } else {
             self.counts.frees += 1;
         }
-        let end = Ended { tick: event.tick, thread: event.thread, born: 0, moved, temporary };
+        let end = BlockEnd { tick: event.tick, thread: event.thread, born: 0, moved, temporary };
         self.ended(block, end, observer);
     }
 
     #[inline]
-    fn ended(&mut self, block: Live, end: Ended, observer: &mut impl Observer) {
+    fn ended(&mut self, block: ReplayedBlock, end: BlockEnd, observer: &mut impl ReplayObserver) {
         self.now.bytes -= u128::from(block.requested);
         self.now.blocks -= 1;
         let mut born = block.since;
@@ -272,14 +284,14 @@ impl Replay {
                 self.free.push(block.chain);
             }
         }
-        observer.ended(&block, &Ended { born, ..end });
+        observer.ended(&block, &BlockEnd { born, ..end });
     }
 
     /// The number of the chain of a block that moved.
-    fn continued(&mut self, old: &Live, relocated: bool, new: &Live) -> u32 {
+    fn continued(&mut self, old: &ReplayedBlock, relocated: bool, new: &ReplayedBlock) -> u32 {
         let number = match old.chain {
             0 => {
-                let first = Chain { born: old.since, first: old.requested, ..Chain::default() };
+                let first = MoveChain { born: old.since, first: old.requested, ..MoveChain::default() };
                 match self.free.pop() {
                     Some(number) => {
                         self.chains[number as usize - 1] = first;

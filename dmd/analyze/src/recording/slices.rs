@@ -6,31 +6,31 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::replay::{Ended, Live, OLDER, Observer};
+use super::replay::{BlockEnd, OLDER, ReplayObserver, ReplayedBlock};
 
 /// Blocks of a row with the same slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cell {
+pub(crate) struct SliceCell {
     pub(crate) row: u32,
     /// The slice in which the blocks began; 0 for those that are older than the first slice.
     pub(crate) began: u16,
     /// The slice in which they ended, or [`ALIVE`].
     pub(crate) ended: u16,
-    pub(crate) amount: Amount,
+    pub(crate) amount: SliceAmount,
 }
 
 /// Stands for the slice in which blocks ended that are alive at the end.
 pub(crate) const ALIVE: u16 = u16::MAX;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Amount {
+pub(crate) struct SliceAmount {
     pub(crate) bytes: i128,
     pub(crate) blocks: i64,
 }
 
 /// The end of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bound {
+pub(crate) struct SliceBound {
     pub(crate) nanoseconds: u64,
     /// The first tick after it.
     pub(crate) next: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Bound {
 
 /// What the whole heap did between two bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct SliceStep {
     /// The most live bytes.
     pub(crate) highest: i128,
     /// Bytes of the blocks that began.
@@ -52,40 +52,40 @@ pub(crate) struct Step {
 ///
 /// A table with too many cells gets longer slices, so that its memory is bounded and its figures stay exact.
 #[derive(Debug)]
-pub(crate) struct Slices {
+pub(crate) struct SliceObserver {
     /// The row of each stack. Stacks beyond are in the row of the first, which is that of blocks without a stack.
     rows: Vec<u32>,
-    bounds: Vec<Bound>,
+    bounds: Vec<SliceBound>,
     /// For each step, the slice to which it belongs now.
     slice_of_step: Vec<u16>,
     /// The bounds of the steps, which stay as they are.
-    step_ends: Vec<Bound>,
-    steps: Vec<Step>,
+    step_ends: Vec<SliceBound>,
+    steps: Vec<SliceStep>,
     step: usize,
     now: i128,
-    cells: FxHashMap<(u32, u16, u16), Amount>,
+    cells: FxHashMap<(u32, u16, u16), SliceAmount>,
     max_cells: usize,
 }
 
 /// A finished table.
 #[derive(Clone, Debug)]
-pub(crate) struct Sliced {
+pub(crate) struct SliceTable {
     /// The first bound is the start of the first slice.
-    pub(crate) bounds: Vec<Bound>,
+    pub(crate) bounds: Vec<SliceBound>,
     /// The end of each step. The first step is all that is not later than the start.
-    pub(crate) step_ends: Vec<Bound>,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) step_ends: Vec<SliceBound>,
+    pub(crate) steps: Vec<SliceStep>,
     /// By row, then by slices.
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) cells: Vec<SliceCell>,
 }
 
-impl Slices {
+impl SliceObserver {
     /// `bounds` ascend.
-    pub(crate) fn new(rows: Vec<u32>, bounds: Vec<Bound>, max_cells: usize) -> Self {
+    pub(crate) fn new(rows: Vec<u32>, bounds: Vec<SliceBound>, max_cells: usize) -> Self {
         Self {
             rows,
             slice_of_step: (0..bounds.len() as u16).collect(),
-            steps: vec![Step::default(); bounds.len()],
+            steps: vec![SliceStep::default(); bounds.len()],
             step_ends: bounds.clone(),
             bounds,
             step: 0,
@@ -103,11 +103,11 @@ impl Slices {
 
     /// The slice in which a block began.
     #[inline]
-    fn began_in(&self, block: &Live) -> u16 {
+    fn began_in(&self, block: &ReplayedBlock) -> u16 {
         if block.thread == OLDER { 0 } else { self.slice_of_step[self.step_of(block.since)] }
     }
 
-    fn row(&self, block: &Live) -> u32 {
+    fn row(&self, block: &ReplayedBlock) -> u32 {
         self.rows.get(block.stack as usize).or(self.rows.first()).copied().unwrap_or_default()
     }
 
@@ -154,7 +154,7 @@ impl Slices {
         self.bounds = kept;
         let to = |slice: u16| if slice == ALIVE { ALIVE } else { into[usize::from(slice)] };
         self.slice_of_step.iter_mut().for_each(|slice| *slice = to(*slice));
-        let mut cells: FxHashMap<(u32, u16, u16), Amount> = FxHashMap::default();
+        let mut cells: FxHashMap<(u32, u16, u16), SliceAmount> = FxHashMap::default();
         // Sums do not depend on the order.
         core::mem::take(&mut self.cells).into_iter().for_each(|((row, began, ended), amount)| {
             let sum = cells.entry((row, to(began), to(ended))).or_default();
@@ -165,11 +165,11 @@ impl Slices {
     }
 
     /// The table, when the end was reached.
-    pub(crate) fn finish(mut self) -> Sliced {
+    pub(crate) fn finish(mut self) -> SliceTable {
         self.reach(u64::MAX);
         let cells: BTreeMap<_, _> = self.cells.into_iter().collect();
-        let cell = |((row, began, ended), amount)| Cell { row, began, ended, amount };
-        Sliced {
+        let cell = |((row, began, ended), amount)| SliceCell { row, began, ended, amount };
+        SliceTable {
             bounds: self.bounds,
             step_ends: self.step_ends,
             steps: self.steps,
@@ -178,12 +178,12 @@ impl Slices {
     }
 }
 
-fn usable(block: &Live) -> i128 {
+fn usable(block: &ReplayedBlock) -> i128 {
     i128::from(block.requested) + i128::from(block.slop)
 }
 
-impl Observer for Slices {
-    fn began(&mut self, tick: u64, block: &Live, moved: bool) {
+impl ReplayObserver for SliceObserver {
+    fn began(&mut self, tick: u64, block: &ReplayedBlock, moved: bool) {
         let step = self.reach(tick);
         let (row, bytes, began) = (self.row(block), usable(block), self.began_in(block));
         self.now += bytes;
@@ -202,7 +202,7 @@ impl Observer for Slices {
         self.add((row, began, ALIVE), bytes, 1);
     }
 
-    fn ended(&mut self, block: &Live, end: &Ended) {
+    fn ended(&mut self, block: &ReplayedBlock, end: &BlockEnd) {
         let step = self.reach(end.tick);
         let (row, bytes) = (self.row(block), usable(block));
         self.now -= bytes;

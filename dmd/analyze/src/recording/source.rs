@@ -2,17 +2,17 @@
 
 use std::io::{self, BufReader, Chain, Read, Seek, SeekFrom};
 
-use dmd_format::recording::{CHUNK_HEADER, ChunkError, ChunkKind, Chunks, MAGIC, MOST_PAYLOAD};
+use dmd_format::recording::{CHUNK_HEADER, ChunkError, ChunkKind, ChunkReader, MAGIC, MOST_PAYLOAD};
 use memory_report::ReadError;
 
 use crate::error::AnalyzeError;
 
 /// A file or bytes in memory.
-pub(crate) trait Bytes: Read + Seek + Send {}
+pub(crate) trait RecordingBytes: Read + Seek + Send {}
 
-impl<T: Read + Seek + Send> Bytes for T {}
+impl<T: Read + Seek + Send> RecordingBytes for T {}
 
-type ChunksAt<'f> = Chunks<Chain<&'static [u8], BufReader<&'f mut Box<dyn Bytes>>>>;
+type ChunksAt<'f> = ChunkReader<Chain<&'static [u8], BufReader<&'f mut Box<dyn RecordingBytes>>>>;
 
 /// The bytes that a file of damaged chunks may make a reader check again and again, in lengths of the file.
 const TRIES: u64 = 4;
@@ -22,23 +22,23 @@ const LEAST_ALLOWANCE: u64 = 1 << 28;
 const LOOK: usize = 1 << 13;
 
 /// The bytes of a recording.
-pub(crate) struct Source {
-    bytes: Box<dyn Bytes>,
+pub(crate) struct RecordingSource {
+    bytes: Box<dyn RecordingBytes>,
     pub(crate) length: u64,
 }
 
-impl core::fmt::Debug for Source {
+impl core::fmt::Debug for RecordingSource {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Source").field("length", &self.length).finish_non_exhaustive()
     }
 }
 
-impl Source {
+impl RecordingSource {
     /// Checks the first bytes.
     pub(crate) fn new(mut bytes: impl Read + Seek + Send + 'static) -> Result<Self, AnalyzeError> {
         let length = bytes.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
         bytes.seek(SeekFrom::Start(0)).map_err(ReadError::Io)?;
-        Chunks::open(&mut bytes).map_err(failure)?;
+        ChunkReader::open(&mut bytes).map_err(failure)?;
         Ok(Self { bytes: Box::new(bytes), length })
     }
 
@@ -46,7 +46,7 @@ impl Source {
     pub(crate) fn chunks(&mut self, offset: u64, buffer: usize) -> Result<ChunksAt<'_>, AnalyzeError> {
         self.bytes.seek(SeekFrom::Start(offset)).map_err(ReadError::Io)?;
         let rest = BufReader::with_capacity(buffer, &mut self.bytes);
-        Chunks::open(MAGIC.as_slice().chain(rest)).map_err(failure)
+        ChunkReader::open(MAGIC.as_slice().chain(rest)).map_err(failure)
     }
 
     /// Calls `each` with every good chunk: its kind, its payload and its place. Gives the damaged places: where each
@@ -128,11 +128,11 @@ impl Source {
 fn stored(header: &[u8]) -> Option<usize> {
     let word =
         |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]) as usize;
-    let is_header = ChunkKind::of(header[0]).is_some() && header[1] <= 1 && header[2..4] == [0, 0];
+    let is_header = ChunkKind::from_number(header[0]).is_some() && header[1] <= 1 && header[2..4] == [0, 0];
     (is_header && word(4) <= MOST_PAYLOAD && word(8) <= MOST_PAYLOAD).then(|| word(8))
 }
 
-fn fill(bytes: &mut dyn Bytes, buffer: &mut [u8]) -> io::Result<usize> {
+fn fill(bytes: &mut dyn RecordingBytes, buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
     while length < buffer.len() {
         match bytes.read(&mut buffer[length..]) {

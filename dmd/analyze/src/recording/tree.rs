@@ -1,11 +1,11 @@
 //! The tree of calls of a recording, and the modules that were loaded: what the stacks of a dump are made of.
 
 use dmd_format::Mode;
-use dmd_format::recording::{FIRST_PC, Module as Mapping, Node};
+use dmd_format::recording::{FIRST_PC, RecordedModule as Mapping, StackNode};
 use rustc_hash::FxHashMap;
 
 use super::event::NO_STACK;
-use crate::dump::{Block, Dump, FrameId, Module, Scanned, TraceId};
+use crate::dump::{BlockContents, CallId, Dump, DumpBlock, DumpTraceId, LoadedModule};
 use crate::error::AnalyzeError;
 
 /// The most frames of a stack. The engine keeps at most 256.
@@ -13,7 +13,7 @@ const MAX_FRAMES: usize = 512;
 
 /// The calls by number, and the modules.
 #[derive(Debug, Default)]
-pub(crate) struct Tree {
+pub(crate) struct CallTree {
     /// The caller's number and the return address of each call. Number 0 is no call.
     nodes: Vec<(u32, u64)>,
     /// The number of calls that the file has.
@@ -26,13 +26,13 @@ pub(crate) struct Tree {
 
 /// Equal blocks of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Kind {
+pub(crate) struct EqualBlocks {
     pub(crate) stack: u32,
     pub(crate) requested: u64,
     pub(crate) slop: u64,
 }
 
-impl Tree {
+impl CallTree {
     pub(crate) fn new() -> Self {
         Self {
             nodes: vec![(0, 0)],
@@ -59,7 +59,7 @@ impl Tree {
         }
     }
 
-    pub(crate) fn add(&mut self, node: Node) {
+    pub(crate) fn add(&mut self, node: StackNode) {
         let at = node.id as usize;
         if at >= self.nodes.len() {
             self.nodes.resize(at + 1, (0, 0));
@@ -92,7 +92,7 @@ impl Tree {
     /// A dump of these blocks. `max_entries` bounds its blocks, traces and frames.
     pub(crate) fn dump(
         &self,
-        blocks: impl IntoIterator<Item = (Kind, u64)>,
+        blocks: impl IntoIterator<Item = (EqualBlocks, u64)>,
         max_entries: usize,
     ) -> Result<Dump, AnalyzeError> {
         self.dump_of(Mode::Live, blocks.into_iter().map(|(kind, num)| (None, kind, num)), max_entries)
@@ -102,7 +102,7 @@ impl Tree {
     /// traces and frames.
     pub(crate) fn scan(
         &self,
-        blocks: impl IntoIterator<Item = (u64, Kind)>,
+        blocks: impl IntoIterator<Item = (u64, EqualBlocks)>,
         max_entries: usize,
     ) -> Result<Dump, AnalyzeError> {
         self.dump_of(
@@ -115,21 +115,21 @@ impl Tree {
     fn dump_of(
         &self,
         mode: Mode,
-        blocks: impl Iterator<Item = (Option<u64>, Kind, u64)>,
+        blocks: impl Iterator<Item = (Option<u64>, EqualBlocks, u64)>,
         max_entries: usize,
     ) -> Result<Dump, AnalyzeError> {
-        let mut traces = Traces { tree: self, dump: Dump::empty(mode), of_stack: FxHashMap::default() };
-        let mut places = Places::default();
+        let mut traces = TraceBuilder { tree: self, dump: Dump::empty(mode), of_stack: FxHashMap::default() };
+        let mut places = CallPlaces::default();
         for (address, kind, num) in blocks {
             let alloc = traces.trace(kind.stack, &mut places);
             let dump = &mut traces.dump;
-            dump.scanned.extend(address.map(|addr| Scanned { addr, words: 0..0, text: None }));
-            dump.blocks.push(Block {
+            dump.scanned.extend(address.map(|addr| BlockContents { addr, words: 0..0, text: None }));
+            dump.blocks.push(DumpBlock {
                 req: kind.requested,
                 slop: kind.slop,
                 num,
                 alloc,
-                reps: [TraceId::NONE; 2],
+                reps: [DumpTraceId::NONE; 2],
                 reporters: [u32::MAX; 2],
                 sampled: false,
                 weight: 1.0,
@@ -141,7 +141,7 @@ impl Tree {
             }
         }
         let mut dump = traces.dump;
-        let module = |mapping: &Mapping| Module {
+        let module = |mapping: &Mapping| LoadedModule {
             path: path(mapping),
             build_id: mapping.build_id.clone(),
             bias: Some(mapping.bias),
@@ -157,20 +157,20 @@ fn path(mapping: &Mapping) -> String {
 }
 
 /// The frames by their addresses and modules.
-type Places = FxHashMap<(u64, Option<usize>), FrameId>;
+type CallPlaces = FxHashMap<(u64, Option<usize>), CallId>;
 
 /// A dump while its traces are being added.
-struct Traces<'t> {
-    tree: &'t Tree,
+struct TraceBuilder<'t> {
+    tree: &'t CallTree,
     dump: Dump,
-    of_stack: FxHashMap<u32, TraceId>,
+    of_stack: FxHashMap<u32, DumpTraceId>,
 }
 
-impl Traces<'_> {
-    fn trace(&mut self, stack: u32, places: &mut Places) -> TraceId {
+impl TraceBuilder<'_> {
+    fn trace(&mut self, stack: u32, places: &mut CallPlaces) -> DumpTraceId {
         let tree = self.tree;
         if stack == NO_STACK || stack as usize >= tree.nodes.len() {
-            return TraceId::NONE;
+            return DumpTraceId::NONE;
         }
         if let Some(known) = self.of_stack.get(&stack) {
             return *known;
@@ -203,7 +203,7 @@ impl Traces<'_> {
             }
             at = *parent;
         }
-        let id = TraceId(dump.traces.len() as u32);
+        let id = DumpTraceId(dump.traces.len() as u32);
         dump.traces.push(start as u32..dump.calls.len() as u32);
         self.of_stack.insert(stack, id);
         id

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::replay::{Chain, Ended, Live, OLDER, Observer};
+use super::replay::{BlockEnd, MoveChain, OLDER, ReplayObserver, ReplayedBlock};
 
 /// Pairs of threads beyond this number count together.
 const MAX_PAIRS: usize = 1 << 16;
@@ -23,20 +23,20 @@ pub(crate) struct StackUse {
 
 /// The use of each stack that allocated.
 #[derive(Debug, Default)]
-pub(crate) struct Usage {
+pub(crate) struct StackUsage {
     /// The index in `all` of each stack, plus 1.
     index: Vec<u32>,
     all: Vec<StackUse>,
 }
 
-impl Usage {
+impl StackUsage {
     /// The stacks in the order of their first block.
     pub(crate) fn stacks(&self) -> &[StackUse] {
         &self.all
     }
 
     #[inline]
-    fn of(&mut self, stack: u32) -> &mut StackUse {
+    fn entry(&mut self, stack: u32) -> &mut StackUse {
         let at = stack as usize;
         if at >= self.index.len() {
             self.index.resize(at + 1, 0);
@@ -50,16 +50,16 @@ impl Usage {
     }
 }
 
-impl Observer for Usage {
-    fn began(&mut self, _: u64, block: &Live, _: bool) {
-        let usage = self.of(block.stack);
+impl ReplayObserver for StackUsage {
+    fn began(&mut self, _: u64, block: &ReplayedBlock, _: bool) {
+        let usage = self.entry(block.stack);
         usage.allocations += u64::from(block.thread != OLDER);
         usage.now = usage.now.saturating_add(block.requested);
         usage.highest = usage.highest.max(usage.now);
     }
 
-    fn ended(&mut self, block: &Live, end: &Ended) {
-        let usage = self.of(block.stack);
+    fn ended(&mut self, block: &ReplayedBlock, end: &BlockEnd) {
+        let usage = self.entry(block.stack);
         usage.now = usage.now.saturating_sub(block.requested);
         usage.temporary += u64::from(end.temporary);
     }
@@ -67,48 +67,48 @@ impl Observer for Usage {
 
 /// Blocks of one thread that another thread freed or moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Freed {
+pub(crate) struct ForeignFrees {
     pub(crate) blocks: u64,
     pub(crate) bytes: u128,
 }
 
 /// Chains of moves from one stack that only grew.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Grown {
+pub(crate) struct GrownChains {
     pub(crate) blocks: u64,
     pub(crate) moves: u64,
     pub(crate) copied: u128,
     /// The block that grew to the largest size.
-    pub(crate) largest: Chain,
+    pub(crate) largest: MoveChain,
 }
 
 /// What a history shows besides lines.
 #[derive(Debug, Default)]
-pub(crate) struct Findings {
-    pub(crate) usage: Usage,
+pub(crate) struct UsageFindings {
+    pub(crate) usage: StackUsage,
     /// By the threads that allocated and freed.
-    pairs: FxHashMap<(u32, u32), Freed>,
+    pairs: FxHashMap<(u32, u32), ForeignFrees>,
     /// The blocks of further pairs.
-    pub(crate) other_pairs: Freed,
+    pub(crate) other_pairs: ForeignFrees,
     /// By the stack of the last move.
-    pub(crate) grown: BTreeMap<u32, Grown>,
+    pub(crate) grown: BTreeMap<u32, GrownChains>,
 }
 
-impl Findings {
+impl UsageFindings {
     /// The pairs of the threads that allocated and freed, with the most blocks first.
-    pub(crate) fn pairs(&self) -> Vec<((u32, u32), Freed)> {
+    pub(crate) fn pairs(&self) -> Vec<((u32, u32), ForeignFrees)> {
         let mut pairs: Vec<_> = self.pairs.iter().map(|(pair, freed)| (*pair, *freed)).collect();
         pairs.sort_by_key(|(pair, freed)| (core::cmp::Reverse((freed.blocks, freed.bytes)), *pair));
         pairs
     }
 }
 
-impl Observer for Findings {
-    fn began(&mut self, tick: u64, block: &Live, moved: bool) {
+impl ReplayObserver for UsageFindings {
+    fn began(&mut self, tick: u64, block: &ReplayedBlock, moved: bool) {
         self.usage.began(tick, block, moved);
     }
 
-    fn ended(&mut self, block: &Live, end: &Ended) {
+    fn ended(&mut self, block: &ReplayedBlock, end: &BlockEnd) {
         self.usage.ended(block, end);
         if block.thread != end.thread && block.thread != OLDER {
             let is_full = self.pairs.len() >= MAX_PAIRS;
@@ -122,7 +122,7 @@ impl Observer for Findings {
         }
     }
 
-    fn chain(&mut self, chain: &Chain) {
+    fn chain(&mut self, chain: &MoveChain) {
         if chain.shrank || chain.last <= chain.first {
             return;
         }

@@ -4,17 +4,17 @@ use std::borrow::Cow;
 
 use dmd_format::Mode;
 
-use super::Sums;
-use crate::dump::{At, Block, Dump, Frame, Module};
+use super::BlockSums;
+use crate::dump::{CallFrame, Dump, DumpBlock, DumpTime, LoadedModule};
 
 /// An entry of a dump's list of blocks: equal blocks.
 #[derive(Clone, Copy, Debug)]
-pub struct Blocks<'d> {
+pub struct BlockEntry<'d> {
     dump: &'d Dump,
-    block: &'d Block,
+    block: &'d DumpBlock,
 }
 
-impl<'d> Blocks<'d> {
+impl<'d> BlockEntry<'d> {
     /// The number of blocks. In a sample by bytes, those that the sampled blocks stand for.
     pub fn count(&self) -> u64 {
         self.sums().0
@@ -41,7 +41,7 @@ impl<'d> Blocks<'d> {
     }
 
     fn sums(&self) -> (u64, u128, u128) {
-        let Sums { num, req, slop } = Sums::of(self.block);
+        let BlockSums { num, req, slop } = BlockSums::from_block(self.block);
         (u64::try_from(num).unwrap_or(u64::MAX), req.unsigned_abs(), slop.unsigned_abs())
     }
 
@@ -93,12 +93,12 @@ impl<'d> Blocks<'d> {
 
 impl Dump {
     /// All blocks, in the order of the dump.
-    pub fn blocks(&self) -> impl ExactSizeIterator<Item = Blocks<'_>> {
-        self.blocks.iter().map(|block| Blocks { dump: self, block })
+    pub fn blocks(&self) -> impl ExactSizeIterator<Item = BlockEntry<'_>> {
+        self.blocks.iter().map(|block| BlockEntry { dump: self, block })
     }
 
     /// The programs and libraries that were loaded; empty if the dump does not list them.
-    pub fn modules(&self) -> &[Module] {
+    pub fn modules(&self) -> &[LoadedModule] {
         self.modules.as_deref().unwrap_or_default()
     }
 
@@ -108,12 +108,12 @@ impl Dump {
     }
 
     /// The time whose blocks the dump shows.
-    pub fn shown(&self) -> At {
+    pub fn shown(&self) -> DumpTime {
         self.shown
     }
 
     /// All frames, each once.
-    pub fn frames(&self) -> impl ExactSizeIterator<Item = Frame<'_>> {
+    pub fn frames(&self) -> impl ExactSizeIterator<Item = CallFrame<'_>> {
         (0..self.frames.len()).map(|index| self.frames.at(index))
     }
 

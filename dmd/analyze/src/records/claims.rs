@@ -2,20 +2,20 @@
 
 use core::fmt::{self, Display};
 
-use crate::dump::Reporter;
-use crate::print::{Clean, number};
+use crate::dump::ReporterAmounts;
+use crate::print::{CleanText, number};
 
 /// The reporters of a dump whose amounts differ from the blocks that they marked.
 #[derive(Debug, Default)]
 pub(crate) struct ReporterClaims {
     /// Reporters that computed an amount and marked no blocks.
-    by_amount: Vec<Reporter>,
+    by_amount: Vec<ReporterAmounts>,
     /// The others, which reported their blocks in part, or more than them.
-    partial: Vec<Reporter>,
+    partial: Vec<ReporterAmounts>,
 }
 
 impl ReporterClaims {
-    pub(crate) fn of(reporters: &[Reporter]) -> Self {
+    pub(crate) fn new(reporters: &[ReporterAmounts]) -> Self {
         let differing = reporters.iter().filter(|reporter| reporter.claimed != reporter.marked).cloned();
         let (by_amount, partial) = differing.partition(|reporter| reporter.marked == 0);
         Self { by_amount, partial }
@@ -36,14 +36,14 @@ impl ReporterClaims {
 /// Reporters with their amounts.
 pub(crate) struct ClaimList<'a> {
     pub(crate) title: &'static str,
-    pub(crate) reporters: &'a [Reporter],
+    pub(crate) reporters: &'a [ReporterAmounts],
 }
 
 /// A line for each reporter.
 impl Display for ClaimList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Reporter { path, claimed, marked } in self.reporters {
-            let (claimed, path) = (number((*claimed).into()), Clean(path));
+        for ReporterAmounts { path, claimed, marked } in self.reporters {
+            let (claimed, path) = (number((*claimed).into()), CleanText(path));
             match *marked {
                 0 => writeln!(f, "  {path}: {claimed} bytes")?,
                 marked => writeln!(f, "  {path}: said {claimed}, measured {} bytes", number(marked.into()))?,

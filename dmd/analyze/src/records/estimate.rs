@@ -6,54 +6,54 @@
 
 use rustc_hash::FxHashMap;
 
-use super::Sums;
-use super::stacks::StackId;
-use crate::dump::Block;
+use super::BlockSums;
+use super::stacks::CutStackId;
+use crate::dump::DumpBlock;
 
 /// The reports of a block, and its size class.
-type PoolKey = ([StackId; 2], u32);
+type PoolKey = ([CutStackId; 2], u32);
 
 #[derive(Debug, Default)]
-struct Pool {
-    stackless: Sums,
-    drawn: Sums,
+struct SizePool {
+    stackless: BlockSums,
+    drawn: BlockSums,
     /// The sums of the drawn blocks that have got their share.
-    done: Sums,
-    given: Sums,
+    done: BlockSums,
+    given: BlockSums,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Estimate {
-    pools: FxHashMap<PoolKey, Pool>,
+pub(super) struct StackEstimate {
+    pools: FxHashMap<PoolKey, SizePool>,
 }
 
-impl Estimate {
+impl StackEstimate {
     /// Counts a block. The caller counts all blocks before the first call of `stand_in`.
-    pub(super) fn count(&mut self, block: &Block, reps: [StackId; 2]) {
+    pub(super) fn count(&mut self, block: &DumpBlock, reps: [CutStackId; 2]) {
         let pool = self.pools.entry((reps, size_class(block.usable()))).or_default();
         if block.alloc.index().is_some() { &mut pool.drawn } else { &mut pool.stackless }
-            .add(Sums::of(block));
+            .add(BlockSums::from_block(block));
     }
 
     /// The sums that a block stands for, and whether they are an estimate. The caller asks once for each block.
-    pub(super) fn stand_in(&mut self, block: &Block, reps: [StackId; 2]) -> (Sums, bool) {
-        let own = Sums::of(block);
+    pub(super) fn stand_in(&mut self, block: &DumpBlock, reps: [CutStackId; 2]) -> (BlockSums, bool) {
+        let own = BlockSums::from_block(block);
         let Some(pool) = self.pools.get_mut(&(reps, size_class(block.usable()))) else { return (own, false) };
         if pool.drawn.num == 0 || pool.stackless.num == 0 {
             return (own, false);
         }
         if block.alloc.index().is_none() {
-            return (Sums::default(), true);
+            return (BlockSums::default(), true);
         }
         pool.done.add(own);
         // By numbers of blocks, which are never 0 if there are blocks to share.
         let share = |whole| portion(whole, pool.done.num, pool.drawn.num);
-        let due = Sums {
+        let due = BlockSums {
             num: share(pool.stackless.num),
             req: share(pool.stackless.req),
             slop: share(pool.stackless.slop),
         };
-        let sums = Sums {
+        let sums = BlockSums {
             num: own.num + due.num - pool.given.num,
             req: own.req + due.req - pool.given.req,
             slop: own.slop + due.slop - pool.given.slop,

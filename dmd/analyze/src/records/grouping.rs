@@ -3,47 +3,47 @@
 use dmd_format::Mode;
 use rustc_hash::FxHashMap;
 
-use super::cut::Cut;
-use super::groups::{Group, GroupedDump, Groups, NOWHERE};
-use super::options::{AnalyzeOptions, By};
-use super::selection::{OfKind, Selection};
-use super::stacks::{StackId, Stacks};
-use super::{Analysis, Invocation, Record, RecordKind, Section, Sums, sizes, tables};
-use crate::dump::{Dump, Reporter, TextId, Texts, TraceId};
+use super::cut::CutStacks;
+use super::groups::{GroupedDump, NOWHERE, StackGroup, StackGroups};
+use super::options::{AnalyzeOptions, TableKey};
+use super::selection::{OfKind, ShownGroups};
+use super::stacks::{CutStackId, CutStackTable};
+use super::{Analysis, BlockSums, DumpInvocation, KindSection, RecordKind, StackRecord, sizes, tables};
+use crate::dump::{Dump, DumpTraceId, FrameTextId, FrameTexts, ReporterAmounts};
 use crate::names::TypeNames;
 
 /// The text for a stack that was not recorded.
 pub(crate) const NO_STACK: &str = "#00: (no stack trace recorded due to --stacks=partial)";
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
-    alloc: StackId,
-    reps: [StackId; 2],
+struct GroupKey {
+    alloc: CutStackId,
+    reps: [CutStackId; 2],
     reporters: [u32; 2],
 }
 
 /// The groups, while dumps are being added.
-pub(super) struct Grouping<'o> {
-    groups: Groups<'o>,
-    by_key: FxHashMap<Key, u32>,
+pub(super) struct BlockGrouping<'o> {
+    groups: StackGroups<'o>,
+    by_key: FxHashMap<GroupKey, u32>,
     /// The group of unreported blocks, by their stack.
     unreported: Vec<u32>,
     /// The indices of reporters, by their paths.
     by_path: FxHashMap<String, u32>,
 }
 
-impl<'o> Grouping<'o> {
+impl<'o> BlockGrouping<'o> {
     pub(super) fn new(mode: Mode, options: &'o AnalyzeOptions) -> Self {
-        let groups = Groups {
+        let groups = StackGroups {
             options,
-            kinds: RecordKind::of_mode(mode),
-            texts: Texts::default(),
-            stacks: Stacks::default(),
+            kinds: RecordKind::for_mode(mode),
+            texts: FrameTexts::default(),
+            stacks: CutStackTable::default(),
             types: Vec::new(),
             shown: Vec::new(),
             all: Vec::new(),
             dumps: Vec::new(),
-            total: Sums::default(),
+            total: BlockSums::default(),
             reporters: Vec::new(),
             faults: Vec::new(),
         };
@@ -51,11 +51,11 @@ impl<'o> Grouping<'o> {
     }
 
     /// Adds the stacks of a dump. Gives them cut, the types of their blocks, and the stack for a missing one.
-    pub(super) fn add_stacks(&mut self, dump: &mut Dump) -> (Cut, TypeNames, StackId) {
-        let Groups { options, texts, stacks, types: of_stacks, .. } = &mut self.groups;
-        let with_types = options.types || options.type_frames || options.by.contains(&By::Type);
+    pub(super) fn add_stacks(&mut self, dump: &mut Dump) -> (CutStacks, TypeNames, CutStackId) {
+        let StackGroups { options, texts, stacks, types: of_stacks, .. } = &mut self.groups;
+        let with_types = options.types || options.type_frames || options.by.contains(&TableKey::Type);
         let types = if with_types { dump.types() } else { TypeNames::default() };
-        let cut = Cut::new(dump, options, &types, texts, stacks);
+        let cut = CutStacks::new(dump, options, &types, texts, stacks);
         let no_stack = texts.add(NO_STACK);
         let no_stack = stacks.add(&[no_stack]);
         self.unreported.resize(stacks.len(), NOWHERE);
@@ -73,18 +73,18 @@ impl<'o> Grouping<'o> {
         // A difference has the faults of the later dump.
         self.groups.faults = dump.report_faults();
         let reporter_of = self.add_reporters(&dump);
-        let (Cut { stacks: cut, owners }, types, no_stack) = self.add_stacks(&mut dump);
-        let stack = |trace: TraceId| trace.index().map(|index| cut[index]);
+        let (CutStacks { stacks: cut, owners }, types, no_stack) = self.add_stacks(&mut dump);
+        let stack = |trace: DumpTraceId| trace.index().map(|index| cut[index]);
         let dark_matter = dump.mode == Mode::DarkMatter;
         let mut groups = Vec::with_capacity(dump.blocks.len());
         for block in &dump.blocks {
             let alloc = stack(block.alloc).unwrap_or(no_stack);
             let report = |trace| if dark_matter { stack(trace) } else { None };
-            let reps = block.reps.map(|trace| report(trace).unwrap_or(StackId::NONE));
+            let reps = block.reps.map(|trace| report(trace).unwrap_or(CutStackId::NONE));
             let path = |reporter: u32| reporter_of.get(reporter as usize).copied().unwrap_or(NOWHERE);
             let reporters =
                 if self.groups.options.reporters { block.reporters.map(path) } else { [NOWHERE; 2] };
-            groups.push(self.group(Key { alloc, reps, reporters }));
+            groups.push(self.group(GroupKey { alloc, reps, reporters }));
         }
         let addresses = match self.groups.options.for_testing {
             true => vec![0xdada_dada; dump.scanned.len()],
@@ -102,9 +102,9 @@ impl<'o> Grouping<'o> {
         for reporter in &mut *all {
             (reporter.claimed, reporter.marked) = (0, 0);
         }
-        let mut index = |reporter: &Reporter| {
+        let mut index = |reporter: &ReporterAmounts| {
             let index = *self.by_path.entry(reporter.path.clone()).or_insert_with(|| {
-                all.push(Reporter { path: reporter.path.clone(), ..Reporter::default() });
+                all.push(ReporterAmounts { path: reporter.path.clone(), ..ReporterAmounts::default() });
                 all.len() as u32 - 1
             });
             let known = &mut all[index as usize];
@@ -116,10 +116,10 @@ impl<'o> Grouping<'o> {
     }
 
     /// The group of a key, which is added if it is new.
-    fn group(&mut self, key: Key) -> u32 {
-        let Key { alloc, reps, reporters } = key;
+    fn group(&mut self, key: GroupKey) -> u32 {
+        let GroupKey { alloc, reps, reporters } = key;
         let next = self.groups.all.len() as u32;
-        let group = if reps[0] == StackId::NONE && reps[1] == StackId::NONE {
+        let group = if reps[0] == CutStackId::NONE && reps[1] == CutStackId::NONE {
             let group = &mut self.unreported[alloc.index()];
             if *group == NOWHERE {
                 *group = next;
@@ -129,30 +129,37 @@ impl<'o> Grouping<'o> {
             *self.by_key.entry(key).or_insert(next)
         };
         if group == next {
-            let sums = Sums::default();
-            self.groups.all.push(Group { sums, estimated: false, sampled: false, alloc, reps, reporters });
+            let sums = BlockSums::default();
+            self.groups.all.push(StackGroup {
+                sums,
+                estimated: false,
+                sampled: false,
+                alloc,
+                reps,
+                reporters,
+            });
         }
         group
     }
 
     fn sum(&mut self, dump: &GroupedDump) {
-        let Groups { options, all, total, .. } = &mut self.groups;
-        let reports: Option<Vec<[StackId; 2]>> =
+        let StackGroups { options, all, total, .. } = &mut self.groups;
+        let reports: Option<Vec<[CutStackId; 2]>> =
             options.estimate.then(|| all.iter().map(|group| group.reps).collect());
         dump.count(reports.map(|reports| move |group: u32| reports[group as usize]), |block, counted| {
             let group = &mut all[counted.group as usize];
             group.sums.add(counted.sums);
-            group.estimated |= counted.estimated && counted.sums != Sums::default();
+            group.estimated |= counted.estimated && counted.sums != BlockSums::default();
             group.sampled |= block.sampled;
             total.add(counted.sums);
         });
     }
 
-    pub(super) fn finish(mut self, invocations: Vec<Invocation>) -> Analysis {
+    pub(super) fn finish(mut self, invocations: Vec<DumpInvocation>) -> Analysis {
         let unchanged = sizes::unchanged(&self.groups);
         self.replace_for_testing();
         let groups = self.groups;
-        let selection = Selection::new(&groups, &unchanged);
+        let selection = ShownGroups::new(&groups, &unchanged);
         let mut sizes = sizes::sizes(&groups, &selection.place, selection.len).into_iter();
         let mut addresses = sizes::addresses(&groups, &selection.place, selection.len).into_iter();
         let mut tables = tables::tables(&groups, &selection.of_kind).into_iter();
@@ -161,30 +168,30 @@ impl<'o> Grouping<'o> {
             let (sums, estimated) = of_kind.sums(&groups);
             let OfKind { kind, all, kept, shown } = of_kind;
             let record = |group: u32| {
-                let Group { sums, estimated, alloc, reps, reporters, .. } = groups.get(group).clone();
+                let StackGroup { sums, estimated, alloc, reps, reporters, .. } = groups.get(group).clone();
                 let (alloc, reps) = (groups.shown(alloc), reps.map(|stack| groups.shown(stack)));
                 let sizes = sizes.next().unwrap_or_default();
                 let addresses = addresses.next().unwrap_or_default();
-                Record { sums, estimated, alloc, reps, reporters, sizes, addresses }
+                StackRecord { sums, estimated, alloc, reps, reporters, sizes, addresses }
             };
             let records = shown.into_iter().map(record).collect();
             let tables = tables.next().unwrap_or_default();
-            sections.push(Section { kind, records, all, kept: kept.len(), sums, estimated, tables });
+            sections.push(KindSection { kind, records, all, kept: kept.len(), sums, estimated, tables });
         }
         let estimated = groups.all.iter().any(|group| group.sampled);
-        let Groups { stacks, texts, types, total, reporters, faults, .. } = groups;
+        let StackGroups { stacks, texts, types, total, reporters, faults, .. } = groups;
         Analysis { invocations, sections, total, estimated, stacks, texts, types, reporters, faults }
     }
 
     /// Finds the stacks to show in place of those that differ from run to run.
     fn replace_for_testing(&mut self) {
-        let Groups { options, texts, stacks, shown, .. } = &mut self.groups;
+        let StackGroups { options, texts, stacks, shown, .. } = &mut self.groups;
         if !options.for_testing {
             return;
         }
         let one = texts.add("#00: ... DMD.cpp ...");
         let one = stacks.add(&[one]);
-        let of_dmd = |text: &&TextId| texts.get(**text).as_str().contains("DMD");
+        let of_dmd = |text: &&FrameTextId| texts.get(**text).as_str().contains("DMD");
         let replaced = |id| if stacks.get(id).iter().filter(of_dmd).count() >= 3 { one } else { id };
         *shown = stacks.ids().map(replaced).collect();
     }

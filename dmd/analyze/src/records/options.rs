@@ -5,7 +5,7 @@ use crate::dump::FrameText;
 /// The sort key of records. They are sorted descending by its absolute value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SortBy {
+pub enum RecordOrder {
     /// Usable bytes: requested bytes and slop.
     #[default]
     Usable,
@@ -20,7 +20,7 @@ pub enum SortBy {
 /// The key by which a table groups blocks. The records themselves are grouped by stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum By {
+pub enum TableKey {
     /// Each frame of the allocation stack: a block counts once for each frame. DMD had these records in 2013.
     Frame,
     /// The crate of the innermost frame that is not an allocator's or, if the crate is unknown, its file.
@@ -35,12 +35,12 @@ pub enum By {
 
 /// A text that a line of a stack must contain, or must not contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filter {
+pub struct StackFilter {
     text: String,
     without: bool,
 }
 
-impl Filter {
+impl StackFilter {
     /// Parses a filter in the syntax of `dmd.py`: `!TEXT` keeps stacks without the text; `\TEXT` takes the text
     /// literally.
     pub fn new(filter: &str) -> Self {
@@ -71,7 +71,7 @@ impl Filter {
 #[non_exhaustive]
 pub struct AnalyzeOptions {
     /// The sort key of records. Default: usable bytes.
-    pub sort_by: SortBy,
+    pub sort_by: RecordOrder,
     /// The maximum number of frames of each stack. Records are compared by these frames. Default: 8.
     pub max_frames: usize,
     /// Drop allocator frames from the start of each stack before the stack is cut: the frames that `dmd.py` knows,
@@ -79,7 +79,7 @@ pub struct AnalyzeOptions {
     pub ignore_alloc_fns: bool,
     /// In a dump of the crate `dmd`, drop every frame that says nothing about the program, before the stack is cut:
     /// those of allocators and libraries, and those through which threads and `main` start. A stack of such frames
-    /// alone keeps one. See [`Folds`](crate::program::Folds). Default: no.
+    /// alone keeps one. See [`Folds`](crate::program::FoldRules). Default: no.
     pub fold: bool,
     /// Compare stacks by functions and files, without lines, and without the offsets of known functions, so that
     /// stacks of two builds of a program are the same. Default: no.
@@ -90,16 +90,16 @@ pub struct AnalyzeOptions {
     /// different types are then different. Default: no.
     pub type_frames: bool,
     /// Keep only records whose allocation stack passes all of these filters. Default: none.
-    pub filters: Vec<Filter>,
+    pub filters: Vec<StackFilter>,
     /// Keep only records whose report stacks together pass all of these filters. Default: none.
-    pub report_filters: Vec<Filter>,
+    pub report_filters: Vec<StackFilter>,
     /// The maximum number of records of each kind. Default: 999, as in `dmd.py`.
     pub limit: usize,
     /// Replace parts that differ from run to run: a stack with three frames of DMD becomes one line, and all
     /// addresses become equal. Default: no.
     pub for_testing: bool,
     /// Tables to make besides the records. Default: none.
-    pub by: Vec<By>,
+    pub by: Vec<TableKey>,
     /// The maximum number of rows of each table. Default: 999.
     pub row_limit: usize,
     /// Distribute blocks without a stack (partial mode records one only for a part of the small blocks) over the
@@ -113,7 +113,7 @@ pub struct AnalyzeOptions {
 impl Default for AnalyzeOptions {
     fn default() -> Self {
         Self {
-            sort_by: SortBy::Usable,
+            sort_by: RecordOrder::Usable,
             max_frames: 8,
             ignore_alloc_fns: false,
             fold: false,
@@ -140,7 +140,7 @@ impl AnalyzeOptions {
 
     /// Sets [`sort_by`](Self::sort_by).
     #[must_use]
-    pub fn sort_by(mut self, sort_by: SortBy) -> Self {
+    pub fn sort_by(mut self, sort_by: RecordOrder) -> Self {
         self.sort_by = sort_by;
         self
     }
@@ -189,14 +189,14 @@ impl AnalyzeOptions {
 
     /// Adds to [`filters`](Self::filters).
     #[must_use]
-    pub fn filter(mut self, filter: Filter) -> Self {
+    pub fn filter(mut self, filter: StackFilter) -> Self {
         self.filters.push(filter);
         self
     }
 
     /// Adds to [`report_filters`](Self::report_filters).
     #[must_use]
-    pub fn report_filter(mut self, filter: Filter) -> Self {
+    pub fn report_filter(mut self, filter: StackFilter) -> Self {
         self.report_filters.push(filter);
         self
     }
@@ -210,7 +210,7 @@ impl AnalyzeOptions {
 
     /// Adds to [`by`](Self::by).
     #[must_use]
-    pub fn by(mut self, by: By) -> Self {
+    pub fn by(mut self, by: TableKey) -> Self {
         self.by.push(by);
         self
     }

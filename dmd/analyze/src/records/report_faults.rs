@@ -2,9 +2,9 @@
 
 use core::fmt::{self, Display};
 
-use crate::dump::{Dump, FaultyPointer, Frame, ReportFaultKind};
-use crate::names::{Folds, Framework, Workspace};
-use crate::print::{Clean, number};
+use crate::dump::{CallFrame, Dump, FaultyPointer, ReportFaultKind};
+use crate::names::{FoldRules, FrameworkSources, Workspace};
+use crate::print::{CleanText, number};
 
 /// Faults of one kind, path and reporter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl ReportFault {
 /// The path, and [`message`](ReportFault::message).
 impl Display for ReportFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", Clean(self.subject()), Clean(&self.message()))
+        write!(f, "{}: {}", CleanText(self.subject()), CleanText(&self.message()))
     }
 }
 
@@ -63,16 +63,17 @@ impl Dump {
             return Vec::new();
         }
         let frames = || self.stacks().flatten();
-        let (framework, workspace, folds) = (Framework::of(frames()), Workspace::of(frames()), Folds::new());
+        let (framework, workspace, folds) =
+            (FrameworkSources::from_frames(frames()), Workspace::from_frames(frames()), FoldRules::new());
         let mut found: Vec<ReportFault> = Vec::new();
         for FaultyPointer { kind, address, reporter, trace } in &self.faults {
             let path = self.reporters.get(*reporter as usize).map_or("", |reporter| &*reporter.path);
-            let stack: Vec<Frame<'_>> =
+            let stack: Vec<CallFrame<'_>> =
                 trace.index().map(|index| self.stack(index).collect()).unwrap_or_default();
-            let says_nothing = |frame: &Frame<'_>| folds.of(frame).is_some() || framework.has(frame);
+            let says_nothing = |frame: &CallFrame<'_>| folds.reason(frame).is_some() || framework.has(frame);
             let by = stack.iter().find(|frame| !says_nothing(frame));
             // A closure is of the function around it.
-            let name = |frame: &Frame<'_>| frame.name().trim_end_matches("::{{closure}}").to_owned();
+            let name = |frame: &CallFrame<'_>| frame.name().trim_end_matches("::{{closure}}").to_owned();
             let reporter = by.map_or_else(String::new, name);
             let place = by.and_then(|frame| Some((frame.file?, frame.line?)));
             let place =

@@ -2,12 +2,12 @@
 
 use core::cmp::Reverse;
 
-use super::groups::{Group, Groups, NOWHERE};
-use super::options::SortBy;
-use super::{RecordKind, Sums};
+use super::groups::{NOWHERE, StackGroup, StackGroups};
+use super::options::RecordOrder;
+use super::{BlockSums, RecordKind};
 
 /// The groups that are shown.
-pub(super) struct Selection {
+pub(super) struct ShownGroups {
     /// For each group, its index among all shown groups, or [`NOWHERE`].
     pub(super) place: Vec<u32>,
     /// The number of shown groups.
@@ -26,9 +26,9 @@ pub(super) struct OfKind {
     pub(super) shown: Vec<u32>,
 }
 
-impl Selection {
+impl ShownGroups {
     /// Leaves out `unchanged` groups. That list may be shorter than the list of groups.
-    pub(super) fn new(groups: &Groups<'_>, unchanged: &[bool]) -> Self {
+    pub(super) fn new(groups: &StackGroups<'_>, unchanged: &[bool]) -> Self {
         let mut of_kind: Vec<Vec<u32>> = groups.kinds.iter().map(|_| Vec::new()).collect();
         for (index, group) in groups.all.iter().enumerate() {
             let kind = groups.kind(group);
@@ -57,10 +57,10 @@ impl Selection {
 
 impl OfKind {
     /// The sums of all groups that the filters keep, and whether they are an estimate.
-    pub(super) fn sums(&self, groups: &Groups<'_>) -> (Sums, bool) {
+    pub(super) fn sums(&self, groups: &StackGroups<'_>) -> (BlockSums, bool) {
         let options = groups.options;
         let is_filtered = !(options.filters.is_empty() && options.report_filters.is_empty());
-        let mut sums = Sums::default();
+        let mut sums = BlockSums::default();
         let mut estimated = false;
         for group in self.kept.iter().map(|group| groups.get(*group)) {
             sums.add(group.sums);
@@ -72,7 +72,7 @@ impl OfKind {
 }
 
 /// Whether all filters keep a group.
-fn keeps(groups: &Groups<'_>, group: &Group) -> bool {
+fn keeps(groups: &StackGroups<'_>, group: &StackGroup) -> bool {
     let lines = |stack| {
         let frames = groups.stacks.get(groups.shown(stack)).iter();
         frames.enumerate().map(|(index, text)| (index + 1, groups.texts.get(*text)))
@@ -84,15 +84,15 @@ fn keeps(groups: &Groups<'_>, group: &Group) -> bool {
 }
 
 /// Sorts the groups up to the limit, and drops the others.
-fn sorted(groups: &Groups<'_>, mut list: Vec<u32>) -> Vec<u32> {
+fn sorted(groups: &StackGroups<'_>, mut list: Vec<u32>) -> Vec<u32> {
     let by = |group: &u32| {
         let sums = &groups.get(*group).sums;
         let (num, usable) = (sums.num.abs(), sums.usable().abs());
         let amounts = match groups.options.sort_by {
-            SortBy::Usable => [usable, sums.req.abs(), 0],
-            SortBy::Req => [sums.req.abs(), 0, 0],
-            SortBy::Slop => [sums.slop.abs(), 0, 0],
-            SortBy::NumBlocks => [num, usable, sums.req.abs()],
+            RecordOrder::Usable => [usable, sums.req.abs(), 0],
+            RecordOrder::Req => [sums.req.abs(), 0, 0],
+            RecordOrder::Slop => [sums.slop.abs(), 0, 0],
+            RecordOrder::NumBlocks => [num, usable, sums.req.abs()],
         };
         // Groups with equal amounts stay in the order of their first block, whatever the sort key.
         (Reverse(amounts), *group)

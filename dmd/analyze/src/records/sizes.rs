@@ -4,22 +4,22 @@ use core::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use super::Sums;
-use super::groups::{Group, Groups, NOWHERE};
+use super::BlockSums;
+use super::groups::{NOWHERE, StackGroup, StackGroups};
 
 /// Usable sizes with their counts for each selected group, descending. A size is negative if blocks are gone.
-pub(super) fn sizes(groups: &Groups<'_>, place: &[u32], places: usize) -> Vec<Vec<(i128, i128)>> {
+pub(super) fn sizes(groups: &StackGroups<'_>, place: &[u32], places: usize) -> Vec<Vec<(i128, i128)>> {
     // Each count has two flags: whether the first dump and whether the last dump contains the size.
     let mut counts: Vec<FxHashMap<i128, (i128, [bool; 2])>> = vec![FxHashMap::default(); places];
     for dump in &groups.dumps {
         groups.count(dump, |block, counted| {
             // The record does not contain blocks that an estimate has moved to others.
-            let taken = counted.estimated && counted.sums == Sums::default();
+            let taken = counted.estimated && counted.sums == BlockSums::default();
             if let Some(counts) = counts.get_mut(place[counted.group as usize] as usize)
                 && !taken
             {
                 let (count, of) = counts.entry(block.usable()).or_default();
-                *count += dump.sign * Sums::of(block).num;
+                *count += dump.sign * BlockSums::from_block(block).num;
                 of[usize::from(dump.sign > 0)] = true;
             }
         });
@@ -41,7 +41,7 @@ pub(super) fn sizes(groups: &Groups<'_>, place: &[u32], places: usize) -> Vec<Ve
 }
 
 /// The addresses of the blocks of each selected group, in scan mode.
-pub(super) fn addresses(groups: &Groups<'_>, place: &[u32], places: usize) -> Vec<Vec<u64>> {
+pub(super) fn addresses(groups: &StackGroups<'_>, place: &[u32], places: usize) -> Vec<Vec<u64>> {
     let mut addresses = vec![Vec::new(); places];
     let mut known = vec![false; places];
     // In a difference, the addresses of the second dump; for records that only the first dump has, those of the
@@ -60,12 +60,12 @@ pub(super) fn addresses(groups: &Groups<'_>, place: &[u32], places: usize) -> Ve
 
 /// For each group, whether it is left out: in a difference if it did not change, else if an estimate left no blocks
 /// in it. Empty if no group is left out.
-pub(super) fn unchanged(groups: &Groups<'_>) -> Vec<bool> {
+pub(super) fn unchanged(groups: &StackGroups<'_>) -> Vec<bool> {
     let is_estimate = groups.options.estimate;
     if !groups.is_difference() && !is_estimate {
         return Vec::new();
     }
-    let is_empty = |group: &Group| group.sums == Sums::default();
+    let is_empty = |group: &StackGroup| group.sums == BlockSums::default();
     if !groups.is_difference() {
         return groups.all.iter().map(is_empty).collect();
     }

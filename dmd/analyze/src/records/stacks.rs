@@ -5,13 +5,13 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use rustc_hash::FxHashMap;
 
-use crate::dump::TextId;
+use crate::dump::FrameTextId;
 
 /// The id of a stack; equal stacks have equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct StackId(u32);
+pub(crate) struct CutStackId(u32);
 
-impl StackId {
+impl CutStackId {
     /// Stands for the stack of a missing report.
     pub(crate) const NONE: Self = Self(u32::MAX);
 
@@ -21,8 +21,8 @@ impl StackId {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Stacks {
-    frames: Vec<TextId>,
+pub(crate) struct CutStackTable {
+    frames: Vec<FrameTextId>,
     ranges: Vec<Range<u32>>,
     /// The first stack with a hash; `next` links to the others.
     by_hash: FxHashMap<u64, u32>,
@@ -32,18 +32,18 @@ pub(crate) struct Stacks {
     hasher: RandomState,
 }
 
-impl Stacks {
+impl CutStackTable {
     pub(crate) fn len(&self) -> usize {
         self.ranges.len()
     }
 
     /// The ids of all stacks.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = StackId> + use<> {
-        (0..self.ranges.len() as u32).map(StackId)
+    pub(crate) fn ids(&self) -> impl Iterator<Item = CutStackId> + use<> {
+        (0..self.ranges.len() as u32).map(CutStackId)
     }
 
     /// The frames of a stack, innermost first.
-    pub(crate) fn get(&self, id: StackId) -> &[TextId] {
+    pub(crate) fn get(&self, id: CutStackId) -> &[FrameTextId] {
         match self.ranges.get(id.0 as usize) {
             Some(range) => &self.frames[range.start as usize..range.end as usize],
             None => &[],
@@ -51,14 +51,14 @@ impl Stacks {
     }
 
     /// The id of a stack, which is added if it is new.
-    pub(crate) fn add(&mut self, frames: &[TextId]) -> StackId {
+    pub(crate) fn add(&mut self, frames: &[FrameTextId]) -> CutStackId {
         let id = self.ranges.len() as u32;
         let hash = self.hasher.hash_one(frames);
         if let Some(&first) = self.by_hash.get(&hash) {
             let mut at = first;
             loop {
-                if self.get(StackId(at)) == frames {
-                    return StackId(at);
+                if self.get(CutStackId(at)) == frames {
+                    return CutStackId(at);
                 }
                 match self.next.get(&at) {
                     Some(&next) => at = next,
@@ -72,6 +72,6 @@ impl Stacks {
         let start = self.frames.len() as u32;
         self.frames.extend_from_slice(frames);
         self.ranges.push(start..self.frames.len() as u32);
-        StackId(id)
+        CutStackId(id)
     }
 }

@@ -6,53 +6,53 @@ use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Sums;
-use super::groups::{Counted, GroupedDump, Groups, NOWHERE};
-use super::options::By;
+use super::BlockSums;
+use super::groups::{GroupAmount, GroupedDump, NOWHERE, StackGroups};
+use super::options::TableKey;
 use super::selection::OfKind;
-use crate::dump::{Block, TextId};
-use crate::names::{Certainty, Verdict};
+use crate::dump::{DumpBlock, FrameTextId};
+use crate::names::{TypeCertainty, TypeVerdict};
 use crate::print::number;
 
 /// A table of a section.
 #[derive(Debug)]
-pub(crate) struct Table {
-    pub(crate) by: By,
+pub(crate) struct RecordTable {
+    pub(crate) by: TableKey,
     /// Sorted, up to the limit.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<TableRow>,
     /// The number of rows without the limit.
     pub(crate) all: usize,
-    /// The sums by what is known about types; only for [`By::Type`].
-    pub(crate) parts: Vec<Row>,
+    /// The sums by what is known about types; only for [`TableKey::Type`].
+    pub(crate) parts: Vec<TableRow>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Row {
+pub(crate) struct TableRow {
     pub(crate) name: String,
-    pub(crate) sums: Sums,
-    /// The number of groups with this frame; only for [`By::Frame`].
+    pub(crate) sums: BlockSums,
+    /// The number of groups with this frame; only for [`TableKey::Frame`].
     pub(crate) records: usize,
     pub(crate) estimated: bool,
 }
 
 /// The requested tables, for each kind.
-pub(super) fn tables(groups: &Groups<'_>, kinds: &[OfKind]) -> Vec<Vec<Table>> {
-    let mut tables: Vec<Vec<Table>> = kinds.iter().map(|_| Vec::new()).collect();
+pub(super) fn tables(groups: &StackGroups<'_>, kinds: &[OfKind]) -> Vec<Vec<RecordTable>> {
+    let mut tables: Vec<Vec<RecordTable>> = kinds.iter().map(|_| Vec::new()).collect();
     if groups.options.by.is_empty() {
         return tables;
     }
-    let blocks = Blocks::new(groups, kinds);
+    let blocks = FilteredBlocks::new(groups, kinds);
     for by in &groups.options.by {
-        let of_kinds: Vec<Table> = match by {
-            By::Frame => kinds.iter().map(|of_kind| by_frame(groups, &of_kind.kept)).collect(),
-            By::Size => blocks.by(*by, |_, block, _| size_class(block.usable()), size_name),
-            By::Module => blocks.by(*by, module(groups), |module| {
+        let of_kinds: Vec<RecordTable> = match by {
+            TableKey::Frame => kinds.iter().map(|of_kind| by_frame(groups, &of_kind.kept)).collect(),
+            TableKey::Size => blocks.by(*by, |_, block, _| size_class(block.usable()), size_name),
+            TableKey::Module => blocks.by(*by, module(groups), |module| {
                 module.map_or_else(|| "(no stack)".to_owned(), Cow::into_owned)
             }),
-            By::Reporter => {
+            TableKey::Reporter => {
                 blocks.by(*by, |dump, block, group| reporter(groups, dump, block, group), |name| name)
             }
-            By::Type => by_type(&blocks),
+            TableKey::Type => by_type(&blocks),
         };
         for (table, tables) in of_kinds.into_iter().zip(&mut tables) {
             tables.push(table);
@@ -62,7 +62,9 @@ pub(super) fn tables(groups: &Groups<'_>, kinds: &[OfKind]) -> Vec<Vec<Table>> {
 }
 
 /// Finds the crate that allocated a block.
-fn module<'g>(groups: &'g Groups<'_>) -> impl Fn(&'g GroupedDump, &'g Block, u32) -> Option<Cow<'g, str>> {
+fn module<'g>(
+    groups: &'g StackGroups<'_>,
+) -> impl Fn(&'g GroupedDump, &'g DumpBlock, u32) -> Option<Cow<'g, str>> {
     move |dump, block, _| {
         let owner = block.alloc.index().and_then(|index| dump.owners[index]);
         owner.map(|text| groups.texts.get(text).frame().crate_name())
@@ -70,28 +72,28 @@ fn module<'g>(groups: &'g Groups<'_>) -> impl Fn(&'g GroupedDump, &'g Block, u32
 }
 
 /// The tables of types, with the share of blocks whose type is known.
-fn by_type(blocks: &Blocks<'_, '_>) -> Vec<Table> {
-    let name = |verdict: Option<&Verdict>| {
+fn by_type(blocks: &FilteredBlocks<'_, '_>) -> Vec<RecordTable> {
+    let name = |verdict: Option<&TypeVerdict>| {
         verdict.map_or_else(|| "(no stack)".to_owned(), |verdict| verdict.to_string())
     };
-    let tables = blocks.by(By::Type, |dump, block, _| verdict(dump, block), name);
-    let known = |verdict: Option<&Verdict>| match verdict {
-        Some(Verdict::Typed { certainty: Certainty::Certain, .. }) => "type known",
-        Some(Verdict::Typed { .. }) => "type known, or another of the same layout",
-        Some(Verdict::In { .. }) => "only the function known",
+    let tables = blocks.by(TableKey::Type, |dump, block, _| verdict(dump, block), name);
+    let known = |verdict: Option<&TypeVerdict>| match verdict {
+        Some(TypeVerdict::Typed { certainty: TypeCertainty::Certain, .. }) => "type known",
+        Some(TypeVerdict::Typed { .. }) => "type known, or another of the same layout",
+        Some(TypeVerdict::In { .. }) => "only the function known",
         None => "without a stack",
     };
-    let parts = blocks.by(By::Type, |dump, block, _| known(verdict(dump, block)), str::to_owned);
-    tables.into_iter().zip(parts).map(|(table, parts)| Table { parts: parts.rows, ..table }).collect()
+    let parts = blocks.by(TableKey::Type, |dump, block, _| known(verdict(dump, block)), str::to_owned);
+    tables.into_iter().zip(parts).map(|(table, parts)| RecordTable { parts: parts.rows, ..table }).collect()
 }
 
 /// The type of a block. `None` if the block has no stack.
-fn verdict<'g>(dump: &'g GroupedDump, block: &Block) -> Option<&'g Verdict> {
+fn verdict<'g>(dump: &'g GroupedDump, block: &DumpBlock) -> Option<&'g TypeVerdict> {
     block.alloc.index().and_then(|index| dump.types.get(index))
 }
 
 /// The reporters of a block.
-fn reporter(groups: &Groups<'_>, dump: &GroupedDump, block: &Block, group: u32) -> String {
+fn reporter(groups: &StackGroups<'_>, dump: &GroupedDump, block: &DumpBlock, group: u32) -> String {
     let name = |nth: usize| {
         let path = dump.reporters.get(block.reporters[nth] as usize).map(|reporter| &*reporter.path);
         if let Some(path) = path.filter(|path| !path.is_empty()) {
@@ -110,15 +112,15 @@ fn reporter(groups: &Groups<'_>, dump: &GroupedDump, block: &Block, group: u32) 
 }
 
 /// The blocks of the groups that the filters keep.
-struct Blocks<'g, 'o> {
-    groups: &'g Groups<'o>,
+struct FilteredBlocks<'g, 'o> {
+    groups: &'g StackGroups<'o>,
     kinds: usize,
     /// For each group, the index of its kind, or [`NOWHERE`].
     kind_of: Vec<u32>,
 }
 
-impl<'g, 'o> Blocks<'g, 'o> {
-    fn new(groups: &'g Groups<'o>, kinds: &[OfKind]) -> Self {
+impl<'g, 'o> FilteredBlocks<'g, 'o> {
+    fn new(groups: &'g StackGroups<'o>, kinds: &[OfKind]) -> Self {
         let mut kind_of = vec![NOWHERE; groups.all.len()];
         for (index, of_kind) in kinds.iter().enumerate() {
             for group in &of_kind.kept {
@@ -131,15 +133,15 @@ impl<'g, 'o> Blocks<'g, 'o> {
     /// Makes a table for each kind.
     fn by<K: Hash + Eq>(
         &self,
-        by: By,
-        key: impl Fn(&'g GroupedDump, &'g Block, u32) -> K,
+        by: TableKey,
+        key: impl Fn(&'g GroupedDump, &'g DumpBlock, u32) -> K,
         name: impl Fn(K) -> String,
-    ) -> Vec<Table> {
-        let mut rows: Vec<Rows<K>> = (0..self.kinds).map(|_| Rows::new()).collect();
+    ) -> Vec<RecordTable> {
+        let mut rows: Vec<TableRows<K>> = (0..self.kinds).map(|_| TableRows::new()).collect();
         for dump in &self.groups.dumps {
-            self.groups.count(dump, |block, Counted { group, sums, estimated }| {
+            self.groups.count(dump, |block, GroupAmount { group, sums, estimated }| {
                 if let Some(rows) = rows.get_mut(self.kind_of[group as usize] as usize)
-                    && sums != Sums::default()
+                    && sums != BlockSums::default()
                 {
                     rows.add(key(dump, block, group), sums, estimated);
                 }
@@ -151,8 +153,8 @@ impl<'g, 'o> Blocks<'g, 'o> {
 }
 
 /// Makes a table of frames. Each group counts once for each frame of its stack.
-fn by_frame(groups: &Groups<'_>, kept: &[u32]) -> Table {
-    let mut rows = Rows::new();
+fn by_frame(groups: &StackGroups<'_>, kept: &[u32]) -> RecordTable {
+    let mut rows = TableRows::new();
     let mut seen = FxHashSet::default();
     for group in kept.iter().map(|group| groups.get(*group)) {
         seen.clear();
@@ -162,20 +164,20 @@ fn by_frame(groups: &Groups<'_>, kept: &[u32]) -> Table {
             }
         }
     }
-    let name = |text: TextId| groups.texts.get(text).without_number().to_owned();
-    rows.table(By::Frame, groups.options.row_limit, name)
+    let name = |text: FrameTextId| groups.texts.get(text).without_number().to_owned();
+    rows.table(TableKey::Frame, groups.options.row_limit, name)
 }
 
 /// The rows of a table while blocks are being added; `K` is the key of a row.
 #[derive(Debug)]
-struct Rows<K>(FxHashMap<K, Row>);
+struct TableRows<K>(FxHashMap<K, TableRow>);
 
-impl<K: Hash + Eq> Rows<K> {
+impl<K: Hash + Eq> TableRows<K> {
     fn new() -> Self {
         Self(FxHashMap::default())
     }
 
-    fn add(&mut self, key: K, sums: Sums, estimated: bool) {
+    fn add(&mut self, key: K, sums: BlockSums, estimated: bool) {
         let row = self.0.entry(key).or_default();
         row.sums.add(sums);
         row.records += 1;
@@ -183,20 +185,20 @@ impl<K: Hash + Eq> Rows<K> {
     }
 
     /// The rows sorted by usable bytes, then by name, without rows whose sums are 0.
-    fn table(self, by: By, limit: usize, name: impl Fn(K) -> String) -> Table {
-        let mut rows: Vec<Row> = self
+    fn table(self, by: TableKey, limit: usize, name: impl Fn(K) -> String) -> RecordTable {
+        let mut rows: Vec<TableRow> = self
             .0
             .into_iter()
-            .filter(|(_, row)| row.sums != Sums::default())
-            .map(|(key, row)| Row { name: name(key), ..row })
+            .filter(|(_, row)| row.sums != BlockSums::default())
+            .map(|(key, row)| TableRow { name: name(key), ..row })
             .collect();
         rows.sort_by(|a, b| {
-            let amounts = |row: &Row| Reverse((row.sums.usable().abs(), row.sums.num.abs()));
+            let amounts = |row: &TableRow| Reverse((row.sums.usable().abs(), row.sums.num.abs()));
             amounts(a).cmp(&amounts(b)).then_with(|| a.name.cmp(&b.name))
         });
         let all = rows.len();
         rows.truncate(limit);
-        Table { by, rows, all, parts: Vec::new() }
+        RecordTable { by, rows, all, parts: Vec::new() }
     }
 }
 

@@ -7,12 +7,12 @@ use object::{CompressionFormat, Object as _, ObjectSection as _};
 
 /// Bytes that any thread may take.
 #[derive(Debug)]
-pub(super) struct Allowance {
+pub(super) struct ByteAllowance {
     most: u64,
     left: AtomicU64,
 }
 
-impl Allowance {
+impl ByteAllowance {
     pub(super) fn new(most: u64) -> Self {
         Self { most, left: AtomicU64::new(most) }
     }

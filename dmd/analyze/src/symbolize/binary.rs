@@ -12,11 +12,11 @@ use super::map::MappedFile;
 use super::path_text::path_text;
 use super::split::SplitPlaces;
 use super::{SymbolOptions, SymbolProblem};
-use crate::dump::Module;
+use crate::dump::LoadedModule;
 
 /// Files that match the loaded one, and its debug information.
 #[derive(Debug)]
-pub(super) struct Binary {
+pub(super) struct BinaryFiles {
     /// The file with functions and lines.
     pub(super) debug: PathBuf,
     /// The file with symbols, if it is another one.
@@ -34,7 +34,7 @@ pub(super) struct Binary {
 }
 
 /// The facts about a file that the search needs.
-struct Known {
+struct FileFacts {
     build_id: Option<String>,
     /// The address of the first segment.
     base: u64,
@@ -44,11 +44,11 @@ struct Known {
     link: Option<(OsString, u32)>,
 }
 
-impl Binary {
+impl BinaryFiles {
     /// `module` is the dump's entry for the file; `time` is the time of the dump, in seconds.
     pub(super) fn find(
         file: &str,
-        module: Option<&Module>,
+        module: Option<&LoadedModule>,
         time: Option<u64>,
         options: &SymbolOptions,
     ) -> Result<Self, SymbolProblem> {
@@ -56,7 +56,7 @@ impl Binary {
         let expected = module.map(|module| module.build_id.as_str()).filter(|id| !id.is_empty());
         // A dump of the crate `dmd` has addresses in the file; a dump of Firefox has distances from the file's
         // start.
-        let base = |known: &Known| if module.is_some() { 0 } else { known.base };
+        let base = |known: &FileFacts| if module.is_some() { 0 } else { known.base };
         let Some(expected) = expected else {
             let known = look(path).map_err(|error| problem(&error))?;
             if is_newer(path, time) {
@@ -82,7 +82,7 @@ impl Binary {
     }
 
     /// The files for a program that is the loaded one. Its lines may be in another file.
-    fn with_debug(path: &Path, known: Known, options: &SymbolOptions) -> Self {
+    fn with_debug(path: &Path, known: FileFacts, options: &SymbolOptions) -> Self {
         let mut binary = Self {
             debug: path.to_owned(),
             symbols: None,
@@ -119,7 +119,7 @@ impl Binary {
 
     /// The file with the debug information of a program, of the build with this id if it is not empty.
     pub(super) fn debug_of(path: &Path, build_id: &str, options: &SymbolOptions) -> Option<PathBuf> {
-        let same = |known: &Known| build_id.is_empty() || known.build_id.as_deref() == Some(build_id);
+        let same = |known: &FileFacts| build_id.is_empty() || known.build_id.as_deref() == Some(build_id);
         match look(path).ok().filter(same) {
             Some(known) => Some(Self::with_debug(path, known, options).debug),
             None if build_id.is_empty() => None,
@@ -137,7 +137,7 @@ impl Binary {
 
     /// Finds copies or debug files of a file that is not at its path.
     fn elsewhere(path: &Path, id: &str, options: &SymbolOptions) -> Option<Self> {
-        let mut found: Vec<(PathBuf, Known)> = candidates(path, id, options)
+        let mut found: Vec<(PathBuf, FileFacts)> = candidates(path, id, options)
             .filter_map(|candidate| look(&candidate).ok().map(|known| (candidate, known)))
             .filter(|(_, known)| known.build_id.as_deref() == Some(id))
             .collect();
@@ -179,7 +179,11 @@ fn candidates<'o>(path: &Path, id: &str, options: &'o SymbolOptions) -> impl Ite
 }
 
 /// The paths where the debug file that a file links to may be.
-fn linked<'o>(path: &Path, known: &Known, options: &'o SymbolOptions) -> impl Iterator<Item = PathBuf> + 'o {
+fn linked<'o>(
+    path: &Path,
+    known: &FileFacts,
+    options: &'o SymbolOptions,
+) -> impl Iterator<Item = PathBuf> + 'o {
     let mut found = Vec::new();
     if let Some((name, _)) = &known.link
         && let Some(folder) = path.parent()
@@ -206,14 +210,14 @@ fn checksum_of(path: &Path) -> io::Result<u32> {
     }
 }
 
-fn supplement(known: &Known, options: &SymbolOptions) -> Option<PathBuf> {
+fn supplement(known: &FileFacts, options: &SymbolOptions) -> Option<PathBuf> {
     let (path, id) = known.supplement.as_ref()?;
     core::iter::once(path.clone())
         .chain(candidates(path, id, options))
         .find(|path| look(path).is_ok_and(|known| known.build_id.as_ref() == Some(id)))
 }
 
-fn look(path: &Path) -> io::Result<Known> {
+fn look(path: &Path) -> io::Result<FileFacts> {
     // A note may be as large as the file claims.
     let file = MappedFile::open(path)?;
     let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "not a program or library");
@@ -229,7 +233,7 @@ fn look(path: &Path) -> io::Result<Known> {
     let link = link.map(|(name, checksum)| (path_text(name), checksum));
     // A link must not lead to another folder.
     let link = link.filter(|(name, _)| Path::new(name).file_name() == Some(name.as_os_str()));
-    Ok(Known { build_id, base, has_lines, supplement, link })
+    Ok(FileFacts { build_id, base, has_lines, supplement, link })
 }
 
 /// The digits of a build id. It has 20 bytes; of a much longer one only the first 256 matter.

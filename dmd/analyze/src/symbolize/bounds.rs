@@ -22,13 +22,13 @@ const READS_A_PLACE: u64 = 1 << 12;
 
 /// The part of its stack that a thread may use for reading.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stack {
+pub(super) struct ReadingStack {
     lowest: usize,
 }
 
-impl Stack {
+impl ReadingStack {
     /// The next `bytes` bytes from here on.
-    pub(super) fn of(bytes: usize) -> Self {
+    pub(super) fn with_bytes(bytes: usize) -> Self {
         let here = 0_u8;
         Self { lowest: (&raw const here).addr().saturating_sub(bytes) }
     }
@@ -36,15 +36,15 @@ impl Stack {
 
 /// The limits for reading one file.
 #[derive(Debug)]
-pub(super) struct Bounds {
-    stack: Stack,
+pub(super) struct ReadingBounds {
+    stack: ReadingStack,
     left: Cell<u64>,
     /// The limit that reading has reached.
     reached: Cell<Option<SymbolBound>>,
 }
 
-impl Bounds {
-    pub(super) fn new(stack: Stack) -> Self {
+impl ReadingBounds {
+    pub(super) fn new(stack: ReadingStack) -> Self {
         Self { stack, left: Cell::new(READS), reached: Cell::new(None) }
     }
 
@@ -95,14 +95,14 @@ impl Bounds {
 
 /// A section, or a part of one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slice<'s> {
+pub(super) struct BoundedSlice<'s> {
     bytes: EndianSlice<'s, RunTimeEndian>,
-    bounds: &'s Bounds,
+    bounds: &'s ReadingBounds,
 }
 
-impl<'s> Slice<'s> {
+impl<'s> BoundedSlice<'s> {
     /// A whole section.
-    pub(super) fn section(bytes: &'s [u8], endian: RunTimeEndian, bounds: &'s Bounds) -> Self {
+    pub(super) fn section(bytes: &'s [u8], endian: RunTimeEndian, bounds: &'s ReadingBounds) -> Self {
         bounds.add_section(bytes.len());
         Self { bytes: EndianSlice::new(bytes, endian), bounds }
     }
@@ -112,7 +112,7 @@ impl<'s> Slice<'s> {
     }
 }
 
-impl Reader for Slice<'_> {
+impl Reader for BoundedSlice<'_> {
     type Endian = RunTimeEndian;
     type Offset = usize;
 

@@ -8,19 +8,19 @@ use addr2line::Context;
 use gimli::{AbbreviationsCacheStrategy, DwarfSections, DwoId, RunTimeEndian, SectionId};
 use object::{Object as _, ObjectSection as _, SymbolMap, SymbolMapName};
 
-use super::allowance::{Allowance, READ, unpacked_size};
-use super::binary::Binary;
-use super::bounds::{Bounds, Slice, Stack};
+use super::allowance::{ByteAllowance, READ, unpacked_size};
+use super::binary::BinaryFiles;
+use super::bounds::{BoundedSlice, ReadingBounds, ReadingStack};
 use super::map::MappedFile;
 use super::name::{LONGEST_NAME, cut, demangle, is_cut};
-use super::scopes::Names;
-use super::split::{Split, SplitPlaces, Storage};
+use super::scopes::ScopeNames;
+use super::split::{SplitPlaces, SplitStorage, SplitUnits};
 use super::{SymbolBound, allocator_calls, unit_crates};
-use crate::dump::Frame;
-use crate::names::{Crates, segments};
+use crate::dump::CallFrame;
+use crate::names::{CrateFolders, segments};
 
-/// The files of a [`Binary`], mapped into memory.
-pub(super) struct Maps {
+/// The files of a [`BinaryFiles`], mapped into memory.
+pub(super) struct MappedFiles {
     debug: MappedFile,
     symbols: Option<MappedFile>,
     supplement: Option<MappedFile>,
@@ -28,8 +28,8 @@ pub(super) struct Maps {
     too_large: Option<SymbolBound>,
 }
 
-impl Maps {
-    pub(super) fn open(binary: &Binary, unpacking: &Allowance) -> Result<Self, String> {
+impl MappedFiles {
+    pub(super) fn open(binary: &BinaryFiles, unpacking: &ByteAllowance) -> Result<Self, String> {
         let map = |path: &std::path::PathBuf| MappedFile::open(path).map_err(|error| error.to_string());
         let debug = map(&binary.debug)?;
         let supplement = binary.supplement.as_ref().map(map).transpose()?;
@@ -47,7 +47,7 @@ impl Maps {
 }
 
 /// The parts of the files that the look-up needs; all threads share them.
-pub(super) struct Sections<'m> {
+pub(super) struct SymbolSections<'m> {
     dwarf: DwarfSections<Cow<'m, [u8]>>,
     supplement: Option<DwarfSections<Cow<'m, [u8]>>>,
     symbols: Vec<SymbolMap<SymbolMapName<'m>>>,
@@ -55,8 +55,8 @@ pub(super) struct Sections<'m> {
     too_large: Option<SymbolBound>,
 }
 
-impl<'m> Sections<'m> {
-    pub(super) fn of(maps: &'m Maps) -> Result<Self, String> {
+impl<'m> SymbolSections<'m> {
+    pub(super) fn read(maps: &'m MappedFiles) -> Result<Self, String> {
         let parse = |map: &'m MappedFile| object::File::parse(&**map).map_err(|error| error.to_string());
         let debug = parse(&maps.debug)?;
         let supplement = maps.supplement.as_ref().map(parse).transpose()?;
@@ -98,26 +98,26 @@ fn sections<'m>(file: &object::File<'m>) -> Result<DwarfSections<Cow<'m, [u8]>>,
 
 /// A thread's state for look-ups in one file.
 pub(super) struct DebugFile<'s> {
-    sections: &'s Sections<'s>,
-    context: Context<Slice<'s>>,
-    split: Split<'s>,
-    bounds: &'s Bounds,
+    sections: &'s SymbolSections<'s>,
+    context: Context<BoundedSlice<'s>>,
+    split: SplitUnits<'s>,
+    bounds: &'s ReadingBounds,
     /// The names of the program's own units (`None`), and of each split unit.
-    known: HashMap<Option<u64>, Known<'s>>,
+    known: HashMap<Option<u64>, FileScopes<'s>>,
     system_names: bool,
 }
 
 #[derive(Default)]
-struct Known<'s> {
-    names: Names<'s>,
-    crates: Option<Crates>,
+struct FileScopes<'s> {
+    names: ScopeNames<'s>,
+    crates: Option<CrateFolders>,
 }
 
 /// The calls at a place.
 #[derive(Default)]
-pub(super) struct Calls {
+pub(super) struct CallsAt {
     /// Innermost first.
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<InlineCall>,
     /// The missing file that may have more of the calls.
     pub(super) missing: Option<String>,
     /// The limit because of which calls may be missing.
@@ -129,7 +129,7 @@ const MOST_CALLS: usize = 256;
 
 /// A call and its place.
 #[derive(Debug, Default)]
-pub(super) struct Call {
+pub(super) struct InlineCall {
     function: Option<String>,
     system_name: Option<String>,
     file: Option<String>,
@@ -139,10 +139,10 @@ pub(super) struct Call {
     in_allocator: bool,
 }
 
-impl Call {
+impl InlineCall {
     /// The frame of the call, at an offset of a module.
-    pub(super) fn frame<'t>(&'t self, module: &'t str, offset: u64) -> Frame<'t> {
-        Frame {
+    pub(super) fn frame<'t>(&'t self, module: &'t str, offset: u64) -> CallFrame<'t> {
+        CallFrame {
             function: self.function.as_deref(),
             system_name: self.system_name.as_deref(),
             file: self.file.as_deref(),
@@ -158,14 +158,14 @@ impl Call {
 
 impl<'s> DebugFile<'s> {
     pub(super) fn new(
-        sections: &'s Sections<'s>,
+        sections: &'s SymbolSections<'s>,
         places: &'s SplitPlaces,
-        storage: &'s Storage,
-        unpacking: &'s Allowance,
-        stack: Stack,
+        storage: &'s SplitStorage,
+        unpacking: &'s ByteAllowance,
+        stack: ReadingStack,
     ) -> Result<Self, String> {
-        let bounds = storage.bounds(Bounds::new(stack));
-        let slice = |bytes: &'s Cow<'_, [u8]>| Slice::section(bytes, sections.endian, bounds);
+        let bounds = storage.bounds(ReadingBounds::new(stack));
+        let slice = |bytes: &'s Cow<'_, [u8]>| BoundedSlice::section(bytes, sections.endian, bounds);
         let mut dwarf = sections.dwarf.borrow_with_sup(sections.supplement.as_ref(), slice);
         dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
         let context = match (Context::from_dwarf(dwarf), bounds.reached()) {
@@ -173,12 +173,12 @@ impl<'s> DebugFile<'s> {
             (Err(error), None) => return Err(error.to_string()),
             // The symbols can still be used.
             (_, Some(_)) => {
-                let empty = |_| Ok::<_, gimli::Error>(Slice::section(&[], sections.endian, bounds));
+                let empty = |_| Ok::<_, gimli::Error>(BoundedSlice::section(&[], sections.endian, bounds));
                 let nothing = gimli::Dwarf::load(empty).and_then(Context::from_dwarf);
                 nothing.map_err(|error| error.to_string())?
             }
         };
-        let split = Split::new(storage, places, bounds, unpacking);
+        let split = SplitUnits::new(storage, places, bounds, unpacking);
         Ok(Self { sections, context, split, bounds, known: HashMap::new(), system_names: false })
     }
 
@@ -190,7 +190,7 @@ impl<'s> DebugFile<'s> {
 
     /// The function at an address and the functions into which it was inlined, innermost first. Damaged debug
     /// information counts as missing.
-    pub(super) fn calls(&mut self, address: u64) -> Calls {
+    pub(super) fn calls(&mut self, address: u64) -> CallsAt {
         let mut calls = Vec::new();
         let Self { sections, context, split, bounds, known, system_names } = self;
         let system_name = |raw: &str, readable: &str| {
@@ -205,7 +205,7 @@ impl<'s> DebugFile<'s> {
         let unit = context.find_dwarf_and_unit(address).skip_all_loads();
         let number = unit.and_then(|unit| unit.dwo_id);
         let missing = number.and_then(|number: DwoId| split.missing(number));
-        let Known { names, crates } = known.entry(number.map(|number| number.0)).or_default();
+        let FileScopes { names, crates } = known.entry(number.map(|number| number.0)).or_default();
         if let Ok(mut frames) = context.find_frames(address).skip_all_loads() {
             let mut kept = Vec::new();
             while let Ok(Some(frame)) = frames.next() {
@@ -232,7 +232,7 @@ impl<'s> DebugFile<'s> {
                     // them.
                     let lacking = readable.is_none() || raw.starts_with("_ZN") && is_rust(&raw);
                     let entry = match (unit, frame.dw_die_offset) {
-                        (Some(unit), Some(at)) if lacking => names.of(unit, at),
+                        (Some(unit), Some(at)) if lacking => names.name_at(unit, at),
                         _ => None,
                     };
                     let name = full_name(&raw, readable, entry);
@@ -241,7 +241,7 @@ impl<'s> DebugFile<'s> {
                         return Some(name);
                     }
                     let crates = crates.get_or_insert_with(|| {
-                        let Some(unit) = unit else { return Crates::default() };
+                        let Some(unit) = unit else { return CrateFolders::default() };
                         let file = |address| {
                             let location = context.find_location(address).ok().flatten();
                             location.and_then(|location| location.file).map(str::to_owned)
@@ -260,14 +260,14 @@ impl<'s> DebugFile<'s> {
                     Some(readable)
                 });
                 let inlined = true;
-                calls.push(Call {
+                calls.push(InlineCall {
                     function,
                     system_name: mangled,
                     file,
                     line,
                     column,
                     inlined,
-                    ..Call::default()
+                    ..InlineCall::default()
                 });
             }
             if let Some(call) = calls.last_mut() {
@@ -287,7 +287,7 @@ impl<'s> DebugFile<'s> {
             && let Some((raw, function)) = sections.symbol(address)
         {
             let system_name = system_name(raw, &function);
-            calls.push(Call { function: Some(function), system_name, ..Call::default() });
+            calls.push(InlineCall { function: Some(function), system_name, ..InlineCall::default() });
         }
         let inside = allocator_calls::count(calls.iter().map(|call| call.function.as_deref()));
         for (at, call) in calls.iter_mut().enumerate() {
@@ -298,7 +298,7 @@ impl<'s> DebugFile<'s> {
                 bound = Some(SymbolBound::NameLength);
             }
         }
-        Calls { calls, missing, bound: bounds.reached().or(sections.too_large).or(bound) }
+        CallsAt { calls, missing, bound: bounds.reached().or(sections.too_large).or(bound) }
     }
 }
 

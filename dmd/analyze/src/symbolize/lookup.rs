@@ -5,27 +5,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread;
 
-use super::allowance::Allowance;
-use super::binary::Binary;
-use super::bounds::Stack;
-use super::debug_file::{Call, Calls, DebugFile, Maps, Sections};
-use super::split::Storage;
+use super::allowance::ByteAllowance;
+use super::binary::BinaryFiles;
+use super::bounds::ReadingStack;
+use super::debug_file::{CallsAt, DebugFile, InlineCall, MappedFiles, SymbolSections};
+use super::split::SplitStorage;
 use super::{SymbolBound, SymbolOptions};
 
 /// A file and the places to look up in it.
-pub(super) struct Lookup {
+pub(super) struct FileLookup {
     pub(super) file: String,
-    pub(super) binary: Binary,
+    pub(super) binary: BinaryFiles,
     /// Offsets, each with the number of its place.
     pub(super) places: Vec<(u32, u64)>,
 }
 
-impl Lookup {
-    fn look_up(&self, file: &mut DebugFile<'_>, places: &[(u32, u64)], text: &Allowance) -> Names {
-        let mut names = Names::default();
+impl FileLookup {
+    fn look_up(&self, file: &mut DebugFile<'_>, places: &[(u32, u64)], text: &ByteAllowance) -> LookupResult {
+        let mut names = LookupResult::default();
         for (place, offset) in places {
-            let Calls { mut calls, missing, mut bound } = file.calls(offset.wrapping_add(self.binary.base));
-            let len = |call: &Call| {
+            let CallsAt { mut calls, missing, mut bound } = file.calls(offset.wrapping_add(self.binary.base));
+            let len = |call: &InlineCall| {
                 let frame = call.frame(&self.file, *offset);
                 (frame.to_string().len() + frame.system_name.map_or(0, str::len)) as u64
             };
@@ -48,9 +48,9 @@ impl Lookup {
 
 /// The results for a file's frames.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct LookupResult {
     /// The calls of each place, by its number, innermost first; empty for an unknown place.
-    pub(super) calls: Vec<(u32, Vec<Call>)>,
+    pub(super) calls: Vec<(u32, Vec<InlineCall>)>,
     /// Files that were not found.
     pub(super) missing: BTreeSet<String>,
     /// The number of frames that may lack calls because of these files.
@@ -59,7 +59,7 @@ pub(super) struct Names {
     pub(super) bounded: BTreeMap<SymbolBound, usize>,
 }
 
-impl Names {
+impl LookupResult {
     fn append(&mut self, mut other: Self) {
         self.calls.append(&mut other.calls);
         self.missing.append(&mut other.missing);
@@ -71,7 +71,7 @@ impl Names {
 }
 
 /// The result for a file.
-pub(super) type Found = Result<Names, String>;
+pub(super) type LookupOutcome = Result<LookupResult, String>;
 
 /// The number of places of one file that a thread takes at a time. Opening a file costs as much as many look-ups.
 const PIECE: usize = 2000;
@@ -84,7 +84,7 @@ const STACK_TO_READ: usize = 15 << 20;
 const FOREIGN_STACK_TO_READ: usize = 512 << 10;
 
 /// Looks up all places, and gives one result for each file.
-pub(super) fn all(lookups: &[Lookup], options: &SymbolOptions) -> Vec<Found> {
+pub(super) fn all(lookups: &[FileLookup], options: &SymbolOptions) -> Vec<LookupOutcome> {
     let pieces: Vec<(usize, &[(u32, u64)])> = lookups
         .iter()
         .enumerate()
@@ -94,22 +94,23 @@ pub(super) fn all(lookups: &[Lookup], options: &SymbolOptions) -> Vec<Found> {
         0 => thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
-    let unpacking = Allowance::new(options.max_bytes);
-    let text = Allowance::new(options.max_bytes);
+    let unpacking = ByteAllowance::new(options.max_bytes);
+    let text = ByteAllowance::new(options.max_bytes);
     // One after another, so that the order of threads does not decide which files exceed the limit.
-    let maps: Vec<Result<Maps, String>> =
-        lookups.iter().map(|lookup| Maps::open(&lookup.binary, &unpacking)).collect();
-    let sections: Vec<OnceLock<Result<Sections<'_>, String>>> =
+    let maps: Vec<Result<MappedFiles, String>> =
+        lookups.iter().map(|lookup| MappedFiles::open(&lookup.binary, &unpacking)).collect();
+    let sections: Vec<OnceLock<Result<SymbolSections<'_>, String>>> =
         lookups.iter().map(|_| OnceLock::new()).collect();
-    let open = |index: usize| -> Result<&Sections<'_>, String> {
+    let open = |index: usize| -> Result<&SymbolSections<'_>, String> {
         let sections =
-            sections[index].get_or_init(|| Sections::of(maps[index].as_ref().map_err(Clone::clone)?));
+            sections[index].get_or_init(|| SymbolSections::read(maps[index].as_ref().map_err(Clone::clone)?));
         sections.as_ref().map_err(Clone::clone)
     };
     let next = AtomicUsize::new(0);
-    let found: Mutex<Vec<Found>> = Mutex::new(lookups.iter().map(|_| Ok(Names::default())).collect());
-    let work = |stack: Stack| {
-        let storage = Storage::default();
+    let found: Mutex<Vec<LookupOutcome>> =
+        Mutex::new(lookups.iter().map(|_| Ok(LookupResult::default())).collect());
+    let work = |stack: ReadingStack| {
+        let storage = SplitStorage::default();
         let mut last = None;
         while let Some((index, piece)) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
             let (_, file) = match last.take() {
@@ -136,16 +137,16 @@ pub(super) fn all(lookups: &[Lookup], options: &SymbolOptions) -> Vec<Found> {
         }
     };
     if threads == 1 {
-        work(Stack::of(FOREIGN_STACK_TO_READ));
+        work(ReadingStack::with_bytes(FOREIGN_STACK_TO_READ));
     } else {
         thread::scope(|scope| {
             let start = |_| {
                 let thread = thread::Builder::new().stack_size(STACK);
-                thread.spawn_scoped(scope, || work(Stack::of(STACK_TO_READ)))
+                thread.spawn_scoped(scope, || work(ReadingStack::with_bytes(STACK_TO_READ)))
             };
             let started = (0..threads.min(pieces.len())).map(start).filter(Result::is_ok).count();
             if started == 0 {
-                work(Stack::of(FOREIGN_STACK_TO_READ));
+                work(ReadingStack::with_bytes(FOREIGN_STACK_TO_READ));
             }
         });
     }

@@ -17,7 +17,7 @@ pub(super) fn demangle(raw: &str) -> Option<String> {
     if raw.len() > LONGEST_NAME || !prefixes.iter().any(|prefix| raw.starts_with(prefix)) {
         return None;
     }
-    let mut name = Bounded(String::new());
+    let mut name = BoundedName(String::new());
     if let Ok(rust) = rustc_demangle::try_demangle(raw) {
         // The only possible error is a name that is too long; its start is kept.
         let _ = write!(name, "{rust:#}");
@@ -55,9 +55,9 @@ pub(super) fn is_cut(name: &str) -> bool {
 const CUT: &str = "...";
 
 /// A text that refuses to grow beyond the maximum length: a mangled name of a few bytes may stand for gigabytes.
-struct Bounded(String);
+struct BoundedName(String);
 
-impl Write for Bounded {
+impl Write for BoundedName {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         if self.0.len() + text.len() <= LONGEST_NAME {
             self.0.push_str(text);

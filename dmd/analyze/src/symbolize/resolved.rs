@@ -2,15 +2,15 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Places, SymbolOptions, look_up};
-use crate::dump::{Frame, FrameId, Frames, Module};
+use super::{ModulePlaces, SymbolOptions, look_up};
+use crate::dump::{CallFrame, CallId, CallTable, LoadedModule};
 
 /// The frames of return addresses of a running program, as far as they were looked up.
 #[derive(Debug, Default)]
 pub struct ResolvedFrames {
-    frames: Frames,
+    frames: CallTable,
     /// The frames of each address, one address after the other.
-    calls: Vec<FrameId>,
+    calls: Vec<CallId>,
     /// Where the part of each address starts in `calls`, and where it ends.
     by_address: FxHashMap<usize, (u32, u32)>,
 }
@@ -26,13 +26,13 @@ impl ResolvedFrames {
     pub fn look_up(
         &mut self,
         addresses: &[(usize, Option<(usize, u64)>)],
-        modules: &[Module],
+        modules: &[LoadedModule],
         options: &SymbolOptions,
     ) {
         let code = |place: &Option<(usize, u64)>| {
             place.and_then(|(module, offset)| Some((&*modules.get(module)?.path, offset)))
         };
-        let mut places = Places::new();
+        let mut places = ModulePlaces::new();
         for (number, (_, place)) in addresses.iter().enumerate() {
             if let Some((module, offset)) = code(place) {
                 places.entry(module.to_owned()).or_default().push((number as u32, offset));
@@ -42,9 +42,10 @@ impl ResolvedFrames {
         for ((address, place), calls) in addresses.iter().zip(&calls) {
             let start = self.calls.len() as u32;
             match (code(place), &calls[..]) {
-                (None, _) => self.calls.push(self.frames.add(&Frame::default())),
+                (None, _) => self.calls.push(self.frames.add(&CallFrame::default())),
                 (Some((module, offset)), []) => {
-                    let frame = Frame { module: Some(module), offset: Some(offset), ..Frame::default() };
+                    let frame =
+                        CallFrame { module: Some(module), offset: Some(offset), ..CallFrame::default() };
                     self.calls.push(self.frames.add(&frame));
                 }
                 (Some((module, offset)), calls) => {
@@ -60,7 +61,7 @@ impl ResolvedFrames {
     }
 
     /// The frames of an address, inlined calls first. Empty if the address was not looked up.
-    pub fn get(&self, address: usize) -> impl DoubleEndedIterator<Item = Frame<'_>> {
+    pub fn get(&self, address: usize) -> impl DoubleEndedIterator<Item = CallFrame<'_>> {
         let (start, end) = self.by_address.get(&address).copied().unwrap_or_default();
         self.calls[start as usize..end as usize].iter().map(|frame| self.frames.get(*frame))
     }

@@ -7,30 +7,34 @@ use std::collections::HashMap;
 
 use gimli::{AttributeValue, DebugInfoOffset, Reader as _, Unit, UnitOffset, UnitRef};
 
-use super::bounds::Slice;
+use super::bounds::BoundedSlice;
 use super::name::LONGEST_NAME;
 
 /// The scopes of a unit.
-struct Scopes<'s> {
+struct UnitScopes<'s> {
     /// The name of each scope, and the index of the scope around it.
-    scopes: Vec<(Slice<'s>, Option<u32>)>,
+    scopes: Vec<(BoundedSlice<'s>, Option<u32>)>,
     /// The scope of each function, in order of offsets.
     functions: Vec<(UnitOffset, Option<u32>)>,
 }
 
 /// The units of a file that were read so far.
 #[derive(Default)]
-pub(super) struct Names<'s> {
+pub(super) struct ScopeNames<'s> {
     /// Units that others refer to, by their start.
-    units: HashMap<DebugInfoOffset, Option<Unit<Slice<'s>>>>,
+    units: HashMap<DebugInfoOffset, Option<Unit<BoundedSlice<'s>>>>,
     /// The starts of all units.
     starts: Vec<DebugInfoOffset>,
-    scopes: HashMap<DebugInfoOffset, Option<Scopes<'s>>>,
+    scopes: HashMap<DebugInfoOffset, Option<UnitScopes<'s>>>,
 }
 
-impl<'s> Names<'s> {
+impl<'s> ScopeNames<'s> {
     /// The name of the function at an entry, in two parts: its path, and its own name.
-    pub(super) fn of(&mut self, unit: UnitRef<'_, Slice<'s>>, at: UnitOffset) -> Option<(String, String)> {
+    pub(super) fn name_at(
+        &mut self,
+        unit: UnitRef<'_, BoundedSlice<'s>>,
+        at: UnitOffset,
+    ) -> Option<(String, String)> {
         let dwarf = unit.dwarf;
         let (mut at, mut other) = (at, None::<DebugInfoOffset>);
         // An inlined call refers to a function, and the function to its declaration.
@@ -43,7 +47,7 @@ impl<'s> Names<'s> {
             if let Some(name) = entry.attr_value(gimli::DW_AT_name) {
                 let name = unit.attr_string(name).ok()?.to_string_lossy().ok()?.into_owned();
                 let start = unit.header.debug_info_offset()?;
-                let scopes = self.scopes.entry(start).or_insert_with(|| Scopes::of(unit)).as_ref()?;
+                let scopes = self.scopes.entry(start).or_insert_with(|| UnitScopes::read(unit)).as_ref()?;
                 return Some((scopes.path(at), name));
             }
             let next = entry
@@ -74,8 +78,8 @@ impl<'s> Names<'s> {
     }
 }
 
-impl<'s> Scopes<'s> {
-    fn of(unit: UnitRef<'_, Slice<'s>>) -> Option<Self> {
+impl<'s> UnitScopes<'s> {
+    fn read(unit: UnitRef<'_, BoundedSlice<'s>>) -> Option<Self> {
         let mut found = Self { scopes: Vec::new(), functions: Vec::new() };
         // The entries around the current one, each with its depth and its scope.
         let mut around: Vec<(isize, Option<u32>)> = Vec::new();

@@ -15,8 +15,8 @@ use object::{Object as _, ObjectSection as _};
 use typed_arena::Arena;
 
 use super::SymbolBound;
-use super::allowance::{Allowance, SPLIT, unpacked_size};
-use super::bounds::{Bounds, Slice};
+use super::allowance::{ByteAllowance, SPLIT, unpacked_size};
+use super::bounds::{BoundedSlice, ReadingBounds};
 use super::map::MappedFile;
 use super::path_text::path_text;
 
@@ -58,15 +58,15 @@ fn with_ending(name: &OsStr) -> OsString {
 
 /// The contents of such files. They live as long as the look-up uses them.
 #[derive(Default)]
-pub(super) struct Storage {
+pub(super) struct SplitStorage {
     maps: Arena<MappedFile>,
     sections: Arena<Vec<u8>>,
-    bounds: Arena<Bounds>,
+    bounds: Arena<ReadingBounds>,
 }
 
-impl Storage {
+impl SplitStorage {
     /// Keeps the bounds of a file.
-    pub(super) fn bounds(&self, bounds: Bounds) -> &Bounds {
+    pub(super) fn bounds(&self, bounds: ReadingBounds) -> &ReadingBounds {
         self.bounds.alloc(bounds)
     }
 
@@ -75,9 +75,9 @@ impl Storage {
     fn open<'s>(
         &'s self,
         path: &Path,
-        bounds: &'s Bounds,
-        unpacking: &Allowance,
-    ) -> Option<impl Fn(SectionId) -> gimli::Result<Slice<'s>>> {
+        bounds: &'s ReadingBounds,
+        unpacking: &ByteAllowance,
+    ) -> Option<impl Fn(SectionId) -> gimli::Result<BoundedSlice<'s>>> {
         let map: &MappedFile = self.maps.alloc(MappedFile::open(path).ok()?);
         let file = object::File::parse(&**map).ok()?;
         if !unpacking.take(unpacked_size(&file, SPLIT, SectionId::dwo_name)) {
@@ -93,29 +93,29 @@ impl Storage {
                 std::borrow::Cow::Borrowed(data) => data,
                 std::borrow::Cow::Owned(data) => self.sections.alloc(data),
             };
-            Ok(Slice::section(data, endian, bounds))
+            Ok(BoundedSlice::section(data, endian, bounds))
         })
     }
 }
 
 /// The units of one program that lie in other files.
-pub(super) struct Split<'s> {
-    storage: &'s Storage,
+pub(super) struct SplitUnits<'s> {
+    storage: &'s SplitStorage,
     places: &'s SplitPlaces,
-    bounds: &'s Bounds,
-    unpacking: &'s Allowance,
-    packages: OnceCell<Vec<DwarfPackage<Slice<'s>>>>,
+    bounds: &'s ReadingBounds,
+    unpacking: &'s ByteAllowance,
+    packages: OnceCell<Vec<DwarfPackage<BoundedSlice<'s>>>>,
     /// The units that were not found, and the paths where they should be.
     missing: RefCell<HashMap<u64, String>>,
 }
 
 #[allow(clippy::arc_with_non_send_sync, reason = "addr2line takes an Arc; each thread has its own")]
-impl<'s> Split<'s> {
+impl<'s> SplitUnits<'s> {
     pub(super) fn new(
-        storage: &'s Storage,
+        storage: &'s SplitStorage,
         places: &'s SplitPlaces,
-        bounds: &'s Bounds,
-        unpacking: &'s Allowance,
+        bounds: &'s ReadingBounds,
+        unpacking: &'s ByteAllowance,
     ) -> Self {
         let (packages, missing) = (OnceCell::new(), RefCell::default());
         Self { storage, places, bounds, unpacking, packages, missing }
@@ -127,11 +127,14 @@ impl<'s> Split<'s> {
     }
 
     /// Loads the requested unit, if one of the files has it.
-    pub(super) fn load(&self, load: &SplitDwarfLoad<Slice<'s>>) -> Option<Arc<Dwarf<Slice<'s>>>> {
+    pub(super) fn load(
+        &self,
+        load: &SplitDwarfLoad<BoundedSlice<'s>>,
+    ) -> Option<Arc<Dwarf<BoundedSlice<'s>>>> {
         let packages = self.packages.get_or_init(|| {
             let open = |path: PathBuf| {
                 let section = self.storage.open(&path, self.bounds, self.unpacking)?;
-                let empty = Slice::section(&[], RunTimeEndian::Little, self.bounds);
+                let empty = BoundedSlice::section(&[], RunTimeEndian::Little, self.bounds);
                 DwarfPackage::load(section, empty).ok()
             };
             self.places.packages().filter_map(open).collect()
@@ -140,7 +143,7 @@ impl<'s> Split<'s> {
         if let Some(unit) = packed {
             return Some(Arc::new(unit));
         }
-        let text = |part: &Option<Slice<'_>>| part.map(|part| path_text(part.slice()));
+        let text = |part: &Option<BoundedSlice<'_>>| part.map(|part| path_text(part.slice()));
         let path = Path::new(&text(&load.comp_dir).unwrap_or_default()).join(text(&load.path)?);
         let unit = self.places.units(&path).find_map(|candidate| self.unit(&candidate, load));
         if unit.is_none() {
@@ -149,7 +152,11 @@ impl<'s> Split<'s> {
         unit
     }
 
-    fn unit(&self, path: &Path, load: &SplitDwarfLoad<Slice<'s>>) -> Option<Arc<Dwarf<Slice<'s>>>> {
+    fn unit(
+        &self,
+        path: &Path,
+        load: &SplitDwarfLoad<BoundedSlice<'s>>,
+    ) -> Option<Arc<Dwarf<BoundedSlice<'s>>>> {
         let mut dwarf = Dwarf::load(self.storage.open(path, self.bounds, self.unpacking)?).ok()?;
         let header = dwarf.units().next().ok()??;
         let unit = dwarf.unit(header).ok()?;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use gimli::{Dwarf, Reader as _, Unit};
 
-use super::bounds::Slice;
-use crate::names::{Crates, UnitName, segments};
+use super::bounds::BoundedSlice;
+use crate::names::{CrateFolders, UnitName, segments};
 
 /// The maximum number of functions of a unit that show its crate.
 const MOST_FUNCTIONS: usize = 64;
@@ -16,16 +16,17 @@ const MOST_FUNCTIONS: usize = 64;
 /// one in a source file of the crate, whose symbol starts with the crate's name. The unit also has generic functions of
 /// other crates.
 pub(super) fn crates(
-    dwarf: &Dwarf<Slice<'_>>,
+    dwarf: &Dwarf<BoundedSlice<'_>>,
     file: impl Fn(u64) -> Option<String>,
     symbol: impl Fn(u64) -> Option<String>,
-) -> Crates {
+) -> CrateFolders {
     let mut named = Vec::new();
-    let mut unnamed: BTreeMap<String, Vec<Unit<Slice<'_>>>> = BTreeMap::new();
+    let mut unnamed: BTreeMap<String, Vec<Unit<BoundedSlice<'_>>>> = BTreeMap::new();
     let mut headers = dwarf.units();
     while let Ok(Some(header)) = headers.next() {
         let Ok(unit) = dwarf.unit(header) else { continue };
-        let text = |text: &Option<Slice<'_>>| Some(text.as_ref()?.to_string_lossy().ok()?.into_owned());
+        let text =
+            |text: &Option<BoundedSlice<'_>>| Some(text.as_ref()?.to_string_lossy().ok()?.into_owned());
         let (Some(name), Some(folder)) = (text(&unit.name), text(&unit.comp_dir)) else { continue };
         let Some(UnitName { root, of_crate }) = UnitName::parse(&name, &folder) else { continue };
         match of_crate {
@@ -45,11 +46,11 @@ pub(super) fn crates(
         let found = units.iter().find_map(|unit| functions(dwarf, unit).into_iter().find_map(crate_at));
         named.extend(found.map(|of_crate| (root.clone(), of_crate)));
     }
-    Crates::new(named)
+    CrateFolders::new(named)
 }
 
 /// The addresses of the first functions of a unit.
-fn functions(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<Slice<'_>>) -> Vec<u64> {
+fn functions(dwarf: &Dwarf<BoundedSlice<'_>>, unit: &Unit<BoundedSlice<'_>>) -> Vec<u64> {
     let mut found = Vec::new();
     let Ok(mut entries) = unit.entries_raw(None) else { return found };
     while !entries.is_empty() && found.len() < MOST_FUNCTIONS {

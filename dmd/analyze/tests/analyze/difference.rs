@@ -1,6 +1,6 @@
 //! Differences of dumps beyond those that Firefox's script compares.
 
-use dmd_analyze::{Analysis, AnalyzeOptions, Filter};
+use dmd_analyze::{Analysis, AnalyzeOptions, StackFilter};
 
 use super::{TABLES, document, read};
 
@@ -21,7 +21,7 @@ fn report_stacks_can_be_filtered_by() {
         "frameTable": {"B": "#00: made (f.rs:1)", "S": "#00: said (f.rs:2)"}"##;
     let blocks = r#"{"req": 8, "alloc": "A", "reps": ["R"]}, {"req": 1, "alloc": "A"}"#;
     let sums = |filter: &str| {
-        let options = AnalyzeOptions::new().report_filter(Filter::new(filter));
+        let options = AnalyzeOptions::new().report_filter(StackFilter::new(filter));
         let analysis = Analysis::new(read(document("dark-matter", blocks, tables)).unwrap(), &options);
         let kinds = [dmd_analyze::RecordKind::OnceReported, dmd_analyze::RecordKind::Unreported];
         kinds.map(|kind| analysis.sums(kind).req)
@@ -36,7 +36,7 @@ fn filters_look_at_lines_as_they_are_printed() {
     let tables = r##""traceTable": {"A": ["B", "C"]},
         "frameTable": {"B": "#00: made (f.rs:1)", "C": "#00: called (f.rs:2)"}"##;
     let kept = |filter: &str| {
-        let options = AnalyzeOptions::new().filter(Filter::new(filter));
+        let options = AnalyzeOptions::new().filter(StackFilter::new(filter));
         let dump = read(document("live", r#"{"req": 8, "alloc": "A"}"#, tables)).unwrap();
         Analysis::new(dump, &options).sums(dmd_analyze::RecordKind::Live).num == 1
     };

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use dmd_analyze::{Analysis, AnalyzeOptions, At, BlockOptions, ReadOptions};
+use dmd_analyze::{Analysis, AnalyzeOptions, BlockOptions, DumpReadOptions, DumpTime};
 
 use super::{TABLES, document, read};
 
@@ -176,7 +176,7 @@ impl Read for Endless {
 
 #[test]
 fn a_text_without_end_is_not_read_without_end() {
-    let options = ReadOptions::new().max_bytes(1 << 21).contents(true);
+    let options = DumpReadOptions::new().max_bytes(1 << 21).contents(true);
     for (before, then) in [
         ("{\"blockList\": [", b' '),
         ("{\"blockList\": [{\"x\": \"", b'a'),
@@ -190,11 +190,11 @@ fn a_text_without_end_is_not_read_without_end() {
     }
     let blocks = ["{\"req\": 1}"; 11].join(",");
     let text = document("live", &blocks, TABLES);
-    let error = dmd_analyze::read_from(text.as_bytes(), &ReadOptions::new().max_entries(10)).unwrap_err();
+    let error = dmd_analyze::read_from(text.as_bytes(), &DumpReadOptions::new().max_entries(10)).unwrap_err();
     assert_eq!(error.to_string(), "more than 10 blocks, traces, frames or words");
     let block = format!("{{\"req\": 8, \"addr\": \"8\", \"contents\": [{}\"0\"]}}", "\"0\",".repeat(81));
     let text = document("scan", &block, TABLES);
-    let options = ReadOptions::new().max_entries(10).contents(true);
+    let options = DumpReadOptions::new().max_entries(10).contents(true);
     assert!(dmd_analyze::read_from(text.as_bytes(), &options).is_err());
 }
 
@@ -213,7 +213,8 @@ fn stacks_without_end_are_refused() {
     let traces: Vec<String> = (0..10).map(|n| format!("\"T{n}\": {}", stack(1000))).collect();
     let text = document("live", "", &tables(&traces.join(",")));
     assert!(read(&text).is_ok());
-    let error = dmd_analyze::read_from(text.as_bytes(), &ReadOptions::new().max_entries(1000)).unwrap_err();
+    let error =
+        dmd_analyze::read_from(text.as_bytes(), &DumpReadOptions::new().max_entries(1000)).unwrap_err();
     assert_eq!(error.to_string(), "more than 1000 blocks, traces, frames or words");
 }
 
@@ -252,7 +253,7 @@ fn analyze_all(bytes: &[u8]) {
     let _ = dump.block_text(0x7f00_0000_1000, &BlockOptions::new()).map(|text| text.to_string());
     let options = AnalyzeOptions::new().ignore_alloc_fns(true);
     let _ = Analysis::new(dump, &options).text(&[]).to_string();
-    let at_peak = read(bytes).and_then(|dump| dump.at(At::Peak));
+    let at_peak = read(bytes).and_then(|dump| dump.at(DumpTime::Peak));
     let _ = at_peak.map(|dump| Analysis::new(dump, &options).text(&[]).to_string());
     if let (Ok(first), Ok(second)) = (read(SAMPLE), read(bytes)) {
         let _ = Analysis::difference(first, second, &options).map(|a| a.text(&[]).to_string());

@@ -19,10 +19,10 @@ mod symbols;
 mod types;
 mod views;
 
-use dmd_analyze::{AnalyzeError, Dump, ReadOptions};
+use dmd_analyze::{AnalyzeError, Dump, DumpReadOptions};
 
 fn read(text: impl AsRef<[u8]>) -> Result<Dump, AnalyzeError> {
-    dmd_analyze::read_from(text.as_ref(), &ReadOptions::new().contents(true))
+    dmd_analyze::read_from(text.as_ref(), &DumpReadOptions::new().contents(true))
 }
 
 /// A dump's text; `tables` are the members after `blockList`.

@@ -1,6 +1,6 @@
 //! The state at the peak: read, checked, and analyzed as blocks.
 
-use dmd_analyze::{Analysis, AnalyzeError, AnalyzeOptions, At, Coverage, Mode, RecordKind};
+use dmd_analyze::{Analysis, AnalyzeError, AnalyzeOptions, Coverage, DumpTime, Mode, RecordKind};
 
 use super::{TABLES, document, read};
 
@@ -18,7 +18,7 @@ fn the_peak_is_analyzed_as_live_blocks_are() {
     let peak = dump.peak().unwrap();
     assert_eq!((peak.bytes(), peak.blocks(), peak.within()), (1103, 8, 8192));
     assert!((peak.seconds() - 1.5).abs() < 1e-9);
-    let dump = dump.at(At::Peak).unwrap();
+    let dump = dump.at(DumpTime::Peak).unwrap();
     assert_eq!(dump.mode(), Mode::Live);
     let analysis = Analysis::new(dump, &AnalyzeOptions::new());
     let sums = analysis.sums(RecordKind::Live);
@@ -33,18 +33,18 @@ fn the_peak_is_analyzed_as_live_blocks_are() {
 #[test]
 fn the_end_is_as_without_a_peak() {
     let text = |peak: &str| {
-        let dump = read(with_peak(peak)).unwrap().at(At::End).unwrap();
+        let dump = read(with_peak(peak)).unwrap().at(DumpTime::End).unwrap();
         Analysis::new(dump, &AnalyzeOptions::new()).text(&[]).to_string()
     };
     assert_eq!(text(PEAK), text(r#""bytes": 0, "blocks": 0, "within": 0"#));
     let plain = read(document("live", "", TABLES)).unwrap();
     assert!(plain.peak().is_none() && plain.statistics().is_none());
-    assert!(matches!(plain.at(At::Peak), Err(AnalyzeError::NoPeak)));
+    assert!(matches!(plain.at(DumpTime::Peak), Err(AnalyzeError::NoPeak)));
 }
 
 #[test]
 fn nobody_has_reported_blocks_of_the_peak() {
-    let dump = read(with_peak(PEAK)).unwrap().at(At::Peak).unwrap();
+    let dump = read(with_peak(PEAK)).unwrap().at(DumpTime::Peak).unwrap();
     assert!(matches!(Coverage::new(dump), Err(AnalyzeError::NotDarkMatter(Mode::Live))));
 }
 

@@ -1,6 +1,6 @@
 //! The text for the author of a Rust program.
 
-use dmd_analyze::program::{Fold, Folds, HolderKey, ProgramOptions, Summary};
+use dmd_analyze::program::{FoldReason, FoldRules, HeapSummary, HolderKey, ProgramOptions};
 use dmd_analyze::{Analysis, AnalyzeOptions, Dump};
 
 use super::{document, read};
@@ -103,7 +103,7 @@ const CLOSURES: [&[&str]; 2] = [
 fn a_site_is_one_function_everywhere() {
     let dump = || dump("live", &[(1 << 20, 1, CLOSURES[0]), (1 << 21, 1, CLOSURES[1])]);
     let options = ProgramOptions::new();
-    let summary = Summary::new(&analysis(dump()), &options);
+    let summary = HeapSummary::new(&analysis(dump()), &options);
     let [row] = &summary.tables[0].rows[..] else { panic!("{summary}") };
     assert_eq!((&*row.name, &*row.place), ("gc::alloc::{closure}<Value>", "gc-0.20.0/src/lib.rs:143"));
     assert_eq!(
@@ -120,7 +120,7 @@ fn a_site_is_one_function_everywhere() {
 fn sites(stacks: &[&[&str]]) -> Vec<String> {
     let blocks: Vec<(u64, u64, &[&str])> =
         stacks.iter().enumerate().map(|(index, stack)| (1000 - index as u64, 1, *stack)).collect();
-    let summary = Summary::new(&analysis(dump("live", &blocks)), &ProgramOptions::new());
+    let summary = HeapSummary::new(&analysis(dump("live", &blocks)), &ProgramOptions::new());
     summary.tables[0].rows.iter().map(|row| row.name.clone()).collect()
 }
 
@@ -231,7 +231,7 @@ fn types_that_look_equal_get_more_of_their_paths() {
     let options = ProgramOptions::new();
     let names = ["Holder<object::Inner>", "Holder<declarative::Inner>", "Holder<Other>"];
     let names = names.map(|name| format!("{name}, or a type of the same layout"));
-    let summary = Summary::new(&analysis, &options);
+    let summary = HeapSummary::new(&analysis, &options);
     let of_summary: Vec<&str> = summary.tables[1].rows.iter().map(|row| &*row.name).collect();
     assert_eq!(of_summary, names);
     let tree = analysis.holder_tree(&[HolderKey::Type], None, &options).to_string();
@@ -249,7 +249,7 @@ fn sites_that_look_equal_get_a_line_of_their_own() {
         )
     };
     let stacks = ["One", "Two"].map(instance);
-    let summary = Summary::new(
+    let summary = HeapSummary::new(
         &analysis(dump("live", &[(3000, 1, &[&stacks[0]]), (2000, 1, &[&stacks[1]])])),
         &ProgramOptions::new(),
     );
@@ -273,7 +273,8 @@ fn functions_in_the_place_of_types_keep_their_crate() {
         ("skip::a::b::c::{{closure}}", "in skip::…::b::c::{closure}"),
     ] {
         let frame = format!("{function} (REGISTRY/skip-0.1.3/src/base.rs:1)");
-        let summary = Summary::new(&analysis(dump("live", &[(100, 1, &[&frame])])), &ProgramOptions::new());
+        let summary =
+            HeapSummary::new(&analysis(dump("live", &[(100, 1, &[&frame])])), &ProgramOptions::new());
         assert_eq!(summary.tables[1].rows[0].name, shown);
     }
     let closure = "skip::{closure#0} (REGISTRY/skip-0.1.3/src/lib.rs:2)";
@@ -320,8 +321,8 @@ fn all_frames_are_shown_to_those_who_ask() {
 fn users_fold_frames_of_their_own() {
     let dump = dump("live", &[(1 << 20, 3, WRITER)]);
     let mut options = ProgramOptions::new();
-    options.folds = Folds::new().also(|text| text.contains("tantivy"));
-    let summary = Summary::new(&analysis(dump), &options);
+    options.folds = FoldRules::new().also(|text| text.contains("tantivy"));
+    let summary = HeapSummary::new(&analysis(dump), &options);
     assert_eq!(summary.tables[0].rows[0].name, "tv::index");
     assert_eq!(summary.tables[0].rows[0].place, "src/index.rs:12");
     assert_eq!(summary.tables[2].rows[0].name, "tv");
@@ -350,7 +351,7 @@ fn frames_without_names_are_sites() {
     };
     let (a, b) = (stack("???[/bin/tv +0x1234]"), stack("???[/bin/tv +0x99]"));
     let summary =
-        Summary::new(&analysis(dump("live", &[(3000, 1, &a), (2000, 1, &b)])), &ProgramOptions::new());
+        HeapSummary::new(&analysis(dump("live", &[(3000, 1, &a), (2000, 1, &b)])), &ProgramOptions::new());
     let names: Vec<&str> = summary.tables[0].rows.iter().map(|row| &*row.name).collect();
     assert_eq!(names, ["tv+0x1234", "tv+0x99"]);
     assert_eq!(summary.tables[2].rows[0].name, "tv");
@@ -386,11 +387,12 @@ fn colours_only_where_asked() {
 #[test]
 fn every_fold_has_a_reason() {
     let dump = dump("live", &[(1, 1, WRITER), (1, 1, OWN), (1, 1, LIBC)]);
-    let folds = Folds::new();
-    let of: Vec<Vec<Option<Fold>>> =
-        dump.stacks().map(|stack| stack.map(|frame| folds.of(&frame)).collect()).collect();
-    let (allocator, library, start) = (Some(Fold::Allocator), Some(Fold::Library), Some(Fold::Start));
-    let collection = Some(Fold::Collection);
+    let folds = FoldRules::new();
+    let of: Vec<Vec<Option<FoldReason>>> =
+        dump.stacks().map(|stack| stack.map(|frame| folds.reason(&frame)).collect()).collect();
+    let (allocator, library, start) =
+        (Some(FoldReason::Allocator), Some(FoldReason::Library), Some(FoldReason::Start));
+    let collection = Some(FoldReason::Collection);
     assert_eq!(of[0], [allocator, collection, collection, None, None, None, library, start]);
     assert_eq!(of[1], [allocator, collection, None, None, collection, start, start]);
     assert_eq!(of[2], [allocator, library]);

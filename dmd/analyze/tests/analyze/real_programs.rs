@@ -16,9 +16,9 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-use dmd_analyze::program::{HolderKey, Overview, ProgramOptions, Summary};
+use dmd_analyze::program::{HeapOverview, HeapSummary, HolderKey, ProgramOptions};
 use dmd_analyze::symbolize::SymbolOptions;
-use dmd_analyze::{Analysis, AnalyzeOptions, Dump, ReadOptions};
+use dmd_analyze::{Analysis, AnalyzeOptions, Dump, DumpReadOptions};
 
 use super::views::golden;
 
@@ -39,7 +39,7 @@ fn unpacked(file: &str) -> Vec<u8> {
 /// The dump of a program, with symbols.
 fn dump(program: &str) -> Dump {
     let text = unpacked(&format!("{program}.json.gz"));
-    let mut dump = dmd_analyze::read_from(&text[..], &ReadOptions::new()).unwrap();
+    let mut dump = dmd_analyze::read_from(&text[..], &DumpReadOptions::new()).unwrap();
     let symbols = tempfile::tempdir().unwrap();
     let id = build_id(&text);
     let folder = symbols.path().join(".build-id").join(&id[..2]);
@@ -57,7 +57,7 @@ fn build_id(dump: &[u8]) -> String {
 
 /// What the user sees first.
 struct Screens {
-    summary: Summary,
+    summary: HeapSummary,
     /// What `about-memory run` prints when the program has ended.
     run: String,
     /// What `about-memory dmd` prints.
@@ -66,12 +66,12 @@ struct Screens {
 
 fn screens(program: &str) -> Screens {
     let dump = dump(program);
-    let overview = Overview::new(&dump, None);
+    let overview = HeapOverview::new(&dump, None);
     let dump = dump.at(overview.at).unwrap();
     let options = AnalyzeOptions::new().max_frames(usize::MAX).limit(usize::MAX).estimate(true).types(true);
     let analysis = Analysis::new(dump, &options);
     let options = ProgramOptions::new();
-    let summary = Summary::new(&analysis, &options);
+    let summary = HeapSummary::new(&analysis, &options);
     let run = format!("{overview}{summary}");
     let view = format!("{overview}{}", analysis.program_text(RECORDS, &options));
     Screens { summary, run, view }
@@ -79,7 +79,7 @@ fn screens(program: &str) -> Screens {
 
 /// The percentages of the heap that the rows of the three tables name, in this order: sites, types, crates. A row such
 /// as `in app::f` names a function, and no type.
-fn named(summary: &Summary) -> [f64; 3] {
+fn named(summary: &HeapSummary) -> [f64; 3] {
     [HolderKey::Site, HolderKey::Type, HolderKey::Crate].map(|by| {
         let table = summary.tables.iter().find(|table| table.by == by).unwrap();
         assert!(table.rows.len() <= 20, "a first screen has no room for {} rows", table.rows.len());

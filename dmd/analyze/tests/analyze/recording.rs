@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dmd_analyze::recording::{Moment, Recording};
-use dmd_analyze::{Analysis, AnalyzeOptions, At, Dump, Mode, RecordKind};
-use dmd_format::recording::{Block, LiveBlock, Module, What};
+use dmd_analyze::{Analysis, AnalyzeOptions, Dump, DumpTime, Mode, RecordKind};
+use dmd_format::recording::{BlockAction, LiveBlock, RecordedBlock, RecordedModule};
 use script::{BASE, Script, random};
 
 fn after(microseconds: u64) -> Moment {
@@ -93,7 +93,11 @@ fn a_dump_of_a_recording_has_its_stacks_and_modules() {
     let of_library = script.stack(&[0x10, 0x20_0000]);
     script.begin(80, 1, 0x9000, 11, of_library);
     script.begin(81, 1, 0xa000, 12, 0);
-    let mut library = Module { path: b"/lib/a.so".to_vec(), build_id: "aa".to_owned(), ..Module::default() };
+    let mut library = RecordedModule {
+        path: b"/lib/a.so".to_vec(),
+        build_id: "aa".to_owned(),
+        ..RecordedModule::default()
+    };
     (library.start, library.end, library.bias) = (BASE + 0x20_0000, BASE + 0x30_0000, BASE + 0x10_0000);
     script.modules.push(library);
     let dump = script.recording().state_at(Moment::End).unwrap();
@@ -111,13 +115,13 @@ fn a_library_that_was_unloaded_keeps_its_calls() {
     let mut script = Script::new();
     let stack = script.stack(&[0x20_0000]);
     script.begin(1, 1, 0x1000, 1, stack);
-    let library = |path: &[u8], since| Module {
+    let library = |path: &[u8], since| RecordedModule {
         path: path.to_vec(),
         start: BASE + 0x20_0000,
         end: BASE + 0x21_0000,
         bias: BASE + 0x20_0000,
         unloaded_since: Some(since),
-        ..Module::default()
+        ..RecordedModule::default()
     };
     script.modules.extend([library(b"/lib/new.so", 2), library(b"/lib/old.so", 1)]);
     let dump = script.recording().state_at(Moment::End).unwrap();
@@ -128,7 +132,8 @@ fn a_library_that_was_unloaded_keeps_its_calls() {
 #[test]
 fn blocks_that_are_older_than_the_recording_are_alive_but_not_allocated() {
     let mut script = Script::small();
-    let block = |address, requested| LiveBlock { address, block: Block { requested, slop: 8, stack: 1 } };
+    let block =
+        |address, requested| LiveBlock { address, block: RecordedBlock { requested, slop: 8, stack: 1 } };
     script.older = vec![block(0x100, 5000), block(0x200, 1)];
     script.end(90, 2, 0x100);
     let mut recording = script.recording();
@@ -145,8 +150,8 @@ fn a_block_that_did_not_move_is_the_block_it_was() {
     let mut script = Script::new();
     let (first, second) = (script.stack(&[0x10]), script.stack(&[0x20]));
     script.begin(1, 1, 0x1000, 100, first);
-    script.push(5, 1, 0x1000, What::EndByMove(None));
-    script.push(6, 1, 0x1000, What::Back(Block { requested: 100, slop: 0, stack: first }));
+    script.push(5, 1, 0x1000, BlockAction::EndByMove(None));
+    script.push(6, 1, 0x1000, BlockAction::Back(RecordedBlock { requested: 100, slop: 0, stack: first }));
     script.begin(7, 1, 0x2000, 30, second);
     let mut recording = script.recording();
     assert_eq!(at(&mut recording, Moment::End), (2, 130));
@@ -159,15 +164,15 @@ fn a_block_that_did_not_move_is_the_block_it_was() {
 fn naive(script: &Script, until: u64) -> (BTreeMap<u64, u64>, u64) {
     let start = 1_000_000;
     let mut all: Vec<_> = script.events.values().flatten().collect();
-    let begins = |what: &What| matches!(what, What::Begin(_) | What::Back(_));
+    let begins = |what: &BlockAction| matches!(what, BlockAction::Begin(_) | BlockAction::Back(_));
     all.sort_by_key(|event| (event.tick, begins(&event.what)));
     let (mut live, mut peak) = (BTreeMap::new(), 0);
     for event in all.into_iter().filter(|event| event.tick <= start + until * script::MICROSECOND) {
         match event.what {
-            What::Begin(block) | What::Back(block) => {
+            BlockAction::Begin(block) | BlockAction::Back(block) => {
                 live.insert(event.address, block.requested);
             }
-            What::End(_) | What::EndByMove(_) => {
+            BlockAction::End(_) | BlockAction::EndByMove(_) => {
                 live.remove(&event.address);
             }
         }
@@ -213,8 +218,8 @@ fn a_killed_process_leaves_what_its_file_has() {
 #[test]
 fn a_dump_of_a_recording_has_one_time_only() {
     let mut recording = Script::small().recording();
-    assert!(recording.state_at(Moment::Peak).unwrap().at(At::Peak).is_ok());
-    let error = recording.state_at(Moment::End).unwrap().at(At::Peak).unwrap_err();
+    assert!(recording.state_at(Moment::Peak).unwrap().at(DumpTime::Peak).is_ok());
+    let error = recording.state_at(Moment::End).unwrap().at(DumpTime::Peak).unwrap_err();
     assert_eq!(
         error.to_string(),
         "it does not have the blocks of that time: only a recording has those of any time"
@@ -226,7 +231,7 @@ fn changes_add_up_to_the_states() {
     let moments = [after(0), after(700), Moment::Peak, after(1999), Moment::End];
     for seed in 1..20 {
         let mut script = random(seed, 2000, 3);
-        let older = Block { requested: 77, slop: 3, stack: 2 };
+        let older = RecordedBlock { requested: 77, slop: 3, stack: 2 };
         script.older = vec![LiveBlock { address: 0x10, block: older }];
         let mut recording = script.recording();
         for to in moments {

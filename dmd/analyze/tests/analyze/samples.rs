@@ -51,7 +51,7 @@ fn a_large_block_is_exact() {
 #[test]
 fn leaks_of_a_sample_are_marked_as_estimates() {
     let blocks = r#"{"req": 1000, "slop": 8, "num": 3, "alloc": "A"}"#;
-    let leaks = |text: String| Leaks::of_dump(read(text).unwrap(), &LeakOptions::new()).unwrap();
+    let leaks = |text: String| Leaks::from_dump(read(text).unwrap(), &LeakOptions::new()).unwrap();
     let sample = leaks(sampled("524288", blocks));
     let text = sample.text(5, &ProgramOptions::new()).to_string();
     assert!(text.starts_with("Leaked: ~1.50 MiB in ~1,574 blocks.\nEstimated from a sample"), "{text}");

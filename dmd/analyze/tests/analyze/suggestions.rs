@@ -1,6 +1,6 @@
 //! Suggestions about memory that no reporter reports.
 
-use dmd_analyze::{At, Suggestions};
+use dmd_analyze::{DumpTime, Suggestions};
 
 use super::{TABLES, document, read};
 
@@ -246,9 +246,9 @@ fn at_the_peak_all_blocks_need_a_reporter() {
         "stacks": [{"alloc": "A", "num": 7, "bytes": 100}, {"bytes": 1000}]}"#;
     let document = document("dark-matter", r#"{"req": 5, "reps": ["A"]}"#, &format!("{peak}, {TABLES}"));
     let suggestions = |at| Suggestions::new(read(document.clone()).unwrap().at(at).unwrap(), 10).unwrap();
-    assert_eq!(suggestions(At::End).unreported.usable(), 0);
-    let at_peak = suggestions(At::Peak);
-    assert_eq!((at_peak.unreported.usable(), at_peak.before_reports), (1100, Some(At::Peak)));
+    assert_eq!(suggestions(DumpTime::End).unreported.usable(), 0);
+    let at_peak = suggestions(DumpTime::Peak);
+    assert_eq!((at_peak.unreported.usable(), at_peak.before_reports), (1100, Some(DumpTime::Peak)));
     assert_eq!((at_peak.suggestions.len(), at_peak.suggestions[0].sums.usable()), (1, 100));
     assert_eq!(at_peak.without_stack.usable(), 1000);
     let text = at_peak.to_string();

@@ -1,6 +1,6 @@
 //! Records add up to the heap, for any dump and any options.
 
-use dmd_analyze::{Analysis, AnalyzeOptions, RecordKind, SortBy};
+use dmd_analyze::{Analysis, AnalyzeOptions, RecordKind, RecordOrder};
 use proptest::prelude::*;
 
 use super::{document, read};
@@ -41,7 +41,7 @@ fn text(mode: &str, blocks: &[Block]) -> String {
 proptest! {
     #[test]
     fn kinds_add_up_to_the_heap(blocks in blocks(), frames in 1..4usize, limit in 0..5usize) {
-        let options = AnalyzeOptions::new().max_frames(frames).limit(limit).sort_by(SortBy::NumBlocks);
+        let options = AnalyzeOptions::new().max_frames(frames).limit(limit).sort_by(RecordOrder::NumBlocks);
         let analysis = Analysis::new(read(text("dark-matter", &blocks)).unwrap(), &options);
         let expected: i128 = blocks
             .iter()

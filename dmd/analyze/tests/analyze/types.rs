@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read as _;
 
-use dmd_analyze::{Analysis, AnalyzeOptions, By, Frame, FunctionName, Shape, Verdict};
+use dmd_analyze::{Analysis, AnalyzeOptions, BlockShape, CallFrame, FunctionName, TableKey, TypeVerdict};
 use serde_json::Value;
 
 use super::views::golden;
@@ -60,8 +60,8 @@ fn long_names_take_linear_time() {
     let wide = format!("alloc::raw_vec::grow_one<({}), b::Global>", "own::Job, ".repeat(deep));
     let open = "<(".repeat(deep);
     for name in [&nested, &wide, &open] {
-        let verdict = Verdict::of(&[frame(name, Some(1), false)]);
-        assert_eq!(matches!(verdict, Verdict::Typed { .. }), name != &open);
+        let verdict = TypeVerdict::from_stack(&[frame(name, Some(1), false)]);
+        assert_eq!(matches!(verdict, TypeVerdict::Typed { .. }), name != &open);
     }
 }
 
@@ -99,13 +99,13 @@ fn damaged_names_do_not_panic() {
             assert!(kept <= name.len() + 2, "{name}");
         }
         let frame = frame(&name, Some(1), round % 2 == 0);
-        typed += usize::from(matches!(Verdict::of(&[frame, frame]), Verdict::Typed { .. }));
+        typed += usize::from(matches!(TypeVerdict::from_stack(&[frame, frame]), TypeVerdict::Typed { .. }));
     }
     assert!(typed > 200, "most of the damage hits other parts of a name: {typed}");
 }
 
-fn frame(function: &str, line: Option<u32>, inlined: bool) -> Frame<'_> {
-    let mut frame = Frame::default();
+fn frame(function: &str, line: Option<u32>, inlined: bool) -> CallFrame<'_> {
+    let mut frame = CallFrame::default();
     frame.function = Some(function);
     frame.line = line;
     frame.inlined = inlined;
@@ -114,14 +114,14 @@ fn frame(function: &str, line: Option<u32>, inlined: bool) -> Frame<'_> {
 
 /// Checks the text of the verdict about a stack; `~` marks inlined functions, `?` calls of unknown line.
 fn verdict(stack: &[&str], expected: &str) {
-    let frames: Vec<Frame<'_>> = stack
+    let frames: Vec<CallFrame<'_>> = stack
         .iter()
         .map(|text| {
             let line = (!text.contains('?')).then_some(1);
             frame(text.trim_start_matches(['~', '?']), line, text.contains('~'))
         })
         .collect();
-    assert_eq!(Verdict::of(&frames).to_string(), expected, "{stack:#?}");
+    assert_eq!(TypeVerdict::from_stack(&frames).to_string(), expected, "{stack:#?}");
 }
 
 const GROW: &str = "alloc::raw_vec::RawVec<T,A>::grow_one<std::path::StateID, alloc::alloc::Global>";
@@ -233,14 +233,14 @@ fn a_table_of_types() {
       }"##;
     let blocks = r#"{"req": 400, "slop": 48, "alloc": "A", "num": 2}, {"req": 100, "alloc": "B"},
       {"req": 10, "slop": 6, "alloc": "C", "num": 7}, {"req": 20}"#;
-    let options = AnalyzeOptions::new().by(By::Type);
+    let options = AnalyzeOptions::new().by(TableKey::Type);
     let analysis = Analysis::new(read(document("live", blocks, tables)).unwrap(), &options);
     golden("types.txt", &analysis.by_text().to_string());
 }
 
 /// The blocks of a stack: requested sizes with their counts.
 struct Sample {
-    verdict: Verdict,
+    verdict: TypeVerdict,
     sizes: Vec<(u64, u64)>,
 }
 
@@ -251,7 +251,7 @@ fn samples(program: &str) -> Vec<Sample> {
     let mut text = String::new();
     flate2::read::GzDecoder::new(file).read_to_string(&mut text).unwrap();
     let data: Value = serde_json::from_str(&text).unwrap();
-    let frames: Vec<Frame<'_>> = data["frames"]
+    let frames: Vec<CallFrame<'_>> = data["frames"]
         .as_array()
         .unwrap()
         .iter()
@@ -267,10 +267,10 @@ fn samples(program: &str) -> Vec<Sample> {
     stacks
         .map(|stack| {
             let calls = stack["frames"].as_array().unwrap().iter();
-            let calls: Vec<Frame<'_>> = calls.map(|id| frames[id.as_u64().unwrap() as usize]).collect();
+            let calls: Vec<CallFrame<'_>> = calls.map(|id| frames[id.as_u64().unwrap() as usize]).collect();
             let sizes = stack["sizes"].as_array().unwrap().iter();
             let sizes = sizes.map(|pair| (pair[0].as_u64().unwrap(), pair[1].as_u64().unwrap()));
-            Sample { verdict: Verdict::of(&calls), sizes: sizes.collect() }
+            Sample { verdict: TypeVerdict::from_stack(&calls), sizes: sizes.collect() }
         })
         .collect()
 }
@@ -282,7 +282,7 @@ fn census(samples: &[Sample]) -> (String, f64) {
     for Sample { verdict, sizes } in samples {
         let bytes: u64 = sizes.iter().map(|(size, count)| size * count).sum();
         all += bytes;
-        if matches!(verdict, Verdict::Typed { .. }) {
+        if matches!(verdict, TypeVerdict::Typed { .. }) {
             typed += bytes;
         }
         let row = rows.entry(verdict.to_string()).or_default();
@@ -339,14 +339,14 @@ fn blocks_have_sizes_that_fit_their_types() {
         for (expected, size) in *sizes {
             let mut seen = 0;
             for Sample { verdict, sizes } in &samples {
-                let Verdict::Typed { shape, name, .. } = verdict else { continue };
+                let TypeVerdict::Typed { shape, name, .. } = verdict else { continue };
                 if name != expected {
                     continue;
                 }
                 for (block, count) in sizes {
                     let fits = match shape {
-                        Shape::One => block == size,
-                        Shape::Table => (2..32).any(|bits| {
+                        BlockShape::One => block == size,
+                        BlockShape::Table => (2..32).any(|bits| {
                             let buckets = 1_u64 << bits;
                             (buckets * size).next_multiple_of(16) + buckets + 16 == *block
                         }),

@@ -1,6 +1,6 @@
 //! Tables, estimates and the other layouts.
 
-use dmd_analyze::{Analysis, AnalyzeOptions, By, RecordKind};
+use dmd_analyze::{Analysis, AnalyzeOptions, RecordKind, TableKey};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -48,14 +48,18 @@ pub(crate) fn golden(name: &str, text: &str) {
 
 #[test]
 fn blocks_are_grouped_by_module_reporter_size_and_frame() {
-    let options =
-        AnalyzeOptions::new().by(By::Module).by(By::Reporter).by(By::Size).by(By::Frame).row_limit(4);
+    let options = AnalyzeOptions::new()
+        .by(TableKey::Module)
+        .by(TableKey::Reporter)
+        .by(TableKey::Size)
+        .by(TableKey::Frame)
+        .row_limit(4);
     golden("tables.txt", &analysis(&options).by_text().to_string());
 }
 
 #[test]
 fn the_layout_of_2013() {
-    let options = AnalyzeOptions::new().by(By::Frame).ignore_alloc_fns(true).limit(2).row_limit(2);
+    let options = AnalyzeOptions::new().by(TableKey::Frame).ignore_alloc_fns(true).limit(2).row_limit(2);
     golden("classic.txt", &analysis(&options).classic().to_string());
     let live = Analysis::new(read(document("live", "", TABLES)).unwrap(), &options);
     golden("classic-empty.txt", &live.classic().to_string());
@@ -143,7 +147,7 @@ fn a_flame_graph_is_the_folded_stacks_as_a_tree() {
 
 #[test]
 fn json_says_what_the_text_says() {
-    let options = AnalyzeOptions::new().by(By::Module).limit(1).row_limit(1);
+    let options = AnalyzeOptions::new().by(TableKey::Module).limit(1).row_limit(1);
     let text = analysis(&options).json().to_string();
     golden("analysis.json", &text);
     let json: Value = serde_json::from_str(&text).unwrap();
@@ -192,7 +196,7 @@ fn what_differs_from_run_to_run_can_be_replaced() {
     // Records that then look alike stay apart, and filters see the same frames as the output.
     let blocks = r#"{"req": 9, "addr": "7f00", "alloc": "A"}, {"req": 8, "addr": "7f10", "alloc": "C"}"#;
     let tables = tables.replace("\"B\":", "\"C\": [\"F\", \"F\", \"F\"], \"B\":");
-    options.filters = vec![dmd_analyze::Filter::new("... DMD.cpp")];
+    options.filters = vec![dmd_analyze::StackFilter::new("... DMD.cpp")];
     let text =
         Analysis::new(read(document("scan", blocks, &tables)).unwrap(), &options).text(&[]).to_string();
     assert_eq!(text.matches("    #01: ... DMD.cpp ...\n").count(), 2, "{text}");
@@ -257,7 +261,7 @@ proptest! {
             .collect();
         let dump = || read(document("dark-matter", &list.join(","), TABLES)).unwrap();
         let exact = Analysis::new(dump(), &AnalyzeOptions::new());
-        let guessed = Analysis::new(dump(), &AnalyzeOptions::new().estimate(true).by(By::Module));
+        let guessed = Analysis::new(dump(), &AnalyzeOptions::new().estimate(true).by(TableKey::Module));
         prop_assert_eq!(exact.total(), guessed.total());
         for kind in [RecordKind::Unreported, RecordKind::OnceReported] {
             prop_assert_eq!(exact.sums(kind), guessed.sums(kind));

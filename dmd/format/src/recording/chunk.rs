@@ -9,7 +9,7 @@ use super::{CHUNK_HEADER, MAGIC, MOST_PAYLOAD};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChunkKind {
-    /// The process and its options: [`About`](super::About).
+    /// The process and its options: [`About`](super::RecordedProcess).
     About = 1,
     /// Executables and libraries: [`decode_modules`](super::decode_modules).
     Modules = 2,
@@ -21,11 +21,11 @@ pub enum ChunkKind {
     Events = 5,
     /// Blocks that were alive when the recording started: [`LiveDecoder`](super::LiveDecoder).
     Live = 6,
-    /// The time of a tick: [`Clock`](super::Clock).
+    /// The time of a tick: [`Clock`](super::ClockReading).
     Clock = 7,
     /// Events before a tick are in the file: [`Watermark`](super::Watermark).
     Watermark = 8,
-    /// The end of the recording: [`End`](super::End).
+    /// The end of the recording: [`End`](super::RecordingEnd).
     End = 9,
 }
 
@@ -43,7 +43,7 @@ impl ChunkKind {
     ];
 
     /// The kind with this number.
-    pub fn of(number: u8) -> Option<Self> {
+    pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
 }
@@ -99,7 +99,7 @@ fn checksum(header: &[u8], stored: &[u8]) -> u32 {
 
 /// A chunk of a file.
 #[derive(Clone, Copy, Debug)]
-pub struct Chunk<'a> {
+pub struct RecordingChunk<'a> {
     /// The number of the kind, which may be unknown.
     pub number: u8,
     /// The payload, decompressed.
@@ -108,10 +108,10 @@ pub struct Chunk<'a> {
     pub offset: u64,
 }
 
-impl Chunk<'_> {
+impl RecordingChunk<'_> {
     /// The kind; `None` if it is unknown.
     pub fn kind(&self) -> Option<ChunkKind> {
-        ChunkKind::of(self.number)
+        ChunkKind::from_number(self.number)
     }
 }
 
@@ -169,7 +169,7 @@ impl core::error::Error for ChunkError {
 /// The chunks of a recording, one after another. It keeps one chunk at a time, in at most twice [`MOST_PAYLOAD`]
 /// bytes and a little.
 #[derive(Debug)]
-pub struct Chunks<R> {
+pub struct ChunkReader<R> {
     source: R,
     offset: u64,
     stored: Vec<u8>,
@@ -177,7 +177,7 @@ pub struct Chunks<R> {
     is_at_end: bool,
 }
 
-impl<R: Read> Chunks<R> {
+impl<R: Read> ChunkReader<R> {
     /// Reads the first bytes of a recording.
     ///
     /// # Errors
@@ -205,7 +205,7 @@ impl<R: Read> Chunks<R> {
     /// The next chunk; `None` at the end of the file, and after an error unless
     /// [`is_of_one_chunk`](ChunkError::is_of_one_chunk).
     #[allow(clippy::should_implement_trait, reason = "a chunk borrows from its reader")]
-    pub fn next(&mut self) -> Option<Result<Chunk<'_>, ChunkError>> {
+    pub fn next(&mut self) -> Option<Result<RecordingChunk<'_>, ChunkError>> {
         if self.is_at_end {
             return None;
         }
@@ -215,9 +215,11 @@ impl<R: Read> Chunks<R> {
                 self.is_at_end = true;
                 None
             }
-            Ok(Some((number, length))) => {
-                Some(Ok(Chunk { number, payload: self.payload.get(..length).unwrap_or_default(), offset }))
-            }
+            Ok(Some((number, length))) => Some(Ok(RecordingChunk {
+                number,
+                payload: self.payload.get(..length).unwrap_or_default(),
+                offset,
+            })),
             Err(error) => {
                 self.is_at_end = !error.is_of_one_chunk();
                 Some(Err(error))

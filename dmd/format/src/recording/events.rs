@@ -1,30 +1,30 @@
 //! Events of one thread.
 
-use super::numbers::{self, Payload, zigzag};
-use super::{Block, Malformed, PREDICTIONS, natural_slop};
+use super::numbers::{self, PayloadReader, zigzag};
+use super::{MalformedPayload, PREDICTIONS, RecordedBlock, natural_slop};
 
 /// What happened to a block, when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Event {
+pub struct BlockEvent {
     /// When, in ticks.
     pub tick: u64,
     /// The start of the block.
     pub address: u64,
     /// What happened.
-    pub what: What,
+    pub what: BlockAction,
 }
 
 /// What happened to a block. An end has the block if no chunk of the file says otherwise which one it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum What {
+pub enum BlockAction {
     /// The program got the block.
-    Begin(Block),
+    Begin(RecordedBlock),
     /// The program frees the block.
-    End(Option<Block>),
+    End(Option<RecordedBlock>),
     /// The allocator is about to move the block: the thread's next begin is the new one.
-    EndByMove(Option<Block>),
+    EndByMove(Option<RecordedBlock>),
     /// The allocator did not move the block that ended by a move: it is still there.
-    Back(Block),
+    Back(RecordedBlock),
 }
 
 const BEGIN: u8 = 0;
@@ -47,7 +47,7 @@ const MOST: usize = 4 + 5 * numbers::MOST;
 
 /// What encoder and decoder of a chunk both know.
 #[derive(Clone, Debug)]
-struct State {
+struct CodecState {
     tick: u64,
     /// The address divided by 16.
     place: u64,
@@ -55,7 +55,7 @@ struct State {
     predicted: [u32; PREDICTIONS],
 }
 
-impl State {
+impl CodecState {
     const fn new() -> Self {
         Self { tick: 0, place: 0, stack: 0, predicted: [0; PREDICTIONS] }
     }
@@ -82,7 +82,7 @@ impl State {
 /// are all zero is as good as a new one, once it [`start`](Self::start)s.
 #[derive(Clone, Debug)]
 pub struct EventEncoder {
-    state: State,
+    state: CodecState,
     length: usize,
     events: usize,
 }
@@ -96,7 +96,7 @@ impl Default for EventEncoder {
 impl EventEncoder {
     /// An encoder that must [`start`](Self::start).
     pub const fn new() -> Self {
-        Self { state: State::new(), length: 0, events: 0 }
+        Self { state: CodecState::new(), length: 0, events: 0 }
     }
 
     /// Starts a chunk for a thread. `tick` is that of its first event, or an earlier one.
@@ -131,7 +131,7 @@ impl EventEncoder {
     /// Adds an event to the payload of the chunk, and returns whether it had room. A tick before that of the event
     /// before counts as that.
     #[inline(always)]
-    pub fn push(&mut self, payload: &mut [u8], event: &Event) -> bool {
+    pub fn push(&mut self, payload: &mut [u8], event: &BlockEvent) -> bool {
         let Some(out) = payload.get_mut(self.length..).and_then(|rest| rest.first_chunk_mut::<MOST>()) else {
             return false;
         };
@@ -146,7 +146,7 @@ impl EventEncoder {
 
     /// Adds an event that fits two words, and returns its length; otherwise changes nothing.
     #[inline(always)]
-    fn push_common(&mut self, out: &mut [u8; MOST], event: &Event) -> Option<usize> {
+    fn push_common(&mut self, out: &mut [u8; MOST], event: &BlockEvent) -> Option<usize> {
         const BYTES: u32 = 8;
         let ticks = event.tick.saturating_sub(self.state.tick);
         let place = event.address >> 4;
@@ -157,9 +157,9 @@ impl EventEncoder {
         let word = place_word << BYTES | ticks << TICK_SHIFT;
         let mut length = 1 + place_bytes;
         match event.what {
-            What::End(None) => numbers::write_word(out, 0, word | u64::from(END)),
-            What::EndByMove(None) => numbers::write_word(out, 0, word | u64::from(END_BY_MOVE)),
-            What::Begin(block) => {
+            BlockAction::End(None) => numbers::write_word(out, 0, word | u64::from(END)),
+            BlockAction::EndByMove(None) => numbers::write_word(out, 0, word | u64::from(END_BY_MOVE)),
+            BlockAction::Begin(block) => {
                 let (size_word, size_bytes) = numbers::packed(block.requested << 1);
                 let is_predicted = *self.state.prediction() == block.stack;
                 let (stack_word, stack_bytes) = if is_predicted {
@@ -188,7 +188,7 @@ impl EventEncoder {
     /// Adds any event, and returns its length.
     #[cold]
     #[inline(never)]
-    fn push_any(&mut self, out: &mut [u8; MOST], event: &Event) -> usize {
+    fn push_any(&mut self, out: &mut [u8; MOST], event: &BlockEvent) -> usize {
         let out = out.as_mut_slice();
         let mut at = 0;
         let low = event.address as u8 & 15;
@@ -197,12 +197,12 @@ impl EventEncoder {
             at = 2;
         }
         let (kind, other, block) = match event.what {
-            What::Begin(block) => (BEGIN, 0, Some(block)),
-            What::End(None) => (END, 0, None),
-            What::EndByMove(None) => (END_BY_MOVE, 0, None),
-            What::Back(block) => (OTHER, BACK, Some(block)),
-            What::End(block) => (OTHER, END_OF, block),
-            What::EndByMove(block) => (OTHER, END_BY_MOVE_OF, block),
+            BlockAction::Begin(block) => (BEGIN, 0, Some(block)),
+            BlockAction::End(None) => (END, 0, None),
+            BlockAction::EndByMove(None) => (END_BY_MOVE, 0, None),
+            BlockAction::Back(block) => (OTHER, BACK, Some(block)),
+            BlockAction::End(block) => (OTHER, END_OF, block),
+            BlockAction::EndByMove(block) => (OTHER, END_BY_MOVE_OF, block),
         };
         let ticks = event.tick.saturating_sub(self.state.tick);
         self.state.tick += ticks;
@@ -242,9 +242,9 @@ impl EventEncoder {
 /// The events of a chunk. After an error there are no more.
 #[derive(Clone, Debug)]
 pub struct EventDecoder<'a> {
-    payload: Payload<'a>,
+    payload: PayloadReader<'a>,
     thread: u32,
-    state: Box<State>,
+    state: Box<CodecState>,
 }
 
 impl<'a> EventDecoder<'a> {
@@ -253,8 +253,9 @@ impl<'a> EventDecoder<'a> {
     /// # Errors
     ///
     /// If the payload is not that of an events chunk.
-    pub fn new(payload: &'a [u8]) -> Result<Self, Malformed> {
-        let mut decoder = Self { payload: Payload::new(payload), thread: 0, state: Box::new(State::new()) };
+    pub fn new(payload: &'a [u8]) -> Result<Self, MalformedPayload> {
+        let mut decoder =
+            Self { payload: PayloadReader::new(payload), thread: 0, state: Box::new(CodecState::new()) };
         decoder.thread = decoder.payload.small_number()?;
         decoder.state.tick = decoder.payload.number()?;
         Ok(decoder)
@@ -271,7 +272,7 @@ impl<'a> EventDecoder<'a> {
     }
 
     #[inline]
-    fn event(&mut self) -> Result<Event, Malformed> {
+    fn event(&mut self) -> Result<BlockEvent, MalformedPayload> {
         let payload = &mut self.payload;
         let mut low = 0;
         let mut head = payload.byte()?;
@@ -293,20 +294,24 @@ impl<'a> EventDecoder<'a> {
         state.place = state.place.wrapping_add(payload.signed()? as u64);
         let address = state.place << 4 | u64::from(low);
         let what = match (kind, other) {
-            (END, _) => What::End(None),
-            (END_BY_MOVE, _) => What::EndByMove(None),
-            (BEGIN, _) => What::Begin(block(payload, state, head)?),
-            (_, BACK) => What::Back(block(payload, state, head)?),
-            (_, END_OF) => What::End(Some(block(payload, state, head)?)),
-            (_, END_BY_MOVE_OF) => What::EndByMove(Some(block(payload, state, head)?)),
+            (END, _) => BlockAction::End(None),
+            (END_BY_MOVE, _) => BlockAction::EndByMove(None),
+            (BEGIN, _) => BlockAction::Begin(block(payload, state, head)?),
+            (_, BACK) => BlockAction::Back(block(payload, state, head)?),
+            (_, END_OF) => BlockAction::End(Some(block(payload, state, head)?)),
+            (_, END_BY_MOVE_OF) => BlockAction::EndByMove(Some(block(payload, state, head)?)),
             _ => return Err(payload.malformed("an event of an unknown kind")),
         };
-        Ok(Event { tick: state.tick, address, what })
+        Ok(BlockEvent { tick: state.tick, address, what })
     }
 }
 
 #[inline(always)]
-fn block(payload: &mut Payload<'_>, state: &mut State, head: u8) -> Result<Block, Malformed> {
+fn block(
+    payload: &mut PayloadReader<'_>,
+    state: &mut CodecState,
+    head: u8,
+) -> Result<RecordedBlock, MalformedPayload> {
     let word = payload.number()?;
     let requested = word >> 1;
     let slop = if word & 1 == 1 { payload.number()? } else { natural_slop(requested) };
@@ -318,11 +323,11 @@ fn block(payload: &mut Payload<'_>, state: &mut State, head: u8) -> Result<Block
         stack.ok_or_else(|| payload.malformed("no stack has such a number"))?
     };
     state.next_stack(stack);
-    Ok(Block { requested, slop, stack })
+    Ok(RecordedBlock { requested, slop, stack })
 }
 
 impl Iterator for EventDecoder<'_> {
-    type Item = Result<Event, Malformed>;
+    type Item = Result<BlockEvent, MalformedPayload>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {

@@ -3,13 +3,13 @@
 //! Each is a list of fields: a varint with the number of the field, and its bytes after their length. The bytes of a
 //! number are one varint. Readers pass over unknown fields, and a missing field is 0 or empty.
 
-use super::Malformed;
-use super::numbers::{self, Payload};
+use super::MalformedPayload;
+use super::numbers::{self, PayloadReader};
 
 /// The process, and how it was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct About {
+pub struct RecordedProcess {
     /// Field 1: the number of the process.
     pub process: u64,
     /// Field 2: the number of the process that this one was forked from, if its `live` chunks have the blocks of
@@ -38,7 +38,7 @@ pub struct About {
 /// The time of a tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Clock {
+pub struct ClockReading {
     /// Field 1.
     pub tick: u64,
     /// Field 2: nanoseconds since the start of the recording.
@@ -56,7 +56,7 @@ pub struct Watermark {
 /// The end of a recording, with what the engine counted up to then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct End {
+pub struct RecordingEnd {
     /// Field 1: the tick of the end.
     pub tick: u64,
     /// Field 2: nanoseconds since the start of the recording.
@@ -91,8 +91,11 @@ fn push_bytes(payload: &mut Vec<u8>, field: u64, bytes: &[u8]) {
     numbers::push_bytes(payload, bytes);
 }
 
-fn for_each_field<'a>(payload: &'a [u8], mut each: impl FnMut(u64, &'a [u8])) -> Result<(), Malformed> {
-    let mut payload = Payload::new(payload);
+fn for_each_field<'a>(
+    payload: &'a [u8],
+    mut each: impl FnMut(u64, &'a [u8]),
+) -> Result<(), MalformedPayload> {
+    let mut payload = PayloadReader::new(payload);
     while !payload.is_empty() {
         let field = payload.number()?;
         each(field, payload.counted_bytes()?);
@@ -104,17 +107,17 @@ fn for_each_field<'a>(payload: &'a [u8], mut each: impl FnMut(u64, &'a [u8])) ->
 fn decode_numbers<T: Default>(
     payload: &[u8],
     place: impl Fn(&mut T, u64) -> Option<&mut u64>,
-) -> Result<T, Malformed> {
+) -> Result<T, MalformedPayload> {
     let mut fact = T::default();
     for_each_field(payload, |field, bytes| {
-        if let (Some(place), Ok(number)) = (place(&mut fact, field), Payload::new(bytes).number()) {
+        if let (Some(place), Ok(number)) = (place(&mut fact, field), PayloadReader::new(bytes).number()) {
             *place = number;
         }
     })?;
     Ok(fact)
 }
 
-impl About {
+impl RecordedProcess {
     /// An empty one.
     pub fn new() -> Self {
         Self::default()
@@ -158,7 +161,7 @@ impl About {
     /// # Errors
     ///
     /// If the payload is not that of an about chunk.
-    pub fn decode(payload: &[u8]) -> Result<Self, Malformed> {
+    pub fn decode(payload: &[u8]) -> Result<Self, MalformedPayload> {
         let mut about = decode_numbers(payload, Self::number)?;
         for_each_field(payload, |field, bytes| match field {
             8 => about.mode = bytes.to_vec(),
@@ -197,17 +200,17 @@ macro_rules! of_numbers {
             /// # Errors
             ///
             /// If the payload is not a list of fields.
-            pub fn decode(payload: &[u8]) -> Result<Self, Malformed> {
+            pub fn decode(payload: &[u8]) -> Result<Self, MalformedPayload> {
                 decode_numbers(payload, Self::number)
             }
         }
     };
 }
 
-of_numbers!(Clock, 1 tick, 2 nanoseconds);
+of_numbers!(ClockReading, 1 tick, 2 nanoseconds);
 of_numbers!(Watermark, 1 tick);
 of_numbers!(
-    End,
+    RecordingEnd,
     1 tick,
     2 nanoseconds,
     3 allocations,

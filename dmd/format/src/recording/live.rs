@@ -1,7 +1,7 @@
 //! Blocks that were alive when the recording started.
 
-use super::numbers::{self, Payload, zigzag};
-use super::{Block, Malformed, natural_slop};
+use super::numbers::{self, PayloadReader, zigzag};
+use super::{MalformedPayload, RecordedBlock, natural_slop};
 
 /// A block, and where it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -9,7 +9,7 @@ pub struct LiveBlock {
     /// The start of the block.
     pub address: u64,
     /// What is known of it.
-    pub block: Block,
+    pub block: RecordedBlock,
 }
 
 /// Encodes blocks into the payload of a chunk: for each a signed varint with its address less that of the block
@@ -57,7 +57,7 @@ impl LiveEncoder {
 /// The blocks of a chunk. After an error there are no more.
 #[derive(Clone, Debug)]
 pub struct LiveDecoder<'a> {
-    payload: Payload<'a>,
+    payload: PayloadReader<'a>,
     address: u64,
     stack: u32,
 }
@@ -65,10 +65,10 @@ pub struct LiveDecoder<'a> {
 impl<'a> LiveDecoder<'a> {
     /// Reads a live chunk's payload.
     pub fn new(payload: &'a [u8]) -> Self {
-        Self { payload: Payload::new(payload), address: 0, stack: 0 }
+        Self { payload: PayloadReader::new(payload), address: 0, stack: 0 }
     }
 
-    fn live(&mut self) -> Result<LiveBlock, Malformed> {
+    fn live(&mut self) -> Result<LiveBlock, MalformedPayload> {
         let payload = &mut self.payload;
         self.address = self.address.wrapping_add(payload.signed()? as u64);
         let word = payload.number()?;
@@ -77,13 +77,13 @@ impl<'a> LiveDecoder<'a> {
         let stack = i64::from(self.stack).checked_add(payload.signed()?);
         let stack = stack.and_then(|stack| u32::try_from(stack).ok());
         self.stack = stack.ok_or_else(|| payload.malformed("no stack has such a number"))?;
-        let block = Block { requested, slop, stack: self.stack };
+        let block = RecordedBlock { requested, slop, stack: self.stack };
         Ok(LiveBlock { address: self.address, block })
     }
 }
 
 impl Iterator for LiveDecoder<'_> {
-    type Item = Result<LiveBlock, Malformed>;
+    type Item = Result<LiveBlock, MalformedPayload>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.payload.is_empty() {

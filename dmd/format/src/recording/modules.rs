@@ -1,11 +1,11 @@
 //! The executable and the libraries that were loaded.
 
-use super::numbers::{self, Payload};
-use super::{MOST_PAYLOAD, Malformed};
+use super::numbers::{self, PayloadReader};
+use super::{MOST_PAYLOAD, MalformedPayload};
 
 /// An executable or a library that is or was loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Module {
+pub struct RecordedModule {
     /// Its file.
     pub path: Vec<u8>,
     /// Its build id in hexadecimal; empty if it has none.
@@ -23,8 +23,8 @@ pub struct Module {
 
 /// Encodes modules as the payload of a chunk: for each the path and the build id, both after their lengths, then
 /// varints with start, length and bias, and a varint that is 0 for a loaded module and otherwise 1 plus
-/// [`unloaded_since`](Module::unloaded_since). Leaves modules out beyond the bound of a payload.
-pub fn encode_modules<'a>(modules: impl IntoIterator<Item = &'a Module>) -> Vec<u8> {
+/// [`unloaded_since`](RecordedModule::unloaded_since). Leaves modules out beyond the bound of a payload.
+pub fn encode_modules<'a>(modules: impl IntoIterator<Item = &'a RecordedModule>) -> Vec<u8> {
     let mut payload = Vec::new();
     for module in modules {
         let before = payload.len();
@@ -48,8 +48,8 @@ pub fn encode_modules<'a>(modules: impl IntoIterator<Item = &'a Module>) -> Vec<
 /// # Errors
 ///
 /// If the payload is not that of a modules chunk.
-pub fn decode_modules(payload: &[u8]) -> Result<Vec<Module>, Malformed> {
-    let mut payload = Payload::new(payload);
+pub fn decode_modules(payload: &[u8]) -> Result<Vec<RecordedModule>, MalformedPayload> {
+    let mut payload = PayloadReader::new(payload);
     let mut modules = Vec::new();
     while !payload.is_empty() {
         let path = payload.counted_bytes()?.to_vec();
@@ -61,7 +61,7 @@ pub fn decode_modules(payload: &[u8]) -> Result<Vec<Module>, Malformed> {
                 Some(u32::try_from(number - 1).map_err(|_| payload.malformed("no node has such a number"))?)
             }
         };
-        modules.push(Module {
+        modules.push(RecordedModule {
             path,
             build_id,
             start,

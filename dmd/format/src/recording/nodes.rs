@@ -1,11 +1,11 @@
 //! Nodes of the tree of stacks.
 
-use super::Malformed;
-use super::numbers::{self, Payload, zigzag};
+use super::MalformedPayload;
+use super::numbers::{self, PayloadReader, zigzag};
 
 /// A frame of stacks: a stack is a node, whose ancestors are its callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Node {
+pub struct StackNode {
     /// The number of the node, from 1.
     pub id: u32,
     /// The number of the caller's node; 0 for the outermost frame.
@@ -14,14 +14,14 @@ pub struct Node {
     pub pc: u64,
 }
 
-const ROOT: Node = Node { id: 0, parent: 0, pc: 0 };
+const ROOT: StackNode = StackNode { id: 0, parent: 0, pc: 0 };
 
 /// Encodes nodes into the payload of a chunk: for each a signed varint with its number less the one that was to be
 /// expected, a signed varint with its number less its parent's, and a signed varint with its return address less
 /// that of the node before.
 #[derive(Debug)]
 pub struct NodeEncoder {
-    last: Node,
+    last: StackNode,
     payload: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ impl NodeEncoder {
     }
 
     /// Adds a node.
-    pub fn push(&mut self, node: Node) {
+    pub fn push(&mut self, node: StackNode) {
         let expected = i64::from(self.last.id) + 1;
         numbers::push(&mut self.payload, zigzag(i64::from(node.id) - expected));
         numbers::push(&mut self.payload, zigzag(i64::from(node.id) - i64::from(node.parent)));
@@ -61,17 +61,17 @@ impl NodeEncoder {
 /// The nodes of a chunk. After an error there are no more. A parent's number is not always smaller than the node's.
 #[derive(Clone, Debug)]
 pub struct NodeDecoder<'a> {
-    payload: Payload<'a>,
-    last: Node,
+    payload: PayloadReader<'a>,
+    last: StackNode,
 }
 
 impl<'a> NodeDecoder<'a> {
     /// Reads a nodes chunk's payload.
     pub fn new(payload: &'a [u8]) -> Self {
-        Self { payload: Payload::new(payload), last: ROOT }
+        Self { payload: PayloadReader::new(payload), last: ROOT }
     }
 
-    fn node(&mut self) -> Result<Node, Malformed> {
+    fn node(&mut self) -> Result<StackNode, MalformedPayload> {
         let payload = &mut self.payload;
         let number = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
         let id = number((i64::from(self.last.id) + 1).checked_add(payload.signed()?));
@@ -79,13 +79,13 @@ impl<'a> NodeDecoder<'a> {
         let parent = number(i64::from(id).checked_sub(payload.signed()?));
         let parent = parent.ok_or_else(|| payload.malformed("no node has such a number"))?;
         let pc = self.last.pc.wrapping_add(payload.signed()? as u64);
-        self.last = Node { id, parent, pc };
+        self.last = StackNode { id, parent, pc };
         Ok(self.last)
     }
 }
 
 impl Iterator for NodeDecoder<'_> {
-    type Item = Result<Node, Malformed>;
+    type Item = Result<StackNode, MalformedPayload>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.payload.is_empty() {

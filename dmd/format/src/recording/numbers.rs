@@ -1,6 +1,6 @@
 //! Varints: see the format's documentation.
 
-use super::Malformed;
+use super::MalformedPayload;
 
 /// The most bytes of a varint.
 pub(super) const MOST: usize = 9;
@@ -70,12 +70,12 @@ pub(super) fn unzigzag(number: u64) -> i64 {
 
 /// Reads a payload from the front.
 #[derive(Clone, Debug)]
-pub(super) struct Payload<'a> {
+pub(super) struct PayloadReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Payload<'a> {
+impl<'a> PayloadReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
@@ -86,8 +86,8 @@ impl<'a> Payload<'a> {
     }
 
     #[cold]
-    pub(super) fn malformed(&self, reason: &'static str) -> Malformed {
-        Malformed { offset: self.at, reason }
+    pub(super) fn malformed(&self, reason: &'static str) -> MalformedPayload {
+        MalformedPayload { offset: self.at, reason }
     }
 
     /// Ends the reading, after an error.
@@ -96,7 +96,7 @@ impl<'a> Payload<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn byte(&mut self) -> Result<u8, Malformed> {
+    pub(super) fn byte(&mut self) -> Result<u8, MalformedPayload> {
         match self.bytes.get(self.at) {
             Some(byte) => {
                 self.at += 1;
@@ -107,7 +107,7 @@ impl<'a> Payload<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn number(&mut self) -> Result<u64, Malformed> {
+    pub(super) fn number(&mut self) -> Result<u64, MalformedPayload> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         if let Some(word) = rest.first_chunk::<8>() {
             let word = u64::from_le_bytes(*word);
@@ -122,7 +122,7 @@ impl<'a> Payload<'a> {
 
     /// A number of 9 bytes, or one near the end of the payload.
     #[cold]
-    fn rare_number(&mut self) -> Result<u64, Malformed> {
+    fn rare_number(&mut self) -> Result<u64, MalformedPayload> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let Some(first) = rest.first() else { return Err(self.malformed("the payload ends too early")) };
         let bytes = first.trailing_zeros() + 1;
@@ -142,18 +142,18 @@ impl<'a> Payload<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn signed(&mut self) -> Result<i64, Malformed> {
+    pub(super) fn signed(&mut self) -> Result<i64, MalformedPayload> {
         self.number().map(unzigzag)
     }
 
     /// A number of at most 32 bits.
-    pub(super) fn small_number(&mut self) -> Result<u32, Malformed> {
+    pub(super) fn small_number(&mut self) -> Result<u32, MalformedPayload> {
         let number = self.number()?;
         u32::try_from(number).map_err(|_| self.malformed("a number is too large"))
     }
 
     /// Bytes with their number before them.
-    pub(super) fn counted_bytes(&mut self) -> Result<&'a [u8], Malformed> {
+    pub(super) fn counted_bytes(&mut self) -> Result<&'a [u8], MalformedPayload> {
         let length = self.number()?;
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         match usize::try_from(length).ok().and_then(|length| rest.get(..length)) {

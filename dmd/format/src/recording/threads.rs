@@ -1,11 +1,11 @@
 //! The names of threads.
 
-use super::Malformed;
-use super::numbers::{self, Payload};
+use super::MalformedPayload;
+use super::numbers::{self, PayloadReader};
 
 /// A thread. A later chunk may have another name for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Thread {
+pub struct RecordedThread {
     /// The number that events chunks have, from 1.
     pub number: u32,
     /// The system's number.
@@ -16,7 +16,7 @@ pub struct Thread {
 
 /// Adds threads to the payload of a chunk: for each, varints with number and system's number, then the name after
 /// its length.
-pub fn encode_threads<'a>(payload: &mut Vec<u8>, threads: impl IntoIterator<Item = &'a Thread>) {
+pub fn encode_threads<'a>(payload: &mut Vec<u8>, threads: impl IntoIterator<Item = &'a RecordedThread>) {
     for thread in threads {
         numbers::push(payload, thread.number.into());
         numbers::push(payload, thread.system_id.into());
@@ -29,12 +29,12 @@ pub fn encode_threads<'a>(payload: &mut Vec<u8>, threads: impl IntoIterator<Item
 /// # Errors
 ///
 /// If the payload is not that of a threads chunk.
-pub fn decode_threads(payload: &[u8]) -> Result<Vec<Thread>, Malformed> {
-    let mut payload = Payload::new(payload);
+pub fn decode_threads(payload: &[u8]) -> Result<Vec<RecordedThread>, MalformedPayload> {
+    let mut payload = PayloadReader::new(payload);
     let mut threads = Vec::new();
     while !payload.is_empty() {
         let (number, system_id) = (payload.small_number()?, payload.small_number()?);
-        threads.push(Thread { number, system_id, name: payload.counted_bytes()?.to_vec() });
+        threads.push(RecordedThread { number, system_id, name: payload.counted_bytes()?.to_vec() });
     }
     Ok(threads)
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use dmd_format::recording::{About, Chunks};
+use dmd_format::recording::{ChunkReader, RecordedProcess};
 use memory_report::new_file::{Destination, NewFile, Readers};
 
 use super::{MOST_OF_A_NUMBER, open_stream};
@@ -94,8 +94,9 @@ fn lock(file: &File) -> bool {
 
 /// Whether a program that this process was before has written the recording.
 fn is_of_this_process(file: &File) -> bool {
-    let Ok(mut chunks) = Chunks::open(file) else { return false };
-    let about = chunks.next().and_then(Result::ok).and_then(|chunk| About::decode(chunk.payload).ok());
+    let Ok(mut chunks) = ChunkReader::open(file) else { return false };
+    let about =
+        chunks.next().and_then(Result::ok).and_then(|chunk| RecordedProcess::decode(chunk.payload).ok());
     about.is_some_and(|about| about.process == u64::from(std::process::id()))
 }
 

@@ -14,23 +14,23 @@ pub(crate) type Kind = (Vec<String>, u64, u64);
 /// What a file contains.
 #[derive(Default)]
 pub(crate) struct Recording {
-    pub(crate) about: About,
-    pub(crate) end: Option<End>,
+    pub(crate) about: RecordedProcess,
+    pub(crate) end: Option<RecordingEnd>,
     /// Why the file ends too early, if it does.
     pub(crate) fault: Option<String>,
     pub(crate) names: BTreeMap<u32, String>,
-    modules: Vec<Module>,
-    nodes: BTreeMap<u32, Node>,
+    modules: Vec<RecordedModule>,
+    nodes: BTreeMap<u32, StackNode>,
     live: Vec<LiveBlock>,
     /// The events of each thread.
-    pub(crate) events: BTreeMap<u32, Vec<Event>>,
+    pub(crate) events: BTreeMap<u32, Vec<BlockEvent>>,
 }
 
 impl Recording {
     pub(crate) fn read(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         let file = File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let mut chunks = Chunks::open(std::io::BufReader::new(file)).unwrap();
+        let mut chunks = ChunkReader::open(std::io::BufReader::new(file)).unwrap();
         let mut recording = Self::default();
         let mut watermark = 0;
         while let Some(chunk) = chunks.next() {
@@ -43,7 +43,7 @@ impl Recording {
             };
             assert!(recording.end.is_none(), "{}: a chunk after the end", path.display());
             match chunk.kind().unwrap() {
-                ChunkKind::About => recording.about = About::decode(chunk.payload).unwrap(),
+                ChunkKind::About => recording.about = RecordedProcess::decode(chunk.payload).unwrap(),
                 ChunkKind::Modules => recording.modules = decode_modules(chunk.payload).unwrap(),
                 ChunkKind::Nodes => {
                     let nodes = NodeDecoder::new(chunk.payload).map(Result::unwrap);
@@ -57,7 +57,7 @@ impl Recording {
                 ChunkKind::Live => recording.live.extend(LiveDecoder::new(chunk.payload).map(Result::unwrap)),
                 ChunkKind::Events => recording.add_events(chunk.payload, watermark),
                 ChunkKind::Watermark => watermark = Watermark::decode(chunk.payload).unwrap().tick,
-                ChunkKind::End => recording.end = Some(End::decode(chunk.payload).unwrap()),
+                ChunkKind::End => recording.end = Some(RecordingEnd::decode(chunk.payload).unwrap()),
                 _ => {}
             }
         }
@@ -69,7 +69,7 @@ impl Recording {
         let events = self.events.entry(decoder.thread()).or_default();
         for event in decoder.map(Result::unwrap) {
             assert!(event.tick >= watermark && events.last().is_none_or(|last| last.tick <= event.tick));
-            if let What::Begin(block) = event.what {
+            if let BlockAction::Begin(block) = event.what {
                 assert!(
                     block.stack == 0 || self.nodes.contains_key(&block.stack),
                     "a node before its first use"
@@ -93,7 +93,7 @@ impl Recording {
         let mut next: BTreeMap<u32, usize> = self.events.keys().map(|thread| (*thread, 0)).collect();
         let key = |thread: u32, at: usize| {
             let event = self.events[&thread].get(at)?;
-            Some(Reverse((event.tick, matches!(event.what, What::Begin(_)), thread)))
+            Some(Reverse((event.tick, matches!(event.what, BlockAction::Begin(_)), thread)))
         };
         let mut heap: BinaryHeap<_> = next.iter().filter_map(|(thread, at)| key(*thread, *at)).collect();
         // Changes of the sum, each end as late as its thread can have counted it: right before its next event.
@@ -137,7 +137,7 @@ impl Recording {
                 break;
             }
             let pc = node.pc - 1;
-            let holds = |module: &&Module| (module.start..module.end).contains(&pc);
+            let holds = |module: &&RecordedModule| (module.start..module.end).contains(&pc);
             let mut all = self.modules.iter().filter(holds);
             let module = all.find(|module| module.unloaded_since.is_none_or(|since| since <= id));
             frames.push(match module {
@@ -156,7 +156,7 @@ impl Recording {
 /// The heap at a moment.
 #[derive(Default)]
 pub(crate) struct State {
-    pub(crate) blocks: BTreeMap<u64, Block>,
+    pub(crate) blocks: BTreeMap<u64, RecordedBlock>,
     pub(crate) bytes: u64,
     pub(crate) peak: u64,
     /// A thread takes the tick of an event before it counts the event, and counts it before its next one. This is the peak
@@ -173,7 +173,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    fn begin(&mut self, address: u64, block: Block) {
+    fn begin(&mut self, address: u64, block: RecordedBlock) {
         if let Some(lost) = self.blocks.insert(address, block) {
             self.faults += 1;
             self.subtract(lost);
@@ -191,26 +191,26 @@ impl State {
         }
     }
 
-    fn subtract(&mut self, block: Block) {
+    fn subtract(&mut self, block: RecordedBlock) {
         self.bytes -= block.requested;
         self.usable -= block.requested + block.slop;
     }
 
-    fn apply(&mut self, event: &Event) {
+    fn apply(&mut self, event: &BlockEvent) {
         match event.what {
-            What::Begin(block) => {
+            BlockAction::Begin(block) => {
                 self.begun += 1;
                 self.begin(event.address, block);
             }
-            What::Back(block) => {
+            BlockAction::Back(block) => {
                 self.moved -= 1;
                 self.begin(event.address, block);
             }
-            What::End(_) => {
+            BlockAction::End(_) => {
                 self.ended += 1;
                 self.end(event.address);
             }
-            What::EndByMove(_) => {
+            BlockAction::EndByMove(_) => {
                 self.moved += 1;
                 self.end(event.address);
             }

@@ -12,8 +12,8 @@ use axum::Router;
 use axum::extract::Path;
 use axum::routing::get;
 use heap_graph::HeapGraph; // +
-use heap_graph::live::{LiveOptions, Roots}; // +
-use heap_graph::snapshot::WriteOptions; // +
+use heap_graph::live::{LiveGraphOptions, Roots}; // +
+use heap_graph::snapshot::SnapshotWriteOptions; // +
 use memory_endpoint::Endpoint; // +
 use tokio::net::TcpListener;
 
@@ -40,7 +40,7 @@ async fn main() -> std::io::Result<()> {
     println!("admin http://{}", admin.local_addr()?); // +
     let endpoint = Endpoint::new().snapshot(|file| { // +
         let roots = |roots: &mut Roots<'_>| roots.add("greeted", &GREETED); // +
-        HeapGraph::stream(file, LiveOptions::new(), &WriteOptions::new(), roots).map(drop) // +
+        HeapGraph::stream(file, LiveGraphOptions::new(), &SnapshotWriteOptions::new(), roots).map(drop) // +
     }); // +
     let router: Router = memory_endpoint::router(Arc::new(endpoint)); // +
     tokio::spawn(async move { axum::serve(admin, router).await }); // +

@@ -4,18 +4,18 @@ use core::fmt::Write as _;
 use std::io;
 
 use super::{CensusCount, CensusFrame, CensusReport, StackKey};
-use crate::graph::Text;
+use crate::graph::GraphText;
 
 /// The size of a piece in bytes.
 const PIECE: usize = 64 * 1024;
 
 /// JSON in pieces: the current piece, and the writer that takes it.
-struct Pieces<'a> {
+struct JsonPieces<'a> {
     piece: String,
     out: Option<&'a mut dyn io::Write>,
 }
 
-impl Pieces<'_> {
+impl JsonPieces<'_> {
     /// Hands the piece on if it has `at_least` bytes.
     fn hand_on(&mut self, at_least: usize) -> io::Result<()> {
         if let Some(out) = &mut self.out
@@ -55,7 +55,7 @@ impl CensusReport {
     /// The text repeats all frames of each stack, so it may be long; [`write_json`](Self::write_json) does not keep it
     /// in memory.
     pub fn to_json(&self) -> String {
-        let mut pieces = Pieces { piece: String::new(), out: None };
+        let mut pieces = JsonPieces { piece: String::new(), out: None };
         self.to_pieces(&mut pieces).expect("nothing is handed on");
         pieces.piece
     }
@@ -66,12 +66,12 @@ impl CensusReport {
     ///
     /// `out` cannot be written.
     pub fn write_json(&self, mut out: impl io::Write) -> io::Result<()> {
-        let mut pieces = Pieces { piece: String::new(), out: Some(&mut out) };
+        let mut pieces = JsonPieces { piece: String::new(), out: Some(&mut out) };
         self.to_pieces(&mut pieces)?;
         pieces.hand_on(0)
     }
 
-    fn to_pieces(&self, out: &mut Pieces<'_>) -> io::Result<()> {
+    fn to_pieces(&self, out: &mut JsonPieces<'_>) -> io::Result<()> {
         match self {
             Self::Count(count) => count.write_json(&mut out.piece),
             Self::Bucket(ids) => {
@@ -129,7 +129,7 @@ impl CensusCount {
         }
         if let Some(label) = &self.label {
             let _ = write!(out, "{before}\"label\":");
-            Text::from(label.as_str()).write_json(out);
+            GraphText::from(label.as_str()).write_json(out);
             before = ',';
         }
         if before == '{' {

@@ -6,19 +6,19 @@ use super::{CensusTree, CensusTreeName, CensusTreeNode};
 use crate::census::{CensusKey, CensusReport, CensusStack};
 
 pub(super) fn tree(report: &CensusReport, made: &mut u64) -> CensusTree {
-    let mut growth = Growth { tree: CensusTree::with_root(made), made, leaf: 0 };
+    let mut growth = TreeGrowth { tree: CensusTree::with_root(made), made, leaf: 0 };
     growth.add(report, 0);
     growth.tree
 }
 
-struct Growth<'a> {
+struct TreeGrowth<'a> {
     tree: CensusTree,
     made: &'a mut u64,
     /// The number of parts of the report met so far.
     leaf: u64,
 }
 
-impl Growth<'_> {
+impl TreeGrowth<'_> {
     /// Adds a report to its node. It recurses, since breakdowns nest only a few levels.
     ///
     /// A node is settled when all of its report is in the tree, and frames between two stacks are settled last, as in

@@ -5,14 +5,14 @@ use hashbrown::HashMap;
 use super::{CensusTree, CensusTreeName};
 
 /// A tree that grows by paths. Children of one node with equal names are one node.
-struct Paths<'a> {
+struct TreeOfPaths<'a> {
     old: &'a CensusTree,
     new: CensusTree,
     known: HashMap<(usize, Option<CensusTreeName>), usize>,
     made: &'a mut u64,
 }
 
-impl<'a> Paths<'a> {
+impl<'a> TreeOfPaths<'a> {
     fn new(old: &'a CensusTree, made: &'a mut u64) -> Self {
         Self { old, new: CensusTree::with_root(made), known: HashMap::new(), made }
     }
@@ -86,14 +86,14 @@ fn leaves(
 
 /// The tree in which each leaf hangs from a new root, with the path to it below and the old root last.
 pub(super) fn inverted(tree: &CensusTree, made: &mut u64) -> CensusTree {
-    let mut paths = Paths::new(tree, made);
+    let mut paths = TreeOfPaths::new(tree, made);
     leaves(tree, |_| false, |path, _| paths.add(path.iter().rev().copied()));
     paths.finish()
 }
 
 /// The tree of the paths through a node whose name contains the text.
 pub(super) fn filtered(tree: &CensusTree, text: &str, made: &mut u64) -> CensusTree {
-    let mut paths = Paths::new(tree, made);
+    let mut paths = TreeOfPaths::new(tree, made);
     leaves(
         tree,
         |name| name.contains(text),

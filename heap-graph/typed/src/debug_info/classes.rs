@@ -1,6 +1,6 @@
 //! Which entries mean one type.
 //!
-//! Each unit repeats the types that it uses, and nothing but their names says that they are the same. Two versions of a crate
+//! Each unit repeats the types that it uses, and only their names show that they are the same. Two versions of a crate
 //! may have types of one name and one size. These are apart if their members differ, or the members of these.
 //! Entries are first put together by name and size, and then taken apart until the members of all entries of a class
 //! are of the same classes.
@@ -10,7 +10,7 @@ use core::ops::Range;
 use hashbrown::HashMap;
 
 use super::side_by_side::side_by_side;
-use super::types::{Kind, Member, Type, TypeId, TypeRef};
+use super::types::{Member, Type, TypeId, TypeKind, TypeRef};
 use super::{DebugInfo, NameId};
 
 /// The maximum number of rounds. Types that differ only deeper inside stay together.
@@ -23,7 +23,7 @@ const WORTH_A_THREAD: usize = 1 << 12;
 const NONE: u32 = u32::MAX;
 
 /// The first type of each type's class.
-pub(super) fn of(info: &DebugInfo, threads: usize) -> Vec<TypeId> {
+pub(super) fn find(info: &DebugInfo, threads: usize) -> Vec<TypeId> {
     let count = info.types.len();
     let mut first: HashMap<(NameId, u64), u32> = HashMap::with_capacity(count / 4);
     let mut classes: Vec<u32> = (0..count as u32)
@@ -37,7 +37,7 @@ pub(super) fn of(info: &DebugInfo, threads: usize) -> Vec<TypeId> {
     drop(first);
     let all: Vec<_> = (0..count).collect();
     let parts: Vec<_> = all.chunks(count.div_ceil(threads).max(WORTH_A_THREAD)).collect();
-    let read = side_by_side(&parts, |part| Forms::read(info, part));
+    let read = side_by_side(&parts, |part| TypeForms::read(info, part));
     let mut next: HashMap<(u32, u64), u32> = HashMap::with_capacity(count / 4);
     for _ in 0..MOST_ROUNDS {
         next.clear();
@@ -61,9 +61,9 @@ pub(super) fn of(info: &DebugInfo, threads: usize) -> Vec<TypeId> {
     classes.into_iter().map(TypeId).collect()
 }
 
-/// What types are made of.
+/// The members of types, and hashes of their forms.
 #[derive(Default)]
-struct Forms {
+struct TypeForms {
     /// For each type, a number of its form without the types of its parts.
     own: Vec<u64>,
     /// Where the parts of each type end.
@@ -72,7 +72,7 @@ struct Forms {
     parts: Vec<u32>,
 }
 
-impl Forms {
+impl TypeForms {
     fn read(info: &DebugInfo, types: &[usize]) -> Self {
         let mut all = Self::default();
         for index in types {
@@ -88,11 +88,11 @@ impl Forms {
             self.parts.push(info.type_at(of).map_or(NONE, |id| id.0));
         };
         match of.kind {
-            Kind::Scalar => form = mixed(form, 1),
-            Kind::Struct => form = mixed(form, 2),
-            Kind::Union => form = mixed(form, 3),
-            Kind::Pointer(target) => part(&mut form, 4, target),
-            Kind::Array(element, count) => {
+            TypeKind::Scalar => form = mixed(form, 1),
+            TypeKind::Struct => form = mixed(form, 2),
+            TypeKind::Union => form = mixed(form, 3),
+            TypeKind::Pointer(target) => part(&mut form, 4, target),
+            TypeKind::Array(element, count) => {
                 part(&mut form, count.map_or(5, |count| count.wrapping_add(6)), element);
             }
         }

@@ -5,11 +5,11 @@ use gimli::{
     AttributeValue, DebugAddrBase, DebugRngListsBase, DebugRngListsIndex, Encoding, RangeListsOffset,
 };
 
-use super::read::{Fault, Reading, Slice};
+use super::read::{SectionSlice, UnitError, UnitReader};
 
-/// What the first entry of a unit says of its code.
+/// The attributes of a unit's code, from the first entry of the unit.
 #[derive(Clone, Copy)]
-pub(super) struct Root {
+pub(super) struct UnitCode {
     low: Option<u64>,
     length: Option<u64>,
     ranges: Option<CodeRanges>,
@@ -24,7 +24,7 @@ enum CodeRanges {
     Indexed(DebugRngListsIndex<usize>),
 }
 
-impl Root {
+impl UnitCode {
     /// The values of an entry without any attribute. `lists` is where the format has the lists of ranges then.
     pub(super) fn new(lists: usize) -> Self {
         Self { low: None, length: None, ranges: None, lists: DebugRngListsBase(lists), is_foreign: false }
@@ -36,7 +36,7 @@ impl Root {
     }
 
     /// Takes over an attribute. Gives whether it is one of these.
-    pub(super) fn read(&mut self, name: DwAt, value: &AttributeValue<Slice<'_>>) -> bool {
+    pub(super) fn read(&mut self, name: DwAt, value: &AttributeValue<SectionSlice<'_>>) -> bool {
         match (name, value) {
             (dw::DW_AT_rnglists_base, AttributeValue::DebugRngListsBase(base)) => self.lists = *base,
             (dw::DW_AT_language, value) => {
@@ -59,15 +59,15 @@ impl Root {
 /// Linkers let the ranges of code that they removed start here.
 const REMOVED: u64 = 0;
 
-impl Root {
+impl UnitCode {
     /// Notes where the code of the unit is whose entries start here. A damaged table of ranges has none.
     pub(super) fn add_code(
         &self,
-        reading: &mut Reading<'_>,
+        reading: &mut UnitReader<'_>,
         encoding: Encoding,
         addresses: DebugAddrBase<usize>,
         start: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), UnitError> {
         let mut code = Vec::new();
         if let (Some(low), Some(length)) = (self.low, self.length) {
             code.push(low..low.saturating_add(length));

@@ -3,10 +3,10 @@
 use core::ops::Range;
 
 use super::DebugInfo;
-use super::names::Names;
-use super::read::Reading;
-use super::types::{Static, Type, TypeId};
-use crate::error::{Bound, TypedError};
+use super::names::NameTable;
+use super::read::UnitReader;
+use super::types::{StaticItem, Type, TypeId};
+use crate::error::{DebugInfoLimit, TypedError};
 
 /// A shared library that a program has loaded, with its debug information.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub struct Library<'f> {
 
 impl<'f> Library<'f> {
     /// A library by the path that a dump has of it, with the contents of its file or of its debug file. `displacement` is
-    /// the difference between its [bias](dmd_analyze::Module::bias) and that of the program, which may wrap around.
+    /// the difference between its [bias](dmd_analyze::LoadedModule::bias) and that of the program, which may wrap around.
     pub fn new(path: &'f str, file: &'f [u8], displacement: u64) -> Self {
         Self { path, file, displacement }
     }
@@ -26,18 +26,18 @@ impl<'f> Library<'f> {
 
 /// A file, and which types come from it.
 #[derive(Debug)]
-struct File {
+struct InfoFile {
     /// Empty for the program.
     path: String,
-    /// What its addresses lack to those of the program's file.
+    /// The number to add to its addresses, to compare them with those of the program's file.
     displacement: u64,
     first_type: usize,
 }
 
 /// Where units have their entries and their code.
 #[derive(Debug)]
-pub(super) struct Units {
-    files: Vec<File>,
+pub(super) struct UnitTable {
+    files: Vec<InfoFile>,
     /// Where the entries of each unit start, ascending.
     starts: Vec<u64>,
     /// The code of units, by address, with the start of the unit's entries.
@@ -46,27 +46,27 @@ pub(super) struct Units {
 
 /// All that is read of files, before it is put in order.
 #[derive(Debug)]
-pub(super) struct Parts {
-    pub(super) names: Names,
+pub(super) struct InfoParts {
+    pub(super) names: NameTable,
     pub(super) types: Vec<Type>,
     pub(super) offsets: Vec<u64>,
-    pub(super) statics: Vec<Static>,
-    pub(super) vtables: Vec<Static>,
-    pub(super) units: Units,
+    pub(super) statics: Vec<StaticItem>,
+    pub(super) vtables: Vec<StaticItem>,
+    pub(super) units: UnitTable,
 }
 
-impl Parts {
+impl InfoParts {
     /// The parts of a program's own file.
-    pub(super) fn of(reading: Reading<'_>) -> Self {
-        let Reading { names, types, offsets, statics, vtables, units, mut code, .. } = reading;
+    pub(super) fn from_readers(reading: UnitReader<'_>) -> Self {
+        let UnitReader { names, types, offsets, statics, vtables, units, mut code, .. } = reading;
         code.sort_by_key(|(range, start)| (range.start, *start));
-        let files = vec![File { path: String::new(), displacement: 0, first_type: 0 }];
-        Self { names, types, offsets, statics, vtables, units: Units { files, starts: units, code } }
+        let files = vec![InfoFile { path: String::new(), displacement: 0, first_type: 0 }];
+        Self { names, types, offsets, statics, vtables, units: UnitTable { files, starts: units, code } }
     }
 
     /// Adds the parts of a library.
     pub(super) fn append(&mut self, other: Self, library: &Library<'_>) -> Result<(), TypedError> {
-        let names = self.names.append(&other.names).ok_or(TypedError::Bounded(0, Bound::Names))?;
+        let names = self.names.append(&other.names).ok_or(TypedError::Bounded(0, DebugInfoLimit::Names))?;
         let renamed = |name: super::NameId| names[name.number()];
         // 0 means that there is no reference: no entry starts there.
         let by = self
@@ -77,11 +77,11 @@ impl Parts {
             .unwrap_or(0)
             .saturating_add(1);
         let displacement = library.displacement;
-        let file = File { path: library.path.to_owned(), displacement, first_type: self.types.len() };
+        let file = InfoFile { path: library.path.to_owned(), displacement, first_type: self.types.len() };
         self.units.files.push(file);
         self.types.extend(other.types.into_iter().map(|of| of.moved(renamed, by)));
         self.offsets.extend(other.offsets.into_iter().map(|offset| offset.saturating_add(by)));
-        let placed = |one: Static| Static {
+        let placed = |one: StaticItem| StaticItem {
             name: renamed(one.name),
             address: one.address.wrapping_add(displacement),
             of: one.of.moved(by),
@@ -109,6 +109,38 @@ pub(crate) struct CodePlace {
     unit: Option<u64>,
 }
 
+/// The entries of each class of types, ascending.
+#[derive(Debug)]
+pub(crate) struct ClassEntries {
+    /// Where the entries of each class start, by the class's first type, and where the last ones end.
+    starts: Vec<u32>,
+    entries: Vec<u32>,
+}
+
+impl ClassEntries {
+    pub(crate) fn new(info: &DebugInfo) -> Self {
+        let mut starts = vec![0_u32; info.same_as.len() + 1];
+        info.same_as.iter().for_each(|class| starts[class.index() + 1] += 1);
+        (1..starts.len()).for_each(|class| starts[class] += starts[class - 1]);
+        let mut next = starts.clone();
+        let mut entries = vec![0; info.same_as.len()];
+        for (entry, class) in info.same_as.iter().enumerate() {
+            let place = &mut next[class.index()];
+            entries[*place as usize] = entry as u32;
+            *place += 1;
+        }
+        Self { starts, entries }
+    }
+
+    /// Whether a class has an entry in a range.
+    fn has_any_in(&self, class: TypeId, range: &Range<usize>) -> bool {
+        let [start, end] = [0, 1].map(|next| self.starts[class.index() + next] as usize);
+        let entries = &self.entries[start..end];
+        let first = entries.get(entries.partition_point(|entry| (*entry as usize) < range.start));
+        first.is_some_and(|entry| (*entry as usize) < range.end)
+    }
+}
+
 impl DebugInfo {
     /// Whether all types are of one file.
     pub(crate) fn is_one_file(&self) -> bool {
@@ -118,7 +150,7 @@ impl DebugInfo {
     /// The place of code, by the path of its module, empty for the program, and its address in the file; `None` for a module
     /// whose types are not known.
     pub(crate) fn place_of_code(&self, module: &str, address: u64) -> Option<CodePlace> {
-        let Units { files, code, .. } = &self.units;
+        let UnitTable { files, code, .. } = &self.units;
         let file = files.iter().position(|file| file.path == module)?;
         let address = address.wrapping_add(files[file].displacement);
         let after = code.partition_point(|(range, _)| range.start <= address);
@@ -127,19 +159,18 @@ impl DebugInfo {
         Some(CodePlace { file, unit })
     }
 
-    /// Of types with one name, those that code knows: those of its unit if there are any, and otherwise those of its file.
-    pub(crate) fn known_at(&self, place: CodePlace, types: &[TypeId]) -> Vec<TypeId> {
-        let of = |range: Range<usize>| -> Vec<TypeId> {
-            let range = &self.same_as[range];
-            types.iter().copied().filter(|id| range.contains(&self.same_as(*id))).collect()
+    /// The types of one name that code can mean: those of its unit if it has any, and otherwise those of its file.
+    pub(crate) fn known_at(&self, place: CodePlace, types: &[TypeId], entries: &ClassEntries) -> Vec<TypeId> {
+        let known_in = |range: Range<usize>| -> Vec<TypeId> {
+            types.iter().copied().filter(|id| entries.has_any_in(self.same_as(*id), &range)).collect()
         };
-        let in_unit = place.unit.map(|start| of(self.types_of_unit(start))).unwrap_or_default();
+        let in_unit = place.unit.map(|start| known_in(self.types_of_unit(start))).unwrap_or_default();
         if !in_unit.is_empty() {
             return in_unit;
         }
-        let Units { files, .. } = &self.units;
+        let UnitTable { files, .. } = &self.units;
         let end = files.get(place.file + 1).map_or(self.types.len(), |next| next.first_type);
-        of(files[place.file].first_type..end)
+        known_in(files[place.file].first_type..end)
     }
 
     fn types_of_unit(&self, start: u64) -> Range<usize> {

@@ -1,9 +1,9 @@
 //! Names of closures and `async` functions as symbols of Rust's newer form (v0) and debug information have them in common.
 //!
 //! `<app::Server>::run::{closure#0}` of a symbol is `app::{impl#3}::run::{async_fn_env#0}<T>` in debug information. Both
-//! are `run::{closure#0}` here. Several types may have that name, of which the size of a block chooses one.
+//! are `run::{closure#0}` here. Several types may have that name; the size of a block chooses one.
 
-/// What the compiler calls closures in debug information.
+/// The names of closures in debug information.
 const FORMS: &[&str] = &["{async_fn#", "{async_block#", "{async_closure#", "{gen_block#", "{coroutine#"];
 
 const CLOSURE: &str = "{closure#";

@@ -12,7 +12,7 @@ pub(super) const LONGEST: usize = 1 << 16;
 pub(super) const MOST_BYTES: usize = 256 << 20;
 
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct NameTable {
     text: String,
     ends: Vec<u32>,
     ids: HashTable<u32>,
@@ -21,7 +21,7 @@ pub(super) struct Names {
     most: usize,
 }
 
-impl Names {
+impl NameTable {
     pub(super) fn new(most: usize) -> Self {
         let (ids, hasher) = (HashTable::new(), RandomState::new());
         Self { text: String::new(), ends: Vec::new(), ids, hasher, most: most.min(MOST_BYTES) }
@@ -45,7 +45,7 @@ impl Names {
         self.ids.find(hash, |id| self.get(NameId(*id)) == name).map(|id| NameId(*id))
     }
 
-    /// The id of a name, which is added if it is new. `None` at the limit of bytes.
+    /// The id of a name. Adds the name if it is new. `None` at the limit of bytes.
     pub(super) fn intern(&mut self, name: &str) -> Option<NameId> {
         let hash = self.hasher.hash_one(name);
         if let Some(id) = self.find(name) {

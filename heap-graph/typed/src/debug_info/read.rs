@@ -1,4 +1,4 @@
-//! What reading the units of a file has found, and its bounds.
+//! The results of reading the units of a file, and the bounds of reading.
 //!
 //! The author of a file may want the reader to fail: entries of one byte may have a million attributes, and each of a
 //! million units may name another place in one table of abbreviations. So each attribute and each byte of a table
@@ -10,38 +10,38 @@ use std::sync::Arc;
 use gimli::{Abbreviations, DebugAbbrev, Dwarf, EndianSlice, LittleEndian, Reader as _, Section as _};
 use hashbrown::HashMap;
 
-use super::names::{MOST_BYTES, Names};
-use super::types::{NameId, Static, Type};
-use crate::error::Bound;
+use super::names::{MOST_BYTES, NameTable};
+use super::types::{NameId, StaticItem, Type};
+use crate::error::DebugInfoLimit;
 
 /// Attributes that are allowed regardless of the size, and for each byte.
 const WORK: u64 = 1 << 20;
 const WORK_A_BYTE: u64 = 4;
 
 /// A part of a section.
-pub(super) type Slice<'s> = EndianSlice<'s, LittleEndian>;
+pub(super) type SectionSlice<'s> = EndianSlice<'s, LittleEndian>;
 
 /// Why a unit cannot be read.
-pub(super) enum Fault {
+pub(super) enum UnitError {
     Gimli(gimli::Error),
-    Bound(Bound),
+    Bound(DebugInfoLimit),
 }
 
-impl From<gimli::Error> for Fault {
+impl From<gimli::Error> for UnitError {
     fn from(error: gimli::Error) -> Self {
         Self::Gimli(error)
     }
 }
 
 /// The state of reading.
-pub(super) struct Reading<'s> {
-    pub(super) dwarf: &'s Dwarf<Slice<'s>>,
-    pub(super) names: Names,
+pub(super) struct UnitReader<'s> {
+    pub(super) dwarf: &'s Dwarf<SectionSlice<'s>>,
+    pub(super) names: NameTable,
     pub(super) types: Vec<Type>,
     /// The offset of each type's entry, ascending.
     pub(super) offsets: Vec<u64>,
-    pub(super) statics: Vec<Static>,
-    pub(super) vtables: Vec<Static>,
+    pub(super) statics: Vec<StaticItem>,
+    pub(super) vtables: Vec<StaticItem>,
     /// Where each unit starts, ascending.
     pub(super) units: Vec<u64>,
     /// The code of units, with the start of the unit.
@@ -52,16 +52,16 @@ pub(super) struct Reading<'s> {
     left: u64,
 }
 
-impl<'s> Reading<'s> {
-    /// A reader of one of `parts` parts of a file, which has its share of the limits.
-    pub(super) fn of_part(dwarf: &'s Dwarf<Slice<'s>>, parts: usize, only_rust: bool) -> Self {
+impl<'s> UnitReader<'s> {
+    /// A reader of one of `parts` parts of a file, with its share of the limits.
+    pub(super) fn for_part(dwarf: &'s Dwarf<SectionSlice<'s>>, parts: usize, only_rust: bool) -> Self {
         let size = dwarf.debug_info.reader().len()
             + dwarf.debug_abbrev.reader().len()
             + dwarf.debug_str.reader().len()
             + dwarf.debug_line.reader().len();
         Self {
             dwarf,
-            names: Names::new(MOST_BYTES / parts),
+            names: NameTable::new(MOST_BYTES / parts),
             types: Vec::new(),
             offsets: Vec::new(),
             statics: Vec::new(),
@@ -80,7 +80,7 @@ impl<'s> Reading<'s> {
         let renamed = |name: NameId| names[name.number()];
         self.types.extend(other.types.into_iter().map(|of| of.moved(renamed, 0)));
         self.offsets.extend(other.offsets);
-        let of = |one: Static| Static { name: renamed(one.name), ..one };
+        let of = |one: StaticItem| StaticItem { name: renamed(one.name), ..one };
         self.statics.extend(other.statics.into_iter().map(of));
         self.vtables.extend(other.vtables.into_iter().map(of));
         self.units.extend(other.units);
@@ -89,13 +89,13 @@ impl<'s> Reading<'s> {
     }
 
     /// Counts work.
-    pub(super) fn work(&mut self, amount: u64) -> Result<(), Fault> {
-        self.left = self.left.checked_sub(amount).ok_or(Fault::Bound(Bound::Work))?;
+    pub(super) fn work(&mut self, amount: u64) -> Result<(), UnitError> {
+        self.left = self.left.checked_sub(amount).ok_or(UnitError::Bound(DebugInfoLimit::Work))?;
         Ok(())
     }
 
     /// The abbreviations at an offset of their section.
-    pub(super) fn abbreviations(&mut self, offset: usize) -> Result<Arc<Abbreviations>, Fault> {
+    pub(super) fn abbreviations(&mut self, offset: usize) -> Result<Arc<Abbreviations>, UnitError> {
         if let Some(known) = self.abbreviations.get(&offset) {
             return Ok(known.clone());
         }
@@ -111,7 +111,7 @@ impl<'s> Reading<'s> {
     }
 
     /// Counts the work of a table of abbreviations (DWARF 5, section 7.5.3).
-    fn count_table(&mut self, mut table: Slice<'s>) -> Result<(), Fault> {
+    fn count_table(&mut self, mut table: SectionSlice<'s>) -> Result<(), UnitError> {
         while table.read_uleb128()? != 0 {
             table.read_uleb128()?;
             table.read_u8()?;

@@ -1,6 +1,6 @@
-//! The block of a task of async-task, which async-executor and smol have: parts that follow each other.
+//! The parts of a task of async-task, which async-executor and smol use. They follow each other in one block.
 
-use super::{DEEPEST_ARRAY, DebugInfo, Kind, TypeId};
+use super::{DEEPEST_ARRAY, DebugInfo, TypeId, TypeKind};
 
 /// The parts of a task: the offset and the type of each, and the bytes of all.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ impl DebugInfo {
     pub(crate) fn task_parts(&self, raw: TypeId) -> Option<TaskParts> {
         let part = |name: &str| {
             let member = self.member(raw, name)?;
-            let Kind::Pointer(of) = self.get(self.type_at(member.of)?).kind else { return None };
+            let TypeKind::Pointer(of) = self.get(self.type_at(member.of)?).kind else { return None };
             self.type_at(of)
         };
         let (header, schedule, future, output) =

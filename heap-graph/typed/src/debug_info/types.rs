@@ -32,7 +32,7 @@ impl NameId {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TypeKind {
     /// Numbers, enumerations without data, functions.
     Scalar,
     Pointer(TypeRef),
@@ -62,7 +62,7 @@ pub(crate) struct Discriminant {
 }
 
 impl Discriminant {
-    /// A number of which all bits are known.
+    /// A number with all bits known.
     pub(super) fn whole(value: u128) -> Self {
         Self { value, bits: u128::BITS }
     }
@@ -80,7 +80,7 @@ impl Discriminant {
 
 /// A variant: the discriminant that selects it, or `None` for all others, and its members.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Variant {
+pub(crate) struct EnumVariant {
     pub(crate) discriminant: Option<Discriminant>,
     pub(crate) members: Vec<Member>,
     /// For the state of a coroutine: the file and the line of the `await` at which it is.
@@ -88,23 +88,23 @@ pub(crate) struct Variant {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Variants {
+pub(crate) struct VariantPart {
     pub(crate) discriminant: Option<Member>,
-    pub(crate) all: Vec<Variant>,
+    pub(crate) all: Vec<EnumVariant>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Type {
     pub(crate) name: NameId,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TypeKind,
     /// In bytes.
     pub(crate) size: u64,
-    /// In bytes; 0 if the entry does not say it.
+    /// In bytes; 0 if the entry has no size.
     pub(crate) align: u32,
-    /// The entry says that the type exists, and not what it is.
+    /// The entry is a declaration without a definition.
     pub(crate) declared_only: bool,
     pub(crate) members: Vec<Member>,
-    pub(crate) variants: Option<Box<Variants>>,
+    pub(crate) variants: Option<Box<VariantPart>>,
     pub(crate) parameters: Vec<(NameId, TypeRef)>,
     /// For the type of a vtable: the type that has it.
     pub(crate) containing: TypeRef,
@@ -119,7 +119,7 @@ impl Type {
         };
         self.name = to(self.name);
         self.containing = self.containing.moved(by);
-        if let Kind::Pointer(of) | Kind::Array(of, _) = &mut self.kind {
+        if let TypeKind::Pointer(of) | TypeKind::Array(of, _) = &mut self.kind {
             *of = of.moved(by);
         }
         self.members.iter_mut().for_each(member);
@@ -137,7 +137,7 @@ impl Type {
 
 /// A static at its address in the file, or a thread-local at its offset in the memory that each thread has.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Static {
+pub(crate) struct StaticItem {
     pub(crate) name: NameId,
     pub(crate) address: u64,
     pub(crate) of_threads: bool,

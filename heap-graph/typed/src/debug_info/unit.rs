@@ -9,18 +9,20 @@ use gimli::{
 };
 use hashbrown::HashMap;
 
-use super::code::Root;
+use super::code::UnitCode;
 use super::names::LONGEST;
-use super::read::{Fault, Reading, Slice};
-use super::types::{Discriminant, Kind, Member, NameId, STATE, Static, Type, TypeRef, Variant, Variants};
-use crate::error::Bound;
+use super::read::{SectionSlice, UnitError, UnitReader};
+use super::types::{
+    Discriminant, EnumVariant, Member, NameId, STATE, StaticItem, Type, TypeKind, TypeRef, VariantPart,
+};
+use crate::error::DebugInfoLimit;
 
 /// The maximum depth of entries.
 const DEEPEST: isize = 256;
 
-/// What the entries inside of an entry belong to.
+/// The parent of the entries inside of an entry.
 #[derive(Clone, Copy)]
-enum Inside {
+enum EntryScope {
     Namespace(NameId),
     Type(usize),
     Variants(usize),
@@ -29,8 +31,8 @@ enum Inside {
 
 /// The attributes of an entry that a reader of types needs.
 #[derive(Default)]
-struct Entry<'s> {
-    name: Option<AttributeValue<Slice<'s>>>,
+struct EntryAttributes<'s> {
+    name: Option<AttributeValue<SectionSlice<'s>>>,
     of: TypeRef,
     containing: TypeRef,
     size: Option<u64>,
@@ -45,23 +47,27 @@ struct Entry<'s> {
     line: Option<u64>,
 }
 
-pub(super) struct Unit<'r, 's> {
-    pub(super) reading: &'r mut Reading<'s>,
-    pub(super) header: UnitHeader<Slice<'s>>,
+pub(super) struct UnitParser<'r, 's> {
+    pub(super) reading: &'r mut UnitReader<'s>,
+    pub(super) header: UnitHeader<SectionSlice<'s>>,
     pub(super) base: u64,
     strings: DebugStrOffsetsBase<usize>,
     addresses: DebugAddrBase<usize>,
     /// Where its table of files is, and the folder of the compiler.
     lines: Option<gimli::DebugLineOffset<usize>>,
-    folder: Option<AttributeValue<Slice<'s>>>,
+    folder: Option<AttributeValue<SectionSlice<'s>>>,
     /// The table of files, once it is needed; `None` inside if it is damaged.
-    files: Option<Option<LineProgramHeader<Slice<'s>>>>,
+    files: Option<Option<LineProgramHeader<SectionSlice<'s>>>>,
     paths: HashMap<u64, Option<NameId>>,
-    root: Root,
+    root: UnitCode,
 }
 
-impl<'r, 's> Unit<'r, 's> {
-    pub(super) fn new(reading: &'r mut Reading<'s>, header: UnitHeader<Slice<'s>>, base: u64) -> Self {
+impl<'r, 's> UnitParser<'r, 's> {
+    pub(super) fn new(
+        reading: &'r mut UnitReader<'s>,
+        header: UnitHeader<SectionSlice<'s>>,
+        base: u64,
+    ) -> Self {
         // The bases that the format defines for a unit without the attribute: after the section's header.
         let format = header.format();
         let start = format.initial_length_size() as usize + 4;
@@ -76,14 +82,14 @@ impl<'r, 's> Unit<'r, 's> {
             files: None,
             paths: HashMap::new(),
             // As for the other bases; the header of lists of ranges is longer.
-            root: Root::new(start + 4),
+            root: UnitCode::new(start + 4),
         }
     }
 
-    pub(super) fn read(mut self, abbreviations: &Abbreviations) -> Result<(), Fault> {
+    pub(super) fn read(mut self, abbreviations: &Abbreviations) -> Result<(), UnitError> {
         let header = self.header;
         let mut entries = header.entries_raw(abbreviations, None)?;
-        let mut inside: Vec<(isize, Inside)> = Vec::new();
+        let mut inside: Vec<(isize, EntryScope)> = Vec::new();
         let mut skipped: Option<isize> = None;
         while !entries.is_empty() {
             let depth = entries.next_depth();
@@ -97,7 +103,7 @@ impl<'r, 's> Unit<'r, 's> {
             }
             skipped = None;
             if depth > DEEPEST {
-                return Err(Fault::Bound(Bound::Nesting));
+                return Err(UnitError::Bound(DebugInfoLimit::Nesting));
             }
             while inside.last().is_some_and(|(above, _)| *above >= depth) {
                 inside.pop();
@@ -127,11 +133,11 @@ impl<'r, 's> Unit<'r, 's> {
 
     fn entry(
         &mut self,
-        entries: &mut EntriesRaw<'_, Slice<'s>>,
+        entries: &mut EntriesRaw<'_, SectionSlice<'s>>,
         attributes: &[gimli::AttributeSpecification],
         is_root: bool,
-    ) -> Result<Entry<'s>, Fault> {
-        let mut entry = Entry::default();
+    ) -> Result<EntryAttributes<'s>, UnitError> {
+        let mut entry = EntryAttributes::default();
         for one in attributes {
             let attribute = entries.read_attribute(*one)?;
             let value = attribute.value();
@@ -185,7 +191,7 @@ impl<'r, 's> Unit<'r, 's> {
         Ok(entry)
     }
 
-    fn reference(&self, value: &AttributeValue<Slice<'s>>) -> TypeRef {
+    fn reference(&self, value: &AttributeValue<SectionSlice<'s>>) -> TypeRef {
         match value {
             AttributeValue::UnitRef(offset) => TypeRef(self.base.saturating_add(offset.0 as u64)),
             AttributeValue::DebugInfoRef(offset) => TypeRef(offset.0 as u64),
@@ -198,26 +204,28 @@ impl<'r, 's> Unit<'r, 's> {
         &mut self,
         tag: DwTag,
         at: u64,
-        entry: &Entry<'s>,
-        within: Option<Inside>,
-    ) -> Result<Option<Inside>, Fault> {
+        entry: &EntryAttributes<'s>,
+        within: Option<EntryScope>,
+    ) -> Result<Option<EntryScope>, UnitError> {
         let kind = match tag {
             dw::DW_TAG_namespace => {
                 let name = self.path(entry, within)?;
-                return Ok(Some(Inside::Namespace(name)));
+                return Ok(Some(EntryScope::Namespace(name)));
             }
-            dw::DW_TAG_structure_type | dw::DW_TAG_class_type => Kind::Struct,
-            dw::DW_TAG_union_type => Kind::Union,
-            dw::DW_TAG_base_type | dw::DW_TAG_enumeration_type | dw::DW_TAG_subroutine_type => Kind::Scalar,
-            dw::DW_TAG_pointer_type => Kind::Pointer(entry.of),
-            dw::DW_TAG_array_type => Kind::Array(entry.of, None),
+            dw::DW_TAG_structure_type | dw::DW_TAG_class_type => TypeKind::Struct,
+            dw::DW_TAG_union_type => TypeKind::Union,
+            dw::DW_TAG_base_type | dw::DW_TAG_enumeration_type | dw::DW_TAG_subroutine_type => {
+                TypeKind::Scalar
+            }
+            dw::DW_TAG_pointer_type => TypeKind::Pointer(entry.of),
+            dw::DW_TAG_array_type => TypeKind::Array(entry.of, None),
             dw::DW_TAG_variable => {
                 self.add_static(entry, within)?;
                 return Ok(None);
             }
             _ => return self.add_part(tag, entry, within),
         };
-        let size = entry.size.unwrap_or(if matches!(kind, Kind::Pointer(_)) { 8 } else { 0 });
+        let size = entry.size.unwrap_or(if matches!(kind, TypeKind::Pointer(_)) { 8 } else { 0 });
         let name = self.path(entry, within)?;
         let index = self.reading.types.len();
         self.reading.types.push(Type {
@@ -232,25 +240,26 @@ impl<'r, 's> Unit<'r, 's> {
             containing: entry.containing,
         });
         self.reading.offsets.push(at);
-        Ok(Some(Inside::Type(index)))
+        Ok(Some(EntryScope::Type(index)))
     }
 
     /// Adds a part of a type.
     fn add_part(
         &mut self,
         tag: DwTag,
-        entry: &Entry<'s>,
-        within: Option<Inside>,
-    ) -> Result<Option<Inside>, Fault> {
-        let (Some(Inside::Type(index)) | Some(Inside::Variants(index)) | Some(Inside::Variant(index))) =
-            within
+        entry: &EntryAttributes<'s>,
+        within: Option<EntryScope>,
+    ) -> Result<Option<EntryScope>, UnitError> {
+        let (Some(EntryScope::Type(index))
+        | Some(EntryScope::Variants(index))
+        | Some(EntryScope::Variant(index))) = within
         else {
             return Ok(None);
         };
-        let is_type = matches!(within, Some(Inside::Type(_)));
+        let is_type = matches!(within, Some(EntryScope::Type(_)));
         match tag {
             dw::DW_TAG_subrange_type if is_type => {
-                if let Kind::Array(_, count) = &mut self.reading.types[index].kind {
+                if let TypeKind::Array(_, count) = &mut self.reading.types[index].kind {
                     *count = entry.count.or_else(|| entry.upper?.checked_add(1));
                 }
             }
@@ -261,13 +270,13 @@ impl<'r, 's> Unit<'r, 's> {
             dw::DW_TAG_member => {
                 let member = Member { name: self.name(entry)?, offset: entry.offset, of: entry.of };
                 let place = match within {
-                    Some(Inside::Variant(_)) if self.is_coroutine(index) => self.place(entry)?,
+                    Some(EntryScope::Variant(_)) if self.is_coroutine(index) => self.place(entry)?,
                     _ => None,
                 };
                 let all = &mut self.reading.types[index];
                 match (within, all.variants.as_deref_mut()) {
-                    (Some(Inside::Variants(_)), Some(variants)) => variants.discriminant = Some(member),
-                    (Some(Inside::Variant(_)), Some(variants)) => {
+                    (Some(EntryScope::Variants(_)), Some(variants)) => variants.discriminant = Some(member),
+                    (Some(EntryScope::Variant(_)), Some(variants)) => {
                         if let Some(variant) = variants.all.last_mut() {
                             variant.members.push(member);
                             variant.place = variant.place.or(place);
@@ -277,27 +286,33 @@ impl<'r, 's> Unit<'r, 's> {
                 }
             }
             dw::DW_TAG_variant_part if is_type => {
-                self.reading.types[index].variants = Some(Box::new(Variants::default()));
-                return Ok(Some(Inside::Variants(index)));
+                self.reading.types[index].variants = Some(Box::new(VariantPart::default()));
+                return Ok(Some(EntryScope::Variants(index)));
             }
-            dw::DW_TAG_variant if matches!(within, Some(Inside::Variants(_))) => {
+            dw::DW_TAG_variant if matches!(within, Some(EntryScope::Variants(_))) => {
                 if let Some(variants) = self.reading.types[index].variants.as_deref_mut() {
-                    variants.all.push(Variant { discriminant: entry.discriminant, ..Variant::default() });
+                    variants
+                        .all
+                        .push(EnumVariant { discriminant: entry.discriminant, ..EnumVariant::default() });
                 }
-                return Ok(Some(Inside::Variant(index)));
+                return Ok(Some(EntryScope::Variant(index)));
             }
             _ => {}
         }
         Ok(None)
     }
 
-    fn add_static(&mut self, entry: &Entry<'s>, within: Option<Inside>) -> Result<(), Fault> {
+    fn add_static(
+        &mut self,
+        entry: &EntryAttributes<'s>,
+        within: Option<EntryScope>,
+    ) -> Result<(), UnitError> {
         let address = |location| Some((self.address(location)?, false));
         let thread_local = |location| Some((self.thread_local(location)?, true));
         let place = entry.location.and_then(|location| address(location).or_else(|| thread_local(location)));
         let Some((address, of_threads)) = place else { return Ok(()) };
         let name = self.path(entry, within)?;
-        let one = Static { name, address, of_threads, of: entry.of };
+        let one = StaticItem { name, address, of_threads, of: entry.of };
         let is_vtable = self.reading.names.get(name).ends_with("{vtable}");
         if is_vtable {
             self.reading.vtables.push(one);
@@ -323,7 +338,7 @@ impl<'r, 's> Unit<'r, 's> {
     }
 
     /// The file and the line of an entry. A damaged table of files has none.
-    fn place(&mut self, entry: &Entry<'s>) -> Result<Option<(NameId, u32)>, Fault> {
+    fn place(&mut self, entry: &EntryAttributes<'s>) -> Result<Option<(NameId, u32)>, UnitError> {
         let (Some(file), Some(line)) = (entry.file, entry.line.and_then(|line| u32::try_from(line).ok()))
         else {
             return Ok(None);
@@ -340,10 +355,10 @@ impl<'r, 's> Unit<'r, 's> {
     }
 
     /// The path of a file of the unit.
-    fn file(&mut self, index: u64) -> Result<Option<NameId>, Fault> {
+    fn file(&mut self, index: u64) -> Result<Option<NameId>, UnitError> {
         let folder = self.folder.and_then(|folder| self.string(folder).ok());
         if self.files.is_none() {
-            let compiler = folder.map(|folder| Slice::new(folder, LittleEndian));
+            let compiler = folder.map(|folder| SectionSlice::new(folder, LittleEndian));
             let program = |lines| {
                 self.reading.dwarf.debug_line.program(lines, self.header.address_size(), compiler, None).ok()
             };
@@ -369,11 +384,11 @@ impl<'r, 's> Unit<'r, 's> {
         path.truncate(LONGEST);
         self.reading.work(path.len() as u64 / 16)?;
         let path = String::from_utf8_lossy(&path);
-        self.reading.names.intern(&path).map(Some).ok_or(Fault::Bound(Bound::Names))
+        self.reading.names.intern(&path).map(Some).ok_or(UnitError::Bound(DebugInfoLimit::Names))
     }
 
     /// The name of an entry, without the names of what it is in.
-    fn text(&self, entry: &Entry<'s>) -> Result<&'s [u8], Fault> {
+    fn text(&self, entry: &EntryAttributes<'s>) -> Result<&'s [u8], UnitError> {
         entry.name.map_or(Ok(&[]), |name| self.string(name))
     }
 
@@ -391,7 +406,7 @@ impl<'r, 's> Unit<'r, 's> {
 
     /// The entry of the table of addresses with this index.
     fn addressed(&self, index: &[u8]) -> Option<u64> {
-        let mut index = Slice::new(index, LittleEndian);
+        let mut index = SectionSlice::new(index, LittleEndian);
         let number = gimli::Reader::read_uleb128(&mut index).ok()?;
         let number = gimli::DebugAddrIndex(usize::try_from(number).ok()?);
         let all = index.is_empty().then_some(&self.reading.dwarf.debug_addr)?;
@@ -399,9 +414,9 @@ impl<'r, 's> Unit<'r, 's> {
     }
 
     /// A text of an entry or of a table.
-    fn string(&self, value: AttributeValue<Slice<'s>>) -> Result<&'s [u8], Fault> {
+    fn string(&self, value: AttributeValue<SectionSlice<'s>>) -> Result<&'s [u8], UnitError> {
         let sections = &self.reading.dwarf;
-        let by_index = |index: DebugStrOffsetsIndex<usize>| -> gimli::Result<Slice<'s>> {
+        let by_index = |index: DebugStrOffsetsIndex<usize>| -> gimli::Result<SectionSlice<'s>> {
             let offset =
                 sections.debug_str_offsets.get_str_offset(self.header.format(), self.strings, index)?;
             sections.debug_str.get_str(offset)
@@ -417,21 +432,21 @@ impl<'r, 's> Unit<'r, 's> {
         Ok(&text[..text.len().min(LONGEST)])
     }
 
-    fn name(&mut self, entry: &Entry<'s>) -> Result<NameId, Fault> {
+    fn name(&mut self, entry: &EntryAttributes<'s>) -> Result<NameId, UnitError> {
         let text = self.text(entry)?;
         // Searching the end of a long text takes time.
         self.reading.work(text.len() as u64 / 16)?;
         let text = String::from_utf8_lossy(text);
-        self.reading.names.intern(&text).ok_or(Fault::Bound(Bound::Names))
+        self.reading.names.intern(&text).ok_or(UnitError::Bound(DebugInfoLimit::Names))
     }
 
-    /// The name with its path. Types that are no items, such as `(A, B)`, have no path.
-    fn path(&mut self, entry: &Entry<'s>, within: Option<Inside>) -> Result<NameId, Fault> {
+    /// The name with its path. Types such as `(A, B)`, which are not items, have no path.
+    fn path(&mut self, entry: &EntryAttributes<'s>, within: Option<EntryScope>) -> Result<NameId, UnitError> {
         let text = self.text(entry)?;
         self.reading.work(text.len() as u64 / 16)?;
         let above = match within {
-            Some(Inside::Namespace(name)) => Some(name),
-            Some(Inside::Type(index) | Inside::Variants(index) | Inside::Variant(index)) => {
+            Some(EntryScope::Namespace(name)) => Some(name),
+            Some(EntryScope::Type(index) | EntryScope::Variants(index) | EntryScope::Variant(index)) => {
                 Some(self.reading.types[index].name)
             }
             None => None,
@@ -445,12 +460,12 @@ impl<'r, 's> Unit<'r, 's> {
             _ => text,
         };
         self.reading.work(full.len() as u64 / 16)?;
-        self.reading.names.intern(&full).ok_or(Fault::Bound(Bound::Names))
+        self.reading.names.intern(&full).ok_or(UnitError::Bound(DebugInfoLimit::Names))
     }
 }
 
 /// A discriminant, in any form that compilers choose.
-fn discriminant(value: &AttributeValue<Slice<'_>>) -> Option<Discriminant> {
+fn discriminant(value: &AttributeValue<SectionSlice<'_>>) -> Option<Discriminant> {
     let short = |value: u64, bits| Discriminant { value: value.into(), bits };
     Some(match value {
         AttributeValue::Data1(value) => short((*value).into(), 8),

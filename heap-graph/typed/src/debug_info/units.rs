@@ -1,16 +1,16 @@
 //! Reads all units of a file, on several threads.
 //!
 //! Each thread reads units that follow each other, and their results come together in the order of the units, which gives what one
-//! thread gives. What is damaged or exceeds a limit is read again by one thread, so that an error does not depend
+//! thread gives. A file that is damaged or exceeds a limit is read again by one thread, so that an error does not depend
 //! on the number of threads.
 
 use core::ops::Range;
 
 use gimli::{DebugInfoOffset, Dwarf, Section as _, UnitHeader};
 
-use super::read::{Fault, Reading, Slice};
+use super::read::{SectionSlice, UnitError, UnitReader};
 use super::side_by_side::side_by_side;
-use super::unit::Unit;
+use super::unit::UnitParser;
 use crate::error::TypedError;
 
 /// The bytes of units that are worth a thread.
@@ -18,10 +18,10 @@ const WORTH_A_THREAD: usize = 1 << 18;
 
 /// Reads all units on at most this many threads, or only those in Rust.
 pub(super) fn read_all<'s>(
-    dwarf: &'s Dwarf<Slice<'s>>,
+    dwarf: &'s Dwarf<SectionSlice<'s>>,
     threads: usize,
     only_rust: bool,
-) -> Result<Reading<'s>, TypedError> {
+) -> Result<UnitReader<'s>, TypedError> {
     let bytes = dwarf.debug_info.reader().len();
     let parts = threads.min(bytes / WORTH_A_THREAD);
     match (parts > 1).then(|| read_together(dwarf, parts, only_rust)).flatten() {
@@ -31,8 +31,8 @@ pub(super) fn read_all<'s>(
 }
 
 /// Reads all units in their order.
-fn read_alone<'s>(dwarf: &'s Dwarf<Slice<'s>>, only_rust: bool) -> Result<Reading<'s>, TypedError> {
-    let mut reading = Reading::of_part(dwarf, 1, only_rust);
+fn read_alone<'s>(dwarf: &'s Dwarf<SectionSlice<'s>>, only_rust: bool) -> Result<UnitReader<'s>, TypedError> {
+    let mut reading = UnitReader::for_part(dwarf, 1, only_rust);
     let mut units = dwarf.units();
     let mut last = 0;
     loop {
@@ -40,17 +40,21 @@ fn read_alone<'s>(dwarf: &'s Dwarf<Slice<'s>>, only_rust: bool) -> Result<Readin
         let Some(header) = header else { return Ok(reading) };
         last = start(&header);
         read(&mut reading, header).map_err(|fault| match fault {
-            Fault::Gimli(error) => TypedError::DebugInfo(last, error),
-            Fault::Bound(bound) => TypedError::Bounded(last, bound),
+            UnitError::Gimli(error) => TypedError::DebugInfo(last, error),
+            UnitError::Bound(bound) => TypedError::Bounded(last, bound),
         })?;
     }
 }
 
 /// Reads the units in parts of about the same number of bytes, side by side. The limits of the parts are together those of
 /// one thread, so what is read within them is also read by one thread; otherwise `None`.
-fn read_together<'s>(dwarf: &'s Dwarf<Slice<'s>>, parts: usize, only_rust: bool) -> Option<Reading<'s>> {
+fn read_together<'s>(
+    dwarf: &'s Dwarf<SectionSlice<'s>>,
+    parts: usize,
+    only_rust: bool,
+) -> Option<UnitReader<'s>> {
     let read_part = |part: &Range<usize>| {
-        let mut reading = Reading::of_part(dwarf, parts, only_rust);
+        let mut reading = UnitReader::for_part(dwarf, parts, only_rust);
         read_units(&mut reading, part.clone()).ok().map(|()| reading)
     };
     let read = side_by_side(&divided(dwarf, parts)?, read_part);
@@ -62,7 +66,7 @@ fn read_together<'s>(dwarf: &'s Dwarf<Slice<'s>>, parts: usize, only_rust: bool)
 
 /// Where each part begins and ends: it has the units that begin in its share of the bytes. A file may have a unit for each
 /// 11 bytes, so no more than this is kept of them.
-fn divided(dwarf: &Dwarf<Slice<'_>>, parts: usize) -> Option<Vec<Range<usize>>> {
+fn divided(dwarf: &Dwarf<SectionSlice<'_>>, parts: usize) -> Option<Vec<Range<usize>>> {
     let end = dwarf.debug_info.reader().len();
     let each = end / parts + 1;
     let mut starts = Vec::with_capacity(parts + 1);
@@ -78,7 +82,7 @@ fn divided(dwarf: &Dwarf<Slice<'_>>, parts: usize) -> Option<Vec<Range<usize>>> 
 }
 
 /// Reads the units of a part.
-fn read_units(reading: &mut Reading<'_>, part: Range<usize>) -> Result<(), Fault> {
+fn read_units(reading: &mut UnitReader<'_>, part: Range<usize>) -> Result<(), UnitError> {
     let mut at = part.start;
     while at < part.end {
         let header = reading.dwarf.debug_info.header_from_offset(DebugInfoOffset(at))?;
@@ -89,12 +93,12 @@ fn read_units(reading: &mut Reading<'_>, part: Range<usize>) -> Result<(), Fault
 }
 
 /// The offset of a unit.
-fn start(header: &UnitHeader<Slice<'_>>) -> u64 {
+fn start(header: &UnitHeader<SectionSlice<'_>>) -> u64 {
     header.debug_info_offset().map_or(0, |offset| offset.0 as u64)
 }
 
-fn read<'s>(reading: &mut Reading<'s>, header: UnitHeader<Slice<'s>>) -> Result<(), Fault> {
+fn read<'s>(reading: &mut UnitReader<'s>, header: UnitHeader<SectionSlice<'s>>) -> Result<(), UnitError> {
     reading.work(1)?;
     let abbreviations = reading.abbreviations(header.debug_abbrev_offset().0)?;
-    Unit::new(reading, header, start(&header)).read(&abbreviations)
+    UnitParser::new(reading, header, start(&header)).read(&abbreviations)
 }

@@ -1,30 +1,30 @@
-//! Who is right where pointers contradict the stack of a block, or each other.
+//! Decides where pointers contradict the stack of a block, or each other.
 
-use dmd_analyze::Verdict;
+use dmd_analyze::TypeVerdict;
 
-use super::{Inference, Origin};
-use crate::debug_info::Kind;
-use crate::evidence::Claim;
-use crate::views::same;
-use crate::walk::Contents;
+use super::{Inference, TypeOrigin};
+use crate::debug_info::TypeKind;
+use crate::evidence::PointerClaim;
+use crate::views::is_same;
+use crate::walk::BlockContents;
 
 impl Inference<'_, '_, '_> {
-    /// Weighs all that contradicts what is known of blocks, and follows the pointers of those that have other types now, until
-    /// nothing changes.
+    /// Weighs all pointers that contradict the known types of blocks, and follows the pointers of blocks that get other types,
+    /// until no type changes.
     pub(super) fn settle(&mut self) {
         let info = self.heap.walk.info();
         while let Some(open) = self.evidence.next() {
             for (index, claims) in open {
                 let Some(known) = self.heap.contents[index] else { continue };
                 let Some((said, pointers)) = self.evidence.heaviest(info, &claims) else { continue };
-                let by_stack = self.heap.origins[index] == Origin::Stack;
+                let by_stack = self.heap.origins[index] == TypeOrigin::Stack;
                 let wins = match by_stack {
                     true => self.outweighs_stack(index, known, said),
                     false => pointers > self.evidence.pointers(index),
                 };
                 if wins {
                     self.retract(index);
-                    self.heap.origins[index] = Origin::Owner;
+                    self.heap.origins[index] = TypeOrigin::Owner;
                     self.heap.contents[index] = Some(said.contents);
                     self.evidence.decide(index, pointers);
                     self.queue.push_back(index as u32);
@@ -35,31 +35,31 @@ impl Inference<'_, '_, '_> {
         }
     }
 
-    /// Takes back what a block said with the type that it loses.
+    /// Takes back the evidence of a block's pointers before the block gets another type.
     fn retract(&mut self, block: usize) {
-        if !self.pointers(block) {
+        if !self.read_pointers(block) {
             return;
         }
         let found = core::mem::take(&mut self.heap.walk.found);
         for pointer in found.iter().filter(|pointer| pointer.sure && pointer.certain()) {
-            let Some((index, Some(said))) = self.says(pointer) else { continue };
-            if self.heap.contents[index].is_some_and(|known| same(self.heap.walk.info(), known, said)) {
+            let Some((index, Some(said))) = self.find_target(pointer) else { continue };
+            if self.heap.contents[index].is_some_and(|known| is_same(self.heap.walk.info(), known, said)) {
                 self.evidence.retract(index);
             }
         }
         self.heap.walk.found = found;
     }
 
-    /// Whether a pointer is right, and the stack of its block is not. No pointer says what the stack says.
-    fn outweighs_stack(&mut self, index: usize, known: Contents, said: Claim) -> bool {
+    /// Whether a pointer is right and the stack of its block is wrong. No pointer agrees with the stack.
+    fn outweighs_stack(&mut self, index: usize, known: BlockContents, said: PointerClaim) -> bool {
         if self.evidence.pointers(index) > 0 {
             return false;
         }
         let info = self.heap.walk.info();
         // Its capacity is that of the block: elements that changed in place, or a buffer that was handed over.
         let is_buffer = match known {
-            Contents::Slice { .. } => true,
-            Contents::One(of) => matches!(info.get(of).kind, Kind::Array(_, Some(_))),
+            BlockContents::Slice { .. } => true,
+            BlockContents::One(of) => matches!(info.get(of).kind, TypeKind::Array(_, Some(_))),
             _ => false,
         };
         if said.owns && is_buffer {
@@ -69,9 +69,9 @@ impl Inference<'_, '_, '_> {
         // Bytes are room for values of other types, unless they are text.
         let stack = self.heap.blocks[index].stack;
         let is_room =
-            matches!(known, Contents::Slice { .. }) && info.size(named) <= 1 && info.size(owned) > 1;
+            matches!(known, BlockContents::Slice { .. }) && info.size(named) <= 1 && info.size(owned) > 1;
         if is_room {
-            let named = self.heap.stacks.verdict(stack).and_then(Verdict::type_name);
+            let named = self.heap.stacks.verdict(stack).and_then(TypeVerdict::type_name);
             return named.is_none_or(|named| !named.starts_with("str"));
         }
         // The names of two versions are equal, and only the pointer knows which one it is.

@@ -3,9 +3,9 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use dmd_analyze::image::{Mapping, Thread};
+use dmd_analyze::image::{FileMapping, StoppedThread};
 
-use super::Memory;
+use super::MemorySource;
 use super::positioned::{fill_at, read_at};
 use crate::error::TypedError;
 
@@ -63,7 +63,7 @@ const MOST_NOTES: u64 = 64 << 20;
 
 /// A segment of memory that the file contains.
 #[derive(Clone, Copy, Debug)]
-struct Segment {
+struct CoreSegment {
     start: u64,
     bytes: u64,
     offset: u64,
@@ -76,7 +76,7 @@ struct Segment {
 pub struct CoreFile {
     file: File,
     /// Sorted by address, without overlap.
-    segments: Vec<Segment>,
+    segments: Vec<CoreSegment>,
     /// The offsets and the lengths of the notes.
     notes: Vec<(u64, u64)>,
     machine: u16,
@@ -114,8 +114,8 @@ impl CoreFile {
         }
         let of_kind =
             |kind: [u8; 4]| table.chunks_exact(PROGRAM_HEADER).filter(move |header| header[..4] == kind);
-        let mut segments: Vec<Segment> = of_kind(LOAD)
-            .map(|header| Segment {
+        let mut segments: Vec<CoreSegment> = of_kind(LOAD)
+            .map(|header| CoreSegment {
                 offset: u64_at(header, 8),
                 start: u64_at(header, 16),
                 bytes: u64_at(header, 32),
@@ -124,7 +124,7 @@ impl CoreFile {
             .filter(|segment| segment.bytes > 0)
             .collect();
         segments.sort_by_key(|segment| segment.start);
-        let apart = |pair: &[Segment]| {
+        let apart = |pair: &[CoreSegment]| {
             pair[0].start.checked_add(pair[0].bytes).is_some_and(|end| end <= pair[1].start)
         };
         if !segments.windows(2).all(apart) {
@@ -147,10 +147,10 @@ impl CoreFile {
     ///
     /// # Errors
     ///
-    /// [`TypedError::Io`] if the system does not tell the length of the file.
+    /// [`TypedError::Io`] if the system does not return the length of the file.
     pub fn missing(&self) -> Result<u64, TypedError> {
         let length = self.file.metadata()?.len();
-        let behind = |segment: &Segment| {
+        let behind = |segment: &CoreSegment| {
             let end = segment.offset.saturating_add(segment.bytes);
             end.saturating_sub(length.max(segment.offset))
         };
@@ -159,7 +159,7 @@ impl CoreFile {
 
     /// The mappings of its program and libraries, for [`read_image`](dmd_analyze::image::read_image). Empty if the file
     /// has no note of them.
-    pub fn mappings(&self) -> Vec<Mapping> {
+    pub fn mappings(&self) -> Vec<FileMapping> {
         let notes = self.notes();
         let files = notes.iter().find_map(|notes| each(notes).find(|(kind, _)| *kind == FILES));
         files.and_then(|(_, files)| self.files(files)).unwrap_or_default()
@@ -189,13 +189,13 @@ impl CoreFile {
 
     /// The mappings that the note of files lists: their number, the size of a page, for each its start, its end and its
     /// offset in pages, and behind these the paths.
-    fn files(&self, note: &[u8]) -> Option<Vec<Mapping>> {
+    fn files(&self, note: &[u8]) -> Option<Vec<FileMapping>> {
         let word = |at: usize| Some(u64_at(note.get(8 * at..8 * at + 8)?, 0));
         let (count, page) = (usize::try_from(word(0)?).ok()?, word(1)?);
         let mut paths = note.get(count.checked_mul(24)?.checked_add(16)?..)?.split(|byte| *byte == 0);
         let mapping = |index: usize| {
             let start = word(2 + 3 * index)?;
-            Some(Mapping {
+            Some(FileMapping {
                 start,
                 end: word(3 + 3 * index)?,
                 offset: word(4 + 3 * index)?.saturating_mul(page),
@@ -207,7 +207,7 @@ impl CoreFile {
     }
 
     /// The last segment that does not start behind an address.
-    fn segment(&self, address: u64) -> Option<Segment> {
+    fn segment(&self, address: u64) -> Option<CoreSegment> {
         let after = self.segments.partition_point(|segment| segment.start <= address);
         after.checked_sub(1).map(|index| self.segments[index])
     }
@@ -227,13 +227,13 @@ fn each(mut notes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
-impl Memory for CoreFile {
+impl MemorySource for CoreFile {
     fn is_whole(&self) -> bool {
         true
     }
 
-    fn threads(&self) -> Vec<Thread> {
-        let mut threads: Vec<Thread> = Vec::new();
+    fn threads(&self) -> Vec<StoppedThread> {
+        let mut threads: Vec<StoppedThread> = Vec::new();
         for (kind, note) in self.notes().iter().flat_map(|notes| each(notes)) {
             if threads.len() >= MOST_THREADS {
                 break;
@@ -253,7 +253,10 @@ impl Memory for CoreFile {
                     Some(thread) if thread.thread_pointer.is_none() => {
                         thread.thread_pointer = Some(u64_at(note, 0));
                     }
-                    _ => threads.push(Thread { thread_pointer: Some(u64_at(note, 0)), ..Thread::default() }),
+                    _ => threads.push(StoppedThread {
+                        thread_pointer: Some(u64_at(note, 0)),
+                        ..StoppedThread::default()
+                    }),
                 },
                 _ => {}
             }
@@ -290,10 +293,10 @@ fn thread(
     note: &[u8],
     order: impl Iterator<Item = (usize, u16)>,
     (stack, code, pointer): (usize, usize, Option<usize>),
-) -> Thread {
+) -> StoppedThread {
     let register = |index: usize| u64_at(note, FIRST_REGISTER + 8 * index);
     let known = |index: usize| Some(register(index)).filter(|value| *value != 0);
-    Thread {
+    StoppedThread {
         number: Some(u32_at(note, NUMBER).into()).filter(|number| *number != 0),
         name: String::new(),
         thread_pointer: pointer.and_then(known),

@@ -1,25 +1,25 @@
 //! Two readers of the same moment.
 
-use dmd_analyze::image::Thread;
+use dmd_analyze::image::StoppedThread;
 
-use super::Memory;
+use super::MemorySource;
 
 /// Memory of one reader and, at addresses that it does not have, of a second one: a scan dump has the contents of
 /// blocks, and a core file has statics.
 #[derive(Debug)]
-pub struct Layered<'m> {
-    first: &'m dyn Memory,
-    second: &'m dyn Memory,
+pub struct LayeredMemory<'m> {
+    first: &'m dyn MemorySource,
+    second: &'m dyn MemorySource,
 }
 
-impl<'m> Layered<'m> {
+impl<'m> LayeredMemory<'m> {
     /// The memory of `first` and, elsewhere, of `second`.
-    pub fn new(first: &'m dyn Memory, second: &'m dyn Memory) -> Self {
+    pub fn new(first: &'m dyn MemorySource, second: &'m dyn MemorySource) -> Self {
         Self { first, second }
     }
 }
 
-impl Memory for Layered<'_> {
+impl MemorySource for LayeredMemory<'_> {
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
         match self.first.read(address, into) {
             0 => self.second.read(address, into),
@@ -27,7 +27,7 @@ impl Memory for Layered<'_> {
         }
     }
 
-    fn threads(&self) -> Vec<Thread> {
+    fn threads(&self) -> Vec<StoppedThread> {
         let mut threads = self.first.threads();
         threads.extend(self.second.threads());
         threads

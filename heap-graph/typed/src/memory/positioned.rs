@@ -9,7 +9,7 @@ pub(super) fn read_at(file: &File, into: &mut [u8], offset: u64) -> io::Result<u
     std::os::unix::fs::FileExt::read_at(file, into, offset)
 }
 
-/// Reads some bytes from `offset` on; 0 at the end of the file. It moves the cursor, which nobody uses.
+/// Reads some bytes from `offset` on; 0 at the end of the file. It moves the cursor, which has no other use.
 #[cfg(windows)]
 pub(super) fn read_at(file: &File, into: &mut [u8], offset: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, into, offset)

@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use dmd_analyze::image::{Mapping, Thread};
+use dmd_analyze::image::{FileMapping, StoppedThread};
 
-use super::Memory;
+use super::MemorySource;
 use super::positioned::fill_at;
 use crate::error::TypedError;
 
@@ -17,7 +17,7 @@ use crate::error::TypedError;
 pub struct ProcessMemory {
     pid: u32,
     memory: File,
-    threads: Vec<Thread>,
+    threads: Vec<StoppedThread>,
     /// The first addresses and the ends of its mappings.
     areas: OnceLock<Vec<(u64, u64)>>,
 }
@@ -29,7 +29,7 @@ impl ProcessMemory {
     ///
     /// [`TypedError::Io`] if there is no such process, if the system forbids reading it (ptrace's rules), and on other
     /// systems than Linux, which have no such file.
-    pub fn of(pid: u32) -> Result<Self, TypedError> {
+    pub fn open(pid: u32) -> Result<Self, TypedError> {
         if !cfg!(target_os = "linux") {
             let reason = "the memory of a process can be read on Linux only";
             return Err(io::Error::new(io::ErrorKind::Unsupported, reason).into());
@@ -45,7 +45,7 @@ impl ProcessMemory {
     ///
     /// As [`of`](Self::of).
     pub fn stopped(pid: u32) -> Result<Option<Self>, TypedError> {
-        let memory = Self::of(pid)?;
+        let memory = Self::open(pid)?;
         if !memory.is_stopped() {
             return Ok(None);
         }
@@ -65,15 +65,15 @@ impl ProcessMemory {
         tasks.filter_map(|task| Some(task.ok()?.path()))
     }
 
-    /// Where the threads of the process were, of which a copy has none:
+    /// The places of the process's threads, for a copy, which has no threads:
     /// [`read_threads`](dmd_analyze::image::read_threads).
     #[must_use]
-    pub fn with_threads(mut self, threads: Vec<Thread>) -> Self {
+    pub fn with_threads(mut self, threads: Vec<StoppedThread>) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Whether the process is still there. What was read of one that has ended is not whole.
+    /// Whether the process is still there. The bytes of a process that has ended are incomplete.
     pub fn is_there(&self) -> bool {
         // The list of a process that ended is empty, or gone.
         fs::read(format!("/proc/{}/maps", self.pid)).is_ok_and(|maps| !maps.is_empty())
@@ -84,7 +84,7 @@ impl ProcessMemory {
     /// # Errors
     ///
     /// [`TypedError::Io`] if the process has ended.
-    pub fn mappings(&self) -> Result<Vec<Mapping>, TypedError> {
+    pub fn mappings(&self) -> Result<Vec<FileMapping>, TypedError> {
         Ok(self.maps()?.lines().filter_map(mapping).collect())
     }
 
@@ -94,12 +94,12 @@ impl ProcessMemory {
     }
 }
 
-impl Memory for ProcessMemory {
+impl MemorySource for ProcessMemory {
     fn is_whole(&self) -> bool {
         true
     }
 
-    fn threads(&self) -> Vec<Thread> {
+    fn threads(&self) -> Vec<StoppedThread> {
         self.threads.clone()
     }
 
@@ -125,7 +125,7 @@ fn is_stopped(task: &Path) -> bool {
 }
 
 /// Where a stopped thread is: the last two numbers of the kernel's file are the stack pointer and the next instruction.
-fn thread(task: &Path) -> Option<Thread> {
+fn thread(task: &Path) -> Option<StoppedThread> {
     let number = task.file_name()?.to_str()?.parse().ok()?;
     let name = fs::read(task.join("comm")).unwrap_or_default();
     let name = String::from_utf8_lossy(&name).trim_end().to_owned();
@@ -134,7 +134,7 @@ fn thread(task: &Path) -> Option<Thread> {
     let mut address = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
     let code = address();
     let stack_pointer = address();
-    Some(Thread { number: Some(number), name, stack_pointer, code, ..Thread::default() })
+    Some(StoppedThread { number: Some(number), name, stack_pointer, code, ..StoppedThread::default() })
 }
 
 /// The first address of a line of the kernel's list of mappings, and the end.
@@ -145,13 +145,13 @@ fn range(line: &str) -> Option<(u64, u64)> {
 }
 
 /// A line of the kernel's list of mappings; `None` if it has no file.
-fn mapping(line: &str) -> Option<Mapping> {
+fn mapping(line: &str) -> Option<FileMapping> {
     let (start, end) = range(line)?;
     let mut words = line.split_ascii_whitespace().skip(1);
     let (permissions, offset) = (words.next()?, words.next()?);
     // Nothing before the path has a slash: a device's number and an inode follow.
     let path = &line[line.find(" /")? + 1..];
-    Some(Mapping {
+    Some(FileMapping {
         start,
         end,
         offset: u64::from_str_radix(offset, 16).ok()?,

@@ -1,22 +1,22 @@
 //! Reads values into a buffer that all of them share.
 
-use super::Memory;
-use super::window::Window;
+use super::MemorySource;
+use super::window::ReadWindow;
 
 /// The step in which memory is read.
 const PIECE: usize = 1 << 20;
 
 /// A reader of values.
 #[derive(Debug)]
-pub(crate) struct Reader<'m> {
-    memory: &'m dyn Memory,
-    window: Window,
+pub(crate) struct MemoryReader<'m> {
+    memory: &'m dyn MemorySource,
+    window: ReadWindow,
     buffer: Vec<u8>,
 }
 
-impl<'m> Reader<'m> {
-    pub(crate) fn new(memory: &'m dyn Memory) -> Self {
-        Self { memory, window: Window::default(), buffer: Vec::new() }
+impl<'m> MemoryReader<'m> {
+    pub(crate) fn new(memory: &'m dyn MemorySource) -> Self {
+        Self { memory, window: ReadWindow::default(), buffer: Vec::new() }
     }
 
     /// The word at an address, read alone.

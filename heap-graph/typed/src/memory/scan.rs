@@ -2,7 +2,7 @@
 
 use dmd_analyze::{Dump, ScannedBlock};
 
-use super::Memory;
+use super::MemorySource;
 use crate::error::TypedError;
 
 /// The memory of a scan dump that was read with contents: its blocks, and nothing else.
@@ -25,7 +25,7 @@ impl<'d> ScanMemory<'d> {
     }
 }
 
-impl Memory for ScanMemory<'_> {
+impl MemorySource for ScanMemory<'_> {
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
         let after = self.blocks.partition_point(|block| block.address() <= address);
         let Some(block) = after.checked_sub(1).map(|index| self.blocks[index]) else { return 0 };

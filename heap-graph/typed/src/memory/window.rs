@@ -1,7 +1,7 @@
 //! Reads many small blocks at once where they are read in order of their addresses: a system call for each would take
 //! longer than the rest of the work.
 
-use super::Memory;
+use super::MemorySource;
 
 /// The bytes of a window, and the most bytes of a read that goes through it.
 const BYTES: usize = 1 << 16;
@@ -12,16 +12,16 @@ const NEAR: u64 = 1 << 13;
 
 /// The latest bytes that were read together.
 #[derive(Debug, Default)]
-pub(crate) struct Window {
+pub(crate) struct ReadWindow {
     start: u64,
     bytes: Vec<u8>,
     /// Behind the latest read.
     next: u64,
 }
 
-impl Window {
+impl ReadWindow {
     /// These bytes; `None` if they are to be read alone.
-    pub(crate) fn read(&mut self, memory: &dyn Memory, address: u64, bytes: u64) -> Option<&[u8]> {
+    pub(crate) fn read(&mut self, memory: &dyn MemorySource, address: u64, bytes: u64) -> Option<&[u8]> {
         if bytes > SMALL || !memory.is_whole() {
             return None;
         }

@@ -2,18 +2,18 @@
 
 use std::rc::Rc;
 
-use super::{Count, Leads, Plans, Scalar, Step, TailKind, Wanted};
-use crate::debug_info::{Kind, Member, NameId, TypeId, TypeRef, Variant};
-use crate::path::Segment;
+use super::{ElementCount, PlanCache, PlanGoal, PlanStep, Scalar, TailKind, TargetPlan};
+use crate::debug_info::{EnumVariant, Member, NameId, TypeId, TypeKind, TypeRef};
+use crate::path::PathSegment;
 
-/// The maximum depth of values in values. Deeper values have nothing here.
+/// The maximum depth of values in values. Pointers of deeper values are left out.
 pub(super) const DEEPEST: u32 = 128;
 
-/// Crates whose members say nothing to the author of a program.
+/// Crates whose members mean little to the author of a program.
 const LIBRARIES: &[&str] = &["alloc::", "core::", "std::", "hashbrown::"];
 
-impl Plans<'_> {
-    pub(super) fn within(&mut self, id: TypeId, depth: u32) -> Rc<[Step]> {
+impl PlanCache<'_> {
+    pub(super) fn within(&mut self, id: TypeId, depth: u32) -> Rc<[PlanStep]> {
         if let Some(known) = self.known.get(&id) {
             return known.clone();
         }
@@ -22,27 +22,27 @@ impl Plans<'_> {
         }
         // A damaged type may contain itself.
         self.known.insert(id, Rc::new([]));
-        let steps: Rc<[Step]> = self.compile(id, depth).into();
+        let steps: Rc<[PlanStep]> = self.compile(id, depth).into();
         self.known.insert(id, steps.clone());
         steps
     }
 
-    fn compile(&mut self, id: TypeId, depth: u32) -> Vec<Step> {
+    fn compile(&mut self, id: TypeId, depth: u32) -> Vec<PlanStep> {
         let info = self.info;
         let of = info.get(id);
         match of.kind {
-            Kind::Scalar => Vec::new(),
-            Kind::Pointer(target) => self.pointer(0, self.thin(target)),
-            Kind::Array(element, count) => {
+            TypeKind::Scalar => Vec::new(),
+            TypeKind::Pointer(target) => self.pointer(0, self.thin(target)),
+            TypeKind::Array(element, count) => {
                 let Some(element) = info.type_at(element) else { return Vec::new() };
-                let count = count.map_or(Count::Tail, Count::Fixed);
+                let count = count.map_or(ElementCount::Tail, ElementCount::Fixed);
                 self.repeat(0, element, count, None, depth).into_iter().collect()
             }
-            Kind::Union => {
+            TypeKind::Union => {
                 let steps = self.members(id, &of.members, depth);
-                if steps.is_empty() { steps } else { vec![Step::Maybe(steps)] }
+                if steps.is_empty() { steps } else { vec![PlanStep::Maybe(steps)] }
             }
-            Kind::Struct => {
+            TypeKind::Struct => {
                 if let Some(steps) = self.container(id, depth) {
                     return steps;
                 }
@@ -51,19 +51,19 @@ impl Plans<'_> {
                     let discriminant = variants.discriminant.map(|member| self.scalar(&member));
                     let is_signed = variants.discriminant.is_some_and(|member| self.is_signed(&member));
                     let bytes = discriminant.map_or(0, |scalar| scalar.size);
-                    let variant = |one: &Variant| {
+                    let variant = |one: &EnumVariant| {
                         let number = one.discriminant.map(|number| number.number(bytes, is_signed));
                         (number, self.variant(one, depth))
                     };
                     let all: Vec<_> = variants.all.iter().map(variant).collect();
                     let is_wanted = match self.wanted {
-                        Wanted::Pointers => false,
-                        Wanted::Variants => all.len() > 1,
-                        Wanted::Coroutines => info.is_coroutine(id) || info.is_maybe_done(id),
+                        PlanGoal::Pointers => false,
+                        PlanGoal::Variants => all.len() > 1,
+                        PlanGoal::Coroutines => info.is_coroutine(id) || info.is_maybe_done(id),
                     };
                     if is_wanted || all.iter().any(|(_, steps)| !steps.is_empty()) {
                         let of = is_wanted.then_some(id);
-                        steps.push(Step::Switch { of, discriminant, cases: all });
+                        steps.push(PlanStep::Switch { of, discriminant, cases: all });
                     }
                 }
                 steps
@@ -72,23 +72,23 @@ impl Plans<'_> {
     }
 
     /// The step of a pointer, if these are wanted.
-    pub(super) fn pointer(&self, at: u64, leads: Leads) -> Vec<Step> {
+    pub(super) fn pointer(&self, at: u64, leads: TargetPlan) -> Vec<PlanStep> {
         match self.wanted {
-            Wanted::Pointers => vec![Step::Pointer { at, leads }],
-            Wanted::Variants | Wanted::Coroutines => Vec::new(),
+            PlanGoal::Pointers => vec![PlanStep::Pointer { at, leads }],
+            PlanGoal::Variants | PlanGoal::Coroutines => Vec::new(),
         }
     }
 
-    /// What a pointer without length or vtable leads to.
-    fn thin(&self, target: TypeRef) -> Leads {
+    /// The target of a pointer without length or vtable.
+    fn thin(&self, target: TypeRef) -> TargetPlan {
         match self.info.type_at(target) {
             Some(target) if self.info.size(target) > 0 && !self.is_byte(target) => {
                 match self.has_tail(target) {
-                    true => Leads::Tail { of: target, len: None },
-                    false => Leads::One(target),
+                    true => TargetPlan::Tail { of: target, len: None },
+                    false => TargetPlan::One(target),
                 }
             }
-            _ => Leads::Opaque,
+            _ => TargetPlan::Opaque,
         }
     }
 
@@ -101,16 +101,16 @@ impl Plans<'_> {
         self.info.type_at(member.of).is_some_and(|of| SIGNED.contains(&self.info.name(of)))
     }
 
-    fn variant(&mut self, one: &Variant, depth: u32) -> Vec<Step> {
+    fn variant(&mut self, one: &EnumVariant, depth: u32) -> Vec<PlanStep> {
         let mut steps = Vec::new();
         for member in &one.members {
-            // The name of a variant says something in libraries, too: `Some`.
+            // The name of a variant means something in libraries, too: `Some`.
             self.part(member, Some(member.name), false, depth, &mut steps);
         }
         steps
     }
 
-    pub(super) fn members(&mut self, id: TypeId, members: &[Member], depth: u32) -> Vec<Step> {
+    pub(super) fn members(&mut self, id: TypeId, members: &[Member], depth: u32) -> Vec<PlanStep> {
         let info = self.info;
         let of_library = !self.shows_members(id);
         let alone = members.len() == 1;
@@ -124,12 +124,17 @@ impl Plans<'_> {
             let name = shown.then_some(member.name);
             let tail = tail.filter(|tail| tail.member == index).map(|tail| tail.kind);
             if let Some(TailKind::Slice(element) | TailKind::Open(element)) = tail {
-                let elements =
-                    self.repeat(member.offset, element, Count::Tail, name.map(Segment::Name), depth);
+                let elements = self.repeat(
+                    member.offset,
+                    element,
+                    ElementCount::Tail,
+                    name.map(PathSegment::Name),
+                    depth,
+                );
                 let elements = elements.into_iter();
                 match tail {
                     Some(TailKind::Open(_)) => {
-                        steps.extend(elements.map(|elements| Step::Maybe(vec![elements])));
+                        steps.extend(elements.map(|elements| PlanStep::Maybe(vec![elements])));
                     }
                     _ => steps.extend(elements),
                 }
@@ -140,7 +145,7 @@ impl Plans<'_> {
         steps
     }
 
-    /// Whether the members of a type say something to the author of a program.
+    /// Whether the members of a type mean something to the author of a program.
     pub(super) fn shows_members(&self, id: TypeId) -> bool {
         !LIBRARIES.iter().any(|library| self.info.name(id).starts_with(library))
     }
@@ -151,11 +156,11 @@ impl Plans<'_> {
         name: Option<NameId>,
         has_tail: bool,
         depth: u32,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<PlanStep>,
     ) {
         let Some(of) = self.info.type_at(member.of) else { return };
         if !self.within(of, depth + 1).is_empty() {
-            steps.push(Step::Part { at: member.offset, of, name, has_tail });
+            steps.push(PlanStep::Part { at: member.offset, of, name, has_tail });
         }
     }
 
@@ -164,13 +169,13 @@ impl Plans<'_> {
         &mut self,
         at: u64,
         element: TypeId,
-        count: Count,
-        name: Option<Segment>,
+        count: ElementCount,
+        name: Option<PathSegment>,
         depth: u32,
-    ) -> Option<Step> {
+    ) -> Option<PlanStep> {
         let stride = self.info.size(element);
         let some = stride > 0 && !self.within(element, depth + 1).is_empty();
-        some.then_some(Step::Repeat { at, stride, count, of: element, name })
+        some.then_some(PlanStep::Repeat { at, stride, count, of: element, name })
     }
 
     pub(super) fn scalar(&self, member: &Member) -> Scalar {

@@ -3,9 +3,9 @@
 //! A container whose members have other names than here is an ordinary type.
 
 use super::compile::DEEPEST;
-use super::{Count, Holding, Leads, Plans, Scalar, Step};
-use crate::debug_info::{Kind, Member, TypeId};
-use crate::path::Segment;
+use super::{ElementCount, PlanCache, PlanStep, PointerRole, Scalar, TargetPlan};
+use crate::debug_info::{Member, TypeId, TypeKind};
+use crate::path::PathSegment;
 
 /// The slots of channels.
 const CHANNELS: &[&str] = &[
@@ -19,20 +19,20 @@ const CHANNELS: &[&str] = &[
 const WRITTEN: u64 = 1;
 const READ: u64 = 2;
 
-impl Plans<'_> {
+impl PlanCache<'_> {
     /// The steps of a container; `None` if the type is none, or has another form.
-    pub(super) fn container(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
+    pub(super) fn container(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         let name = self.info.name(id);
         let is = |path: &str| name.strip_prefix(path).is_some_and(|rest| rest.starts_with('<'));
         if is("alloc::vec::Vec")
             || is("alloc::collections::vec_deque::VecDeque")
             || is("alloc::raw_vec::RawVec")
         {
-            return self.vector(id, 0, Holding::Owns);
+            return self.vector(id, 0, PointerRole::Owns);
         }
         if name == "alloc::string::String" {
             let vector = self.info.member(id, "vec")?;
-            return self.vector(self.info.type_at(vector.of)?, vector.offset, Holding::OwnsText);
+            return self.vector(self.info.type_at(vector.of)?, vector.offset, PointerRole::OwnsText);
         }
         if is("alloc::vec::into_iter::IntoIter") {
             return self.rest(id);
@@ -74,7 +74,7 @@ impl Plans<'_> {
     }
 
     /// `Vec { buf, len }`, `VecDeque { head, len, buf }`, `RawVec { inner }`.
-    fn vector(&self, id: TypeId, start: u64, holding: Holding) -> Option<Vec<Step>> {
+    fn vector(&self, id: TypeId, start: u64, holding: PointerRole) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let element = info.parameter(id, "T")?;
         let (at, buffer) = match info.member(id, "buf") {
@@ -87,23 +87,28 @@ impl Plans<'_> {
         let pointer = at + info.member(inner_type, "ptr")?.offset;
         let capacity = info.member(inner_type, "cap").map(|member| self.number(at, &member));
         let number = |name| info.member(id, name).map(|member| self.number(start, &member));
-        let leads = Leads::Slice { element, first: number("head"), len: number("len"), capacity, holding };
+        let leads =
+            TargetPlan::Slice { element, first: number("head"), len: number("len"), capacity, holding };
         Some(self.pointer(pointer, leads))
     }
 
     /// `IntoIter { buf, cap, ptr, end }`: the elements before `ptr` are gone.
-    fn rest(&self, id: TypeId) -> Option<Vec<Step>> {
+    fn rest(&self, id: TypeId) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let element = info.parameter(id, "T")?;
         let number = |name| info.member(id, name).map(|member| self.number(0, &member));
-        let leads =
-            Leads::Rest { element, first: number("ptr")?, end: number("end")?, capacity: number("cap")? };
+        let leads = TargetPlan::Rest {
+            element,
+            first: number("ptr")?,
+            end: number("end")?,
+            capacity: number("cap")?,
+        };
         Some(self.pointer(info.member(id, "buf")?.offset, leads))
     }
 
     /// `OnceLock { once, value: UnsafeCell<MaybeUninit<T>> }` and `LazyLock { once, data: UnsafeCell<Data { value, f }> }`: the
     /// state of a finished `Once` is 0. Older libraries had another number, and the value counts as unsure there.
-    fn once(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
+    fn once(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let number = self.number(0, &info.member(id, "once")?);
         let (at, of) = match (info.member(id, "value"), info.member(id, "data")) {
@@ -120,20 +125,20 @@ impl Plans<'_> {
         if self.within(of, depth + 1).is_empty() {
             return (number.size <= 8).then_some(otherwise);
         }
-        let then = vec![Step::Part { at, of, name: None, has_tail: false }];
-        (number.size <= 8).then(|| vec![Step::AtMost { number, most: 0, then, otherwise }])
+        let then = vec![PlanStep::Part { at, of, name: None, has_tail: false }];
+        (number.size <= 8).then(|| vec![PlanStep::AtMost { number, most: 0, then, otherwise }])
     }
 
     /// `OnceCell { value_set, value: UnsafeCell<MaybeUninit<T>> }`.
-    fn flagged(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
+    fn flagged(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let number = self.number(0, &info.member(id, "value_set")?);
         let value = info.member(id, "value")?;
         let of = self.initialized(info.type_at(value.of)?);
         let mut steps = Vec::new();
         if !self.within(of, depth + 1).is_empty() {
-            let part = Step::Part { at: value.offset, of, name: None, has_tail: false };
-            steps.push(Step::Full { number, mask: 1, stride: u64::MAX, steps: vec![part] });
+            let part = PlanStep::Part { at: value.offset, of, name: None, has_tail: false };
+            steps.push(PlanStep::Full { number, mask: 1, stride: u64::MAX, steps: vec![part] });
         }
         let others: Vec<_> =
             info.get(id).members.iter().copied().filter(|member| member.name != value.name).collect();
@@ -148,18 +153,18 @@ impl Plans<'_> {
     }
 
     /// `RawTable { table: RawTableInner { ctrl, bucket_mask } }`.
-    fn table(&self, id: TypeId) -> Option<Vec<Step>> {
+    fn table(&self, id: TypeId) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let entry = info.parameter(id, "T")?;
         let table = info.member(id, "table")?;
         let inner = info.type_at(table.of)?;
         let at = table.offset.saturating_add(info.member(inner, "ctrl")?.offset);
         let mask = self.number(table.offset, &info.member(inner, "bucket_mask")?);
-        Some(self.pointer(at, Leads::Table { entry, mask }))
+        Some(self.pointer(at, TargetPlan::Table { entry, mask }))
     }
 
-    /// `LeafNode { keys, vals, len }`. The way up to the parent holds nothing.
-    fn leaf(&mut self, id: TypeId, at: u64, depth: u32) -> Option<Vec<Step>> {
+    /// `LeafNode { keys, vals, len }`. The pointer to the parent does not keep it alive.
+    fn leaf(&mut self, id: TypeId, at: u64, depth: u32) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let len = self.number(at, &info.member(id, "len")?);
         let mut steps = Vec::new();
@@ -167,12 +172,12 @@ impl Plans<'_> {
             let member = info.member(id, member)?;
             let (slot, most) = self.array(&member)?;
             let element = self.initialized(slot);
-            let count = Count::Read(len, 0, most);
+            let count = ElementCount::Read(len, 0, most);
             steps.extend(self.repeat(
                 at.saturating_add(member.offset),
                 element,
                 count,
-                Some(Segment::Word(name)),
+                Some(PathSegment::Word(name)),
                 depth,
             ));
         }
@@ -180,7 +185,7 @@ impl Plans<'_> {
     }
 
     /// `InternalNode { data: LeafNode, edges }`, with one edge more than keys.
-    fn internal(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
+    fn internal(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let data = info.member(id, "data")?;
         let leaf = info.type_at(data.of)?;
@@ -192,51 +197,52 @@ impl Plans<'_> {
         steps.extend(self.repeat(
             edges.offset,
             element,
-            Count::Read(len, 1, most),
-            Some(Segment::Word("nodes")),
+            ElementCount::Read(len, 1, most),
+            Some(PathSegment::Word("nodes")),
             depth,
         ));
         Some(steps)
     }
 
     /// `SmallVec { capacity, data }`: the elements are inline while the capacity is at most their number.
-    fn small(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
+    fn small(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let capacity = self.number(0, &info.member(id, "capacity")?);
         let array = info.parameter(id, "A")?;
-        let Kind::Array(element, Some(most)) = info.get(array).kind else { return None };
+        let TypeKind::Array(element, Some(most)) = info.get(array).kind else { return None };
         let element = info.type_at(element)?;
         let data = info.member(id, "data")?;
         let (inline_at, heap_at, heap) = self.small_parts(info.type_at(data.of)?, data.offset)?;
         let pointer = info.member(heap, "ptr").or_else(|| info.member(heap, "__0"))?;
         let len = info.member(heap, "len").or_else(|| info.member(heap, "__1"))?;
         let len = self.number(heap_at, &len);
-        let inline = self.repeat(inline_at, element, Count::Read(capacity, 0, most), None, depth);
+        let inline = self.repeat(inline_at, element, ElementCount::Read(capacity, 0, most), None, depth);
         let then: Vec<_> = inline.into_iter().collect();
-        let holding = Holding::Owns;
+        let holding = PointerRole::Owns;
         let capacity_read = Some(capacity);
-        let leads = Leads::Slice { element, first: None, len: Some(len), capacity: capacity_read, holding };
+        let leads =
+            TargetPlan::Slice { element, first: None, len: Some(len), capacity: capacity_read, holding };
         let otherwise = self.pointer(heap_at.saturating_add(pointer.offset), leads);
         if then.is_empty() && otherwise.is_empty() {
             return Some(Vec::new());
         }
-        Some(vec![Step::AtMost { number: capacity, most, then, otherwise }])
+        Some(vec![PlanStep::AtMost { number: capacity, most, then, otherwise }])
     }
 
     /// `ArcInner { strong, weak, data }`: without a strong reference the value is gone, and only its place is there.
-    fn counted(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
+    fn counted(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let strong = self.number(0, &info.member(id, "strong")?);
         let otherwise = self.members(id, &info.get(id).members, depth);
         if otherwise.is_empty() {
             return Some(Vec::new());
         }
-        Some(vec![Step::AtMost { number: strong, most: 0, then: Vec::new(), otherwise }])
+        Some(vec![PlanStep::AtMost { number: strong, most: 0, then: Vec::new(), otherwise }])
     }
 
     /// `Slot { stamp, msg }` of a ring, or `Slot { msg, state }` of a list: a value that was read leaves its word behind.
     /// The stamp of a place is its index plus an even number while it is empty, and one more while it has a value.
-    fn channel_slot(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
+    fn channel_slot(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let value = info.member(id, "msg")?;
         let of = self.initialized(info.type_at(value.of)?);
@@ -250,20 +256,20 @@ impl Plans<'_> {
             return Some(Vec::new());
         }
         let name = self.shows_members(id).then_some(value.name);
-        let steps = vec![Step::Part { at: value.offset, of, name, has_tail: false }];
-        Some(vec![Step::Full { number, mask, stride, steps }])
+        let steps = vec![PlanStep::Part { at: value.offset, of, name, has_tail: false }];
+        Some(vec![PlanStep::Full { number, mask, stride, steps }])
     }
 
     /// `Weak { ptr }`.
-    fn weak(&mut self, id: TypeId, depth: u32) -> Option<Vec<Step>> {
+    fn weak(&mut self, id: TypeId, depth: u32) -> Option<Vec<PlanStep>> {
         self.info.member(id, "ptr")?;
         let steps = self.members(id, &self.info.get(id).members, depth);
-        Some(if steps.is_empty() { steps } else { vec![Step::Weak(steps)] })
+        Some(if steps.is_empty() { steps } else { vec![PlanStep::Weak(steps)] })
     }
 
     /// `Repr(*const (), usize, u32, u16, u8, LastByte)` of compact strings: a buffer with its length and, in the bytes before
-    /// the last one, its capacity; or the text itself, which leads to no buffer of that size.
-    fn compact_string(&self, id: TypeId) -> Option<Vec<Step>> {
+    /// the last one, its capacity; or the text itself, which is not a pointer to a buffer of that size.
+    fn compact_string(&self, id: TypeId) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let last = info.get(id).members.iter().max_by_key(|member| member.offset)?;
         let is_last = info.name(info.type_at(last.of)?).ends_with("::LastByte");
@@ -272,28 +278,28 @@ impl Plans<'_> {
         let size = last.offset.checked_sub(at).filter(|size| is_last && (1..=8).contains(size))?;
         let capacity = Some(Scalar { at, size });
         let element = info.with_name("u8")?;
-        let holding = Holding::OwnsText;
-        let leads = Leads::Slice { element, first: None, len: Some(len), capacity, holding };
+        let holding = PointerRole::OwnsText;
+        let leads = TargetPlan::Slice { element, first: None, len: Some(len), capacity, holding };
         let steps = self.pointer(pointer.offset, leads);
-        Some(if steps.is_empty() { steps } else { vec![Step::Maybe(steps)] })
+        Some(if steps.is_empty() { steps } else { vec![PlanStep::Maybe(steps)] })
     }
 
     /// `ThinVec { ptr: NonNull<Header { _len, _cap }> }`, with the elements behind the header.
-    fn thin_vec(&self, id: TypeId) -> Option<Vec<Step>> {
+    fn thin_vec(&self, id: TypeId) -> Option<Vec<PlanStep>> {
         let element = self.info.parameter(id, "T")?;
         let pointer = self.info.member(id, "ptr")?;
         let header = self.pointee(self.info.type_at(pointer.of)?)?;
         self.header_len(header)?;
-        Some(self.pointer(pointer.offset, Leads::Headed { header, element }))
+        Some(self.pointer(pointer.offset, TargetPlan::Headed { header, element }))
     }
 
-    /// What a pointer leads to, also one within `NonNull` and other types of one member.
+    /// The target of a pointer, also of one within `NonNull` and other types of one member.
     fn pointee(&self, mut id: TypeId) -> Option<TypeId> {
         for _ in 0..DEEPEST {
             let of = self.info.get(id);
             match (of.kind, &of.members[..]) {
-                (Kind::Pointer(target), _) => return self.info.type_at(target),
-                (Kind::Struct, [only]) => id = self.info.type_at(only.of)?,
+                (TypeKind::Pointer(target), _) => return self.info.type_at(target),
+                (TypeKind::Struct, [only]) => id = self.info.type_at(only.of)?,
                 _ => break,
             }
         }
@@ -321,7 +327,7 @@ impl Plans<'_> {
     /// The element type and the count of a member that is an array.
     fn array(&self, member: &Member) -> Option<(TypeId, u64)> {
         let of = self.info.type_at(member.of)?;
-        let Kind::Array(element, Some(count)) = self.info.get(of).kind else { return None };
+        let TypeKind::Array(element, Some(count)) = self.info.get(of).kind else { return None };
         Some((self.info.type_at(element)?, count))
     }
 
@@ -346,31 +352,37 @@ impl Plans<'_> {
     }
 
     /// A pointer with a length, `{ data_ptr, length }`, or with a vtable, `{ pointer, vtable }`.
-    fn fat(&self, id: TypeId) -> Option<Vec<Step>> {
+    fn fat(&self, id: TypeId) -> Option<Vec<PlanStep>> {
         let info = self.info;
         let target = |member: &Member| {
-            let Kind::Pointer(target) = info.get(info.type_at(member.of)?).kind else { return None };
+            let TypeKind::Pointer(target) = info.get(info.type_at(member.of)?).kind else { return None };
             info.type_at(target)
         };
         if let (Some(pointer), Some(length)) = (info.member(id, "data_ptr"), info.member(id, "length")) {
             let len = self.scalar(&length);
             let target = target(&pointer)?;
             let leads = match self.is_unsized(target) {
-                true => Leads::Tail { of: target, len: Some(len) },
+                true => TargetPlan::Tail { of: target, len: Some(len) },
                 false => {
                     let holding = match info.name(id).strip_prefix("alloc::boxed::Box<") {
-                        Some(of) if of.starts_with("str,") || of == "str>" => Holding::OwnsText,
-                        Some(_) => Holding::Owns,
-                        None => Holding::Borrows,
+                        Some(of) if of.starts_with("str,") || of == "str>" => PointerRole::OwnsText,
+                        Some(_) => PointerRole::Owns,
+                        None => PointerRole::Borrows,
                     };
-                    Leads::Slice { element: target, first: None, len: Some(len), capacity: None, holding }
+                    TargetPlan::Slice {
+                        element: target,
+                        first: None,
+                        len: Some(len),
+                        capacity: None,
+                        holding,
+                    }
                 }
             };
             return Some(self.pointer(pointer.offset, leads));
         }
         let (pointer, vtable) = (info.member(id, "pointer")?, info.member(id, "vtable")?);
         let within = target(&pointer).filter(|of| !info.get(*of).members.is_empty());
-        let leads = Leads::Dyn { vtable: self.scalar(&vtable), within };
+        let leads = TargetPlan::Dyn { vtable: self.scalar(&vtable), within };
         Some(self.pointer(pointer.offset, leads))
     }
 }

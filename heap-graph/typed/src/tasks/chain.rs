@@ -1,4 +1,4 @@
-//! What futures await: chains, and branches where a future awaits several at once.
+//! Chains of futures, each of which awaits the next one, and branches where a future awaits several at once.
 //!
 //! `join!` and `select!` keep the futures of their branches in the state of the coroutine, and await a closure that borrows
 //! them; `join` and `join_all` are futures that have them, inside or behind a pointer; `FuturesUnordered` has a list.
@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hashbrown::{HashMap, HashSet};
 
-use crate::blocks::Block;
+use crate::blocks::HeapBlock;
 use crate::debug_info::{DebugInfo, TypeId};
 use crate::infer::TypedHeap;
-use crate::memory::{Memory, Reader};
-use crate::plan::Wanted;
-use crate::views::same;
-use crate::walk::{Contents, Found, FoundVariant, Target, Walk};
+use crate::memory::{MemoryReader, MemorySource};
+use crate::plan::PlanGoal;
+use crate::views::is_same;
+use crate::walk::{BlockContents, FoundPointer, FoundVariant, PointerTarget, ValueWalk};
 
 /// The maximum number of futures in a chain.
 const LONGEST: usize = 64;
@@ -21,7 +21,7 @@ const LONGEST: usize = 64;
 /// The maximum depth of branches in branches, and of futures that are looked for in futures.
 const DEEPEST: u32 = 8;
 
-/// The member by which `tokio::select!` and `tokio::join!` borrow the tuple of their futures.
+/// The member of `tokio::select!` and `tokio::join!` that borrows the tuple of their futures.
 const TUPLE: &str = "futures";
 
 /// The list of `FuturesUnordered`, and the member of its entries that leads to the next one.
@@ -29,12 +29,12 @@ const LIST: &str = "futures_util::stream::futures_unordered::task::Task<";
 const HEAD: &str = "head_all";
 const NEXT: &str = "next_all";
 
-/// What the clones of a `Shared` future have in common: the future.
+/// The block that the clones of a `Shared` future share: it has the future.
 const SHARED: &str = "alloc::sync::ArcInner<futures_util::future::future::shared::Inner<";
 
 /// A future in a block.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Future {
+pub(super) struct BlockFuture {
     pub(super) block: usize,
     at: u64,
     of: TypeId,
@@ -44,7 +44,7 @@ pub(super) struct Future {
 
 /// A place in a block that may have futures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct FuturePlace {
     block: usize,
     at: u64,
     of: TypeId,
@@ -52,22 +52,22 @@ struct Place {
     named: bool,
 }
 
-/// Coroutines with the indexes of their variants, what the last one awaits if that is no coroutine, and, if it awaits
-/// several futures, each different chain of these once.
+/// Coroutines with the indexes of their variants. Then the type that the last one awaits, if it is not a coroutine, or, if it
+/// awaits several futures, each different chain of these once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Chain {
+pub(super) struct FutureChain {
     pub(super) futures: Vec<(TypeId, usize)>,
     pub(super) waits_for: Option<TypeId>,
     pub(super) branches: Vec<Self>,
 }
 
-pub(super) struct Finder<'h, 'i> {
+pub(super) struct TaskFinder<'h, 'i> {
     heap: &'h TypedHeap<'i>,
-    reader: Reader<'h>,
-    coroutines: Walk<'i>,
-    pointers: Walk<'i>,
+    reader: MemoryReader<'h>,
+    coroutines: ValueWalk<'i>,
+    pointers: ValueWalk<'i>,
     /// The futures of each block that has any, without those inside of others.
-    of_blocks: HashMap<usize, Vec<Future>>,
+    of_blocks: HashMap<usize, Vec<BlockFuture>>,
     /// Blocks whose future another one awaits.
     pub(super) awaited: BTreeSet<usize>,
     /// The coroutines of the chain that is being followed: the block of each, its start and its end there.
@@ -76,14 +76,14 @@ pub(super) struct Finder<'h, 'i> {
     left: usize,
 }
 
-impl<'h, 'i> Finder<'h, 'i> {
-    pub(super) fn new(heap: &'h TypedHeap<'i>, memory: &'h dyn Memory) -> Self {
-        let walk = |wanted| Walk::new(heap.walk.info(), heap.walk.bias, wanted);
+impl<'h, 'i> TaskFinder<'h, 'i> {
+    pub(super) fn new(heap: &'h TypedHeap<'i>, memory: &'h dyn MemorySource) -> Self {
+        let walk = |wanted| ValueWalk::new(heap.walk.info(), heap.walk.bias, wanted);
         Self {
             heap,
-            reader: Reader::new(memory),
-            coroutines: walk(Wanted::Coroutines),
-            pointers: walk(Wanted::Pointers),
+            reader: MemoryReader::new(memory),
+            coroutines: walk(PlanGoal::Coroutines),
+            pointers: walk(PlanGoal::Pointers),
             of_blocks: HashMap::new(),
             awaited: BTreeSet::new(),
             above: Vec::new(),
@@ -92,14 +92,14 @@ impl<'h, 'i> Finder<'h, 'i> {
     }
 
     /// Finds the coroutines of all blocks.
-    pub(super) fn all(&mut self) -> Vec<Future> {
+    pub(super) fn all(&mut self) -> Vec<BlockFuture> {
         let mut all = Vec::new();
         for block in 0..self.heap.blocks.len() {
             let Some(contents) = self.heap.contents[block] else { continue };
             if !self.coroutines.has_any(contents) {
                 continue;
             }
-            let Block { address, requested, .. } = self.heap.blocks[block];
+            let HeapBlock { address, requested, .. } = self.heap.blocks[block];
             self.coroutines.block(self.reader.read(address, requested), contents);
             let found = self.outermost(block, 0);
             if !found.is_empty() {
@@ -112,17 +112,17 @@ impl<'h, 'i> Finder<'h, 'i> {
     }
 
     /// The futures just found from this place of the block on that are not inside of others.
-    fn outermost(&self, block: usize, start: u64) -> Vec<Future> {
+    fn outermost(&self, block: usize, start: u64) -> Vec<BlockFuture> {
         let info = self.heap.walk.info();
         let mut all = Vec::new();
         let mut end = 0;
-        let mut unfinished: Option<(u64, Future)> = None;
+        let mut unfinished: Option<(u64, BlockFuture)> = None;
         for FoundVariant { of, at, variant, sure } in &self.coroutines.variants {
             if !sure || *at < end {
                 continue;
             }
             let after = at.saturating_add(info.size(*of));
-            let future = |at: u64, of, state| Future { block, at: start.saturating_add(at), of, state };
+            let future = |at: u64, of, state| BlockFuture { block, at: start.saturating_add(at), of, state };
             all.extend(unfinished.take_if(|(end, _)| *end <= *at).map(|(_, future)| future));
             if info.is_coroutine(*of) {
                 // It may be all that is of interest in a future of another type.
@@ -140,14 +140,14 @@ impl<'h, 'i> Finder<'h, 'i> {
     }
 
     /// The chain that begins at a coroutine, and the number of futures at each branch, before those of its own branches.
-    pub(super) fn chain(&mut self, coroutine: Future) -> (Chain, Vec<u64>) {
+    pub(super) fn chain(&mut self, coroutine: BlockFuture) -> (FutureChain, Vec<u64>) {
         self.above.clear();
         self.follow(coroutine, 0)
     }
 
-    fn follow(&mut self, mut future: Future, depth: u32) -> (Chain, Vec<u64>) {
+    fn follow(&mut self, mut future: BlockFuture, depth: u32) -> (FutureChain, Vec<u64>) {
         let info = self.heap.walk.info();
-        let mut chain = Chain::default();
+        let mut chain = FutureChain::default();
         let before = self.above.len();
         let mut branches = Vec::new();
         loop {
@@ -175,7 +175,7 @@ impl<'h, 'i> Finder<'h, 'i> {
                 }
             }
         }
-        let mut by_chain: BTreeMap<Chain, Vec<u64>> = BTreeMap::new();
+        let mut by_chain: BTreeMap<FutureChain, Vec<u64>> = BTreeMap::new();
         for branch in branches.into_iter().filter(|_| depth < DEEPEST) {
             // Branches of damaged memory may lead back to each other.
             let Some(left) = self.left.checked_sub(1) else { break };
@@ -191,16 +191,16 @@ impl<'h, 'i> Finder<'h, 'i> {
     }
 
     /// Where a coroutine has what it awaits.
-    fn awaitee(&self, coroutine: Future, state: usize) -> Option<Place> {
+    fn awaitee(&self, coroutine: BlockFuture, state: usize) -> Option<FuturePlace> {
         let info = self.heap.walk.info();
         let state = super::variant(info, coroutine.of, state)?.members.first()?;
         let awaitee = info.member(info.type_at(state.of)?, "__awaitee")?;
         let at = coroutine.at.checked_add(state.offset)?.checked_add(awaitee.offset)?;
-        Some(Place { block: coroutine.block, at, of: info.type_at(awaitee.of)?, named: false })
+        Some(FuturePlace { block: coroutine.block, at, of: info.type_at(awaitee.of)?, named: false })
     }
 
     /// The futures of a place and, if it has none, of the places to which its pointers lead.
-    fn futures(&mut self, place: Place, depth: u32) -> Vec<Future> {
+    fn futures(&mut self, place: FuturePlace, depth: u32) -> Vec<BlockFuture> {
         let info = self.heap.walk.info();
         let mut all = Vec::new();
         let mut known = HashSet::new();
@@ -222,8 +222,8 @@ impl<'h, 'i> Finder<'h, 'i> {
             }
             all.extend(inside);
         }
-        // What borrows from the coroutine that awaits it may lead back to that one.
-        let is_new = |future: &Future| {
+        // A future that borrows from the coroutine that awaits it may lead back to that coroutine.
+        let is_new = |future: &BlockFuture| {
             let end = future.at.saturating_add(info.size(future.of));
             let has = |(block, from, to): &(usize, u64, u64)| {
                 *block == future.block && future.at <= *from && *to <= end
@@ -233,17 +233,17 @@ impl<'h, 'i> Finder<'h, 'i> {
         all.retain(is_new);
         let mut known = HashSet::new();
         all.retain(|future| known.insert((future.block, future.at, future.of)));
-        // What a future that is no coroutine has behind its pointers.
+        // Futures behind the pointers of a future that is not a coroutine.
         let mut resolved = Vec::new();
         for future in all {
-            let place = Place { block: future.block, at: future.at, of: future.of, named: false };
+            let place = FuturePlace { block: future.block, at: future.at, of: future.of, named: false };
             let inside = match future.state {
                 None if depth < DEEPEST => self.futures(place, depth + 1),
                 _ => Vec::new(),
             };
             if inside.is_empty() {
                 let of = if future.state.is_some() { future.of } else { self.behind_references(place) };
-                resolved.push(Future { of, ..future });
+                resolved.push(BlockFuture { of, ..future });
             }
             resolved.extend(inside);
         }
@@ -251,8 +251,8 @@ impl<'h, 'i> Finder<'h, 'i> {
     }
 
     /// Reads a place: a block may have millions of futures.
-    fn read(&mut self, Place { block, at, of, .. }: Place) {
-        let Block { address, requested, .. } = self.heap.blocks[block];
+    fn read(&mut self, FuturePlace { block, at, of, .. }: FuturePlace) {
+        let HeapBlock { address, requested, .. } = self.heap.blocks[block];
         let bytes = self.heap.walk.info().size(of).min(requested.saturating_sub(at));
         let bytes = self.reader.read(address.saturating_add(at), bytes);
         self.coroutines.part(bytes, of);
@@ -260,16 +260,16 @@ impl<'h, 'i> Finder<'h, 'i> {
     }
 
     /// The futures of a tuple.
-    fn members(&mut self, tuple: Place, depth: u32) -> Vec<Future> {
+    fn members(&mut self, tuple: FuturePlace, depth: u32) -> Vec<BlockFuture> {
         let info = self.heap.walk.info();
         let mut all = Vec::new();
         for member in &info.get(tuple.of).members {
             let Some(of) = info.type_at(member.of) else { continue };
-            let place = Place { at: tuple.at.saturating_add(member.offset), of, named: false, ..tuple };
+            let place = FuturePlace { at: tuple.at.saturating_add(member.offset), of, named: false, ..tuple };
             let inside = self.futures(place, depth + 1);
-            // One that is finished has nothing.
+            // A finished one has no future.
             if inside.is_empty() && !info.is_maybe_done(of) {
-                all.push(Future { block: place.block, at: place.at, of, state: None });
+                all.push(BlockFuture { block: place.block, at: place.at, of, state: None });
             }
             all.extend(inside);
         }
@@ -277,7 +277,7 @@ impl<'h, 'i> Finder<'h, 'i> {
     }
 
     /// The type of a future behind `Pin`, `&mut` and `Box`.
-    fn behind_references(&mut self, mut place: Place) -> TypeId {
+    fn behind_references(&mut self, mut place: FuturePlace) -> TypeId {
         const REFERENCES: &[&str] = &["&mut ", "core::pin::Pin<", "alloc::boxed::Box<"];
         let (heap, info) = (self.heap, self.heap.walk.info());
         for _ in 0..DEEPEST {
@@ -285,8 +285,13 @@ impl<'h, 'i> Finder<'h, 'i> {
                 break;
             }
             self.read(place);
-            let [Found { value, target: Target::Start { contents: Contents::One(of), .. }, .. }] =
-                self.pointers.found[..]
+            let [
+                FoundPointer {
+                    value,
+                    target: PointerTarget::Start { contents: BlockContents::One(of), .. },
+                    ..
+                },
+            ] = self.pointers.found[..]
             else {
                 break;
             };
@@ -298,30 +303,36 @@ impl<'h, 'i> Finder<'h, 'i> {
     }
 
     /// Follows the pointers of the place just read. A pointer to the header of another task leads to none.
-    fn behind(&mut self, from: Place, depth: u32, all: &mut Vec<Future>, waiting: &mut VecDeque<Place>) {
+    fn behind(
+        &mut self,
+        from: FuturePlace,
+        depth: u32,
+        all: &mut Vec<BlockFuture>,
+        waiting: &mut VecDeque<FuturePlace>,
+    ) {
         let (heap, info) = (self.heap, self.heap.walk.info());
         let found = core::mem::take(&mut self.pointers.found);
         for pointer in found.iter().filter(|pointer| pointer.sure && !pointer.weak) {
-            let Target::Start { contents, .. } = pointer.target else { continue };
+            let PointerTarget::Start { contents, .. } = pointer.target else { continue };
             let Some(block) = heap.index.find(&heap.blocks, pointer.value) else { continue };
-            let Block { address, requested, .. } = heap.blocks[block];
+            let HeapBlock { address, requested, .. } = heap.blocks[block];
             let at = pointer.value - address;
-            let is_it = |known| same(info, known, contents) || !pointer.certain();
+            let is_it = |known| is_same(info, known, contents) || !pointer.certain();
             if at == 0 && heap.contents[block].is_some_and(is_it) {
                 let inside = self.of_blocks.get(&block).map_or(&[][..], Vec::as_slice);
                 // The future of a shared one may be behind a pointer of its own.
-                if let Contents::One(of) = contents
+                if let BlockContents::One(of) = contents
                     && inside.is_empty()
                     && info.name(of).starts_with(SHARED)
                 {
-                    waiting.push_back(Place { block, at, of, named: false });
+                    waiting.push_back(FuturePlace { block, at, of, named: false });
                 }
                 let inside = &inside[..inside.len().min(self.left)];
                 self.left -= inside.len();
                 all.extend(inside);
                 continue;
             }
-            let Contents::One(of) = contents else { continue };
+            let BlockContents::One(of) = contents else { continue };
             if at.checked_add(info.size(of)).is_none_or(|end| end > requested) {
                 continue;
             }
@@ -333,14 +344,14 @@ impl<'h, 'i> Finder<'h, 'i> {
             } else if block == from.block {
                 // A closure that borrows a variable has its name with this before it.
                 let named = last.trim_start_matches("_ref__") == TUPLE || (from.named && path.is_empty());
-                waiting.push_back(Place { block, at, of, named });
+                waiting.push_back(FuturePlace { block, at, of, named });
             }
         }
         self.pointers.found = found;
     }
 
     /// The futures of a list.
-    fn list(&mut self, mut entry: u64, of: TypeId, depth: u32) -> Vec<Future> {
+    fn list(&mut self, mut entry: u64, of: TypeId, depth: u32) -> Vec<BlockFuture> {
         let (heap, info) = (self.heap, self.heap.walk.info());
         let [future, next] = ["future", NEXT].map(|name| info.member(of, name));
         let (Some(future), Some(next)) = (future, next) else { return Vec::new() };
@@ -350,7 +361,7 @@ impl<'h, 'i> Finder<'h, 'i> {
         while known.insert(entry) && depth < DEEPEST && self.left > 0 {
             let Some(block) = heap.index.find(&heap.blocks, entry) else { break };
             let at = (entry - heap.blocks[block].address).saturating_add(future.offset);
-            let place = Place { block, at, of: of_future, named: false };
+            let place = FuturePlace { block, at, of: of_future, named: false };
             all.extend(self.futures(place, depth + 1));
             let Some(following) = entry.checked_add(next.offset).and_then(|at| self.reader.word(at)) else {
                 break;
@@ -362,7 +373,7 @@ impl<'h, 'i> Finder<'h, 'i> {
 }
 
 impl DebugInfo {
-    /// Whether a type is that of a branch of `join!`, which keeps the future's result once it is finished.
+    /// Whether a type is that of a branch of `join!`. Such a branch keeps the result of its future.
     pub(crate) fn is_maybe_done(&self, of: TypeId) -> bool {
         self.name(of).contains("::maybe_done::MaybeDone<") && self.get(of).variants.is_some()
     }

@@ -1,7 +1,7 @@
 //! The branches of tasks that wait for several futures at once, of a program whose source says them.
 
 use heap_graph::DominatorTree;
-use typed_heap::{Await, Branch, ScanMemory};
+use typed_heap::{AwaitedFuture, ScanMemory, TaskBranch};
 
 use crate::Victim;
 
@@ -9,7 +9,7 @@ const SOURCE: &str = include_str!("../victims/branches.rs");
 
 /// A future as `receive RECEIVE`: its function, and the comment in the line of its `await`; `joins START` where the `await` is in the
 /// file of a macro, if the function begins where the future says.
-fn short(one: &Await) -> String {
+fn short(one: &AwaitedFuture) -> String {
     let own = |place: &&(String, u32)| place.0.ends_with("/tests/victims/branches.rs");
     let place = one.place.as_ref().filter(own).or(one.start.as_ref().filter(own));
     let (_, line) = place.unwrap_or_else(|| panic!("{one:?}"));
@@ -22,7 +22,7 @@ fn short(one: &Await) -> String {
 }
 
 /// A chain as `pair PAIR -> Join<..> (3 receive RECEIVE -> Pending<()> | 3 wait WAIT -> Pending<()>)`.
-fn chain(awaits: &[Await], waits_for: Option<&str>, branches: &[Branch]) -> String {
+fn chain(awaits: &[AwaitedFuture], waits_for: Option<&str>, branches: &[TaskBranch]) -> String {
     let last = waits_for.map(|of| match of.split_once('<') {
         Some((name, _)) => format!("{}<..>", name.rsplit("::").next().unwrap()),
         None => of.rsplit("::").next().unwrap().to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use typed_heap::{ScanMemory, TypedHeap, Unused};
+use typed_heap::{ScanMemory, TypedHeap, WasteKind};
 
 use crate::Victim;
 
@@ -82,7 +82,7 @@ fn containers_hold_what_their_source_says() {
     let waste = heap.waste(&memory);
     let unused = |name: &str| {
         let row = waste.rows.iter().find(|row| row.name.replace("typed_heap_containers::", "") == name);
-        row.filter(|row| row.unused == Unused::Capacity).map(|row| row.unused_bytes)
+        row.filter(|row| row.unused == WasteKind::Capacity).map(|row| row.unused_bytes)
     };
     assert_eq!(unused("[Box<Item<2>>]"), Some(8));
     assert_eq!(unused("ThinVec<[Box<Item<4>>]>"), Some(4 * 8));
@@ -94,7 +94,7 @@ fn cycles_hold_what_they_have() {
     let victim = Victim::of("typed_heap_containers");
     let memory = ScanMemory::new(&victim.dump).unwrap();
     let heap = victim.heap(&memory);
-    let why = heap.why();
+    let why = heap.holding_chains();
     let holders = |name: &str| -> Vec<(String, u64)> {
         let blocks = 0..heap.blocks().len();
         let blocks =

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use typed_heap::{Memory as _, ProcessMemory};
+use typed_heap::{MemorySource as _, ProcessMemory};
 
 const ELF_HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
@@ -29,7 +29,7 @@ fn note(kind: u32, contents: &[u8]) -> Vec<u8> {
 
 /// Writes a core file: the memory of all mappings, a note of their files, and the thread pointers and stack pointers of threads.
 pub(crate) fn write(pid: u32, path: &Path, threads: &[(u64, u64)]) {
-    let memory = ProcessMemory::of(pid).unwrap();
+    let memory = ProcessMemory::open(pid).unwrap();
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let mut segments = Vec::new();
     for line in maps.lines() {

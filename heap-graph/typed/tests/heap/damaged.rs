@@ -43,7 +43,7 @@ fn damaged_debug_information_gives_other_types() {
         let tree = DominatorTree::new(&graph);
         assert!(heap.tasks(&memory, &tree).bytes <= heap.census().bytes);
         assert!(heap.waste(&memory).rows.iter().all(|row| !row.name.is_empty()));
-        assert!(heap.why().holders(0..heap.blocks().len()).iter().all(|row| row.blocks > 0));
+        assert!(heap.holding_chains().holders(0..heap.blocks().len()).iter().all(|row| row.blocks > 0));
     }
     assert!(read > 0, "no damaged program can be read");
 }

@@ -21,9 +21,11 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use dmd_analyze::image::read_image;
-use dmd_analyze::{Dump, ReadOptions, read_with, symbolize::SymbolOptions};
+use dmd_analyze::{Dump, DumpReadOptions, read_with, symbolize::SymbolOptions};
 use tempfile::TempDir;
-use typed_heap::{CoreFile, DebugInfo, Layered, Memory, ProcessMemory, ScanMemory, TypedHeap, Unused};
+use typed_heap::{
+    CoreFile, DebugInfo, LayeredMemory, MemorySource, ProcessMemory, ScanMemory, TypedHeap, WasteKind,
+};
 
 /// A program that has written a dump and waits.
 struct Victim {
@@ -68,13 +70,13 @@ impl Victim {
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
-        let mut dump = read_with(&path, &ReadOptions::new().contents(true)).unwrap();
+        let mut dump = read_with(&path, &DumpReadOptions::new().contents(true)).unwrap();
         dump.symbolize(&SymbolOptions::new());
         let info = DebugInfo::read(&std::fs::read(&program).unwrap()).unwrap();
         Self { child, dump, info, folder }
     }
 
-    fn heap(&self, memory: &dyn Memory) -> TypedHeap<'_> {
+    fn heap(&self, memory: &dyn MemorySource) -> TypedHeap<'_> {
         let bias = self.dump.modules()[0].bias.unwrap_or(0);
         TypedHeap::new(&self.dump, &self.info, bias, memory).unwrap()
     }
@@ -121,7 +123,7 @@ fn each_block_has_its_type() {
 }
 
 /// What the containers of the program do not use. Only a static knows how many users there are.
-fn unused(heap: &TypedHeap<'_>, memory: &dyn Memory) -> Vec<(String, Unused, u64)> {
+fn unused(heap: &TypedHeap<'_>, memory: &dyn MemorySource) -> Vec<(String, WasteKind, u64)> {
     let waste = heap.waste(memory);
     assert_eq!(waste.unused_bytes, waste.rows.iter().map(|row| row.unused_bytes).sum::<u64>());
     waste.rows.into_iter().map(|row| (row.name, row.unused, row.unused_bytes)).collect()
@@ -133,16 +135,16 @@ fn unused_memory_is_found() {
     let memory = ScanMemory::new(&victim.dump).unwrap();
     let heap = victim.heap(&memory);
     let rows = unused(&heap, &memory);
-    let expect = |name: &str, of: Unused, bytes: u64| {
+    let expect = |name: &str, of: WasteKind, bytes: u64| {
         assert!(rows.contains(&(name.to_owned(), of, bytes)), "{name}: {rows:?}");
     };
-    expect("table (u32, u64)", Unused::Buckets, (128 - 100) * 16);
-    expect("[u16]", Unused::Capacity, (64 - 3) * 2);
+    expect("table (u32, u64)", WasteKind::Buckets, (128 - 100) * 16);
+    expect("[u16]", WasteKind::Capacity, (64 - 3) * 2);
     assert!(!rows.iter().any(|(name, ..)| name == "[u64]"), "{rows:?}");
     // Circles use 16 of 72 bytes, dots 8, and nested ones 40, 32 of them for what is inside.
     let shapes = 3 * (72 - 16) + 4 * (72 - 8) + 3 * (72 - 40);
-    expect("typed_heap_victim::Shape", Unused::Variants, shapes);
-    expect("Option<[u64; 3]>", Unused::Variants, 2 * 24);
+    expect("typed_heap_victim::Shape", WasteKind::Variants, shapes);
+    expect("Option<[u64; 3]>", WasteKind::Variants, 2 * 24);
     let waste = heap.waste(&memory);
     let shapes = waste.rows.iter().find(|row| row.name == "typed_heap_victim::Shape").unwrap();
     assert_eq!((shapes.values, shapes.blocks, shapes.bytes), (12, 1, 12 * 72));
@@ -177,8 +179,8 @@ fn equal_strings_are_found() {
     if !statics_are_readable() {
         return;
     }
-    let process = ProcessMemory::of(victim.child.id()).unwrap();
-    let memory = Layered::new(&scan, &process);
+    let process = ProcessMemory::open(victim.child.id()).unwrap();
+    let memory = LayeredMemory::new(&scan, &process);
     let heap = victim.heap(&memory);
     let duplicates = heap.duplicates(&memory);
     // Four users have one address, and names of their own.
@@ -247,14 +249,14 @@ fn a_static_holds_all() {
     }
     let victim = Victim::start();
     let (scan, process) =
-        (ScanMemory::new(&victim.dump).unwrap(), ProcessMemory::of(victim.child.id()).unwrap());
-    let memory = Layered::new(&scan, &process);
+        (ScanMemory::new(&victim.dump).unwrap(), ProcessMemory::open(victim.child.id()).unwrap());
+    let memory = LayeredMemory::new(&scan, &process);
     let heap = victim.heap(&memory);
     let rows = unused(&heap, &memory);
-    let users = ("[typed_heap_victim::User]".to_owned(), Unused::Capacity, 6 * 48);
+    let users = ("[typed_heap_victim::User]".to_owned(), WasteKind::Capacity, 6 * 48);
     assert!(rows.contains(&users), "{rows:?}");
 
-    let why = heap.why();
+    let why = heap.holding_chains();
     let of_type = |name: &str| -> Vec<usize> {
         (0..heap.blocks().len()).filter(|block| heap.type_name(*block) == name).collect()
     };

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use typed_heap::{Memory, ScanMemory, TypedHeap};
+use typed_heap::{MemorySource, ScanMemory, TypedHeap};
 
 use crate::Victim;
 
 /// For each type of the program's items and each path of fields that leads to some of them: their numbers, ascending.
-fn items(heap: &TypedHeap<'_>, memory: &dyn Memory) -> BTreeMap<(usize, String), Vec<u64>> {
+fn items(heap: &TypedHeap<'_>, memory: &dyn MemorySource) -> BTreeMap<(usize, String), Vec<u64>> {
     let mut all: BTreeMap<_, Vec<u64>> = BTreeMap::new();
     let own = |block| heap.type_name(block).replace("typed_heap_queues::", "");
     for from in 0..heap.blocks().len() {

@@ -1,7 +1,7 @@
 //! Debug information gives the same on any number of threads.
 
 use object::{Object as _, ObjectSection as _};
-use typed_heap::{DebugInfo, Memory, ScanMemory, TypedHeap};
+use typed_heap::{DebugInfo, MemorySource, ScanMemory, TypedHeap};
 
 use super::{Victim, program};
 
@@ -21,7 +21,7 @@ fn types(info: &DebugInfo) -> Vec<(&str, u64, bool)> {
 }
 
 /// All that a heap says.
-fn heap(info: &DebugInfo, victim: &Victim, memory: &dyn Memory) -> String {
+fn heap(info: &DebugInfo, victim: &Victim, memory: &dyn MemorySource) -> String {
     let bias = victim.dump.modules()[0].bias.unwrap_or(0);
     let heap = TypedHeap::new(&victim.dump, info, bias, memory).unwrap();
     let blocks = 0..heap.blocks().len();

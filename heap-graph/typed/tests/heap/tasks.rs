@@ -2,7 +2,7 @@
 
 use heap_graph::DominatorTree;
 use object::{Object as _, ObjectSection as _};
-use typed_heap::{Await, DebugInfo, Memory, ScanMemory, Tasks, TypedHeap};
+use typed_heap::{AwaitedFuture, DebugInfo, HeapTasks, MemorySource, ScanMemory, TypedHeap};
 
 use crate::{Victim, program};
 
@@ -15,14 +15,14 @@ fn line(word: &str) -> u32 {
 }
 
 /// A future as its function, its state, and its line.
-fn short(one: &Await) -> (&str, &str, u32) {
+fn short(one: &AwaitedFuture) -> (&str, &str, u32) {
     let (file, line) = one.place.as_ref().unwrap();
     assert!(file.ends_with("/tests/victims/tasks.rs"), "{file}");
     (one.future.strip_prefix("typed_heap_tasks::").unwrap(), &one.state, *line)
 }
 
 /// The tasks, and the usable bytes of a letter and of all that the shared letter has.
-fn tasks(victim: &Victim) -> (Tasks, u64, u64) {
+fn tasks(victim: &Victim) -> (HeapTasks, u64, u64) {
     let memory = ScanMemory::new(&victim.dump).unwrap();
     let heap = victim.heap(&memory);
     let graph = heap.graph(&victim.dump).unwrap();
@@ -96,7 +96,7 @@ fn a_program_without_tasks_has_none() {
     let memory = ScanMemory::new(&victim.dump).unwrap();
     let heap = victim.heap(&memory);
     let graph = heap.graph(&victim.dump).unwrap();
-    assert_eq!(heap.tasks(&memory, &DominatorTree::new(&graph)), Tasks::default());
+    assert_eq!(heap.tasks(&memory, &DominatorTree::new(&graph)), HeapTasks::default());
 }
 
 /// A sequence of numbers that looks random (Numerical Recipes' generator).
@@ -107,9 +107,9 @@ fn next(state: &mut u64) -> u64 {
 
 /// Memory in which one byte of 16 is another.
 #[derive(Debug)]
-struct Damaged<'m>(&'m dyn Memory, u64);
+struct Damaged<'m>(&'m dyn MemorySource, u64);
 
-impl Memory for Damaged<'_> {
+impl MemorySource for Damaged<'_> {
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
         let filled = self.0.read(address, into);
         for (at, byte) in (address..).zip(&mut into[..filled]) {
@@ -126,7 +126,7 @@ impl Memory for Damaged<'_> {
 fn damaged_memory_and_debug_information_end() {
     let victim = Victim::of("typed_heap_tasks");
     let scan = ScanMemory::new(&victim.dump).unwrap();
-    let ask = |info: &DebugInfo, memory: &dyn Memory| {
+    let ask = |info: &DebugInfo, memory: &dyn MemorySource| {
         let bias = victim.dump.modules()[0].bias.unwrap_or(0);
         let heap = TypedHeap::new(&victim.dump, info, bias, memory).unwrap();
         let graph = heap.graph(&victim.dump).unwrap();

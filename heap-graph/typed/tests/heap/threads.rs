@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use dmd_analyze::image::read_image;
 use dmd_analyze::symbolize::SymbolOptions;
-use typed_heap::{CoreFile, Layered, Memory as _, ProcessMemory, ScanMemory, TypedHeap};
+use typed_heap::{CoreFile, LayeredMemory, MemorySource as _, ProcessMemory, ScanMemory, TypedHeap};
 
 use crate::{Victim, core_of, statics_are_readable};
 
@@ -44,7 +44,7 @@ fn thread_locals_hold_blocks() {
     ];
     for (threads, chains) in expected {
         let core = victim.core(&threads);
-        let heap = victim.heap(&Layered::new(&scan, &core));
+        let heap = victim.heap(&LayeredMemory::new(&scan, &core));
         for (name, chain) in ["Item", "Other"].iter().zip(chains) {
             assert_eq!(chain_of(&heap, &format!("[typed_heap_threads::linux::{name}]")), chain, "{name}");
         }
@@ -60,8 +60,8 @@ fn arenas_hold_their_chunks() {
     let victim = Victim::of("typed_heap_threads");
     let scan = ScanMemory::new(&victim.dump).unwrap();
     let core = victim.core(&[]);
-    let heap = victim.heap(&Layered::new(&scan, &core));
-    let why = heap.why();
+    let heap = victim.heap(&LayeredMemory::new(&scan, &core));
+    let why = heap.holding_chains();
     let chunks: Vec<usize> =
         (0..heap.blocks().len()).filter(|block| heap.type_name(*block) == "chunk of a bump arena").collect();
     let mut chains: Vec<Vec<String>> = chunks
@@ -86,7 +86,7 @@ fn stacks_hold_blocks() {
     let victim = Victim::of("typed_heap_threads");
     let core = victim.core(&[(0, stack_pointer(victim.child.id(), "waiting"))]);
     let scan = ScanMemory::new(&victim.dump).unwrap();
-    let heap = victim.heap(&Layered::new(&scan, &core));
+    let heap = victim.heap(&LayeredMemory::new(&scan, &core));
     assert_eq!(chain_of(&heap, "[typed_heap_threads::linux::Waiting]"), ["thread 1"]);
     // A boxed array that comes from a vector.
     assert_eq!(chain_of(&heap, "[u16]"), ["thread 1", "[typed_heap_threads::linux::Boxed].data"]);
@@ -107,7 +107,7 @@ fn a_thread_that_sends_holds_the_value() {
     let victim = Victim::of("typed_heap_queues");
     let core = victim.core(&[(0, stack_pointer(victim.child.id(), "sender"))]);
     let scan = ScanMemory::new(&victim.dump).unwrap();
-    let heap = victim.heap(&Layered::new(&scan, &core));
+    let heap = victim.heap(&LayeredMemory::new(&scan, &core));
     assert_eq!(chain_of(&heap, "typed_heap_queues::Item<4>"), ["thread 1"]);
     let channel = "counter::Counter<zero::Channel<Box<typed_heap_queues::Item<4>>>>";
     let waiting = chain_of(&heap, "ArcInner<context::Inner>");
@@ -162,6 +162,6 @@ fn stack_pointer(process: u32, name: &str) -> u64 {
 /// The names of the holders of the block with this type.
 fn chain_of(heap: &TypedHeap<'_>, name: &str) -> Vec<String> {
     let block = (0..heap.blocks().len()).find(|block| heap.type_name(*block) == name);
-    let chain = heap.why().chain(block.unwrap_or_else(|| panic!("{name}")));
+    let chain = heap.holding_chains().chain(block.unwrap_or_else(|| panic!("{name}")));
     chain.into_iter().map(|holder| holder.name).collect()
 }

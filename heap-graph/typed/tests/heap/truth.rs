@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use dmd_analyze::{ReadOptions, read_with, symbolize::SymbolOptions};
+use dmd_analyze::{DumpReadOptions, read_with, symbolize::SymbolOptions};
 use heap_graph::DominatorTree;
 use tempfile::TempDir;
-use typed_heap::{DebugInfo, Layered, Library, ProcessMemory, ScanMemory, TypedHeap, Unused};
+use typed_heap::{DebugInfo, LayeredMemory, Library, ProcessMemory, ScanMemory, TypedHeap, WasteKind};
 
 use crate::{Victim, program, statics_are_readable};
 
@@ -93,7 +93,7 @@ impl Witness {
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
-        let mut dump = read_with(&dump_path, &ReadOptions::new().contents(true)).unwrap();
+        let mut dump = read_with(&dump_path, &DumpReadOptions::new().contents(true)).unwrap();
         dump.symbolize(&SymbolOptions::new());
         let bias = dump.modules()[0].bias.unwrap();
         let plugged = dump.modules().iter().find(|module| Path::new(&module.path) == plug);
@@ -116,10 +116,10 @@ impl Witness {
     }
 
     /// Gives the heap, with the statics of the program, to `check`.
-    fn with(&self, check: impl FnOnce(&TypedHeap<'_>, &Layered<'_>)) {
+    fn with(&self, check: impl FnOnce(&TypedHeap<'_>, &LayeredMemory<'_>)) {
         let scan = ScanMemory::new(&self.victim.dump).unwrap();
-        let process = ProcessMemory::of(self.victim.child.id()).unwrap();
-        let memory = Layered::new(&scan, &process);
+        let process = ProcessMemory::open(self.victim.child.id()).unwrap();
+        let memory = LayeredMemory::new(&scan, &process);
         check(&self.victim.heap(&memory), &memory);
     }
 
@@ -195,7 +195,7 @@ fn stale_words_never_win() {
         // Three of five elements, one of three, and one of four.
         let rows = heap.waste(memory).rows;
         let row = rows.iter().find(|row| row.name == "[Box<stale::Old>]").unwrap();
-        assert_eq!((row.unused, row.blocks, row.unused_bytes), (Unused::Capacity, 3, (3 + 1 + 1) * 8));
+        assert_eq!((row.unused, row.blocks, row.unused_bytes), (WasteKind::Capacity, 3, (3 + 1 + 1) * 8));
     });
 }
 
@@ -234,6 +234,30 @@ fn containers_have_their_types() {
             ("values of a BTreeMap", 97),
             ("values of a BinaryHeap", 1000),
             ("values of a LinkedList", 1000),
+        ];
+        check(&witness, heap, &expected);
+        assert_eq!(heap.agreement().disagreements().count(), 0, "{:?}", heap.agreement());
+    });
+}
+
+#[test]
+fn a_little_of_each_has_its_types() {
+    if !statics_are_readable() {
+        return;
+    }
+    let witness = Witness::start("tiny", "3");
+    witness.with(|heap, _| {
+        let expected = [
+            ("Arc", 9),
+            ("BTreeMap", 30),
+            ("Box", 334),
+            ("Box<dyn Shape>", 835),
+            ("HashMap", 20),
+            ("String", 1597),
+            ("Vec", 734),
+            ("VecDeque", 9),
+            ("locals of tasks", 5),
+            ("tasks", 5),
         ];
         check(&witness, heap, &expected);
         assert_eq!(heap.agreement().disagreements().count(), 0, "{:?}", heap.agreement());
@@ -318,7 +342,7 @@ fn names_of_buffers_are_those_of_their_owners() {
         check(&witness, heap, &expected);
         let rows = heap.waste(memory).rows;
         let row = rows.iter().find(|row| row.name == "[u32]").unwrap();
-        assert_eq!((row.unused, row.blocks, row.unused_bytes), (Unused::Capacity, 50, 25 * 4));
+        assert_eq!((row.unused, row.blocks, row.unused_bytes), (WasteKind::Capacity, 50, 25 * 4));
         let statics: Vec<_> = heap.statics().map(|(path, _)| path).collect();
         let of = |name: &str| statics.iter().filter(|path| path.starts_with(name)).count();
         assert_eq!(["static names::ONCE", "static names::LAZY", "static names::UNUSED"].map(of), [1, 1, 0]);
@@ -349,7 +373,7 @@ fn two_versions_of_a_crate_stay_apart() {
         let agreement = heap.agreement();
         assert_eq!((agreement.disagree, agreement.outweighed, agreement.owners_disagree), (0, 0, 0));
         // Statics hold all, those of the library too: each version's items lead to what that version has.
-        let why = heap.why();
+        let why = heap.holding_chains();
         let blocks =
             |name: &str| (0..heap.blocks().len()).filter(|block| heap.type_name(*block) == name).collect();
         let holders = |name: &str| -> Vec<(String, u64)> {

@@ -197,7 +197,7 @@ fn damaged_dumps_give_errors_or_types() {
             let at = next(&mut state) as usize % damaged.len();
             damaged[at] = b"0123456789abcdefABCD\"{}[],:- "[next(&mut state) as usize % 29];
         }
-        let options = dmd_analyze::ReadOptions::new().contents(true);
+        let options = dmd_analyze::DumpReadOptions::new().contents(true);
         let one_line = |error: String| assert!(!error.contains('\n'), "{error}");
         match dmd_analyze::read_from(&*damaged, &options) {
             Err(error) => one_line(error.to_string()),

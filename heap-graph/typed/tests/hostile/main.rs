@@ -9,8 +9,8 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use dmd_analyze::image::{Mapping, read_image};
-use typed_heap::{CoreFile, DebugInfo, Memory as _, ProcessMemory};
+use dmd_analyze::image::{FileMapping, read_image};
+use typed_heap::{CoreFile, DebugInfo, MemorySource as _, ProcessMemory};
 
 /// A sequence of numbers that looks random (Numerical Recipes' generator).
 fn next(state: &mut u64) -> u64 {
@@ -80,7 +80,7 @@ fn core_files_give_the_memory_of_their_segments() {
     assert_eq!(memory.read(0x1004, &mut bytes), 4);
     assert_eq!(memory.read(0x1008, &mut bytes), 0);
     assert_eq!(memory.read(0xfff, &mut bytes), 0);
-    let mapping = Mapping {
+    let mapping = FileMapping {
         start: 0x1000,
         end: 0x1008,
         offset: 2 * 4096,
@@ -179,7 +179,7 @@ fn a_process_that_has_ended_is_not_there() {
     // The program runs once it answers.
     child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
     child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
-    let memory = ProcessMemory::of(child.id()).unwrap();
+    let memory = ProcessMemory::open(child.id()).unwrap();
     assert!(memory.is_there() && !memory.mappings().unwrap().is_empty());
     child.kill().unwrap();
     child.wait().unwrap();

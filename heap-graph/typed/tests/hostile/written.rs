@@ -1,8 +1,8 @@
 //! Debug information, a dump and memory, each written by hand: what no compiler and no program makes.
 
-use dmd_analyze::image::Thread;
-use dmd_analyze::{AnalyzeError, Dump, ReadOptions, read_from};
-use typed_heap::{DebugInfo, Memory};
+use dmd_analyze::image::StoppedThread;
+use dmd_analyze::{AnalyzeError, Dump, DumpReadOptions, read_from};
+use typed_heap::{DebugInfo, MemorySource};
 
 /// The abbreviations (DWARF 4, section 7.5): a unit, and one for each function of [`Types`]. The attributes are the name as
 /// text, the size, the type, the offset and the count.
@@ -137,7 +137,7 @@ pub(crate) fn dump(blocks: &[(u64, &str, Vec<u64>)]) -> Result<Dump, AnalyzeErro
         traces.join(", "),
         frames.join(", ")
     );
-    read_from(text.as_bytes(), &ReadOptions::new().contents(true))
+    read_from(text.as_bytes(), &DumpReadOptions::new().contents(true))
 }
 
 /// Memory of zeros from this address on, for all threads, which all have the same stack. It counts what is read.
@@ -148,7 +148,7 @@ pub(crate) struct OneStack {
     pub(crate) read: core::cell::Cell<u64>,
 }
 
-impl Memory for OneStack {
+impl MemorySource for OneStack {
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
         if address < self.start {
             return 0;
@@ -158,11 +158,11 @@ impl Memory for OneStack {
         into.len()
     }
 
-    fn threads(&self) -> Vec<Thread> {
-        let thread = |number| Thread {
+    fn threads(&self) -> Vec<StoppedThread> {
+        let thread = |number| StoppedThread {
             number: Some(number as u64),
             stack_pointer: Some(self.start),
-            ..Thread::default()
+            ..StoppedThread::default()
         };
         (0..self.threads).map(thread).collect()
     }

@@ -9,9 +9,9 @@ use dmd_analyze::recording::Recording;
 use heap_graph::census::TreeOptions;
 use heap_graph::dominators::retained_by_leaves;
 use heap_graph::{Breakdown, CensusTree, DominatorTree};
-use memory_export::dmd::StacksOptions;
-use memory_export::parquet::{self, CensusRow, Options, Run};
-use memory_export::{ExportError, Stacks};
+use memory_export::dmd::ProfileOptions;
+use memory_export::parquet::{self, CensusRow, ParquetOptions, ParquetRun};
+use memory_export::{ExportError, StackProfile};
 use memory_report::ReportSet;
 
 use super::super::super::file_kind::is_pprof;
@@ -19,7 +19,7 @@ use super::super::super::input::InputArgument;
 use super::super::super::{Failure, new_file};
 use super::super::profile::StackConversion;
 use super::super::{ExportCommand, has_end};
-use super::{ParquetOptions, ParquetTable};
+use super::{ParquetTable, TableArguments};
 
 /// How the nodes of a heap snapshot are grouped: the name of a breakdown.
 const BY: &str = "type";
@@ -27,7 +27,7 @@ const BY: &str = "type";
 /// What a source is.
 enum RunSource {
     Reports(Box<ReportSet>),
-    Stacks(Box<Stacks>),
+    Stacks(Box<StackProfile>),
     Census(Vec<CensusRow>),
 }
 
@@ -110,7 +110,7 @@ impl ExportCommand {
         folder: &Path,
         source: &str,
         table: ParquetTable,
-        run: &(Run, RunSource),
+        run: &(ParquetRun, RunSource),
     ) -> Result<(), Failure> {
         if matches!((&run.1, table), (RunSource::Reports(set), ParquetTable::Warnings) if set.warnings().is_empty())
         {
@@ -131,7 +131,7 @@ impl ExportCommand {
         path: &Path,
         source: &str,
         table: ParquetTable,
-        runs: &[(Run, RunSource)],
+        runs: &[(ParquetRun, RunSource)],
     ) -> Result<(), Failure> {
         let mut private = false;
         for source in &self.sources {
@@ -175,7 +175,7 @@ impl ExportCommand {
             system_names: false,
             limits: &self.limits,
             when: &self.when,
-            options: StacksOptions::new().all_frames(self.all_frames).types(true).both(true),
+            options: ProfileOptions::new().all_frames(self.all_frames).types(true).both(true),
         };
         making.stacks(source, making.source(source)?).map(|stacks| RunSource::Stacks(Box::new(stacks)))
     }
@@ -222,11 +222,11 @@ fn has_no_reports(error: &anyhow::Error) -> bool {
 
 fn write(
     table: ParquetTable,
-    runs: &[(Run, RunSource)],
+    runs: &[(ParquetRun, RunSource)],
     out: &mut (dyn Write + Send),
 ) -> Result<(), ExportError> {
-    let options = Options::new().created_by(concat!("about-memory ", env!("CARGO_PKG_VERSION")));
-    let sets: Vec<(&Run, &ReportSet)> = runs
+    let options = ParquetOptions::new().created_by(concat!("about-memory ", env!("CARGO_PKG_VERSION")));
+    let sets: Vec<(&ParquetRun, &ReportSet)> = runs
         .iter()
         .filter_map(|(run, source)| match source {
             RunSource::Reports(set) => Some((run, &**set)),
@@ -245,9 +245,9 @@ fn write(
     }
 }
 
-impl ParquetOptions {
+impl TableArguments {
     /// What all rows of the source have in common.
-    fn run(&self, source: &InputArgument, read: &RunSource) -> Result<Run, Failure> {
+    fn run(&self, source: &InputArgument, read: &RunSource) -> Result<ParquetRun, Failure> {
         let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = || since(SystemTime::now());
         let pid = source.process()?;
@@ -262,7 +262,7 @@ impl ParquetOptions {
         };
         let time = self.time.or_else(|| if pid.is_some() { Some(now()) } else { in_file.or_else(changed) });
         let service = self.service.clone().unwrap_or_else(|| service_of(source, read));
-        let mut run = Run::new(service, time.unwrap_or_else(now));
+        let mut run = ParquetRun::new(service, time.unwrap_or_else(now));
         run.version.clone_from(&self.service_version);
         run.host = self.host.clone().or_else(host_name);
         run.labels = self.labels.iter().cloned().collect();
@@ -273,9 +273,9 @@ impl ParquetOptions {
                 stacks.modules().first().map(|module| module.build_id.clone()).filter(|id| !id.is_empty());
         }
         Ok(match read {
-            RunSource::Reports(set) => run.of_reports(set),
-            RunSource::Stacks(stacks) => run.of_stacks(stacks),
-            RunSource::Census(rows) => run.of_census(rows),
+            RunSource::Reports(set) => run.with_id_from_reports(set),
+            RunSource::Stacks(stacks) => run.with_id_from_stacks(stacks),
+            RunSource::Census(rows) => run.with_id_from_census(rows),
         })
     }
 }

@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 
 use anyhow::{Context as _, bail};
 use dmd_analyze::{Dump, ScannedBlock};
-use heap_graph::{DominatorTree, Graph, GraphBuilder, Node, NodeId, NodeIndex, NodeParts, shortest_paths};
+use heap_graph::{
+    DominatorTree, Graph, GraphBuilder, HeapNode, NodeId, NodeIndex, NodeParts, shortest_paths,
+};
 
 use about_memory::escape;
 
@@ -54,7 +56,8 @@ impl<'d> BlockReach<'d> {
         let bytes = tree.retained_size(self.target).unwrap_or_default();
         let plural = if all.len() == 1 { "" } else { "s" };
         line(text, format_args!("Retains {bytes} bytes in {} block{plural}, itself included {{", all.len()));
-        let mut below: Vec<Node<'_>> = all.into_iter().filter(|node| node.index() != self.target).collect();
+        let mut below: Vec<HeapNode<'_>> =
+            all.into_iter().filter(|node| node.index() != self.target).collect();
         below.sort_by_key(|node| (std::cmp::Reverse(node.shallow_size()), node.id().0));
         self.block(text, self.graph.node(self.target));
         for node in below.iter().take(MOST_LISTED) {
@@ -85,7 +88,7 @@ impl<'d> BlockReach<'d> {
         text.push_str("}\n");
     }
 
-    fn block(&self, text: &mut String, node: Node<'_>) {
+    fn block(&self, text: &mut String, node: HeapNode<'_>) {
         let place = usize::try_from(node.id().0).ok().and_then(|id| id.checked_sub(1));
         let Some(block) = place.and_then(|place| self.blocks.get(place)) else {
             return line(text, format_args!("  outside of the heap"));

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use dmd_format::recording::{ChunkKind, Chunks, End, EventDecoder, What};
+use dmd_format::recording::{BlockAction, ChunkKind, ChunkReader, EventDecoder, RecordingEnd};
 use serde_json::Value;
 
 use crate::program::{Program, field};
@@ -38,7 +38,7 @@ pub(crate) fn nothing_is_lost(dump: &Path, counted: &Counted) -> Result<(), Box<
 /// Checks that a recording has as many new blocks as the counting program counted and as many as its last chunk says,
 /// and returns the bytes that an event takes in the file.
 pub(crate) fn bytes_of_an_event(file: &Path, counted: &Counted) -> Result<f64, Box<dyn Error>> {
-    let mut chunks = Chunks::open(BufReader::new(File::open(file)?))?;
+    let mut chunks = ChunkReader::open(BufReader::new(File::open(file)?))?;
     let (mut begun, mut events, mut end) = (0_u64, 0_u64, None);
     while let Some(chunk) = chunks.next() {
         let chunk = chunk?;
@@ -46,10 +46,10 @@ pub(crate) fn bytes_of_an_event(file: &Path, counted: &Counted) -> Result<f64, B
             Some(ChunkKind::Events) => {
                 for event in EventDecoder::new(chunk.payload)? {
                     events += 1;
-                    begun += u64::from(matches!(event?.what, What::Begin(_)));
+                    begun += u64::from(matches!(event?.what, BlockAction::Begin(_)));
                 }
             }
-            Some(ChunkKind::End) => end = Some(End::decode(chunk.payload)?),
+            Some(ChunkKind::End) => end = Some(RecordingEnd::decode(chunk.payload)?),
             _ => {}
         }
     }

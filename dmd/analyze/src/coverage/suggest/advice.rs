@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::Suggestion;
 use crate::names::segments;
-use crate::print::Clean;
+use crate::print::CleanText;
 
 /// The features of memory-reporter that measure the types of a crate: its name and its major version.
 const FEATURES: &[&str] = &[
@@ -42,7 +42,7 @@ const FEATURES: &[&str] = &[
 
 impl Suggestion {
     /// The function of the program that uses the memory.
-    fn of_program(&self) -> &str {
+    fn program_function(&self) -> &str {
         self.caller.as_ref().map_or(&self.function, |(function, _)| function)
     }
 
@@ -65,7 +65,7 @@ impl Suggestion {
 
     /// The type of the program's function, if it is a method.
     fn owner(&self) -> Option<&str> {
-        let function = self.of_program();
+        let function = self.program_function();
         let path = function.strip_prefix('<').map_or(function, |rest| {
             let end = rest.find(" as ").or(rest.find('>')).unwrap_or(rest.len());
             &rest[..end]
@@ -85,7 +85,7 @@ impl Suggestion {
     /// A path for the report: from the module of the contained type or, without one of the program, of the program's
     /// function.
     fn report_path(&self) -> String {
-        let function = self.of_program().trim_start_matches(['<', '&']);
+        let function = self.program_function().trim_start_matches(['<', '&']);
         let own = self.kept().filter(|_| self.foreign.is_none());
         let parts = segments(own.unwrap_or(function));
         let module = parts.get(1).filter(|part| {
@@ -116,8 +116,8 @@ impl Suggestion {
             return writeln!(
                 f,
                 "   report the value of yours that keeps {} alive, or register a reporter for {}",
-                Clean(what),
-                Clean(&self.module)
+                CleanText(what),
+                CleanText(&self.module)
             );
         }
         if let Some(foreign) = &self.foreign {
@@ -128,7 +128,7 @@ impl Suggestion {
             (None, Some(owner)) => owner.to_owned(),
             (None, None) => format!("the type that keeps {what}"),
         };
-        writeln!(f, "   derive MallocSizeOf for {}, and register a reporter:", Clean(&what))?;
+        writeln!(f, "   derive MallocSizeOf for {}, and register a reporter:", CleanText(&what))?;
         self.write_reporter(f, &self.report_path())
     }
 
@@ -143,9 +143,9 @@ impl Suggestion {
             f.write_str("   derive MallocSizeOf for your type that keeps them, and register a reporter:\n")?;
             return self.write_reporter(f, &self.report_path());
         }
-        let path = Clean(&format!("{}/{package}", self.report_path())).to_string();
+        let path = CleanText(&format!("{}/{package}", self.report_path())).to_string();
         let kept = self.kept().and_then(|kept| kept.rsplit("::").next()).unwrap_or("the type");
-        let (kept, foreign) = (Clean(kept), Clean(foreign));
+        let (kept, foreign) = (CleanText(kept), CleanText(foreign));
         writeln!(
             f,
             "   {kept} is {foreign}'s, so you cannot derive MallocSizeOf for it. Measure it by a function:"
@@ -165,7 +165,7 @@ impl Suggestion {
     }
 
     fn write_reporter(&self, f: &mut fmt::Formatter<'_>, path: &str) -> fmt::Result {
-        let path = Clean(path).to_string();
+        let path = CleanText(path).to_string();
         writeln!(
             f,
             "   memory_reporter::define_reporter!(\"{path}\", Heap, &VALUE, \"{}\");",

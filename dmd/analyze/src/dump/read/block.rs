@@ -4,11 +4,11 @@ use std::io::Read;
 
 use memory_report::reader::{Scan, Skip, Stop};
 
-use super::value::{Found, address, size};
-use super::{Reader, wrong};
-use crate::dump::keys::{Keys, Place};
-use crate::dump::trace_id::TraceId;
-use crate::dump::{Block, Scanned};
+use super::value::{ValueKind, address, size};
+use super::{DumpReader, wrong};
+use crate::dump::keys::{DumpKeys, KeyUse};
+use crate::dump::trace_id::DumpTraceId;
+use crate::dump::{BlockContents, DumpBlock};
 use crate::error::AnalyzeError;
 
 /// The depth of a block's members.
@@ -18,31 +18,31 @@ const DEPTH: u32 = 3;
 const NOBODY: u32 = u32::MAX;
 
 /// A fault of a block: the member (empty for the block itself) and the reason.
-type Fault = (&'static str, &'static str);
+type BlockFault = (&'static str, &'static str);
 
 /// The members of a block that were read so far.
 #[derive(Clone, Copy)]
-struct Partial {
+struct PartialBlock {
     begun: bool,
     req: Option<u64>,
     slop: u64,
     num: u64,
-    alloc: TraceId,
-    reps: [TraceId; 2],
+    alloc: DumpTraceId,
+    reps: [DumpTraceId; 2],
     reporters: [u32; 2],
     sampled: bool,
     addr: Option<u64>,
 }
 
 /// The point at which reading of a block stopped.
-enum Part {
+enum BlockProgress {
     ToTheEnd,
     /// The value of `contents` is next. It may be longer than any window.
     ToContents,
-    Wrong(Fault),
+    Wrong(BlockFault),
 }
 
-impl<R: Read> Reader<'_, R> {
+impl<R: Read> DumpReader<'_, R> {
     pub(super) fn block_list(&mut self) -> Result<(), AnalyzeError> {
         self.blocks = None;
         self.scanned.clear();
@@ -57,14 +57,14 @@ impl<R: Read> Reader<'_, R> {
         Ok(())
     }
 
-    fn block(&mut self, index: usize, blocks: &mut Vec<Block>) -> Result<(), AnalyzeError> {
-        let mut partial = Partial {
+    fn block(&mut self, index: usize, blocks: &mut Vec<DumpBlock>) -> Result<(), AnalyzeError> {
+        let mut partial = PartialBlock {
             begun: false,
             req: None,
             slop: 0,
             num: 1,
-            alloc: TraceId::NONE,
-            reps: [TraceId::NONE; 2],
+            alloc: DumpTraceId::NONE,
+            reps: [DumpTraceId::NONE; 2],
             reporters: [NOBODY; 2],
             sampled: false,
             addr: None,
@@ -79,18 +79,18 @@ impl<R: Read> Reader<'_, R> {
             })?;
             partial = taken;
             match part {
-                Part::ToTheEnd => break,
-                Part::ToContents => {
+                BlockProgress::ToTheEnd => break,
+                BlockProgress::ToContents => {
                     let start = self.window.position();
                     self.words.truncate(first_word);
                     self.contents(index)?;
                     text = Some(start..self.window.position());
                 }
-                Part::Wrong((member, how)) => return Err(wrong(place(index, member), how)),
+                BlockProgress::Wrong((member, how)) => return Err(wrong(place(index, member), how)),
             }
         }
         let req = partial.req.ok_or_else(|| AnalyzeError::Missing(place(index, "req")))?;
-        let block = Block {
+        let block = DumpBlock {
             req,
             slop: partial.slop,
             num: partial.num,
@@ -108,7 +108,7 @@ impl<R: Read> Reader<'_, R> {
         if let Some(addr) = partial.addr {
             // Only while every block so far has an address: in modes other than scan, blocks have none.
             if self.scanned.len() == index {
-                self.scanned.push(Scanned { addr, words: first_word..self.words.len(), text });
+                self.scanned.push(BlockContents { addr, words: first_word..self.words.len(), text });
             }
         }
         Ok(())
@@ -126,12 +126,12 @@ impl<R: Read> Reader<'_, R> {
         let words = &mut self.words;
         let first = words.len();
         let most = self.options.max_entries.saturating_mul(8);
-        let mut at = Words::Start;
+        let mut at = WordsState::Start;
         let mut fault = None;
         self.window.stream(|scan| {
             loop {
                 at = scan.whole(|scan| at.step(scan, words, &mut fault))?;
-                if at == Words::End || fault.is_some() || words.len() > most {
+                if at == WordsState::End || fault.is_some() || words.len() > most {
                     return Ok(());
                 }
             }
@@ -151,7 +151,7 @@ impl<R: Read> Reader<'_, R> {
 
 /// The position in an array of words.
 #[derive(Clone, Copy, PartialEq)]
-enum Words {
+enum WordsState {
     Start,
     First,
     Next,
@@ -159,7 +159,7 @@ enum Words {
     End,
 }
 
-impl Words {
+impl WordsState {
     fn step(
         self,
         scan: &mut Scan<'_>,
@@ -170,8 +170,8 @@ impl Words {
             Self::Start => scan.expect(b'[', "`[`").map(|()| Self::First),
             Self::First if scan.eat(b']')? => Ok(Self::End),
             Self::First | Self::Next => {
-                match Found::take(scan, DEPTH + 1)? {
-                    Found::Text(text) => match address(&text) {
+                match ValueKind::take(scan, DEPTH + 1)? {
+                    ValueKind::Text(text) => match address(&text) {
                         Ok(word) => words.push(word),
                         Err(how) => *fault = Some(how),
                     },
@@ -186,19 +186,24 @@ impl Words {
     }
 }
 
-impl Partial {
-    fn take(&mut self, scan: &mut Scan<'_>, keys: &mut Keys, index: usize) -> Result<Part, Stop> {
+impl PartialBlock {
+    fn take(
+        &mut self,
+        scan: &mut Scan<'_>,
+        keys: &mut DumpKeys,
+        index: usize,
+    ) -> Result<BlockProgress, Stop> {
         let mut first = !self.begun;
         if first {
             if scan.peek()? != b'{' {
-                return Ok(Part::Wrong(("", "not an object")));
+                return Ok(BlockProgress::Wrong(("", "not an object")));
             }
             scan.expect(b'{', "`{`")?;
             self.begun = true;
         }
         loop {
             if scan.eat(b'}')? {
-                return Ok(Part::ToTheEnd);
+                return Ok(BlockProgress::ToTheEnd);
             }
             if !first {
                 scan.expect(b',', "`,` or `}`")?;
@@ -217,37 +222,37 @@ impl Partial {
         &mut self,
         key: &str,
         scan: &mut Scan<'_>,
-        keys: &mut Keys,
+        keys: &mut DumpKeys,
         index: usize,
-    ) -> Result<Result<(), Part>, Stop> {
-        let wrong = |member| move |how| Part::Wrong((member, how));
+    ) -> Result<Result<(), BlockProgress>, Stop> {
+        let wrong = |member| move |how| BlockProgress::Wrong((member, how));
         Ok(match key {
             "req" => size(scan, DEPTH)?.map(|n| self.req = Some(n)).map_err(wrong("req")),
             "slop" => size(scan, DEPTH)?.map(|n| self.slop = n).map_err(wrong("slop")),
             "num" => size(scan, DEPTH)?.map(|n| self.num = n).map_err(wrong("num")),
-            "alloc" => match trace_key(scan, keys, || Place::Alloc(index as u32))? {
+            "alloc" => match trace_key(scan, keys, || KeyUse::Alloc(index as u32))? {
                 Some(trace) => {
                     self.alloc = trace;
                     Ok(())
                 }
-                None => Err(Part::Wrong(("alloc", "not a string"))),
+                None => Err(BlockProgress::Wrong(("alloc", "not a string"))),
             },
             "reps" => self.reports(scan, keys, index)?.map_err(wrong("reps")),
-            "addr" => match Found::take(scan, DEPTH)? {
-                Found::Text(text) => address(&text).map(|n| self.addr = Some(n)),
+            "addr" => match ValueKind::take(scan, DEPTH)? {
+                ValueKind::Text(text) => address(&text).map(|n| self.addr = Some(n)),
                 _ => Err("not a string"),
             }
             .map_err(wrong("addr")),
             "contents" => {
                 scan.peek()?;
-                Err(Part::ToContents)
+                Err(BlockProgress::ToContents)
             }
             "repPaths" if scan.peek()? == b'[' => {
                 self.reporters(scan)?;
                 Ok(())
             }
             "sampled" => {
-                self.sampled = matches!(Found::take(scan, DEPTH)?, Found::Truth(true));
+                self.sampled = matches!(ValueKind::take(scan, DEPTH)?, ValueKind::Truth(true));
                 Ok(())
             }
             _ => {
@@ -265,7 +270,7 @@ impl Partial {
             return Ok(());
         }
         for nth in 0.. {
-            if let Found::Number(number) = Found::take(scan, DEPTH + 1)?
+            if let ValueKind::Number(number) = ValueKind::take(scan, DEPTH + 1)?
                 && let Some(place) = self.reporters.get_mut(nth)
             {
                 *place = number.parse().unwrap_or(NOBODY);
@@ -280,10 +285,10 @@ impl Partial {
     fn reports(
         &mut self,
         scan: &mut Scan<'_>,
-        keys: &mut Keys,
+        keys: &mut DumpKeys,
         index: usize,
     ) -> Result<Result<(), &'static str>, Stop> {
-        self.reps = [TraceId::NONE; 2];
+        self.reps = [DumpTraceId::NONE; 2];
         if !scan.eat(b'[')? {
             return Ok(Err("not an array"));
         }
@@ -291,7 +296,7 @@ impl Partial {
             return Ok(Ok(()));
         }
         for nth in 0.. {
-            let Some(trace) = trace_key(scan, keys, || Place::Reps(index as u32, nth))? else {
+            let Some(trace) = trace_key(scan, keys, || KeyUse::Reps(index as u32, nth))? else {
                 return Ok(Err("holds what is not a string"));
             };
             match self.reps.get_mut(usize::from(nth)) {
@@ -311,13 +316,13 @@ impl Partial {
 #[inline]
 fn trace_key(
     scan: &mut Scan<'_>,
-    keys: &mut Keys,
-    place: impl FnOnce() -> Place,
-) -> Result<Option<TraceId>, Stop> {
+    keys: &mut DumpKeys,
+    place: impl FnOnce() -> KeyUse,
+) -> Result<Option<DumpTraceId>, Stop> {
     if scan.peek()? != b'"' {
         return Ok(None);
     }
-    Ok(Some(TraceId(keys.number(&scan.string()?, place))))
+    Ok(Some(DumpTraceId(keys.number(&scan.string()?, place))))
 }
 
 fn place(index: usize, member: &str) -> String {

@@ -5,11 +5,11 @@ use std::io::Read;
 /// The faults that a dump lists at most. Each becomes a paragraph of the views.
 const MOST_FAULTS: usize = 1_000;
 
-use super::Reader;
-use super::value::Found;
+use super::DumpReader;
+use super::value::ValueKind;
 use crate::dump::Dump;
 use crate::dump::faulty_pointer::{FaultyPointer, ReportFaultKind};
-use crate::dump::trace_id::TraceId;
+use crate::dump::trace_id::DumpTraceId;
 use crate::error::AnalyzeError;
 
 /// A fault as the file has it. Its frames are texts, not keys.
@@ -21,7 +21,7 @@ pub(super) struct WrittenFault {
     frames: Vec<String>,
 }
 
-impl<R: Read> Reader<'_, R> {
+impl<R: Read> DumpReader<'_, R> {
     /// Firefox's dumps do not have this key. The reader skips faults of another kind, and values of another type.
     pub(super) fn faults(&mut self) -> Result<(), AnalyzeError> {
         self.faults.clear();
@@ -38,18 +38,18 @@ impl<R: Read> Reader<'_, R> {
                 if key == "frames" && reader.next_is(b'[')? {
                     fault.frames.clear();
                     return reader.elements("reportFaults[].frames", &mut |reader, _| {
-                        if let Found::Text(frame) = reader.value(4)? {
+                        if let ValueKind::Text(frame) = reader.value(4)? {
                             fault.frames.push(frame);
                         }
                         reader.check_count(frames + fault.frames.len())
                     });
                 }
                 match (key, reader.value(3)?) {
-                    ("kind", Found::Text(name)) => fault.kind = ReportFaultKind::named(&name),
-                    ("addr", Found::Text(address)) => {
+                    ("kind", ValueKind::Text(name)) => fault.kind = ReportFaultKind::named(&name),
+                    ("addr", ValueKind::Text(address)) => {
                         fault.address = u64::from_str_radix(&address, 16).unwrap_or_default();
                     }
-                    ("path", Found::Number(number)) => fault.reporter = number.parse().ok(),
+                    ("path", ValueKind::Number(number)) => fault.reporter = number.parse().ok(),
                     _ => {}
                 }
                 Ok(())
@@ -74,7 +74,7 @@ pub(super) fn add(dump: &mut Dump, faults: Vec<WrittenFault>) {
         for frame in &frames {
             dump.calls.push(dump.frames.read(frame));
         }
-        let trace = TraceId(dump.traces.len() as u32);
+        let trace = DumpTraceId(dump.traces.len() as u32);
         dump.traces.push(first..end);
         dump.faults.push(FaultyPointer { kind, address, reporter: reporter.unwrap_or(u32::MAX), trace });
     }

@@ -2,16 +2,16 @@
 
 use std::io::Read;
 
-use super::value::{Found, size};
-use super::{Reader, missing, wrong};
-use crate::dump::keys::Place;
-use crate::dump::peak::{Peak, PeakStack, Statistics};
-use crate::dump::trace_id::TraceId;
+use super::value::{ValueKind, size};
+use super::{DumpReader, missing, wrong};
+use crate::dump::keys::KeyUse;
+use crate::dump::peak::{DumpPeak, DumpStatistics, PeakStack};
+use crate::dump::trace_id::DumpTraceId;
 use crate::error::AnalyzeError;
 
-impl<R: Read> Reader<'_, R> {
+impl<R: Read> DumpReader<'_, R> {
     pub(super) fn peak(&mut self) -> Result<(), AnalyzeError> {
-        let mut peak = Peak::default();
+        let mut peak = DumpPeak::default();
         let (mut bytes, mut blocks, mut within) = (None, None, None);
         self.members("peak", &mut |reader, key| {
             match key {
@@ -46,14 +46,14 @@ impl<R: Read> Reader<'_, R> {
         self.elements("peak.stacks", &mut |reader, index| {
             reader.check_count(index + 1)?;
             let place = |member: &str| format!("peak.stacks[{index}]{member}");
-            let (mut alloc, mut num, mut bytes) = (TraceId::NONE, 1, None);
+            let (mut alloc, mut num, mut bytes) = (DumpTraceId::NONE, 1, None);
             reader.members(&place(""), &mut |reader, key| {
                 match key {
                     "alloc" => {
-                        let Found::Text(key) = reader.value(4)? else {
+                        let ValueKind::Text(key) = reader.value(4)? else {
                             return Err(wrong(place(".alloc"), "not a string"));
                         };
-                        alloc = TraceId(reader.trace_keys.number(&key, || Place::Peak(index as u32)));
+                        alloc = DumpTraceId(reader.trace_keys.number(&key, || KeyUse::Peak(index as u32)));
                     }
                     "num" => num = reader.count(4, || place(".num"))?,
                     "bytes" => bytes = Some(reader.count(4, || place(".bytes"))?),
@@ -72,7 +72,7 @@ impl<R: Read> Reader<'_, R> {
     }
 
     pub(super) fn statistics(&mut self) -> Result<(), AnalyzeError> {
-        let mut statistics = Statistics::default();
+        let mut statistics = DumpStatistics::default();
         self.members("statistics", &mut |reader, key| {
             let count = match key {
                 "allocations" => &mut statistics.allocations,
@@ -97,7 +97,7 @@ impl<R: Read> Reader<'_, R> {
     }
 
     fn seconds(&mut self, place: &str) -> Result<f64, AnalyzeError> {
-        let Found::Number(number) = self.value(2)? else { return Err(wrong(place, "not a number")) };
+        let ValueKind::Number(number) = self.value(2)? else { return Err(wrong(place, "not a number")) };
         match number.parse::<f64>() {
             Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(seconds),
             _ => Err(wrong(place, "not a time")),

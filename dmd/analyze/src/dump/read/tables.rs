@@ -6,16 +6,16 @@ use dmd_format::Mode;
 
 use super::value::shorten;
 use super::weights::weigh;
-use super::{Reader, faults, missing, quoted, wrong};
+use super::{DumpReader, faults, missing, quoted, wrong};
 use crate::dump::Dump;
-use crate::dump::frames::Frames;
-use crate::dump::keys::Place;
-use crate::dump::peak::At;
-use crate::dump::trace_id::TraceId;
+use crate::dump::frames::CallTable;
+use crate::dump::keys::KeyUse;
+use crate::dump::peak::DumpTime;
+use crate::dump::trace_id::DumpTraceId;
 use crate::error::AnalyzeError;
 
 /// The fault of a trace.
-enum Fault {
+enum TraceFault {
     NotAnArray,
     NotAString(usize),
     TooLong,
@@ -24,7 +24,7 @@ enum Fault {
 /// The maximum of frames of one trace. DMD itself records far fewer, and an analysis may print all for each block.
 const MOST_FRAMES: usize = 10_000;
 
-impl<R: Read> Reader<'_, R> {
+impl<R: Read> DumpReader<'_, R> {
     pub(super) fn trace_table(&mut self) -> Result<(), AnalyzeError> {
         self.traces = None;
         self.calls.clear();
@@ -37,9 +37,9 @@ impl<R: Read> Reader<'_, R> {
                 frames.truncate(start);
                 let key = scan.string()?;
                 scan.expect(b':', "`:`")?;
-                let number = keys.number(&key, || Place::Table);
+                let number = keys.number(&key, || KeyUse::Table);
                 if scan.peek()? != b'[' {
-                    return Ok((number, Err(Fault::NotAnArray)));
+                    return Ok((number, Err(TraceFault::NotAnArray)));
                 }
                 scan.expect(b'[', "`[`")?;
                 if scan.eat(b']')? {
@@ -48,13 +48,13 @@ impl<R: Read> Reader<'_, R> {
                 loop {
                     let nth = frames.len() - start;
                     if nth == MOST_FRAMES {
-                        return Ok((number, Err(Fault::TooLong)));
+                        return Ok((number, Err(TraceFault::TooLong)));
                     }
                     if scan.peek()? != b'"' {
-                        return Ok((number, Err(Fault::NotAString(nth))));
+                        return Ok((number, Err(TraceFault::NotAString(nth))));
                     }
                     let frame = scan.string()?;
-                    frames.push(frame_keys.number(&frame, || Place::Frame(number, nth as u32)));
+                    frames.push(frame_keys.number(&frame, || KeyUse::Frame(number, nth as u32)));
                     if !scan.eat(b',')? {
                         break;
                     }
@@ -65,11 +65,11 @@ impl<R: Read> Reader<'_, R> {
             if let Err(fault) = result {
                 let key = quoted(&reader.trace_keys.key(number));
                 return Err(match fault {
-                    Fault::NotAnArray => wrong(format!("traceTable[{key}]"), "not an array"),
-                    Fault::TooLong => {
+                    TraceFault::NotAnArray => wrong(format!("traceTable[{key}]"), "not an array"),
+                    TraceFault::TooLong => {
                         wrong(format!("traceTable[{key}]"), format!("more than {MOST_FRAMES} frames"))
                     }
-                    Fault::NotAString(nth) => wrong(format!("traceTable[{key}][{nth}]"), "not a string"),
+                    TraceFault::NotAString(nth) => wrong(format!("traceTable[{key}][{nth}]"), "not a string"),
                 });
             }
             let end = reader.calls.len();
@@ -85,14 +85,14 @@ impl<R: Read> Reader<'_, R> {
 
     pub(super) fn frame_table(&mut self) -> Result<(), AnalyzeError> {
         self.frames = None;
-        let mut frames = Frames::default();
+        let mut frames = CallTable::default();
         let mut ids = Vec::new();
         self.entries("frameTable", &mut |reader| {
             let keys = &mut reader.frame_keys;
             let (number, frame) = reader.window.take(|scan| {
                 let key = scan.string()?;
                 scan.expect(b':', "`:`")?;
-                let number = keys.number(&key, || Place::Table);
+                let number = keys.number(&key, || KeyUse::Table);
                 if scan.peek()? != b'"' {
                     return Ok((number, None));
                 }
@@ -148,17 +148,17 @@ impl<R: Read> Reader<'_, R> {
         let (frames, ids) = self.frames.ok_or_else(|| missing("frameTable"))?;
         let no_trace = |number| {
             let place = match self.trace_keys.place(number) {
-                Place::Alloc(block) => format!("blockList[{block}].alloc"),
-                Place::Reps(block, nth) => format!("blockList[{block}].reps[{nth}]"),
-                Place::Peak(stack) => format!("peak.stacks[{stack}].alloc"),
-                Place::Frame(..) | Place::Table => "traceTable".to_owned(),
+                KeyUse::Alloc(block) => format!("blockList[{block}].alloc"),
+                KeyUse::Reps(block, nth) => format!("blockList[{block}].reps[{nth}]"),
+                KeyUse::Peak(stack) => format!("peak.stacks[{stack}].alloc"),
+                KeyUse::Frame(..) | KeyUse::Table => "traceTable".to_owned(),
             };
             let key = quoted(&self.trace_keys.key(number));
             wrong(place, format!("no trace {key} in traceTable"))
         };
         let no_frame = |number| {
             let place = match self.frame_keys.place(number) {
-                Place::Frame(trace, nth) => {
+                KeyUse::Frame(trace, nth) => {
                     format!("traceTable['{}'][{nth}]", shorten(&self.trace_keys.key(trace)))
                 }
                 _ => "frameTable".to_owned(),
@@ -173,7 +173,9 @@ impl<R: Read> Reader<'_, R> {
         if scan && self.scanned.len() < blocks.len() {
             return Err(missing(format!("blockList[{}].addr", self.scanned.len())));
         }
-        debug_assert!(blocks.iter().all(|b| b.alloc == TraceId::NONE || (b.alloc.0 as usize) < traces.len()));
+        debug_assert!(
+            blocks.iter().all(|b| b.alloc == DumpTraceId::NONE || (b.alloc.0 as usize) < traces.len())
+        );
         let mut measurements = self.measurements;
         measurements.counts = [blocks.len(), traces.len(), frames.len()];
         let mut dump = Dump {
@@ -190,7 +192,7 @@ impl<R: Read> Reader<'_, R> {
             faults: Vec::new(),
             measurements,
             time: self.time,
-            shown: At::End,
+            shown: DumpTime::End,
             peak: self.peak,
             statistics: self.statistics,
             outline: None,

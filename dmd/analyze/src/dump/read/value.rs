@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use memory_report::reader::{Scan, Stop};
 
 /// A value by its type.
-pub(super) enum Found<S> {
+pub(super) enum ValueKind<S> {
     Text(S),
     /// The number as the file writes it.
     Number(S),
@@ -14,7 +14,7 @@ pub(super) enum Found<S> {
     Nested,
 }
 
-impl<'t> Found<Cow<'t, str>> {
+impl<'t> ValueKind<Cow<'t, str>> {
     /// Reads one value at this depth.
     pub(super) fn take(scan: &mut Scan<'t>, depth: u32) -> Result<Self, Stop> {
         Ok(match scan.peek()? {
@@ -32,13 +32,13 @@ impl<'t> Found<Cow<'t, str>> {
         })
     }
 
-    pub(super) fn into_owned(self) -> Found<String> {
+    pub(super) fn into_owned(self) -> ValueKind<String> {
         match self {
-            Self::Text(text) => Found::Text(text.into_owned()),
-            Self::Number(number) => Found::Number(number.into_owned()),
-            Self::Null => Found::Null,
-            Self::Truth(truth) => Found::Truth(truth),
-            Self::Nested => Found::Nested,
+            Self::Text(text) => ValueKind::Text(text.into_owned()),
+            Self::Number(number) => ValueKind::Number(number.into_owned()),
+            Self::Null => ValueKind::Null,
+            Self::Truth(truth) => ValueKind::Truth(truth),
+            Self::Nested => ValueKind::Nested,
         }
     }
 }
@@ -57,8 +57,8 @@ pub(super) fn size(scan: &mut Scan<'_>, depth: u32) -> Result<Result<u64, &'stat
             }
         }));
     }
-    Ok(Err(match Found::take(scan, depth)? {
-        Found::Number(_) => "negative",
+    Ok(Err(match ValueKind::take(scan, depth)? {
+        ValueKind::Number(_) => "negative",
         _ => "not a number",
     }))
 }

@@ -2,8 +2,8 @@
 
 use dmd_format::sample;
 
-use crate::dump::Block;
-use crate::dump::sample::Sample;
+use crate::dump::DumpBlock;
+use crate::dump::sample::ByteSample;
 
 /// A larger mean distance is not one of DMD's.
 pub(super) const LARGEST_MEAN: u64 = 1 << 40;
@@ -12,7 +12,7 @@ pub(super) const LARGEST_MEAN: u64 = 1 << 40;
 const MOST: f64 = (1_u128 << 120) as f64;
 
 /// Weighs the blocks of a sample with this mean distance in bytes. `None` if their sum is too large.
-pub(super) fn weigh(blocks: &mut [Block], mean: u64) -> Option<Sample> {
+pub(super) fn weigh(blocks: &mut [DumpBlock], mean: u64) -> Option<ByteSample> {
     let (mut recorded, mut bytes, mut variance) = (0_u64, 0.0, 0.0);
     for block in blocks {
         block.weight = sample::weight(block.req, mean);
@@ -22,5 +22,5 @@ pub(super) fn weigh(blocks: &mut [Block], mean: u64) -> Option<Sample> {
         bytes += num * block.weight * usable.max(1.0);
         variance += num * sample::variance(block.req, mean) * usable * usable;
     }
-    (bytes < MOST).then_some(Sample { mean, recorded, standard_error: variance.sqrt() })
+    (bytes < MOST).then_some(ByteSample { mean, recorded, standard_error: variance.sqrt() })
 }

@@ -8,10 +8,10 @@ use dmd_format::tables::word::{
 };
 use dmd_format::tables::{ADDRESS_BITS, CELLS, GRAIN_BITS, LEAF_BITS, LINE_BITS, MIDDLE_BITS, SLOTS};
 
-use super::header::Header;
-use super::memory::{Memory, damaged, u64_at, words};
+use super::header::TableHeader;
+use super::memory::{ImageMemory, damaged, u64_at, words};
 use crate::error::AnalyzeError;
-use crate::recording::tree::Kind;
+use crate::recording::tree::EqualBlocks;
 
 const ROOTS: usize = 1 << (ADDRESS_BITS - MIDDLE_BITS);
 const LEAVES: usize = 1 << (MIDDLE_BITS - LEAF_BITS);
@@ -25,10 +25,10 @@ const LONGEST_CHAIN: usize = 64;
 
 /// All live blocks with their addresses.
 pub(super) fn all(
-    memory: &Memory<'_>,
-    header: &Header,
+    memory: &ImageMemory<'_>,
+    header: &TableHeader,
     max_entries: usize,
-) -> Result<Vec<(u64, Kind)>, AnalyzeError> {
+) -> Result<Vec<(u64, EqualBlocks)>, AnalyzeError> {
     let mut blocks = Vec::new();
     for (plane, root) in header.roots.iter().enumerate().filter(|(_, root)| **root != 0) {
         for (high, middle) in memory.words(*root, ROOTS)?.into_iter().enumerate() {
@@ -51,11 +51,11 @@ pub(super) fn all(
 
 /// The blocks of one leaf's stretch of heap.
 fn stretch(
-    memory: &Memory<'_>,
+    memory: &ImageMemory<'_>,
     start: u64,
     leaf: u64,
     chunk: u64,
-    blocks: &mut Vec<(u64, Kind)>,
+    blocks: &mut Vec<(u64, EqualBlocks)>,
 ) -> Result<(), AnalyzeError> {
     let mut slots = slots(memory, chunk)?;
     if leaf != 0 {
@@ -86,7 +86,7 @@ fn stretch(
 }
 
 /// The words of a line, and of the lines that follow it.
-fn chain(memory: &Memory<'_>, first: &[u8]) -> Result<Vec<u64>, AnalyzeError> {
+fn chain(memory: &ImageMemory<'_>, first: &[u8]) -> Result<Vec<u64>, AnalyzeError> {
     let mut cells: Vec<u64> = words(first).collect();
     for _ in 0..LONGEST_CHAIN {
         match cells.pop() {
@@ -98,7 +98,7 @@ fn chain(memory: &Memory<'_>, first: &[u8]) -> Result<Vec<u64>, AnalyzeError> {
 }
 
 /// The slots of a chain of chunks, by the index of their place: the word, the requested bytes and the slop.
-fn slots(memory: &Memory<'_>, mut chunk: u64) -> Result<BTreeMap<u64, [u64; 3]>, AnalyzeError> {
+fn slots(memory: &ImageMemory<'_>, mut chunk: u64) -> Result<BTreeMap<u64, [u64; 3]>, AnalyzeError> {
     let mut slots = BTreeMap::new();
     let mut bytes = [0; CHUNK];
     for _ in 0..LONGEST_CHAIN {
@@ -118,14 +118,14 @@ fn slots(memory: &Memory<'_>, mut chunk: u64) -> Result<BTreeMap<u64, [u64; 3]>,
 }
 
 /// The block of a word; `None` if a thread was just recording it.
-fn block(word: u64, sizes: impl FnOnce() -> Option<(u64, u64)>) -> Option<Kind> {
+fn block(word: u64, sizes: impl FnOnce() -> Option<(u64, u64)>) -> Option<EqualBlocks> {
     let bits = |shift: u32, bits: u32| word >> shift & ((1 << bits) - 1);
     let (requested, slop) = if word & WIDE == 0 {
         (word >> REQUESTED_SHIFT, bits(SLOP_SHIFT, SLOP_BITS))
     } else {
         sizes().filter(|(requested, slop)| fingerprint(*requested, *slop) == word >> SLOP_SHIFT)?
     };
-    Some(Kind { stack: bits(STACK_SHIFT, STACK_BITS) as u32, requested, slop })
+    Some(EqualBlocks { stack: bits(STACK_SHIFT, STACK_BITS) as u32, requested, slop })
 }
 
 /// The sizes of the wide block with this key.

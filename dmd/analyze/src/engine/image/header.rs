@@ -2,8 +2,8 @@
 
 use dmd_format::tables::{HEADER, HEADER_WITHOUT_THREADS, MAGIC, PLANES, RECORDS_ALL, VERSION};
 
-use super::Mapping;
-use super::memory::{Memory, u64_at};
+use super::FileMapping;
+use super::memory::{ImageMemory, u64_at};
 use crate::error::AnalyzeError;
 
 /// The writable data of a program is read in pieces of this size.
@@ -13,7 +13,7 @@ const PIECE: u64 = 1 << 20;
 const MOST: u64 = 1 << 28;
 
 /// Where the tables are.
-pub(super) struct Header {
+pub(super) struct TableHeader {
     /// The roots of all planes; 0 for a plane without blocks.
     pub(super) roots: [u64; PLANES],
     pub(super) segments: u64,
@@ -22,9 +22,9 @@ pub(super) struct Header {
     pub(super) threads: u64,
 }
 
-impl Header {
+impl TableHeader {
     /// The header of the engine that records. A program that links an engine has one beside that of `libdmd.so`.
-    pub(super) fn find(memory: &Memory<'_>, mappings: &[Mapping]) -> Result<Self, AnalyzeError> {
+    pub(super) fn find(memory: &ImageMemory<'_>, mappings: &[FileMapping]) -> Result<Self, AnalyzeError> {
         let mut refused = None;
         for mapping in mappings.iter().filter(|mapping| mapping.is_writable) {
             for bytes in candidates(memory, mapping)? {
@@ -39,7 +39,7 @@ impl Header {
         Err(refused.unwrap_or_else(nowhere))
     }
 
-    fn read(memory: &Memory<'_>, header: &[u8]) -> Result<Self, AnalyzeError> {
+    fn read(memory: &ImageMemory<'_>, header: &[u8]) -> Result<Self, AnalyzeError> {
         let refuse = |reason: String| Err(AnalyzeError::Image(reason));
         let version = u64_at(header, 24) as u32;
         if version != VERSION {
@@ -69,7 +69,7 @@ impl Header {
 }
 
 /// The headers in a mapping: the magic number, and behind it the address of itself.
-fn candidates(memory: &Memory<'_>, mapping: &Mapping) -> Result<Vec<[u8; HEADER]>, AnalyzeError> {
+fn candidates(memory: &ImageMemory<'_>, mapping: &FileMapping) -> Result<Vec<[u8; HEADER]>, AnalyzeError> {
     let mut found = Vec::new();
     let end = mapping.end.min(mapping.start.saturating_add(MOST));
     let mut at = mapping.start;

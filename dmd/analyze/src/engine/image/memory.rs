@@ -7,12 +7,12 @@ use crate::error::AnalyzeError;
 /// All reads together: as many bytes as the engine's tables may have.
 const BUDGET: u64 = 16 << 30;
 
-pub(super) struct Memory<'m> {
+pub(super) struct ImageMemory<'m> {
     read: &'m dyn Fn(u64, &mut [u8]) -> usize,
     left: Cell<u64>,
 }
 
-impl<'m> Memory<'m> {
+impl<'m> ImageMemory<'m> {
     pub(super) fn new(read: &'m dyn Fn(u64, &mut [u8]) -> usize) -> Self {
         Self { read, left: Cell::new(BUDGET) }
     }

@@ -4,10 +4,10 @@
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
 
-use dmd_format::recording::Module;
+use dmd_format::recording::RecordedModule;
 
-use super::Mapping;
-use super::memory::{Memory, u64_at};
+use super::FileMapping;
+use super::memory::{ImageMemory, u64_at};
 
 const ELF_HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
@@ -25,9 +25,9 @@ const FIRST: usize = 4096;
 const DELETED: &str = " (deleted)";
 
 /// The modules, by address.
-pub(super) fn of(memory: &Memory<'_>, mappings: &[Mapping]) -> Vec<Module> {
-    let mut modules: Vec<Module> = Vec::new();
-    let mut mappings: Vec<&Mapping> = mappings.iter().collect();
+pub(super) fn find(memory: &ImageMemory<'_>, mappings: &[FileMapping]) -> Vec<RecordedModule> {
+    let mut modules: Vec<RecordedModule> = Vec::new();
+    let mut mappings: Vec<&FileMapping> = mappings.iter().collect();
     mappings.sort_by_key(|mapping| mapping.start);
     for mapping in mappings {
         let path = mapping.path.strip_suffix(DELETED).unwrap_or(&mapping.path).as_bytes();
@@ -40,9 +40,9 @@ pub(super) fn of(memory: &Memory<'_>, mappings: &[Mapping]) -> Vec<Module> {
     modules
 }
 
-fn module(memory: &Memory<'_>, mapping: &Mapping, path: &[u8]) -> Module {
-    let headers = Headers::read(memory, mapping).unwrap_or_default();
-    Module {
+fn module(memory: &ImageMemory<'_>, mapping: &FileMapping, path: &[u8]) -> RecordedModule {
+    let headers = ElfHeaders::read(memory, mapping).unwrap_or_default();
+    RecordedModule {
         path: path.to_vec(),
         build_id: headers.build_id,
         start: mapping.start,
@@ -53,15 +53,15 @@ fn module(memory: &Memory<'_>, mapping: &Mapping, path: &[u8]) -> Module {
 }
 
 #[derive(Default)]
-struct Headers {
+struct ElfHeaders {
     /// The address in the file of its first byte.
     first: u64,
     build_id: String,
 }
 
-impl Headers {
+impl ElfHeaders {
     /// Reads the headers from memory or, as some core files do not have unchanged pages, from the file.
-    fn read(memory: &Memory<'_>, mapping: &Mapping) -> Option<Self> {
+    fn read(memory: &ImageMemory<'_>, mapping: &FileMapping) -> Option<Self> {
         let is_elf = |start: &[u8]| start.starts_with(b"\x7fELF\x02\x01") && start.len() >= ELF_HEADER;
         let mut start = vec![0; FIRST];
         let mut file = None;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use dmd_format::tables::{RECORDED, THREAD, THREAD_NAME};
 
-use super::Thread;
-use super::header::Header;
-use super::memory::{Memory, damaged, u64_at};
+use super::StoppedThread;
+use super::header::TableHeader;
+use super::memory::{ImageMemory, damaged, u64_at};
 use crate::error::AnalyzeError;
 
 /// The most rows of either kind: the engine has no room for more.
@@ -15,7 +15,10 @@ const MOST: u64 = 1 << 20;
 /// Where C libraries have the system's number of a thread, from its thread pointer on: glibc and musl, on x86-64.
 const NUMBERS: [u64; 2] = [720, 48];
 
-pub(super) fn all(memory: &Memory<'_>, header: &Header) -> Result<Vec<Thread>, AnalyzeError> {
+pub(super) fn all(
+    memory: &ImageMemory<'_>,
+    header: &TableHeader,
+) -> Result<Vec<StoppedThread>, AnalyzeError> {
     if header.threads == 0 {
         return Ok(Vec::new());
     }
@@ -29,15 +32,15 @@ pub(super) fn all(memory: &Memory<'_>, header: &Header) -> Result<Vec<Thread>, A
     let known = |word: u64| (word != 0).then_some(word);
     let of_system = |row: &[u8]| {
         let name = row[THREAD - THREAD_NAME..].split(|byte| *byte == 0).next().unwrap_or_default();
-        Thread {
+        StoppedThread {
             number: known(u64_at(row, 0)),
             name: String::from_utf8_lossy(name).into_owned(),
             stack_pointer: known(u64_at(row, 8)),
             code: known(u64_at(row, 16)),
-            ..Thread::default()
+            ..StoppedThread::default()
         }
     };
-    let mut threads: Vec<Thread> = rows[..listed].chunks_exact(THREAD).map(of_system).collect();
+    let mut threads: Vec<StoppedThread> = rows[..listed].chunks_exact(THREAD).map(of_system).collect();
     let mut by_number = HashMap::new();
     for (index, thread) in threads.iter().enumerate() {
         if let Some(number) = thread.number {
@@ -56,7 +59,7 @@ pub(super) fn all(memory: &Memory<'_>, header: &Header) -> Result<Vec<Thread>, A
         let thread = match known {
             Some(thread) => &mut threads[*thread],
             None => {
-                threads.push(Thread::default());
+                threads.push(StoppedThread::default());
                 let last = threads.len() - 1;
                 &mut threads[last]
             }

@@ -1,11 +1,11 @@
 //! The place in the program that a stack of calls comes from, without the frames that say nothing about it.
 
-use super::{Fold, Folds};
-use crate::dump::Frame;
+use super::{FoldReason, FoldRules};
+use crate::dump::CallFrame;
 
 /// A stack, innermost frame first, without the frames that say nothing about the program.
 #[derive(Clone, Debug)]
-pub(crate) struct Sited {
+pub(crate) struct FoldedStack {
     /// The frames that a view shows, the site first.
     pub(crate) shown: Vec<usize>,
     /// The number of folded frames before the site.
@@ -14,23 +14,24 @@ pub(crate) struct Sited {
     pub(crate) outer: usize,
 }
 
-impl Sited {
+impl FoldedStack {
     /// The site is the innermost frame that the view does not fold. If it folds all frames, the site is the
     /// innermost frame that is neither an allocator's nor a collection's, or else the innermost that is not an
     /// allocator's, or else the innermost.
-    pub(crate) fn of(frames: &[Frame<'_>], folds: &Folds) -> Self {
-        Self::of_folds(frames.len(), |at| folds.of(&frames[at]))
+    pub(crate) fn fold(frames: &[CallFrame<'_>], folds: &FoldRules) -> Self {
+        Self::with_reasons(frames.len(), |at| folds.reason(&frames[at]))
     }
 
     /// As [`of`](Self::of), for a stack of `frames` frames, of which each has a fold or none.
-    pub(crate) fn of_folds(frames: usize, fold: impl Fn(usize) -> Option<Fold>) -> Self {
-        let folded: Vec<Option<Fold>> = (0..frames).map(fold).collect();
+    pub(crate) fn with_reasons(frames: usize, fold: impl Fn(usize) -> Option<FoldReason>) -> Self {
+        let folded: Vec<Option<FoldReason>> = (0..frames).map(fold).collect();
         let mut shown: Vec<usize> = (0..frames).filter(|at| folded[*at].is_none()).collect();
         if shown.is_empty() && frames > 0 {
-            let outside = |inner: &[Fold]| {
+            let outside = |inner: &[FoldReason]| {
                 folded.iter().position(|fold| fold.is_some_and(|fold| !inner.contains(&fold)))
             };
-            let site = outside(&[Fold::Allocator, Fold::Collection]).or_else(|| outside(&[Fold::Allocator]));
+            let site = outside(&[FoldReason::Allocator, FoldReason::Collection])
+                .or_else(|| outside(&[FoldReason::Allocator]));
             shown.push(site.unwrap_or(0));
         }
         let inner = shown.first().copied().unwrap_or(0);

@@ -1,7 +1,7 @@
 //! Folds the stacks of a dump.
 
-use super::{Folds, Sited};
-use crate::dump::{Dump, FrameId, TraceId};
+use super::{FoldRules, FoldedStack};
+use crate::dump::{CallId, Dump, DumpTraceId};
 use crate::names::allocators::AllocatorFrames;
 
 impl Dump {
@@ -9,21 +9,22 @@ impl Dump {
     /// each stack and, in a dump of the crate `dmd`, those that `folds` folds. A stack of such frames alone keeps one.
     ///
     /// Views that need whole stacks, such as [`types`](Self::types), come before.
-    pub fn fold(&mut self, folds: &Folds) {
+    pub fn fold(&mut self, folds: &FoldRules) {
         let has_modules = self.has_modules();
         let which = if has_modules { AllocatorFrames::CAndRust } else { AllocatorFrames::C };
         let dropped: Vec<bool> = self.frames.ids().map(|id| which.has(self.frames.text(id))).collect();
         let folded: Vec<_> = match has_modules {
-            true => self.frames.ids().map(|id| folds.of(&self.frames.get(id))).collect(),
+            true => self.frames.ids().map(|id| folds.reason(&self.frames.get(id))).collect(),
             false => Vec::new(),
         };
         let mut calls = Vec::with_capacity(self.calls.len());
         for trace in 0..self.traces.len() {
             let start = calls.len() as u32;
-            let all: &[FrameId] = self.trace(TraceId(trace as u32));
+            let all: &[CallId] = self.trace(DumpTraceId(trace as u32));
             let inner = all.iter().take_while(|id| dropped[id.index()]).count();
             if has_modules {
-                let Sited { shown, .. } = Sited::of_folds(all.len(), |at| folded[all[at].index()]);
+                let FoldedStack { shown, .. } =
+                    FoldedStack::with_reasons(all.len(), |at| folded[all[at].index()]);
                 let kept = match &shown[shown.partition_point(|at| *at < inner)..] {
                     [] => &shown[..],
                     kept => kept,

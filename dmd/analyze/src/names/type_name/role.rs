@@ -1,37 +1,37 @@
 //! What a frame says about the block that the allocator returned below it.
 
-use super::Shape;
+use super::BlockShape;
 use super::generics::{FunctionName, is_stand_in, split};
 use super::rules::{
-    ALLOCATORS, Arguments, ENTRIES, ENTRY_MODULE, ENTRY_SYMBOLS, Gives, IN_C, INNER, OF_REFERENCES, RULES,
-    Rule,
+    ALLOCATORS, ArgumentRule, ENTRIES, ENTRY_MODULE, ENTRY_SYMBOLS, IN_C, INNER, OF_REFERENCES, RULES,
+    TypeRule, TypeSource,
 };
 use super::spelling::shorten;
-use crate::dump::Frame;
+use crate::dump::CallFrame;
 
 /// The role of a frame.
 #[derive(Clone, Debug)]
-pub(super) enum Role {
+pub(super) enum FrameRole {
     /// Calls inside of this one belong to an allocator.
     Entry,
     /// Passes on a call to the allocator, and does not contain the type.
     Passes,
     /// Allocates blocks of this type.
-    Typed(Typed),
+    Typed(FrameType),
     /// Anything else.
     Other,
 }
 
 /// The type that a frame contains.
 #[derive(Clone, Debug)]
-pub(super) struct Typed {
-    pub(super) shape: Shape,
+pub(super) struct FrameType {
+    pub(super) shape: BlockShape,
     pub(super) name: String,
     /// The generic arguments from which the name follows.
     pub(super) arguments: Vec<String>,
 }
 
-impl PartialEq for Typed {
+impl PartialEq for FrameType {
     fn eq(&self, other: &Self) -> bool {
         self.shape == other.shape && self.name == other.name
     }
@@ -39,17 +39,17 @@ impl PartialEq for Typed {
 
 /// A frame as verdicts need it; computed once for each frame of a dump.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
-    pub(super) role: Role,
+pub(super) struct FrameFacts {
+    pub(super) role: FrameRole,
     pub(super) inlined: bool,
     /// The function's own generic arguments.
     arguments: Vec<String>,
 }
 
-impl Facts {
-    pub(super) fn of(frame: &Frame<'_>) -> Self {
+impl FrameFacts {
+    pub(super) fn new(frame: &CallFrame<'_>) -> Self {
         let Some(name) = FunctionName::parse(frame.name()) else {
-            return Self { role: Role::Other, inlined: frame.inlined, arguments: Vec::new() };
+            return Self { role: FrameRole::Other, inlined: frame.inlined, arguments: Vec::new() };
         };
         // A call whose line is unknown may stand for several merged calls, whose inlined frames are lost. Where only
         // the symbol is known, inlined frames are, too.
@@ -60,31 +60,31 @@ impl Facts {
 
     /// Whether the function is an instance for one of these types. The linker may have merged it with the instance
     /// for another type of the same layout, and its name is that of any of them.
-    pub(super) fn is_instance_for(&self, typed: &Typed) -> bool {
+    pub(super) fn is_instance_for(&self, typed: &FrameType) -> bool {
         typed.arguments.iter().any(|one| self.arguments.iter().any(|argument| mentions(argument, one)))
     }
 }
 
-fn role(name: &FunctionName<'_>, text: &str, line_known: bool) -> Role {
-    let Some((function, before)) = name.path.split_last() else { return Role::Other };
+fn role(name: &FunctionName<'_>, text: &str, line_known: bool) -> FrameRole {
+    let Some((function, before)) = name.path.split_last() else { return FrameRole::Other };
     let module = before.join("::");
     if ENTRY_SYMBOLS.split(' ').any(|start| function.starts_with(start)) && matches!(&*module, "" | "__rustc")
     {
-        return Role::Entry;
+        return FrameRole::Entry;
     }
     if module == ENTRY_MODULE && has(ENTRIES, function) {
-        return Role::Entry;
+        return FrameRole::Entry;
     }
     let within = |parent: &str| {
         module.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
     };
     let of_reference = || text.starts_with("<&") && text.contains(OF_REFERENCES);
     if (module.is_empty() && (has(IN_C, function) || of_reference())) || ALLOCATORS.split(' ').any(within) {
-        return Role::Passes;
+        return FrameRole::Passes;
     }
     let mut fitting = RULES.iter().filter(|rule| line_known || !rule.runs_others);
     if let Some(typed) = fitting.find_map(|rule| apply(rule, name, before, function)) {
-        return Role::Typed(typed);
+        return FrameRole::Typed(typed);
     }
     let is_closure = function.starts_with("{closure") || function.starts_with("{{closure");
     let passes = INNER.iter().any(|(parent, functions)| {
@@ -92,7 +92,7 @@ fn role(name: &FunctionName<'_>, text: &str, line_known: bool) -> Role {
         let any = functions.is_empty() && name.arguments.len() <= 1;
         within(parent) && (any || has(functions, function) || (is_closure && has(functions, "{closure}")))
     });
-    if passes { Role::Passes } else { Role::Other }
+    if passes { FrameRole::Passes } else { FrameRole::Other }
 }
 
 /// Whether a list of words has this one.
@@ -101,7 +101,7 @@ fn has(words: &str, word: &str) -> bool {
 }
 
 /// The type that a rule gives, if it fits the function.
-fn apply(rule: &Rule, name: &FunctionName<'_>, before: &[&str], function: &str) -> Option<Typed> {
+fn apply(rule: &TypeRule, name: &FunctionName<'_>, before: &[&str], function: &str) -> Option<FrameType> {
     if !(rule.functions.is_empty() || has(rule.functions, function)) {
         return None;
     }
@@ -116,9 +116,9 @@ fn apply(rule: &Rule, name: &FunctionName<'_>, before: &[&str], function: &str) 
     };
     let given = &name.arguments;
     let fits = match rule.arguments {
-        Arguments::AtLeast(count) => given.len() >= count || has_owner,
-        Arguments::OfOwner => has_owner && name.of_owner,
-        Arguments::One => given.len() == 1,
+        ArgumentRule::AtLeast(count) => given.len() >= count || has_owner,
+        ArgumentRule::OfOwner => has_owner && name.of_owner,
+        ArgumentRule::One => given.len() == 1,
     };
     if !fits {
         return None;
@@ -126,33 +126,33 @@ fn apply(rule: &Rule, name: &FunctionName<'_>, before: &[&str], function: &str) 
     let first = || given.first().copied().filter(|argument| is_concrete(argument));
     let slice = |element: &str| if is_unsized(element) { element.to_owned() } else { format!("[{element}]") };
     let (arguments, full) = match rule.gives {
-        Gives::Always(fixed) => (Vec::new(), fixed.to_owned()),
-        Gives::First => (vec![first()?], first()?.to_owned()),
-        Gives::Slice => (vec![first()?], slice(first()?)),
-        Gives::SliceOfArray => {
+        TypeSource::Always(fixed) => (Vec::new(), fixed.to_owned()),
+        TypeSource::First => (vec![first()?], first()?.to_owned()),
+        TypeSource::Slice => (vec![first()?], slice(first()?)),
+        TypeSource::SliceOfArray => {
             let inside = first()?.strip_prefix('[')?.strip_suffix(']')?;
             let parts = split(inside, ";")?;
             let [element, _] = &parts[..] else { return None };
             (vec![*element], format!("[{element}]"))
         }
-        Gives::Pair => {
+        TypeSource::Pair => {
             let second = given.get(1).copied().filter(|argument| is_concrete(argument))?;
             (vec![first()?, second], format!("({}, {second})", first()?))
         }
-        Gives::FourWithin(outer) => {
+        TypeSource::FourWithin(outer) => {
             let four = given.get(..4).filter(|four| four.iter().all(|argument| is_concrete(argument)))?;
             (four.to_vec(), format!("{outer}<{}>", four.join(", ")))
         }
-        Gives::FirstAndUnit => (vec![first()?], format!("({}, ())", first()?)),
-        Gives::Within(outer) => (vec![first()?], format!("{outer}<{}>", first()?)),
-        Gives::SliceWithin(outer) => (vec![first()?], format!("{outer}<{}>", slice(first()?))),
+        TypeSource::FirstAndUnit => (vec![first()?], format!("({}, ())", first()?)),
+        TypeSource::Within(outer) => (vec![first()?], format!("{outer}<{}>", first()?)),
+        TypeSource::SliceWithin(outer) => (vec![first()?], format!("{outer}<{}>", slice(first()?))),
     };
     let arguments = arguments.into_iter().map(str::to_owned).collect();
     let shape = match rule.shape {
-        Shape::One if is_unsized(&full) => Shape::BoxedSlice,
+        BlockShape::One if is_unsized(&full) => BlockShape::BoxedSlice,
         shape => shape,
     };
-    Some(Typed { shape, name: shorten(&full), arguments })
+    Some(FrameType { shape, name: shorten(&full), arguments })
 }
 
 /// Whether a type is a slice or `str`.

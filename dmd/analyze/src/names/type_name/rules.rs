@@ -5,11 +5,11 @@
 //! information with only lines have no such type: there the number of generic arguments distinguishes, for example,
 //! `RawVec<T, A>::grow_one` from `RawVecInner<A>::grow_one`.
 
-use super::Shape;
+use super::BlockShape;
 
 /// Functions that allocate blocks of one type.
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(super) struct TypeRule {
     /// The modules that define the functions, separated by spaces.
     pub(super) modules: &'static str,
     /// The type that has the functions.
@@ -17,9 +17,9 @@ pub(super) struct Rule {
     /// The functions, separated by spaces; empty for all.
     pub(super) functions: &'static str,
     /// The generic arguments that the function needs.
-    pub(super) arguments: Arguments,
-    pub(super) shape: Shape,
-    pub(super) gives: Gives,
+    pub(super) arguments: ArgumentRule,
+    pub(super) shape: BlockShape,
+    pub(super) gives: TypeSource,
     /// The functions run code of the program, or of element types, that may allocate, too. The rule only holds if the
     /// line of the call is known: then all calls between the function and the allocator are known.
     pub(super) runs_others: bool,
@@ -27,7 +27,7 @@ pub(super) struct Rule {
 
 /// The generic arguments that tell a function from others of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arguments {
+pub(super) enum ArgumentRule {
     /// At least this many, or any if the name contains the owner.
     AtLeast(usize),
     /// Those of the owner, which the name must contain with its arguments.
@@ -38,7 +38,7 @@ pub(super) enum Arguments {
 
 /// How the type of a block follows from the generic arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gives {
+pub(super) enum TypeSource {
     /// The first argument.
     First,
     /// A slice of the first argument. An argument that is a slice stays as it is.
@@ -90,21 +90,21 @@ const SETS: &str = "hashbrown::set std::collections::hash::set";
 const ITERATORS: &str = "alloc::vec alloc::vec::spec_from_iter alloc::vec::spec_from_iter_nested";
 const TABLES: &str = "hashbrown::raw hashbrown::raw::inner";
 
-use Arguments::{AtLeast, OfOwner, One};
+use ArgumentRule::{AtLeast, OfOwner, One};
 
 /// A rule for functions that run no code of others.
 const fn rule(
     modules: &'static str,
     owner: &'static str,
     functions: &'static str,
-    arguments: Arguments,
-    shape: Shape,
-    gives: Gives,
-) -> Rule {
-    Rule { modules, owner, functions, arguments, shape, gives, runs_others: false }
+    arguments: ArgumentRule,
+    shape: BlockShape,
+    gives: TypeSource,
+) -> TypeRule {
+    TypeRule { modules, owner, functions, arguments, shape, gives, runs_others: false }
 }
 
-impl Rule {
+impl TypeRule {
     /// The same rule for functions that run code of others.
     const fn runs_others(self) -> Self {
         Self { runs_others: true, ..self }
@@ -112,37 +112,74 @@ impl Rule {
 }
 
 /// The rules. The first that fits a function holds.
-pub(super) const RULES: &[Rule] = &[
+pub(super) const RULES: &[TypeRule] = &[
     rule(
         "alloc::raw_vec allocator_api2::stable::raw_vec",
         "RawVec",
         "",
         AtLeast(2),
-        Shape::Slice,
-        Gives::Slice,
+        BlockShape::Slice,
+        TypeSource::Slice,
     ),
-    rule("alloc::vec", "Vec", GROW_VEC, AtLeast(2), Shape::Slice, Gives::Slice),
-    rule("alloc::vec", "Vec", WITH_CAPACITY, AtLeast(1), Shape::Slice, Gives::Slice),
-    rule("alloc::vec", "Vec", "into_boxed_slice", AtLeast(2), Shape::BoxedSlice, Gives::Slice),
-    rule("alloc::vec", "Vec", "from_elem", AtLeast(1), Shape::Slice, Gives::Slice).runs_others(),
-    rule(ITERATORS, "Vec", FILL_VEC, AtLeast(2), Shape::Slice, Gives::Slice).runs_others(),
-    rule("alloc::vec::spec_extend", "Vec", FILL_VEC, AtLeast(2), Shape::Slice, Gives::Slice).runs_others(),
-    rule("alloc::slice []", "[]", "to_owned to_vec to_vec_in repeat", AtLeast(1), Shape::Slice, Gives::Slice)
+    rule("alloc::vec", "Vec", GROW_VEC, AtLeast(2), BlockShape::Slice, TypeSource::Slice),
+    rule("alloc::vec", "Vec", WITH_CAPACITY, AtLeast(1), BlockShape::Slice, TypeSource::Slice),
+    rule("alloc::vec", "Vec", "into_boxed_slice", AtLeast(2), BlockShape::BoxedSlice, TypeSource::Slice),
+    rule("alloc::vec", "Vec", "from_elem", AtLeast(1), BlockShape::Slice, TypeSource::Slice).runs_others(),
+    rule(ITERATORS, "Vec", FILL_VEC, AtLeast(2), BlockShape::Slice, TypeSource::Slice).runs_others(),
+    rule("alloc::vec::spec_extend", "Vec", FILL_VEC, AtLeast(2), BlockShape::Slice, TypeSource::Slice)
         .runs_others(),
-    rule("alloc::collections::vec_deque", "VecDeque", GROW_DEQUE, AtLeast(2), Shape::Slice, Gives::Slice),
-    rule("alloc::collections::vec_deque", "VecDeque", WITH_CAPACITY, AtLeast(1), Shape::Slice, Gives::Slice),
-    rule("alloc::collections::binary_heap", "BinaryHeap", "push", AtLeast(2), Shape::Slice, Gives::Slice)
+    rule(
+        "alloc::slice []",
+        "[]",
+        "to_owned to_vec to_vec_in repeat",
+        AtLeast(1),
+        BlockShape::Slice,
+        TypeSource::Slice,
+    )
+    .runs_others(),
+    rule(
+        "alloc::collections::vec_deque",
+        "VecDeque",
+        GROW_DEQUE,
+        AtLeast(2),
+        BlockShape::Slice,
+        TypeSource::Slice,
+    ),
+    rule(
+        "alloc::collections::vec_deque",
+        "VecDeque",
+        WITH_CAPACITY,
+        AtLeast(1),
+        BlockShape::Slice,
+        TypeSource::Slice,
+    ),
+    rule(
+        "alloc::collections::binary_heap",
+        "BinaryHeap",
+        "push",
+        AtLeast(2),
+        BlockShape::Slice,
+        TypeSource::Slice,
+    )
+    .runs_others(),
+    rule(
+        "alloc::string",
+        "String",
+        "into_boxed_str",
+        AtLeast(0),
+        BlockShape::BoxedSlice,
+        TypeSource::Always("str"),
+    ),
+    rule("alloc::string", "String", GROW_STRING, AtLeast(0), BlockShape::Slice, TypeSource::Always("str")),
+    rule("alloc::string", "String", "", AtLeast(0), BlockShape::Slice, TypeSource::Always("str"))
         .runs_others(),
-    rule("alloc::string", "String", "into_boxed_str", AtLeast(0), Shape::BoxedSlice, Gives::Always("str")),
-    rule("alloc::string", "String", GROW_STRING, AtLeast(0), Shape::Slice, Gives::Always("str")),
-    rule("alloc::string", "String", "", AtLeast(0), Shape::Slice, Gives::Always("str")).runs_others(),
     rule(
         "alloc::str str",
         "str",
         "repeat to_lowercase to_owned to_uppercase replace replacen",
         AtLeast(0),
-        Shape::Slice,
-        Gives::Always("str"),
+        BlockShape::Slice,
+        TypeSource::Always("str"),
     )
     .runs_others(),
     rule(
@@ -150,66 +187,66 @@ pub(super) const RULES: &[Rule] = &[
         "",
         "format format_inner",
         AtLeast(0),
-        Shape::Slice,
-        Gives::Always("str"),
+        BlockShape::Slice,
+        TypeSource::Always("str"),
     )
     .runs_others(),
-    rule("alloc::boxed", "Box", NEW, AtLeast(1), Shape::One, Gives::First),
-    rule("alloc::boxed", "Box", NEW_SLICE, AtLeast(1), Shape::BoxedSlice, Gives::Slice),
-    rule("alloc::boxed", "Box", CLONE_BOX, AtLeast(1), Shape::One, Gives::First).runs_others(),
-    rule("alloc::sync", "Arc", "new pin", AtLeast(1), Shape::One, Gives::Within("ArcInner")),
-    rule("alloc::sync", "Arc", FOR_LAYOUT, AtLeast(1), Shape::One, Gives::Within("ArcInner")),
-    rule("alloc::sync", "Arc", FOR_SLICE, AtLeast(1), Shape::One, Gives::SliceWithin("ArcInner")),
-    rule("alloc::sync", "Arc", "from", OfOwner, Shape::One, Gives::Within("ArcInner")),
-    rule("alloc::rc", "Rc", "new pin", AtLeast(1), Shape::One, Gives::Within("RcInner")),
-    rule("alloc::rc", "Rc", FOR_LAYOUT, AtLeast(1), Shape::One, Gives::Within("RcInner")),
-    rule("alloc::rc", "Rc", FOR_SLICE, AtLeast(1), Shape::One, Gives::SliceWithin("RcInner")),
-    rule("alloc::rc", "Rc", "from", OfOwner, Shape::One, Gives::Within("RcInner")),
-    rule(TABLES, "RawTable", GROW_TABLE, AtLeast(2), Shape::Table, Gives::First),
-    rule(TABLES, "RawTable", "", AtLeast(2), Shape::Table, Gives::First).runs_others(),
-    rule(MAPS, "HashMap", GROW_MAP, AtLeast(2), Shape::Table, Gives::Pair).runs_others(),
-    rule(SETS, "HashSet", GROW_MAP, AtLeast(1), Shape::Table, Gives::FirstAndUnit).runs_others(),
-    rule("smallvec", "SmallVec", GROW_SMALL, One, Shape::Slice, Gives::SliceOfArray),
-    rule("thin_vec", "ThinVec", GROW_THIN, AtLeast(1), Shape::One, Gives::SliceWithin("ThinVec")),
+    rule("alloc::boxed", "Box", NEW, AtLeast(1), BlockShape::One, TypeSource::First),
+    rule("alloc::boxed", "Box", NEW_SLICE, AtLeast(1), BlockShape::BoxedSlice, TypeSource::Slice),
+    rule("alloc::boxed", "Box", CLONE_BOX, AtLeast(1), BlockShape::One, TypeSource::First).runs_others(),
+    rule("alloc::sync", "Arc", "new pin", AtLeast(1), BlockShape::One, TypeSource::Within("ArcInner")),
+    rule("alloc::sync", "Arc", FOR_LAYOUT, AtLeast(1), BlockShape::One, TypeSource::Within("ArcInner")),
+    rule("alloc::sync", "Arc", FOR_SLICE, AtLeast(1), BlockShape::One, TypeSource::SliceWithin("ArcInner")),
+    rule("alloc::sync", "Arc", "from", OfOwner, BlockShape::One, TypeSource::Within("ArcInner")),
+    rule("alloc::rc", "Rc", "new pin", AtLeast(1), BlockShape::One, TypeSource::Within("RcInner")),
+    rule("alloc::rc", "Rc", FOR_LAYOUT, AtLeast(1), BlockShape::One, TypeSource::Within("RcInner")),
+    rule("alloc::rc", "Rc", FOR_SLICE, AtLeast(1), BlockShape::One, TypeSource::SliceWithin("RcInner")),
+    rule("alloc::rc", "Rc", "from", OfOwner, BlockShape::One, TypeSource::Within("RcInner")),
+    rule(TABLES, "RawTable", GROW_TABLE, AtLeast(2), BlockShape::Table, TypeSource::First),
+    rule(TABLES, "RawTable", "", AtLeast(2), BlockShape::Table, TypeSource::First).runs_others(),
+    rule(MAPS, "HashMap", GROW_MAP, AtLeast(2), BlockShape::Table, TypeSource::Pair).runs_others(),
+    rule(SETS, "HashSet", GROW_MAP, AtLeast(1), BlockShape::Table, TypeSource::FirstAndUnit).runs_others(),
+    rule("smallvec", "SmallVec", GROW_SMALL, One, BlockShape::Slice, TypeSource::SliceOfArray),
+    rule("thin_vec", "ThinVec", GROW_THIN, AtLeast(1), BlockShape::One, TypeSource::SliceWithin("ThinVec")),
     rule(
         "compact_str::repr::heap compact_str::repr::heap::heap_capacity compact_str::repr::heap::inline_capacity",
         "HeapBuffer",
         "",
         AtLeast(0),
-        Shape::Slice,
-        Gives::Always("str"),
+        BlockShape::Slice,
+        TypeSource::Always("str"),
     ),
     rule(
         "tokio::sync::mpsc::block",
         "Block",
         "new",
         AtLeast(1),
-        Shape::One,
-        Gives::Within("tokio::sync::mpsc::block::Block"),
+        BlockShape::One,
+        TypeSource::Within("tokio::sync::mpsc::block::Block"),
     ),
     rule(
         "crossbeam_channel::flavors::list",
         "Block",
         "new",
         AtLeast(1),
-        Shape::One,
-        Gives::Within("crossbeam_channel::flavors::list::Block"),
+        BlockShape::One,
+        TypeSource::Within("crossbeam_channel::flavors::list::Block"),
     ),
     rule(
         "async_task::raw",
         "RawTask",
         "allocate",
         AtLeast(4),
-        Shape::One,
-        Gives::FourWithin("async_task::raw::RawTask"),
+        BlockShape::One,
+        TypeSource::FourWithin("async_task::raw::RawTask"),
     ),
     rule(
         "crossbeam_deque::deque",
         "Block",
         "new",
         AtLeast(1),
-        Shape::One,
-        Gives::Within("crossbeam_deque::deque::Block"),
+        BlockShape::One,
+        TypeSource::Within("crossbeam_deque::deque::Block"),
     ),
 ];
 

@@ -2,24 +2,24 @@
 
 use core::fmt;
 
-use super::Shape;
+use super::BlockShape;
 use super::generics::FunctionName;
-use super::role::{Facts, Role, Typed};
+use super::role::{FrameFacts, FrameRole, FrameType};
 use super::spelling::shorten;
-use crate::dump::Frame;
+use crate::dump::CallFrame;
 
 /// The type of a block, as far as its allocation stack tells.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Verdict {
+pub enum TypeVerdict {
     /// The block has a type.
     Typed {
         /// How the block consists of values.
-        shape: Shape,
+        shape: BlockShape,
         /// The type. For a table, the type of an entry.
         name: String,
         /// Whether the type may be another of the same layout.
-        certainty: Certainty,
+        certainty: TypeCertainty,
     },
     /// The type is unknown.
     In {
@@ -32,7 +32,7 @@ pub enum Verdict {
 /// How certain a type is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Certainty {
+pub enum TypeCertainty {
     /// The stack names the type.
     Certain,
     /// The type, or another of the same layout: only functions that are generic over the type contain it. The
@@ -41,18 +41,18 @@ pub enum Certainty {
 }
 
 /// `[syn::Stmt]`, `table (u32, app::Job)`, `[u8] boxed slice`, `in app::load`.
-impl fmt::Display for Verdict {
+impl fmt::Display for TypeVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Typed { shape, name, certainty } => {
                 match shape {
-                    Shape::One | Shape::Slice => f.write_str(name)?,
-                    Shape::BoxedSlice => write!(f, "{name} boxed slice")?,
-                    Shape::Table => write!(f, "table {name}")?,
+                    BlockShape::One | BlockShape::Slice => f.write_str(name)?,
+                    BlockShape::BoxedSlice => write!(f, "{name} boxed slice")?,
+                    BlockShape::Table => write!(f, "table {name}")?,
                 }
                 match certainty {
-                    Certainty::Certain => Ok(()),
-                    Certainty::SameLayout => f.write_str(", or a type of the same layout"),
+                    TypeCertainty::Certain => Ok(()),
+                    TypeCertainty::SameLayout => f.write_str(", or a type of the same layout"),
                 }
             }
             Self::In { function: Some(function) } => write!(f, "in {function}"),
@@ -61,45 +61,45 @@ impl fmt::Display for Verdict {
     }
 }
 
-impl Verdict {
+impl TypeVerdict {
     /// The type, without how certain it is; `None` if it is unknown.
     pub fn type_name(&self) -> Option<String> {
         let Self::Typed { shape, name, .. } = self else { return None };
-        Some(Self::Typed { shape: *shape, name: name.clone(), certainty: Certainty::Certain }.to_string())
+        Some(Self::Typed { shape: *shape, name: name.clone(), certainty: TypeCertainty::Certain }.to_string())
     }
 
     /// The verdict about the blocks of a stack, whose frames are innermost first.
-    pub fn of(stack: &[Frame<'_>]) -> Self {
-        let facts: Vec<Facts> = stack.iter().map(Facts::of).collect();
-        let facts: Vec<&Facts> = facts.iter().collect();
-        match Basis::of(&facts, |index| stack[index]) {
-            Basis::Typed(typed, certainty, _) => Self::typed(typed, certainty),
-            Basis::In(index) => Self::within(index.map(|index| &stack[index])),
+    pub fn from_stack(stack: &[CallFrame<'_>]) -> Self {
+        let facts: Vec<FrameFacts> = stack.iter().map(FrameFacts::new).collect();
+        let facts: Vec<&FrameFacts> = facts.iter().collect();
+        match VerdictBasis::find(&facts, |index| stack[index]) {
+            VerdictBasis::Typed(typed, certainty, _) => Self::typed(typed, certainty),
+            VerdictBasis::In(index) => Self::within(index.map(|index| &stack[index])),
         }
     }
 
-    pub(super) fn typed(typed: &Typed, certainty: Certainty) -> Self {
+    pub(super) fn typed(typed: &FrameType, certainty: TypeCertainty) -> Self {
         Self::Typed { shape: typed.shape, name: typed.name.clone(), certainty }
     }
 
-    pub(super) fn within(frame: Option<&Frame<'_>>) -> Self {
+    pub(super) fn within(frame: Option<&CallFrame<'_>>) -> Self {
         Self::In { function: frame.map(|frame| path(frame.name())) }
     }
 }
 
 /// What of a stack the verdict follows from.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Basis<'f> {
+pub(super) enum VerdictBasis<'f> {
     /// A type, and the index of the frame that names it.
-    Typed(&'f Typed, Certainty, usize),
+    Typed(&'f FrameType, TypeCertainty, usize),
     /// No frame has the type; the index of the frame that allocated.
     In(Option<usize>),
 }
 
-impl<'f> Basis<'f> {
+impl<'f> VerdictBasis<'f> {
     /// `frame` gives the frame of each of the facts.
-    pub(super) fn of<'t>(facts: &[&'f Facts], frame: impl Fn(usize) -> Frame<'t>) -> Self {
-        let entry = facts.iter().rposition(|facts| matches!(facts.role, Role::Entry));
+    pub(super) fn find<'t>(facts: &[&'f FrameFacts], frame: impl Fn(usize) -> CallFrame<'t>) -> Self {
+        let entry = facts.iter().rposition(|facts| matches!(facts.role, FrameRole::Entry));
         let start = entry.map_or(0, |entry| entry + 1);
         if let Some((typed, certainty, index)) = typed(facts, start) {
             return Self::Typed(typed, certainty, index);
@@ -113,22 +113,22 @@ impl<'f> Basis<'f> {
 
 /// The type of a block, from the frames that follow each other without others between them: all of them are about
 /// this block. A function without inlined calls may have the name of another instance; its caller knows better.
-fn typed<'f>(facts: &[&'f Facts], start: usize) -> Option<(&'f Typed, Certainty, usize)> {
-    let mut best: Option<(&'f Typed, Certainty, usize)> = None;
+fn typed<'f>(facts: &[&'f FrameFacts], start: usize) -> Option<(&'f FrameType, TypeCertainty, usize)> {
+    let mut best: Option<(&'f FrameType, TypeCertainty, usize)> = None;
     for (index, facts_of) in facts.iter().enumerate().skip(start) {
         let typed = match &facts_of.role {
-            Role::Passes | Role::Entry => continue,
-            Role::Other => break,
-            Role::Typed(typed) => typed,
+            FrameRole::Passes | FrameRole::Entry => continue,
+            FrameRole::Other => break,
+            FrameRole::Typed(typed) => typed,
         };
         let here = certainty(facts, index, typed);
         best = match best {
             None => Some((typed, here, index)),
-            Some((known, Certainty::Certain, at)) if known == typed || narrows(known, typed) => {
-                Some((typed, Certainty::Certain, if known == typed { at } else { index }))
+            Some((known, TypeCertainty::Certain, at)) if known == typed || narrows(known, typed) => {
+                Some((typed, TypeCertainty::Certain, if known == typed { at } else { index }))
             }
             // The outer function names the same type, or the inner one has the name of another instance.
-            Some((known, Certainty::SameLayout, at))
+            Some((known, TypeCertainty::SameLayout, at))
                 if known.shape == typed.shape || narrows(known, typed) =>
             {
                 Some((typed, here, if known == typed { at } else { index }))
@@ -140,25 +140,25 @@ fn typed<'f>(facts: &[&'f Facts], start: usize) -> Option<(&'f Typed, Certainty,
 }
 
 /// Whether an outer function says more about the same memory: the bytes of a string, or of a boxed slice.
-fn narrows(known: &Typed, outer: &Typed) -> bool {
-    let text = |typed: &Typed| typed.name.replace("[u8]", "str");
-    let is_slice = |shape| matches!(shape, Shape::Slice | Shape::BoxedSlice);
+fn narrows(known: &FrameType, outer: &FrameType) -> bool {
+    let text = |typed: &FrameType| typed.name.replace("[u8]", "str");
+    let is_slice = |shape| matches!(shape, BlockShape::Slice | BlockShape::BoxedSlice);
     match (known.shape, outer.shape) {
-        (Shape::BoxedSlice, Shape::Slice) => false,
+        (BlockShape::BoxedSlice, BlockShape::Slice) => false,
         (known_shape, outer_shape) if is_slice(known_shape) && is_slice(outer_shape) => {
             known.name == outer.name || text(known) == outer.name
         }
-        (Shape::One, Shape::One) => text(known) == outer.name,
+        (BlockShape::One, BlockShape::One) => text(known) == outer.name,
         _ => false,
     }
 }
 
 /// Whether the function into which a frame was inlined is an instance for the frame's type.
-fn certainty(facts: &[&Facts], at: usize, typed: &Typed) -> Certainty {
+fn certainty(facts: &[&FrameFacts], at: usize, typed: &FrameType) -> TypeCertainty {
     let whole = facts[at..].iter().find(|facts| !facts.inlined);
     match whole.is_some_and(|facts| facts.is_instance_for(typed)) {
-        true => Certainty::SameLayout,
-        false => Certainty::Certain,
+        true => TypeCertainty::SameLayout,
+        false => TypeCertainty::Certain,
     }
 }
 

@@ -2,10 +2,10 @@
 
 use core::fmt::{self, Display};
 
-use super::{History, Row, STEPS};
+use super::{STEPS, UsageHistory, UsageRow};
 use crate::dump::HeapAt;
-use crate::print::{Quoted, list};
-use crate::recording::{LIFE_LIMITS, Line};
+use crate::print::{JsonString, list};
+use crate::recording::{LIFE_LIMITS, UsageLine};
 
 /// A history as JSON.
 ///
@@ -26,20 +26,20 @@ use crate::recording::{LIFE_LIMITS, Line};
 /// `blocks` and `bytes` that thread `freedBy` freed or moved for thread `allocatedBy`.
 #[derive(Debug)]
 pub struct HistoryJson<'h> {
-    history: &'h History,
+    history: &'h UsageHistory,
     rows: usize,
 }
 
 impl<'h> HistoryJson<'h> {
-    pub(super) fn new(history: &'h History, rows: usize) -> Self {
+    pub(super) fn new(history: &'h UsageHistory, rows: usize) -> Self {
         Self { history, rows }
     }
 
-    fn rows(&self, f: &mut fmt::Formatter<'_>, name: &str, rows: &[Row]) -> fmt::Result {
+    fn rows(&self, f: &mut fmt::Formatter<'_>, name: &str, rows: &[UsageRow]) -> fmt::Result {
         write!(f, ",\n \"{name}\": [")?;
         list(f, &rows[..rows.len().min(self.rows)], "\n  ", |f, row| {
             let name = row.holder.whole();
-            write!(f, "{{\"name\": {}, \"place\": {}, ", Quoted(&name), Quoted(&row.place))?;
+            write!(f, "{{\"name\": {}, \"place\": {}, ", JsonString(&name), JsonString(&row.place))?;
             line(f, &row.line)?;
             f.write_str("}")
         })?;
@@ -49,15 +49,15 @@ impl<'h> HistoryJson<'h> {
 
 impl Display for HistoryJson<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let History { outline, warnings, total, sites, types, threads, grown, pairs, .. } = self.history;
+        let UsageHistory { outline, warnings, total, sites, types, threads, grown, pairs, .. } = self.history;
         f.write_str("{\n \"version\": 1,\n \"command\": [")?;
-        list(f, &outline.command, "", |f, word| write!(f, "{}", Quoted(word)))?;
+        list(f, &outline.command, "", |f, word| write!(f, "{}", JsonString(word)))?;
         write!(f, "],\n \"process\": {},\n \"complete\": {},\n", outline.process, outline.is_complete)?;
         if outline.began_late {
             f.write_str(" \"beganLate\": true,\n")?;
         }
         f.write_str(" \"warnings\": [")?;
-        list(f, warnings, "", |f, warning| write!(f, "{}", Quoted(warning)))?;
+        list(f, warnings, "", |f, warning| write!(f, "{}", JsonString(warning)))?;
         f.write_str("]")?;
         for (name, heap) in [("peak", &outline.peak), ("end", &outline.end), ("older", &outline.older)] {
             let HeapAt { time, bytes, blocks } = heap;
@@ -87,13 +87,13 @@ impl Display for HistoryJson<'_> {
         list(f, &grown[..grown.len().min(self.rows)], "\n  ", |f, row| {
             let (from, to, of_largest) = row.largest;
             let name = row.holder.whole();
-            write!(f, "{{\"site\": {}, \"place\": {}, ", Quoted(&name), Quoted(&row.place))?;
+            write!(f, "{{\"site\": {}, \"place\": {}, ", JsonString(&name), JsonString(&row.place))?;
             write!(f, "\"blocks\": {}, \"moves\": {}, \"copied\": {}, ", row.blocks, row.moves, row.copied)?;
             write!(f, "\"largest\": {{\"from\": {from}, \"to\": {to}, \"moves\": {of_largest}}}}}")
         })?;
         f.write_str("],\n \"freedByOthers\": [")?;
         list(f, &pairs[..pairs.len().min(self.rows)], "\n  ", |f, pair| {
-            let (from, to) = (Quoted(&pair.allocated_by), Quoted(&pair.freed_by));
+            let (from, to) = (JsonString(&pair.allocated_by), JsonString(&pair.freed_by));
             write!(f, "{{\"allocatedBy\": {from}, \"freedBy\": {to}, ")?;
             write!(f, "\"blocks\": {}, \"bytes\": {}}}", pair.freed.blocks, pair.freed.bytes)
         })?;
@@ -101,8 +101,9 @@ impl Display for HistoryJson<'_> {
     }
 }
 
-fn line(f: &mut fmt::Formatter<'_>, line: &Line) -> fmt::Result {
-    let Line { live, made, highest, at_peak, at_end, allocations, allocated, temporary, sizes, lives } = line;
+fn line(f: &mut fmt::Formatter<'_>, line: &UsageLine) -> fmt::Result {
+    let UsageLine { live, made, highest, at_peak, at_end, allocations, allocated, temporary, sizes, lives } =
+        line;
     write!(f, "\"highest\": {highest}, \"atPeak\": {at_peak}, \"atEnd\": {at_end}, ")?;
     write!(f, "\"allocations\": {allocations}, \"allocated\": {allocated}, \"temporary\": {temporary}")?;
     for (name, amounts) in [("live", live), ("made", made)] {

@@ -3,15 +3,15 @@
 use core::cmp::Reverse;
 use core::fmt::{self, Display};
 
-use super::{GrownRow, History, Row};
-use crate::dump::At;
+use super::{GrownRow, UsageHistory, UsageRow};
+use crate::dump::DumpTime;
 use crate::print::{blocks, number, percent};
 use crate::program::ProgramOptions;
 use crate::program::chart::{bars, chart};
-use crate::program::holder::{Holder, names};
+use crate::program::holder::{BlockHolder, names};
 use crate::program::line::{bold, bytes, dim, tails};
-use crate::program::overview::{LATE, Overview};
-use crate::recording::{LIFE_LIMITS, Line};
+use crate::program::overview::{HeapOverview, LATE};
+use crate::recording::{LIFE_LIMITS, UsageLine};
 
 /// The lines of the chart.
 const LINES: usize = 8;
@@ -22,21 +22,21 @@ const BARS: usize = 20;
 /// A history as text, at most as wide as its options say. Its `Display` gives the text.
 #[derive(Debug)]
 pub struct HistoryText<'h> {
-    history: &'h History,
+    history: &'h UsageHistory,
     rows: usize,
     options: &'h ProgramOptions,
 }
 
 impl<'h> HistoryText<'h> {
-    pub(super) fn new(history: &'h History, rows: usize, options: &'h ProgramOptions) -> Self {
+    pub(super) fn new(history: &'h UsageHistory, rows: usize, options: &'h ProgramOptions) -> Self {
         Self { history, rows, options }
     }
 }
 
 impl Display for HistoryText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let History { outline, total, sites, types, threads, .. } = self.history;
-        Overview::of(outline, At::End).life(f)?;
+        let UsageHistory { outline, total, sites, types, threads, .. } = self.history;
+        HeapOverview::from_outline(outline, DumpTime::End).life(f)?;
         if outline.began_late {
             f.write_str(LATE)?;
         }
@@ -76,10 +76,10 @@ impl HistoryText<'_> {
         &self,
         f: &mut fmt::Formatter<'_>,
         before: usize,
-        rows: impl Iterator<Item = (String, &'r Holder, &'r str)>,
+        rows: impl Iterator<Item = (String, &'r BlockHolder, &'r str)>,
     ) -> fmt::Result {
         let rows: Vec<_> = rows.collect();
-        let holders: Vec<&Holder> = rows.iter().map(|(_, holder, _)| *holder).collect();
+        let holders: Vec<&BlockHolder> = rows.iter().map(|(_, holder, _)| *holder).collect();
         let places: Vec<String> = rows.iter().map(|(_, _, place)| (*place).to_owned()).collect();
         let room = self.options.width.saturating_sub(before);
         let has_places = places.iter().any(|place| !place.is_empty());
@@ -105,13 +105,13 @@ impl HistoryText<'_> {
     }
 
     /// Live bytes over the time.
-    fn memory(&self, f: &mut fmt::Formatter<'_>, name: &str, rows: &[Row]) -> fmt::Result {
+    fn memory(&self, f: &mut fmt::Formatter<'_>, name: &str, rows: &[UsageRow]) -> fmt::Result {
         let time = "over the time";
         self.title(
             f,
             &format!("{:>11}  {:>11}  {:>11}  {time:BARS$}  by {name}", "highest", "at peak", "at end"),
         )?;
-        let amounts = |line: &Line| {
+        let amounts = |line: &UsageLine| {
             let size = |amount: u64| bytes(amount.into());
             let (highest, at_peak, at_end) = (size(line.highest), size(line.at_peak), size(line.at_end));
             format!("{highest:>11}  {at_peak:>11}  {at_end:>11}  {:BARS$}  ", bars(&line.live, BARS))
@@ -123,7 +123,7 @@ impl HistoryText<'_> {
     }
 
     /// The sites with the most allocations.
-    fn allocations(&self, f: &mut fmt::Formatter<'_>, sites: &[Row]) -> fmt::Result {
+    fn allocations(&self, f: &mut fmt::Formatter<'_>, sites: &[UsageRow]) -> fmt::Result {
         self.title(
             f,
             &format!(
@@ -131,9 +131,9 @@ impl HistoryText<'_> {
                 "allocations", "bytes", "temporary", "median size", "median life"
             ),
         )?;
-        let mut rows: Vec<&Row> = sites.iter().filter(|row| row.line.allocations > 0).collect();
+        let mut rows: Vec<&UsageRow> = sites.iter().filter(|row| row.line.allocations > 0).collect();
         rows.sort_by_key(|row| Reverse(row.line.allocations));
-        let amounts = |line: &Line| {
+        let amounts = |line: &UsageLine| {
             let share = percent(line.temporary.into(), line.allocations.into());
             format!(
                 "{:>11}  {:>11}  {share:>9}  {:>11}  {:>11}  ",
@@ -150,9 +150,9 @@ impl HistoryText<'_> {
     }
 
     /// The sites with the most temporary allocations.
-    fn temporary(&self, f: &mut fmt::Formatter<'_>, sites: &[Row]) -> fmt::Result {
+    fn temporary(&self, f: &mut fmt::Formatter<'_>, sites: &[UsageRow]) -> fmt::Result {
         let total = &self.history.total;
-        let mut rows: Vec<&Row> = sites.iter().filter(|row| row.line.temporary > 0).collect();
+        let mut rows: Vec<&UsageRow> = sites.iter().filter(|row| row.line.temporary > 0).collect();
         if rows.is_empty() {
             return Ok(());
         }
@@ -165,7 +165,7 @@ impl HistoryText<'_> {
                 number(total.temporary.into())
             ),
         )?;
-        let amounts = |line: &Line| {
+        let amounts = |line: &UsageLine| {
             let share = percent(line.temporary.into(), total.temporary.into());
             format!("{:>11}  {share:>7}  ", number(line.temporary.into()))
         };
@@ -193,7 +193,7 @@ impl HistoryText<'_> {
         Ok(())
     }
 
-    fn sizes(&self, f: &mut fmt::Formatter<'_>, total: &Line) -> fmt::Result {
+    fn sizes(&self, f: &mut fmt::Formatter<'_>, total: &UsageLine) -> fmt::Result {
         self.title(
             f,
             &format!("{:>17}  {:>11}  {:>7}  of allocations and reallocations", "size", "number", "share"),
@@ -203,7 +203,7 @@ impl HistoryText<'_> {
         self.classes(f, &rows)
     }
 
-    fn lives(&self, f: &mut fmt::Formatter<'_>, total: &Line) -> fmt::Result {
+    fn lives(&self, f: &mut fmt::Formatter<'_>, total: &UsageLine) -> fmt::Result {
         self.title(f, &format!("{:>17}  {:>11}  {:>7}  of freed blocks", "life-time", "number", "share"))?;
         let rows: Vec<(String, u64)> =
             total.lives.iter().enumerate().map(|(class, count)| (life_name(class), *count)).collect();
@@ -236,7 +236,7 @@ impl HistoryText<'_> {
     }
 
     fn pairs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let History { pairs, other_pairs, .. } = self.history;
+        let UsageHistory { pairs, other_pairs, .. } = self.history;
         if pairs.is_empty() {
             return Ok(());
         }
@@ -247,7 +247,7 @@ impl HistoryText<'_> {
         for pair in pairs.iter().take(self.rows) {
             let (count, size) = (number(pair.freed.blocks.into()), bytes(signed(pair.freed.bytes)));
             let room = self.options.width.saturating_sub(2 * 13 + 4) / 2;
-            let names = [&pair.allocated_by, &pair.freed_by].map(|name| Holder::plain(name.clone()));
+            let names = [&pair.allocated_by, &pair.freed_by].map(|name| BlockHolder::plain(name.clone()));
             let [from, to] = names.map(|name| name.name(room, self.options));
             writeln!(f, "{count:>11}  {size:>11}  {from} → {to}")?;
         }
@@ -280,12 +280,12 @@ fn middle(classes: &[u64]) -> Option<usize> {
 }
 
 /// The most bytes of half of the blocks.
-fn usual_size(line: &Line) -> String {
+fn usual_size(line: &UsageLine) -> String {
     middle(&line.sizes).map_or_else(String::new, |class| format!("≤ {}", short_bytes(class)))
 }
 
 /// The time after which half of the freed blocks have ended.
-fn usual_life(line: &Line) -> String {
+fn usual_life(line: &UsageLine) -> String {
     middle(&line.lives).map_or_else(|| "-".to_owned(), life_name)
 }
 

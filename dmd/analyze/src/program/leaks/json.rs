@@ -2,9 +2,9 @@
 
 use core::fmt::{self, Display};
 
-use super::{Apart, Group, Growth, Leaks};
+use super::{LeakGroup, Leaks, NoLeakReason, StackGrowth};
 use crate::dump::FrameText;
-use crate::print::{Quoted, list};
+use crate::print::{JsonString, list};
 
 /// Leaks as JSON.
 ///
@@ -27,14 +27,14 @@ impl<'l> LeaksJson<'l> {
         Self { leaks, rows }
     }
 
-    fn group(&self, f: &mut fmt::Formatter<'_>, group: &Group) -> fmt::Result {
+    fn group(&self, f: &mut fmt::Formatter<'_>, group: &LeakGroup) -> fmt::Result {
         write!(f, "{{\"blocks\": {}, \"bytes\": {}, \"sizes\": [", group.blocks, group.requested)?;
         list(f, &group.sizes, "", |f, (size, count)| write!(f, "[{size}, {count}]"))?;
         f.write_str("]")?;
         match group.growth {
-            Growth::Again => f.write_str(", \"growth\": \"again\"")?,
-            Growth::Once => f.write_str(", \"growth\": \"once\"")?,
-            Growth::Unknown => {}
+            StackGrowth::Again => f.write_str(", \"growth\": \"again\"")?,
+            StackGrowth::Once => f.write_str(", \"growth\": \"once\"")?,
+            StackGrowth::Unknown => {}
         }
         if let Some(allocations) = group.allocations {
             write!(f, ", \"allocations\": {allocations}")?;
@@ -52,7 +52,7 @@ impl<'l> LeaksJson<'l> {
         f.write_str(", \"allocatedAt\": [")?;
         let frames: Vec<&str> =
             self.leaks.analysis.frames(group.stack).map(FrameText::without_number).collect();
-        list(f, &frames, "", |f, frame| write!(f, "{}", Quoted(frame)))?;
+        list(f, &frames, "", |f, frame| write!(f, "{}", JsonString(frame)))?;
         f.write_str("]}")
     }
 }
@@ -61,8 +61,8 @@ impl Display for LeaksJson<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let leaks = self.leaks;
         f.write_str("{\n \"version\": 1,\n \"warnings\": [")?;
-        list(f, &leaks.warnings, "", |f, warning| write!(f, "{}", Quoted(warning)))?;
-        let groups: Vec<&Group> = leaks.leaked().collect();
+        list(f, &leaks.warnings, "", |f, warning| write!(f, "{}", JsonString(warning)))?;
+        let groups: Vec<&LeakGroup> = leaks.leaked().collect();
         write!(f, "],\n \"blocks\": {},\n \"bytes\": {},\n", leaks.blocks(), leaks.bytes())?;
         if leaks.outline.as_ref().is_some_and(|outline| outline.began_late) {
             f.write_str(" \"beganLate\": true,\n")?;
@@ -74,12 +74,12 @@ impl Display for LeaksJson<'_> {
         write!(f, " \"stacks\": {},\n \"leaks\": [", groups.len())?;
         list(f, &groups[..groups.len().min(self.rows)], "\n  ", |f, group| self.group(f, group))?;
         f.write_str("],\n \"apart\": [")?;
-        let apart: Vec<(Apart, (u64, u128))> = leaks.apart().into_iter().collect();
+        let apart: Vec<(NoLeakReason, (u64, u128))> = leaks.apart().into_iter().collect();
         list(f, &apart, "\n  ", |f, (apart, (blocks, bytes))| {
             let what = match apart {
-                Apart::OneTime(kind) => kind.name(),
-                Apart::Ignored => "ignored",
-                Apart::Older => "from before the recording",
+                NoLeakReason::OneTime(kind) => kind.name(),
+                NoLeakReason::Ignored => "ignored",
+                NoLeakReason::Older => "from before the recording",
             };
             write!(f, "{{\"what\": \"{what}\", \"blocks\": {blocks}, \"bytes\": {bytes}}}")
         })?;

@@ -4,8 +4,8 @@
 
 use core::fmt;
 
-use crate::dump::Frame;
-use crate::names::{Folds, Sited};
+use crate::dump::CallFrame;
+use crate::names::{FoldRules, FoldedStack};
 
 /// What a library or the loader allocates once, and keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ impl fmt::Display for OneTime {
 }
 
 /// How a rule finds its frames.
-enum By {
+enum OneTimePattern {
     /// The function's name starts so, after the marks of types and references.
     Prefix(&'static [&'static str]),
     /// The function has this name, with or without the name of a version after an `@`, and its source file is not Rust's.
@@ -68,10 +68,10 @@ enum By {
 }
 
 /// The first rule that fits a frame between the allocator and the program's innermost function counts.
-const RULES: &[(OneTime, By)] = &[
+const RULES: &[(OneTime, OneTimePattern)] = &[
     (
         OneTime::AtExit,
-        By::Symbol(&[
+        OneTimePattern::Symbol(&[
             "__new_exitfn",
             "__internal_atexit",
             "__cxa_atexit",
@@ -80,10 +80,10 @@ const RULES: &[(OneTime, By)] = &[
             "on_exit",
         ]),
     ),
-    (OneTime::ThreadLocals, By::Symbol(&["__cxa_thread_atexit_impl", "__cxa_thread_atexit"])),
+    (OneTime::ThreadLocals, OneTimePattern::Symbol(&["__cxa_thread_atexit_impl", "__cxa_thread_atexit"])),
     (
         OneTime::ThreadLocals,
-        By::Prefix(&[
+        OneTimePattern::Prefix(&[
             "std::sys::thread_local::",
             "std::sys::sync::thread_parking::",
             "std::sync::mpmc::context::",
@@ -92,18 +92,21 @@ const RULES: &[(OneTime, By)] = &[
     ),
     (
         OneTime::Thread,
-        By::Prefix(&[
+        OneTimePattern::Prefix(&[
             "std::thread::current",
             "std::thread::Thread::new",
             "std::thread::thread::Thread::new",
             "std::thread::main_thread",
         ]),
     ),
-    (OneTime::Stdio, By::Prefix(&["std::io::stdio::"])),
-    (OneTime::Stdio, By::Symbol(&["_IO_file_doallocate", "_IO_wfile_doallocate", "_IO_doallocbuf"])),
+    (OneTime::Stdio, OneTimePattern::Prefix(&["std::io::stdio::"])),
+    (
+        OneTime::Stdio,
+        OneTimePattern::Symbol(&["_IO_file_doallocate", "_IO_wfile_doallocate", "_IO_doallocbuf"]),
+    ),
     (
         OneTime::Backtrace,
-        By::Prefix(&[
+        OneTimePattern::Prefix(&[
             "std::backtrace::",
             "std::backtrace_rs::",
             "std::sys::backtrace::",
@@ -112,7 +115,7 @@ const RULES: &[(OneTime, By)] = &[
     ),
     (
         OneTime::Loader,
-        By::Symbol(&[
+        OneTimePattern::Symbol(&[
             "_dl_allocate_tls",
             "_dl_allocate_tls_storage",
             "allocate_dtv",
@@ -130,10 +133,10 @@ const RULES: &[(OneTime, By)] = &[
             "dlerror",
         ]),
     ),
-    (OneTime::Loader, By::Module(&["ld-linux", "ld-musl", "ld.so"])),
+    (OneTime::Loader, OneTimePattern::Module(&["ld-linux", "ld-musl", "ld.so"])),
     (
         OneTime::Locale,
-        By::Symbol(&[
+        OneTimePattern::Symbol(&[
             "setlocale",
             "newlocale",
             "_nl_find_locale",
@@ -157,7 +160,7 @@ const RULES: &[(OneTime, By)] = &[
     ),
     (
         OneTime::Names,
-        By::Symbol(&[
+        OneTimePattern::Symbol(&[
             "__nss_database_get",
             "nss_database_check_reload_and_get",
             "__nss_module_load",
@@ -173,18 +176,22 @@ const RULES: &[(OneTime, By)] = &[
     ),
     (
         OneTime::Exceptions,
-        By::Prefix(&["(anonymous namespace)::pool::pool", "__gnu_cxx::__freeres", "_GLOBAL__sub_I_eh_alloc"]),
+        OneTimePattern::Prefix(&[
+            "(anonymous namespace)::pool::pool",
+            "__gnu_cxx::__freeres",
+            "_GLOBAL__sub_I_eh_alloc",
+        ]),
     ),
 ];
 
 impl OneTime {
     /// What the blocks of a stack are, innermost frame first; `None` if they are the program's.
-    pub(crate) fn of(frames: &[Frame<'_>]) -> Option<Self> {
-        let folds = Folds::new();
-        let sited = Sited::of(frames, &folds);
+    pub(crate) fn find(frames: &[CallFrame<'_>]) -> Option<Self> {
+        let folds = FoldRules::new();
+        let sited = FoldedStack::fold(frames, &folds);
         let site = sited.site()?;
         // The site itself is a library's if no frame is the program's.
-        let has_program = folds.of(&frames[site]).is_none();
+        let has_program = folds.reason(&frames[site]).is_none();
         let inner = if has_program { &frames[..site] } else { frames };
         let rule = RULES.iter().find(|(_, by)| inner.iter().any(|frame| fits(frame, by)));
         // A frame without a name may be the program's.
@@ -193,18 +200,18 @@ impl OneTime {
     }
 }
 
-fn fits(frame: &Frame<'_>, by: &By) -> bool {
+fn fits(frame: &CallFrame<'_>, by: &OneTimePattern) -> bool {
     let function = frame.function.unwrap_or_default();
     match by {
-        By::Prefix(starts) => {
+        OneTimePattern::Prefix(starts) => {
             let owner = function.trim_start_matches(['<', '&', '[', '*']);
             starts.iter().any(|start| owner.starts_with(start))
         }
-        By::Symbol(names) => {
+        OneTimePattern::Symbol(names) => {
             let name = function.split('@').next().unwrap_or_default();
             !frame.file.is_some_and(|file| file.ends_with(".rs")) && names.contains(&name)
         }
-        By::Module(starts) => {
+        OneTimePattern::Module(starts) => {
             let file = frame.module.map(|module| module.rsplit('/').next().unwrap_or(module));
             file.is_some_and(|file| starts.iter().any(|start| file.starts_with(start)))
         }

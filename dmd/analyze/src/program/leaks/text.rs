@@ -2,13 +2,13 @@
 
 use core::fmt::{self, Display};
 
-use super::{Apart, Group, Growth, Leaks};
-use crate::dump::At;
+use super::{LeakGroup, Leaks, NoLeakReason, StackGrowth};
+use crate::dump::DumpTime;
 use crate::print::{blocks, mark, number, percent};
 use crate::program::ProgramOptions;
 use crate::program::chart::bars;
 use crate::program::line::{bold, bytes};
-use crate::program::overview::{LATE, Overview, seconds};
+use crate::program::overview::{HeapOverview, LATE, seconds};
 use crate::program::stack_text::StackText;
 
 /// The most sizes of blocks that a stack lists.
@@ -28,7 +28,7 @@ impl<'l> LeaksText<'l> {
     }
 }
 
-impl Growth {
+impl StackGrowth {
     fn title(self) -> &'static str {
         match self {
             Self::Again => "Allocated again and again, and never freed",
@@ -42,7 +42,7 @@ impl Display for LeaksText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let leaks = self.leaks;
         if let Some(outline) = &leaks.outline {
-            Overview::of(outline, At::End).life(f)?;
+            HeapOverview::from_outline(outline, DumpTime::End).life(f)?;
             if outline.began_late {
                 f.write_str(LATE)?;
             }
@@ -60,8 +60,8 @@ impl Display for LeaksText<'_> {
         }
         let stacks = StackText::new(&leaks.analysis, self.options);
         let mut index = 0;
-        for growth in [Growth::Again, Growth::Once, Growth::Unknown] {
-            let groups: Vec<&Group> = leaks.leaked().filter(|group| group.growth == growth).collect();
+        for growth in [StackGrowth::Again, StackGrowth::Once, StackGrowth::Unknown] {
+            let groups: Vec<&LeakGroup> = leaks.leaked().filter(|group| group.growth == growth).collect();
             if groups.is_empty() {
                 continue;
             }
@@ -102,7 +102,7 @@ impl LeaksText<'_> {
         &self,
         f: &mut fmt::Formatter<'_>,
         index: usize,
-        group: &Group,
+        group: &LeakGroup,
         stacks: &StackText<'_>,
     ) -> fmt::Result {
         let mark = self.mark();
@@ -119,7 +119,7 @@ impl LeaksText<'_> {
             if let Some(allocations) = group.allocations.filter(|all| *all > group.blocks) {
                 line += &format!(", what is left of {} allocations", number(allocations.into()));
             }
-            if let Some(rate) = group.rate().filter(|_| group.growth == Growth::Again) {
+            if let Some(rate) = group.rate().filter(|_| group.growth == StackGrowth::Again) {
                 line += &format!(", {} a second", bytes(rate as i128));
                 let bars = bars(&group.steps, group.steps.len());
                 line += &format!("  {}", bars.trim_end());
@@ -142,9 +142,9 @@ impl LeaksText<'_> {
         )?;
         for (apart, (count, size)) in apart {
             let name = match apart {
-                Apart::OneTime(kind) => format!("made once: {kind}"),
-                Apart::Ignored => "ignored".to_owned(),
-                Apart::Older => "from before the recording".to_owned(),
+                NoLeakReason::OneTime(kind) => format!("made once: {kind}"),
+                NoLeakReason::Ignored => "ignored".to_owned(),
+                NoLeakReason::Older => "from before the recording".to_owned(),
             };
             writeln!(f, "{:>13}  {:>9}  {name}", bytes(signed(size)), number(count.into()))?;
         }

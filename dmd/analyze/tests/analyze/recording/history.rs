@@ -1,7 +1,7 @@
 //! The history of recordings: golden text, and figures that a naive count confirms.
 
-use dmd_analyze::program::{History, ProgramOptions};
-use dmd_format::recording::What;
+use dmd_analyze::program::{ProgramOptions, UsageHistory};
+use dmd_format::recording::BlockAction;
 use serde_json::Value;
 
 use super::script::{Script, random};
@@ -44,8 +44,8 @@ pub(crate) fn server() -> Script {
     script
 }
 
-fn history(script: &Script) -> History {
-    History::new(&mut script.recording(), &ProgramOptions::new(), |_| ()).unwrap()
+fn history(script: &Script) -> UsageHistory {
+    UsageHistory::new(&mut script.recording(), &ProgramOptions::new(), |_| ()).unwrap()
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn rows_add_up_to_the_whole() {
         assert_eq!(sizes, made);
         let lives: u64 = total["lives"].as_array().unwrap().iter().map(|class| number(&class[1])).sum();
         assert_eq!(lives, number(&json["frees"]));
-        let begins = |what: &What| matches!(what, What::Begin(_));
+        let begins = |what: &BlockAction| matches!(what, BlockAction::Begin(_));
         let begun = script.events.values().flatten().filter(|event| begins(&event.what)).count();
         assert_eq!(made, begun as u64);
     }

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use dmd_analyze::ReadOptions;
+use dmd_analyze::DumpReadOptions;
 use dmd_analyze::recording::{Moment, Recording};
-use dmd_format::recording::{CHUNK_HEADER, ChunkKind, Chunks, MAGIC, Node, NodeEncoder, push_chunk};
+use dmd_format::recording::{
+    CHUNK_HEADER, ChunkKind, ChunkReader, MAGIC, NodeEncoder, StackNode, push_chunk,
+};
 
 use super::script::{Random, Script, random};
 use super::{after, at};
 
 fn open(bytes: Vec<u8>) -> Result<Recording, String> {
-    let options = ReadOptions::new().max_entries(200_000);
+    let options = DumpReadOptions::new().max_entries(200_000);
     Recording::from_file(Cursor::new(bytes), &options).map_err(|error| error.to_string())
 }
 
@@ -74,7 +76,7 @@ fn chunks_with_good_checksums_and_bad_payloads_never_panic() {
     let whole = script.bytes();
     for _ in 0..changed {
         let mut file = MAGIC.to_vec();
-        let mut chunks = Chunks::open(&whole[..]).unwrap();
+        let mut chunks = ChunkReader::open(&whole[..]).unwrap();
         while let Some(chunk) = chunks.next() {
             let chunk = chunk.unwrap();
             let mut payload = chunk.payload.to_vec();
@@ -93,7 +95,7 @@ fn chunks_with_good_checksums_and_bad_payloads_never_panic() {
 
 /// The places of the chunks of a file, with their kinds.
 fn places(file: &[u8]) -> Vec<(ChunkKind, u64)> {
-    let mut chunks = Chunks::open(file).unwrap();
+    let mut chunks = ChunkReader::open(file).unwrap();
     let mut places = Vec::new();
     while let Some(chunk) = chunks.next() {
         let chunk = chunk.unwrap();
@@ -153,8 +155,8 @@ fn files_that_are_no_recordings_are_refused() {
 #[test]
 fn stacks_in_a_circle_end() {
     let mut nodes = NodeEncoder::new();
-    nodes.push(Node { id: 1, parent: 2, pc: 0x50_0000 });
-    nodes.push(Node { id: 2, parent: 1, pc: 0x50_1000 });
+    nodes.push(StackNode { id: 1, parent: 2, pc: 0x50_0000 });
+    nodes.push(StackNode { id: 2, parent: 1, pc: 0x50_1000 });
     let mut script = Script::new();
     script.begin(1, 1, 0x1000, 5, 1);
     script.begin(2, 1, 0x2000, 5, 3_000_000_000);
@@ -169,12 +171,12 @@ fn stacks_in_a_circle_end() {
 #[test]
 fn limits_hold() {
     let script = random(9, 3000, 2);
-    let options = ReadOptions::new().max_entries(100);
+    let options = DumpReadOptions::new().max_entries(100);
     let mut recording = Recording::from_file(Cursor::new(script.bytes()), &options).unwrap();
     let error = recording.state_at(Moment::End).unwrap_err().to_string();
     assert_eq!(error, "more than 100 blocks, traces, frames or words");
     let mut nodes = NodeEncoder::new();
-    nodes.push(Node { id: 4_000_000_000, parent: 0, pc: 0x50_0000 });
+    nodes.push(StackNode { id: 4_000_000_000, parent: 0, pc: 0x50_0000 });
     let mut file = script.bytes();
     push_chunk(&mut file, ChunkKind::Nodes, nodes.payload());
     assert!(open(file).unwrap_err().starts_with("more than 200000 "));

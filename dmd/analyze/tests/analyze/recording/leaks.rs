@@ -1,7 +1,7 @@
 //! What is alive at the end: of recordings, of dumps and between dumps.
 
 use dmd_analyze::program::{LeakOptions, Leaks, OneTime, ProgramOptions};
-use dmd_format::recording::{Block, LiveBlock};
+use dmd_format::recording::{LiveBlock, RecordedBlock};
 use serde_json::Value;
 
 use super::history::server;
@@ -16,7 +16,7 @@ fn leaks(script: &Script, options: &LeakOptions) -> Leaks {
 #[test]
 fn the_text_tells_growth_from_what_is_allocated_once() {
     let mut script = server();
-    let block = Block { requested: 300, slop: 4, stack: 1 };
+    let block = RecordedBlock { requested: 300, slop: 4, stack: 1 };
     script.older.push(LiveBlock { address: 0x40, block });
     let leaks = leaks(&script, &LeakOptions::new().ignore(|frame| frame.contains("+0x100")));
     assert_eq!((leaks.blocks(), leaks.bytes()), (11, 65536 + 40_000));
@@ -53,13 +53,13 @@ fn check(expected: Option<OneTime>, frames: &[&str]) {
     );
     let block = r#"{"req": 5, "slop": 3, "num": 2, "alloc": "A"}"#;
     let dump = || read(document("live", block, &tables)).unwrap();
-    let leaks = Leaks::of_dump(dump(), &LeakOptions::new()).unwrap();
+    let leaks = Leaks::from_dump(dump(), &LeakOptions::new()).unwrap();
     let text = leaks.text(5, &ProgramOptions::new()).to_string();
     assert_eq!(leaks.blocks(), if expected.is_some() { 0 } else { 2 }, "{frames:?}: {text}");
     if let Some(expected) = expected {
         assert!(text.contains(&format!("made once: {expected}")), "{text}");
     }
-    let all = Leaks::of_dump(dump(), &LeakOptions::new().known(true)).unwrap();
+    let all = Leaks::from_dump(dump(), &LeakOptions::new().known(true)).unwrap();
     assert_eq!((all.blocks(), all.bytes()), (2, 10));
 }
 
@@ -133,16 +133,16 @@ fn a_dump_has_leaks_without_times() {
     let tables = r##""traceTable": {"A": ["B"]}, "frameTable": {"B": "#00: app::f (/app/src/f.rs:1)"}, "modules": []"##;
     let dump = |mode: &str, blocks: &str| read(document(mode, blocks, tables)).unwrap();
     let block = r#"{"req": 64, "slop": 8, "num": 3, "alloc": "A"}, {"req": 5}"#;
-    let leaks = Leaks::of_dump(dump("dark-matter", block), &LeakOptions::new()).unwrap();
+    let leaks = Leaks::from_dump(dump("dark-matter", block), &LeakOptions::new()).unwrap();
     let text = leaks.text(5, &ProgramOptions::new()).to_string();
     assert!(
         text.starts_with("Leaked: 197 B in 4 blocks.\n\nNot freed: 197 B in 4 blocks\n\n1. 192 B"),
         "{text}"
     );
-    let error = Leaks::of_dump(dump("cumulative", block), &LeakOptions::new()).unwrap_err();
+    let error = Leaks::from_dump(dump("cumulative", block), &LeakOptions::new()).unwrap_err();
     assert_eq!(error.to_string(), "taken in mode cumulative, which has freed blocks, too");
     let before = r#"{"req": 64, "slop": 8, "num": 1, "alloc": "A"}, {"req": 7, "num": 4}"#;
     let difference =
-        Leaks::of_difference(dump("live", before), dump("live", block), &LeakOptions::new()).unwrap();
+        Leaks::from_difference(dump("live", before), dump("live", block), &LeakOptions::new()).unwrap();
     assert_eq!((difference.blocks(), difference.bytes()), (2, 128));
 }

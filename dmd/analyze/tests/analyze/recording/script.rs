@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use dmd_analyze::ReadOptions;
+use dmd_analyze::DumpReadOptions;
 use dmd_analyze::recording::Recording;
 use dmd_format::recording::{
-    About, Block, ChunkKind, Clock, EVENT_BUFFER, End, Event, EventEncoder, LiveBlock, LiveEncoder, MAGIC,
-    Module, Node, NodeEncoder, Thread, Watermark, What, encode_modules, encode_threads, push_chunk,
+    BlockAction, BlockEvent, ChunkKind, ClockReading, EVENT_BUFFER, EventEncoder, LiveBlock, LiveEncoder,
+    MAGIC, NodeEncoder, RecordedBlock, RecordedModule, RecordedProcess, RecordedThread, RecordingEnd,
+    StackNode, Watermark, encode_modules, encode_threads, push_chunk,
 };
 
 /// Ticks of a microsecond.
@@ -19,12 +20,12 @@ const START: u64 = 1_000_000;
 /// What happens, at microseconds after the start.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
-    pub(crate) events: BTreeMap<u32, Vec<Event>>,
+    pub(crate) events: BTreeMap<u32, Vec<BlockEvent>>,
     pub(crate) older: Vec<LiveBlock>,
     /// The stacks, each with the offsets of its calls in the program, outermost first.
     pub(crate) stacks: Vec<Vec<u64>>,
-    pub(crate) modules: Vec<Module>,
-    pub(crate) end: Option<End>,
+    pub(crate) modules: Vec<RecordedModule>,
+    pub(crate) end: Option<RecordingEnd>,
     pub(crate) command: Vec<Vec<u8>>,
     /// The most events of a chunk.
     pub(crate) chunk: usize,
@@ -34,7 +35,7 @@ pub(crate) const BASE: u64 = 0x5500_0000_0000;
 
 impl Script {
     pub(crate) fn new() -> Self {
-        let program = Module {
+        let program = RecordedModule {
             path: b"/app/server".to_vec(),
             build_id: "00ff".to_owned(),
             start: BASE,
@@ -42,7 +43,7 @@ impl Script {
             bias: BASE,
             unloaded_since: None,
         };
-        let mut end = End::new();
+        let mut end = RecordingEnd::new();
         end.tick = START;
         Self {
             events: BTreeMap::new(),
@@ -76,29 +77,29 @@ impl Script {
         self.stacks.iter().map(Vec::len).sum::<usize>() as u32
     }
 
-    pub(crate) fn push(&mut self, at: u64, thread: u32, address: u64, what: What) {
+    pub(crate) fn push(&mut self, at: u64, thread: u32, address: u64, what: BlockAction) {
         let tick = START + at * MICROSECOND;
-        self.events.entry(thread).or_default().push(Event { tick, address, what });
+        self.events.entry(thread).or_default().push(BlockEvent { tick, address, what });
     }
 
     pub(crate) fn begin(&mut self, at: u64, thread: u32, address: u64, requested: u64, stack: u32) {
-        self.push(at, thread, address, What::Begin(Block { requested, slop: 0, stack }));
+        self.push(at, thread, address, BlockAction::Begin(RecordedBlock { requested, slop: 0, stack }));
     }
 
     pub(crate) fn end(&mut self, at: u64, thread: u32, address: u64) {
-        self.push(at, thread, address, What::End(None));
+        self.push(at, thread, address, BlockAction::End(None));
     }
 
     /// Moves a block.
     pub(crate) fn resize(&mut self, at: u64, thread: u32, from: u64, to: u64, requested: u64, stack: u32) {
-        self.push(at, thread, from, What::EndByMove(None));
+        self.push(at, thread, from, BlockAction::EndByMove(None));
         self.begin(at, thread, to, requested, stack);
     }
 
     /// The file.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut file = MAGIC.to_vec();
-        let mut about = About::new();
+        let mut about = RecordedProcess::new();
         (about.process, about.tick, about.tick_picoseconds, about.wall_time) =
             (77, START, 10_000, 1_700_000_000 << 30);
         about.command.clone_from(&self.command);
@@ -110,7 +111,7 @@ impl Script {
             let mut parent = 0;
             for offset in stack {
                 id += 1;
-                nodes.push(Node { id, parent, pc: BASE + offset + 1 });
+                nodes.push(StackNode { id, parent, pc: BASE + offset + 1 });
                 parent = id;
             }
         }
@@ -118,10 +119,10 @@ impl Script {
         let mut live = LiveEncoder::new();
         self.older.iter().for_each(|block| live.push(block));
         push_chunk(&mut file, ChunkKind::Live, live.payload());
-        let names: Vec<Thread> = self
+        let names: Vec<RecordedThread> = self
             .events
             .keys()
-            .map(|number| Thread {
+            .map(|number| RecordedThread {
                 number: *number,
                 system_id: 100 + number,
                 name: format!("worker-{number}").into_bytes(),
@@ -147,7 +148,7 @@ impl Script {
         for (_, _, payload) in &chunks {
             push_chunk(&mut file, ChunkKind::Events, payload);
         }
-        let mut clock = Clock::new();
+        let mut clock = ClockReading::new();
         (clock.tick, clock.nanoseconds) = (last, (last - START) * 10);
         push_chunk(&mut file, ChunkKind::Clock, &clock.encode());
         let mut mark = Watermark::new();
@@ -160,7 +161,7 @@ impl Script {
     }
 
     pub(crate) fn recording(&self) -> Recording {
-        Recording::from_file(Cursor::new(self.bytes()), &ReadOptions::new()).unwrap()
+        Recording::from_file(Cursor::new(self.bytes()), &DumpReadOptions::new()).unwrap()
     }
 }
 

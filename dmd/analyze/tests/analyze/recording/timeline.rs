@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use dmd_analyze::program::{HeapChange, ProgramOptions, Timeline, TimelineOptions};
 use dmd_analyze::recording::{Moment, Recording};
 use dmd_analyze::{Analysis, AnalyzeOptions, Dump, RecordKind};
-use dmd_format::recording::{Block, LiveBlock, What};
+use dmd_format::recording::{BlockAction, LiveBlock, RecordedBlock};
 
 use super::history::server;
 use super::random;
@@ -53,7 +53,7 @@ fn check(recording: &mut Recording, timeline: &Timeline) {
 
 fn with_older(seed: u64, threads: u32) -> Script {
     let mut script = random(seed, 2000, threads);
-    let block = |requested| Block { requested, slop: 24, stack: 1 };
+    let block = |requested| RecordedBlock { requested, slop: 24, stack: 1 };
     for at in 0..20 {
         script.older.push(LiveBlock { address: 0x10_0000 + 0x100 * at, block: block(100 + at) });
     }
@@ -93,9 +93,9 @@ fn a_block_that_did_not_move_is_the_block_it_was() {
     let mut script = Script::new();
     let first = script.stack(&[0x10]);
     script.begin(1, 1, 0x1000, 100, first);
-    script.push(50, 1, 0x1000, What::EndByMove(None));
+    script.push(50, 1, 0x1000, BlockAction::EndByMove(None));
     // A bound lies between the end and the return.
-    script.push(62, 1, 0x1000, What::Back(Block { requested: 100, slop: 0, stack: first }));
+    script.push(62, 1, 0x1000, BlockAction::Back(RecordedBlock { requested: 100, slop: 0, stack: first }));
     script.begin(99, 1, 0x2000, 30, first);
     let mut recording = script.recording();
     for slices in [2, 10, 100] {

@@ -13,8 +13,8 @@
 use std::collections::VecDeque;
 
 use super::DominatorTree;
-use crate::graph::{Node, NodeIndex};
-use crate::progress::{Cancelled, Progress, Steps};
+use crate::graph::{HeapNode, NodeIndex};
+use crate::progress::{AnalysisProgress, CancelledError, StepCounter};
 
 const NONE: u32 = u32::MAX;
 /// The number of groups that one search treats: one bit each.
@@ -27,10 +27,10 @@ pub(super) fn retained_by_each<I: Iterator<Item = usize>>(
     tree: &DominatorTree<'_>,
     groups: usize,
     groups_of: impl Fn(u32) -> I,
-    progress: &Progress,
-) -> Result<Vec<u128>, Cancelled> {
+    progress: &AnalysisProgress,
+) -> Result<Vec<u128>, CancelledError> {
     tree.prepare_lists(progress)?;
-    let mut steps = Steps::new(progress, tree.graph().node_count() * STEPS);
+    let mut steps = StepCounter::new(progress, tree.graph().node_count() * STEPS);
     let preorder = Preorder::new(tree, &mut steps)?;
     let meeting = MeetingPoints::new(tree, &preorder, &mut steps)?;
     let mut open = OpenGroups::new(groups);
@@ -58,7 +58,7 @@ pub(super) fn retained_by_each<I: Iterator<Item = usize>>(
     let searched_of = |node: u32| groups_of(node).map(|group| place_of[group]).filter(|place| *place != NONE);
     let is_member = |node| searched_of(node).next().is_some();
     drop(steps);
-    let condensed = Condensed::new(tree, &preorder, &meeting, is_member, progress)?;
+    let condensed = CondensedGraph::new(tree, &preorder, &meeting, is_member, progress)?;
     // The members of the groups of each batch: a node, and the number of its group in the batch.
     let mut members = vec![Vec::new(); searched.len().div_ceil(BATCH)];
     for (at, node) in condensed.nodes.iter().enumerate() {
@@ -93,7 +93,7 @@ impl OpenGroups {
         Self { nodes: vec![0; groups], retained: vec![0; groups] }
     }
 
-    /// A node counts unless it is below another one of its group, which retains it.
+    /// A node counts unless it is below another node of its group, which retains it.
     fn enter(&mut self, group: usize, retained: impl FnOnce() -> u128) {
         if self.nodes[group] == 0 {
             self.retained[group] += retained();
@@ -106,7 +106,7 @@ impl OpenGroups {
     }
 }
 
-/// The nodes of a dominator tree, each before those that it dominates.
+/// The nodes of a dominator tree, each before the nodes that it dominates.
 struct Preorder {
     nodes: Vec<u32>,
     /// The place of each node in `nodes`; `NONE` for unreachable ones.
@@ -117,7 +117,7 @@ struct Preorder {
 }
 
 impl Preorder {
-    fn new(tree: &DominatorTree<'_>, steps: &mut Steps<'_>) -> Result<Self, Cancelled> {
+    fn new(tree: &DominatorTree<'_>, steps: &mut StepCounter<'_>) -> Result<Self, CancelledError> {
         let mut order = Self {
             nodes: Vec::new(),
             places: vec![NONE; tree.graph().node_count()],
@@ -127,7 +127,7 @@ impl Preorder {
         order.enter(NodeIndex::ROOT, 0);
         let mut path = vec![(0, tree.immediately_dominated(NodeIndex::ROOT))];
         while let Some((place, children)) = path.last_mut() {
-            if let Some(child) = children.next().map(Node::index) {
+            if let Some(child) = children.next().map(HeapNode::index) {
                 steps.step()?;
                 let place = order.enter(child, path.len() as u32);
                 path.push((place, tree.immediately_dominated(child)));
@@ -168,7 +168,11 @@ struct MeetingPoints {
 }
 
 impl MeetingPoints {
-    fn new(tree: &DominatorTree<'_>, preorder: &Preorder, steps: &mut Steps<'_>) -> Result<Self, Cancelled> {
+    fn new(
+        tree: &DominatorTree<'_>,
+        preorder: &Preorder,
+        steps: &mut StepCounter<'_>,
+    ) -> Result<Self, CancelledError> {
         let graph = tree.graph();
         let mut are = vec![true; preorder.nodes.len()];
         are[0] = false;
@@ -220,7 +224,7 @@ impl MeetingPoints {
 }
 
 /// The nodes that matter for the search, in preorder.
-struct Condensed {
+struct CondensedGraph {
     nodes: Vec<u32>,
     /// The nearest dominator of each node among these; the root's is itself.
     above: Vec<u32>,
@@ -230,15 +234,15 @@ struct Condensed {
     successors: Vec<u32>,
 }
 
-impl Condensed {
+impl CondensedGraph {
     fn new(
         tree: &DominatorTree<'_>,
         preorder: &Preorder,
         meeting: &MeetingPoints,
         is_member: impl Fn(u32) -> bool,
-        progress: &Progress,
-    ) -> Result<Self, Cancelled> {
-        let mut steps = Steps::new(progress, preorder.nodes.len());
+        progress: &AnalysisProgress,
+    ) -> Result<Self, CancelledError> {
+        let mut steps = StepCounter::new(progress, preorder.nodes.len());
         let (mut nodes, mut above) = (Vec::new(), Vec::new());
         // The places of the nodes here, by those in preorder.
         let mut here = vec![NONE; preorder.nodes.len()];
@@ -281,9 +285,9 @@ impl Condensed {
     fn search(
         &self,
         members: &[(u32, u32)],
-        progress: &Progress,
+        progress: &AnalysisProgress,
         mut each: impl FnMut(u32, u64),
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledError> {
         let mut groups = vec![0_u64; self.nodes.len()];
         members.iter().for_each(|(at, bit)| groups[*at as usize] |= 1 << bit);
         // The groups around which a path leads from the root to each node. It only grows.
@@ -291,7 +295,7 @@ impl Condensed {
         around[0] = !groups[0];
         let mut again = VecDeque::new();
         let mut waits = vec![false; self.nodes.len()];
-        let mut steps = Steps::new(progress, self.nodes.len());
+        let mut steps = StepCounter::new(progress, self.nodes.len());
         for at in 0..self.nodes.len() {
             steps.step()?;
             self.spread(at, &groups, &mut around, |to| {
@@ -323,7 +327,7 @@ impl Condensed {
         Ok(())
     }
 
-    /// Passes on what leads around groups to a node's successors, and gives those that change to `changed`.
+    /// Adds the groups around which a path leads to a node to those of its successors. Calls `changed` for each change.
     fn spread(&self, at: usize, members: &[u64], around: &mut [u64], mut changed: impl FnMut(usize)) {
         let from = around[at];
         for to in &self.successors[self.starts[at] as usize..self.starts[at + 1] as usize] {

@@ -1,32 +1,32 @@
-//! A live walk in memory, which becomes a graph.
+//! A live walk that becomes a graph in memory.
 
-use super::descriptions::Descriptions;
-use super::found::Found;
-use super::nodes::{Nodes, Targets};
-use super::sink::Sink;
-use crate::graph::{Graph, TextId};
+use super::descriptions::NodeDescriptions;
+use super::found_node::FoundNode;
+use super::nodes::{ReferenceTargets, WalkNodes};
+use super::sink::GraphSink;
+use crate::graph::{Graph, GraphTextId};
 
 /// The nodes and edges of a walk.
-pub(super) struct Collected {
+pub(super) struct CollectedGraph {
     /// By node.
-    found: Vec<Found>,
+    found: Vec<FoundNode>,
     /// Edges (from, to, name) in the order of the walk.
-    edges: Vec<(u32, u32, Option<TextId>)>,
+    edges: Vec<(u32, u32, Option<GraphTextId>)>,
     /// Pointers: from, the address, name.
-    pointers: Vec<(u32, usize, Option<TextId>)>,
+    pointers: Vec<(u32, usize, Option<GraphTextId>)>,
 }
 
-impl Collected {
+impl CollectedGraph {
     /// The root only.
     pub(super) fn new() -> Self {
-        Self { found: vec![Found::ROOT], edges: Vec::new(), pointers: Vec::new() }
+        Self { found: vec![FoundNode::ROOT], edges: Vec::new(), pointers: Vec::new() }
     }
 
     /// The graph, with the time of the walk in microseconds since 1970 UTC.
     pub(super) fn finish(
         self,
-        mut descriptions: Descriptions<'_>,
-        targets: &Targets,
+        mut descriptions: NodeDescriptions<'_>,
+        targets: &ReferenceTargets,
         time: Option<u64>,
     ) -> Graph {
         let Self { found, mut edges, pointers } = self;
@@ -46,24 +46,24 @@ impl Collected {
     }
 }
 
-impl Sink for Collected {
-    fn node(&mut self, _: u32, found: Found) {
+impl GraphSink for CollectedGraph {
+    fn node(&mut self, _: u32, found: FoundNode) {
         self.found.push(found);
     }
 
-    fn edge(&mut self, from: u32, to: u32, name: Option<TextId>, _: &Nodes) {
+    fn edge(&mut self, from: u32, to: u32, name: Option<GraphTextId>, _: &WalkNodes) {
         self.edges.push((from, to, name));
     }
 
-    fn pointer(&mut self, from: u32, to: usize, name: Option<TextId>, _: &Nodes) {
+    fn pointer(&mut self, from: u32, to: usize, name: Option<GraphTextId>, _: &WalkNodes) {
         self.pointers.push((from, to, name));
     }
 
-    fn settle(&mut self, _: &Descriptions<'_>) {}
+    fn settle(&mut self, _: &NodeDescriptions<'_>) {}
 
     fn open(&mut self) {}
 
-    fn close(&mut self, _: &Descriptions<'_>) {}
+    fn close(&mut self, _: &NodeDescriptions<'_>) {}
 
-    fn close_all(&mut self, _: &Descriptions<'_>) {}
+    fn close_all(&mut self, _: &NodeDescriptions<'_>) {}
 }

@@ -4,9 +4,9 @@ use memory_reporter::engine_abi;
 
 use super::sites::{AllocationSites, SiteFrame};
 
-pub(super) struct Dmd;
+pub(super) struct DmdSites;
 
-impl AllocationSites for Dmd {
+impl AllocationSites for DmdSites {
     fn site(&self, address: usize) -> Option<u64> {
         engine_abi::allocation_site(address)
     }
@@ -17,9 +17,9 @@ impl AllocationSites for Dmd {
 }
 
 /// Knows no block.
-pub(super) struct Nowhere;
+pub(super) struct NoSites;
 
-impl AllocationSites for Nowhere {
+impl AllocationSites for NoSites {
     fn site(&self, _: usize) -> Option<u64> {
         None
     }

@@ -1,6 +1,6 @@
 //! Stacks with amounts: the one intermediate form from which every format of stacks is written.
 //!
-//! A [`Stacks`] is canonical: its frames, stacks and labels are sorted by what they contain, each is there once, and so
+//! A [`StackProfile`] is canonical: its frames, stacks and labels are sorted by what they contain, each is there once, and so
 //! is each sample. So equal data gives equal files, whatever the order in which somebody built it.
 
 mod build;
@@ -9,17 +9,17 @@ mod owners;
 use core::ops::Range;
 use std::time::Duration;
 
-use crate::texts::{TextId, Texts};
+use crate::texts::{StoredTextId, TextTable};
 
-pub use build::{NewStacks, StacksBuilder};
-pub use owners::{Owned, OwnedStacks, Owner};
+pub use build::{NewStacks, StackProfileBuilder};
+pub use owners::{BlockOwner, OwnerSum, OwnerSums};
 
 /// An amount of each sample.
 ///
 /// A dump has the two of one time; the history of a program has more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Value {
+pub enum ProfileValue {
     /// Blocks that were ever allocated.
     AllocatedBlocks,
     /// Bytes that were ever allocated.
@@ -42,7 +42,7 @@ pub enum Value {
     Lifetimes,
 }
 
-impl Value {
+impl ProfileValue {
     /// The name for people.
     pub fn name(self) -> &'static str {
         match self {
@@ -75,19 +75,19 @@ impl Value {
 
 /// A program or library.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Module {
+pub struct ProfileModule {
     /// The path of its file.
     pub path: String,
     /// The build id, hexadecimal; empty if it is unknown.
     pub build_id: String,
 }
 
-/// The index of a module in [`Stacks::modules`].
+/// The index of a module in [`StackProfile::modules`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ModuleId(pub(crate) u32);
+pub struct ProfileModuleId(pub(crate) u32);
 
-impl ModuleId {
-    /// The index in [`Stacks::modules`].
+impl ProfileModuleId {
+    /// The index in [`StackProfile::modules`].
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -95,19 +95,19 @@ impl ModuleId {
 
 /// The id of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FrameId(pub(crate) u32);
+pub struct ProfileFrameId(pub(crate) u32);
 
 /// The id of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StackId(pub(crate) u32);
+pub struct ProfileStackId(pub(crate) u32);
 
 /// The id of the labels of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LabelsId(pub(crate) u32);
+pub struct SampleLabelsId(pub(crate) u32);
 
 /// A call on a stack. Unknown parts are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Frame<'t> {
+pub struct ProfileFrame<'t> {
     /// The function, as people read it.
     pub function: Option<&'t str>,
     /// The function, as the linker names it.
@@ -119,7 +119,7 @@ pub struct Frame<'t> {
     /// The column of the line.
     pub column: Option<u32>,
     /// The program or library that holds the code.
-    pub module: Option<ModuleId>,
+    pub module: Option<ProfileModuleId>,
     /// The place of the call instruction, as an address in the module's file.
     pub offset: Option<u64>,
     /// The compiler inlined the function into the next frame, which has the same offset.
@@ -128,7 +128,7 @@ pub struct Frame<'t> {
 
 /// What is known about the blocks of a sample besides their stack. Unknown parts are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Labels<'t> {
+pub struct SampleLabels<'t> {
     /// Whether reporters reported the blocks: `unreported`, `once` or `twice`.
     pub kind: Option<&'t str>,
     /// The path in about:memory of the reporter that reported the blocks.
@@ -139,7 +139,7 @@ pub struct Labels<'t> {
     pub thread: Option<&'t str>,
 }
 
-impl<'t> Labels<'t> {
+impl<'t> SampleLabels<'t> {
     /// The known labels with their names in files.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'t str)> + use<'t> {
         let all = [
@@ -155,7 +155,7 @@ impl<'t> Labels<'t> {
 /// Facts about the whole profile. Unknown ones are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Facts {
+pub struct ProfileFacts {
     /// The name of the program, or its command line.
     pub program: String,
     /// The process id.
@@ -170,14 +170,14 @@ pub struct Facts {
     pub peak: Option<Duration>,
 }
 
-/// Equal blocks: a stack, labels, a size, and an amount for each of [`Stacks::values`].
+/// Equal blocks: a stack, labels, a size, and an amount for each of [`StackProfile::values`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Sample<'a> {
+pub struct ProfileSample<'a> {
     /// The stack.
-    pub stack: StackId,
+    pub stack: ProfileStackId,
     /// The labels.
-    pub labels: LabelsId,
+    pub labels: SampleLabelsId,
     /// The size of each block in bytes, if it is known.
     pub size: Option<u64>,
     /// The amounts.
@@ -187,94 +187,94 @@ pub struct Sample<'a> {
 /// A time at which a block was allocated or freed: an element of the time line of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Event {
+pub struct BlockEvent {
     /// The time since the start.
     pub time: Duration,
     /// The stack that allocated the block.
-    pub stack: StackId,
+    pub stack: ProfileStackId,
     /// The bytes of the block.
     pub size: u64,
     /// Whether the block is freed.
     pub is_free: bool,
 }
 
-impl Event {
+impl BlockEvent {
     /// A stack allocates a block of this size at this time, or the block is freed.
-    pub fn new(time: Duration, stack: StackId, size: u64, is_free: bool) -> Self {
+    pub fn new(time: Duration, stack: ProfileStackId, size: u64, is_free: bool) -> Self {
         Self { time, stack, size, is_free }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct StoredFrame {
-    function: Option<TextId>,
-    file: Option<TextId>,
+    function: Option<StoredTextId>,
+    file: Option<StoredTextId>,
     line: Option<u32>,
     column: Option<u32>,
-    module: Option<ModuleId>,
+    module: Option<ProfileModuleId>,
     offset: Option<u64>,
     inlined: bool,
-    system_name: Option<TextId>,
+    system_name: Option<StoredTextId>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct StoredLabels {
-    kind: Option<TextId>,
-    reporter: Option<TextId>,
-    type_name: Option<TextId>,
-    thread: Option<TextId>,
+    kind: Option<StoredTextId>,
+    reporter: Option<StoredTextId>,
+    type_name: Option<StoredTextId>,
+    thread: Option<StoredTextId>,
 }
 
 /// The key of a sample. `size` is one more than the size, or 0 if the size is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    stack: StackId,
-    labels: LabelsId,
+struct SampleKey {
+    stack: ProfileStackId,
+    labels: SampleLabelsId,
     size: u64,
 }
 
-/// Stacks with amounts. A [`StacksBuilder`] makes one.
+/// Stacks with amounts. A [`StackProfileBuilder`] makes one.
 #[derive(Debug)]
-pub struct Stacks {
-    facts: Facts,
-    values: Vec<Value>,
-    texts: Texts,
-    modules: Vec<Module>,
+pub struct StackProfile {
+    facts: ProfileFacts,
+    values: Vec<ProfileValue>,
+    texts: TextTable,
+    modules: Vec<ProfileModule>,
     frames: Vec<StoredFrame>,
     /// Whether a frame has an address at which it is inlined into the next.
     joins: Vec<bool>,
-    calls: Vec<FrameId>,
+    calls: Vec<ProfileFrameId>,
     stacks: Vec<Range<u32>>,
     labels: Vec<StoredLabels>,
-    keys: Vec<Key>,
+    keys: Vec<SampleKey>,
     /// For each key one for each value.
     amounts: Vec<i64>,
     totals: Vec<i128>,
 }
 
-impl Stacks {
+impl StackProfile {
     /// Facts about the whole profile.
-    pub fn facts(&self) -> &Facts {
+    pub fn facts(&self) -> &ProfileFacts {
         &self.facts
     }
 
     /// The amounts that each sample has, in order.
-    pub fn values(&self) -> &[Value] {
+    pub fn values(&self) -> &[ProfileValue] {
         &self.values
     }
 
     /// The place of a value among the amounts of a sample, if it was recorded.
-    pub fn index_of(&self, value: Value) -> Option<usize> {
+    pub fn index_of(&self, value: ProfileValue) -> Option<usize> {
         self.values.iter().position(|known| *known == value)
     }
 
     /// The sum over all samples, if the value was recorded.
-    pub fn total(&self, value: Value) -> Option<i128> {
+    pub fn total(&self, value: ProfileValue) -> Option<i128> {
         Some(self.totals[self.index_of(value)?])
     }
 
     /// The programs and libraries, the main program first.
-    pub fn modules(&self) -> &[Module] {
+    pub fn modules(&self) -> &[ProfileModule] {
         &self.modules
     }
 
@@ -284,22 +284,22 @@ impl Stacks {
     }
 
     /// A frame.
-    pub fn frame(&self, id: FrameId) -> Frame<'_> {
+    pub fn frame(&self, id: ProfileFrameId) -> ProfileFrame<'_> {
         let StoredFrame { function, system_name, file, line, column, module, offset, inlined } =
             self.frames[id.0 as usize];
-        let text = |id: Option<TextId>| id.map(|id| self.texts.get(id));
+        let text = |id: Option<StoredTextId>| id.map(|id| self.texts.get(id));
         let (function, system_name, file) = (text(function), text(system_name), text(file));
-        Frame { function, system_name, file, line, column, module, offset, inlined }
+        ProfileFrame { function, system_name, file, line, column, module, offset, inlined }
     }
 
-    fn place(&self, id: FrameId) -> Option<(ModuleId, u64)> {
+    fn place(&self, id: ProfileFrameId) -> Option<(ProfileModuleId, u64)> {
         let StoredFrame { module, offset, .. } = self.frames[id.0 as usize];
         module.zip(offset)
     }
 
     /// The frames of a stack, those at one address together: the functions that the compiler inlined there, the innermost
     /// first, and the one that contains them.
-    pub(crate) fn addresses(&self, stack: StackId) -> impl Iterator<Item = &[FrameId]> {
+    pub(crate) fn addresses(&self, stack: ProfileStackId) -> impl Iterator<Item = &[ProfileFrameId]> {
         let mut rest = self.stack(stack);
         core::iter::from_fn(move || {
             let first = *rest.first()?;
@@ -316,18 +316,21 @@ impl Stacks {
     }
 
     /// Texts of frames and labels, sorted.
-    pub(crate) fn texts(&self) -> &Texts {
+    pub(crate) fn texts(&self) -> &TextTable {
         &self.texts
     }
 
     /// The function, the system name and the file of a frame.
-    pub(crate) fn frame_texts(&self, id: FrameId) -> [Option<TextId>; 3] {
+    pub(crate) fn frame_texts(&self, id: ProfileFrameId) -> [Option<StoredTextId>; 3] {
         let StoredFrame { function, system_name, file, .. } = self.frames[id.0 as usize];
         [function, system_name, file]
     }
 
     /// The known labels with their names in files.
-    pub(crate) fn label_texts(&self, id: LabelsId) -> impl Iterator<Item = (&'static str, TextId)> {
+    pub(crate) fn label_texts(
+        &self,
+        id: SampleLabelsId,
+    ) -> impl Iterator<Item = (&'static str, StoredTextId)> {
         let StoredLabels { kind, reporter, type_name, thread } = self.labels[id.0 as usize];
         let all = [("kind", kind), ("reporter", reporter), ("type", type_name), ("thread", thread)];
         all.into_iter().filter_map(|(name, value)| Some((name, value?)))
@@ -339,16 +342,16 @@ impl Stacks {
     }
 
     /// The frames of a stack, innermost first.
-    pub fn stack(&self, id: StackId) -> &[FrameId] {
+    pub fn stack(&self, id: ProfileStackId) -> &[ProfileFrameId] {
         let Range { start, end } = self.stacks[id.0 as usize];
         &self.calls[start as usize..end as usize]
     }
 
-    /// Labels.
-    pub fn labels(&self, id: LabelsId) -> Labels<'_> {
+    /// The labels of a sample.
+    pub fn labels(&self, id: SampleLabelsId) -> SampleLabels<'_> {
         let StoredLabels { kind, reporter, type_name, thread } = self.labels[id.0 as usize];
-        let text = |id: Option<TextId>| id.map(|id| self.texts.get(id));
-        Labels {
+        let text = |id: Option<StoredTextId>| id.map(|id| self.texts.get(id));
+        SampleLabels {
             kind: text(kind),
             reporter: text(reporter),
             type_name: text(type_name),
@@ -357,25 +360,25 @@ impl Stacks {
     }
 
     /// All samples, by stack, then by labels, then by size.
-    pub fn samples(&self) -> impl ExactSizeIterator<Item = Sample<'_>> + Clone {
+    pub fn samples(&self) -> impl ExactSizeIterator<Item = ProfileSample<'_>> + Clone {
         (0..self.keys.len()).map(|index| self.sample(index))
     }
 
-    pub(crate) fn sample(&self, index: usize) -> Sample<'_> {
-        let Key { stack, labels, size } = self.keys[index];
+    pub(crate) fn sample(&self, index: usize) -> ProfileSample<'_> {
+        let SampleKey { stack, labels, size } = self.keys[index];
         let width = self.values.len();
         let amounts = &self.amounts[index * width..(index + 1) * width];
-        Sample { stack, labels, size: size.checked_sub(1), amounts }
+        ProfileSample { stack, labels, size: size.checked_sub(1), amounts }
     }
 
     /// Calls `each` for each stack and labels, with the sums over all sizes, by stack and then by labels.
     pub(crate) fn without_sizes<E>(
         &self,
-        mut each: impl FnMut(StackId, LabelsId, &[i128]) -> Result<(), E>,
+        mut each: impl FnMut(ProfileStackId, SampleLabelsId, &[i128]) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut sums = vec![0_i128; self.values.len()];
         let mut samples = self.samples().peekable();
-        while let Some(Sample { stack, labels, amounts, .. }) = samples.next() {
+        while let Some(ProfileSample { stack, labels, amounts, .. }) = samples.next() {
             sums.iter_mut().zip(amounts).for_each(|(sum, amount)| *sum += i128::from(*amount));
             if samples.peek().is_none_or(|next| (next.stack, next.labels) != (stack, labels)) {
                 each(stack, labels, &sums)?;
@@ -386,7 +389,7 @@ impl Stacks {
     }
 
     /// The text of a frame without its line: the function or, if it is unknown, the place in its module.
-    pub(crate) fn frame_name(&self, frame: &Frame<'_>) -> String {
+    pub(crate) fn frame_name(&self, frame: &ProfileFrame<'_>) -> String {
         match (frame.function, frame.module) {
             (Some(function), _) => function.to_owned(),
             (None, Some(module)) => {
@@ -405,7 +408,7 @@ pub(crate) const NO_STACK: &str = "(no stack recorded)";
 
 /// The amount of a sample.
 #[cfg(any(feature = "dmd", feature = "snapshot"))]
-pub(crate) fn amount(value: Value, exact: i128) -> Result<i64, crate::ExportError> {
+pub(crate) fn amount(value: ProfileValue, exact: i128) -> Result<i64, crate::ExportError> {
     let most = i128::from(i64::MAX);
     i64::try_from(exact).map_err(|_| crate::ExportError::TooLarge("a profile", value.name(), exact, most))
 }

@@ -1,6 +1,6 @@
 //! One node that a walk has met, and its id.
 
-use crate::graph::FrameId;
+use crate::graph::GraphFrameId;
 
 /// The root's id. The roots of the program have the next ones, in order: no block is at such a low address.
 pub(super) const ROOT_ID: u64 = 1;
@@ -12,14 +12,14 @@ pub(super) fn root_id(place: u64) -> u64 {
 
 /// A node that the walk has met.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct FoundNode {
     pub(super) id: u64,
     pub(super) size: u64,
     pub(super) kind: KindId,
-    pub(super) stack: Option<FrameId>,
+    pub(super) stack: Option<GraphFrameId>,
 }
 
-impl Found {
+impl FoundNode {
     /// The node that leads to the program's roots.
     pub(super) const ROOT: Self = Self { id: ROOT_ID, size: 0, kind: KindId(0), stack: None };
 }

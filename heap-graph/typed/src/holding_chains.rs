@@ -1,10 +1,10 @@
-//! Why blocks are alive: who holds them, and a shortest chain of fields from a static to each.
+//! Why blocks are alive: their holders, and a shortest chain of fields from a static to each.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::graph::WORD;
 use crate::infer::TypedHeap;
-use crate::path::PathId;
+use crate::path::FieldPathId;
 
 /// Who holds a block, on a shortest chain.
 #[derive(Clone, Copy, Debug)]
@@ -12,12 +12,12 @@ enum HeldBy {
     /// The index of the edge from a static.
     Static(usize),
     Outside,
-    Block(u32, Option<PathId>),
+    Block(u32, Option<FieldPathId>),
 }
 
 /// The shortest chains to all blocks of a heap.
 #[derive(Debug)]
-pub struct Why<'h, 'i> {
+pub struct HoldingChains<'h, 'i> {
     heap: &'h TypedHeap<'i>,
     held_by: Vec<HeldBy>,
     /// Whether another block holds each block.
@@ -27,7 +27,7 @@ pub struct Why<'h, 'i> {
 /// A link of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Holder {
+pub struct ChainLink {
     /// The index of the block that holds the next one; `None` for a static, or for what is outside of the heap.
     pub block: Option<usize>,
     /// `static own::STORE.users`, `User.email`, or that something outside of the heap is the holder.
@@ -38,7 +38,7 @@ pub struct Holder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HolderRow {
-    /// As in [`Holder::name`].
+    /// As in [`ChainLink::name`].
     pub name: String,
     /// The number of blocks.
     pub blocks: u64,
@@ -49,7 +49,7 @@ pub struct HolderRow {
 impl<'i> TypedHeap<'i> {
     /// Finds a shortest chain to each block. Chains begin at statics; to what no static holds, they begin outside of the
     /// heap.
-    pub fn why(&self) -> Why<'_, 'i> {
+    pub fn holding_chains(&self) -> HoldingChains<'_, 'i> {
         let mut held_by = vec![None; self.blocks().len()];
         let mut waiting = VecDeque::new();
         for (index, (_, edge)) in self.from_statics.iter().enumerate() {
@@ -61,7 +61,7 @@ impl<'i> TypedHeap<'i> {
         }
         self.spread(&mut held_by, &mut waiting);
         let held_by = held_by.into_iter().map(|held| held.unwrap_or(HeldBy::Outside)).collect();
-        Why { heap: self, held_by, is_held: self.held_by_blocks() }
+        HoldingChains { heap: self, held_by, is_held: self.held_by_blocks() }
     }
 
     fn spread(&self, held_by: &mut [Option<HeldBy>], waiting: &mut VecDeque<u32>) {
@@ -82,9 +82,9 @@ fn visit(held_by: &mut [Option<HeldBy>], waiting: &mut VecDeque<u32>, block: u32
     }
 }
 
-impl Why<'_, '_> {
-    /// A shortest chain to a block, from the outermost holder to the one that holds the block itself.
-    pub fn chain(&self, block: usize) -> Vec<Holder> {
+impl HoldingChains<'_, '_> {
+    /// A shortest chain to a block, from the outermost holder to the holder of the block itself.
+    pub fn chain(&self, block: usize) -> Vec<ChainLink> {
         let mut chain = vec![self.holder(block)];
         while let Some(above) = chain.last().and_then(|holder| holder.block) {
             chain.push(self.holder(above));
@@ -107,14 +107,14 @@ impl Why<'_, '_> {
         rows
     }
 
-    pub(crate) fn holder(&self, block: usize) -> Holder {
+    pub(crate) fn holder(&self, block: usize) -> ChainLink {
         let heap = self.heap;
-        let text = |path: Option<PathId>| path.map(|path| heap.walk.paths.text(path, heap.walk.info()));
+        let text = |path: Option<FieldPathId>| path.map(|path| heap.walk.paths.text(path, heap.walk.info()));
         match self.held_by[block] {
             HeldBy::Outside => {
-                Holder { block: None, name: heap.outer_holder(block, &self.is_held).to_owned() }
+                ChainLink { block: None, name: heap.outer_holder(block, &self.is_held).to_owned() }
             }
-            HeldBy::Static(edge) => Holder { block: None, name: heap.static_text(edge) },
+            HeldBy::Static(edge) => ChainLink { block: None, name: heap.static_text(edge) },
             HeldBy::Block(by, path) => {
                 let by = by as usize;
                 let path = text(path).unwrap_or_else(|| format!(" ({WORD})"));
@@ -122,7 +122,7 @@ impl Why<'_, '_> {
                 let name = heap.type_name(by);
                 let path =
                     if name.starts_with('[') { path.strip_prefix("[]").unwrap_or(&path) } else { &path };
-                Holder { block: Some(by), name: format!("{name}{path}") }
+                ChainLink { block: Some(by), name: format!("{name}{path}") }
             }
         }
     }

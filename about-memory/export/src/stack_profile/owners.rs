@@ -1,18 +1,18 @@
 //! The owners of blocks as frames, for formats without labels.
 
-use super::{Labels, LabelsId, StackId, Stacks};
+use super::{ProfileStackId, SampleLabels, SampleLabelsId, StackProfile};
 
 /// Who owns the blocks of a sample: whether reporters reported them, and which.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub struct Owner<'t> {
+pub struct BlockOwner<'t> {
     /// `unreported`, `once` or `twice`.
     pub kind: Option<&'t str>,
     /// The reporter.
     pub reporter: Option<&'t str>,
 }
 
-impl<'t> Owner<'t> {
+impl<'t> BlockOwner<'t> {
     /// The frames that stand for the owner, the kind first.
     pub fn frames(&self) -> impl Iterator<Item = String> + use<'t> {
         let kind = self.kind.map(|kind| match kind {
@@ -24,16 +24,16 @@ impl<'t> Owner<'t> {
 }
 
 /// The owners of all labels.
-pub(crate) struct Owners<'t> {
+pub(crate) struct OwnerTable<'t> {
     /// Sorted.
-    pub(crate) all: Vec<Owner<'t>>,
+    pub(crate) all: Vec<BlockOwner<'t>>,
     /// By labels.
     of_labels: Vec<u32>,
 }
 
-impl Owners<'_> {
+impl OwnerTable<'_> {
     /// The index of the owner of these labels.
-    pub(crate) fn index(&self, labels: LabelsId) -> usize {
+    pub(crate) fn index(&self, labels: SampleLabelsId) -> usize {
         self.of_labels[labels.0 as usize] as usize
     }
 }
@@ -41,28 +41,28 @@ impl Owners<'_> {
 /// The sums of one owner's blocks of a stack.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Owned<'a> {
+pub struct OwnerSum<'a> {
     /// The stack.
-    pub stack: StackId,
+    pub stack: ProfileStackId,
     /// The owner.
-    pub owner: Owner<'a>,
-    /// A sum for each of [`Stacks::values`].
+    pub owner: BlockOwner<'a>,
+    /// A sum for each of [`StackProfile::values`].
     pub sums: &'a [i128],
 }
 
 /// The sums of each stack and owner.
 #[derive(Debug)]
-pub struct OwnedStacks<'t> {
-    owners: Vec<Owner<'t>>,
-    keys: Vec<(StackId, u32)>,
+pub struct OwnerSums<'t> {
+    owners: Vec<BlockOwner<'t>>,
+    keys: Vec<(ProfileStackId, u32)>,
     sums: Vec<i128>,
     width: usize,
 }
 
-impl OwnedStacks<'_> {
+impl OwnerSums<'_> {
     /// By stack and then by owner. No two elements have the same stack and owner.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Owned<'_>> + Clone {
-        self.keys.iter().enumerate().map(|(index, (stack, owner))| Owned {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = OwnerSum<'_>> + Clone {
+        self.keys.iter().enumerate().map(|(index, (stack, owner))| OwnerSum {
             stack: *stack,
             owner: self.owners[*owner as usize],
             sums: &self.sums[index * self.width..(index + 1) * self.width],
@@ -80,33 +80,33 @@ impl OwnedStacks<'_> {
     }
 
     /// The owners, sorted, and the index of that of each element.
-    pub(crate) fn owners(&self) -> (&[Owner<'_>], impl Iterator<Item = usize>) {
+    pub(crate) fn owners(&self) -> (&[BlockOwner<'_>], impl Iterator<Item = usize>) {
         (&self.owners, self.keys.iter().map(|(_, owner)| *owner as usize))
     }
 }
 
-impl Stacks {
-    pub(crate) fn owners(&self) -> Owners<'_> {
+impl StackProfile {
+    pub(crate) fn owners(&self) -> OwnerTable<'_> {
         // Ids are in the order of texts, and labels in that of their kinds and reporters.
-        let mut all: Vec<Owner<'_>> = Vec::new();
+        let mut all: Vec<BlockOwner<'_>> = Vec::new();
         let mut last = None;
         let mut of_labels = Vec::with_capacity(self.labels.len());
         for (index, stored) in self.labels.iter().enumerate() {
             let ids = (stored.kind, stored.reporter);
             if last.replace(ids) != Some(ids) {
-                let Labels { kind, reporter, .. } = self.labels(LabelsId(index as u32));
-                all.push(Owner { kind, reporter });
+                let SampleLabels { kind, reporter, .. } = self.labels(SampleLabelsId(index as u32));
+                all.push(BlockOwner { kind, reporter });
             }
             of_labels.push(all.len() as u32 - 1);
         }
-        Owners { all, of_labels }
+        OwnerTable { all, of_labels }
     }
 
     /// The sums of each stack and owner, over all sizes and other labels.
-    pub fn owned(&self) -> OwnedStacks<'_> {
+    pub fn owned(&self) -> OwnerSums<'_> {
         let owners = self.owners();
         let width = self.values.len();
-        let mut keys: Vec<(StackId, u32)> = Vec::new();
+        let mut keys: Vec<(ProfileStackId, u32)> = Vec::new();
         let mut sums: Vec<i128> = Vec::new();
         // The owners of one stack, with the indices of their samples.
         let mut of_stack: Vec<(u32, usize)> = Vec::new();
@@ -127,6 +127,6 @@ impl Stacks {
                 sums[start..].iter_mut().zip(amounts).for_each(|(sum, amount)| *sum += i128::from(*amount));
             }
         }
-        OwnedStacks { owners: owners.all, keys, sums, width }
+        OwnerSums { owners: owners.all, keys, sums, width }
     }
 }

@@ -6,50 +6,50 @@ use std::thread;
 use rustc_hash::FxHashMap;
 
 use super::{
-    Event, Facts, Frame, FrameId, Key, Labels, LabelsId, Module, ModuleId, StackId, Stacks, StoredFrame,
-    StoredLabels, Value,
+    BlockEvent, ProfileFacts, ProfileFrame, ProfileFrameId, ProfileModule, ProfileModuleId, ProfileStackId,
+    ProfileValue, SampleKey, SampleLabels, SampleLabelsId, StackProfile, StoredFrame, StoredLabels,
 };
 use crate::error::ExportError;
 use crate::grouped::grouped;
-use crate::texts::{Interner, TextId};
+use crate::texts::{StoredTextId, TextInterner};
 
-/// Collects samples for a [`Stacks`].
+/// Collects samples for a [`StackProfile`].
 ///
 /// ```
-/// use memory_export::{Frame, Labels, StacksBuilder, Value};
+/// use memory_export::{ProfileFrame, SampleLabels, StackProfileBuilder, ProfileValue};
 ///
-/// let mut builder = StacksBuilder::new(&[Value::LiveBlocks, Value::LiveBytes]);
-/// let frame = builder.frame(&Frame { function: Some("app::load"), ..Frame::default() });
+/// let mut builder = StackProfileBuilder::new(&[ProfileValue::LiveBlocks, ProfileValue::LiveBytes]);
+/// let frame = builder.frame(&ProfileFrame { function: Some("app::load"), ..ProfileFrame::default() });
 /// let stack = builder.stack(&[frame]);
-/// let labels = builder.labels(&Labels { kind: Some("unreported"), ..Labels::default() });
+/// let labels = builder.labels(&SampleLabels { kind: Some("unreported"), ..SampleLabels::default() });
 /// builder.sample(stack, labels, Some(64), &[2, 128]);
 /// let stacks = builder.finish()?;
-/// assert_eq!(stacks.total(Value::LiveBytes), Some(128));
+/// assert_eq!(stacks.total(ProfileValue::LiveBytes), Some(128));
 /// # Ok::<(), memory_export::ExportError>(())
 /// ```
 #[derive(Debug)]
-pub struct StacksBuilder {
-    facts: Facts,
-    values: Vec<Value>,
-    interner: Interner,
-    modules: Vec<Module>,
-    by_module: FxHashMap<(TextId, TextId), ModuleId>,
+pub struct StackProfileBuilder {
+    facts: ProfileFacts,
+    values: Vec<ProfileValue>,
+    interner: TextInterner,
+    modules: Vec<ProfileModule>,
+    by_module: FxHashMap<(StoredTextId, StoredTextId), ProfileModuleId>,
     frames: Vec<StoredFrame>,
-    calls: Vec<FrameId>,
+    calls: Vec<ProfileFrameId>,
     stacks: Vec<Range<u32>>,
     labels: Vec<StoredLabels>,
-    by_labels: FxHashMap<StoredLabels, LabelsId>,
-    keys: Vec<Key>,
+    by_labels: FxHashMap<StoredLabels, SampleLabelsId>,
+    keys: Vec<SampleKey>,
     amounts: Vec<i64>,
 }
 
-impl StacksBuilder {
+impl StackProfileBuilder {
     /// A builder for samples that have these amounts, in this order.
-    pub fn new(values: &[Value]) -> Self {
+    pub fn new(values: &[ProfileValue]) -> Self {
         Self {
-            facts: Facts::default(),
+            facts: ProfileFacts::default(),
             values: values.to_vec(),
-            interner: Interner::default(),
+            interner: TextInterner::default(),
             modules: Vec::new(),
             by_module: FxHashMap::default(),
             frames: Vec::new(),
@@ -63,7 +63,7 @@ impl StacksBuilder {
     }
 
     /// Facts about the whole profile, to set.
-    pub fn facts(&mut self) -> &mut Facts {
+    pub fn facts(&mut self) -> &mut ProfileFacts {
         &mut self.facts
     }
 
@@ -74,34 +74,34 @@ impl StacksBuilder {
     }
 
     /// Adds a module; the main program is the first. Modules with equal paths and build ids become one.
-    pub fn module(&mut self, path: &str, build_id: &str) -> ModuleId {
+    pub fn module(&mut self, path: &str, build_id: &str) -> ProfileModuleId {
         let key = (self.interner.id(path), self.interner.id(build_id));
         *self.by_module.entry(key).or_insert_with(|| {
-            self.modules.push(Module { path: path.to_owned(), build_id: build_id.to_owned() });
-            ModuleId(self.modules.len() as u32 - 1)
+            self.modules.push(ProfileModule { path: path.to_owned(), build_id: build_id.to_owned() });
+            ProfileModuleId(self.modules.len() as u32 - 1)
         })
     }
 
     /// Adds a frame. Equal frames become one at the end.
-    pub fn frame(&mut self, frame: &Frame<'_>) -> FrameId {
-        let Frame { function, system_name, file, line, column, module, offset, inlined } = *frame;
+    pub fn frame(&mut self, frame: &ProfileFrame<'_>) -> ProfileFrameId {
+        let ProfileFrame { function, system_name, file, line, column, module, offset, inlined } = *frame;
         let mut id = |text: Option<&str>| text.map(|text| self.interner.id(text));
         let (function, system_name, file) = (id(function), id(system_name), id(file));
         self.frames.push(StoredFrame { function, file, line, column, module, offset, inlined, system_name });
-        FrameId(self.frames.len() as u32 - 1)
+        ProfileFrameId(self.frames.len() as u32 - 1)
     }
 
     /// Adds a stack, the innermost frame first. Equal stacks become one at the end.
-    pub fn stack(&mut self, frames: &[FrameId]) -> StackId {
+    pub fn stack(&mut self, frames: &[ProfileFrameId]) -> ProfileStackId {
         let start = self.calls.len() as u32;
         self.calls.extend_from_slice(frames);
         self.stacks.push(start..self.calls.len() as u32);
-        StackId(self.stacks.len() as u32 - 1)
+        ProfileStackId(self.stacks.len() as u32 - 1)
     }
 
     /// Adds labels.
-    pub fn labels(&mut self, labels: &Labels<'_>) -> LabelsId {
-        let Labels { kind, reporter, type_name, thread } = *labels;
+    pub fn labels(&mut self, labels: &SampleLabels<'_>) -> SampleLabelsId {
+        let SampleLabels { kind, reporter, type_name, thread } = *labels;
         let mut id = |text: Option<&str>| text.map(|text| self.interner.id(text));
         let stored = StoredLabels {
             kind: id(kind),
@@ -111,7 +111,7 @@ impl StacksBuilder {
         };
         *self.by_labels.entry(stored).or_insert_with(|| {
             self.labels.push(stored);
-            LabelsId(self.labels.len() as u32 - 1)
+            SampleLabelsId(self.labels.len() as u32 - 1)
         })
     }
 
@@ -120,10 +120,16 @@ impl StacksBuilder {
     /// # Panics
     ///
     /// If there are not as many amounts as values.
-    pub fn sample(&mut self, stack: StackId, labels: LabelsId, size: Option<u64>, amounts: &[i64]) {
+    pub fn sample(
+        &mut self,
+        stack: ProfileStackId,
+        labels: SampleLabelsId,
+        size: Option<u64>,
+        amounts: &[i64],
+    ) {
         assert_eq!(amounts.len(), self.values.len(), "a sample has an amount for each value");
         let size = size.map_or(0, |size| size.wrapping_add(1));
-        self.keys.push(Key { stack, labels, size });
+        self.keys.push(SampleKey { stack, labels, size });
         self.amounts.extend_from_slice(amounts);
     }
 
@@ -132,22 +138,22 @@ impl StacksBuilder {
     /// # Errors
     ///
     /// [`ExportError::TooLarge`] if a sum exceeds 63 bits.
-    pub fn finish(self) -> Result<Stacks, ExportError> {
+    pub fn finish(self) -> Result<StackProfile, ExportError> {
         Ok(self.finish_with_stacks()?.0)
     }
 
-    /// As [`finish`](Self::finish), with the new ids of stacks, for the [`Event`]s of a time line.
+    /// As [`finish`](Self::finish), with the new ids of stacks, for the [`BlockEvent`]s of a time line.
     ///
     /// # Errors
     ///
     /// As [`finish`](Self::finish).
-    pub fn finish_with_stacks(self) -> Result<(Stacks, NewStacks), ExportError> {
+    pub fn finish_with_stacks(self) -> Result<(StackProfile, NewStacks), ExportError> {
         let Self {
             facts, values, interner, modules, frames, calls, stacks, labels, mut keys, amounts, ..
         } = self;
         let (texts, new_texts) = interner.texts.sorted();
         drop(interner);
-        let text = |id: Option<TextId>| id.map(|id| new_texts[id.0 as usize]);
+        let text = |id: Option<StoredTextId>| id.map(|id| new_texts[id.0 as usize]);
         let (frames, new_frames) = unique(frames.into_iter().map(|frame| StoredFrame {
             function: text(frame.function),
             system_name: text(frame.system_name),
@@ -160,19 +166,19 @@ impl StacksBuilder {
             type_name: text(labels.type_name),
             thread: text(labels.thread),
         }));
-        let calls: Vec<FrameId> =
-            calls.into_iter().map(|frame| FrameId(new_frames[frame.0 as usize])).collect();
+        let calls: Vec<ProfileFrameId> =
+            calls.into_iter().map(|frame| ProfileFrameId(new_frames[frame.0 as usize])).collect();
         let (calls, stacks, new_stacks) = sorted_stacks(&calls, &stacks);
         for key in &mut keys {
-            key.stack = StackId(new_stacks[key.stack.0 as usize]);
-            key.labels = LabelsId(new_labels[key.labels.0 as usize]);
+            key.stack = ProfileStackId(new_stacks[key.stack.0 as usize]);
+            key.labels = SampleLabelsId(new_labels[key.labels.0 as usize]);
         }
         let (keys, amounts) = merged(&keys, &amounts, &values, stacks.len())?;
         let totals = (0..values.len())
             .map(|column| amounts.iter().skip(column).step_by(values.len()).map(|n| i128::from(*n)).sum())
             .collect();
         let joins = frames.iter().map(|f| f.inlined && f.module.is_some() && f.offset.is_some()).collect();
-        let stacks = Stacks {
+        let stacks = StackProfile {
             facts,
             values,
             texts,
@@ -196,13 +202,13 @@ pub struct NewStacks(Vec<u32>);
 
 impl NewStacks {
     /// The new id of a stack.
-    pub fn stack(&self, stack: StackId) -> StackId {
-        StackId(self.0[stack.0 as usize])
+    pub fn stack(&self, stack: ProfileStackId) -> ProfileStackId {
+        ProfileStackId(self.0[stack.0 as usize])
     }
 
     /// The event with the new id of its stack.
-    pub fn event(&self, event: Event) -> Event {
-        Event { stack: self.stack(event.stack), ..event }
+    pub fn event(&self, event: BlockEvent) -> BlockEvent {
+        BlockEvent { stack: self.stack(event.stack), ..event }
     }
 }
 
@@ -224,7 +230,10 @@ fn unique<T: Ord + Copy>(all: impl Iterator<Item = T>) -> (Vec<T>, Vec<u32>) {
 }
 
 /// The frames and ranges of the stacks in order, each once, and the new index of each stack.
-fn sorted_stacks(calls: &[FrameId], stacks: &[Range<u32>]) -> (Vec<FrameId>, Vec<Range<u32>>, Vec<u32>) {
+fn sorted_stacks(
+    calls: &[ProfileFrameId],
+    stacks: &[Range<u32>],
+) -> (Vec<ProfileFrameId>, Vec<Range<u32>>, Vec<u32>) {
     let get = |index: u32| {
         let Range { start, end } = stacks[index as usize];
         &calls[start as usize..end as usize]
@@ -250,11 +259,11 @@ fn sorted_stacks(calls: &[FrameId], stacks: &[Range<u32>]) -> (Vec<FrameId>, Vec
 
 /// The keys sorted, each once, with the sums of their amounts. A key without any amount is left out.
 fn merged(
-    keys: &[Key],
+    keys: &[SampleKey],
     amounts: &[i64],
-    values: &[Value],
+    values: &[ProfileValue],
     stacks: usize,
-) -> Result<(Vec<Key>, Vec<i64>), ExportError> {
+) -> Result<(Vec<SampleKey>, Vec<i64>), ExportError> {
     // Millions of keys have few stacks, and the keys of one are sorted faster than all.
     let (ends, order) = grouped(keys.len(), stacks, |index| keys[index].stack.0 as usize);
     let of_stacks = |ends: &[usize], start: usize| merged_of(keys, amounts, values, ends, &order, start);
@@ -277,18 +286,18 @@ fn merged(
 
 /// The same of the stacks that end at `ends` of the order; the first one begins at `start`.
 fn merged_of(
-    keys: &[Key],
+    keys: &[SampleKey],
     amounts: &[i64],
-    values: &[Value],
+    values: &[ProfileValue],
     ends: &[usize],
     order: &[u32],
     mut start: usize,
-) -> Result<(Vec<Key>, Vec<i64>), ExportError> {
+) -> Result<(Vec<SampleKey>, Vec<i64>), ExportError> {
     let width = values.len();
     let most = ends.last().map_or(0, |end| end - start);
-    let mut kept: Vec<Key> = Vec::with_capacity(most);
+    let mut kept: Vec<SampleKey> = Vec::with_capacity(most);
     let mut sums: Vec<i64> = Vec::with_capacity(most * width);
-    let mut of_stack: Vec<(Key, u32)> = Vec::new();
+    let mut of_stack: Vec<(SampleKey, u32)> = Vec::new();
     for end in ends {
         let indices = &order[core::mem::replace(&mut start, *end)..*end];
         of_stack.extend(indices.iter().map(|index| (keys[*index as usize], *index)));
@@ -315,7 +324,7 @@ fn merged_of(
 }
 
 /// Drops the last key if all of its sums are 0.
-fn drop_last_if_nothing(kept: &mut Vec<Key>, sums: &mut Vec<i64>, width: usize) {
+fn drop_last_if_nothing(kept: &mut Vec<SampleKey>, sums: &mut Vec<i64>, width: usize) {
     let start = sums.len().saturating_sub(width);
     if !kept.is_empty() && sums[start..].iter().all(|sum| *sum == 0) {
         kept.pop();

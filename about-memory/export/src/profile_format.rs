@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use crate::{ExportError, Stacks, dhat, firefox_profiler, folded, heaptrack, pprof, speedscope};
+use crate::{ExportError, StackProfile, dhat, firefox_profiler, folded, heaptrack, pprof, speedscope};
 
 /// A format of stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StacksFormat {
+pub enum ProfileFormat {
     /// pprof.
     Pprof,
     /// DHAT's JSON.
@@ -21,7 +21,7 @@ pub enum StacksFormat {
     Folded,
 }
 
-impl StacksFormat {
+impl ProfileFormat {
     /// All formats.
     pub const ALL: [Self; 6] =
         [Self::Pprof, Self::Dhat, Self::Speedscope, Self::Heaptrack, Self::FirefoxProfiler, Self::Folded];
@@ -66,16 +66,16 @@ impl StacksFormat {
     /// If `out` fails, or if the format cannot say an amount.
     pub fn write(
         self,
-        stacks: &Stacks,
-        options: &pprof::Options,
+        stacks: &StackProfile,
+        options: &pprof::PprofOptions,
         out: &mut dyn Write,
     ) -> Result<u64, ExportError> {
         match self {
             Self::Pprof => pprof::write(stacks, options, out)?,
             Self::Dhat => dhat::write(stacks, out)?,
-            Self::Speedscope => speedscope::write(stacks, &speedscope::Options::new(), out)?,
+            Self::Speedscope => speedscope::write(stacks, &speedscope::SpeedscopeOptions::new(), out)?,
             Self::Heaptrack => {
-                return Ok(heaptrack::write(stacks, &heaptrack::Options::new(), out)?.merged);
+                return Ok(heaptrack::write(stacks, &heaptrack::HeaptrackOptions::new(), out)?.merged);
             }
             Self::FirefoxProfiler => firefox_profiler::write(stacks, [], out)?,
             Self::Folded => folded::write(stacks, out)?,

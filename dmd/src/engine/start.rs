@@ -1,0 +1,128 @@
+//! The start of the engine with its options, its start anew for tests, and what a fork needs.
+
+use core::sync::atomic::Ordering;
+
+use super::phase::Phase;
+use super::{ENGINE, Engine};
+use crate::byte_sampler::ByteSampler;
+use crate::options::{Mode, Options, Stacks};
+use crate::sampler::Sampler;
+use crate::system::errno::keeping_errno;
+use crate::system::fork::{self, Forking};
+#[cfg(target_os = "linux")]
+use crate::system::helpers;
+use crate::system::lock::Lock;
+use crate::system::slot::{self, Inside};
+use crate::system::{clock, internal_alloc, log};
+use crate::tables::logs::LOGS;
+use crate::tables::observers::Place;
+use crate::tables::pending::Pending;
+use crate::tables::{observers, seen_modules, stack, thread};
+
+static FORKING: Forking =
+    Forking { for_each_lock: |each| ENGINE.for_each_lock(each), in_child: || ENGINE.after_fork_in_child() };
+
+/// The options that the engine started with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    pub(crate) options: Options,
+    /// The value of `$DMD`, if the options are from there.
+    pub(crate) variable: Option<&'static [u8]>,
+}
+
+impl Engine {
+    /// Starts recording. Only the first call does so, and returns true.
+    pub(crate) fn start(&self, setup: Setup) -> bool {
+        if !self.phase.change(Phase::Undecided, Phase::Starting) {
+            return false;
+        }
+        let _inside = Inside::deeper();
+        keeping_errno(|| {
+            self.set(setup);
+            clock::start();
+            thread::start(|pending| ENGINE.peak().add_pending(ENGINE.tree(), pending), setup.options.seed);
+            self.peak().start();
+            observers::register(Place::Logs, &LOGS);
+            internal_alloc::reserve();
+            fork::start(&FORKING);
+            log::start(setup.variable);
+            self.begin(setup.options);
+        });
+        true
+    }
+
+    fn set(&self, mut setup: Setup) {
+        // A dump names the options that are in force.
+        setup.options.sample_nothing_in_tests();
+        if setup.options.wait_for_track {
+            (setup.options.mode, setup.options.sample_bytes) = (Mode::Live, None);
+            setup.options.record = None;
+        }
+        // A recording has every block, with its stack.
+        if setup.options.record.is_some() {
+            (setup.options.sample_bytes, setup.options.sample_below) = (None, None);
+            setup.options.stacks = Stacks::Full;
+        }
+        if setup.options.sample_bytes.is_some() {
+            setup.options.sample_below = None;
+        }
+        if setup.options.mode == Mode::Scan || setup.options.sample_bytes.is_some() {
+            setup.options.stacks = Stacks::Full;
+        }
+        let options = setup.options;
+        let below = options.sample_below.unwrap_or(0);
+        self.full.store(options.stacks == Stacks::Full || below > 0, Ordering::Relaxed);
+        self.below.store(below, Ordering::Relaxed);
+        self.cumulative.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
+        self.watches_frees.store(options.mode == Mode::Cumulative, Ordering::Relaxed);
+        self.marking.store(options.mode == Mode::DarkMatter, Ordering::Relaxed);
+        log::set(options.quiet, options.verbose);
+        // SAFETY: nobody else reads or writes `setup` meanwhile: see the `Sync` of `Engine`.
+        unsafe { *self.setup.get() = setup };
+    }
+
+    /// For tests: forgets all blocks, and continues with other options and a fresh sampler. No other thread may
+    /// allocate meanwhile.
+    pub(crate) fn reset(&self, setup: Setup) {
+        let _inside = Inside::deeper();
+        self.set(setup);
+        self.table().clear();
+        self.dead.clear();
+        self.marks.clear();
+        self.counts.clear();
+        thread::for_each_pending(Pending::clear);
+        self.peak().clear(self.tree());
+        for count in [&self.dropped, &self.dropped_dead, &self.unmarked, slot::jumps()] {
+            count.store(0, Ordering::Relaxed);
+        }
+        thread::with_state(|state| {
+            state.sampler = Sampler::new();
+            state.byte_sampler = ByteSampler::of_thread(thread::seed(), 0);
+            state.below = 0;
+        });
+        self.begin(self.setup().options);
+    }
+
+    /// Calls `each` for all locks, in the order in which a thread may take them together.
+    fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
+        self.table().for_each_lock(each);
+        self.marks.for_each_lock(each);
+        self.dead.for_each_lock(each);
+        thread::for_each_lock(each);
+        observers::for_each_lock(each);
+        self.tree().for_each_lock(each);
+        seen_modules::for_each_lock(each);
+        internal_alloc::for_each_lock(each);
+    }
+
+    /// Repairs the state in the child of a fork, which has no other threads.
+    fn after_fork_in_child(&self) {
+        #[cfg(target_os = "linux")]
+        helpers::after_fork_in_child();
+        // A thread of the parent may have been writing a dump, another collecting reports.
+        self.dumping.free_in_child();
+        self.runs.after_fork_in_child();
+        stack::after_fork_in_child();
+        thread::forget_other_threads();
+    }
+}

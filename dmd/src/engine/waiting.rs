@@ -1,0 +1,89 @@
+//! Recording that requests switch on and off in a running process: an engine that waits, and its sessions.
+//!
+//! A block that the program allocated before a session is not in the table, so its end changes nothing.
+
+use core::sync::atomic::Ordering;
+
+use super::phase::Phase;
+use super::sampling::{LARGEST_MEAN, NO_SESSION};
+use super::{Engine, SAMPLED};
+use crate::options::Options;
+use crate::system::slot::Inside;
+use crate::tables::pending::Pending;
+use crate::tables::{observers, thread};
+
+impl Engine {
+    /// Begins to record as the options say, or to wait.
+    pub(super) fn begin(&self, options: Options) {
+        if options.wait_for_track {
+            return self.set_phase(Phase::Waiting, 0);
+        }
+        self.record_every(options.sample_bytes);
+    }
+
+    fn record_every(&self, mean: Option<usize>) {
+        match mean {
+            Some(mean) => {
+                // Blocks from before the options were known have no weight.
+                self.table().release();
+                SAMPLED.clear();
+                self.set_phase(Phase::Sampling, mean.min(LARGEST_MEAN));
+            }
+            None => self.set_phase(Phase::On, 0),
+        }
+    }
+
+    fn set_phase(&self, phase: Phase, mean: usize) {
+        self.mean.store(mean, Ordering::Relaxed);
+        let session = if phase == Phase::Sampling { self.next_session() } else { NO_SESSION };
+        // A thread that sees the session samples at once.
+        self.session.store(session, Ordering::Relaxed);
+        self.phase.set(phase);
+    }
+
+    /// A number that no slot has: neither 0 nor [`NO_SESSION`].
+    fn next_session(&self) -> u32 {
+        let number = self.sessions.fetch_add(1, Ordering::Relaxed).wrapping_add(2);
+        if number <= NO_SESSION { NO_SESSION + 1 } else { number }
+    }
+
+    /// Starts to record in a process that waits for it: a sample by bytes, or with `None` every block. False if the
+    /// engine does not wait, since it records or is off, or if a log would take samples for all allocations. Blocks from
+    /// before stay unknown.
+    pub(crate) fn start_tracking(&self, mean: Option<usize>) -> bool {
+        // A dump reads the table.
+        let _dumping = self.dumping.hold();
+        if mean.is_some() && observers::any() {
+            return false;
+        }
+        if !self.phase.change(Phase::Waiting, Phase::StartingSession) {
+            return false;
+        }
+        let _inside = Inside::deeper();
+        self.forget_all();
+        self.full.store(true, Ordering::Relaxed);
+        self.record_every(mean);
+        true
+    }
+
+    /// Ends what [`start_tracking`](Self::start_tracking) began, and gives the memory of the table back.
+    pub(crate) fn stop_tracking(&self) {
+        if !self.setup().options.wait_for_track || !self.records() {
+            return;
+        }
+        let _dumping = self.dumping.hold();
+        let _inside = Inside::deeper();
+        self.set_phase(Phase::Waiting, 0);
+        self.forget_all();
+    }
+
+    /// Forgets all blocks and counts. A thread that is in the middle of recording a block may still add it: the next
+    /// session forgets it, since this runs again before that.
+    fn forget_all(&self) {
+        self.table().release();
+        SAMPLED.clear();
+        self.counts.clear();
+        thread::for_each_pending(Pending::clear);
+        self.peak().clear(self.tree());
+    }
+}
