@@ -8,6 +8,8 @@ mod arrows;
 mod guide;
 #[path = "tidy/house.rs"]
 mod house;
+#[path = "tidy/names.rs"]
+mod names;
 #[path = "tidy/packages.rs"]
 mod packages;
 #[path = "tidy/page.rs"]

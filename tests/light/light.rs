@@ -6,7 +6,7 @@
 #[path = "../../about-memory/tests/suite/golden.rs"]
 mod golden;
 
-use about_memory::{Filter, NormalizeRule};
+use about_memory::{PathFilter, NormalizeRule};
 use memory_reporter::{Kind, Report, ReportSet, Units};
 
 fn set(paths: &[(&str, i64)]) -> ReportSet {
@@ -42,11 +42,11 @@ fn filters_have_the_syntax_of_javascript() {
         (r"\x41\u0042", "AB", "ab"),
         (r"a{,2}", "a{,2}", "aa"),
     ] {
-        let filter = Filter::regex(pattern).unwrap();
+        let filter = PathFilter::regex(pattern).unwrap();
         assert!(filter.accepts(yes) != (pattern == "[]"), "{pattern} accepts {yes:?}");
         assert!(!filter.accepts(no), "{pattern} does not accept {no:?}");
     }
-    assert!(Filter::regex("(").is_err());
+    assert!(PathFilter::regex("(").is_err());
 }
 
 #[test]

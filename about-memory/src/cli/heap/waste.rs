@@ -15,7 +15,7 @@ Examples:
   about-memory heap waste scan.json.gz --duplicates   # equal strings
   about-memory heap waste scan.json.gz --json
 
-Waste is capacity beyond the length of vectors, deques and strings, empty buckets of hash tables, empty places in the nodes
+HeapWaste is capacity beyond the length of vectors, deques and strings, empty buckets of hash tables, empty places in the nodes
 of B-trees, and the bytes of enums and async functions that only variants larger than the current one use."
 );
 
