@@ -49,7 +49,7 @@ pub use id::{JobId, SnapshotId};
 pub use jobs::SessionJob;
 pub use pending::PendingAnswer;
 pub use query::{GroupBy, GroupByError, Query};
-pub use rows::{RowWindow, TableRow};
+pub use rows::{RowWindow, SessionRow};
 pub use rows_options::RowsOptions;
 pub use snapshots::SnapshotInfo;
 pub use state::SnapshotState;

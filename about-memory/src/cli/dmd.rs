@@ -61,8 +61,8 @@ pub(crate) struct DmdCommand {
     #[arg(long, short = 'f', value_name = "1..24", value_parser = frames)]
     max_frames: Option<u16>,
     /// The order of records.
-    #[arg(long, short, value_enum, default_value_t = RecordOrder::Usable)]
-    sort_by: RecordOrder,
+    #[arg(long, short, value_enum, default_value_t = DmdOrder::Usable)]
+    sort_by: DmdOrder,
     /// Remove allocator frames from the start of each stack.
     #[arg(long, short = 'a')]
     ignore_alloc_fns: bool,
@@ -93,8 +93,8 @@ pub(crate) struct DmdCommand {
     estimate: bool,
     /// Group the blocks by this. One of `frame`, `module`, `reporter`, `size`, `type`, `crate` and `site`. The last three,
     /// and several of them such as `crate,type,site`, make a tree. Repeatable.
-    #[arg(long, value_name = "KEY", value_parser = BlockGrouping::parse, conflicts_with_all = ["folded", "classic", "suggest", "firefox"])]
-    by: Vec<BlockGrouping>,
+    #[arg(long, value_name = "KEY", value_parser = DmdGrouping::parse, conflicts_with_all = ["folded", "classic", "suggest", "firefox"])]
+    by: Vec<DmdGrouping>,
     /// Suggest memory reporters to write, for unreported memory or for all memory at the peak: its type, the code that
     /// allocates it, and the code of the reporter. All amounts are estimates.
     #[arg(long, group = "form", conflicts_with_all = [
@@ -120,7 +120,7 @@ pub(crate) struct DmdCommand {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum RecordOrder {
+enum DmdOrder {
     Usable,
     Req,
     Slop,
@@ -129,12 +129,12 @@ enum RecordOrder {
 
 /// What a table or a tree is by.
 #[derive(Clone)]
-enum BlockGrouping {
+enum DmdGrouping {
     Table(dmd_analyze::TableKey),
     Tree(Vec<HolderKey>),
 }
 
-impl BlockGrouping {
+impl DmdGrouping {
     fn parse(text: &str) -> Result<Self, String> {
         let table = match text {
             "frame" => Some(dmd_analyze::TableKey::Frame),
@@ -247,10 +247,10 @@ impl DmdCommand {
         let trees = self.has_trees(types_as_tree);
         let mut options = AnalyzeOptions::new()
             .sort_by(match self.sort_by {
-                RecordOrder::Usable => dmd_analyze::RecordOrder::Usable,
-                RecordOrder::Req => dmd_analyze::RecordOrder::Req,
-                RecordOrder::Slop => dmd_analyze::RecordOrder::Slop,
-                RecordOrder::NumBlocks => dmd_analyze::RecordOrder::NumBlocks,
+                DmdOrder::Usable => dmd_analyze::RecordOrder::Usable,
+                DmdOrder::Req => dmd_analyze::RecordOrder::Req,
+                DmdOrder::Slop => dmd_analyze::RecordOrder::Slop,
+                DmdOrder::NumBlocks => dmd_analyze::RecordOrder::NumBlocks,
             })
             .max_frames(self.max_frames(for_author || trees))
             .ignore_alloc_fns(self.ignore_alloc_fns)
@@ -274,10 +274,10 @@ impl DmdCommand {
         }
         for by in &self.by {
             match by {
-                BlockGrouping::Table(table) if by.keys(types_as_tree).is_none() => {
+                DmdGrouping::Table(table) if by.keys(types_as_tree).is_none() => {
                     options = options.by(*table)
                 }
-                BlockGrouping::Table(_) | BlockGrouping::Tree(_) => {}
+                DmdGrouping::Table(_) | DmdGrouping::Tree(_) => {}
             }
         }
         options = options.for_testing(self.filter_stacks_for_testing);

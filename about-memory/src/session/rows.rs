@@ -34,7 +34,7 @@ const CLASSES: &[RowColumn] = &[RowColumn::Retained, RowColumn::Shallow, RowColu
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct TableRow {
+pub struct SessionRow {
     /// The id of the node. For a row of a census, a number below 2^53 that follows from its names, so that
     /// another filter or order keeps it open.
     pub id: u64,
@@ -69,7 +69,7 @@ pub struct RowWindow {
     /// The number of nodes found, if a list has not all of them, or if others dominate them; else `total`.
     pub found: usize,
     /// The rows asked for.
-    pub rows: Vec<TableRow>,
+    pub rows: Vec<SessionRow>,
 }
 
 impl Session {
@@ -168,7 +168,7 @@ impl<'a> RowForest for &'a CensusTree {
 
 fn census_rows(tree: &CensusTree, options: &RowsOptions) -> RowWindow {
     let (places, total) = flatten(&tree, options);
-    let rows = places.into_iter().map(|RowPlace { node, level, parent, id, is_open }| TableRow {
+    let rows = places.into_iter().map(|RowPlace { node, level, parent, id, is_open }| SessionRow {
         id,
         level,
         parent,
@@ -217,7 +217,7 @@ fn generation_rows(all: &Generations, options: &RowsOptions) -> RowWindow {
     let columns: Vec<RowColumn> =
         iter::once(RowColumn::Growth).chain((0..all.count() as u8).map(RowColumn::In)).collect();
     let numbers = |node| columns.iter().map(|column| all.number(node, *column)).collect::<Vec<_>>();
-    let rows = places.into_iter().map(|RowPlace { node, level, parent, id, is_open }| TableRow {
+    let rows = places.into_iter().map(|RowPlace { node, level, parent, id, is_open }| SessionRow {
         id,
         level,
         parent,
@@ -267,7 +267,7 @@ impl RowForest for &[SuspectClass] {
 fn class_rows(classes: &[SuspectClass], options: &RowsOptions) -> RowWindow {
     let (places, total) = flatten(&classes, options);
     let numbers = |node| CLASSES.iter().map(|column| (&classes).number(node, *column)).collect();
-    let rows = places.into_iter().map(|RowPlace { node, level, parent, id, .. }| TableRow {
+    let rows = places.into_iter().map(|RowPlace { node, level, parent, id, .. }| SessionRow {
         id,
         level,
         parent,
@@ -356,7 +356,7 @@ fn node_rows(forest: &NodeForest<'_>, options: &RowsOptions) -> Result<RowWindow
     let (places, total) = flatten(forest, options);
     let names = names(options);
     let rows = places.into_iter().map(|RowPlace { node, level, parent, id, is_open }| {
-        Ok(TableRow {
+        Ok(SessionRow {
             id,
             level,
             parent,
@@ -375,7 +375,7 @@ fn node_rows(forest: &NodeForest<'_>, options: &RowsOptions) -> Result<RowWindow
     Ok(rows_of_nodes(tree, rows, total))
 }
 
-fn rows_of_nodes(tree: &DominatorTree<'_>, rows: Vec<TableRow>, total: usize) -> RowWindow {
+fn rows_of_nodes(tree: &DominatorTree<'_>, rows: Vec<SessionRow>, total: usize) -> RowWindow {
     let whole = signed(tree.retained_size(NodeIndex::ROOT).unwrap_or_default());
     RowWindow { columns: NODES.to_vec(), whole: vec![whole; NODES.len()], total, found: total, rows }
 }
@@ -411,7 +411,7 @@ fn suspect_rows(
             SuspectRow::Node(node) => (name_of(tree, node, &names)?, 0, true),
         };
         let numbers = NODES.iter().map(|column| forest.number(node, *column)).collect();
-        Ok(TableRow { id, level, parent, name, numbers, children, is_open, has_nodes: false, is_node })
+        Ok(SessionRow { id, level, parent, name, numbers, children, is_open, has_nodes: false, is_node })
     });
     let rows = rows.collect::<Result<Vec<_>, SessionError>>()?;
     Ok(rows_of_nodes(tree, rows, total))

@@ -16,7 +16,7 @@ pub struct RowsOptions {
     pub start: usize,
     /// The number of rows; at most 500.
     pub count: usize,
-    /// The rows that are open, by [`TableRow::id`](super::TableRow::id).
+    /// The rows that are open, by [`SessionRow::id`](super::SessionRow::id).
     pub open: HashSet<u64>,
     /// The rows that are open with all below them, as far as these are at most 10,000.
     pub open_below: HashSet<u64>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use about_memory::session::{
-    GroupBy, PendingAnswer, Query, QueryAnswer, RowsOptions, Session, SnapshotId, SnapshotInfo, TableRow,
+    GroupBy, PendingAnswer, Query, QueryAnswer, RowsOptions, Session, SessionRow, SnapshotId, SnapshotInfo,
 };
 use dmd_analyze::program::bytes;
 use ratatui::Frame;
@@ -81,7 +81,7 @@ pub(super) struct SnapshotScreen {
     /// The rows that the user has closed although they open by themselves.
     closed: HashSet<u64>,
     /// The rows in sight, and the number of the first.
-    rows: (usize, Vec<TableRow>),
+    rows: (usize, Vec<SessionRow>),
     total: usize,
     cursor: RowCursor,
 }
@@ -174,7 +174,7 @@ impl SnapshotScreen {
         }
     }
 
-    fn row(&self) -> Option<&TableRow> {
+    fn row(&self) -> Option<&SessionRow> {
         self.rows.1.get(self.cursor.at.checked_sub(self.rows.0)?)
     }
 
@@ -406,7 +406,7 @@ fn signed(size: u128) -> i128 {
     i128::try_from(size).unwrap_or(i128::MAX)
 }
 
-fn line(row: &TableRow, whole: &[i128], is_of_nodes: bool) -> Line<'static> {
+fn line(row: &SessionRow, whole: &[i128], is_of_nodes: bool) -> Line<'static> {
     let branch = match (row.children, row.is_open) {
         (0, _) => ' ',
         (_, true) => '▾',

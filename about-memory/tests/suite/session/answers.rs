@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use about_memory::session::{
-    Query, QueryAnswer, RowColumn, RowsOptions, Session, SessionError, SessionOptions, TableRow,
+    Query, QueryAnswer, RowColumn, RowsOptions, Session, SessionError, SessionOptions, SessionRow,
 };
 use heap_graph::census::TreeOptions;
 use heap_graph::{Breakdown, CensusTree, DominatorTree, GraphBuilder, NodeId, NodeIndex, NodeParts};
@@ -11,7 +11,7 @@ use heap_graph::{Breakdown, CensusTree, DominatorTree, GraphBuilder, NodeId, Nod
 use super::{ask, by, census, chain, dominators, golden, individuals, names, with_small};
 
 /// All rows, in windows of seven.
-fn all(session: &Session, query: &Query, options: &RowsOptions) -> Vec<TableRow> {
+fn all(session: &Session, query: &Query, options: &RowsOptions) -> Vec<SessionRow> {
     let answer = ask(session, query.clone());
     let mut rows = Vec::new();
     loop {
@@ -28,7 +28,7 @@ fn all(session: &Session, query: &Query, options: &RowsOptions) -> Vec<TableRow>
 }
 
 /// Opens everything, level by level.
-fn opened(session: &Session, query: &Query) -> Vec<TableRow> {
+fn opened(session: &Session, query: &Query) -> Vec<SessionRow> {
     let mut options = RowsOptions::first(0);
     loop {
         let rows = all(session, query, &options);
@@ -102,7 +102,7 @@ fn rows_have_any_order() {
     let sorted = |query: &Query, column, ascending| {
         all(&session, query, &RowsOptions::first(0).sort(column, ascending))
     };
-    let ids = |rows: &[TableRow]| rows.iter().map(|row| row.id).collect::<BTreeSet<_>>();
+    let ids = |rows: &[SessionRow]| rows.iter().map(|row| row.id).collect::<BTreeSet<_>>();
     let groups = all(&session, &query, &RowsOptions::first(0));
     let group = groups.iter().find(|row| row.name == ["Function"]).unwrap().id;
     let (every, some) = (dominators(id), individuals(id, "objectClass", group));
@@ -438,7 +438,7 @@ fn suspects_of_one_class_are_a_group_that_opens() {
     let answer = ask(&session, query.clone());
     let rows = |options: &RowsOptions| session.rows(&query, &answer, options).unwrap();
     let closed = rows(&RowsOptions::first(10));
-    let named = |row: &TableRow| (row.name.join(" "), row.numbers[0], row.children, row.is_node);
+    let named = |row: &SessionRow| (row.name.join(" "), row.numbers[0], row.children, row.is_node);
     let all = closed.rows.iter().map(named).collect::<Vec<_>>();
     let sum = (2..=1501).map(|id| 2 * id).sum();
     assert_eq!(
