@@ -124,7 +124,7 @@ pub(crate) fn fits(info: &DebugInfo, contents: BlockContents, bytes: u64) -> boo
 
 /// The types that the stacks of a dump name.
 #[derive(Debug)]
-pub(crate) struct StackTypes {
+pub(crate) struct StackTypeIndex {
     types: TypeNames,
     /// The possible contents of blocks: for each verdict, and for each place of code whose types differ from other places.
     lists: Vec<CandidateTypes>,
@@ -139,7 +139,7 @@ struct CandidateTypes {
     exact: bool,
 }
 
-impl StackTypes {
+impl StackTypeIndex {
     pub(crate) fn new(dump: &Dump, info: &DebugInfo, has_tail: impl Fn(BlockContents) -> bool) -> Self {
         let types = dump.types();
         let mut lists: Vec<CandidateTypes> = Vec::new();

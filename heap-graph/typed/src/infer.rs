@@ -12,7 +12,7 @@ use dmd_analyze::Dump;
 use hashbrown::HashMap;
 
 use crate::agreement::Agreement;
-use crate::blocks::{self, BlockIndex, HeapBlock, StackTypes, fits};
+use crate::blocks::{self, BlockIndex, HeapBlock, StackTypeIndex, fits};
 use crate::debug_info::{DebugInfo, TypeId, TypeKind};
 use crate::error::TypedError;
 use crate::evidence::{Evidence, PointerClaim, TextEvidence};
@@ -65,7 +65,7 @@ pub struct TypedHeap<'i> {
     pub(crate) not_held: Vec<usize>,
     /// Which of these threads hold.
     pub(crate) from_threads: ThreadWords,
-    pub(crate) stacks: StackTypes,
+    pub(crate) stacks: StackTypeIndex,
     pub(crate) walk: ValueWalk<'i>,
     agreement: Agreement,
 }
@@ -110,7 +110,7 @@ impl<'i> TypedHeap<'i> {
         let blocks = blocks::scanned_blocks(dump)?;
         let walk = ValueWalk::new(info, bias, PlanGoal::Pointers);
         let has_tail = |contents| matches!(contents, BlockContents::One(of) if walk.plans.has_tail(of));
-        let stacks = StackTypes::new(dump, info, has_tail);
+        let stacks = StackTypeIndex::new(dump, info, has_tail);
         let contents: Vec<_> = blocks.iter().map(|block| stacks.contents(block, info)).collect();
         let origin =
             |contents: &Option<BlockContents>| contents.map_or(TypeOrigin::Nobody, |_| TypeOrigin::Stack);

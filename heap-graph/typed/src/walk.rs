@@ -3,7 +3,7 @@
 use dmd_analyze::short_type_name;
 use hashbrown::HashMap;
 
-use crate::debug_info::{DebugInfo, Member, NameId, TypeId};
+use crate::debug_info::{DebugInfo, DebugNameId, Member, TypeId};
 use crate::path::{FieldPathId, PathSegment, PathTable};
 use crate::plan::{ElementCount, PlanCache, PlanGoal, PlanStep, PointerRole, Scalar, TargetPlan};
 
@@ -157,7 +157,7 @@ pub(crate) struct ValueWalk<'i> {
     /// The type of the whole, and where it starts, if it is one value.
     whole: Option<(TypeId, u64)>,
     /// The offsets and the names of the members of such types, ascending.
-    members: HashMap<TypeId, Vec<(u64, NameId)>>,
+    members: HashMap<TypeId, Vec<(u64, DebugNameId)>>,
 }
 
 /// A value: its bytes, and the length of its tail if the pointer to it has that.
