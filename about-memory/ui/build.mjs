@@ -40,7 +40,7 @@ const parts = {
 };
 const page = template.replace(/@[A-Z_]+@/g, (name) => parts[name] ?? name);
 
-// The page of `serve` is three files, which its server sends.
+// The page of `serve` consists of three files. Its server sends them.
 const banner = `/* Contains d3-hierarchy:\n\n${license.trim()}\n*/\n`;
 const served = {
   "serve.html": await readFile(here("serve.html"), "utf8"),
@@ -49,7 +49,7 @@ const served = {
 };
 const files = [[output, page], ...Object.entries(served).map(([name, text]) => [here(`../assets/${name}`), text])];
 
-/** Ways to give the page text, which only `src/widgets/elements.ts` may use: it escapes what deceives a reader. */
+/** Ways to give the page text. Only `src/widgets/elements.ts` may use them: it escapes characters that deceive a reader. */
 const TEXT = /\.(textContent|innerText|innerHTML|outerHTML|title|ariaLabel) = |\["(title|textContent)"\]|setAttribute(NS)?\("(title|aria-label|aria-description)"|createTextNode|insertAdjacent|new Option\(/;
 const sources = (await readdir(here("src"), { recursive: true })).filter((name) => name.endsWith(".ts") && name !== "widgets/elements.ts");
 
@@ -65,7 +65,7 @@ if (process.argv.includes("--check")) {
     console.error(`${file.pathname.split("/").slice(-2).join("/")} is out of date: run \`npm run build\` and commit it`);
     process.exit(1);
   }
-  // The lock file names the public registry, whichever mirror the packages came from.
+  // The lock file names the public registry, even if the packages came from a mirror.
   const lock = JSON.parse(await readFile(here("package-lock.json"), "utf8"));
   for (const [name, { resolved = "" }] of Object.entries(lock.packages)) {
     if (resolved && !resolved.startsWith("https://registry.npmjs.org/")) throw new Error(`${name}: from ${resolved}`);

@@ -62,7 +62,7 @@ async function broken(page, colorScheme) {
   return violations;
 }
 
-/** What is wrong with the page in both colour schemes. */
+/** The violations of the page in both colour schemes. */
 async function faulty(page) {
   const found = [];
   for (const colorScheme of ["light", "dark"]) {

@@ -43,7 +43,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A page of its own; `faults` lists what a page must never do. */
+/** A page of its own; `faults` lists errors and requests that a page must never have. */
 export async function newPage(options = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, ...options });
   const page = await context.newPage();
@@ -71,7 +71,7 @@ export function report(...reports) {
   return file;
 }
 
-/** Opens a page; `faults` lists what a page must never do. */
+/** Opens a page; `faults` lists errors and requests that a page must never have. */
 export async function open(file, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, ...options });
   const page = await context.newPage();

@@ -11,7 +11,7 @@ import { end, serve } from "./server.mjs";
 
 after(end);
 
-/** What a reader must never see raw, as `escape.ts` has it. A line of a tooltip is one of the page's own. */
+/** Characters that a page must escape, as `escape.ts` has them. Line breaks of tooltips are the page's own. */
 const DECEPTIVE = "[\\p{Cc}\\u{61c}\\u{ad}\\u{180e}\\u{200b}-\\u{200f}\\u{2028}-\\u{202e}\\u{2060}-\\u{206f}\\u{feff}\\u{fff9}-\\u{fffb}\\u{e0000}-\\u{e007f}]";
 const NAMES = ["safe::Type", "safe::T\u200bype", "a\u202egnp.exe\u2066b", "nul\u0000b", "esc\x1b[31mred\x1b]0;t\x07", "c1\u009b31m", "nl\nFAKE\r\nLINE", "ls\u2028x", "tag\u{e0041}x", "\ufeffbom", "\u061calm", "<img src=x onerror=window.INJ=1>"];
 const LONG = "x".repeat(1_000_000);
@@ -50,7 +50,7 @@ function dump(path, names, factor) {
   writeFileSync(path, JSON.stringify({ version: 5, invocation: { dmdEnvVar: names[1], mode: "dark-matter" }, blockList, traceTable, frameTable }));
 }
 
-/** Processes that answer `hello` and nothing else, each with one of the names. */
+/** Processes that answer only `hello`, each with one of the names. */
 function processes(runtime, names) {
   names.forEach((name, at) => {
     const hello = { name, exe: `/bin/${name}`, requests: ["heap-snapshot", "dmd-dump", name.slice(0, 50)] };
@@ -82,7 +82,7 @@ const raw = (page) =>
     return found;
   }, DECEPTIVE);
 
-/** The elements that reach beyond what shows them. */
+/** The elements that reach beyond the visible part of the page. */
 const wide = (page) =>
   page.evaluate(() => {
     const found = [];

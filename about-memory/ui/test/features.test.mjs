@@ -1,4 +1,4 @@
-// What readers do with the page: open, close, filter, jump, zoom, copy.
+// The actions of a reader: open, close, filter, jump, zoom, copy.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ask, golden, open, report, shown, text, write } from "./browser.mjs";

@@ -24,13 +24,13 @@ after(async () => {
 
 // These run in both browsers.
 const rows = () => [...document.querySelectorAll(".time .sum, .time .axis, .table .row, [role=treeitem], .grid .row, .series tr, .processes tr, .types .summary, .types tr")].map((row) => row.textContent);
-/** Whether the view has rows, and none of them is still to come. There may be no suspects. */
+/** Whether the view has all its rows. There may be no suspects. */
 const isThere = () => {
   const isPending = [...document.querySelectorAll(".table .row .branch")].some((one) => one.textContent === "…");
   const wanted = location.hash.includes("/suspects") ? "#status:not(:empty)" : ".table .row .name, [role=treeitem], .grid .row, .series tr, .types tr";
   return !isPending && document.querySelector(wanted) !== null;
 };
-/** Goes to a view; nothing of the one before is left. */
+/** Goes to a view, and waits until the view before it is gone. */
 const to = (hash) => {
   document.getElementById("main").replaceChildren();
   document.getElementById("status").replaceChildren();
@@ -71,7 +71,7 @@ test("every view of the served page is the same in Firefox", { skip }, async () 
     "#/report/1?verbose=1",
     "#/report/2?against=1",
     "#/stacks/1?view=table&kind=2",
-    // Of a recording: all of it, what is alive at its end, what was allocated in a part of it.
+    // The whole recording, the blocks that are alive at its end, and the blocks allocated in a part of it.
     "#/stacks/2?view=table",
     "#/stacks/2?view=table&from=0&to=200",
     "#/stacks/2?view=table&from=20&to=120&shown=allocated",

@@ -17,7 +17,7 @@ function write(...files) {
   return page;
 }
 
-/** Waits until the page shows what was selected. */
+/** Waits until the page shows the selection. */
 const settled = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 const sum = async (page) => {
   await settled(page);
@@ -33,7 +33,7 @@ const frames = (page) =>
 /** Drags over the chart, from one share of the time to another. */
 async function drag(page, from, to) {
   const { x, y, width, height } = await page.locator(".time .chart").boundingBox();
-  // The border is no part of the time.
+  // The border does not belong to the time.
   const at = (share) => x + 1 + share * (width - 2);
   await page.mouse.move(at(from), y + height / 2);
   await page.mouse.down();

@@ -1,4 +1,4 @@
-// Whatever the name of a report, the page shows text, runs nothing and requests nothing.
+// For any name of a report, the page shows text, runs no code and sends no requests.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";

@@ -14,7 +14,7 @@ after(async () => {
   end();
 });
 
-/** Starts a program and waits until it has said something. */
+/** Starts a program and waits for its first output. */
 export async function start(program, args, env = {}) {
   const child = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, ...env } });
   servers.push(child);

@@ -1,4 +1,4 @@
-// What a page does when another page, or a process, changes what the server has.
+// A page follows changes of the server by another page or by a process.
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -233,7 +233,7 @@ inBoth("a recording that cannot be opened is saved and discarded; a program gets
   await b.run(`${row}.querySelector('.recording input').click()`);
   await b.until(`${row}?.textContent.includes("Its recording cannot be opened")`);
   assert.equal(await b.run(`return ${row}.querySelector('.recording')`), null);
-  // What is wrong has lines of its own: no button is beside it.
+  // Errors have lines of their own, without buttons beside them.
   const beside = await b.run(`const { top, bottom } = ${row}.querySelector('.error').getBoundingClientRect(); return [...${row}.querySelectorAll('button')].filter((one) => one.getBoundingClientRect().bottom > top && one.getBoundingClientRect().top < bottom).map((one) => one.textContent)`);
   assert.deepEqual(beside, []);
   await press("Open again");

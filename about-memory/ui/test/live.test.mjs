@@ -1,4 +1,4 @@
-// A live report: what changes in place is what a fresh load shows; the focus, the scroll position and what is open stay.
+// A live report: after a change in place it equals a fresh load; the focus, the scroll position and the open rows stay.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { InChromium, InFirefox, Firefox, hasFirefox } from "./both.mjs";
@@ -18,7 +18,7 @@ const MB = 1 << 20;
 const report = (path, amount, units = 0) => ({ process: "Main Process (pid 1)", path, kind: units === 0 ? 1 : 2, units, amount, description: `What ${path} is.` });
 /** Rows outside of trees, so that the list scrolls. */
 const counters = Array.from({ length: 60 }, (_, at) => report(`counter-${String(at).padStart(2, "0")}`, at, 1));
-/** What the process says at each stage. */
+/** The output of the process at each stage. */
 const STAGES = [
   // `x` is before `y`.
   [report("explicit/a/x", 8 * MB), report("explicit/a/y", 4 * MB), report("explicit/a/z", 2 * MB), report("explicit/b/c", MB), report("explicit/b/d", MB)],

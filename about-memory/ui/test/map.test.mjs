@@ -1,4 +1,4 @@
-// The tree map of a heap snapshot: it zooms and moves by pointer and keyboard, and says what it does not show.
+// The tree map of a heap snapshot: it zooms and moves by pointer and keyboard, and counts the boxes that it does not show.
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { inBoth } from "./in_both.mjs";
@@ -18,21 +18,21 @@ inBoth("a tree map zooms and moves, and counts what it does not show", [heap("me
   await b.go("#/memory/1/treemap");
   await b.until(`${BOXES}.length > 5`);
   const whole = await boxes(b);
-  // What is too small, with how much that is; the rest of all nodes has boxes.
+  // The text counts the boxes that are too small, with their bytes; all other nodes have boxes.
   const said = async () => {
     const text = await b.run("return document.querySelector('.map-bar .about').textContent");
     return text === "" ? 0 : Number(/^([\d,]+) groups? with [\d.]+ [KM]?B too small to show$/.exec(text)[1].replaceAll(",", ""));
   };
   const hidden = await said();
   assert.ok(hidden > 3, String(hidden));
-  // The wheel zooms around the pointer: what is under it stays.
+  // The wheel zooms around the pointer: the box under it stays.
   const under = () => b.run("const { left, top, width, height } = document.querySelector('.map .boxes').getBoundingClientRect(); return document.elementFromPoint(left + 0.9 * width, top + height / 2).title");
   const before = await under();
   for (let step = 0; step < 3; step++) await turn(b, -50, 0.9);
   assert.ok((await scale(b)) > 3);
   assert.equal(await under(), before);
   assert.ok((await said()) < hidden, "what was too small has boxes");
-  // Only what is in sight has elements.
+  // Only boxes in sight have elements.
   const [width, height] = await b.run("const { clientWidth, clientHeight } = document.querySelector('.map .boxes'); return [clientWidth, clientHeight]");
   for (const [name, left, top, w, h] of await boxes(b)) assert.ok(left < width && top < height && left + w > 0 && top + h > 0, name);
   await b.press("Whole map", ".map");
@@ -76,7 +76,7 @@ inBoth("a tree map zooms and moves, and counts what it does not show", [heap("me
   await b.key("0");
   assert.equal(await scale(b), 1);
   assert.ok(await isThere());
-  // A drag moves the map and chooses nothing; Enter after it does.
+  // A drag moves the map without choosing a box; Enter after it chooses one.
   for (let step = 0; step < 3; step++) await b.key("+");
   const undragged = await boxes(b);
   await b.run(`const box = document.activeElement;

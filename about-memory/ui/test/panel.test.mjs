@@ -41,7 +41,7 @@ const rowsInSight = (browser) =>
     row.querySelector(".address")?.textContent.trim() ?? "",
   ])`);
 
-/** The actions of devtools/client/memory/constants.js, and what of ours shows each. */
+/** The actions of devtools/client/memory/constants.js, and where our page has each. */
 const ACTIONS = `
   take-snapshot-start take-snapshot-end read-snapshot-start read-snapshot-end snapshot-error select-snapshot
   delete-snapshots-start delete-snapshots-end export-snapshot-start export-snapshot-end export-snapshot-error
@@ -148,7 +148,7 @@ inBoth("every action of Firefox's panel", [heap("small-a.fxsnapshot"), heap("sma
   await b.press("in snapshot 1", "#main");
   await b.until("location.hash.startsWith('#/memory/1/individuals?')");
   await b.press("← Back to the aggregate", "#main");
-  // The view is as it was: its groups, what is open, and the row that has the focus.
+  // The view is as it was: its groups, its open rows, and the row that has the focus.
   await b.until("location.hash.startsWith('#/diff/1/2?by=type') && document.querySelector('.table .row.active .name') && Number(document.documentElement.dataset.rows) === arguments[0]", wide);
   assert.equal(await active(), at);
   await b.focus(".table .list");
@@ -294,7 +294,7 @@ const answers = (name) => JSON.parse(gunzipSync(readFileSync(heap(`${name}.answe
 const NAMES = { noStack: "(no stack available)", noFilename: "(no filename available)" };
 const nameOf = (name) => (typeof name === "string" ? (NAMES[name] ?? name) : name);
 
-/** Firefox's rows of a tree with nothing open. */
+/** Firefox's rows of a closed tree. */
 const rowsOf = (tree) => tree.children.map(({ name, bytes, count, totalBytes, totalCount }) => [0, nameOf(name), bytes, count, totalBytes, totalCount]);
 
 inBoth("Firefox's answers are on the page", ["small-a", "small-b", "medium"].map((name) => heap(`${name}.fxsnapshot`)), async (b) => {
@@ -434,7 +434,7 @@ inBoth("everything can be done by keyboard", [heap("small-a.fxsnapshot"), heap("
   await b.key("Enter");
   await b.until("location.hash.includes('view=flame') && document.querySelector('.flame .frame')");
   assert.match(await b.run("return document.querySelector('.flame .about').textContent"), /^explicit · .* in \d+ reports/);
-  // Stacks: what to report of the chosen row.
+  // Stacks: suggested reporters for the chosen row.
   await tabTo(text("dark-matter-mixed.json"), true);
   await b.key("Enter");
   await b.until("location.hash.startsWith('#/stacks/1') && document.querySelector('.table .row .name')");
@@ -467,7 +467,7 @@ inBoth("hostile snapshots are read or refused in words", hostile.slice(0, 90).ma
       assert.ok(error.length > 3 && !error.includes("panicked"), `${title}: ${error}`);
       continue;
     }
-    // Each view shows something or says why not.
+    // Each view shows rows, or the reason why it has none.
     for (const view of ["census?by=internalType", "dominators", "treemap"]) {
       await b.go(`#/memory/${id}/${view}`);
       await b.until("document.querySelector('#main .bar') && !/…$/.test(document.getElementById('status').textContent) && document.getElementById('status').textContent !== ''");

@@ -1,4 +1,4 @@
-// What a live report keeps of an earlier measurement: with all amounts anew, its rows are those of a fresh load.
+// A live report shares data with an earlier measurement: with new amounts, its rows are those of a fresh load.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -166,7 +166,7 @@ test("the menu exports and the buttons compare and remove", async () => {
   await page.waitForFunction(() => location.hash === "#/diff/1/2" && Number(document.documentElement.dataset.rows) > 0);
   await page.click("#side li:nth-child(2) button:has-text('×')");
   await read(1);
-  await page.waitForFunction(() => document.getElementById("main").textContent.includes("is gone"));
+  await page.waitForFunction(() => document.getElementById("main").textContent.includes("no longer has this snapshot"));
   await page.keyboard.press("Control+ArrowDown");
   await page.waitForFunction(() => location.hash === "#/memory/1/census");
   assert.deepEqual(faults, []);

@@ -7,7 +7,7 @@ import { newPage, program } from "./browser.mjs";
 /** The processes to end. */
 export const servers = [];
 
-/** Ends what the tests have started, at the end of them. */
+/** Ends the servers of the tests. */
 export const end = () => servers.forEach((server) => server.kill("SIGTERM"));
 
 /** Starts a server and opens its page. The last of the arguments may have variables of its environment. */

@@ -54,7 +54,7 @@ test("Ctrl with an arrow goes from snapshot to snapshot only", async () => {
   assert.match(new URL(page.url()).hash, /^#\/report\/1/);
   for (const gone of ["#/report/9", "#/stacks/9"]) {
     await page.evaluate((to) => (location.hash = to), gone);
-    await page.waitForFunction(() => document.getElementById("main").textContent === "This is gone. Choose another one on the left.");
+    await page.waitForFunction(() => document.getElementById("main").textContent === "The server no longer has this file or measurement. Choose another one on the left.");
   }
   assert.deepEqual(faults, []);
   await close();

@@ -1,4 +1,4 @@
-// What the page costs: no long task while a reader scrolls a large heap, and little for each look at a live report.
+// The cost of the page: no long task while a reader scrolls a large heap, and little for each update of a live report.
 // Figures are processor time of the page's main thread, so that other work on the machine does not count. With
 // ABOUT_MEMORY_BIG, a heap snapshot, the first test scrolls that one; the figures are in the output.
 import assert from "node:assert/strict";
@@ -144,7 +144,7 @@ test("a look at a live report of 5,000 rows costs the page little, and its proce
   let longest = 0;
   for (let turn = 0; turn < 3; turn++) {
     const from = await looks();
-    // Nobody asks the page anything meanwhile.
+    // The test does not ask the page meanwhile.
     const found = await tasks(page, () => page.waitForTimeout(3_000));
     const renewed = (await looks()) - from;
     assert.ok(renewed > 0);
@@ -158,7 +158,7 @@ test("a look at a live report of 5,000 rows costs the page little, and its proce
   });
   const renewed = (await looks()) - first;
   const measured = asked.get("report") - before.get("report");
-  // What the browser does with a page that stays as it is.
+  // The work of the browser for a page that does not change.
   await page.uncheck("#live");
   await page.waitForTimeout(500);
   const still = (await tasks(page, () => page.waitForTimeout(3_000))).reduce((sum, task) => sum + task, 0) / 3;
@@ -169,7 +169,7 @@ test("a look at a live report of 5,000 rows costs the page little, and its proce
   const least = Math.min(...costs);
   const slower = Math.max(1, loop / LOOP);
   assert.ok(least > 0 && least < 20 * slower, `${least} ms, the loop ${loop} ms`);
-  // The process is asked for its reports, and for nothing else.
+  // The page asks the process for its reports only.
   assert.equal(asked.get("hello"), before.get("hello"));
   assert.equal(asked.get("amounts"), before.get("amounts"));
   assert.ok(measured >= renewed && measured <= renewed + 2, `${measured} ${renewed}`);

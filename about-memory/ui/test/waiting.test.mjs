@@ -1,4 +1,4 @@
-// What the page says while the server computes, in Firefox's words. The tests hold the server's answers back.
+// The status line while the server computes, in Firefox's words. The tests hold the server's answers back.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";

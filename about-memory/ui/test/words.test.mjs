@@ -1,4 +1,4 @@
-// The words and numbers of Firefox's Memory panel that the views of snapshots have: columns, groups, what is empty.
+// The words and numbers of Firefox's Memory panel in the views of snapshots: columns, groups, texts for empty views.
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { inBoth } from "./in_both.mjs";

@@ -100,7 +100,7 @@ impl<'a> HeapNode<'a> {
 
 impl fmt::Debug for HeapNode<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node")
+        f.debug_struct("HeapNode")
             .field("id", &self.id().0)
             .field("type_name", &self.type_name())
             .field("shallow_size", &self.shallow_size())

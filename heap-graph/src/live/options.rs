@@ -18,7 +18,7 @@ pub struct LiveGraphOptions<'a> {
 
 impl fmt::Debug for LiveGraphOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LiveOptions").finish_non_exhaustive()
+        f.debug_struct("LiveGraphOptions").finish_non_exhaustive()
     }
 }
 

@@ -51,9 +51,11 @@ pub enum MessageProblem {
     Truncated(u64),
     /// The message has no bytes.
     ZeroLength,
-    /// The message has this number of bytes, more than [`SnapshotReadOptions`](super::ReadOptions) allows.
+    /// The message has this number of bytes, more than [`SnapshotReadOptions`](super::SnapshotReadOptions)
+    /// allows.
     TooLong(u64),
-    /// Reading on would exceed this number of unpacked bytes, which [`SnapshotReadOptions`](super::ReadOptions) allows.
+    /// Reading on would exceed this number of unpacked bytes, the limit of
+    /// [`SnapshotReadOptions`](super::SnapshotReadOptions).
     TooManyBytes(u64),
     /// A number does not end within the message, or has more than ten bytes.
     BadNumber,

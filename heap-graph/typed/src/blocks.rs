@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 
 use crate::debug_info::{ClassEntries, CodePlace, DebugInfo};
 use crate::error::TypedError;
-use crate::walk::BlockContents;
+use crate::walk::TypedContents;
 
 /// A live block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,29 +102,29 @@ impl BlockIndex {
 }
 
 /// Whether a block of this size can hold the contents.
-pub(crate) fn fits(info: &DebugInfo, contents: BlockContents, bytes: u64) -> bool {
+pub(crate) fn fits(info: &DebugInfo, contents: TypedContents, bytes: u64) -> bool {
     match contents {
-        BlockContents::One(of) => info.size(of) == bytes,
-        BlockContents::Tail { of, .. } => info.size(of) <= bytes,
-        BlockContents::Slice { element, len, .. } => {
+        TypedContents::One(of) => info.size(of) == bytes,
+        TypedContents::Tail { of, .. } => info.size(of) <= bytes,
+        TypedContents::Slice { element, len, .. } => {
             let size = info.size(element);
             size > 0 && bytes.is_multiple_of(size) && len.is_none_or(|len| len <= bytes / size)
         }
-        BlockContents::Table { entry } => info.buckets(bytes, entry).is_some(),
-        BlockContents::Headed { header, element } => {
+        TypedContents::Table { entry } => info.buckets(bytes, entry).is_some(),
+        TypedContents::Headed { header, element } => {
             bytes.checked_sub(info.size(header)).is_some_and(|rest| match info.size(element) {
                 0 => rest == 0,
                 size => rest.is_multiple_of(size),
             })
         }
-        BlockContents::Task { raw } => info.task_parts(raw).is_some_and(|parts| parts.bytes == bytes),
-        BlockContents::Chunk { footer } => info.size(footer) <= bytes,
+        TypedContents::Task { raw } => info.task_parts(raw).is_some_and(|parts| parts.bytes == bytes),
+        TypedContents::Chunk { footer } => info.size(footer) <= bytes,
     }
 }
 
 /// The types that the stacks of a dump name.
 #[derive(Debug)]
-pub(crate) struct StackTypes {
+pub(crate) struct StackTypeIndex {
     types: TypeNames,
     /// The possible contents of blocks: for each verdict, and for each place of code whose types differ from other places.
     lists: Vec<CandidateTypes>,
@@ -134,13 +134,13 @@ pub(crate) struct StackTypes {
 
 #[derive(Debug)]
 struct CandidateTypes {
-    all: Vec<BlockContents>,
+    all: Vec<TypedContents>,
     /// Whether the names of these are the verdict's own. Otherwise they are like it, and perhaps none is the type.
     exact: bool,
 }
 
-impl StackTypes {
-    pub(crate) fn new(dump: &Dump, info: &DebugInfo, has_tail: impl Fn(BlockContents) -> bool) -> Self {
+impl StackTypeIndex {
+    pub(crate) fn new(dump: &Dump, info: &DebugInfo, has_tail: impl Fn(TypedContents) -> bool) -> Self {
         let types = dump.types();
         let mut lists: Vec<CandidateTypes> = Vec::new();
         let mut of_stacks = Vec::with_capacity(dump.stacks().len());
@@ -206,7 +206,7 @@ impl StackTypes {
 
     /// The contents of a block, if its stack names a type that has a layout and fits the block. Several types of one
     /// name that all fit give none.
-    pub(crate) fn contents(&self, block: &HeapBlock, info: &DebugInfo) -> Option<BlockContents> {
+    pub(crate) fn contents(&self, block: &HeapBlock, info: &DebugInfo) -> Option<TypedContents> {
         let all = &self.candidates(block)?.all;
         let mut fitting = all.iter().filter(|contents| fits(info, **contents, block.requested));
         let first = *fitting.next()?;
@@ -233,9 +233,9 @@ fn place(dump: &Dump, info: &DebugInfo, frame: &CallFrame<'_>) -> Option<Option<
 fn known_at(
     info: &DebugInfo,
     place: Option<CodePlace>,
-    all: &[BlockContents],
+    all: &[TypedContents],
     entries: &ClassEntries,
-) -> Vec<BlockContents> {
+) -> Vec<TypedContents> {
     let Some(place) = place else { return Vec::new() };
     let types: Vec<_> = all.iter().map(|contents| contents.element()).collect();
     let known = info.known_at(place, &types, entries);
@@ -266,8 +266,8 @@ fn is_task(name: &str) -> bool {
 fn contents(
     verdict: &TypeVerdict,
     info: &DebugInfo,
-    has_tail: impl Fn(BlockContents) -> bool,
-) -> Vec<BlockContents> {
+    has_tail: impl Fn(TypedContents) -> bool,
+) -> Vec<TypedContents> {
     let TypeVerdict::Typed { shape, name, .. } = verdict else { return Vec::new() };
     let element = element(name);
     // Newer versions of `Box::new` make a place first, whose type has no layout of its own.
@@ -279,23 +279,23 @@ fn contents(
             let header = info.with_name("thin_vec::Header").into_iter();
             let elements = headed.map_or(&[][..], |element| info.with_short_name(element));
             let of = header.flat_map(|header| elements.iter().map(move |of| (header, *of)));
-            of.map(|(header, element)| BlockContents::Headed { header, element }).collect()
+            of.map(|(header, element)| TypedContents::Headed { header, element }).collect()
         }
         BlockShape::One => {
-            let of = info.with_short_name(name).iter().map(|of| BlockContents::One(*of));
+            let of = info.with_short_name(name).iter().map(|of| TypedContents::One(*of));
             of.map(|one| match one {
-                BlockContents::One(of) if is_task(name) => BlockContents::Task { raw: of },
-                BlockContents::One(of) if has_tail(one) => BlockContents::Tail { of, len: None },
+                TypedContents::One(of) if is_task(name) => TypedContents::Task { raw: of },
+                TypedContents::One(of) if has_tail(one) => TypedContents::Tail { of, len: None },
                 _ => one,
             })
             .collect()
         }
         BlockShape::Slice | BlockShape::BoxedSlice => {
             let of = info.with_short_name(element).iter();
-            of.map(|of| BlockContents::Slice { element: *of, first: 0, len: None }).collect()
+            of.map(|of| TypedContents::Slice { element: *of, first: 0, len: None }).collect()
         }
         BlockShape::Table => {
-            info.with_short_name(name).iter().map(|of| BlockContents::Table { entry: *of }).collect()
+            info.with_short_name(name).iter().map(|of| TypedContents::Table { entry: *of }).collect()
         }
         _ => Vec::new(),
     }

@@ -33,7 +33,7 @@ use loose_name::loose;
 use names::NameTable;
 use side_by_side::side_by_side;
 pub use types::TypeId;
-pub(crate) use types::{EnumVariant, Member, NameId, StaticItem, Type, TypeKind, TypeRef};
+pub(crate) use types::{DebugNameId, EnumVariant, Member, StaticItem, Type, TypeKind, TypeRef};
 
 /// The maximum of bytes of all compressed sections when unpacked.
 const MOST_UNPACKED: u64 = 1 << 30;
@@ -62,9 +62,9 @@ pub struct DebugInfo {
     /// Vtables that the compiler merged, as types of one size have the same functions.
     shared_vtables: HashSet<u64>,
     /// The first type of each name that is more than a declaration.
-    by_name: HashMap<NameId, TypeId>,
+    by_name: HashMap<DebugNameId, TypeId>,
     /// Further types of a name, such as that of another version of a crate.
-    further_by_name: HashMap<NameId, Vec<TypeId>>,
+    further_by_name: HashMap<DebugNameId, Vec<TypeId>>,
     /// For each type, the first type of the same name, size and members.
     same_as: Vec<TypeId>,
     /// Where the entries and the code of units are.
@@ -352,7 +352,7 @@ impl DebugInfo {
         &self.types[id.index()]
     }
 
-    pub(crate) fn text(&self, name: NameId) -> &str {
+    pub(crate) fn text(&self, name: DebugNameId) -> &str {
         self.names.get(name)
     }
 

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 use crate::infer::TypedHeap;
 use crate::memory::MemorySource;
-use crate::walk::BlockContents;
+use crate::walk::TypedContents;
 
 /// Contents are read in pieces of this size.
 const PIECE: usize = 1 << 16;
@@ -16,7 +16,7 @@ const PIECE: usize = 1 << 16;
 pub struct DuplicateRow {
     /// The type: `str` or a slice of bytes.
     pub name: String,
-    /// The field that holds the copies, as in [`ChainLink::name`](crate::Holder::name).
+    /// The field that holds the copies, as in [`ChainLink::name`](crate::ChainLink::name).
     pub held_by: String,
     /// The number of copies. The first block with these contents does not count.
     pub blocks: u64,
@@ -50,7 +50,7 @@ impl TypedHeap<'_> {
     /// function that looks at such contents; it keeps hashes of them while it runs, and the result has none of them.
     ///
     /// A scan dump has whole words only: the end of a string whose block has 20 bytes is known to a core file or a
-    /// process, with which [`LayeredMemory`](crate::Layered) combines it.
+    /// process, with which [`LayeredMemory`](crate::LayeredMemory) combines it.
     pub fn duplicates(&self, memory: &dyn MemorySource) -> Duplicates {
         let mut found = Duplicates::default();
         let hashers = [RandomState::new(), RandomState::new()];
@@ -104,7 +104,7 @@ impl TypedHeap<'_> {
         let info = self.walk.info();
         match self.contents[block]? {
             // A ring of bytes has its start elsewhere.
-            BlockContents::Slice { element, first: 0, len } if info.name(element) == "u8" => {
+            TypedContents::Slice { element, first: 0, len } if info.name(element) == "u8" => {
                 Some(len.map(|len| len.min(self.blocks()[block].requested)))
             }
             _ => None,

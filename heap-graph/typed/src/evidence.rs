@@ -12,7 +12,7 @@ use hashbrown::HashSet;
 use crate::debug_info::{DebugInfo, TypeId};
 use crate::plan::PointerRole;
 use crate::views::is_same;
-use crate::walk::BlockContents;
+use crate::walk::TypedContents;
 
 /// The maximum number of rounds in which blocks get other types.
 const MOST_ROUNDS: usize = 16;
@@ -25,7 +25,7 @@ const MOST_CLAIMS: usize = 64;
 pub(crate) struct PointerClaim {
     /// The block that has the pointer; `None` for a static.
     pub(crate) holder: Option<u32>,
-    pub(crate) contents: BlockContents,
+    pub(crate) contents: TypedContents,
     /// It frees the block, whose size is that of its capacity.
     pub(crate) owns: bool,
 }

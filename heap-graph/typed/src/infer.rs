@@ -12,7 +12,7 @@ use dmd_analyze::Dump;
 use hashbrown::HashMap;
 
 use crate::agreement::Agreement;
-use crate::blocks::{self, BlockIndex, HeapBlock, StackTypes, fits};
+use crate::blocks::{self, BlockIndex, HeapBlock, StackTypeIndex, fits};
 use crate::debug_info::{DebugInfo, TypeId, TypeKind};
 use crate::error::TypedError;
 use crate::evidence::{Evidence, PointerClaim, TextEvidence};
@@ -22,7 +22,7 @@ use crate::path::FieldPathId;
 use crate::plan::{PlanGoal, PointerRole};
 use crate::threads::ThreadWords;
 use crate::views::{is_changed, is_list_of, is_same, is_text_of, is_view, more_precise};
-use crate::walk::{BlockContents, FoundPointer, PointerTarget, ValueWalk};
+use crate::walk::{FoundPointer, PointerTarget, TypedContents, ValueWalk};
 
 /// The largest static that is read, in bytes.
 const LARGEST_STATIC: u64 = 1 << 20;
@@ -52,7 +52,7 @@ pub(crate) struct BlockEdge {
 pub struct TypedHeap<'i> {
     pub(crate) blocks: Vec<HeapBlock>,
     pub(crate) index: BlockIndex,
-    pub(crate) contents: Vec<Option<BlockContents>>,
+    pub(crate) contents: Vec<Option<TypedContents>>,
     origins: Vec<TypeOrigin>,
     /// Whether blocks of bytes are text for their owners.
     pub(crate) text: Vec<TextEvidence>,
@@ -65,7 +65,7 @@ pub struct TypedHeap<'i> {
     pub(crate) not_held: Vec<usize>,
     /// Which of these threads hold.
     pub(crate) from_threads: ThreadWords,
-    pub(crate) stacks: StackTypes,
+    pub(crate) stacks: StackTypeIndex,
     pub(crate) walk: ValueWalk<'i>,
     agreement: Agreement,
 }
@@ -109,11 +109,11 @@ impl<'i> TypedHeap<'i> {
     ) -> Result<Self, TypedError> {
         let blocks = blocks::scanned_blocks(dump)?;
         let walk = ValueWalk::new(info, bias, PlanGoal::Pointers);
-        let has_tail = |contents| matches!(contents, BlockContents::One(of) if walk.plans.has_tail(of));
-        let stacks = StackTypes::new(dump, info, has_tail);
+        let has_tail = |contents| matches!(contents, TypedContents::One(of) if walk.plans.has_tail(of));
+        let stacks = StackTypeIndex::new(dump, info, has_tail);
         let contents: Vec<_> = blocks.iter().map(|block| stacks.contents(block, info)).collect();
         let origin =
-            |contents: &Option<BlockContents>| contents.map_or(TypeOrigin::Nobody, |_| TypeOrigin::Stack);
+            |contents: &Option<TypedContents>| contents.map_or(TypeOrigin::Nobody, |_| TypeOrigin::Stack);
         let origins = contents.iter().map(origin).collect();
         let blocks_count = blocks.len();
         let heap = Self {
@@ -224,7 +224,7 @@ impl Inference<'_, '_, '_> {
     }
 
     fn is_array_by_stack(&self, block: usize) -> bool {
-        let Some(BlockContents::One(of)) = self.heap.contents[block] else { return false };
+        let Some(TypedContents::One(of)) = self.heap.contents[block] else { return false };
         self.heap.origins[block] == TypeOrigin::Stack
             && matches!(self.heap.walk.info().get(of).kind, TypeKind::Array(_, Some(_)))
     }
@@ -234,7 +234,7 @@ impl Inference<'_, '_, '_> {
         for (index, one) in info.statics().iter().enumerate() {
             let Some(of) = info.type_at(one.of) else { continue };
             let size = info.size(of);
-            if size > LARGEST_STATIC || !self.heap.walk.has_any(BlockContents::One(of)) {
+            if size > LARGEST_STATIC || !self.heap.walk.has_any(TypedContents::One(of)) {
                 continue;
             }
             for address in info.places(one, self.heap.walk.bias, &self.threads) {
@@ -269,7 +269,7 @@ impl Inference<'_, '_, '_> {
     }
 
     /// The block that a pointer leads to, and the contents that the pointer names, if the size fits.
-    fn find_target(&mut self, pointer: &FoundPointer) -> Option<(usize, Option<BlockContents>)> {
+    fn find_target(&mut self, pointer: &FoundPointer) -> Option<(usize, Option<TypedContents>)> {
         let info = self.heap.walk.info();
         let index = self.heap.index.find(&self.heap.blocks, pointer.value)?;
         let block = &self.heap.blocks[index];
@@ -278,24 +278,24 @@ impl Inference<'_, '_, '_> {
             PointerTarget::Table { entry, buckets: count } => {
                 let found = info.buckets(block.requested, entry);
                 let fits = |(buckets, control)| buckets == count && block.address + control == pointer.value;
-                found.is_some_and(fits).then_some(BlockContents::Table { entry })
+                found.is_some_and(fits).then_some(TypedContents::Table { entry })
             }
             PointerTarget::Start { contents, bytes, .. } if pointer.value == block.address => {
                 let size = block.requested;
                 let fitting = bytes.is_none_or(|bytes| bytes == size) && fits(info, contents, size);
                 match contents {
-                    BlockContents::One(of) if !fitting => {
-                        self.inner_node(of).map(BlockContents::One).filter(|inner| fits(info, *inner, size))
+                    TypedContents::One(of) if !fitting => {
+                        self.inner_node(of).map(TypedContents::One).filter(|inner| fits(info, *inner, size))
                     }
                     _ => fitting.then_some(contents),
                 }
             }
-            PointerTarget::Start { contents: BlockContents::One(of), .. }
+            PointerTarget::Start { contents: TypedContents::One(of), .. }
                 if info.name(of) == "bumpalo::ChunkFooter" =>
             {
                 let end = block.address.saturating_add(block.requested);
                 let is_footer = pointer.value.checked_add(info.size(of)) == Some(end);
-                is_footer.then_some(BlockContents::Chunk { footer: of })
+                is_footer.then_some(TypedContents::Chunk { footer: of })
             }
             PointerTarget::Start { .. } => None,
         };
@@ -369,7 +369,7 @@ impl Inference<'_, '_, '_> {
     /// Notes that a pointer leads to the start of a block that is larger than the pointer's type.
     fn note_header(&mut self, index: usize, pointer: &FoundPointer) {
         let block = self.heap.blocks[index];
-        if let PointerTarget::Start { contents: BlockContents::One(of), .. } = pointer.target
+        if let PointerTarget::Start { contents: TypedContents::One(of), .. } = pointer.target
             && pointer.value == block.address
         {
             let info = self.heap.walk.info();
@@ -407,7 +407,7 @@ impl Inference<'_, '_, '_> {
                 self.heap.agreement.without_layout += 1;
             }
             // The places of an arena's values are unknown.
-            if let Some(BlockContents::Chunk { .. }) = self.heap.contents[block] {
+            if let Some(TypedContents::Chunk { .. }) = self.heap.contents[block] {
                 self.add_word_edges(block);
             }
         }
@@ -489,7 +489,7 @@ impl Inference<'_, '_, '_> {
             Some(by_stack) if is_same(info, by_stack, said) => agreement.agree += 1,
             Some(by_stack) if is_view(info, by_stack, said) => agreement.views += 1,
             Some(by_stack) => {
-                let [named, owned] = [by_stack, said].map(BlockContents::element);
+                let [named, owned] = [by_stack, said].map(TypedContents::element);
                 let has_name = || info.name(named) == info.name(owned);
                 let merged = by_stack.is_like(said)
                     && (has_name()

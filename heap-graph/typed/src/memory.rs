@@ -18,7 +18,7 @@ pub use process::ProcessMemory;
 pub(crate) use reader::MemoryReader;
 pub use scan::ScanMemory;
 
-/// Memory of a program. Readers are asked only for blocks whose types have pointers, and for statics.
+/// Memory of a program. Inference reads only blocks whose types have pointers, and statics.
 pub trait MemorySource: Debug {
     /// Reads memory from `address` on. Returns how many bytes of `into` it filled, from the start; 0 if the address is
     /// not readable.

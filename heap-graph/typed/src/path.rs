@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use crate::debug_info::{DebugInfo, NameId};
+use crate::debug_info::{DebugInfo, DebugNameId};
 
 /// A path of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -11,7 +11,7 @@ pub(crate) struct FieldPathId(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum PathSegment {
     /// A member or a variant.
-    Name(NameId),
+    Name(DebugNameId),
     /// A name that debug information does not have.
     Word(&'static str),
     /// An element.

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use hashbrown::HashMap;
 
-use crate::debug_info::{DebugInfo, NameId, TypeId, TypeKind};
+use crate::debug_info::{DebugInfo, DebugNameId, TypeId, TypeKind};
 use crate::path::PathSegment;
 
 /// A number inside of a value: its offset and its size in bytes.
@@ -80,7 +80,7 @@ pub(crate) enum PlanStep {
     Part {
         at: u64,
         of: TypeId,
-        name: Option<NameId>,
+        name: Option<DebugNameId>,
         has_tail: bool,
     },
     Repeat {

@@ -4,19 +4,19 @@ use dmd_analyze::TypeVerdict;
 
 use crate::debug_info::TypeId;
 use crate::infer::TypedHeap;
-use crate::walk::BlockContents;
+use crate::walk::TypedContents;
 
 /// Everything that the name of a block's type depends on. Millions of blocks share a few hundred of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NameBasis {
-    contents: Option<(NameForm, TypeId)>,
+    contents: Option<(ContentsForm, TypeId)>,
     /// The number of the stack's verdict.
     verdict: Option<usize>,
     is_text: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum NameForm {
+enum ContentsForm {
     One,
     Slice,
     Table,
@@ -59,12 +59,12 @@ impl TypedHeap<'_> {
     /// Blocks of the same basis have the same type.
     pub(crate) fn basis(&self, block: usize) -> NameBasis {
         let form = |contents| match contents {
-            BlockContents::One(_) | BlockContents::Tail { .. } => NameForm::One,
-            BlockContents::Slice { .. } => NameForm::Slice,
-            BlockContents::Table { .. } => NameForm::Table,
-            BlockContents::Headed { .. } => NameForm::Headed,
-            BlockContents::Task { .. } => NameForm::Task,
-            BlockContents::Chunk { .. } => NameForm::Chunk,
+            TypedContents::One(_) | TypedContents::Tail { .. } => ContentsForm::One,
+            TypedContents::Slice { .. } => ContentsForm::Slice,
+            TypedContents::Table { .. } => ContentsForm::Table,
+            TypedContents::Headed { .. } => ContentsForm::Headed,
+            TypedContents::Task { .. } => ContentsForm::Task,
+            TypedContents::Chunk { .. } => ContentsForm::Chunk,
         };
         let contents = self.contents[block].map(|contents| (form(contents), contents.element()));
         let verdict = self.stacks.number(self.blocks[block].stack);

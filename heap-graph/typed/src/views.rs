@@ -2,32 +2,32 @@
 
 use crate::debug_info::{DebugInfo, TypeId, TypeKind};
 use crate::plan::PointerRole;
-use crate::walk::BlockContents;
+use crate::walk::TypedContents;
 
 /// Whether two contents have the same types. One value and a slice of one are the same.
-pub(crate) fn is_same(info: &DebugInfo, one: BlockContents, other: BlockContents) -> bool {
+pub(crate) fn is_same(info: &DebugInfo, one: TypedContents, other: TypedContents) -> bool {
     let form = |contents| match contents {
-        BlockContents::Table { .. } => 1,
-        BlockContents::Headed { .. } => 2,
-        BlockContents::Task { .. } => 3,
+        TypedContents::Table { .. } => 1,
+        TypedContents::Headed { .. } => 2,
+        TypedContents::Task { .. } => 3,
         _ => 0,
     };
     form(one) == form(other) && info.same_as(one.element()) == info.same_as(other.element())
 }
 
 /// The contents with the lengths of both, if the second has a length and the first has none.
-pub(crate) fn more_precise(known: BlockContents, said: BlockContents) -> Option<BlockContents> {
+pub(crate) fn more_precise(known: TypedContents, said: TypedContents) -> Option<TypedContents> {
     match (known, said) {
-        (BlockContents::Slice { len: None, .. }, BlockContents::Slice { len: Some(_), .. })
-        | (BlockContents::Tail { len: None, .. }, BlockContents::Tail { len: Some(_), .. }) => Some(said),
+        (TypedContents::Slice { len: None, .. }, TypedContents::Slice { len: Some(_), .. })
+        | (TypedContents::Tail { len: None, .. }, TypedContents::Tail { len: Some(_), .. }) => Some(said),
         _ => None,
     }
 }
 
 /// Whether a pointer may look at the same memory in another way: at its bytes, at its first member, at an array in place
 /// of a slice, at a slice in place of an array, or at text in place of bytes.
-pub(crate) fn is_view(info: &DebugInfo, known: BlockContents, said: BlockContents) -> bool {
-    if let BlockContents::Headed { header, .. } = known
+pub(crate) fn is_view(info: &DebugInfo, known: TypedContents, said: TypedContents) -> bool {
+    if let TypedContents::Headed { header, .. } = known
         && info.same_as(header) == info.same_as(said.element())
     {
         return true;
@@ -43,7 +43,7 @@ pub(crate) fn is_view(info: &DebugInfo, known: BlockContents, said: BlockContent
 }
 
 /// Whether the bytes of a value are text for a pointer: an `ArcInner<[u8]>` is an `ArcInner<str>`.
-pub(crate) fn is_text_of(info: &DebugInfo, known: BlockContents, said: BlockContents) -> bool {
+pub(crate) fn is_text_of(info: &DebugInfo, known: TypedContents, said: TypedContents) -> bool {
     let [known_name, said_name] = [known, said].map(|contents| info.name(contents.element()));
     known.is_like(said) && known_name != said_name && known_name.replace("[u8]", "str") == said_name
 }
@@ -59,8 +59,8 @@ fn is_unsized(known: &str, said: &str) -> bool {
 }
 
 /// Whether an owner of elements has a block that was made as a boxed array of them, as `vec![..]` does.
-pub(crate) fn is_list_of(info: &DebugInfo, known: BlockContents, said: BlockContents) -> bool {
-    let (BlockContents::One(array), BlockContents::Slice { element, .. }) = (known, said) else {
+pub(crate) fn is_list_of(info: &DebugInfo, known: TypedContents, said: TypedContents) -> bool {
+    let (TypedContents::One(array), TypedContents::Slice { element, .. }) = (known, said) else {
         return false;
     };
     let TypeKind::Array(of, Some(_)) = info.get(array).kind else { return false };
@@ -71,11 +71,11 @@ pub(crate) fn is_list_of(info: &DebugInfo, known: BlockContents, said: BlockCont
 /// from numbers to values around a number. `MaybeUninit<T>` and its like are less precise than `T`.
 pub(crate) fn is_changed(
     info: &DebugInfo,
-    known: BlockContents,
-    said: BlockContents,
+    known: TypedContents,
+    said: TypedContents,
     holding: PointerRole,
 ) -> bool {
-    let (BlockContents::Slice { element: known, .. }, BlockContents::Slice { element: said, .. }) =
+    let (TypedContents::Slice { element: known, .. }, TypedContents::Slice { element: said, .. }) =
         (known, said)
     else {
         return false;

@@ -3,7 +3,7 @@
 use dmd_analyze::short_type_name;
 use hashbrown::HashMap;
 
-use crate::debug_info::{DebugInfo, Member, NameId, TypeId};
+use crate::debug_info::{DebugInfo, DebugNameId, Member, TypeId};
 use crate::path::{FieldPathId, PathSegment, PathTable};
 use crate::plan::{ElementCount, PlanCache, PlanGoal, PlanStep, PointerRole, Scalar, TargetPlan};
 
@@ -22,7 +22,7 @@ const CHUNK: &str = "chunk of a bump arena";
 
 /// The contents of a block, or of a pointer's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BlockContents {
+pub(crate) enum TypedContents {
     One(TypeId),
     /// A value whose last part is a slice of this many elements.
     Tail {
@@ -53,7 +53,7 @@ pub(crate) enum BlockContents {
     },
 }
 
-impl BlockContents {
+impl TypedContents {
     /// The type of the value, of the elements, of the entries or of the footer.
     pub(crate) fn element(self) -> TypeId {
         let (Self::One(of)
@@ -90,7 +90,7 @@ pub(crate) enum PointerTarget {
     Opaque,
     /// The address is that of the block.
     Start {
-        contents: BlockContents,
+        contents: TypedContents,
         bytes: Option<u64>,
         /// Whether no other type of that size is possible.
         certain: bool,
@@ -157,7 +157,7 @@ pub(crate) struct ValueWalk<'i> {
     /// The type of the whole, and where it starts, if it is one value.
     whole: Option<(TypeId, u64)>,
     /// The offsets and the names of the members of such types, ascending.
-    members: HashMap<TypeId, Vec<(u64, NameId)>>,
+    members: HashMap<TypeId, Vec<(u64, DebugNameId)>>,
 }
 
 /// A value: its bytes, and the length of its tail if the pointer to it has that.
@@ -216,8 +216,8 @@ impl<'i> ValueWalk<'i> {
     }
 
     /// Whether contents have a part that leads to the goal. Others are not read.
-    pub(crate) fn has_any(&mut self, contents: BlockContents) -> bool {
-        if let BlockContents::Task { raw } = contents {
+    pub(crate) fn has_any(&mut self, contents: TypedContents) -> bool {
+        if let TypedContents::Task { raw } = contents {
             let parts = self.info().task_parts(raw);
             return parts.is_some_and(|parts| {
                 [parts.header, parts.schedule.1, parts.future.1]
@@ -242,19 +242,19 @@ impl<'i> ValueWalk<'i> {
     }
 
     /// Finds what is wanted in a block's contents.
-    pub(crate) fn block(&mut self, bytes: &[u8], contents: BlockContents) {
+    pub(crate) fn block(&mut self, bytes: &[u8], contents: TypedContents) {
         self.start(bytes);
-        if let BlockContents::One(of) | BlockContents::Tail { of, .. } = contents {
+        if let TypedContents::One(of) | TypedContents::Tail { of, .. } = contents {
             self.whole = Some((of, 0));
         }
         match contents {
-            BlockContents::One(of) => {
+            TypedContents::One(of) => {
                 self.value(ValueBytes { bytes, tail: None }, of, 0, PathTable::EMPTY, true, 0);
             }
-            BlockContents::Tail { of, len } => {
+            TypedContents::Tail { of, len } => {
                 self.value(ValueBytes { bytes, tail: len }, of, 0, PathTable::EMPTY, true, 0);
             }
-            BlockContents::Slice { element, first, len } => {
+            TypedContents::Slice { element, first, len } => {
                 let stride = self.info().size(element);
                 let Some(places) = (bytes.len() as u64).checked_div(stride).filter(|places| *places > 0)
                 else {
@@ -268,8 +268,8 @@ impl<'i> ValueWalk<'i> {
                     self.value(value, element, place * stride, path, len.is_some(), 0);
                 }
             }
-            BlockContents::Table { entry } => self.table(bytes, entry),
-            BlockContents::Headed { header, element } => {
+            TypedContents::Table { entry } => self.table(bytes, entry),
+            TypedContents::Headed { header, element } => {
                 let (value, start) = (ValueBytes { bytes, tail: None }, self.info().size(header));
                 let len = self.plans.header_len(header).and_then(|len| value.scalar(0, len));
                 let places =
@@ -280,7 +280,7 @@ impl<'i> ValueWalk<'i> {
                     self.value(ValueBytes { tail: Some(0), ..value }, element, at, path, true, 0);
                 }
             }
-            BlockContents::Task { raw } => {
+            TypedContents::Task { raw } => {
                 let Some(parts) = self.info().task_parts(raw) else { return };
                 let value = ValueBytes { bytes, tail: Some(0) };
                 self.value(value, parts.header, 0, PathTable::EMPTY, true, 0);
@@ -292,7 +292,7 @@ impl<'i> ValueWalk<'i> {
                     self.value(value, of, at, PathTable::EMPTY, true, 0);
                 }
             }
-            BlockContents::Chunk { footer } => {
+            TypedContents::Chunk { footer } => {
                 let at = (bytes.len() as u64).saturating_sub(self.info().size(footer));
                 self.whole = Some((footer, at));
                 self.value(ValueBytes { bytes, tail: None }, footer, at, PathTable::EMPTY, true, 0);
@@ -445,7 +445,7 @@ impl<'i> ValueWalk<'i> {
         let info = self.info();
         match leads {
             TargetPlan::Opaque => Some(PointerTarget::Opaque),
-            TargetPlan::One(of) => start(BlockContents::One(of), Some(info.size(of))),
+            TargetPlan::One(of) => start(TypedContents::One(of), Some(info.size(of))),
             TargetPlan::Slice { element, first, len, capacity, holding } => {
                 let read = |scalar: Option<Scalar>| scalar.and_then(|scalar| value.scalar(at, scalar));
                 let capacity = read(capacity);
@@ -454,7 +454,7 @@ impl<'i> ValueWalk<'i> {
                     return None;
                 }
                 let contents =
-                    BlockContents::Slice { element, first: read(first).unwrap_or(0), len: read(len) };
+                    TypedContents::Slice { element, first: read(first).unwrap_or(0), len: read(len) };
                 let is_borrow = capacity.is_none();
                 let count = capacity.or_else(|| read(len).filter(|_| is_borrow));
                 let bytes = count.map(|count| count.saturating_mul(size));
@@ -466,13 +466,13 @@ impl<'i> ValueWalk<'i> {
                 let (first, end) = (read(first)?, read(end)?);
                 let before = first.checked_sub(address)?.checked_div(size)?;
                 let len = end.checked_sub(first)?.checked_div(size)?;
-                let contents = BlockContents::Slice { element, first: before, len: Some(len) };
+                let contents = TypedContents::Slice { element, first: before, len: Some(len) };
                 let bytes = Some(capacity.saturating_mul(size));
                 Some(PointerTarget::Start { contents, bytes, certain: true, holding: PointerRole::Owns })
             }
             TargetPlan::Tail { of, len } => {
                 let len = len.and_then(|len| value.scalar(at, len));
-                start(BlockContents::Tail { of, len }, None)
+                start(TypedContents::Tail { of, len }, None)
             }
             TargetPlan::Dyn { vtable, within } => {
                 let vtable = value.scalar(at, vtable)?;
@@ -487,7 +487,7 @@ impl<'i> ValueWalk<'i> {
                     Some(of) => {
                         let bytes = Some(info.size(of));
                         Some(PointerTarget::Start {
-                            contents: BlockContents::One(of),
+                            contents: TypedContents::One(of),
                             bytes,
                             certain,
                             holding,
@@ -501,7 +501,7 @@ impl<'i> ValueWalk<'i> {
                 // An empty table has a static one in place of a block.
                 (buckets > 1).then_some(PointerTarget::Table { entry, buckets })
             }
-            TargetPlan::Headed { header, element } => start(BlockContents::Headed { header, element }, None),
+            TargetPlan::Headed { header, element } => start(TypedContents::Headed { header, element }, None),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::debug_info::{DebugInfo, Member, TypeId, TypeKind};
 use crate::infer::TypedHeap;
 use crate::memory::MemorySource;
 use crate::variants;
-use crate::walk::BlockContents;
+use crate::walk::TypedContents;
 
 /// The control bytes of a table are read in pieces of this size.
 const PIECE: usize = 1 << 16;
@@ -45,7 +45,7 @@ impl WasteKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WasteRow {
-    /// The type of the blocks; for [`WasteKind::VariantPart`], the enum.
+    /// The type of the blocks; for [`WasteKind::Variants`], the enum.
     pub name: String,
     /// The kind of the unused memory.
     pub unused: WasteKind,
@@ -57,7 +57,7 @@ pub struct WasteRow {
     pub bytes: u64,
     /// How many of these bytes are not used.
     pub unused_bytes: u64,
-    /// How many elements, entries or keys the blocks have room for; 0 for [`WasteKind::VariantPart`].
+    /// How many elements, entries or keys the blocks have room for; 0 for [`WasteKind::Variants`].
     pub places: u64,
     /// How many of these places are full.
     pub full_places: u64,
@@ -173,29 +173,29 @@ impl TypedHeap<'_> {
         let info = self.walk.info();
         let block = &self.blocks()[index];
         match self.contents[index]? {
-            BlockContents::Slice { len: None, .. } => Some(None),
-            BlockContents::Slice { element, len: Some(len), .. } => {
+            TypedContents::Slice { len: None, .. } => Some(None),
+            TypedContents::Slice { element, len: Some(len), .. } => {
                 let each = info.size(element);
                 let places = block.requested.checked_div(each)?;
                 Some(Some(BlockFill::new(WasteKind::Capacity, each, places, len)))
             }
-            BlockContents::Table { entry } => {
+            TypedContents::Table { entry } => {
                 let (count, control) = info.buckets(block.requested, entry)?;
                 let full = full(memory, block.address.saturating_add(control), count)?;
                 Some(Some(BlockFill::new(WasteKind::Buckets, info.size(entry), count, full)))
             }
-            BlockContents::One(of) => {
+            TypedContents::One(of) => {
                 let node = BTreeNode::new(info, of)?;
                 Some(node.fill(block, memory))
             }
-            BlockContents::Headed { header, element } => {
+            TypedContents::Headed { header, element } => {
                 let len = self.walk.plans.header_len(header).filter(|len| len.size <= 8)?;
                 let len = number(memory, block.address.checked_add(len.at)?, len.size)?;
                 let each = info.size(element);
                 let places = block.requested.saturating_sub(info.size(header)).checked_div(each)?;
                 Some(Some(BlockFill::new(WasteKind::Capacity, each, places, len)))
             }
-            BlockContents::Tail { .. } | BlockContents::Task { .. } | BlockContents::Chunk { .. } => None,
+            TypedContents::Tail { .. } | TypedContents::Task { .. } | TypedContents::Chunk { .. } => None,
         }
     }
 }

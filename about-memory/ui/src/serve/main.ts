@@ -100,9 +100,9 @@ function show() {
   if (isProcesses) byId("to-processes").setAttribute("aria-current", "page");
   else byId("to-processes").removeAttribute("aria-current");
   const waiting = own.find((snapshot) => snapshot?.state !== "read");
-  if (own.includes(undefined)) main.replaceChildren(create("p", "empty", "This snapshot is gone. Choose another one."));
+  if (own.includes(undefined)) main.replaceChildren(create("p", "empty", "The server no longer has this snapshot. Choose another one."));
   else if (waiting) main.replaceChildren(create("p", "empty", waiting.error ?? "Reading the snapshot …"));
-  else if (!isKnown()) main.replaceChildren(create("p", "empty", "This is gone. Choose another one on the left."));
+  else if (!isKnown()) main.replaceChildren(create("p", "empty", "The server no longer has this file or measurement. Choose another one on the left."));
   else if (kind === "memory" || kind === "diff" || kind === "generations") page = memoryPage(main, api, state, route, showStatus);
   else if (kind === "report") page = reportPage(main, api, state, route, showStatus);
   else if (kind === "stacks") page = stacksPage(main, api, state, route, showStatus);

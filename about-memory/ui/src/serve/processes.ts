@@ -116,7 +116,7 @@ class ProcessesPage implements Page {
   private drawLog() {
     const list = create("ul");
     list.append(...messages.map((message) => create("li", "", message)));
-    this.log.replaceChildren(create("h2", "", "Messages"), messages.length > 0 ? list : create("p", "none", "Nothing was done yet."));
+    this.log.replaceChildren(create("h2", "", "Messages"), messages.length > 0 ? list : create("p", "none", "No messages yet."));
   }
 
   private async measure(pids: number[], minimize: boolean): Promise<number> {
@@ -248,7 +248,7 @@ class ProcessesPage implements Page {
       if (resident != null) cells.line.add(resident);
       setText(cells.heap, heap == null ? "" : bytes(heap));
       setText(cells.unclassified, unclassified ? percent(...unclassified) : "");
-      setTip(cells.unclassified, unclassified ? `${bytes(unclassified[0])} of ${bytes(unclassified[1])}, when it was measured last` : "Measure it to know");
+      setTip(cells.unclassified, unclassified ? `${bytes(unclassified[0])} of ${bytes(unclassified[1])}, when it was measured last` : "Measure the process to see its unreported memory");
     }
   }
 

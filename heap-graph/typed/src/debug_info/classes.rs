@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 
 use super::side_by_side::side_by_side;
 use super::types::{Member, Type, TypeId, TypeKind, TypeRef};
-use super::{DebugInfo, NameId};
+use super::{DebugInfo, DebugNameId};
 
 /// The maximum number of rounds. Types that differ only deeper inside stay together.
 const MOST_ROUNDS: usize = 32;
@@ -25,7 +25,7 @@ const NONE: u32 = u32::MAX;
 /// The first type of each type's class.
 pub(super) fn find(info: &DebugInfo, threads: usize) -> Vec<TypeId> {
     let count = info.types.len();
-    let mut first: HashMap<(NameId, u64), u32> = HashMap::with_capacity(count / 4);
+    let mut first: HashMap<(DebugNameId, u64), u32> = HashMap::with_capacity(count / 4);
     let mut classes: Vec<u32> = (0..count as u32)
         .map(|index| {
             let id = TypeId(index);

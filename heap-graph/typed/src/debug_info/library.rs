@@ -67,7 +67,7 @@ impl InfoParts {
     /// Adds the parts of a library.
     pub(super) fn append(&mut self, other: Self, library: &Library<'_>) -> Result<(), TypedError> {
         let names = self.names.append(&other.names).ok_or(TypedError::Bounded(0, DebugInfoLimit::Names))?;
-        let renamed = |name: super::NameId| names[name.number()];
+        let renamed = |name: super::DebugNameId| names[name.number()];
         // 0 means that there is no reference: no entry starts there.
         let by = self
             .offsets

@@ -3,7 +3,7 @@
 use hashbrown::HashTable;
 use std::hash::{BuildHasher as _, RandomState};
 
-use super::types::NameId;
+use super::types::DebugNameId;
 
 /// The maximum length of one name in bytes; longer names are cut.
 pub(super) const LONGEST: usize = 1 << 16;
@@ -28,25 +28,25 @@ impl NameTable {
     }
 
     /// Adds the names of another part of a file, in their order, and with them its share of the limit. Gives the new ids.
-    pub(super) fn append(&mut self, other: &Self) -> Option<Vec<NameId>> {
+    pub(super) fn append(&mut self, other: &Self) -> Option<Vec<DebugNameId>> {
         self.most = self.most.saturating_add(other.most).min(MOST_BYTES);
-        (0..other.ends.len() as u32).map(|id| self.intern(other.get(NameId(id)))).collect()
+        (0..other.ends.len() as u32).map(|id| self.intern(other.get(DebugNameId(id)))).collect()
     }
 
-    pub(super) fn get(&self, id: NameId) -> &str {
+    pub(super) fn get(&self, id: DebugNameId) -> &str {
         let index = id.0 as usize;
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
         &self.text[start..self.ends[index] as usize]
     }
 
     /// The id of a name, if it is known.
-    pub(super) fn find(&self, name: &str) -> Option<NameId> {
+    pub(super) fn find(&self, name: &str) -> Option<DebugNameId> {
         let hash = self.hasher.hash_one(name);
-        self.ids.find(hash, |id| self.get(NameId(*id)) == name).map(|id| NameId(*id))
+        self.ids.find(hash, |id| self.get(DebugNameId(*id)) == name).map(|id| DebugNameId(*id))
     }
 
     /// The id of a name. Adds the name if it is new. `None` at the limit of bytes.
-    pub(super) fn intern(&mut self, name: &str) -> Option<NameId> {
+    pub(super) fn intern(&mut self, name: &str) -> Option<DebugNameId> {
         let hash = self.hasher.hash_one(name);
         if let Some(id) = self.find(name) {
             return Some(id);
@@ -63,6 +63,6 @@ impl NameTable {
             let start = index.checked_sub(1).map_or(0, |before| ends[before] as usize);
             hasher.hash_one(&text[start..ends[index] as usize])
         });
-        Some(NameId(id))
+        Some(DebugNameId(id))
     }
 }

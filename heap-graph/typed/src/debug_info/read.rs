@@ -11,7 +11,7 @@ use gimli::{Abbreviations, DebugAbbrev, Dwarf, EndianSlice, LittleEndian, Reader
 use hashbrown::HashMap;
 
 use super::names::{MOST_BYTES, NameTable};
-use super::types::{NameId, StaticItem, Type};
+use super::types::{DebugNameId, StaticItem, Type};
 use crate::error::DebugInfoLimit;
 
 /// Attributes that are allowed regardless of the size, and for each byte.
@@ -77,7 +77,7 @@ impl<'s> UnitReader<'s> {
     /// Adds what another reader has found in the units behind these.
     pub(super) fn append(&mut self, other: Self) -> Option<()> {
         let names = self.names.append(&other.names)?;
-        let renamed = |name: NameId| names[name.number()];
+        let renamed = |name: DebugNameId| names[name.number()];
         self.types.extend(other.types.into_iter().map(|of| of.moved(renamed, 0)));
         self.offsets.extend(other.offsets);
         let of = |one: StaticItem| StaticItem { name: renamed(one.name), ..one };

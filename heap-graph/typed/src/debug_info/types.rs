@@ -23,9 +23,9 @@ impl TypeRef {
 
 /// A name, stored once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct NameId(pub(super) u32);
+pub(crate) struct DebugNameId(pub(super) u32);
 
-impl NameId {
+impl DebugNameId {
     pub(crate) fn number(self) -> usize {
         self.0 as usize
     }
@@ -44,7 +44,7 @@ pub(crate) enum TypeKind {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
-    pub(crate) name: NameId,
+    pub(crate) name: DebugNameId,
     pub(crate) offset: u64,
     pub(crate) of: TypeRef,
 }
@@ -84,7 +84,7 @@ pub(crate) struct EnumVariant {
     pub(crate) discriminant: Option<Discriminant>,
     pub(crate) members: Vec<Member>,
     /// For the state of a coroutine: the file and the line of the `await` at which it is.
-    pub(crate) place: Option<(NameId, u32)>,
+    pub(crate) place: Option<(DebugNameId, u32)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -95,7 +95,7 @@ pub(crate) struct VariantPart {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Type {
-    pub(crate) name: NameId,
+    pub(crate) name: DebugNameId,
     pub(crate) kind: TypeKind,
     /// In bytes.
     pub(crate) size: u64,
@@ -105,14 +105,14 @@ pub(crate) struct Type {
     pub(crate) declared_only: bool,
     pub(crate) members: Vec<Member>,
     pub(crate) variants: Option<Box<VariantPart>>,
-    pub(crate) parameters: Vec<(NameId, TypeRef)>,
+    pub(crate) parameters: Vec<(DebugNameId, TypeRef)>,
     /// For the type of a vtable: the type that has it.
     pub(crate) containing: TypeRef,
 }
 
 impl Type {
     /// The type with other ids of its names, and with its references to entries this far behind.
-    pub(super) fn moved(mut self, to: impl Fn(NameId) -> NameId, by: u64) -> Self {
+    pub(super) fn moved(mut self, to: impl Fn(DebugNameId) -> DebugNameId, by: u64) -> Self {
         let member = |member: &mut Member| {
             member.name = to(member.name);
             member.of = member.of.moved(by);
@@ -138,7 +138,7 @@ impl Type {
 /// A static at its address in the file, or a thread-local at its offset in the memory that each thread has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StaticItem {
-    pub(crate) name: NameId,
+    pub(crate) name: DebugNameId,
     pub(crate) address: u64,
     pub(crate) of_threads: bool,
     pub(crate) of: TypeRef,

@@ -13,7 +13,7 @@ use super::code::UnitCode;
 use super::names::LONGEST;
 use super::read::{SectionSlice, UnitError, UnitReader};
 use super::types::{
-    Discriminant, EnumVariant, Member, NameId, STATE, StaticItem, Type, TypeKind, TypeRef, VariantPart,
+    DebugNameId, Discriminant, EnumVariant, Member, STATE, StaticItem, Type, TypeKind, TypeRef, VariantPart,
 };
 use crate::error::DebugInfoLimit;
 
@@ -23,7 +23,7 @@ const DEEPEST: isize = 256;
 /// The parent of the entries inside of an entry.
 #[derive(Clone, Copy)]
 enum EntryScope {
-    Namespace(NameId),
+    Namespace(DebugNameId),
     Type(usize),
     Variants(usize),
     Variant(usize),
@@ -58,7 +58,7 @@ pub(super) struct UnitParser<'r, 's> {
     folder: Option<AttributeValue<SectionSlice<'s>>>,
     /// The table of files, once it is needed; `None` inside if it is damaged.
     files: Option<Option<LineProgramHeader<SectionSlice<'s>>>>,
-    paths: HashMap<u64, Option<NameId>>,
+    paths: HashMap<u64, Option<DebugNameId>>,
     root: UnitCode,
 }
 
@@ -338,7 +338,7 @@ impl<'r, 's> UnitParser<'r, 's> {
     }
 
     /// The file and the line of an entry. A damaged table of files has none.
-    fn place(&mut self, entry: &EntryAttributes<'s>) -> Result<Option<(NameId, u32)>, UnitError> {
+    fn place(&mut self, entry: &EntryAttributes<'s>) -> Result<Option<(DebugNameId, u32)>, UnitError> {
         let (Some(file), Some(line)) = (entry.file, entry.line.and_then(|line| u32::try_from(line).ok()))
         else {
             return Ok(None);
@@ -355,7 +355,7 @@ impl<'r, 's> UnitParser<'r, 's> {
     }
 
     /// The path of a file of the unit.
-    fn file(&mut self, index: u64) -> Result<Option<NameId>, UnitError> {
+    fn file(&mut self, index: u64) -> Result<Option<DebugNameId>, UnitError> {
         let folder = self.folder.and_then(|folder| self.string(folder).ok());
         if self.files.is_none() {
             let compiler = folder.map(|folder| SectionSlice::new(folder, LittleEndian));
@@ -432,7 +432,7 @@ impl<'r, 's> UnitParser<'r, 's> {
         Ok(&text[..text.len().min(LONGEST)])
     }
 
-    fn name(&mut self, entry: &EntryAttributes<'s>) -> Result<NameId, UnitError> {
+    fn name(&mut self, entry: &EntryAttributes<'s>) -> Result<DebugNameId, UnitError> {
         let text = self.text(entry)?;
         // Searching the end of a long text takes time.
         self.reading.work(text.len() as u64 / 16)?;
@@ -441,7 +441,11 @@ impl<'r, 's> UnitParser<'r, 's> {
     }
 
     /// The name with its path. Types such as `(A, B)`, which are not items, have no path.
-    fn path(&mut self, entry: &EntryAttributes<'s>, within: Option<EntryScope>) -> Result<NameId, UnitError> {
+    fn path(
+        &mut self,
+        entry: &EntryAttributes<'s>,
+        within: Option<EntryScope>,
+    ) -> Result<DebugNameId, UnitError> {
         let text = self.text(entry)?;
         self.reading.work(text.len() as u64 / 16)?;
         let above = match within {

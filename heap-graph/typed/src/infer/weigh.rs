@@ -6,7 +6,7 @@ use super::{Inference, TypeOrigin};
 use crate::debug_info::TypeKind;
 use crate::evidence::PointerClaim;
 use crate::views::is_same;
-use crate::walk::BlockContents;
+use crate::walk::TypedContents;
 
 impl Inference<'_, '_, '_> {
     /// Weighs all pointers that contradict the known types of blocks, and follows the pointers of blocks that get other types,
@@ -51,15 +51,15 @@ impl Inference<'_, '_, '_> {
     }
 
     /// Whether a pointer is right and the stack of its block is wrong. No pointer agrees with the stack.
-    fn outweighs_stack(&mut self, index: usize, known: BlockContents, said: PointerClaim) -> bool {
+    fn outweighs_stack(&mut self, index: usize, known: TypedContents, said: PointerClaim) -> bool {
         if self.evidence.pointers(index) > 0 {
             return false;
         }
         let info = self.heap.walk.info();
         // Its capacity is that of the block: elements that changed in place, or a buffer that was handed over.
         let is_buffer = match known {
-            BlockContents::Slice { .. } => true,
-            BlockContents::One(of) => matches!(info.get(of).kind, TypeKind::Array(_, Some(_))),
+            TypedContents::Slice { .. } => true,
+            TypedContents::One(of) => matches!(info.get(of).kind, TypeKind::Array(_, Some(_))),
             _ => false,
         };
         if said.owns && is_buffer {
@@ -69,7 +69,7 @@ impl Inference<'_, '_, '_> {
         // Bytes are room for values of other types, unless they are text.
         let stack = self.heap.blocks[index].stack;
         let is_room =
-            matches!(known, BlockContents::Slice { .. }) && info.size(named) <= 1 && info.size(owned) > 1;
+            matches!(known, TypedContents::Slice { .. }) && info.size(named) <= 1 && info.size(owned) > 1;
         if is_room {
             let named = self.heap.stacks.verdict(stack).and_then(TypeVerdict::type_name);
             return named.is_none_or(|named| !named.starts_with("str"));

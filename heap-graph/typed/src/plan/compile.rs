@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::{ElementCount, PlanCache, PlanGoal, PlanStep, Scalar, TailKind, TargetPlan};
-use crate::debug_info::{EnumVariant, Member, NameId, TypeId, TypeKind, TypeRef};
+use crate::debug_info::{DebugNameId, EnumVariant, Member, TypeId, TypeKind, TypeRef};
 use crate::path::PathSegment;
 
 /// The maximum depth of values in values. Pointers of deeper values are left out.
@@ -153,7 +153,7 @@ impl PlanCache<'_> {
     fn part(
         &mut self,
         member: &Member,
-        name: Option<NameId>,
+        name: Option<DebugNameId>,
         has_tail: bool,
         depth: u32,
         steps: &mut Vec<PlanStep>,

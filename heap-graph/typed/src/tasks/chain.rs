@@ -13,7 +13,7 @@ use crate::infer::TypedHeap;
 use crate::memory::{MemoryReader, MemorySource};
 use crate::plan::PlanGoal;
 use crate::views::is_same;
-use crate::walk::{BlockContents, FoundPointer, FoundVariant, PointerTarget, ValueWalk};
+use crate::walk::{FoundPointer, FoundVariant, PointerTarget, TypedContents, ValueWalk};
 
 /// The maximum number of futures in a chain.
 const LONGEST: usize = 64;
@@ -288,7 +288,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
             let [
                 FoundPointer {
                     value,
-                    target: PointerTarget::Start { contents: BlockContents::One(of), .. },
+                    target: PointerTarget::Start { contents: TypedContents::One(of), .. },
                     ..
                 },
             ] = self.pointers.found[..]
@@ -321,7 +321,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
             if at == 0 && heap.contents[block].is_some_and(is_it) {
                 let inside = self.of_blocks.get(&block).map_or(&[][..], Vec::as_slice);
                 // The future of a shared one may be behind a pointer of its own.
-                if let BlockContents::One(of) = contents
+                if let TypedContents::One(of) = contents
                     && inside.is_empty()
                     && info.name(of).starts_with(SHARED)
                 {
@@ -332,7 +332,7 @@ impl<'h, 'i> TaskFinder<'h, 'i> {
                 all.extend(inside);
                 continue;
             }
-            let BlockContents::One(of) = contents else { continue };
+            let TypedContents::One(of) = contents else { continue };
             if at.checked_add(info.size(of)).is_none_or(|end| end > requested) {
                 continue;
             }
