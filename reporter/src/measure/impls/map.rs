@@ -12,6 +12,28 @@ use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
 use crate::measure::ops::{MallocSizeOfOps, total};
 use crate::measure::reading::Reading;
 
+/// The bytes of the block of a hash table with these keys.
+#[inline]
+fn hash_table<'a, K: 'a, R: Reading>(
+    capacity: usize,
+    keys: impl Iterator<Item = &'a K>,
+    entry: Layout,
+    ops: &mut MallocSizeOfOps<R>,
+) -> usize {
+    let mut table = Table::new(capacity);
+    let mut inside: *const K = core::ptr::null();
+    for key in keys {
+        if inside.is_null() {
+            inside = &raw const *key;
+        }
+        if table.is_sure() {
+            break;
+        }
+        table.entry(key);
+    }
+    ops.enclosing(inside, table.block(entry))
+}
+
 impl<K: MallocSizeOf, V: MallocSizeOf, S> MallocSizeOf for HashMap<K, V, S> {
     #[inline]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
@@ -35,30 +57,12 @@ impl<K, V, S> MallocSizeOfEach for HashMap<K, V, S> {
         ops: &mut MallocSizeOfOps<R>,
         mut each: impl FnMut((&'a K, &'a V), &mut MallocSizeOfOps<R>) -> usize,
     ) -> usize {
-        let own = self.shallow_size_of_excluding_this(ops);
-        own + ops.contents(|ops| {
-            let mut bytes = 0_usize;
-            for pair in self {
-                bytes = bytes.saturating_add(each(pair, ops));
-            }
-            bytes
-        })
+        self.shallow_size_of_excluding_this(ops) + ops.contents(|ops| total(self.iter().map(|pair| each(pair, ops))))
     }
 
     #[inline]
     fn shallow_size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        let mut table = Table::new(self.capacity());
-        let mut inside: *const K = core::ptr::null();
-        for key in self.keys() {
-            if inside.is_null() {
-                inside = &raw const *key;
-            }
-            if table.is_sure() {
-                break;
-            }
-            table.entry(key);
-        }
-        ops.enclosing(inside, table.block(Layout::new::<(K, V)>()))
+        hash_table(self.capacity(), self.keys(), Layout::new::<(K, V)>(), ops)
     }
 }
 
@@ -85,30 +89,13 @@ impl<T, S> MallocSizeOfEach for HashSet<T, S> {
         ops: &mut MallocSizeOfOps<R>,
         mut each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
     ) -> usize {
-        let own = self.shallow_size_of_excluding_this(ops);
-        own + ops.contents(|ops| {
-            let mut bytes = 0_usize;
-            for element in self {
-                bytes = bytes.saturating_add(each(element, ops));
-            }
-            bytes
-        })
+        self.shallow_size_of_excluding_this(ops)
+            + ops.contents(|ops| total(self.iter().map(|element| each(element, ops))))
     }
 
     #[inline]
     fn shallow_size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        let mut table = Table::new(self.capacity());
-        let mut inside: *const T = core::ptr::null();
-        for element in self {
-            if inside.is_null() {
-                inside = &raw const *element;
-            }
-            if table.is_sure() {
-                break;
-            }
-            table.entry(element);
-        }
-        ops.enclosing(inside, table.block(Layout::new::<T>()))
+        hash_table(self.capacity(), self.iter(), Layout::new::<T>(), ops)
     }
 }
 
@@ -120,6 +107,22 @@ pub(crate) fn node<K, V, R: Reading>(nodes: &mut Nodes, key: &K, ops: &mut Mallo
         Found::Leaf => ops.enclosing(key, btree::leaf::<K, V>()),
         Found::Inner => ops.enclosing(key, btree::inner::<K, V>()),
     }
+}
+
+/// The bytes of the nodes of a B-tree, and of its entries, which follow their keys in the order of the tree.
+#[inline]
+fn b_tree<'a, K: 'a, V, Entry, R: Reading>(
+    entries: impl Iterator<Item = (&'a K, Entry)>,
+    ops: &mut MallocSizeOfOps<R>,
+    mut each: impl FnMut(Entry, &mut MallocSizeOfOps<R>) -> usize,
+) -> usize {
+    let mut nodes = Nodes::new();
+    let mut entries = Some(entries);
+    ops.contents(|ops| {
+        total(entries.take().into_iter().flatten().map(|(key, entry)| {
+            node::<K, V, R>(&mut nodes, key, ops).saturating_add(each(entry, ops))
+        }))
+    })
 }
 
 impl<K: MallocSizeOf, V: MallocSizeOf> MallocSizeOf for BTreeMap<K, V> {
@@ -139,14 +142,9 @@ impl<K, V> MallocSizeOfEach for BTreeMap<K, V> {
     fn size_of_each<'a, R: Reading>(
         &'a self,
         ops: &mut MallocSizeOfOps<R>,
-        mut each: impl FnMut((&'a K, &'a V), &mut MallocSizeOfOps<R>) -> usize,
+        each: impl FnMut((&'a K, &'a V), &mut MallocSizeOfOps<R>) -> usize,
     ) -> usize {
-        let mut nodes = Nodes::new();
-        ops.contents(|ops| {
-            total(self.iter().map(|(key, value)| {
-                node::<K, V, R>(&mut nodes, key, ops).saturating_add(each((key, value), ops))
-            }))
-        })
+        b_tree::<K, V, _, R>(self.iter().map(|pair| (pair.0, pair)), ops, each)
     }
 }
 
@@ -167,15 +165,8 @@ impl<T> MallocSizeOfEach for BTreeSet<T> {
     fn size_of_each<'a, R: Reading>(
         &'a self,
         ops: &mut MallocSizeOfOps<R>,
-        mut each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
+        each: impl FnMut(&'a T, &mut MallocSizeOfOps<R>) -> usize,
     ) -> usize {
-        let mut nodes = Nodes::new();
-        ops.contents(|ops| {
-            total(
-                self.iter().map(|element| {
-                    node::<T, (), R>(&mut nodes, element, ops).saturating_add(each(element, ops))
-                }),
-            )
-        })
+        b_tree::<T, (), _, R>(self.iter().map(|element| (element, element)), ops, each)
     }
 }
