@@ -7,10 +7,10 @@ use std::ptr::NonNull;
 use std::rc::{self, Rc};
 use std::sync::{self, atomic::AtomicPtr};
 
-use memory_reporter::__private::Sealed;
+use memory_reporter::__private::SealedReading;
 use memory_reporter::{
     MallocSizeOf, MallocSizeOfOps, Reading, computed_size_of, malloc_size_of_dyn,
-    measure::{Block, Edge, Observe, SizeOfIncludingThis, WalkState},
+    measure::{Edge, HeapBlock, SizeOfIncludingThis, WalkObserver, WalkState},
 };
 
 const TEXT: usize = size_of::<String>();
@@ -275,11 +275,11 @@ struct Names {
     state: WalkState,
 }
 
-impl Sealed for Names {}
+impl SealedReading for Names {}
 
 #[allow(unsafe_code, reason = "the trait's method is unsafe; this one reads no pointer")]
-impl Observe for Names {
-    unsafe fn block(&mut self, block: Block) -> usize {
+impl WalkObserver for Names {
+    unsafe fn block(&mut self, block: HeapBlock) -> usize {
         self.told.push(format!("{}{} B", "  ".repeat(self.depth), block.layout.size()));
         block.layout.size()
     }
@@ -302,7 +302,7 @@ impl Observe for Names {
 impl Reading for Names {
     const NAMES: bool = true;
 
-    fn erase(&mut self) -> &mut dyn Observe {
+    fn erase(&mut self) -> &mut dyn WalkObserver {
         self
     }
 }
@@ -340,16 +340,21 @@ struct Told {
 }
 
 #[derive(Default)]
-struct Listening<const NAMES: bool, const STEPS: bool, const MERGES: bool> {
+struct ListenGuard<const NAMES: bool, const STEPS: bool, const MERGES: bool> {
     told: Told,
     state: WalkState,
 }
 
-impl<const NAMES: bool, const STEPS: bool, const MERGES: bool> Sealed for Listening<NAMES, STEPS, MERGES> {}
+impl<const NAMES: bool, const STEPS: bool, const MERGES: bool> SealedReading
+    for ListenGuard<NAMES, STEPS, MERGES>
+{
+}
 
 #[allow(unsafe_code, reason = "the trait's method is unsafe; this one reads no pointer")]
-impl<const NAMES: bool, const STEPS: bool, const MERGES: bool> Observe for Listening<NAMES, STEPS, MERGES> {
-    unsafe fn block(&mut self, block: Block) -> usize {
+impl<const NAMES: bool, const STEPS: bool, const MERGES: bool> WalkObserver
+    for ListenGuard<NAMES, STEPS, MERGES>
+{
+    unsafe fn block(&mut self, block: HeapBlock) -> usize {
         block.layout.size()
     }
 
@@ -378,12 +383,12 @@ impl<const NAMES: bool, const STEPS: bool, const MERGES: bool> Observe for Liste
     }
 }
 
-impl<const NAMES: bool, const STEPS: bool, const MERGES: bool> Reading for Listening<NAMES, STEPS, MERGES> {
+impl<const NAMES: bool, const STEPS: bool, const MERGES: bool> Reading for ListenGuard<NAMES, STEPS, MERGES> {
     const NAMES: bool = NAMES;
     const STEPS: bool = STEPS;
     const MERGES: bool = MERGES;
 
-    fn erase(&mut self) -> &mut dyn Observe {
+    fn erase(&mut self) -> &mut dyn WalkObserver {
         self
     }
 }
@@ -406,9 +411,9 @@ fn mixed() -> Mixed {
 /// Asserts that a reading gets the same calls for a value, for the value behind `dyn`, behind two, and in a closure.
 #[track_caller]
 fn told_alike<const NAMES: bool, const STEPS: bool, const MERGES: bool>(expected: &Told) {
-    type Ops<const N: bool, const S: bool, const M: bool> = MallocSizeOfOps<Listening<N, S, M>>;
+    type Ops<const N: bool, const S: bool, const M: bool> = MallocSizeOfOps<ListenGuard<N, S, M>>;
     let walked = |walk: &dyn Fn(&mut Ops<NAMES, STEPS, MERGES>) -> usize| {
-        let mut ops = MallocSizeOfOps::new(Listening::default());
+        let mut ops = MallocSizeOfOps::new(ListenGuard::default());
         let bytes = walk(&mut ops);
         (bytes, ops.into_reading().told)
     };

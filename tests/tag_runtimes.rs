@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use memory_reporter::{
     CollectOptions, collect_reports, malloc_size_of, tag,
-    tags::{Tag, Tagged},
+    tags::{Tag, TaggedFuture},
 };
 use rayon::prelude::*;
 
@@ -72,7 +72,7 @@ fn tasks_of_tokio_keep_their_tags_on_every_thread() {
                     values
                 };
                 let _tag = tag(format!("explicit/tokio/{i}"));
-                tokio::spawn(Tagged::new(task))
+                tokio::spawn(TaggedFuture::new(task))
             })
             .collect();
         let mut kept = Vec::new();

@@ -3,7 +3,7 @@
 //! The entries are in one vector: parents before children, and the children of an entry in sequence. A collapsed
 //! sub-tree is laid out only if the tree contains an invalid value, since Firefox then opens the path to it.
 
-use memory_report::tree::{Mark, Node};
+use memory_report::tree::{Mark, TreeNode};
 
 use crate::collation::Collator;
 use crate::view::{EntrySort, TextOptions};
@@ -16,7 +16,7 @@ pub(crate) struct TreeLayout<'f, 'a> {
 /// One entry of the text.
 pub(crate) struct LayoutEntry<'f, 'a> {
     /// The node; for `(N tiny)`, the parent.
-    pub(crate) node: Node<'f, 'a>,
+    pub(crate) node: TreeNode<'f, 'a>,
     /// For `(N tiny)`, the N.
     pub(crate) tiny: Option<u32>,
     pub(crate) amount: i128,
@@ -73,7 +73,7 @@ impl LayoutEntry<'_, '_> {
 }
 
 impl<'f, 'a> TreeLayout<'f, 'a> {
-    pub(crate) fn new(root: Node<'f, 'a>, view: &TextOptions, collator: &Collator) -> Self {
+    pub(crate) fn new(root: TreeNode<'f, 'a>, view: &TextOptions, collator: &Collator) -> Self {
         let is_diff = root.is_diff();
         let total = if is_diff { root.amount().abs() } else { root.amount() };
         let all = view.verbose || (!is_diff && any_invalid(root));
@@ -121,7 +121,7 @@ struct LayoutLevel<'v, 'f, 'a> {
 }
 
 impl<'f, 'a> LayoutLevel<'_, 'f, 'a> {
-    fn push(&mut self, node: Node<'f, 'a>, depth: u32) {
+    fn push(&mut self, node: TreeNode<'f, 'a>, depth: u32) {
         let amount = node.amount();
         self.shown.push(LayoutEntry {
             node,
@@ -138,7 +138,7 @@ impl<'f, 'a> LayoutLevel<'_, 'f, 'a> {
         });
     }
 
-    fn weight(&self, node: &Node<'_, '_>) -> i128 {
+    fn weight(&self, node: &TreeNode<'_, '_>) -> i128 {
         let by_magnitude = self.is_diff || node.is_correction();
         if by_magnitude { signed(node.largest_change()) } else { node.amount() }
     }
@@ -150,7 +150,7 @@ impl<'f, 'a> LayoutLevel<'_, 'f, 'a> {
             let names = || self.by.compare(a.name(), b.name());
             b_weight.cmp(a_weight).then_with(names).then(a.first_report().cmp(&b.first_report()))
         });
-        let tiny = |(weight, _): &(i128, Node<'_, '_>)| self.view.is_tiny(*weight, self.total);
+        let tiny = |(weight, _): &(i128, TreeNode<'_, '_>)| self.view.is_tiny(*weight, self.total);
         if nodes.first().is_some_and(tiny) {
             self.shown[at].collapsed = true;
             if !self.all {
@@ -196,7 +196,7 @@ impl<'f, 'a> LayoutLevel<'_, 'f, 'a> {
     }
 
     /// Adds one entry for all tiny ones.
-    fn push_tiny(&mut self, parent: Node<'f, 'a>, depth: u32, rest: &[(i128, Node<'f, 'a>)]) {
+    fn push_tiny(&mut self, parent: TreeNode<'f, 'a>, depth: u32, rest: &[(i128, TreeNode<'f, 'a>)]) {
         let amount: i128 = rest.iter().map(|(_, node)| node.amount()).sum();
         let largest = rest.iter().map(|(weight, _)| *weight).max().unwrap_or(0);
         self.shown.push(LayoutEntry {
@@ -228,11 +228,11 @@ pub(crate) fn is_out_of_range(amount: i128, total: i128) -> bool {
     !(0 <= amount && amount <= total)
 }
 
-fn is_invalid(node: &Node<'_, '_>, total: i128) -> bool {
+fn is_invalid(node: &TreeNode<'_, '_>, total: i128) -> bool {
     is_out_of_range(node.amount(), total) && !node.is_correction()
 }
 
-fn any_invalid(root: Node<'_, '_>) -> bool {
+fn any_invalid(root: TreeNode<'_, '_>) -> bool {
     let total = root.amount();
     let mut left = vec![root];
     while let Some(node) = left.pop() {

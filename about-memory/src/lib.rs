@@ -48,7 +48,7 @@
 //!   an inner node is always in `(fake child)`; Firefox loses it beside a single child.
 //!
 //! The `[N]` behind a name is Firefox's count of added reports, which omits reports added to a sum of 0.
-//! [`Node::reports`](memory_report::tree::Node::reports) counts all.
+//! [`TreeNode::reports`](memory_report::tree::TreeNode::reports) counts all.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -9,7 +9,7 @@ use core::cmp::Ordering;
 use core::fmt;
 
 use memory_report::Units;
-use memory_report::tree::{Forest, Process};
+use memory_report::tree::{Forest, ProcessTrees};
 
 use crate::number::{self, ByteUnits};
 
@@ -202,7 +202,7 @@ impl Limit {
     /// The amount at the path, summed over the processes that count and whose units are those of the first.
     pub(crate) fn amount(&self, forest: &Forest<'_>) -> Option<ReportedAmount> {
         let part = self.process.as_deref().unwrap_or("");
-        let counts = |process: &&Process<'_>| process.name().contains(part);
+        let counts = |process: &&ProcessTrees<'_>| process.name().contains(part);
         let nodes = forest.processes().iter().filter(counts).filter_map(|process| process.node(&self.path));
         let amounts = nodes.map(|node| (node.amount(), node.units()));
         // Amounts in different units have no sum.

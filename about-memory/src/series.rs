@@ -8,7 +8,7 @@ mod text;
 
 use std::collections::{BTreeMap, HashSet};
 
-use memory_report::tree::{Forest, ITSELF, Node, Process};
+use memory_report::tree::{Forest, ITSELF, ProcessTrees, TreeNode};
 use memory_report::{ReportSet, Units};
 
 use crate::normalize::{DiffOptions, Normalizer};
@@ -169,14 +169,14 @@ impl Series {
         let at = self.reports.len();
         self.reports.push(name.into());
         let part = self.options.process.clone().unwrap_or_default();
-        let counts = |process: &&Process<'_>| process.name().contains(&part);
+        let counts = |process: &&ProcessTrees<'_>| process.name().contains(&part);
         for process in forest.processes().iter().filter(counts) {
             // A path below two chosen paths counts once.
             let mut seen = HashSet::new();
             if self.options.paths.is_empty() {
                 // If a line has the name of a tree, the path means the tree.
-                let trees: HashSet<_> = process.trees().map(Node::path).collect();
-                let is_tree = |line: &Node<'_, '_>| trees.contains(line.path());
+                let trees: HashSet<_> = process.trees().map(TreeNode::path).collect();
+                let is_tree = |line: &TreeNode<'_, '_>| trees.contains(line.path());
                 for node in process.trees().chain(process.lines().filter(|line| !is_tree(line))) {
                     self.add_node(at, process, node, node.path(), &mut seen);
                 }
@@ -199,8 +199,8 @@ impl Series {
     fn add_node(
         &mut self,
         at: usize,
-        process: &Process<'_>,
-        node: Node<'_, '_>,
+        process: &ProcessTrees<'_>,
+        node: TreeNode<'_, '_>,
         chosen: &str,
         seen: &mut HashSet<String>,
     ) {
@@ -232,7 +232,14 @@ impl Series {
         }
     }
 
-    fn add_amount(&mut self, at: usize, process: &Process<'_>, path: &str, node: Node<'_, '_>, chosen: &str) {
+    fn add_amount(
+        &mut self,
+        at: usize,
+        process: &ProcessTrees<'_>,
+        path: &str,
+        node: TreeNode<'_, '_>,
+        chosen: &str,
+    ) {
         let name = self.options.by_process.then(|| Some(process.name().to_owned()));
         for process in [None].into_iter().chain(name) {
             let units = node.units();

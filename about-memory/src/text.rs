@@ -5,7 +5,7 @@ mod process;
 use core::cell::OnceCell;
 use core::fmt;
 
-use memory_report::tree::{Forest, Node, Process};
+use memory_report::tree::{Forest, ProcessTrees, TreeNode};
 use memory_report::{ReportSet, Units, Warning};
 
 use crate::collation::Collator;
@@ -202,7 +202,7 @@ impl fmt::Display for ReportText<'_> {
 
 /// What a process adds to the total: the main process all of its resident memory, the others what they do not
 /// share.
-pub(crate) fn resident_share(process: &Process<'_>) -> i128 {
+pub(crate) fn resident_share(process: &ProcessTrees<'_>) -> i128 {
     let all = process.resident().unwrap_or(0);
     let own = process.resident_unique().unwrap_or(0);
     let share = if own == 0 || process.name().starts_with(MAIN_PROCESS) { all } else { own };
@@ -211,9 +211,9 @@ pub(crate) fn resident_share(process: &Process<'_>) -> i128 {
 
 /// Main processes first, in the order of the set; then by resident memory, the largest first; then by name in
 /// UTF-16.
-pub(crate) fn compare(a: &Process<'_>, b: &Process<'_>) -> core::cmp::Ordering {
-    let is_main = |p: &Process<'_>| p.name().starts_with(MAIN_PROCESS);
-    let resident = |p: &Process<'_>| p.resident().filter(|amount| *amount != 0).unwrap_or(-1);
+pub(crate) fn compare(a: &ProcessTrees<'_>, b: &ProcessTrees<'_>) -> core::cmp::Ordering {
+    let is_main = |p: &ProcessTrees<'_>| p.name().starts_with(MAIN_PROCESS);
+    let resident = |p: &ProcessTrees<'_>| p.resident().filter(|amount| *amount != 0).unwrap_or(-1);
     match (is_main(a), is_main(b)) {
         (true, true) => core::cmp::Ordering::Equal,
         (false, false) => {
@@ -224,9 +224,12 @@ pub(crate) fn compare(a: &Process<'_>, b: &Process<'_>) -> core::cmp::Ordering {
 }
 
 /// Sorts trees or lines by name; equal names keep the order of the set.
-pub(crate) fn sorted<'p, 'a>(nodes: impl Iterator<Item = Node<'p, 'a>>, by: &Collator) -> Vec<Node<'p, 'a>> {
+pub(crate) fn sorted<'p, 'a>(
+    nodes: impl Iterator<Item = TreeNode<'p, 'a>>,
+    by: &Collator,
+) -> Vec<TreeNode<'p, 'a>> {
     let mut nodes: Vec<_> = nodes.collect();
-    let order = |node: &Node<'_, '_>| node.first_report();
+    let order = |node: &TreeNode<'_, '_>| node.first_report();
     nodes.sort_by(|a, b| by.compare(a.path(), b.path()).then(order(a).cmp(&order(b))));
     nodes
 }

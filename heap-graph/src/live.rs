@@ -28,7 +28,7 @@ pub use sites::{AllocationSites, SiteFrame};
 use std::io::{self, Write};
 use std::time::SystemTime;
 
-use memory_report::Skipped;
+use memory_report::SkippedPart;
 use memory_reporter::MallocSizeOfOps;
 
 use crate::graph::Graph;
@@ -68,7 +68,7 @@ use roots::RootsPurpose;
 #[derive(Debug)]
 pub struct HeapGraph {
     graph: Graph,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedPart>,
 }
 
 impl HeapGraph {
@@ -101,7 +101,7 @@ impl HeapGraph {
     }
 
     /// The values that the walk could not read.
-    pub fn skipped(&self) -> &[Skipped] {
+    pub fn skipped(&self) -> &[SkippedPart] {
         &self.skipped
     }
 

@@ -12,7 +12,7 @@ use core::fmt;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use counters::Noted;
+use counters::NotedBlock;
 use tags::NO_TAG;
 
 pub(crate) mod counters;
@@ -83,14 +83,14 @@ pub struct AllocatorStatistics {
 /// usable bytes of live blocks.
 #[doc(hidden)]
 #[derive(Debug, Default)]
-pub struct CountingAllocator<A>(A, Proof);
+pub struct CountingAllocator<A>(A, GlobalProof);
 
 /// Whether the static that it lies in is the global allocator. Its address is that of no other static,
 /// however small the allocator.
 #[derive(Debug, Default)]
-struct Proof(AtomicU8);
+struct GlobalProof(AtomicU8);
 
-impl Proof {
+impl GlobalProof {
     /// `is_global` has not tried yet.
     const NONE: u8 = 0;
     /// Blocks from `std::alloc` pass through the static.
@@ -102,7 +102,7 @@ impl Proof {
 impl<A> CountingAllocator<A> {
     #[doc(hidden)]
     pub const fn new(allocator: A) -> Self {
-        Self(allocator, Proof(AtomicU8::new(Proof::NONE)))
+        Self(allocator, GlobalProof(AtomicU8::new(GlobalProof::NONE)))
     }
 }
 
@@ -187,14 +187,14 @@ impl<A: UsableSize> CountingAllocator<A> {
 
     #[inline]
     fn count_bytes(&self, pointer: *mut u8, bytes: usize) {
-        counters::allocated(bytes, || Noted::new(pointer, &self.1));
+        counters::allocated(bytes, || NotedBlock::new(pointer, &self.1));
     }
 }
 
 /// The program's global allocator, which can be asked about any block that Rust allocated.
 pub struct DeclaredAllocator {
     allocator: &'static (dyn UsableSize + Sync),
-    proof: &'static Proof,
+    proof: &'static GlobalProof,
     /// The allocator's [`UsableSize::usable_size`], without the detour over a vtable.
     usable_size: unsafe fn(*const u8, Layout) -> usize,
     name: fn() -> &'static str,
@@ -243,8 +243,8 @@ impl DeclaredAllocator {
     /// Whether blocks from `std::alloc` pass through the static. The first call finds out.
     fn is_global(&self) -> bool {
         match self.proof.0.load(Ordering::Relaxed) {
-            Proof::NONE => self.prove(),
-            proof => proof == Proof::FOUND,
+            GlobalProof::NONE => self.prove(),
+            proof => proof == GlobalProof::FOUND,
         }
     }
 
@@ -259,8 +259,8 @@ impl DeclaredAllocator {
         }
         // SAFETY: `std::alloc` allocated the block above with this layout, and it is not null.
         unsafe { std::alloc::dealloc(block, layout) };
-        let is_global = noted == Noted::new(block, self.proof);
-        let proof = if is_global { Proof::FOUND } else { Proof::REFUTED };
+        let is_global = noted == NotedBlock::new(block, self.proof);
+        let proof = if is_global { GlobalProof::FOUND } else { GlobalProof::REFUTED };
         self.proof.0.store(proof, Ordering::Relaxed);
         is_global
     }

@@ -51,19 +51,19 @@ mod sites;
 pub(crate) use marks::{
     BlockSizes, Marks, PointerAnswer, PointerFault, is_known, mark_on_alloc, records, records_program,
 };
+pub(crate) use observing::{AllocationLog, NoLog, ticks};
 pub use observing::{
-    BlockRow, EachBlock, EachName, LOG_OF_SAMPLE, LogLimits, LogState, TypeName, enclosing_site,
+    BlockRow, EachBlock, EachName, EngineTypeName, LOG_OF_SAMPLE, LogLimits, LogState, enclosing_site,
     for_each_live_block, site_type,
 };
-pub(crate) use observing::{Log, NoLog, ticks};
 #[cfg(feature = "live")]
 pub(crate) use requests::{
-    Copied, dump, is_running, may_record, report_and_dump, set_session_peer, start_recording, start_tracking,
-    stop_tracking, unrecorded,
+    LiveCopy, dump, is_running, may_record, report_and_dump, set_session_peer, start_recording,
+    start_tracking, stop_tracking, unrecorded,
 };
-pub(crate) use rows::DarkMatter;
-pub use rows::{DarkRow, EachRow, Rows, Sizes};
-pub(crate) use run::{Collecting, Marker, Run};
+pub(crate) use rows::DarkMatterRow;
+pub use rows::{DarkRow, EachRow, RowsOutcome, Sizes};
+pub(crate) use run::{DarkMatterCollection, MarkingRun, ReporterMarker};
 pub(crate) use sites::allocation_places;
 pub use sites::{EachFrame, FrameRow, SiteFrame, allocation_frames, allocation_site};
 
@@ -141,7 +141,7 @@ impl fmt::Debug for MoveRoom {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "an engine fills it in")]
-pub struct ProcessCopy {
+pub struct CopyHandle {
     /// The number of the copy.
     pub process: c_int,
     /// A descriptor, by which `end_copy` ends the copy.
@@ -205,7 +205,7 @@ pub struct EngineTable {
     /// From now on the marks of this thread belong to that reporter; returns the reporter before. 0 stands for none.
     pub enter_reporter: extern "C" fn(reporter: u32) -> u32,
     /// Ends a collection that wants rows: calls `each` with every row and with `context`.
-    pub end: unsafe extern "C" fn(run: u32, context: *mut c_void, each: EachRow) -> Rows,
+    pub end: unsafe extern "C" fn(run: u32, context: *mut c_void, each: EachRow) -> RowsOutcome,
 
     /// Writes the bytes of the engine's own tables to `sizes`.
     pub sizes: unsafe extern "C" fn(sizes: *mut Sizes),
@@ -269,9 +269,9 @@ pub struct EngineTable {
     pub log_bytes: extern "C" fn() -> u64,
     /// Makes a copy of this process and writes what it is to `copy`. Returns 0, the system's number of an error, or -1 if
     /// the engine records nothing or the system copies no processes.
-    pub copy_process: unsafe extern "C" fn(copy: *mut ProcessCopy) -> c_int,
+    pub copy_process: unsafe extern "C" fn(copy: *mut CopyHandle) -> c_int,
     /// Ends a copy that `copy_process` made, once.
-    pub end_copy: extern "C" fn(copy: ProcessCopy),
+    pub end_copy: extern "C" fn(copy: CopyHandle),
     /// Returns the usable bytes of the block that has this address inside; 0 if the engine knows no such block. It marks
     /// nothing.
     pub usable: extern "C" fn(address: *const c_void) -> usize,
@@ -285,7 +285,7 @@ pub struct EngineTable {
 /// What a program finds when it looks for a preloaded engine.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_enums, reason = "crates of this workspace handle every case")]
-pub enum Preloaded {
+pub enum PreloadedEngine {
     /// No library with the symbol, so none of this version.
     Nothing,
     /// This copy of the crate is part of the preloaded library.
@@ -298,10 +298,10 @@ pub enum Preloaded {
 
 /// Looks for a preloaded engine. Calls the loader, which may allocate.
 #[allow(unsafe_code, reason = "calls a symbol of another library")]
-pub fn preloaded() -> Preloaded {
+pub fn preloaded() -> PreloadedEngine {
     let symbol = match platform::find_symbol(SYMBOL) {
-        FoundSymbol::Nowhere => return Preloaded::Nothing,
-        FoundSymbol::Here => return Preloaded::Itself,
+        FoundSymbol::Nowhere => return PreloadedEngine::Nothing,
+        FoundSymbol::Here => return PreloadedEngine::Itself,
         FoundSymbol::Elsewhere(symbol) => symbol,
     };
     // SAFETY: the name contains the version, and `libdmd.so` exports a function of exactly this type by it.
@@ -309,10 +309,10 @@ pub fn preloaded() -> Preloaded {
     let table = table();
     // SAFETY: the function returns a static table, which begins with its size in every version.
     if unsafe { table.cast::<usize>().read() } < size_of::<EngineTable>() {
-        return Preloaded::Older;
+        return PreloadedEngine::Older;
     }
     // SAFETY: a static table with all entries of this version, as its size says.
-    Preloaded::Engine(unsafe { &*table })
+    PreloadedEngine::Engine(unsafe { &*table })
 }
 
 static ENGINE: AtomicPtr<EngineTable> = AtomicPtr::new(null_mut());
@@ -353,13 +353,13 @@ pub(crate) fn is_itself() -> bool {
 #[allow(unsafe_code, reason = "uses a table of another library")]
 pub(crate) fn connect_preloaded(run_reporters: RunReporters) -> bool {
     match preloaded() {
-        Preloaded::Itself => return false,
-        Preloaded::Engine(engine) if (engine.may_record)() => {
+        PreloadedEngine::Itself => return false,
+        PreloadedEngine::Engine(engine) if (engine.may_record)() => {
             (engine.add_program)(run_reporters);
             // SAFETY: the table of `libdmd.so`, whose functions are those of the crate `dmd`.
             unsafe { connect(engine) };
         }
-        Preloaded::Nothing | Preloaded::Older | Preloaded::Engine(_) => {}
+        PreloadedEngine::Nothing | PreloadedEngine::Older | PreloadedEngine::Engine(_) => {}
     }
     true
 }

@@ -32,7 +32,7 @@
 //! # How it hangs together
 //!
 //! - Measuring: [`MallocSizeOf`] is the walk, [`MallocSizeOfOps`] has the functions that it calls, and [`Reading`] is
-//!   what the walk means: [`Computed`](measure::Computed) or [`Measured`](measure::Measured). The module [`measure`]
+//!   what the walk means: [`ComputedReading`](measure::ComputedReading) or [`MeasuredReading`](measure::MeasuredReading). The module [`measure`]
 //!   has the rest.
 //! - Reporting: a [`MemoryReporter`] puts reports into [`Reports`]; [`collect_reports`] and [`Collection`] make a
 //!   [`ReportSet`] of them, with a [`Warning`](memory_report::Warning) for each fault. Memory without a type to measure
@@ -106,7 +106,7 @@ pub mod __private {
     #[cfg(feature = "live")]
     pub use crate::live::{__collect as collect_alone, __dump as dump};
     pub use crate::measure::mirror::of_the_mirrors_type;
-    pub use crate::measure::reading::Sealed;
+    pub use crate::measure::reading::SealedReading;
     pub use crate::measure::stack_guard::apart;
     pub use crate::measure::stated::bytes;
     pub use crate::measure::{AddSizeOf, Edge, MallocSizeOfEach, SkipReason};

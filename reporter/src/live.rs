@@ -3,7 +3,7 @@
 //! A program turns it on with [`listen`] and [`listen_to_signals`], or without any code by the environment variable
 //! `ABOUT_MEMORY` at its start. The value is a list of `listen`, `signals` (files go to the folder for temporary files)
 //! and `signals=FOLDER`, separated by commas. A program that starts others calls [`ignore_environment`]. On systems other than Linux each function returns
-//! [`ListenError::Unsupported`](crate::live::ListenError::Unsupported).
+//! [`ListenError::Unsupported`].
 //!
 //! # The socket
 //!
@@ -18,16 +18,16 @@
 //!
 //! | request | more keys | answer |
 //! | --- | --- | --- |
-//! | `hello` | | one line of JSON: [`Hello`] |
+//! | `hello` | | one line of JSON: [`HelloAnswer`] |
 //! | `report` | `anonymize`, `minimize`, `resident_map`, `named` (false), `deadline_ms` (10,000) | `memory-report.json.gz` |
-//! | `minimize` | | one line of JSON: [`Minimized`] |
-//! | `amounts` | | one line of JSON: [`Amounts`] |
+//! | `minimize` | | one line of JSON: [`MinimizeAnswer`] |
+//! | `amounts` | | one line of JSON: [`AmountsAnswer`] |
 //! | `dmd-dump` | | a dump of DMD, compressed; only if it records this process |
-//! | `dmd-track` | `sample_bytes` (524,288; 0: every block) | one line of JSON: [`Tracking`]; then, after a line of the peer, a dump as above; only if DMD waits for it |
-//! | `dmd-track` | `record`: the absolute path of a file | one line of JSON: [`Tracking`]; then, after a line of the peer, the same again; only if DMD waits for it |
-//! | `dmd-log` | `per_million` (1,000,000), `length` (5000) | one line of JSON: [`Tracking`]; then a line for each allocation until a line of the peer; only if DMD records every block or waits |
-//! | `dmd-copy` | | one line of JSON: [`Copied`]; a line of the peer, or its end, ends the copy; only on Linux, and if DMD records |
-//! | `collect` | | one line of JSON: [`Minimized`]; only if the program has called [`answer_collections`] |
+//! | `dmd-track` | `sample_bytes` (524,288; 0: every block) | one line of JSON: [`TrackAnswer`]; then, after a line of the peer, a dump as above; only if DMD waits for it |
+//! | `dmd-track` | `record`: the absolute path of a file | one line of JSON: [`TrackAnswer`]; then, after a line of the peer, the same again; only if DMD waits for it |
+//! | `dmd-log` | `per_million` (1,000,000), `length` (5000) | one line of JSON: [`TrackAnswer`]; then a line for each allocation until a line of the peer; only if DMD records every block or waits |
+//! | `dmd-copy` | | one line of JSON: [`CopyAnswer`]; a line of the peer, or its end, ends the copy; only on Linux, and if DMD records |
+//! | `collect` | | one line of JSON: [`MinimizeAnswer`]; only if the program has called [`answer_collections`] |
 //! | any other of [`answer_requests`] | as it likes | as it likes |
 //!
 //! With `named` the reports call the process `NAME (pid N)`, not `Main Process (pid N)`.
@@ -39,7 +39,7 @@
 //!
 //! `dmd-copy` makes a copy of the process, as a fork does: for about 30 ms a gigabyte the process stands still. The copy runs no code
 //! of the program. Its memory stays as it is, so that the peer reads blocks, their contents and the engine's tables of one
-//! moment from `/proc/PID/mem` ([`dmd_format::tables`]).
+//! moment from `/proc/PID/mem` (`dmd_format::tables`).
 //!
 //! `dmd-log` sends allocations as [`AllocationsLogEntry::to_json`](crate::watching::AllocationsLogEntry::to_json) writes them, ten
 //! times a second, for so many of a million allocations. If the log was full, it has dropped its oldest entries, and a line
@@ -75,9 +75,11 @@ pub use collecting::answer_collections;
 pub use environment::ignore_environment;
 #[doc(hidden)]
 pub use environment::is_asked_to_listen;
-pub use functions::{Answering, answer_requests};
-pub use listening::{ListenOptions, Listening, folder, listen, listen_until_dropped, listen_with};
-pub use protocol::{Amounts, Copied, Hello, MAX_REQUEST, Minimized, Tracking, VERSION};
+pub use functions::{AnswerGuard, answer_requests};
+pub use listening::{ListenGuard, ListenOptions, folder, listen, listen_until_dropped, listen_with};
+pub use protocol::{
+    AmountsAnswer, CopyAnswer, HelloAnswer, MAX_REQUEST, MinimizeAnswer, TrackAnswer, VERSION,
+};
 pub use triggers::listen_to_signals;
 
 pub use crate::platform::ListenError;

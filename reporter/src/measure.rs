@@ -1,9 +1,9 @@
 //! Measuring values: the walk of a value, and what it means.
 //!
-//! - [`MallocSizeOf`](crate::MallocSizeOf) is the walk; [`MallocSizeOfEach`] hands out the elements of a container, so that
+//! - [`MallocSizeOf`] is the walk; [`MallocSizeOfEach`] hands out the elements of a container, so that
 //!   a function can measure each, [`SizeOfIncludingThis`] is for owning pointers, [`ErasedMallocSizeOf`] for `dyn` values,
 //!   and [`AddSizeOf`] splits a size into parts.
-//! - A [`Reading`](crate::Reading) decides what the walk means: [`Computed`] adds layouts up, [`Measured`] asks the
+//! - A [`Reading`] decides what the walk means: [`ComputedReading`] adds layouts up, [`MeasuredReading`] asks the
 //!   declared allocator.
 //! - [`SizeTree`] has the bytes by field and type, [`SizeSummary`] the sums of a value.
 
@@ -24,19 +24,20 @@ pub(crate) mod malloc_size_of;
 pub(crate) mod mirror;
 pub(crate) mod ops;
 pub(crate) mod reading;
-pub(crate) mod size_tree;
 pub(crate) mod stack_guard;
 pub(crate) mod stated;
 
-pub use memory_report::{SkipReason, Skipped};
+pub mod size_tree;
+
+pub use memory_report::{SkipReason, SkippedPart};
 
 pub use add_size_of::{AddSizeOf, add_size_of};
-pub use block::{Block, Edge};
+pub use block::{Edge, HeapBlock};
 pub use erased::ErasedMallocSizeOf;
 pub use malloc_size_of::{MallocSizeOfEach, OwningPointer, SizeOfIncludingThis};
-pub use reading::{Computed, Erased, Measured, Observe};
-pub use size_summary::{SizeSummary, Summed, size_summary};
-pub use size_tree::{FoldedStacks, SizeNode, SizeTree, computed_size_tree};
+pub use reading::{ComputedReading, ErasedReading, MeasuredReading, WalkObserver};
+pub use size_summary::{SizeSummary, SummaryReading, size_summary};
+pub use size_tree::{SizeTree, computed_size_tree};
 pub use walk_state::WalkState;
 
 pub(crate) use malloc_size_of::MallocSizeOf;

@@ -70,7 +70,7 @@ pub(crate) enum FoundSymbol {
 #[cfg(feature = "live")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "not every system has signals")]
-pub(crate) enum Trigger {
+pub(crate) enum SignalTrigger {
     /// To save a report.
     Report,
     /// To minimize memory usage and then to save a report.
@@ -88,7 +88,7 @@ pub(crate) struct CHeap {
 
 /// Sizes of the process, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Statm {
+pub(crate) struct ProcessSizes {
     pub(crate) vsize: u64,
     pub(crate) resident: u64,
 }

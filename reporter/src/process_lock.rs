@@ -39,7 +39,7 @@ impl<T> ProcessLock<T> {
     }
 
     pub(crate) fn lock(&self) -> ProcessGuard<'_, T> {
-        let holder = Holder::new();
+        let holder = LockHolder::new();
         let data = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         ProcessGuard { data, lock: self, _holder: holder }
     }
@@ -47,7 +47,7 @@ impl<T> ProcessLock<T> {
     /// Returns `None` if another thread holds the lock.
     #[cfg(feature = "live")]
     pub(crate) fn try_lock(&self) -> Option<ProcessGuard<'_, T>> {
-        let holder = Holder::new();
+        let holder = LockHolder::new();
         let data = match self.0.try_lock() {
             Ok(data) => data,
             Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -68,7 +68,7 @@ pub(crate) struct ProcessGuard<'a, T> {
     /// Dropped first: the thread is a holder until the lock is free.
     data: MutexGuard<'a, T>,
     lock: &'a ProcessLock<T>,
-    _holder: Holder,
+    _holder: LockHolder,
 }
 
 impl<T> Deref for ProcessGuard<'_, T> {
@@ -86,11 +86,11 @@ impl<T> DerefMut for ProcessGuard<'_, T> {
 }
 
 /// This thread holds a lock, or is about to take one.
-struct Holder {
+struct LockHolder {
     one_thread: core::marker::PhantomData<*const ()>,
 }
 
-impl Holder {
+impl LockHolder {
     fn new() -> Self {
         let held = HELD.get();
         if held == 0 {
@@ -105,7 +105,7 @@ impl Holder {
     }
 }
 
-impl Drop for Holder {
+impl Drop for LockHolder {
     fn drop(&mut self) {
         let held = HELD.get() - 1;
         HELD.set(held);
@@ -158,7 +158,7 @@ extern "C" fn in_child() {
 }
 
 /// Wakes threads that wait for data under a [`ProcessLock`] to change.
-pub(crate) struct Changes {
+pub(crate) struct ChangeSignal {
     count: AtomicU64,
     /// A sleeper holds it. The child of a fork may find it in the hands of a thread that it does not have, so nobody
     /// waits for it.
@@ -174,7 +174,7 @@ pub(crate) struct ChangeCount(u64);
 const NAP: Duration = Duration::from_millis(10);
 const SHORT_NAP: Duration = Duration::from_millis(1);
 
-impl Changes {
+impl ChangeSignal {
     pub(crate) const fn new() -> Self {
         Self { count: AtomicU64::new(0), sleeping: Mutex::new(()), woken: Condvar::new() }
     }
@@ -209,7 +209,7 @@ impl Changes {
     }
 }
 
-impl Default for Changes {
+impl Default for ChangeSignal {
     fn default() -> Self {
         Self::new()
     }

@@ -15,9 +15,9 @@ use memory_reporter::{
     collect_reports,
     counters::{CounterSite, CountingMalloc, MemoryCounter},
     malloc_size_of,
-    measure::Erased,
+    measure::ErasedReading,
     register_local, tag,
-    tags::{Tag, Tagged, spawn_tagged},
+    tags::{Tag, TaggedFuture, spawn_tagged},
     tree::Forest,
 };
 
@@ -290,7 +290,8 @@ fn a_reporter_of_a_part_of_a_block_takes_that_part_from_the_tag() {
     impl MemoryReporter for Half {
         fn collect_reports(&self, out: &mut Reports) {
             let half = &self.0[self.1..self.1 + self.0.len() / 2];
-            let walk = |ops: &mut MallocSizeOfOps<Erased<'_>>| ops.enclosing(half, Layout::for_value(half));
+            let walk =
+                |ops: &mut MallocSizeOfOps<ErasedReading<'_>>| ops.enclosing(half, Layout::for_value(half));
             out.heap_with("explicit/half", walk, "Memory used by one half of a buffer.");
         }
     }
@@ -346,7 +347,7 @@ fn threads_jobs_and_futures_inherit_where_asked() {
     let spawned = spawn_tagged(|| text(100));
     let plain = std::thread::spawn(|| text(100));
     let job = Tag::current().wrap(|| text(200));
-    let future = Tagged::new(async { text(300) });
+    let future = TaggedFuture::new(async { text(300) });
     drop(guard);
     let values = [spawned.join().unwrap(), std::thread::spawn(job).join().unwrap(), poll(future)];
     let plain = plain.join().unwrap();

@@ -40,7 +40,7 @@ mod ways {
     pub mod typed_arena;
 }
 
-type Ops = memory_reporter::MallocSizeOfOps<memory_reporter::measure::Computed>;
+type Ops = memory_reporter::MallocSizeOfOps<memory_reporter::measure::ComputedReading>;
 
 /// Asserts that a function measures all requested bytes.
 fn exact<T>(name: &str, make: impl FnOnce() -> T, measure: impl FnOnce(&T, &mut Ops) -> usize) {

@@ -24,7 +24,7 @@ mod label;
 
 use std::io::{BufWriter, Write};
 
-use memory_report::tree::{Forest, ITSELF, Node};
+use memory_report::tree::{Forest, ITSELF, TreeNode};
 use memory_report::{Kind, ReportSet, Units};
 
 use crate::error::ExportError;
@@ -220,7 +220,7 @@ impl<W: Write> MetricsWriter<W> {
 }
 
 /// Adds the leaves of a tree or line.
-fn collect(set: &ReportSet, process: &str, root: Node<'_, '_>, leaves: &mut Vec<ReportLeaf>) {
+fn collect(set: &ReportSet, process: &str, root: TreeNode<'_, '_>, leaves: &mut Vec<ReportLeaf>) {
     let mut left = vec![root];
     while let Some(node) = left.pop() {
         if !node.is_leaf() {

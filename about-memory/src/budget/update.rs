@@ -1,6 +1,6 @@
 //! Makes a budget from a report, or updates one and keeps its comments and order.
 
-use memory_report::tree::{Forest, Node};
+use memory_report::tree::{Forest, TreeNode};
 use memory_report::{ReportSet, Units};
 use toml_edit::{DocumentMut, Item, Table, Value};
 
@@ -158,7 +158,7 @@ impl BudgetWriter<'_> {
         let mut paths = Vec::new();
         for process in self.forest.processes() {
             let Some(root) = process.node("explicit").filter(|root| !root.is_leaf()) else { continue };
-            let large = |node: &Node<'_, '_>| node.amount().saturating_mul(100) >= root.amount();
+            let large = |node: &TreeNode<'_, '_>| node.amount().saturating_mul(100) >= root.amount();
             paths.extend(root.children().filter(large).map(|node| first_two(node.path()).to_owned()));
             paths.push(root.path().to_owned());
         }

@@ -10,7 +10,7 @@ use about_memory::{
 use clap::Args;
 use dmd_analyze::recording::Recording;
 use memory_report::ReportSet;
-use memory_report::diff::{Change, Diff, Presence};
+use memory_report::diff::{ReportChange, Diff, Presence};
 use serde::Serialize;
 
 use super::file_kind::is_pprof;
@@ -225,7 +225,7 @@ struct ChangedReport<'c> {
 }
 
 impl<'c> ChangedReport<'c> {
-    fn new(process: &'c str, change: &'c Change<'_>) -> Self {
+    fn new(process: &'c str, change: &'c ReportChange<'_>) -> Self {
         Self {
             process,
             path: &change.path,

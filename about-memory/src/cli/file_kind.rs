@@ -7,7 +7,7 @@ use std::path::Path;
 use dmd_analyze::recording::Recording;
 use memory_export::pprof;
 use memory_report::new_file::INCOMPLETE;
-use memory_report::reader::Source;
+use memory_report::reader::TextSource;
 
 /// The number of bytes that decide.
 const START: usize = 4096;
@@ -94,7 +94,7 @@ impl FileKind {
         if is_pprof(path) {
             return Some(Self::Pprof);
         }
-        let mut source = Source::open(File::open(path).ok()?).ok()?;
+        let mut source = TextSource::open(File::open(path).ok()?).ok()?;
         let mut start = vec![0; START];
         let mut length = 0;
         while length < START {

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use dmd_analyze::{FlameGraph, ReportFault};
 use memory_report::diff::Presence;
-use memory_report::tree::{Forest, Node, Process};
+use memory_report::tree::{Forest, ProcessTrees, TreeNode};
 use memory_report::{Kind, ReportSet, Units, Warning};
 use serde::Serialize;
 
@@ -226,7 +226,7 @@ struct NodeColumns<'a> {
 }
 
 impl<'a> NodeColumns<'a> {
-    fn new(set: &'a ReportSet, processes: &[&Process<'a>]) -> Self {
+    fn new(set: &'a ReportSet, processes: &[&ProcessTrees<'a>]) -> Self {
         Self {
             set,
             count: 0,
@@ -244,7 +244,7 @@ impl<'a> NodeColumns<'a> {
         }
     }
 
-    fn push_tree(&mut self, root: Node<'_, 'a>, process: usize) {
+    fn push_tree(&mut self, root: TreeNode<'_, 'a>, process: usize) {
         let mut left = vec![(root, false)];
         while let Some((node, itself)) = left.pop() {
             let at = left.len();
@@ -257,7 +257,7 @@ impl<'a> NodeColumns<'a> {
         }
     }
 
-    fn push(&mut self, node: Node<'_, 'a>, itself: bool, children: usize, process: usize) {
+    fn push(&mut self, node: TreeNode<'_, 'a>, itself: bool, children: usize, process: usize) {
         self.count += 1;
         self.children.push(children as u64);
         self.names.push(node.name());
@@ -298,7 +298,7 @@ impl<'a> NodeColumns<'a> {
     }
 
     /// How much of a leaf is HEAP: 0 for nothing, 1 for all, 2 for the amount in the column `heaps`.
-    fn heap(&mut self, node: Node<'_, 'a>, process: usize) -> u8 {
+    fn heap(&mut self, node: TreeNode<'_, 'a>, process: usize) -> u8 {
         if !node.path().starts_with("explicit/") {
             return 0;
         }
@@ -337,11 +337,14 @@ impl<'a> NodeColumns<'a> {
     }
 }
 
-fn is_heap_unclassified(node: Node<'_, '_>) -> bool {
+fn is_heap_unclassified(node: TreeNode<'_, '_>) -> bool {
     node.is_leaf() && node.reports() == 0 && node.path() == "explicit/heap-unclassified"
 }
 
-fn heap_of_duplicates<'a>(set: &'a ReportSet, processes: &[&Process<'a>]) -> HashMap<(usize, &'a str), i128> {
+fn heap_of_duplicates<'a>(
+    set: &'a ReportSet,
+    processes: &[&ProcessTrees<'a>],
+) -> HashMap<(usize, &'a str), i128> {
     let mut heap = HashMap::new();
     // The name of each process in the reports; it may be empty there.
     let mut spelled: HashMap<&str, usize> = HashMap::new();

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use memory_report::ReportSet;
 use memory_report::file::{self, ReadOptions};
-use memory_reporter::live::{Amounts, Copied, Hello, MAX_REQUEST, Minimized, Tracking, VERSION};
+use memory_reporter::live::{
+    AmountsAnswer, CopyAnswer, HelloAnswer, MAX_REQUEST, MinimizeAnswer, TrackAnswer, VERSION,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::platform::DeadlineStream;
@@ -206,8 +208,8 @@ pub(super) fn compressed(answer: &mut BufReader<DeadlineStream>, timeout: Durati
     }
 }
 
-pub(super) fn hello(socket: &Path, timeout: Duration) -> Result<Hello, LiveError> {
-    line(&mut send(socket, &RequestLine::new("hello"), timeout)?, Hello::from_json, timeout)
+pub(super) fn hello(socket: &Path, timeout: Duration) -> Result<HelloAnswer, LiveError> {
+    line(&mut send(socket, &RequestLine::new("hello"), timeout)?, HelloAnswer::from_json, timeout)
 }
 
 /// Asks many processes who they are, and if `also_amounts` for their amounts. All of them together have this time.
@@ -215,7 +217,7 @@ pub(super) fn hellos(
     sockets: &[SocketFile],
     also_amounts: bool,
     timeout: Duration,
-) -> Vec<(Result<Hello, LiveError>, Option<Amounts>)> {
+) -> Vec<(Result<HelloAnswer, LiveError>, Option<AmountsAnswer>)> {
     let end = Instant::now() + timeout;
     let left = || match end.saturating_duration_since(Instant::now()) {
         Duration::ZERO => Err(LiveError::TimedOut(timeout)),
@@ -233,8 +235,8 @@ pub(super) fn hellos(
     })
 }
 
-fn amounts_at(socket: &Path, timeout: Duration) -> Result<Amounts, LiveError> {
-    line(&mut send(socket, &RequestLine::new("amounts"), timeout)?, Amounts::from_json, timeout)
+fn amounts_at(socket: &Path, timeout: Duration) -> Result<AmountsAnswer, LiveError> {
+    line(&mut send(socket, &RequestLine::new("amounts"), timeout)?, AmountsAnswer::from_json, timeout)
 }
 
 /// Requests the reports of a process, under its own name if it is `named`.
@@ -269,7 +271,7 @@ pub(super) fn track(
 ) -> Result<BufReader<DeadlineStream>, LiveError> {
     let request = RequestLine { sample_bytes: Some(sample_bytes), ..RequestLine::new("dmd-track") };
     let mut answer = send(socket, &request, timeout)?;
-    line(&mut answer, Tracking::from_json, timeout)?;
+    line(&mut answer, TrackAnswer::from_json, timeout)?;
     Ok(answer)
 }
 
@@ -291,7 +293,7 @@ pub(super) fn record(
 
 /// Reads that the process records into a file, or has done so.
 pub(super) fn recorded(answer: &mut BufReader<DeadlineStream>, timeout: Duration) -> Result<(), LiveError> {
-    match line(answer, Tracking::from_json, timeout)?.recording {
+    match line(answer, TrackAnswer::from_json, timeout)?.recording {
         true => Ok(()),
         // It does not know the key.
         false => {
@@ -304,7 +306,7 @@ pub(super) fn recorded(answer: &mut BufReader<DeadlineStream>, timeout: Duration
 /// dropped.
 pub(super) fn copy(socket: &Path, timeout: Duration) -> Result<(u32, BufReader<DeadlineStream>), LiveError> {
     let mut answer = send(socket, &RequestLine::new("dmd-copy"), timeout)?;
-    let copied = line(&mut answer, Copied::from_json, timeout)?;
+    let copied = line(&mut answer, CopyAnswer::from_json, timeout)?;
     Ok((copied.pid, answer))
 }
 
@@ -318,7 +320,7 @@ pub(super) fn log(
     let request =
         RequestLine { per_million: Some(per_million), length: Some(length), ..RequestLine::new("dmd-log") };
     let mut answer = send(socket, &request, timeout)?;
-    line(&mut answer, Tracking::from_json, timeout)?;
+    line(&mut answer, TrackAnswer::from_json, timeout)?;
     Ok(answer)
 }
 
@@ -327,9 +329,9 @@ pub(super) fn log(
 /// # Errors
 ///
 /// If the process does not listen, refuses, or takes longer than `timeout`.
-pub fn minimize(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
+pub fn minimize(pid: u32, timeout: Duration) -> Result<MinimizeAnswer, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
-    line(&mut send(&socket.path, &RequestLine::new("minimize"), timeout)?, Minimized::from_json, timeout)
+    line(&mut send(&socket.path, &RequestLine::new("minimize"), timeout)?, MinimizeAnswer::from_json, timeout)
 }
 
 /// Asks a process to collect its garbage ([`answer_collections`](memory_reporter::live::answer_collections)).
@@ -337,9 +339,9 @@ pub fn minimize(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
 /// # Errors
 ///
 /// If the process does not listen, has no collectors, refuses, or takes longer than `timeout`.
-pub fn collect_garbage(pid: u32, timeout: Duration) -> Result<Minimized, LiveError> {
+pub fn collect_garbage(pid: u32, timeout: Duration) -> Result<MinimizeAnswer, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
-    line(&mut send(&socket.path, &RequestLine::new("collect"), timeout)?, Minimized::from_json, timeout)
+    line(&mut send(&socket.path, &RequestLine::new("collect"), timeout)?, MinimizeAnswer::from_json, timeout)
 }
 
 /// Asks a process for amounts that cost it no collection.
@@ -347,7 +349,7 @@ pub fn collect_garbage(pid: u32, timeout: Duration) -> Result<Minimized, LiveErr
 /// # Errors
 ///
 /// If the process does not listen, refuses, or takes longer than `timeout`.
-pub fn amounts(pid: u32, timeout: Duration) -> Result<Amounts, LiveError> {
+pub fn amounts(pid: u32, timeout: Duration) -> Result<AmountsAnswer, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     amounts_at(&socket.path, timeout)
 }

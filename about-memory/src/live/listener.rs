@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use memory_reporter::live::{Amounts, Hello};
+use memory_reporter::live::{AmountsAnswer, HelloAnswer};
 
 use super::ask;
 use super::error::LiveError;
@@ -18,9 +18,9 @@ pub struct ListeningProcess {
     /// Its socket.
     pub socket: PathBuf,
     /// The process's answer to `hello`, or the reason why it did not answer.
-    pub hello: Result<Hello, LiveError>,
+    pub hello: Result<HelloAnswer, LiveError>,
     /// Its amounts, if [`list_with_amounts`] asked for them and it answered.
-    pub amounts: Option<Amounts>,
+    pub amounts: Option<AmountsAnswer>,
 }
 
 /// All listening processes of this user, sorted by process id. They are asked at the same time, and have `timeout` together:
@@ -48,7 +48,7 @@ pub fn list_with_amounts(timeout: Duration) -> Result<Vec<ListeningProcess>, Liv
 /// # Errors
 ///
 /// If the process does not listen, refuses, speaks another version of the protocol, or takes longer than `timeout`.
-pub fn hello(pid: u32, timeout: Duration) -> Result<Hello, LiveError> {
+pub fn hello(pid: u32, timeout: Duration) -> Result<HelloAnswer, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     ask::hello(&socket.path, timeout)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
 use memory_report::new_file::Readers;
-use memory_reporter::live::Hello;
+use memory_reporter::live::HelloAnswer;
 
 use super::ask;
 use super::error::LiveError;
@@ -91,7 +91,7 @@ impl From<io::Error> for NotReceived {
     }
 }
 
-fn offers(hello: &Hello, request: &str) -> bool {
+fn offers(hello: &HelloAnswer, request: &str) -> bool {
     hello.requests.iter().any(|offered| offered == request)
 }
 

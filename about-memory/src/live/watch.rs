@@ -4,7 +4,7 @@ use core::fmt;
 use std::collections::HashMap;
 
 use memory_report::Units;
-use memory_report::tree::{FAKE_CHILD, Forest, ITSELF, Node, Process};
+use memory_report::tree::{FAKE_CHILD, Forest, ITSELF, TreeNode, ProcessTrees};
 
 use crate::collation::Collator;
 use crate::layout::{LayoutEntry, TreeLayout};
@@ -93,7 +93,7 @@ impl Watch {
         let collator = Collator::new();
         let mut now = PreviousReports { amounts: amounts(forest), shown: Vec::new() };
         let mut rows = Vec::new();
-        let shown = |process: &&Process<'_>| !process.is_empty() && self.view.shows(process.name());
+        let shown = |process: &&ProcessTrees<'_>| !process.is_empty() && self.view.shows(process.name());
         for process in forest.processes().iter().filter(shown) {
             let mut name = String::new();
             escape::push_text(&mut name, process.name());
@@ -114,8 +114,8 @@ impl Watch {
 
     fn tree(
         &self,
-        process: &Process<'_>,
-        tree: Node<'_, '_>,
+        process: &ProcessTrees<'_>,
+        tree: TreeNode<'_, '_>,
         collator: &Collator,
         now: &mut PreviousReports,
         rows: &mut Vec<WatchRow>,
@@ -200,7 +200,7 @@ impl Watch {
 }
 
 /// The path of a node. The child with the own amount of an inner node has that node's path, so its name is appended.
-fn path_of(node: Node<'_, '_>) -> String {
+fn path_of(node: TreeNode<'_, '_>) -> String {
     let (path, name) = (node.path(), node.name());
     if [ITSELF, FAKE_CHILD].contains(&name) && !path.ends_with(name) {
         return format!("{path}/{name}");
@@ -214,10 +214,10 @@ fn key(process: &str, path: &str) -> String {
 }
 
 /// The explicit tree, the other trees, then the lines; each group by name.
-fn sorted<'p, 'a>(process: &'p Process<'a>, collator: &Collator) -> Vec<Node<'p, 'a>> {
-    let order = |nodes: &mut Vec<Node<'p, 'a>>| {
+fn sorted<'p, 'a>(process: &'p ProcessTrees<'a>, collator: &Collator) -> Vec<TreeNode<'p, 'a>> {
+    let order = |nodes: &mut Vec<TreeNode<'p, 'a>>| {
         nodes.sort_by(|a, b| {
-            let explicit = |node: &Node<'_, '_>| node.path() != "explicit";
+            let explicit = |node: &TreeNode<'_, '_>| node.path() != "explicit";
             explicit(a).cmp(&explicit(b)).then_with(|| collator.compare(a.path(), b.path()))
         });
     };

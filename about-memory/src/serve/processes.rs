@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use memory_reporter::live::Hello;
+use memory_reporter::live::HelloAnswer;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -133,7 +133,7 @@ impl MeasureRequest {
 }
 
 /// The facts that a process reports about itself.
-fn hello_of(pid: u32) -> Option<Hello> {
+fn hello_of(pid: u32) -> Option<HelloAnswer> {
     live::hello(pid, TIME_FOR_NAMES).ok()
 }
 

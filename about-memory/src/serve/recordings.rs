@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use memory_reporter::live::Hello;
+use memory_reporter::live::HelloAnswer;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -26,7 +26,7 @@ const MOST: usize = 8;
 #[derive(Debug)]
 struct ActiveRecording {
     /// The process; `None` if it did not say who it is.
-    hello: Option<Hello>,
+    hello: Option<HelloAnswer>,
     /// `None` once the process was asked to end the recording.
     tracking: Option<TrackingSession>,
     /// Why the end of the recording may be missing.
@@ -39,7 +39,7 @@ struct ActiveRecording {
 
 impl ActiveRecording {
     /// Whether it is of this process, and not of an earlier one with the same number.
-    fn is_of(&self, hello: Option<&Hello>) -> bool {
+    fn is_of(&self, hello: Option<&HelloAnswer>) -> bool {
         let (Some(own), Some(other)) = (&self.hello, hello) else { return true };
         own.started == other.started
     }
@@ -87,7 +87,7 @@ impl ProcessRecordings {
     }
 
     /// Whether there is a recording of a process.
-    pub(super) fn has(&self, pid: u32, hello: Option<&Hello>) -> bool {
+    pub(super) fn has(&self, pid: u32, hello: Option<&HelloAnswer>) -> bool {
         match self.all().get(&pid) {
             None | Some(RecordingSlot::Starting) => false,
             Some(RecordingSlot::Stopping) => true,
@@ -121,7 +121,7 @@ impl ProcessRecordings {
     pub(super) fn start(
         &self,
         pid: u32,
-        hello: Option<Hello>,
+        hello: Option<HelloAnswer>,
         session: &Session,
         timeout: Duration,
     ) -> Result<HttpResponse, HttpRefusal> {
@@ -137,7 +137,7 @@ impl ProcessRecordings {
         Ok(HttpResponse::json(&json!({})))
     }
 
-    fn begin(&self, pid: u32, hello: Option<&Hello>) -> Result<SlotTurn<'_>, HttpRefusal> {
+    fn begin(&self, pid: u32, hello: Option<&HelloAnswer>) -> Result<SlotTurn<'_>, HttpRefusal> {
         let mut all = self.all();
         match all.get(&pid) {
             None if all.len() >= MOST => {
@@ -185,7 +185,7 @@ impl ProcessRecordings {
     }
 
     /// Why the recording of a process could not be opened.
-    pub(super) fn refusal(&self, pid: u32, hello: Option<&Hello>) -> Option<String> {
+    pub(super) fn refusal(&self, pid: u32, hello: Option<&HelloAnswer>) -> Option<String> {
         match self.all().get(&pid)? {
             RecordingSlot::Held(recording) if recording.is_of(hello) => recording.refusal.clone(),
             _ => None,

@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Write as _};
 
-use memory_report::tree::{Mark, Node, Process};
+use memory_report::tree::{Mark, ProcessTrees, TreeNode};
 
 use crate::collation::Collator;
 use crate::escape::{escape, push_name, push_text};
@@ -29,7 +29,7 @@ const INVALID_MEANS: &str = "This indicates a defect in one or more memory repor
 are highlighted.\n";
 
 pub(super) struct ProcessText<'p, 'a> {
-    pub(super) process: &'p Process<'a>,
+    pub(super) process: &'p ProcessTrees<'a>,
     pub(super) view: &'p TextOptions,
     /// Whether a process whose rows are missing deserves a warning.
     pub(super) is_whole: bool,
@@ -74,7 +74,7 @@ impl<'p, 'a> ProcessText<'p, 'a> {
         writeln!(f, "End of {name}")
     }
 
-    fn lines(&self) -> Vec<Node<'p, 'a>> {
+    fn lines(&self) -> Vec<TreeNode<'p, 'a>> {
         sorted(self.process.lines(), self.collator)
     }
 
@@ -83,7 +83,7 @@ impl<'p, 'a> ProcessText<'p, 'a> {
         f: &mut fmt::Formatter<'_>,
         explicit: &TreeLayout<'_, '_>,
         others: &[TreeLayout<'_, '_>],
-        lines: &[Node<'_, '_>],
+        lines: &[TreeNode<'_, '_>],
     ) -> fmt::Result {
         let heap_known = self.process.line("heap-allocated").is_some();
         let missing = match (heap_known, self.usable_size_known) {
@@ -111,7 +111,7 @@ impl<'p, 'a> ProcessText<'p, 'a> {
         Ok(())
     }
 
-    fn write_lines(&self, f: &mut fmt::Formatter<'_>, lines: &[Node<'_, '_>]) -> fmt::Result {
+    fn write_lines(&self, f: &mut fmt::Formatter<'_>, lines: &[TreeNode<'_, '_>]) -> fmt::Result {
         let mut values = String::new();
         let mut ends = Vec::with_capacity(lines.len());
         for line in lines {
@@ -202,7 +202,7 @@ struct OpenTree {
     root: bool,
 }
 
-fn is_invalid_line(line: &Node<'_, '_>) -> bool {
+fn is_invalid_line(line: &TreeNode<'_, '_>) -> bool {
     !line.is_diff() && is_out_of_range(line.amount(), line.amount())
 }
 

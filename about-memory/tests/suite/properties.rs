@@ -1,6 +1,6 @@
 //! Properties of all sets of reports.
 
-use memory_reporter::tree::{Forest, Node};
+use memory_reporter::tree::{Forest, TreeNode};
 use memory_reporter::{Kind, Report, ReportSet, Units, file};
 use proptest::prelude::*;
 
@@ -58,11 +58,11 @@ fn naive(reports: &[Owned], process: &str, path: &str) -> i128 {
         .sum()
 }
 
-fn check(node: Node<'_, '_>) {
+fn check(node: TreeNode<'_, '_>) {
     let mut left = vec![node];
     while let Some(node) = left.pop() {
         if !node.is_leaf() {
-            assert_eq!(node.amount(), node.children().map(Node::amount).sum::<i128>(), "{node:?}");
+            assert_eq!(node.amount(), node.children().map(TreeNode::amount).sum::<i128>(), "{node:?}");
             assert_eq!(node.reports(), 0);
         }
         left.extend(node.children());

@@ -1,7 +1,7 @@
 //! The beginning and the end of a collection of reports, and the rows for blocks that it did not report. Only the
 //! collection that owns the marks gets rows (see [`runs`](crate::tables::runs)).
 
-use memory_reporter::engine_abi::{DarkRow, Rows};
+use memory_reporter::engine_abi::{DarkRow, RowsOutcome};
 
 #[cfg(feature = "analyze")]
 use crate::boundary::unreported;
@@ -35,15 +35,15 @@ pub(crate) extern "C" fn begin(rows: bool) -> Run {
 
 /// Ends a run that was begun with rows, and calls `each` with every row.
 #[cfg(feature = "analyze")]
-pub(crate) fn end(run: Run, each: &mut dyn FnMut(&DarkRow<'_>)) -> Rows {
+pub(crate) fn end(run: Run, each: &mut dyn FnMut(&DarkRow<'_>)) -> RowsOutcome {
     if slot().run.get() == run {
-        return Rows::None;
+        return RowsOutcome::None;
     }
     // The engine does not record what this allocates, mostly for the lookup of symbols.
     let _inside = Inside::deeper();
     let rows = rows(run);
     ENGINE.runs.give_up(run);
-    let Some(rows) = rows else { return Rows::Lost };
+    let Some(rows) = rows else { return RowsOutcome::Lost };
     for row in &rows {
         let bytes = i64::try_from(row.bytes).unwrap_or(i64::MAX);
         let told = DarkRow::new(&row.module, &row.function, bytes).estimated(row.estimated);
@@ -54,7 +54,7 @@ pub(crate) fn end(run: Run, each: &mut dyn FnMut(&DarkRow<'_>)) -> Rows {
         };
         each(&told);
     }
-    Rows::Told
+    RowsOutcome::Told
 }
 
 /// `None` if another run has taken the marks, or a thread writes a dump, which takes them away.
@@ -70,9 +70,9 @@ fn rows(run: Run) -> Option<Vec<dmd_analyze::dark_matter::DarkMatterRow>> {
 }
 
 #[cfg(not(feature = "analyze"))]
-pub(crate) fn end(run: Run, _: &mut dyn FnMut(&DarkRow<'_>)) -> Rows {
+pub(crate) fn end(run: Run, _: &mut dyn FnMut(&DarkRow<'_>)) -> RowsOutcome {
     if slot().run.get() != run {
         ENGINE.runs.give_up(run);
     }
-    Rows::None
+    RowsOutcome::None
 }

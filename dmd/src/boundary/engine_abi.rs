@@ -5,9 +5,9 @@ use core::slice;
 use core::time::Duration;
 
 use memory_reporter::engine_abi::{
-    Body, ENCLOSING, EachBlock, EachFrame, EachName, EachRow, EngineTable, FOREIGN, FREED, INTERIOR,
-    LogState, MoveRoom, NO_PEER, NOT_HEAP, ON_ALLOC, PROBE, ProcessCopy, RECORDED, Rows, RunReporters, Sizes,
-    TypeName,
+    Body, CopyHandle, ENCLOSING, EachBlock, EachFrame, EachName, EachRow, EngineTable, EngineTypeName,
+    FOREIGN, FREED, INTERIOR, LogState, MoveRoom, NO_PEER, NOT_HEAP, ON_ALLOC, PROBE, RECORDED, RowsOutcome,
+    RunReporters, Sizes,
 };
 
 use crate::boundary::with_caller::with_caller;
@@ -277,7 +277,7 @@ extern "C" fn heap(probe: *const c_void) -> u64 {
     bytes
 }
 
-unsafe extern "C" fn end(run: runs::Run, context: *mut c_void, each: EachRow) -> Rows {
+unsafe extern "C" fn end(run: runs::Run, context: *mut c_void, each: EachRow) -> RowsOutcome {
     dark_matter::end(run, &mut |row| {
         // SAFETY: the caller passes the context that `each` takes, and waits for this function.
         unsafe { each(context, row) };
@@ -301,7 +301,7 @@ unsafe extern "C" fn live_blocks(context: *mut c_void, each: EachBlock) {
 unsafe extern "C" fn site_type(site: u64, context: *mut c_void, each: EachName) {
     sites::type_name(site, &mut |name| {
         // SAFETY: the caller passes the context that `each` takes, and waits for this function.
-        unsafe { each(context, &TypeName::new(name)) };
+        unsafe { each(context, &EngineTypeName::new(name)) };
     });
 }
 
@@ -394,7 +394,7 @@ unsafe extern "C" fn start_recording(path: *const c_char) -> c_int {
     started
 }
 
-unsafe extern "C" fn copy_process(made: *mut ProcessCopy) -> c_int {
+unsafe extern "C" fn copy_process(made: *mut CopyHandle) -> c_int {
     if !ENGINE.records() {
         return dumping::NOT_RUNNING;
     }
@@ -413,7 +413,7 @@ fn add_stacks(threads: &mut Threads) {
     thread::for_each_stack(&mut |thread, stack| threads.add(thread, stack.frames()));
 }
 
-extern "C" fn end_copy(copy: ProcessCopy) {
+extern "C" fn end_copy(copy: CopyHandle) {
     copy::end(copy);
 }
 

@@ -9,12 +9,12 @@ use std::sync::{Mutex, PoisonError};
 
 #[cfg(engine = "native")]
 use memory_reporter::__private::{ThreadHost, host_threads};
-use memory_reporter::live::{ListenOptions, Listening, listen_until_dropped};
+use memory_reporter::live::{ListenGuard, ListenOptions, listen_until_dropped};
 
 #[cfg(engine = "native")]
 use crate::system::helpers;
 
-static LISTENING: Mutex<Option<Listening>> = Mutex::new(None);
+static LISTENING: Mutex<Option<ListenGuard>> = Mutex::new(None);
 
 /// Helpers, for the threads that listen and answer.
 #[cfg(engine = "native")]

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use dmd_format::LINKED_MARK;
 use dmd_format::first_process::{self, FirstProcess};
-use memory_reporter::engine_abi::{EngineTable, MoveRoom, NO_PATH, ON_ALLOC, Preloaded, preloaded};
+use memory_reporter::engine_abi::{EngineTable, MoveRoom, NO_PATH, ON_ALLOC, PreloadedEngine, preloaded};
 
 pub(crate) use crate::boundary::hooks_off::is_off;
 use crate::boundary::hooks_off::set_off;
@@ -84,7 +84,7 @@ fn decide(options: &Option<Options>) -> Option<Recorder> {
         let usable = usable(found).filter(|recorder| recorder.may_record());
         if usable.is_none() {
             start_local(*options);
-            if matches!(found, Preloaded::Older) {
+            if matches!(found, PreloadedEngine::Older) {
                 log::say(format_args!(
                     "the preloaded libdmd.so is older than this program's copy of the crate dmd: each records on its own"
                 ));
@@ -177,10 +177,10 @@ impl Setup {
 }
 
 /// The preloaded engine, if this copy of the library understands it.
-fn usable(found: Preloaded) -> Option<Recorder> {
+fn usable(found: PreloadedEngine) -> Option<Recorder> {
     match found {
-        Preloaded::Engine(table) => Some(Recorder(table)),
-        Preloaded::Older | Preloaded::Itself | Preloaded::Nothing => None,
+        PreloadedEngine::Engine(table) => Some(Recorder(table)),
+        PreloadedEngine::Older | PreloadedEngine::Itself | PreloadedEngine::Nothing => None,
     }
 }
 

@@ -7,7 +7,7 @@ use core::ffi::{c_int, c_long, c_ulong};
 use core::sync::atomic::{AtomicI32, Ordering};
 use std::io;
 
-use memory_reporter::engine_abi::ProcessCopy;
+use memory_reporter::engine_abi::CopyHandle;
 
 use crate::system::slot::{Inside, slot};
 use crate::system::threads::{Threads, for_each_thread, read_of_thread};
@@ -75,7 +75,7 @@ const CHILDREN: usize = 512;
 
 /// Makes a copy; the error is the system's number. The process stands still for as long as a fork takes. In the copy,
 /// `add_stacks` adds the stacks that the engine knows.
-pub(crate) fn make(add_stacks: fn(&mut Threads)) -> Result<ProcessCopy, c_int> {
+pub(crate) fn make(add_stacks: fn(&mut Threads)) -> Result<CopyHandle, c_int> {
     // In a signal handler that interrupted an allocation this thread may hold a lock. A filter of system calls may end the
     // process.
     if slot().guard.is_set() || confined::is_confined() {
@@ -106,7 +106,7 @@ pub(crate) fn make(add_stacks: fn(&mut Threads)) -> Result<ProcessCopy, c_int> {
                 wait(theirs, process)
             }
             child if child > 0 => {
-                let copy = ProcessCopy { process: child as c_int, hold };
+                let copy = CopyHandle { process: child as c_int, hold };
                 // A thread of the program may wait for its children.
                 let is_free = |place: &&AtomicI32| {
                     place.compare_exchange(0, copy.process, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -129,7 +129,7 @@ pub(crate) fn make(add_stacks: fn(&mut Threads)) -> Result<ProcessCopy, c_int> {
 }
 
 /// Ends a copy, and waits until it has ended.
-pub(crate) fn end(copy: ProcessCopy) {
+pub(crate) fn end(copy: CopyHandle) {
     // Closing is not enough: a process that the program forked meanwhile may have the descriptor, too.
     // SAFETY: the descriptor of a socket.
     unsafe { libc::shutdown(copy.hold, libc::SHUT_RDWR) };

@@ -8,8 +8,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use memory_reporter::{
-    CollectOptions, MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reports, collect_reports, measure::Erased,
-    register_reporter,
+    CollectOptions, MallocSizeOf, MallocSizeOfOps, MemoryReporter, Reports, collect_reports,
+    measure::ErasedReading, register_reporter,
 };
 
 memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
@@ -40,7 +40,7 @@ register_reporter!(By("panics", |out| {
 }));
 register_reporter!(By("catches", |out| {
     let caught = catch_unwind(AssertUnwindSafe(|| {
-        let walk = |ops: &mut MallocSizeOfOps<Erased<'_>>| -> usize {
+        let walk = |ops: &mut MallocSizeOfOps<ErasedReading<'_>>| -> usize {
             PAGES.size_of_excluding_this(ops);
             LOST.size_of_excluding_this(ops);
             panic!("on purpose")

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Seek as _};
 use std::sync::{Mutex, PoisonError};
 
-use memory_reporter::live::{Answering, answer_requests};
+use memory_reporter::live::{AnswerGuard, answer_requests};
 
 use super::HeapGraph;
 use super::options::LiveGraphOptions;
@@ -26,7 +26,7 @@ pub const SNAPSHOT_REQUEST: &str = "heap-snapshot";
 ///
 /// heap_graph::answer_snapshots(|roots| roots.add("index", &INDEX)).forever();
 /// ```
-pub fn answer_snapshots(add_roots: impl Fn(&mut Roots<'_>) + Send + Sync + 'static) -> Answering {
+pub fn answer_snapshots(add_roots: impl Fn(&mut Roots<'_>) + Send + Sync + 'static) -> AnswerGuard {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     answer_requests(SNAPSHOT_REQUEST, move |_, out| {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

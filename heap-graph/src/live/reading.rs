@@ -1,9 +1,9 @@
 //! The reading that makes nodes of blocks and edges of the fields between them.
 
-use memory_reporter::__private::Sealed;
+use memory_reporter::__private::SealedReading;
 use memory_reporter::{
     Reading,
-    measure::{Block, Edge, Measured, Observe, WalkState},
+    measure::{Edge, HeapBlock, MeasuredReading, WalkObserver, WalkState},
 };
 
 use super::descriptions::NodeDescriptions;
@@ -37,7 +37,7 @@ struct WalkPlace {
 
 /// A reading with names, whose nodes and edges go to a sink.
 pub(super) struct LiveReading<'a, S> {
-    measured: Option<Measured>,
+    measured: Option<MeasuredReading>,
     state: WalkState,
     sink: S,
     descriptions: NodeDescriptions<'a>,
@@ -65,7 +65,7 @@ impl<'a, S: GraphSink> LiveReading<'a, S> {
         let sink = sink(&mut descriptions);
         let type_name: TypeNameFn = || "";
         Self {
-            measured: Measured::new(),
+            measured: MeasuredReading::new(),
             state: WalkState::default(),
             sink,
             descriptions,
@@ -163,7 +163,7 @@ impl<'a, S: GraphSink> LiveReading<'a, S> {
     }
 
     /// Takes a block of `size` bytes that the walk meets. `extent` bytes from its pointer on surely lie in it.
-    fn meet(&mut self, block: Block, size: usize, extent: usize) {
+    fn meet(&mut self, block: HeapBlock, size: usize, extent: usize) {
         self.settle();
         let key = self.key(block.pointer.addr());
         let known = self.nodes.find(key);
@@ -190,16 +190,16 @@ impl<'a, S: GraphSink> LiveReading<'a, S> {
     }
 }
 
-impl<S: GraphSink> Sealed for LiveReading<'_, S> {}
+impl<S: GraphSink> SealedReading for LiveReading<'_, S> {}
 
 #[allow(
     unsafe_code,
     reason = "the trait's method is unsafe; this one hands the block to the allocator's reading"
 )]
-impl<S: GraphSink> Observe for LiveReading<'_, S> {
-    unsafe fn block(&mut self, block: Block) -> usize {
+impl<S: GraphSink> WalkObserver for LiveReading<'_, S> {
+    unsafe fn block(&mut self, block: HeapBlock) -> usize {
         let size = match &mut self.measured {
-            // SAFETY: `Measured::block` needs the start of a live block of the global allocator, allocated with
+            // SAFETY: `MeasuredReading::block` needs the start of a live block of the global allocator, allocated with
             // `block.layout`. The contract of this method is the same, and `MallocSizeOfOps::block`, which calls it,
             // demands it of the impl that names the block.
             Some(measured) => unsafe { measured.block(block) },
@@ -209,7 +209,7 @@ impl<S: GraphSink> Observe for LiveReading<'_, S> {
         size
     }
 
-    fn enclosing(&mut self, block: Block) -> usize {
+    fn enclosing(&mut self, block: HeapBlock) -> usize {
         let size = match &mut self.measured {
             Some(measured) => measured.enclosing(block),
             None => block.layout.size(),
@@ -269,7 +269,7 @@ impl<S: GraphSink> Reading for LiveReading<'_, S> {
     /// The elements of a sequence share one name, so that the walk need not visit plain ones.
     const MERGES: bool = true;
 
-    fn erase(&mut self) -> &mut dyn Observe {
+    fn erase(&mut self) -> &mut dyn WalkObserver {
         self
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use memory_report::Skipped;
+use memory_report::SkippedPart;
 use memory_report::new_file::{self, Readers};
 use memory_reporter::MallocSizeOfOps;
 
@@ -23,7 +23,7 @@ pub struct SavedSnapshot {
     /// Edges in the file.
     pub edges: u64,
     /// The values that the walk could not read.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedPart>,
 }
 
 impl HeapGraph {

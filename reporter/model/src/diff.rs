@@ -23,7 +23,7 @@ const MAX_WARNINGS: usize = 1000;
 /// The reports of one name in both sets.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Change<'a> {
+pub struct ReportChange<'a> {
     /// The path, renamed.
     pub path: Cow<'a, str>,
     /// What the bytes are made of; a name with two kinds has two entries.
@@ -32,18 +32,18 @@ pub struct Change<'a> {
     pub units: Units,
     /// The description in the first set that has the name.
     pub description: &'a str,
-    first: Side,
-    second: Side,
+    first: ChangeSide,
+    second: ChangeSide,
     process: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Side {
+struct ChangeSide {
     amount: i128,
     reports: u32,
 }
 
-impl Change<'_> {
+impl ReportChange<'_> {
     /// The sum in the first set, if the name is there.
     pub fn first(&self) -> Option<i128> {
         (self.first.reports > 0).then_some(self.first.amount)
@@ -87,7 +87,7 @@ impl Change<'_> {
 /// ```
 #[derive(Debug)]
 pub struct Diff<'a> {
-    changes: Vec<Change<'a>>,
+    changes: Vec<ReportChange<'a>>,
     processes: Vec<String>,
     warnings: Vec<Warning>,
     more_warnings: usize,
@@ -107,7 +107,7 @@ impl<'a> Diff<'a> {
         path_name: impl Fn(&'a str) -> Cow<'a, str>,
         process_name: impl Fn(&str) -> String,
     ) -> Self {
-        let mut matching = Matching {
+        let mut matching = DiffBuilder {
             diff: Self {
                 changes: Vec::with_capacity(first.len()),
                 processes: Vec::new(),
@@ -129,13 +129,13 @@ impl<'a> Diff<'a> {
         matching.add(second, &path_name, &process_name, |change| &mut change.second);
         for place in matching.misfits {
             let change = &mut matching.diff.changes[place];
-            (change.first, change.second) = (Side::default(), Side::default());
+            (change.first, change.second) = (ChangeSide::default(), ChangeSide::default());
         }
         matching.diff
     }
 
     /// All names, changed or not.
-    pub fn changes(&self) -> impl Iterator<Item = &Change<'a>> + Clone {
+    pub fn changes(&self) -> impl Iterator<Item = &ReportChange<'a>> + Clone {
         self.changes.iter().filter(|change| change.first.reports > 0 || change.second.reports > 0)
     }
 
@@ -145,7 +145,7 @@ impl<'a> Diff<'a> {
     }
 
     /// The process of a change, renamed; never empty.
-    pub fn process(&self, change: &Change<'_>) -> &str {
+    pub fn process(&self, change: &ReportChange<'_>) -> &str {
         &self.processes[change.process as usize]
     }
 
@@ -196,7 +196,7 @@ impl<'a> Diff<'a> {
     }
 
     /// All changes, process by process, so that the reports of one tree lie together in memory.
-    fn by_process(&self) -> impl Iterator<Item = &Change<'a>> {
+    fn by_process(&self) -> impl Iterator<Item = &ReportChange<'a>> {
         let mut ends = vec![0_u32; self.processes.len() + 1];
         self.changes.iter().for_each(|change| ends[change.process as usize + 1] += 1);
         for i in 1..ends.len() {
@@ -230,7 +230,7 @@ fn clamped(amount: i128) -> i64 {
 }
 
 /// A diff that is being made.
-struct Matching<'a> {
+struct DiffBuilder<'a> {
     diff: Diff<'a>,
     processes: HashMap<String, u32>,
     /// Changes whose reports have two units.
@@ -239,13 +239,13 @@ struct Matching<'a> {
     hasher: DefaultHashBuilder,
 }
 
-impl<'a> Matching<'a> {
+impl<'a> DiffBuilder<'a> {
     fn add(
         &mut self,
         set: &'a ReportSet,
         path_name: &impl Fn(&'a str) -> Cow<'a, str>,
         process_name: &impl Fn(&str) -> String,
-        side: impl for<'c> Fn(&'c mut Change<'a>) -> &'c mut Side,
+        side: impl for<'c> Fn(&'c mut ReportChange<'a>) -> &'c mut ChangeSide,
     ) {
         let mut process_of: Vec<u32> = Vec::new();
         for process in set.processes() {
@@ -284,7 +284,7 @@ impl<'a> Matching<'a> {
             found.map(|place| *place as usize)
         };
         if let Some(place) = find(None) {
-            let Change { kind, units, .. } = self.diff.changes[place];
+            let ReportChange { kind, units, .. } = self.diff.changes[place];
             if (kind, units) == (report.kind, report.units) {
                 return Some(place);
             }
@@ -302,8 +302,8 @@ impl<'a> Matching<'a> {
         }
         let place = self.diff.changes.len();
         let (kind, units, description) = (report.kind, report.units, report.description);
-        let (first, second) = (Side::default(), Side::default());
-        self.diff.changes.push(Change { path, kind, units, description, first, second, process });
+        let (first, second) = (ChangeSide::default(), ChangeSide::default());
+        self.diff.changes.push(ReportChange { path, kind, units, description, first, second, process });
         let (changes, hasher) = (&self.diff.changes, &self.hasher);
         self.places.insert_unique(hash, small(place), |place| {
             let change = &changes[*place as usize];

@@ -17,7 +17,7 @@ use std::path::Path;
 
 use crate::error::ReadError;
 use crate::new_file::{self, Readers};
-use crate::reader::Source;
+use crate::reader::TextSource;
 use crate::report_set::ReportSet;
 
 /// The limits of the reader.
@@ -90,7 +90,7 @@ pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Report
 ///
 /// As [`read`].
 pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<ReportSet, ReadError> {
-    parse::document(Source::open(reader)?, options)
+    parse::document(TextSource::open(reader)?, options)
 }
 
 /// Writes all reports of `set` to a file, and replaces one that is there. The file is compressed if its name ends

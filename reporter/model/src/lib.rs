@@ -54,6 +54,6 @@ pub use error::ReadError;
 pub use name_pattern::NamePattern;
 pub use path::path_segment;
 pub use report::{Kind, Report, Units, UnknownName, amount};
-pub use report_set::{Parts, ReportIter, ReportSet, ReporterRun};
-pub use skipped::{SkipReason, Skipped};
+pub use report_set::{ReportIter, ReportSet, ReporterRun, SetParts};
+pub use skipped::{SkipReason, SkippedPart};
 pub use warning::{Warning, WarningKind};

@@ -13,7 +13,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use crate::name_pattern::NamePattern;
 use crate::presence::Presence;
 use crate::report::{Kind, Report, Units};
-use crate::skipped::Skipped;
+use crate::skipped::SkippedPart;
 use crate::warning::Warning;
 
 /// Room for paths in one chunk: the first is small, since most sets are.
@@ -25,10 +25,10 @@ const CHUNK: usize = 64 * 1024;
 /// `memory_reporter::collect_reports` makes one, and so does [`file::read`](crate::file::read).
 #[derive(Clone, Default)]
 pub struct ReportSet {
-    rows: Vec<Row>,
+    rows: Vec<ReportRow>,
     chunks: Vec<String>,
-    processes: Names,
-    descriptions: Names,
+    processes: TextTable,
+    descriptions: TextTable,
     warnings: Vec<Warning>,
     runs: Vec<ReporterRun>,
     usable_size_known: bool,
@@ -40,13 +40,13 @@ pub struct ReportSet {
 /// Where the parts of one report are.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct ReportRow {
     amount: i64,
     chunk: u32,
     start: u32,
     len: u32,
-    process: NameId,
-    description: NameId,
+    process: TextId,
+    description: TextId,
     kind: Kind,
     units: Units,
     presence: Presence,
@@ -63,12 +63,17 @@ pub struct ReporterRun {
     /// How long it took.
     pub time: Duration,
     /// The parts that it could not measure.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedPart>,
 }
 
 impl ReporterRun {
     /// A reporter gave this many reports in this time, and could not measure the parts in `skipped`.
-    pub fn new(reporter: impl Into<String>, reports: usize, time: Duration, skipped: Vec<Skipped>) -> Self {
+    pub fn new(
+        reporter: impl Into<String>,
+        reports: usize,
+        time: Duration,
+        skipped: Vec<SkippedPart>,
+    ) -> Self {
         Self { reporter: reporter.into(), reports, time, skipped }
     }
 }
@@ -95,7 +100,7 @@ impl ReportSet {
         let text = &mut self.chunks[chunk];
         let start = text.len();
         text.push_str(report.path);
-        self.rows.push(Row {
+        self.rows.push(ReportRow {
             amount: report.amount,
             chunk: small(chunk),
             start: small(start),
@@ -171,7 +176,7 @@ impl ReportSet {
         self.rows.iter().map(|row| row.process.0 as usize)
     }
 
-    fn view(&self, row: &Row) -> Report<'_> {
+    fn view(&self, row: &ReportRow) -> Report<'_> {
         let (start, len) = (row.start as usize, row.len as usize);
         Report {
             process: self.processes.get(row.process),
@@ -197,8 +202,8 @@ impl ReportSet {
     pub fn clear(&mut self) {
         self.rows.clear();
         self.chunks.clear();
-        self.processes = Names::default();
-        self.descriptions = Names::default();
+        self.processes = TextTable::default();
+        self.descriptions = TextTable::default();
     }
 
     /// Moves all reports, warnings and runs of `other` behind those of `self`.
@@ -208,7 +213,7 @@ impl ReportSet {
         let processes = self.processes.intern_all(&other.processes);
         let descriptions = self.descriptions.intern_all(&other.descriptions);
         self.chunks.extend(other.chunks);
-        self.rows.extend(other.rows.into_iter().map(|row| Row {
+        self.rows.extend(other.rows.into_iter().map(|row| ReportRow {
             chunk: first_chunk + row.chunk,
             process: processes[row.process.0 as usize],
             description: descriptions[row.description.0 as usize],
@@ -222,7 +227,7 @@ impl ReportSet {
 
     /// Gives every process the name that `rename` gives for its old one.
     pub fn rename_processes(&mut self, mut rename: impl FnMut(&str) -> String) {
-        let mut renamed = Names::default();
+        let mut renamed = TextTable::default();
         let ids: Vec<_> = self.processes.texts.iter().map(|name| renamed.intern(&rename(name))).collect();
         for row in &mut self.rows {
             row.process = ids[row.process.0 as usize];
@@ -258,7 +263,7 @@ impl ReportSet {
     }
 
     /// The parts that the reporters could not measure.
-    pub fn skipped(&self) -> impl Iterator<Item = &Skipped> {
+    pub fn skipped(&self) -> impl Iterator<Item = &SkippedPart> {
         self.runs.iter().flat_map(|run| &run.skipped)
     }
 
@@ -287,11 +292,11 @@ impl ReportSet {
 /// The containers of a [`ReportSet`], for `memory-reporter`, which measures their memory.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Parts<'a> {
-    pub rows: &'a Vec<Row>,
+pub struct SetParts<'a> {
+    pub rows: &'a Vec<ReportRow>,
     pub chunks: &'a Vec<String>,
     pub texts: [&'a Vec<Box<str>>; 2],
-    pub text_ids: [&'a HashTable<NameId>; 2],
+    pub text_ids: [&'a HashTable<TextId>; 2],
     pub warnings: &'a Vec<Warning>,
     pub runs: &'a Vec<ReporterRun>,
     pub name_patterns: &'a Vec<NamePattern>,
@@ -299,9 +304,9 @@ pub struct Parts<'a> {
 
 impl ReportSet {
     #[doc(hidden)]
-    pub fn parts(&self) -> Parts<'_> {
+    pub fn parts(&self) -> SetParts<'_> {
         let (processes, descriptions) = (&self.processes, &self.descriptions);
-        Parts {
+        SetParts {
             rows: &self.rows,
             chunks: &self.chunks,
             texts: [&processes.texts, &descriptions.texts],
@@ -317,7 +322,7 @@ impl ReportSet {
 #[derive(Clone, Debug)]
 pub struct ReportIter<'a> {
     set: &'a ReportSet,
-    rows: slice::Iter<'a, Row>,
+    rows: slice::Iter<'a, ReportRow>,
 }
 
 impl<'a> Iterator for ReportIter<'a> {
@@ -398,23 +403,23 @@ fn small(n: usize) -> u32 {
     u32::try_from(n).expect("report text stays below 4 GiB a chunk")
 }
 
-/// A number of a text in its [`Names`].
+/// A number of a text in its [`TextTable`].
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NameId(u32);
+pub struct TextId(u32);
 
 /// Each text once, by id.
 #[derive(Clone, Default)]
-struct Names {
+struct TextTable {
     texts: Vec<Box<str>>,
-    ids: HashTable<NameId>,
+    ids: HashTable<TextId>,
     /// Seeded, since names may come from a file made to collide.
     hasher: DefaultHashBuilder,
-    last: Option<NameId>,
+    last: Option<TextId>,
 }
 
-impl Names {
-    fn intern(&mut self, text: &str) -> NameId {
+impl TextTable {
+    fn intern(&mut self, text: &str) -> TextId {
         if let Some(last) = self.last
             && *self.texts[last.0 as usize] == *text
         {
@@ -423,7 +428,7 @@ impl Names {
         let hash = self.hasher.hash_one(text);
         let found = self.ids.find(hash, |id| *self.texts[id.0 as usize] == *text).copied();
         let id = found.unwrap_or_else(|| {
-            let id = NameId(small(self.texts.len()));
+            let id = TextId(small(self.texts.len()));
             self.texts.push(text.into());
             let (texts, hasher) = (&self.texts, &self.hasher);
             self.ids.insert_unique(hash, id, |id| hasher.hash_one(&*texts[id.0 as usize]));
@@ -434,11 +439,11 @@ impl Names {
     }
 
     /// The ids here of all names there.
-    fn intern_all(&mut self, other: &Self) -> Vec<NameId> {
+    fn intern_all(&mut self, other: &Self) -> Vec<TextId> {
         other.texts.iter().map(|text| self.intern(text)).collect()
     }
 
-    fn get(&self, id: NameId) -> &str {
+    fn get(&self, id: TextId) -> &str {
         &self.texts[id.0 as usize]
     }
 }

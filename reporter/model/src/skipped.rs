@@ -19,7 +19,7 @@ pub enum SkipReason {
 /// A part that was not measured; the walk counts the bytes before and after it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub struct Skipped {
+pub struct SkippedPart {
     /// Why.
     pub reason: SkipReason,
     /// The type of the part, as [`core::any::type_name`] gives it.
@@ -28,14 +28,14 @@ pub struct Skipped {
     pub times: u64,
 }
 
-impl Skipped {
+impl SkippedPart {
     /// One part of this type.
     pub fn new(reason: SkipReason, type_name: &'static str) -> Self {
         Self { reason, type_name, times: 1 }
     }
 }
 
-impl fmt::Display for Skipped {
+impl fmt::Display for SkippedPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.reason {
             SkipReason::Locked => "locked",

@@ -35,15 +35,15 @@ use crate::process_name::own_process_name;
 use crate::report_set::ReportSet;
 use crate::warning::Warning;
 
-use build::Builder;
+use build::TreeBuilder;
 
-pub use node::{BY_AMOUNT, COUNTED_TWICE, FAKE_CHILD, ITSELF, Mark, Node};
-pub use process::Process;
+pub use node::{BY_AMOUNT, COUNTED_TWICE, FAKE_CHILD, ITSELF, Mark, TreeNode};
+pub use process::ProcessTrees;
 
 /// The trees of all processes of a [`ReportSet`].
 #[derive(Debug)]
 pub struct Forest<'a> {
-    processes: Vec<Process<'a>>,
+    processes: Vec<ProcessTrees<'a>>,
     warnings: Vec<Warning>,
 }
 
@@ -55,10 +55,10 @@ impl<'a> Forest<'a> {
     }
 
     /// Builds the trees of the reports whose path `keep` accepts, and sums those only. There is a
-    /// `heap-unclassified` only if `keep` accepts `heap-allocated`. The resident amounts of [`Process`] come from all
+    /// `heap-unclassified` only if `keep` accepts `heap-allocated`. The resident amounts of [`ProcessTrees`] come from all
     /// reports, though. A process without accepted reports stays, empty.
     pub fn filtered(set: &'a ReportSet, mut keep: impl FnMut(&str) -> bool) -> Self {
-        let mut builders: Vec<Builder<'a>> = Vec::new();
+        let mut builders: Vec<TreeBuilder<'a>> = Vec::new();
         let mut by_id: Vec<Option<usize>> = Vec::new();
         let mut unnamed: Option<usize> = None;
         for (row, (report, id)) in set.iter().zip(set.process_ids()).enumerate() {
@@ -77,7 +77,7 @@ impl<'a> Forest<'a> {
                     unnamed = Some(index);
                 }
                 if known.is_none() {
-                    builders.push(Builder::new(set, name));
+                    builders.push(TreeBuilder::new(set, name));
                 }
                 index
             });
@@ -97,11 +97,11 @@ impl<'a> Forest<'a> {
     }
 
     /// The processes, in the order in which the set first names them.
-    pub fn processes(&self) -> &[Process<'a>] {
+    pub fn processes(&self) -> &[ProcessTrees<'a>] {
         &self.processes
     }
 
-    /// The amount at `path`, summed over all processes that have it; see [`Process::amount`].
+    /// The amount at `path`, summed over all processes that have it; see [`ProcessTrees::amount`].
     pub fn amount(&self, path: &str) -> Option<i128> {
         self.processes.iter().filter_map(|p| p.amount(path)).reduce(|a, b| a + b)
     }
@@ -124,10 +124,10 @@ const REPORTS_A_THREAD: usize = 100_000;
 const MOST_THREADS: usize = 4;
 
 /// The trees of all processes, built on several threads if there are many reports; no thread outlives the call.
-fn finish_all(builders: Vec<Builder<'_>>, reports: usize) -> Vec<(Process<'_>, Vec<Warning>)> {
+fn finish_all(builders: Vec<TreeBuilder<'_>>, reports: usize) -> Vec<(ProcessTrees<'_>, Vec<Warning>)> {
     let threads = MOST_THREADS.min(reports / REPORTS_A_THREAD).min(builders.len());
     if threads < 2 {
-        return builders.into_iter().map(Builder::finish).collect();
+        return builders.into_iter().map(TreeBuilder::finish).collect();
     }
     let processes = builders.len();
     let left = Mutex::new(builders.into_iter().enumerate());

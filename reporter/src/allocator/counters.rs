@@ -18,7 +18,7 @@ const SLOTS: usize = 256;
 
 /// On a cache line of its own, or counting threads would slow each other down.
 #[repr(align(128))]
-struct Slot {
+struct CounterSlot {
     /// Sum modulo 2^64: one thread may allocate what another frees.
     bytes: AtomicUsize,
     leased: AtomicBool,
@@ -28,7 +28,7 @@ struct Slot {
     stack: AtomicUsize,
 }
 
-impl Slot {
+impl CounterSlot {
     const fn new() -> Self {
         Self {
             bytes: AtomicUsize::new(0),
@@ -39,8 +39,8 @@ impl Slot {
     }
 }
 
-static LEASED: [Slot; SLOTS] = [const { Slot::new() }; SLOTS];
-static SHARED: Slot = Slot::new();
+static LEASED: [CounterSlot; SLOTS] = [const { CounterSlot::new() }; SLOTS];
+static SHARED: CounterSlot = CounterSlot::new();
 
 /// No slot tried yet.
 const FRESH: usize = usize::MAX;
@@ -52,27 +52,27 @@ const NOTING: usize = usize::MAX - 2;
 std::thread_local! {
     /// This thread's slot, `FRESH` or `SHARING`. Without a destructor, so always accessible.
     static SLOT: Cell<usize> = const { Cell::new(FRESH) };
-    static LEASE: Lease = const { Lease };
-    static NOTED: Cell<Noted> = const { Cell::new(Noted { block: 0, place: 0 }) };
+    static LEASE: SlotLease = const { SlotLease };
+    static NOTED: Cell<NotedBlock> = const { Cell::new(NotedBlock { block: 0, place: 0 }) };
 }
 
 /// A block, and where the static lies that it passed through; zeros for none.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Noted {
+pub(crate) struct NotedBlock {
     block: usize,
     place: usize,
 }
 
-impl Noted {
+impl NotedBlock {
     /// `place` lies in the static.
     pub(crate) fn new<P>(block: *const u8, place: &P) -> Self {
         Self { block: block.addr(), place: (&raw const *place).addr() }
     }
 }
 
-struct Lease;
+struct SlotLease;
 
-impl Drop for Lease {
+impl Drop for SlotLease {
     fn drop(&mut self) {
         let slot = SLOT.replace(SHARING);
         if let Some(slot) = LEASED.get(slot) {
@@ -84,7 +84,7 @@ impl Drop for Lease {
 
 /// Counts a new block, which is noted if somebody wants to know.
 #[inline]
-pub(crate) fn allocated(bytes: usize, note: impl FnOnce() -> Noted) {
+pub(crate) fn allocated(bytes: usize, note: impl FnOnce() -> NotedBlock) {
     if !count(bytes) {
         count_without_slot(bytes);
         if SLOT.get() == NOTING {
@@ -111,8 +111,8 @@ fn count(bytes: usize) -> bool {
 
 /// Makes a value and gives the last block that this thread allocated meanwhile through a static of
 /// [`CountingAllocator`](super::CountingAllocator).
-pub(crate) fn noted<T>(make: impl FnOnce() -> T) -> (T, Noted) {
-    NOTED.set(Noted { block: 0, place: 0 });
+pub(crate) fn noted<T>(make: impl FnOnce() -> T) -> (T, NotedBlock) {
+    NOTED.set(NotedBlock { block: 0, place: 0 });
     let slot = SLOT.replace(NOTING);
     let value = make();
     SLOT.set(slot);

@@ -27,13 +27,13 @@ static UNDER_WAY: ProcessLock<UnderWay> =
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
 /// The right to collect, until dropped.
-pub(crate) struct Admitted {
+pub(crate) struct CollectRight {
     process: u32,
     chain: u32,
 }
 
 /// Admits a collection; the error says why it is refused.
-pub(crate) fn admit() -> Result<Admitted, String> {
+pub(crate) fn admit() -> Result<CollectRight, String> {
     let process = std::process::id();
     let mut under_way = UNDER_WAY.lock();
     if under_way.process != process {
@@ -51,7 +51,7 @@ pub(crate) fn admit() -> Result<Admitted, String> {
         return Err(format!("nothing was collected: {why}; a reporter must not have another thread collect"));
     }
     under_way.chains.push(chain);
-    Ok(Admitted { process, chain })
+    Ok(CollectRight { process, chain })
 }
 
 /// How many collections were refused so far.
@@ -59,7 +59,7 @@ pub(crate) fn refused() -> u64 {
     REFUSED.load(Ordering::SeqCst)
 }
 
-impl Drop for Admitted {
+impl Drop for CollectRight {
     fn drop(&mut self) {
         let mut under_way = UNDER_WAY.lock();
         if under_way.process != self.process {

@@ -12,20 +12,20 @@ use std::time::{Duration, Instant};
 
 use memory_report::WarningKind;
 
-use crate::engine_abi::{Marker, Run};
+use crate::engine_abi::{MarkingRun, ReporterMarker};
 use crate::measure::Addresses;
-use crate::process_lock::{Changes, ProcessLock};
+use crate::process_lock::{ChangeSignal, ProcessLock};
 use crate::reporting::ReporterName;
-use crate::reporting::isolation::{self, Ran};
+use crate::reporting::isolation::{self, ContainedResult};
 use crate::reporting::local_reporters::{self, LocalThread};
 use crate::small_sort::sort_by;
 
-use super::one_run::{Brief, Outcome};
+use super::one_run::{ReporterBrief, RunOutcome};
 use super::times;
 
 /// Grows with each request, under the lock of [`REQUESTS`].
 static NUMBER: AtomicU64 = AtomicU64::new(1);
-static REQUESTS: ProcessLock<Vec<Arc<Request>>> = ProcessLock::new(Vec::new());
+static REQUESTS: ProcessLock<Vec<Arc<ThreadRequest>>> = ProcessLock::new(Vec::new());
 
 std::thread_local! {
     /// [`NUMBER`] when this thread last looked at the requests.
@@ -113,126 +113,127 @@ fn answer() {
 }
 
 /// How far one thread has come with a request.
-enum Progress {
+enum ThreadProgress {
     /// It has not looked for requests yet.
     Asked,
     /// Another thread answers.
     Queued,
     /// With DMD: for the reporter that runs.
-    Answering(Option<Marker>),
+    Answering(Option<ReporterMarker>),
     Done,
 }
 
-struct Asked {
+struct AskedThread {
     thread: Arc<LocalThread>,
-    progress: Progress,
+    progress: ThreadProgress,
 }
 
-impl Asked {
+impl AskedThread {
     /// Whether the collection need not wait for the thread, or not any longer.
     fn is_settled(&self) -> bool {
         match self.progress {
-            Progress::Done => true,
-            Progress::Asked => self.thread.is_silent() || self.thread.has_ended(),
-            Progress::Queued | Progress::Answering(_) => false,
+            ThreadProgress::Done => true,
+            ThreadProgress::Asked => self.thread.is_silent() || self.thread.has_ended(),
+            ThreadProgress::Queued | ThreadProgress::Answering(_) => false,
         }
     }
 }
 
 /// What one reporter gave.
-pub(super) struct Answer {
+pub(super) struct ReporterAnswer {
     pub(super) name: ReporterName,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: RunOutcome,
     /// How the drop of the reporter went, if it was the last.
-    pub(super) dropped: Ran<()>,
+    pub(super) dropped: ContainedResult<()>,
     /// The place of the thread among those asked.
     thread: usize,
 }
 
 /// The warning about a thread whose reports are missing.
-pub(super) struct Absence {
+pub(super) struct ThreadAbsence {
     pub(super) kind: WarningKind,
     pub(super) thread: String,
     pub(super) message: String,
 }
 
 /// What came of asking the other threads.
-pub(super) struct Answers {
+pub(super) struct ThreadAnswers {
     /// By the names of the reporters.
-    pub(super) answers: Vec<Answer>,
-    pub(super) absences: Vec<Absence>,
+    pub(super) answers: Vec<ReporterAnswer>,
+    pub(super) absences: Vec<ThreadAbsence>,
     /// With DMD: the reporters that still run.
-    pub(super) late: Vec<Marker>,
+    pub(super) late: Vec<ReporterMarker>,
 }
 
 /// Stands for a time that the clock cannot add.
 const LONGEST: Duration = Duration::from_secs(1 << 30);
 
 /// Asks the other threads that have reporters, and waits for them at most this long.
-pub(super) fn ask(brief: &Brief, at_most: Duration) -> Answers {
+pub(super) fn ask(brief: &ReporterBrief, at_most: Duration) -> ThreadAnswers {
     let threads = local_reporters::other_threads();
     if threads.is_empty() {
-        return Answers { answers: Vec::new(), absences: Vec::new(), late: Vec::new() };
+        return ThreadAnswers { answers: Vec::new(), absences: Vec::new(), late: Vec::new() };
     }
     let now = Instant::now();
     let until = now.checked_add(at_most).unwrap_or(now + LONGEST);
-    let asked = threads.into_iter().map(|thread| Asked { thread, progress: Progress::Asked }).collect();
-    let request = Arc::new(Request {
+    let asked =
+        threads.into_iter().map(|thread| AskedThread { thread, progress: ThreadProgress::Asked }).collect();
+    let request = Arc::new(ThreadRequest {
         brief: brief.clone(),
         process: std::process::id(),
-        state: ProcessLock::new(State {
+        state: ProcessLock::new(RequestState {
             asked,
             counted: Arc::clone(&brief.counted),
             answers: Vec::new(),
             is_busy: false,
             is_closed: false,
         }),
-        turn: Changes::new(),
+        turn: ChangeSignal::new(),
     });
     {
         let mut requests = REQUESTS.lock();
         requests.push(Arc::clone(&request));
         NUMBER.fetch_add(1, Ordering::Relaxed);
     }
-    local_reporters::wait(until, || request.state.lock().asked.iter().all(Asked::is_settled));
+    local_reporters::wait(until, || request.state.lock().asked.iter().all(AskedThread::is_settled));
     let answers = request.close(at_most);
     REQUESTS.lock().retain(|other| !Arc::ptr_eq(other, &request));
     answers
 }
 
 /// A collection that asks other threads.
-struct Request {
-    brief: Brief,
+struct ThreadRequest {
+    brief: ReporterBrief,
     /// The process whose collection this is.
     process: u32,
-    state: ProcessLock<State>,
+    state: ProcessLock<RequestState>,
     /// A thread has ended its turn, or the request is closed.
-    turn: Changes,
+    turn: ChangeSignal,
 }
 
-struct State {
-    asked: Vec<Asked>,
+struct RequestState {
+    asked: Vec<AskedThread>,
     /// The shared blocks that reporters have counted so far.
     counted: Arc<Addresses>,
-    answers: Vec<Answer>,
+    answers: Vec<ReporterAnswer>,
     /// A thread answers.
     is_busy: bool,
     is_closed: bool,
 }
 
-impl Request {
+impl ThreadRequest {
     /// Runs this thread's reporters, if it is asked and the request is still open.
     fn answer(&self, thread: &Arc<LocalThread>) {
         let Some(at) = self.begin_turn(thread) else { return };
         for entry in local_reporters::local_entries() {
-            let marker = self.brief.run.map(Run::marker);
+            let marker = self.brief.run.map(MarkingRun::marker);
             let ran = self.begin(at, marker).map(|brief| {
                 brief.run(marker, entry.name.text(), &mut |out| entry.reporter.collect_reports(out))
             });
             let name = entry.name.clone();
             let dropped = isolation::as_reporter(|| drop(entry));
             if let Some(outcome) = ran {
-                self.end(Answer { name, outcome, dropped, thread: at });
+                self.end(ReporterAnswer { name, outcome, dropped, thread: at });
             }
         }
         self.end_turn(at);
@@ -242,10 +243,10 @@ impl Request {
     fn begin_turn(&self, thread: &Arc<LocalThread>) -> Option<usize> {
         let mut state = self.state.lock();
         let at = state.asked.iter().position(|asked| Arc::ptr_eq(&asked.thread, thread))?;
-        if !matches!(state.asked[at].progress, Progress::Asked) {
+        if !matches!(state.asked[at].progress, ThreadProgress::Asked) {
             return None;
         }
-        state.asked[at].progress = Progress::Queued;
+        state.asked[at].progress = ThreadProgress::Queued;
         loop {
             let seen = self.turn.count();
             if !state.is_busy || state.is_closed {
@@ -257,26 +258,26 @@ impl Request {
             return None;
         }
         state.is_busy = true;
-        state.asked[at].progress = Progress::Answering(None);
+        state.asked[at].progress = ThreadProgress::Answering(None);
         Some(at)
     }
 
     /// What the next reporter gets, unless the request is closed.
-    fn begin(&self, at: usize, marker: Option<Marker>) -> Option<Brief> {
+    fn begin(&self, at: usize, marker: Option<ReporterMarker>) -> Option<ReporterBrief> {
         let mut state = self.state.lock();
         if state.is_closed {
             return None;
         }
-        state.asked[at].progress = Progress::Answering(marker);
-        Some(Brief { counted: Arc::clone(&state.counted), ..self.brief.clone() })
+        state.asked[at].progress = ThreadProgress::Answering(marker);
+        Some(ReporterBrief { counted: Arc::clone(&state.counted), ..self.brief.clone() })
     }
 
-    fn end(&self, answer: Answer) {
+    fn end(&self, answer: ReporterAnswer) {
         let mut state = self.state.lock();
         if state.is_closed {
             return;
         }
-        state.asked[answer.thread].progress = Progress::Answering(None);
+        state.asked[answer.thread].progress = ThreadProgress::Answering(None);
         if answer.outcome.panic.is_none() {
             Arc::make_mut(&mut state.counted).extend(&answer.outcome.counted);
         }
@@ -286,20 +287,20 @@ impl Request {
     fn end_turn(&self, at: usize) {
         let mut state = self.state.lock();
         state.is_busy = false;
-        state.asked[at].progress = Progress::Done;
+        state.asked[at].progress = ThreadProgress::Done;
         drop(state);
         self.turn.notify();
         local_reporters::something_changed();
     }
 
     /// From now on threads do no more for this request.
-    fn close(&self, at_most: Duration) -> Answers {
+    fn close(&self, at_most: Duration) -> ThreadAnswers {
         let mut state = self.state.lock();
         state.is_closed = true;
         let mut answers = mem::take(&mut state.answers);
         let (mut absences, mut late) = (Vec::new(), Vec::new());
         for asked in &state.asked {
-            if let Progress::Answering(Some(marker)) = asked.progress {
+            if let ThreadProgress::Answering(Some(marker)) = asked.progress {
                 late.push(marker);
             }
             absences.extend(asked.absence(self.brief.anonymize, at_most));
@@ -307,33 +308,33 @@ impl Request {
         drop(state);
         self.turn.notify();
         sort_by(&mut answers, |a, b| a.name.text().cmp(b.name.text()).then(a.thread.cmp(&b.thread)));
-        Answers { answers, absences, late }
+        ThreadAnswers { answers, absences, late }
     }
 }
 
-impl Asked {
+impl AskedThread {
     /// The warning about this thread. A thread that missed the request is silent from now on.
-    fn absence(&self, anonymize: bool, at_most: Duration) -> Option<Absence> {
+    fn absence(&self, anonymize: bool, at_most: Duration) -> Option<ThreadAbsence> {
         let (kind, why) = match self.progress {
-            Progress::Done => return None,
+            ThreadProgress::Done => return None,
             // Its reporters are gone, too.
-            Progress::Asked if self.thread.has_ended() => return None,
-            Progress::Asked if self.thread.is_silent() => {
+            ThreadProgress::Asked if self.thread.has_ended() => return None,
+            ThreadProgress::Asked if self.thread.is_silent() => {
                 let why = "it does not call memory_reporter::answer_here(), or has not since an earlier collection \
                            waited for it";
                 (WarningKind::Unavailable, why.to_owned())
             }
-            Progress::Asked => {
+            ThreadProgress::Asked => {
                 self.thread.set_silent(true);
                 let within = times::shortest(at_most);
                 let why = format!("it did not call memory_reporter::answer_here() within {within}");
                 (WarningKind::TimedOut, why)
             }
-            Progress::Queued => {
+            ThreadProgress::Queued => {
                 let why = format!("other threads took all of the {} for answers", times::shortest(at_most));
                 (WarningKind::TimedOut, why)
             }
-            Progress::Answering(_) => {
+            ThreadProgress::Answering(_) => {
                 let why = format!("they still ran after {}", times::shortest(at_most));
                 (WarningKind::TimedOut, why)
             }
@@ -343,9 +344,9 @@ impl Asked {
             number => format!("its {number} reporters are"),
         };
         let message = match self.progress {
-            Progress::Answering(_) => format!("some of its reports are missing: {why}"),
+            ThreadProgress::Answering(_) => format!("some of its reports are missing: {why}"),
             _ => format!("{reporters} missing: {why}"),
         };
-        Some(Absence { kind, thread: self.thread.describe(anonymize), message })
+        Some(ThreadAbsence { kind, thread: self.thread.describe(anonymize), message })
     }
 }

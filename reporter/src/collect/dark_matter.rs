@@ -6,7 +6,7 @@
 use memory_report::tree::{BY_AMOUNT, COUNTED_TWICE};
 use memory_report::{Kind, Report, ReportSet, Units, path_segment};
 
-use crate::engine_abi::{Collecting, DarkMatter, Rows};
+use crate::engine_abi::{DarkMatterCollection, DarkMatterRow, RowsOutcome};
 use crate::reporting::{ByAmount, amounts, is_explicit};
 use crate::small_sort::sort_by;
 
@@ -24,23 +24,23 @@ const NAMED: usize = 5;
 pub(crate) fn add(
     set: &mut ReportSet,
     process: &str,
-    collecting: Collecting,
+    collecting: DarkMatterCollection,
     by_amount: &[ByAmount],
 ) -> bool {
     let now = amounts::heap_allocated().map_or(0, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
     let (told, rows) = collecting.end();
-    if told != Rows::Told {
-        return told == Rows::None;
+    if told != RowsOutcome::Told {
+        return told == RowsOutcome::None;
     }
     let (twice, unreported): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.twice);
-    let mut sums = Sums::of(set);
-    let twice = Modules::of(twice);
+    let mut sums = HeapSums::of(set);
+    let twice = ModuleRows::of(twice);
     let counted_twice = twice.total();
     if let Some(allocated) = sums.allocated {
-        let mut modules = Modules::of(unreported);
+        let mut modules = ModuleRows::of(unreported);
         let own = now.saturating_sub(allocated);
         let own = OURS.iter().fold(own, |own, module| modules.take_from(module, own));
-        let by_amount = Amounts::of(by_amount);
+        let by_amount = ClaimedAmounts::of(by_amount);
         let whole = i128::from(sums.unclassified()) - i128::from(modules.total());
         let whole = whole + i128::from(counted_twice) + i128::from(by_amount.total());
         let mut rest = i64::try_from(whole.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or_default();
@@ -49,7 +49,7 @@ pub(crate) fn add(
         if rest < 0 && -rest <= (modules.total() / TINY).saturating_add(own.max(0)) {
             rest = -modules.take_from_largest(-rest);
         }
-        let mut tree = Tree { set, process, root: UNCLASSIFIED, kind: Kind::Heap, least: sums.tiny() };
+        let mut tree = RowTree { set, process, root: UNCLASSIFIED, kind: Kind::Heap, least: sums.tiny() };
         tree.report(&modules);
         let mut row = |path: &str, amount: i64, description: &str| {
             tree.push(path, amount, description);
@@ -69,19 +69,19 @@ pub(crate) fn add(
         );
     }
     sums.explicit = counted_twice;
-    Tree { set, process, root: TWICE, kind: Kind::Other, least: sums.tiny() }.report(&twice);
+    RowTree { set, process, root: TWICE, kind: Kind::Other, least: sums.tiny() }.report(&twice);
     true
 }
 
 /// The sums of a collection's reports, in bytes.
 #[derive(Default)]
-struct Sums {
+struct HeapSums {
     allocated: Option<i64>,
     heap: i64,
     explicit: i64,
 }
 
-impl Sums {
+impl HeapSums {
     fn of(set: &ReportSet) -> Self {
         let mut sums = Self::default();
         for report in set.iter() {
@@ -109,9 +109,9 @@ impl Sums {
 }
 
 /// The bytes that reports claim without blocks, by path.
-struct Amounts<'a>(Vec<(&'a str, i64)>);
+struct ClaimedAmounts<'a>(Vec<(&'a str, i64)>);
 
-impl<'a> Amounts<'a> {
+impl<'a> ClaimedAmounts<'a> {
     fn of(claims: &'a [ByAmount]) -> Self {
         let mut amounts: Vec<(&str, i64)> = claims.iter().map(|claim| (&*claim.path, claim.bytes)).collect();
         sort_by(&mut amounts, |(a, _), (b, _)| a.cmp(b));
@@ -148,10 +148,10 @@ impl<'a> Amounts<'a> {
 }
 
 /// Functions, sorted by module, type and name. Those whose blocks have no known type come first, with an empty one.
-struct Modules(Vec<DarkMatter>);
+struct ModuleRows(Vec<DarkMatterRow>);
 
-impl Modules {
-    fn of(mut rows: Vec<DarkMatter>) -> Self {
+impl ModuleRows {
+    fn of(mut rows: Vec<DarkMatterRow>) -> Self {
         sort_by(&mut rows, |a, b| a.key().cmp(&b.key()));
         // Of several rows of one function the last counts.
         rows.dedup_by(|later, earlier| {
@@ -193,11 +193,11 @@ impl Modules {
     }
 }
 
-fn total(functions: &[DarkMatter]) -> i64 {
+fn total(functions: &[DarkMatterRow]) -> i64 {
     functions.iter().map(|function| function.bytes).sum()
 }
 
-impl DarkMatter {
+impl DarkMatterRow {
     fn key(&self) -> (&str, &str, &str) {
         (&self.module, self.type_name(), &self.function)
     }
@@ -229,7 +229,7 @@ fn mark(estimated: bool) -> &'static str {
 }
 
 /// The tree of the reports.
-struct Tree<'a> {
+struct RowTree<'a> {
     set: &'a mut ReportSet,
     process: &'a str,
     root: &'static str,
@@ -240,17 +240,17 @@ struct Tree<'a> {
 
 /// The functions of one node that are reported together.
 #[derive(Default)]
-struct Rest {
+struct RestRow {
     bytes: i64,
     functions: usize,
     estimated: bool,
 }
 
-impl Tree<'_> {
-    fn report(&mut self, modules: &Modules) {
+impl RowTree<'_> {
+    fn report(&mut self, modules: &ModuleRows) {
         for module in modules.0.chunk_by(|a, b| a.module == b.module) {
             let path = format!("{}/{}", self.root, path_segment(&module[0].module));
-            let (mut rest, mut shown) = (Rest::default(), 0);
+            let (mut rest, mut shown) = (RestRow::default(), 0);
             for functions in module.chunk_by(|a, b| a.type_name() == b.type_name()) {
                 let type_name = functions[0].type_name();
                 if type_name.is_empty() {
@@ -260,7 +260,7 @@ impl Tree<'_> {
                 } else {
                     shown += 1;
                     let path = format!("{path}/{}", path_segment(type_name));
-                    let mut rest = Rest::default();
+                    let mut rest = RestRow::default();
                     let shown = self.report_each(functions, &path, &mut rest);
                     self.report_rest(&rest, &path, shown);
                 }
@@ -270,7 +270,7 @@ impl Tree<'_> {
     }
 
     /// Reports the large functions of a node, and returns their number. The others add to `rest`.
-    fn report_each(&mut self, functions: &[DarkMatter], path: &str, rest: &mut Rest) -> usize {
+    fn report_each(&mut self, functions: &[DarkMatterRow], path: &str, rest: &mut RestRow) -> usize {
         let mut shown = 0;
         for function in functions {
             if function.bytes < self.least {
@@ -285,7 +285,7 @@ impl Tree<'_> {
     }
 
     /// Reports the other functions of a node: as the node itself, if there are no nodes below it.
-    fn report_rest(&mut self, rest: &Rest, path: &str, shown: usize) {
+    fn report_rest(&mut self, rest: &RestRow, path: &str, shown: usize) {
         if rest.bytes == 0 {
             return;
         }
@@ -306,8 +306,8 @@ impl Tree<'_> {
     }
 }
 
-impl Rest {
-    fn add(&mut self, function: &DarkMatter) {
+impl RestRow {
+    fn add(&mut self, function: &DarkMatterRow) {
         self.bytes += function.bytes;
         self.functions += 1;
         self.estimated |= function.estimated;

@@ -9,18 +9,18 @@ use std::time::Duration;
 use memory_report::{Kind, ReportSet, ReporterRun, SkipReason, Warning, WarningKind};
 
 use crate::allocator;
-use crate::engine_abi::{self, Collecting, Marker, Run};
+use crate::engine_abi::{self, DarkMatterCollection, MarkingRun, ReporterMarker};
 use crate::measure::TaggedBytes;
-use crate::reporting::isolation::{self, Ran};
-use crate::reporting::registry::{self, Entry, Turn};
+use crate::reporting::isolation::{self, ContainedResult};
+use crate::reporting::registry::{self, EntryTurn, RegistryEntry};
 use crate::reporting::tags::{Tag, TagGuard};
 use crate::reporting::{
     ByAmount, MemoryReporter, ReporterName, ResidentMap, amounts, builtin, local_reporters, name_pattern,
 };
 
-use super::admission::{self, Admitted};
-use super::collector::{Collector, Job};
-use super::one_run::{Brief, Outcome};
+use super::admission::{self, CollectRight};
+use super::collector::{CollectorJob, CollectorThread};
+use super::one_run::{ReporterBrief, RunOutcome};
 use super::tag_rows::TagRows;
 use super::{answer_here, consistency, dark_matter, pressure, times};
 
@@ -136,7 +136,7 @@ impl CollectOptions {
 /// a warning. A reporter must not let another thread collect either: at most 32 collections run at the same time, and
 /// those beyond are empty and carry a warning, as does the one in which such a reporter runs.
 pub fn collect_reports(options: &CollectOptions) -> ReportSet {
-    let mut driver = match Driver::start(options, true) {
+    let mut driver = match CollectionDriver::start(options, true) {
         Ok(driver) => driver,
         Err(why) => return nothing(why),
     };
@@ -221,7 +221,7 @@ impl<'a> Collection<'a> {
 
     /// Runs the reporters, all on this thread.
     pub fn collect(&self) -> ReportSet {
-        let mut driver = match Driver::start(&self.options, self.process_rows) {
+        let mut driver = match CollectionDriver::start(&self.options, self.process_rows) {
             Ok(driver) => driver,
             Err(why) => return nothing(why),
         };
@@ -252,27 +252,27 @@ fn nothing(why: String) -> ReportSet {
     set
 }
 
-struct Driver<'a> {
+struct CollectionDriver<'a> {
     options: &'a CollectOptions,
-    brief: Brief,
+    brief: ReporterBrief,
     set: ReportSet,
-    collector: Option<Collector<Given>>,
+    collector: Option<CollectorThread<EntryRun>>,
     /// Blocks with a tag that the reports have counted.
     tagged: TaggedBytes,
     /// With DMD.
-    dark_matter: Option<Collecting>,
+    dark_matter: Option<DarkMatterCollection>,
     /// With DMD: the claims without blocks.
     by_amount: Vec<ByAmount>,
-    _admitted: Admitted,
+    _admitted: CollectRight,
     /// What the collection allocates on this thread belongs to no tag.
     _untagged: TagGuard,
     /// With DMD: the reporters that did not answer in time.
-    late: Vec<Marker>,
+    late: Vec<ReporterMarker>,
     /// Collections refused, as far as this one has warned of them.
     refused: u64,
 }
 
-impl<'a> Driver<'a> {
+impl<'a> CollectionDriver<'a> {
     /// Begins a collection; the error says why it may not begin. With `dark_matter` it is a collection of the whole
     /// process.
     fn start(options: &'a CollectOptions, dark_matter: bool) -> Result<Self, String> {
@@ -294,10 +294,10 @@ impl<'a> Driver<'a> {
         set.set_usable_size_known(usable_size_known);
         set.add_name_patterns(name_pattern::linked());
         // Without a run no block is marked, and marks of other runs stay as they are.
-        let run = if options.dark_matter { Run::begin(dark_matter) } else { None };
-        let dark_matter = run.filter(|_| dark_matter).map(Collecting::new);
+        let run = if options.dark_matter { MarkingRun::begin(dark_matter) } else { None };
+        let dark_matter = run.filter(|_| dark_matter).map(DarkMatterCollection::new);
         let (taken, counted) = (Arc::default(), Arc::default());
-        let brief = Brief { process, anonymize: options.anonymize, taken, counted, run };
+        let brief = ReporterBrief { process, anonymize: options.anonymize, taken, counted, run };
         Ok(Self {
             options,
             brief,
@@ -332,7 +332,7 @@ impl<'a> Driver<'a> {
 
     /// On this thread.
     fn run(&mut self, name: &ReporterName, reporter: &dyn MemoryReporter) {
-        let marker = self.brief.run.map(Run::marker);
+        let marker = self.brief.run.map(MarkingRun::marker);
         let outcome = self.brief.run(marker, name.text(), &mut |out| reporter.collect_reports(out));
         self.absorb(name, outcome);
     }
@@ -345,16 +345,16 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn run_entry(&mut self, entry: &Arc<Entry>) {
+    fn run_entry(&mut self, entry: &Arc<RegistryEntry>) {
         match entry.turn() {
-            Turn::Gone => {}
-            Turn::Stuck => {
+            EntryTurn::Gone => {}
+            EntryTurn::Stuck => {
                 let message = "still runs since an earlier collection";
                 self.warn(WarningKind::TimedOut, entry.name().text(), message);
             }
-            Turn::Run(running) => {
+            EntryTurn::Run(running) => {
                 let (brief, name) = (self.brief.clone(), entry.name().text().to_owned());
-                let marker = brief.run.map(Run::marker);
+                let marker = brief.run.map(MarkingRun::marker);
                 let job = move || {
                     running.run(|reporter| brief.run(marker, &name, &mut |out| reporter.collect_reports(out)))
                 };
@@ -387,8 +387,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn on_collector(&mut self, job: Job<Given>, deadline: Duration) -> Answer {
-        let collector = match self.collector.take().map_or_else(Collector::start, Ok) {
+    fn on_collector(&mut self, job: CollectorJob<EntryRun>, deadline: Duration) -> Answer {
+        let collector = match self.collector.take().map_or_else(CollectorThread::start, Ok) {
             Ok(collector) => collector,
             Err(error) => return Answer::NoThread(error),
         };
@@ -417,7 +417,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn absorb(&mut self, name: &ReporterName, outcome: Outcome) {
+    fn absorb(&mut self, name: &ReporterName, outcome: RunOutcome) {
         let fault = name.warning();
         let name = name.text();
         if let Some((kind, message)) = fault {
@@ -455,7 +455,7 @@ impl<'a> Driver<'a> {
     }
 
     /// The reporter was dropped, perhaps: some part of the program has unregistered it meanwhile.
-    fn gone(&mut self, name: &ReporterName, dropped: Ran<()>) {
+    fn gone(&mut self, name: &ReporterName, dropped: ContainedResult<()>) {
         if dropped.nested {
             let message = "its destructor called collect_reports; nothing was collected there";
             self.warn(WarningKind::Nested, name.text(), message);
@@ -495,10 +495,10 @@ impl<'a> Driver<'a> {
 }
 
 /// The result of a run of an entry, and how the drop of its reporter went.
-type Given = (Outcome, Ran<()>);
+type EntryRun = (RunOutcome, ContainedResult<()>);
 
 enum Answer {
-    Given(Box<Given>),
+    Given(Box<EntryRun>),
     TimedOut(Duration),
     NoThread(std::io::Error),
 }

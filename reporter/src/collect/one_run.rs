@@ -3,22 +3,22 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use memory_report::{ReportSet, Skipped};
+use memory_report::{ReportSet, SkippedPart};
 
-use crate::engine_abi::{Marker, Run};
+use crate::engine_abi::{MarkingRun, ReporterMarker};
 use crate::measure::{Addresses, TaggedBytes};
-use crate::reporting::isolation::{self, Ran};
+use crate::reporting::isolation::{self, ContainedResult};
 use crate::reporting::tags::Tag;
 use crate::reporting::{ByAmount, Reports};
 
 use super::admission;
 
 /// The result of running one reporter.
-pub(super) struct Outcome {
+pub(super) struct RunOutcome {
     pub(super) set: ReportSet,
     pub(super) counted: Addresses,
     pub(super) tagged: TaggedBytes,
-    pub(super) skipped: Vec<Skipped>,
+    pub(super) skipped: Vec<SkippedPart>,
     /// With DMD: the claims without blocks.
     pub(super) by_amount: Vec<ByAmount>,
     pub(super) time: Duration,
@@ -30,30 +30,30 @@ pub(super) struct Outcome {
 
 /// The data that every reporter of a collection gets.
 #[derive(Clone)]
-pub(super) struct Brief {
+pub(super) struct ReporterBrief {
     pub(super) process: Arc<str>,
     pub(super) anonymize: bool,
     /// Paths that the process's own rows have.
     pub(super) taken: Arc<[String]>,
     pub(super) counted: Arc<Addresses>,
     /// With DMD.
-    pub(super) run: Option<Run>,
+    pub(super) run: Option<MarkingRun>,
 }
 
-impl Brief {
+impl ReporterBrief {
     pub(super) fn run(
         &self,
-        marker: Option<Marker>,
+        marker: Option<ReporterMarker>,
         name: &str,
         collect: &mut dyn FnMut(&mut Reports),
-    ) -> Outcome {
+    ) -> RunOutcome {
         // What reporters allocate belongs to no tag.
         let _untagged = Tag::NONE.enter();
         let mut out = Reports::new(name, &self.process, self.anonymize, &self.taken, &self.counted, marker);
         let refused_before = admission::refused();
-        let entered = marker.map(Marker::enter);
+        let entered = marker.map(ReporterMarker::enter);
         let start = Instant::now();
-        let Ran { result, nested } = isolation::as_reporter(|| collect(&mut out));
+        let ContainedResult { result, nested } = isolation::as_reporter(|| collect(&mut out));
         let time = start.elapsed();
         if result.is_err() {
             out.withdraw();
@@ -62,6 +62,6 @@ impl Brief {
         let refused = admission::refused() != refused_before;
         let (set, state, by_amount) = out.into_parts();
         let (counted, tagged, skipped) = state.into_parts();
-        Outcome { set, counted, tagged, skipped, by_amount, time, nested, refused, panic: result.err() }
+        RunOutcome { set, counted, tagged, skipped, by_amount, time, nested, refused, panic: result.err() }
     }
 }

@@ -11,26 +11,26 @@ use crate::process_lock::ProcessLock;
 use crate::reporting::isolation;
 use crate::watching::{Collector, CycleProgress, WatchedCollector};
 
-type Hook = dyn Fn() + Send + Sync;
+type PressureCallback = dyn Fn() + Send + Sync;
 
 std::thread_local! {
     /// This thread runs the hooks.
     static MINIMIZING: Cell<bool> = const { Cell::new(false) };
 }
 
-static HOOKS: ProcessLock<Vec<Arc<Hook>>> = ProcessLock::new(Vec::new());
+static HOOKS: ProcessLock<Vec<Arc<PressureCallback>>> = ProcessLock::new(Vec::new());
 
 /// Keeps a memory-pressure hook; dropping it removes the hook.
 #[must_use = "dropping it removes the hook; `forever` keeps it"]
 pub struct PressureHook {
-    hook: Arc<Hook>,
+    hook: Arc<PressureCallback>,
 }
 
 /// Calls `hook` whenever memory usage is minimized; the hook drops caches and shrinks buffers.
 ///
 /// Firefox's observer topic `memory-pressure` with data `heap-minimize`.
 pub fn on_memory_pressure(hook: impl Fn() + Send + Sync + 'static) -> PressureHook {
-    let hook: Arc<Hook> = Arc::new(hook);
+    let hook: Arc<PressureCallback> = Arc::new(hook);
     HOOKS.lock().push(Arc::clone(&hook));
     PressureHook { hook }
 }

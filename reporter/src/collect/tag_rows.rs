@@ -24,7 +24,7 @@ impl<'a> TagRows<'a> {
 
 /// What a tag has.
 #[derive(Clone, Copy, Default)]
-struct Sum {
+struct TagSum {
     bytes: usize,
     /// With DMD: the tag's path, and the bytes of the blocks that were marked for it.
     marks: Option<Marks>,
@@ -54,7 +54,7 @@ impl MemoryReporter for TagRows<'_> {
                 "no allocator is declared; add `memory_reporter::global_allocator!(std::alloc::System);`";
             return out.unavailable("the memory of tags", why);
         }
-        let mut sums = vec![Sum::default(); known.paths.len()];
+        let mut sums = vec![TagSum::default(); known.paths.len()];
         for (sum, path) in sums.iter_mut().zip(&known.paths) {
             sum.marks = out.marks_of(path);
         }

@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-use super::rows::Text;
+use super::rows::ForeignText;
 use super::{EngineTable, engine};
 
 /// A block, or the allocation of one.
@@ -29,17 +29,17 @@ pub struct BlockRow {
 pub type EachBlock = unsafe extern "C" fn(context: *mut c_void, block: &BlockRow);
 
 /// Takes the name of a type. Unsafe to call, as [`EachBlock`].
-pub type EachName = unsafe extern "C" fn(context: *mut c_void, name: &TypeName<'_>);
+pub type EachName = unsafe extern "C" fn(context: *mut c_void, name: &EngineTypeName<'_>);
 
 /// The name of a type.
 #[repr(C)]
 #[derive(Debug)]
-pub struct TypeName<'a>(Text<'a>);
+pub struct EngineTypeName<'a>(ForeignText<'a>);
 
-impl<'a> TypeName<'a> {
+impl<'a> EngineTypeName<'a> {
     /// For an engine that calls [`EachName`].
     pub fn new(name: &'a str) -> Self {
-        Self(Text::new(name))
+        Self(ForeignText::new(name))
     }
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn ticks() -> u64 {
 /// The Rust type of the blocks that a stack allocated, if the stack tells it.
 #[allow(unsafe_code, reason = "calls a function of another library")]
 pub fn site_type(site: u64) -> Option<String> {
-    unsafe extern "C" fn set(context: *mut c_void, name: &TypeName<'_>) {
+    unsafe extern "C" fn set(context: *mut c_void, name: &EngineTypeName<'_>) {
         // SAFETY: the maker of the table guarantees that the engine passes on the context, which is the option below;
         // nothing else uses it until `site_type` returns.
         let into = unsafe { &mut *context.cast::<Option<String>>() };
@@ -133,12 +133,12 @@ pub const LOG_OF_SAMPLE: u32 = u32::MAX;
 
 /// A log of allocations in an engine. It ends when dropped.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub(crate) struct AllocationLog {
     engine: &'static EngineTable,
     number: u32,
 }
 
-impl Log {
+impl AllocationLog {
     /// Opens a log, which gets allocations from now on.
     pub(crate) fn open(limits: LogLimits) -> Result<Self, NoLog> {
         let engine = engine().filter(|engine| (engine.is_running)()).ok_or(NoLog::NotRecording)?;
@@ -184,7 +184,7 @@ impl Log {
     }
 }
 
-impl Drop for Log {
+impl Drop for AllocationLog {
     fn drop(&mut self) {
         (self.engine.close_log)(self.number);
     }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use super::{EngineTable, ProcessCopy, engine};
+use super::{CopyHandle, EngineTable, engine};
 
 /// Whether an engine waits for [`start_tracking`], or records since then.
 pub(crate) fn may_record() -> bool {
@@ -42,17 +42,17 @@ pub(crate) fn start_recording(path: &CStr) -> io::Result<()> {
 /// Calls `body`. An engine, if there is one, records no block that it allocates. A panic goes through.
 #[allow(unsafe_code, reason = "lends a closure to another library")]
 pub(crate) fn unrecorded<T>(body: impl FnOnce() -> T) -> T {
-    struct Call<T, F>(Option<F>, Option<std::thread::Result<T>>);
+    struct BodyCall<T, F>(Option<F>, Option<std::thread::Result<T>>);
     unsafe extern "C" fn run<T, F: FnOnce() -> T>(context: *mut c_void) {
         // SAFETY: the maker of the table guarantees that the engine passes on the context, which is the call below;
         // nothing else uses it until the function returns.
-        let call = unsafe { &mut *context.cast::<Call<T, F>>() };
+        let call = unsafe { &mut *context.cast::<BodyCall<T, F>>() };
         if let Some(body) = call.0.take() {
             call.1 = Some(catch_unwind(AssertUnwindSafe(body)));
         }
     }
     fn with<T, F: FnOnce() -> T>(engine: &EngineTable, body: F) -> T {
-        let mut call = Call(Some(body), None);
+        let mut call = BodyCall(Some(body), None);
         // SAFETY: `run` takes a pointer to this call, which outlives the engine's function.
         unsafe { (engine.unrecorded)((&raw mut call).cast(), run::<T, F>) };
         match (call.1, call.0) {
@@ -70,17 +70,17 @@ pub(crate) fn unrecorded<T>(body: impl FnOnce() -> T) -> T {
 }
 
 /// A copy of this process, until this is dropped.
-pub(crate) struct Copied {
+pub(crate) struct LiveCopy {
     engine: &'static EngineTable,
-    copy: ProcessCopy,
+    copy: CopyHandle,
 }
 
-impl Copied {
+impl LiveCopy {
     /// Makes one. The error is `Unsupported` if no engine records, or the system copies no processes.
     #[allow(unsafe_code, reason = "calls a function of another library")]
     pub(crate) fn make() -> io::Result<Self> {
         let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
-        let mut copy = ProcessCopy { process: 0, hold: 0 };
+        let mut copy = CopyHandle { process: 0, hold: 0 };
         // SAFETY: the maker of the table guarantees that the function writes one copy, for which there is room.
         done(unsafe { (engine.copy_process)(&raw mut copy) })?;
         Ok(Self { engine, copy })
@@ -92,7 +92,7 @@ impl Copied {
     }
 }
 
-impl Drop for Copied {
+impl Drop for LiveCopy {
     fn drop(&mut self) {
         (self.engine.end_copy)(self.copy);
     }

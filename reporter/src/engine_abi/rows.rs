@@ -27,10 +27,10 @@ pub struct Sizes {
 #[repr(C)]
 #[derive(Debug)]
 pub struct DarkRow<'a> {
-    module: Text<'a>,
-    function: Text<'a>,
+    module: ForeignText<'a>,
+    function: ForeignText<'a>,
     /// Of blocks reported twice, the reporters; of others the type, or nothing.
-    detail: Text<'a>,
+    detail: ForeignText<'a>,
     bytes: i64,
     twice: bool,
     estimated: bool,
@@ -39,21 +39,21 @@ pub struct DarkRow<'a> {
 impl<'a> DarkRow<'a> {
     /// Unreported blocks that a function of a module allocated, with the sum of their bytes.
     pub fn new(module: &'a str, function: &'a str, bytes: i64) -> Self {
-        let [module, function, detail] = [module, function, ""].map(Text::new);
+        let [module, function, detail] = [module, function, ""].map(ForeignText::new);
         Self { module, function, detail, bytes, twice: false, estimated: false }
     }
 
     /// The type of unreported blocks.
     #[must_use]
     pub fn of_type(mut self, name: &'a str) -> Self {
-        (self.twice, self.detail) = (false, Text::new(name));
+        (self.twice, self.detail) = (false, ForeignText::new(name));
         self
     }
 
     /// The blocks were reported twice, by these reporters.
     #[must_use]
     pub fn twice(mut self, reporters: &'a str) -> Self {
-        (self.twice, self.detail) = (true, Text::new(reporters));
+        (self.twice, self.detail) = (true, ForeignText::new(reporters));
         self
     }
 
@@ -64,8 +64,8 @@ impl<'a> DarkRow<'a> {
         self
     }
 
-    pub(super) fn read(&self) -> DarkMatter {
-        DarkMatter {
+    pub(super) fn read(&self) -> DarkMatterRow {
+        DarkMatterRow {
             module: self.module.read(),
             function: self.function.read(),
             detail: self.detail.read(),
@@ -79,13 +79,13 @@ impl<'a> DarkRow<'a> {
 /// A text that another library owns.
 #[repr(C)]
 #[derive(Debug)]
-pub(super) struct Text<'a> {
+pub(super) struct ForeignText<'a> {
     start: *const u8,
     len: usize,
     text: PhantomData<&'a str>,
 }
 
-impl<'a> Text<'a> {
+impl<'a> ForeignText<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self { start: text.as_ptr(), len: text.len(), text: PhantomData }
     }
@@ -100,7 +100,7 @@ impl<'a> Text<'a> {
 
 /// A row, read.
 #[derive(Debug)]
-pub(crate) struct DarkMatter {
+pub(crate) struct DarkMatterRow {
     pub(crate) module: String,
     pub(crate) function: String,
     /// Of blocks reported twice, the reporters; of others the type, or nothing.
@@ -117,7 +117,7 @@ pub type EachRow = unsafe extern "C" fn(context: *mut c_void, row: &DarkRow<'_>)
 /// Whether a collection has its rows.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
+pub enum RowsOutcome {
     /// The engine passes on no rows: it cannot make them, or these reports are for a dump.
     None,
     /// The engine has passed on all of them.

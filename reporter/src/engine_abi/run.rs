@@ -4,17 +4,17 @@ use core::ffi::c_void;
 use core::ptr::null_mut;
 
 use super::marks::Marks;
-use super::rows::{DarkMatter, DarkRow, Rows};
+use super::rows::{DarkMatterRow, DarkRow, RowsOutcome};
 use super::{EngineTable, NO_PATH, engine};
 
 /// A run of the reporters of one collection, whose reports an engine marks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
+pub(crate) struct MarkingRun {
     engine: &'static EngineTable,
     number: u32,
 }
 
-impl Run {
+impl MarkingRun {
     /// `None` without an engine that marks blocks.
     pub(crate) fn begin(rows: bool) -> Option<Self> {
         let engine = engine()?;
@@ -23,24 +23,24 @@ impl Run {
     }
 
     /// For another reporter of the run.
-    pub(crate) fn marker(self) -> Marker {
-        Marker { run: self, number: (self.engine.new_reporter)() }
+    pub(crate) fn marker(self) -> ReporterMarker {
+        ReporterMarker { run: self, number: (self.engine.new_reporter)() }
     }
 }
 
 /// One reporter of a run, for which the engine marks blocks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Marker {
-    run: Run,
+pub(crate) struct ReporterMarker {
+    run: MarkingRun,
     number: u32,
 }
 
-impl Marker {
+impl ReporterMarker {
     /// Until the value is dropped, the marks of this thread belong to the reporter and its run.
-    pub(crate) fn enter(self) -> Entered {
+    pub(crate) fn enter(self) -> MarkerEntry {
         let engine = self.run.engine;
         let before = ((engine.enter)(self.run.number), (engine.enter_reporter)(self.number));
-        Entered { engine, before }
+        MarkerEntry { engine, before }
     }
 
     /// The collection leaves out the reporter's reports: removes its marks, and these claims.
@@ -59,13 +59,13 @@ impl Marker {
 }
 
 #[derive(Debug)]
-pub(crate) struct Entered {
+pub(crate) struct MarkerEntry {
     engine: &'static EngineTable,
     /// The run and the reporter.
     before: (u32, u32),
 }
 
-impl Drop for Entered {
+impl Drop for MarkerEntry {
     fn drop(&mut self) {
         (self.engine.enter)(self.before.0);
         (self.engine.enter_reporter)(self.before.1);
@@ -74,31 +74,31 @@ impl Drop for Entered {
 
 /// A collection that wants rows of unreported memory; its run must have begun with rows. It ends when dropped.
 #[derive(Debug)]
-pub(crate) struct Collecting(Option<Run>);
+pub(crate) struct DarkMatterCollection(Option<MarkingRun>);
 
-impl Collecting {
-    pub(crate) fn new(run: Run) -> Self {
+impl DarkMatterCollection {
+    pub(crate) fn new(run: MarkingRun) -> Self {
         Self(Some(run))
     }
 
     /// The memory that no reporter reported, and that several reported.
     #[allow(unsafe_code, reason = "calls a function of another library")]
-    pub(crate) fn end(mut self) -> (Rows, Vec<DarkMatter>) {
+    pub(crate) fn end(mut self) -> (RowsOutcome, Vec<DarkMatterRow>) {
         unsafe extern "C" fn add(context: *mut c_void, row: &DarkRow<'_>) {
             // SAFETY: the maker of the table guarantees that the engine passes on the context, which is the list below; nothing
             // else uses that list until `end` returns.
-            let rows = unsafe { &mut *context.cast::<Vec<DarkMatter>>() };
+            let rows = unsafe { &mut *context.cast::<Vec<DarkMatterRow>>() };
             rows.push(row.read());
         }
         let mut rows = Vec::new();
-        let Some(run) = self.0.take() else { return (Rows::None, rows) };
+        let Some(run) = self.0.take() else { return (RowsOutcome::None, rows) };
         // SAFETY: `add` takes a pointer to this list, which outlives the call.
         let told = unsafe { (run.engine.end)(run.number, (&raw mut rows).cast(), add) };
         (told, rows)
     }
 }
 
-impl Drop for Collecting {
+impl Drop for DarkMatterCollection {
     #[allow(unsafe_code, reason = "calls a function of another library")]
     fn drop(&mut self) {
         extern "C" fn ignore(_: *mut c_void, _: &DarkRow<'_>) {}

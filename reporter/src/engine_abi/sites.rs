@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-use super::rows::Text;
+use super::rows::ForeignText;
 use super::{EngineTable, engine};
 
 /// Takes one frame. Unsafe to call: `context` must be the one that was passed with the function, to a call that has
@@ -13,9 +13,9 @@ pub type EachFrame = unsafe extern "C" fn(context: *mut c_void, frame: &FrameRow
 #[repr(C)]
 #[derive(Debug)]
 pub struct FrameRow<'a> {
-    function: Text<'a>,
-    file: Text<'a>,
-    module: Text<'a>,
+    function: ForeignText<'a>,
+    file: ForeignText<'a>,
+    module: ForeignText<'a>,
     /// The offset in the module; the column if the file is known.
     offset: u64,
     line: u32,
@@ -24,7 +24,13 @@ pub struct FrameRow<'a> {
 impl<'a> FrameRow<'a> {
     /// A call from a function in a source file.
     pub fn in_file(function: &'a str, file: &'a str, line: u32) -> Self {
-        Self { function: Text::new(function), file: Text::new(file), module: Text::new(""), offset: 0, line }
+        Self {
+            function: ForeignText::new(function),
+            file: ForeignText::new(file),
+            module: ForeignText::new(""),
+            offset: 0,
+            line,
+        }
     }
 
     /// The column of a call in a source file, from 1.
@@ -37,9 +43,9 @@ impl<'a> FrameRow<'a> {
     /// A call from a function at an offset in a program or library.
     pub fn in_module(function: &'a str, module: &'a str, offset: u64) -> Self {
         Self {
-            function: Text::new(function),
-            file: Text::new(""),
-            module: Text::new(module),
+            function: ForeignText::new(function),
+            file: ForeignText::new(""),
+            module: ForeignText::new(module),
             offset,
             line: 0,
         }

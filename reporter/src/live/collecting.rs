@@ -4,9 +4,9 @@ use std::io;
 
 use crate::reporting::amounts;
 
-use super::functions::{Answering, answer_requests};
-use super::protocol::{Minimized, VERSION};
-use super::turns::Turn;
+use super::functions::{AnswerGuard, answer_requests};
+use super::protocol::{MinimizeAnswer, VERSION};
+use super::turns::CallerTurn;
 
 /// The request to collect garbage.
 const REQUEST: &str = "collect";
@@ -24,15 +24,15 @@ const REQUEST: &str = "collect";
 /// let collector = Mutex::new(WatchedCollector::new(AllocatorPurge));
 /// answer_collections(move || collector.lock().unwrap().collect("API")).forever();
 /// ```
-pub fn answer_collections(collect: impl Fn() + Send + Sync + 'static) -> Answering {
-    let turn = Turn::new();
+pub fn answer_collections(collect: impl Fn() + Send + Sync + 'static) -> AnswerGuard {
+    let turn = CallerTurn::new();
     answer_requests(REQUEST, move |_, out| {
         let Some(_alone) = turn.try_take() else {
             return Err(io::Error::other("garbage is still being collected"));
         };
         let resident_before = amounts::resident();
         collect();
-        let collected = Minimized { version: VERSION, resident_before, resident: amounts::resident() };
+        let collected = MinimizeAnswer { version: VERSION, resident_before, resident: amounts::resident() };
         out.write_all(collected.to_line().as_bytes())
     })
 }

@@ -31,7 +31,7 @@ pub fn dump(deadline: Duration, anonymize: bool) -> io::Result<File> {
 
 /// A dump that `write` writes. Its name is gone before the peer reads, so nothing stays behind.
 pub(super) fn temporary(write: impl FnOnce(&CStr) -> io::Result<()>) -> io::Result<File> {
-    let folder = Temporary::new(&std::path::absolute(std::env::temp_dir())?)?;
+    let folder = PrivateFolder::new(&std::path::absolute(std::env::temp_dir())?)?;
     let path = folder.0.join("dmd.json.gz");
     let name = CString::new(path.as_os_str().as_encoded_bytes())?;
     write(&name).map_err(|error| match error.kind() {
@@ -44,9 +44,9 @@ pub(super) fn temporary(write: impl FnOnce(&CStr) -> io::Result<()>) -> io::Resu
 }
 
 /// A folder for this user only. Its name is random, so nobody can create it first.
-struct Temporary(PathBuf);
+struct PrivateFolder(PathBuf);
 
-impl Temporary {
+impl PrivateFolder {
     fn new(parent: &Path) -> io::Result<Self> {
         let mut tries = 0;
         loop {
@@ -60,7 +60,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for PrivateFolder {
     fn drop(&mut self) {
         // There is no caller to return an error to.
         let _ = platform::remove_private_folder(&self.0);
@@ -72,7 +72,7 @@ pub(super) fn save(folder: &Path, name: &str) -> io::Result<()> {
     if !engine_abi::is_connected() {
         return Ok(());
     }
-    let incomplete = Temporary::new(folder)?;
+    let incomplete = PrivateFolder::new(folder)?;
     let path = incomplete.0.join(name);
     write(&path)?;
     fs::rename(path, folder.join(name))

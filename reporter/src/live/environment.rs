@@ -2,12 +2,12 @@
 
 use std::io::Write as _;
 
-use super::{ListenOptions, Listening, listen_to_signals, listen_until_dropped};
+use super::{ListenGuard, ListenOptions, listen_to_signals, listen_until_dropped};
 use crate::platform;
 use crate::process_lock::ProcessLock;
 
 /// The socket that the variable asked for.
-static LISTENING: ProcessLock<Option<Listening>> = ProcessLock::new(None);
+static LISTENING: ProcessLock<Option<ListenGuard>> = ProcessLock::new(None);
 
 /// The name of the variable.
 const NAME: &str = "ABOUT_MEMORY";
@@ -41,7 +41,7 @@ pub(crate) fn start_up() {
     }
 }
 
-fn keep(listening: Listening) {
+fn keep(listening: ListenGuard) {
     *LISTENING.lock() = Some(listening);
 }
 

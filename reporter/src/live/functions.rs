@@ -14,19 +14,19 @@ use super::{dmd_dump, log, tracking};
 /// The request for a copy of the process.
 pub(super) const COPY_REQUEST: &str = "dmd-copy";
 
-type Answer = dyn Fn(&str, &mut dyn Write) -> io::Result<()> + Send + Sync;
+type RequestFunction = dyn Fn(&str, &mut dyn Write) -> io::Result<()> + Send + Sync;
 
-struct Entry {
+struct AnsweredRequest {
     request: String,
-    answer: Box<Answer>,
+    answer: Box<RequestFunction>,
 }
 
 /// No function runs while this lock is held.
-static FUNCTIONS: ProcessLock<Vec<Arc<Entry>>> = ProcessLock::new(Vec::new());
+static FUNCTIONS: ProcessLock<Vec<Arc<AnsweredRequest>>> = ProcessLock::new(Vec::new());
 
 /// Keeps a request answered; dropping it ends that.
 #[must_use = "dropping it ends the answering; call `forever` to keep it"]
-pub struct Answering(Arc<Entry>);
+pub struct AnswerGuard(Arc<AnsweredRequest>);
 
 /// Calls `answer` when a peer sends `request`, with the peer's line of JSON and a writer for the answer. It runs on a
 /// thread of the listener, perhaps on several at the same time.
@@ -37,13 +37,13 @@ pub struct Answering(Arc<Entry>);
 pub fn answer_requests(
     request: impl Into<String>,
     answer: impl Fn(&str, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
-) -> Answering {
-    let entry = Arc::new(Entry { request: request.into(), answer: Box::new(answer) });
+) -> AnswerGuard {
+    let entry = Arc::new(AnsweredRequest { request: request.into(), answer: Box::new(answer) });
     FUNCTIONS.lock().push(Arc::clone(&entry));
-    Answering(entry)
+    AnswerGuard(entry)
 }
 
-impl Answering {
+impl AnswerGuard {
     /// Answers until the program ends.
     #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
     pub fn forever(self) {
@@ -51,15 +51,15 @@ impl Answering {
     }
 }
 
-impl Drop for Answering {
+impl Drop for AnswerGuard {
     fn drop(&mut self) {
         FUNCTIONS.lock().retain(|entry| !Arc::ptr_eq(entry, &self.0));
     }
 }
 
-impl fmt::Debug for Answering {
+impl fmt::Debug for AnswerGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Answering").field(&self.0.request).finish()
+        f.debug_tuple("AnswerGuard").field(&self.0.request).finish()
     }
 }
 

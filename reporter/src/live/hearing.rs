@@ -11,7 +11,7 @@ pub(super) const TIME_TO_READ: Duration = Duration::from_secs(60);
 
 /// What a peer did while its answer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum PeerSignal {
     Nothing,
     Line,
     /// It hung up, or sends a line without an end.
@@ -19,19 +19,19 @@ pub(super) enum Heard {
 }
 
 /// Waits at most so long for a line. The next call does not know the bytes of a line that has not ended.
-pub(super) fn hear(peer: &mut Peer, time: Duration) -> io::Result<Heard> {
+pub(super) fn hear(peer: &mut Peer, time: Duration) -> io::Result<PeerSignal> {
     let (mut byte, mut length) = ([0], 0);
     peer.allow(time);
     while length < MAX_REQUEST {
         match peer.read(&mut byte) {
-            Ok(0) => return Ok(Heard::Gone),
-            Ok(_) if byte == *b"\n" => return Ok(Heard::Line),
+            Ok(0) => return Ok(PeerSignal::Gone),
+            Ok(_) if byte == *b"\n" => return Ok(PeerSignal::Line),
             Ok(_) => length += 1,
-            Err(error) if is_no_answer_yet(&error) => return Ok(Heard::Nothing),
+            Err(error) if is_no_answer_yet(&error) => return Ok(PeerSignal::Nothing),
             Err(error) => return Err(error),
         }
     }
-    Ok(Heard::Gone)
+    Ok(PeerSignal::Gone)
 }
 
 fn is_no_answer_yet(error: &io::Error) -> bool {

@@ -3,37 +3,37 @@
 use std::borrow::Cow;
 
 use memory_report::json::push_string;
-use memory_report::reader::{Scan, Stop};
+use memory_report::reader::{ScanStop, TextScan};
 
 /// Why a line is not an object, or a value is not of its type.
-pub(super) type Fault = String;
+pub(super) type JsonFault = String;
 
 /// The members of an object. Of several with one key the last counts.
-pub(super) struct Object<'t>(Vec<(Cow<'t, str>, &'t str)>);
+pub(super) struct JsonObject<'t>(Vec<(Cow<'t, str>, &'t str)>);
 
-impl<'t> Object<'t> {
+impl<'t> JsonObject<'t> {
     /// Reads a line that contains one object and nothing else.
-    pub(super) fn read(line: &'t str) -> Result<Self, Fault> {
-        let mut scan = Scan::new(line, true);
+    pub(super) fn read(line: &'t str) -> Result<Self, JsonFault> {
+        let mut scan = TextScan::new(line, true);
         let members = members(&mut scan).and_then(|members| match scan.at_end()? {
             true => Ok(members),
             false => scan.expected("the end of the line"),
         });
         match members {
             Ok(members) => Ok(Self(members)),
-            Err(Stop::More) => Err("the line ends too early".to_owned()),
-            Err(Stop::Expected(at, what)) => Err(format!("expected {what} at column {}", at + 1)),
-            Err(Stop::TooDeep(at)) => Err(format!("values are nested too deeply at column {}", at + 1)),
+            Err(ScanStop::More) => Err("the line ends too early".to_owned()),
+            Err(ScanStop::Expected(at, what)) => Err(format!("expected {what} at column {}", at + 1)),
+            Err(ScanStop::TooDeep(at)) => Err(format!("values are nested too deeply at column {}", at + 1)),
         }
     }
 
     /// The value of a key, which must be there.
-    pub(super) fn required<T: FromJson>(&self, key: &str) -> Result<T, Fault> {
+    pub(super) fn required<T: FromJson>(&self, key: &str) -> Result<T, JsonFault> {
         self.optional(key)?.ok_or_else(|| format!("missing field `{key}`"))
     }
 
     /// The value of a key; `None` if it is not there or `null`.
-    pub(super) fn optional<T: FromJson>(&self, key: &str) -> Result<Option<T>, Fault> {
+    pub(super) fn optional<T: FromJson>(&self, key: &str) -> Result<Option<T>, JsonFault> {
         match self.0.iter().rev().find(|(found, _)| found == key) {
             None | Some((_, "null")) => Ok(None),
             Some((_, value)) => match T::from_json(value) {
@@ -44,7 +44,7 @@ impl<'t> Object<'t> {
     }
 }
 
-fn members<'t>(scan: &mut Scan<'t>) -> Result<Vec<(Cow<'t, str>, &'t str)>, Stop> {
+fn members<'t>(scan: &mut TextScan<'t>) -> Result<Vec<(Cow<'t, str>, &'t str)>, ScanStop> {
     let mut members = Vec::new();
     scan.expect(b'{', "`{`")?;
     if scan.eat(b'}')? {
@@ -101,7 +101,7 @@ impl FromJson for String {
     const WHAT: &'static str = "a string";
 
     fn from_json(value: &str) -> Option<Self> {
-        Scan::new(value, true).string().ok().map(Cow::into_owned)
+        TextScan::new(value, true).string().ok().map(Cow::into_owned)
     }
 }
 
@@ -109,7 +109,7 @@ impl FromJson for Vec<String> {
     const WHAT: &'static str = "a list of strings";
 
     fn from_json(value: &str) -> Option<Self> {
-        let mut scan = Scan::new(value, true);
+        let mut scan = TextScan::new(value, true);
         let mut list = Self::new();
         scan.expect(b'[', "`[`").ok()?;
         if scan.eat(b']').ok()? {
@@ -125,7 +125,7 @@ impl FromJson for Vec<String> {
 }
 
 /// A value to write.
-pub(super) enum Value<'a> {
+pub(super) enum JsonValue<'a> {
     Number(u64),
     /// `None` is `null`.
     Amount(Option<u64>),
@@ -135,7 +135,7 @@ pub(super) enum Value<'a> {
 }
 
 /// One line with an object, its newline included.
-pub(super) fn line(members: &[(&str, Value<'_>)]) -> String {
+pub(super) fn line(members: &[(&str, JsonValue<'_>)]) -> String {
     let mut to = String::from("{");
     for (at, (key, value)) in members.iter().enumerate() {
         if at > 0 {
@@ -144,11 +144,11 @@ pub(super) fn line(members: &[(&str, Value<'_>)]) -> String {
         push_string(&mut to, key);
         to.push(':');
         match value {
-            Value::Number(number) | Value::Amount(Some(number)) => to.push_str(&number.to_string()),
-            Value::Amount(None) => to.push_str("null"),
-            Value::True => to.push_str("true"),
-            Value::Text(text) => push_string(&mut to, text),
-            Value::Texts(texts) => {
+            JsonValue::Number(number) | JsonValue::Amount(Some(number)) => to.push_str(&number.to_string()),
+            JsonValue::Amount(None) => to.push_str("null"),
+            JsonValue::True => to.push_str("true"),
+            JsonValue::Text(text) => push_string(&mut to, text),
+            JsonValue::Texts(texts) => {
                 to.push('[');
                 for (at, text) in texts.iter().enumerate() {
                     if at > 0 {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use crate::platform::{self, ListenError};
 use crate::process_lock::ProcessLock;
 
-use super::serve::Server;
+use super::serve::LiveServer;
 
 /// How to listen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub fn listen() -> Result<(), ListenError> {
 ///
 /// As [`listen`].
 pub fn listen_with(options: &ListenOptions) -> Result<(), ListenError> {
-    listen_until_dropped(options).map(Listening::forever)
+    listen_until_dropped(options).map(ListenGuard::forever)
 }
 
 /// As [`listen_with`], but the process listens only until the last value that this function returned is dropped.
@@ -76,27 +76,27 @@ pub fn listen_with(options: &ListenOptions) -> Result<(), ListenError> {
 /// # Errors
 ///
 /// As [`listen`].
-pub fn listen_until_dropped(options: &ListenOptions) -> Result<Listening, ListenError> {
+pub fn listen_until_dropped(options: &ListenOptions) -> Result<ListenGuard, ListenError> {
     let mut current = CURRENT.lock();
     if let Some(shared) = current.upgrade()
         && shared.pid == std::process::id()
     {
-        return Ok(Listening(shared));
+        return Ok(ListenGuard(shared));
     }
-    let shared = Arc::new(Shared::start(options)?);
+    let shared = Arc::new(SharedListener::start(options)?);
     *current = Arc::downgrade(&shared);
     drop(current);
     platform::call_at_exit(at_exit);
-    Ok(Listening(shared))
+    Ok(ListenGuard(shared))
 }
 
 /// Keeps the process listening. Dropping the last one ends that and removes the socket, unless the program called
 /// [`listen`]; the end of the program does so in any case.
 #[must_use = "dropping it ends the listening; call `listen` to listen until the program ends"]
 #[derive(Clone)]
-pub struct Listening(Arc<Shared>);
+pub struct ListenGuard(Arc<SharedListener>);
 
-impl Listening {
+impl ListenGuard {
     /// The path of the socket.
     pub fn path(&self) -> &Path {
         &self.0.path
@@ -109,28 +109,28 @@ impl Listening {
     }
 }
 
-impl fmt::Debug for Listening {
+impl fmt::Debug for ListenGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Listening").field(&self.0.path).finish()
+        f.debug_tuple("ListenGuard").field(&self.0.path).finish()
     }
 }
 
-struct Shared {
+struct SharedListener {
     path: PathBuf,
     /// In the child of a fork this is the parent, whose socket the child must not remove.
     pid: u32,
-    _listener: platform::Listener,
+    _listener: platform::SocketListener,
 }
 
-impl Shared {
+impl SharedListener {
     fn start(options: &ListenOptions) -> Result<Self, ListenError> {
         let folder = platform::socket_folder()?;
         platform::make_private_folder(&folder)?;
         let (ticks, started) = platform::start_time().unwrap_or_default();
         let pid = std::process::id();
         let path = folder.join(format!("{pid}-{ticks}.sock"));
-        let server = Server::new(options.name.clone(), started);
-        let listener = platform::Listener::start(&path, move |peer| server.answer(peer))?;
+        let server = LiveServer::new(options.name.clone(), started);
+        let listener = platform::SocketListener::start(&path, move |peer| server.answer(peer))?;
         Ok(Self { path, pid, _listener: listener })
     }
 
@@ -142,13 +142,13 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for SharedListener {
     fn drop(&mut self) {
         self.remove_socket();
     }
 }
 
-static CURRENT: ProcessLock<Weak<Shared>> = ProcessLock::new(Weak::new());
+static CURRENT: ProcessLock<Weak<SharedListener>> = ProcessLock::new(Weak::new());
 
 /// Removes the socket. Whatever thread ends the program calls this, so it waits for nothing.
 fn at_exit() {

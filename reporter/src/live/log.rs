@@ -12,8 +12,8 @@ use crate::platform::Peer;
 use crate::process_lock::ProcessLock;
 use crate::watching::{MemoryObserver, ObserverError};
 
-use super::hearing::{Heard, TIME_TO_READ, hear};
-use super::protocol::{Tracking, VERSION};
+use super::hearing::{PeerSignal, TIME_TO_READ, hear};
+use super::protocol::{TrackAnswer, VERSION};
 
 /// The name of the request.
 pub(super) const REQUEST: &str = "dmd-log";
@@ -31,12 +31,12 @@ const AT_ONCE: usize = 1 << 16;
 static PEERS: ProcessLock<usize> = ProcessLock::new(0);
 
 /// An engine records until this is dropped.
-struct Recording {
+struct StartedEngine {
     /// Because of logs: it waits afterwards.
     for_peers: bool,
 }
 
-impl Recording {
+impl StartedEngine {
     fn start() -> io::Result<Self> {
         let mut peers = PEERS.lock();
         if *peers == 0 {
@@ -54,7 +54,7 @@ impl Recording {
     }
 }
 
-impl Drop for Recording {
+impl Drop for StartedEngine {
     fn drop(&mut self) {
         if self.for_peers {
             let mut peers = PEERS.lock();
@@ -67,20 +67,20 @@ impl Drop for Recording {
 }
 
 /// A log for one peer.
-pub(super) struct Log {
+pub(super) struct PeerLog {
     /// Dropped first: the engine waits only after its logs have ended.
     observer: MemoryObserver,
-    recording: Recording,
+    recording: StartedEngine,
 }
 
-impl Log {
+impl PeerLog {
     /// Opens a log of at most `length` entries, for so many of a million allocations.
     pub(super) fn open(per_million: u64, length: u64) -> io::Result<Self> {
         let observer = MemoryObserver::new();
         let other = |error: ObserverError| io::Error::other(error.to_string());
         observer.set_allocation_sampling_probability(per_million as f64 / ALL as f64).map_err(other)?;
         observer.set_max_allocations_log_length(length).map_err(other)?;
-        let recording = Recording::start()?;
+        let recording = StartedEngine::start()?;
         observer.set_tracking_allocation_sites(true).map_err(|error| match error {
             ObserverError::NoRoom => {
                 io::Error::other("no log: 16 observers have a log already, or memory is short")
@@ -95,17 +95,17 @@ impl Log {
 
     /// Sends what the log gets, until the peer sends a line or hangs up. A line gets the rest.
     pub(super) fn send(&self, peer: &mut Peer) -> io::Result<()> {
-        let begun = Tracking { version: VERSION, sample_bytes: 0, recording: false };
+        let begun = TrackAnswer { version: VERSION, sample_bytes: 0, recording: false };
         // DMD must not log what this thread allocates: each entry would bring forth others.
         engine_abi::unrecorded(|| {
             peer.write_all(begun.to_line().as_bytes())?;
             loop {
                 let heard = hear(peer, PAUSE)?;
-                if heard == Heard::Gone {
+                if heard == PeerSignal::Gone {
                     return Ok(());
                 }
                 self.send_new(peer)?;
-                if heard == Heard::Line {
+                if heard == PeerSignal::Line {
                     return Ok(());
                 }
                 if !self.recording.for_peers && !engine_abi::is_running() {

@@ -1,6 +1,6 @@
 //! The requests and answers on the socket.
 
-use super::json::{self, Fault, Object, Value};
+use super::json::{self, JsonFault, JsonObject, JsonValue};
 
 /// The version of the protocol, in every request and answer but a report.
 pub const VERSION: u32 = 1;
@@ -11,7 +11,7 @@ pub const MAX_REQUEST: usize = 4096;
 /// The answer to `hello`: the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Hello {
+pub struct HelloAnswer {
     /// The version of the protocol that is spoken.
     pub version: u32,
     /// The process's number, as it sees itself.
@@ -26,10 +26,10 @@ pub struct Hello {
     pub requests: Vec<String>,
 }
 
-impl Hello {
+impl HelloAnswer {
     /// Reads the answer to `hello`, one line of JSON; `None` if the line is something else.
     pub fn from_json(line: &str) -> Option<Self> {
-        let object = Object::read(line).ok()?;
+        let object = JsonObject::read(line).ok()?;
         Some(Self {
             version: object.required("version").ok()?,
             pid: object.required("pid").ok()?,
@@ -42,12 +42,12 @@ impl Hello {
 
     pub(super) fn to_line(&self) -> String {
         json::line(&[
-            ("version", Value::Number(self.version.into())),
-            ("pid", Value::Number(self.pid.into())),
-            ("name", Value::Text(&self.name)),
-            ("exe", Value::Text(&self.exe)),
-            ("started", Value::Number(self.started)),
-            ("requests", Value::Texts(&self.requests)),
+            ("version", JsonValue::Number(self.version.into())),
+            ("pid", JsonValue::Number(self.pid.into())),
+            ("name", JsonValue::Text(&self.name)),
+            ("exe", JsonValue::Text(&self.exe)),
+            ("started", JsonValue::Number(self.started)),
+            ("requests", JsonValue::Texts(&self.requests)),
         ])
     }
 
@@ -60,7 +60,7 @@ impl Hello {
 /// The answer to `minimize` and to `collect`: the effect of minimizing memory usage or of collecting garbage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Minimized {
+pub struct MinimizeAnswer {
     /// The version of the protocol that is spoken.
     pub version: u32,
     /// Physical memory in use before, in bytes.
@@ -69,10 +69,10 @@ pub struct Minimized {
     pub resident: Option<u64>,
 }
 
-impl Minimized {
+impl MinimizeAnswer {
     /// Reads the answer to `minimize`, one line of JSON; `None` if the line is something else.
     pub fn from_json(line: &str) -> Option<Self> {
-        let object = Object::read(line).ok()?;
+        let object = JsonObject::read(line).ok()?;
         Some(Self {
             version: object.required("version").ok()?,
             resident_before: object.optional("resident_before").ok()?,
@@ -82,9 +82,9 @@ impl Minimized {
 
     pub(super) fn to_line(&self) -> String {
         json::line(&[
-            ("version", Value::Number(self.version.into())),
-            ("resident_before", Value::Amount(self.resident_before)),
-            ("resident", Value::Amount(self.resident)),
+            ("version", JsonValue::Number(self.version.into())),
+            ("resident_before", JsonValue::Amount(self.resident_before)),
+            ("resident", JsonValue::Amount(self.resident)),
         ])
     }
 }
@@ -92,7 +92,7 @@ impl Minimized {
 /// The answer to `amounts`: amounts that cost no collection, in bytes; `None` if the process does not know one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Amounts {
+pub struct AmountsAnswer {
     /// The version of the protocol that is spoken.
     pub version: u32,
     /// See [`heap_allocated`](crate::amounts::heap_allocated).
@@ -103,10 +103,10 @@ pub struct Amounts {
     pub vsize: Option<u64>,
 }
 
-impl Amounts {
+impl AmountsAnswer {
     /// Reads the answer to `amounts`, one line of JSON; `None` if the line is something else.
     pub fn from_json(line: &str) -> Option<Self> {
-        let object = Object::read(line).ok()?;
+        let object = JsonObject::read(line).ok()?;
         Some(Self {
             version: object.required("version").ok()?,
             heap_allocated: object.optional("heap_allocated").ok()?,
@@ -117,10 +117,10 @@ impl Amounts {
 
     pub(super) fn to_line(&self) -> String {
         json::line(&[
-            ("version", Value::Number(self.version.into())),
-            ("heap_allocated", Value::Amount(self.heap_allocated)),
-            ("resident", Value::Amount(self.resident)),
-            ("vsize", Value::Amount(self.vsize)),
+            ("version", JsonValue::Number(self.version.into())),
+            ("heap_allocated", JsonValue::Amount(self.heap_allocated)),
+            ("resident", JsonValue::Amount(self.resident)),
+            ("vsize", JsonValue::Amount(self.vsize)),
         ])
     }
 }
@@ -128,30 +128,30 @@ impl Amounts {
 /// The answer to `dmd-copy`: a copy of the process, which ends when the peer hangs up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Copied {
+pub struct CopyAnswer {
     /// The version of the protocol that is spoken.
     pub version: u32,
     /// The number of the copy.
     pub pid: u32,
 }
 
-impl Copied {
+impl CopyAnswer {
     /// Reads the answer to `dmd-copy`, one line of JSON; `None` if the line is something else.
     pub fn from_json(line: &str) -> Option<Self> {
-        let object = Object::read(line).ok()?;
+        let object = JsonObject::read(line).ok()?;
         Some(Self { version: object.required("version").ok()?, pid: object.required("pid").ok()? })
     }
 
     pub(super) fn to_line(&self) -> String {
         json::line(&[
-            ("version", Value::Number(self.version.into())),
-            ("pid", Value::Number(self.pid.into())),
+            ("version", JsonValue::Number(self.version.into())),
+            ("pid", JsonValue::Number(self.pid.into())),
         ])
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct LiveRequest {
     pub(super) version: u32,
     pub(super) request: String,
     pub(super) anonymize: bool,
@@ -165,9 +165,9 @@ pub(super) struct Request {
     pub(super) length: Option<u64>,
 }
 
-impl Request {
-    pub(super) fn from_json(line: &str) -> Result<Self, Fault> {
-        let object = Object::read(line)?;
+impl LiveRequest {
+    pub(super) fn from_json(line: &str) -> Result<Self, JsonFault> {
+        let object = JsonObject::read(line)?;
         let flag = |key| object.optional(key).map(Option::unwrap_or_default);
         Ok(Self {
             version: object.required("version")?,
@@ -188,7 +188,7 @@ impl Request {
 /// The answer to `dmd-track`: DMD records from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Tracking {
+pub struct TrackAnswer {
     /// The version of the protocol that is spoken.
     pub version: u32,
     /// The mean distance of the samples in bytes; 0 if DMD records every block.
@@ -197,10 +197,10 @@ pub struct Tracking {
     pub recording: bool,
 }
 
-impl Tracking {
+impl TrackAnswer {
     /// Reads the answer to `dmd-track`, one line of JSON; `None` if the line is something else.
     pub fn from_json(line: &str) -> Option<Self> {
-        let object = Object::read(line).ok()?;
+        let object = JsonObject::read(line).ok()?;
         Some(Self {
             version: object.required("version").ok()?,
             sample_bytes: object.required("sample_bytes").ok()?,
@@ -210,11 +210,11 @@ impl Tracking {
 
     pub(super) fn to_line(&self) -> String {
         let mut members = vec![
-            ("version", Value::Number(self.version.into())),
-            ("sample_bytes", Value::Number(self.sample_bytes)),
+            ("version", JsonValue::Number(self.version.into())),
+            ("sample_bytes", JsonValue::Number(self.sample_bytes)),
         ];
         if self.recording {
-            members.push(("recording", Value::True));
+            members.push(("recording", JsonValue::True));
         }
         json::line(&members)
     }
@@ -222,5 +222,5 @@ impl Tracking {
 
 /// The line that refuses a request.
 pub(super) fn refusal(error: &str) -> String {
-    json::line(&[("version", Value::Number(VERSION.into())), ("error", Value::Text(error))])
+    json::line(&[("version", JsonValue::Number(VERSION.into())), ("error", JsonValue::Text(error))])
 }

@@ -11,12 +11,15 @@ use crate::platform::Peer;
 use crate::reporting::amounts;
 
 use super::functions::{self, COPY_REQUEST};
-use super::hearing::{Heard, TIME_TO_READ, hear};
-use super::log::{self, Log};
-use super::protocol::{Amounts, Copied, Hello, MAX_REQUEST, Minimized, Request, Tracking, VERSION, refusal};
-use super::tracking::{self, Session};
+use super::hearing::{PeerSignal, TIME_TO_READ, hear};
+use super::log::{self, PeerLog};
+use super::protocol::{
+    AmountsAnswer, CopyAnswer, HelloAnswer, LiveRequest, MAX_REQUEST, MinimizeAnswer, TrackAnswer, VERSION,
+    refusal,
+};
+use super::tracking::{self, TrackingSession};
 use super::turns::{DEADLINE, collect_alone, minimize_alone};
-use super::workers::{Busy, Workers};
+use super::workers::{AllBusy, WorkerThreads};
 
 const TIME_TO_ASK: Duration = Duration::from_secs(5);
 /// For an error to a peer on the listening thread.
@@ -29,24 +32,24 @@ const LENGTH: u64 = 5000;
 const FAST: u32 = 1;
 
 /// The server of this process.
-pub(super) struct Server(Workers<Peer>);
+pub(super) struct LiveServer(WorkerThreads<Peer>);
 
-struct Who {
+struct ProcessIdentity {
     pid: u32,
     name: String,
     exe: String,
     started: u64,
 }
 
-impl Server {
+impl LiveServer {
     pub(super) fn new(name: Option<String>, started: u64) -> Self {
         let exe = std::env::current_exe().unwrap_or_default();
         let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| {
             exe.file_name().map_or_else(|| "unknown".to_owned(), |name| name.to_string_lossy().into_owned())
         });
         let name = name.chars().take(MAX_NAME).collect();
-        let who = Who { pid: std::process::id(), name, exe: exe.display().to_string(), started };
-        Self(Workers::new(move |mut peer: Peer| {
+        let who = ProcessIdentity { pid: std::process::id(), name, exe: exe.display().to_string(), started };
+        Self(WorkerThreads::new(move |mut peer: Peer| {
             peer.allow(TIME_TO_ASK);
             // A peer that hangs or disconnects needs no answer.
             let _ = who.answer(&mut peer);
@@ -56,7 +59,7 @@ impl Server {
 
     /// Answers on another thread.
     pub(super) fn answer(&self, peer: Peer) {
-        if let Err(Busy(mut peer)) = self.0.start(peer) {
+        if let Err(AllBusy(mut peer)) = self.0.start(peer) {
             peer.allow(TIME_TO_REFUSE);
             // A peer that does not read this loses nothing.
             let _ = refuse(&mut peer, "too many ask at once, try again later");
@@ -65,7 +68,7 @@ impl Server {
     }
 }
 
-impl Who {
+impl ProcessIdentity {
     fn answer(&self, peer: &mut Peer) -> io::Result<()> {
         let mut line = Vec::new();
         BufReader::new(&mut *peer).take(MAX_REQUEST as u64).read_until(b'\n', &mut line)?;
@@ -78,7 +81,7 @@ impl Who {
         let Ok(line) = core::str::from_utf8(&line) else {
             return refuse(peer, "not a request: no UTF-8");
         };
-        let request = match Request::from_json(line) {
+        let request = match LiveRequest::from_json(line) {
             Ok(request) => request,
             Err(error) => return refuse(peer, &format!("not a request: {error}")),
         };
@@ -104,7 +107,7 @@ impl Who {
     }
 
     fn hello(&self, peer: &mut Peer) -> io::Result<()> {
-        let hello = Hello {
+        let hello = HelloAnswer {
             version: VERSION,
             pid: self.pid,
             name: self.name.clone(),
@@ -115,7 +118,7 @@ impl Who {
         peer.write_all(hello.to_line().as_bytes())
     }
 
-    fn report(&self, peer: &mut Peer, request: &Request) -> io::Result<()> {
+    fn report(&self, peer: &mut Peer, request: &LiveRequest) -> io::Result<()> {
         if request.minimize
             && let Err(busy) = minimize_alone()
         {
@@ -142,11 +145,11 @@ impl Who {
 
 /// Records until the peer sends a line or hangs up. A line gets a dump of what was allocated since and is alive.
 fn track(peer: &mut Peer, mean: u64) -> io::Result<()> {
-    let session = match Session::start(mean) {
+    let session = match TrackingSession::start(mean) {
         Ok(session) => session,
         Err(error) => return refuse(peer, &error.to_string()),
     };
-    let begun = Tracking { version: VERSION, sample_bytes: mean, recording: false };
+    let begun = TrackAnswer { version: VERSION, sample_bytes: mean, recording: false };
     session.outlive_process(peer);
     peer.write_all(begun.to_line().as_bytes())?;
     if !wait_for_line(peer)? {
@@ -166,11 +169,11 @@ fn track(peer: &mut Peer, mean: u64) -> io::Result<()> {
 
 /// Records into a file until the peer sends a line or hangs up. Both end the file. A line gets an answer then.
 fn record(peer: &mut Peer, path: &str) -> io::Result<()> {
-    let session = match Session::record(path) {
+    let session = match TrackingSession::record(path) {
         Ok(session) => session,
         Err(error) => return refuse(peer, &error.to_string()),
     };
-    let told = Tracking { version: VERSION, sample_bytes: 0, recording: true }.to_line();
+    let told = TrackAnswer { version: VERSION, sample_bytes: 0, recording: true }.to_line();
     peer.write_all(told.as_bytes())?;
     let is_asked = wait_for_line(peer)?;
     drop(session);
@@ -183,7 +186,7 @@ fn record(peer: &mut Peer, path: &str) -> io::Result<()> {
 
 /// Holds a copy of the process until the peer sends a line or hangs up.
 fn copy(peer: &mut Peer) -> io::Result<()> {
-    let copied = match engine_abi::Copied::make() {
+    let copied = match engine_abi::LiveCopy::make() {
         Ok(copied) => copied,
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
             return refuse(
@@ -193,14 +196,14 @@ fn copy(peer: &mut Peer) -> io::Result<()> {
         }
         Err(error) => return refuse(peer, &format!("no copy of the process: {error}")),
     };
-    let told = Copied { version: VERSION, pid: copied.process() };
+    let told = CopyAnswer { version: VERSION, pid: copied.process() };
     peer.write_all(told.to_line().as_bytes())?;
     wait_for_line(peer).map(drop)
 }
 
 /// Streams the log of allocations until the peer sends a line or hangs up.
 fn stream_log(peer: &mut Peer, per_million: u64, length: Option<u64>) -> io::Result<()> {
-    let streamed = Log::open(per_million, length.unwrap_or(LENGTH)).and_then(|log| log.send(peer));
+    let streamed = PeerLog::open(per_million, length.unwrap_or(LENGTH)).and_then(|log| log.send(peer));
     match streamed {
         Err(error) if error.kind() == io::ErrorKind::Other => {
             peer.allow(TIME_TO_ASK);
@@ -214,9 +217,9 @@ fn stream_log(peer: &mut Peer, per_million: u64, length: Option<u64>) -> io::Res
 fn wait_for_line(peer: &mut Peer) -> io::Result<bool> {
     loop {
         match hear(peer, TIME_TO_READ)? {
-            Heard::Nothing => {}
-            Heard::Line => return Ok(true),
-            Heard::Gone => return Ok(false),
+            PeerSignal::Nothing => {}
+            PeerSignal::Line => return Ok(true),
+            PeerSignal::Gone => return Ok(false),
         }
     }
 }
@@ -228,7 +231,7 @@ fn minimize(peer: &mut Peer) -> io::Result<()> {
     }
     let resident = amounts::resident();
     peer.allow(TIME_TO_ASK);
-    let minimized = Minimized { version: VERSION, resident_before, resident };
+    let minimized = MinimizeAnswer { version: VERSION, resident_before, resident };
     peer.write_all(minimized.to_line().as_bytes())
 }
 
@@ -236,12 +239,12 @@ fn amounts_now(peer: &mut Peer) -> io::Result<()> {
     let [heap_allocated, resident, vsize] =
         [amounts::heap_allocated(), amounts::resident(), amounts::vsize()];
     peer.allow(TIME_TO_ASK);
-    let amounts = Amounts { version: VERSION, heap_allocated, resident, vsize };
+    let amounts = AmountsAnswer { version: VERSION, heap_allocated, resident, vsize };
     peer.write_all(amounts.to_line().as_bytes())
 }
 
 fn hand_on(peer: &mut Peer, request: &str, line: &str) -> io::Result<()> {
-    let mut answer = Answer { peer, begun: false };
+    let mut answer = AnswerWriter { peer, begun: false };
     match functions::run(request, line, &mut answer) {
         Some(Err(error)) if !answer.begun => {
             peer.allow(TIME_TO_ASK);
@@ -257,12 +260,12 @@ fn hand_on(peer: &mut Peer, request: &str, line: &str) -> io::Result<()> {
 }
 
 /// The writer of a function's answer. The time to read starts with its first byte.
-struct Answer<'p> {
+struct AnswerWriter<'p> {
     peer: &'p mut Peer,
     begun: bool,
 }
 
-impl Write for Answer<'_> {
+impl Write for AnswerWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if !self.begun {
             self.peer.allow(TIME_TO_READ);

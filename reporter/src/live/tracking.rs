@@ -20,9 +20,9 @@ pub(super) const REQUEST: &str = "dmd-track";
 pub(super) const SAMPLE_BYTES: u64 = 512 << 10;
 
 /// The engine records until this is dropped.
-pub(super) struct Session(());
+pub(super) struct TrackingSession(());
 
-impl Session {
+impl TrackingSession {
     /// Starts to record a sample with this mean distance in bytes, or with 0 every block.
     pub(super) fn start(mean: u64) -> io::Result<Self> {
         match engine_abi::start_tracking(mean) {
@@ -71,7 +71,7 @@ fn refused(error: io::Error) -> Result<io::Error, io::Error> {
     }
 }
 
-impl Drop for Session {
+impl Drop for TrackingSession {
     fn drop(&mut self) {
         engine_abi::stop_tracking();
     }

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use memory_report::{ReportSet, file};
 
 use crate::collect::CollectOptions;
-use crate::platform::{self, ListenError, Trigger};
+use crate::platform::{self, ListenError, SignalTrigger};
 
 use super::dmd_dump;
 use super::turns::{DEADLINE, collect_alone, minimize_alone};
@@ -42,8 +42,8 @@ pub fn listen_to_signals(folder: impl Into<PathBuf>) -> Result<(), ListenError> 
     })
 }
 
-fn run(trigger: Trigger, folder: &Path) -> io::Result<()> {
-    if trigger == Trigger::MinimizeAndReport
+fn run(trigger: SignalTrigger, folder: &Path) -> io::Result<()> {
+    if trigger == SignalTrigger::MinimizeAndReport
         && let Err(busy) = minimize_alone()
     {
         return Err(io::Error::other(busy.to_string()));

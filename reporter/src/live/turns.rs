@@ -7,7 +7,7 @@ use memory_report::ReportSet;
 
 use crate::collect::pressure::minimize_memory_usage;
 use crate::collect::{CollectOptions, collect_reports};
-use crate::process_lock::{Changes, ProcessLock};
+use crate::process_lock::{ChangeSignal, ProcessLock};
 use crate::reporting::isolation;
 
 /// The deadline of each reporter, unless a request sets another.
@@ -29,18 +29,18 @@ pub fn collect_alone(options: &CollectOptions) -> ReportSet {
 
 /// A right that one caller of a process has at a time. No lock is held while a caller has it, so code of the program may
 /// run meanwhile. The child of a fork has a turn of its own.
-pub(super) struct Turn {
+pub(super) struct CallerTurn {
     /// The process of the caller that has the turn; 0 if nobody has it.
     taken_by: ProcessLock<u32>,
-    ended: Changes,
+    ended: ChangeSignal,
 }
 
 /// Ends a turn when dropped.
-pub(super) struct TakenTurn<'a>(&'a Turn);
+pub(super) struct TakenTurn<'a>(&'a CallerTurn);
 
-impl Turn {
+impl CallerTurn {
     pub(super) const fn new() -> Self {
-        Self { taken_by: ProcessLock::new(0), ended: Changes::new() }
+        Self { taken_by: ProcessLock::new(0), ended: ChangeSignal::new() }
     }
 
     /// Waits until no other caller has the turn.
@@ -76,7 +76,7 @@ impl Drop for TakenTurn<'_> {
 /// Runs `run`, which runs reporters, while no other caller runs any. A reporter that asks for it does not wait for
 /// itself: a collection refuses to begin there.
 pub(super) fn alone<T>(run: impl FnOnce() -> T) -> T {
-    static COLLECTING: Turn = Turn::new();
+    static COLLECTING: CallerTurn = CallerTurn::new();
     let _alone = if isolation::is_reporting() { None } else { Some(COLLECTING.take()) };
     run()
 }
@@ -93,7 +93,7 @@ impl fmt::Display for StillMinimizing {
 /// Minimizes memory usage, unless another caller does: the program's hooks may never end, and one thread that waits
 /// for them is enough.
 pub(super) fn minimize_alone() -> Result<(), StillMinimizing> {
-    static MINIMIZING: Turn = Turn::new();
+    static MINIMIZING: CallerTurn = CallerTurn::new();
     let _alone = MINIMIZING.try_take().ok_or(StillMinimizing)?;
     minimize_memory_usage();
     Ok(())

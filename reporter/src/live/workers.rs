@@ -12,15 +12,15 @@ const MAX_WORKERS: usize = 8;
 const MAX_IDLE: Duration = Duration::from_secs(30);
 
 /// Threads, each of which does one job at a time.
-pub(super) struct Workers<J>(Arc<Shared<J>>);
+pub(super) struct WorkerThreads<J>(Arc<WorkerQueue<J>>);
 
-struct Shared<J> {
+struct WorkerQueue<J> {
     run: Box<dyn Fn(J) + Send + Sync>,
-    state: Mutex<State<J>>,
+    state: Mutex<WorkerState<J>>,
     more: Condvar,
 }
 
-struct State<J> {
+struct WorkerState<J> {
     /// At most as many as there are idle threads.
     jobs: VecDeque<J>,
     idle: usize,
@@ -28,16 +28,16 @@ struct State<J> {
 }
 
 /// All threads are busy; has the job that was not started.
-pub(super) struct Busy<J>(pub(super) J);
+pub(super) struct AllBusy<J>(pub(super) J);
 
-impl<J: Send + 'static> Workers<J> {
+impl<J: Send + 'static> WorkerThreads<J> {
     pub(super) fn new(run: impl Fn(J) + Send + Sync + 'static) -> Self {
-        let state = State { jobs: VecDeque::new(), idle: 0, workers: 0 };
-        Self(Arc::new(Shared { run: Box::new(run), state: Mutex::new(state), more: Condvar::new() }))
+        let state = WorkerState { jobs: VecDeque::new(), idle: 0, workers: 0 };
+        Self(Arc::new(WorkerQueue { run: Box::new(run), state: Mutex::new(state), more: Condvar::new() }))
     }
 
     /// Gives a job to a thread; drops the job if no thread can be created.
-    pub(super) fn start(&self, job: J) -> Result<(), Busy<J>> {
+    pub(super) fn start(&self, job: J) -> Result<(), AllBusy<J>> {
         let mut state = self.0.lock();
         if state.jobs.len() < state.idle {
             state.jobs.push_back(job);
@@ -45,7 +45,7 @@ impl<J: Send + 'static> Workers<J> {
             return Ok(());
         }
         if state.workers == MAX_WORKERS {
-            return Err(Busy(job));
+            return Err(AllBusy(job));
         }
         state.workers += 1;
         drop(state);
@@ -57,7 +57,7 @@ impl<J: Send + 'static> Workers<J> {
     }
 }
 
-impl<J> Shared<J> {
+impl<J> WorkerQueue<J> {
     fn work(&self, first: J) {
         let mut next = Some(first);
         while let Some(job) = next {
@@ -86,7 +86,7 @@ impl<J> Shared<J> {
         job
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<J>> {
+    fn lock(&self) -> MutexGuard<'_, WorkerState<J>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
 //! One value, several numbers: [`AddSizeOf`].
 
 use super::ops::MallocSizeOfOps;
-use super::reading::{Measured, Reading};
+use super::reading::{MeasuredReading, Reading};
 use super::walk_state::WalkState;
 
 /// Adds the heap that a value owns to several numbers of `S`, which a reporter shows one by one.
@@ -69,6 +69,6 @@ pub trait AddSizeOf<S> {
 ///
 /// A reporter calls [`Reports::split`](crate::Reports::split) instead.
 pub fn add_size_of<S, T: AddSizeOf<S> + ?Sized>(value: &T, sizes: &mut S) {
-    let mut ops = MallocSizeOfOps::new(Measured::best(None, WalkState::default()));
+    let mut ops = MallocSizeOfOps::new(MeasuredReading::best(None, WalkState::default()));
     value.add_size_of_excluding_this(&mut ops, sizes);
 }

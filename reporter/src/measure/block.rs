@@ -6,8 +6,8 @@ use core::fmt;
 /// One heap block met by a walk.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
-pub struct Block {
-    /// The block's first byte or, in [`Observe::enclosing`](crate::measure::Observe::enclosing), some byte inside it.
+pub struct HeapBlock {
+    /// The block's first byte or, in [`WalkObserver::enclosing`](crate::measure::WalkObserver::enclosing), some byte inside it.
     pub pointer: *const u8,
     /// The size and alignment that the program requested. The size is never 0.
     pub layout: Layout,
@@ -15,9 +15,9 @@ pub struct Block {
     pub type_name: fn() -> &'static str,
 }
 
-impl fmt::Debug for Block {
+impl fmt::Debug for HeapBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Block")
+        f.debug_struct("HeapBlock")
             .field("pointer", &self.pointer)
             .field("layout", &self.layout)
             .field("type_name", &(self.type_name)())

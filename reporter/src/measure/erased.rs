@@ -3,7 +3,7 @@
 
 use super::malloc_size_of::MallocSizeOf;
 use super::ops::MallocSizeOfOps;
-use super::reading::Erased;
+use super::reading::ErasedReading;
 
 /// The object-safe companion of [`MallocSizeOf`], which every measurable type implements.
 ///
@@ -32,12 +32,12 @@ use super::reading::Erased;
 )]
 pub trait ErasedMallocSizeOf {
     /// [`MallocSizeOf::size_of_excluding_this`] of the value behind the `dyn`.
-    fn erased_size_of_excluding_this(&self, ops: &mut MallocSizeOfOps<Erased<'_>>) -> usize;
+    fn erased_size_of_excluding_this(&self, ops: &mut MallocSizeOfOps<ErasedReading<'_>>) -> usize;
 }
 
 /// Only for types with a size: `dyn Trait` has the companion if and only if it is a supertrait.
 impl<T: MallocSizeOf> ErasedMallocSizeOf for T {
-    fn erased_size_of_excluding_this(&self, ops: &mut MallocSizeOfOps<Erased<'_>>) -> usize {
+    fn erased_size_of_excluding_this(&self, ops: &mut MallocSizeOfOps<ErasedReading<'_>>) -> usize {
         self.size_of_excluding_this(ops)
     }
 }

@@ -2,7 +2,7 @@
 //! own what they point to ([`SizeOfIncludingThis`]).
 
 use super::ops::MallocSizeOfOps;
-use super::reading::{Computed, Measured, Reading};
+use super::reading::{ComputedReading, MeasuredReading, Reading};
 use super::walk_state::WalkState;
 
 /// The heap that a value owns. Derive it: `#[derive(MallocSizeOf)]`.
@@ -121,7 +121,7 @@ impl<T: ?Sized> SizeOfIncludingThis for T {
 /// The bytes of heap that `value` owns: usable bytes if the program declared its allocator
 /// ([`global_allocator!`](crate::global_allocator)), otherwise computed from layouts.
 pub fn malloc_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
-    value.size_of_excluding_this(&mut MallocSizeOfOps::new(Measured::best(None, WalkState::default())))
+    value.size_of_excluding_this(&mut MallocSizeOfOps::new(MeasuredReading::best(None, WalkState::default())))
 }
 
 /// The bytes of heap that `value` requested, computed from layouts. It touches no allocator.
@@ -129,5 +129,5 @@ pub fn malloc_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
 /// Firefox's `ComputedSizeOf`. By convention, a function of yours that computes a size by arithmetic, without blocks, is
 /// called `computed_size_of_something`.
 pub fn computed_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
-    value.size_of_excluding_this(&mut MallocSizeOfOps::new(Computed::default()))
+    value.size_of_excluding_this(&mut MallocSizeOfOps::new(ComputedReading::default()))
 }

@@ -5,10 +5,10 @@ use core::any::type_name;
 use core::fmt;
 use core::marker::PhantomData;
 
-use memory_report::{SkipReason, Skipped};
+use memory_report::{SkipReason, SkippedPart};
 
-use super::block::{Block, Edge};
-use super::reading::{Computed, Erased, Measured, Reading};
+use super::block::{Edge, HeapBlock};
+use super::reading::{ComputedReading, ErasedReading, MeasuredReading, Reading};
 use super::stack_guard::StackGuard;
 
 /// No value holds more: a larger figure is a fault of an impl, or of a method that it calls. Sums must have room for
@@ -49,18 +49,18 @@ impl<R, F: FnMut(&mut MallocSizeOfOps<R>) -> usize> ContentsWalk<R> for F {
     }
 }
 
-impl MallocSizeOfOps<Computed> {
+impl MallocSizeOfOps<ComputedReading> {
     /// Ops that compute bytes from layouts and touch no allocator.
     pub fn computed() -> Self {
-        Self::new(Computed::default())
+        Self::new(ComputedReading::default())
     }
 }
 
-impl MallocSizeOfOps<Measured> {
+impl MallocSizeOfOps<MeasuredReading> {
     /// Ops that ask the declared allocator; `None` if
     /// [`global_allocator!`](crate::global_allocator) has not declared one.
     pub fn measured() -> Option<Self> {
-        Measured::new().map(Self::new)
+        MeasuredReading::new().map(Self::new)
     }
 }
 
@@ -93,7 +93,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         if layout.size() == 0 {
             return 0;
         }
-        let block = Block { pointer: pointer.cast(), layout, type_name: type_name::<T> };
+        let block = HeapBlock { pointer: pointer.cast(), layout, type_name: type_name::<T> };
         // SAFETY: the size is not 0, so the caller guarantees that the global allocator returned the pointer for this
         // layout and that the block is live.
         unsafe { self.reading.block(block) }
@@ -106,7 +106,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         if layout.size() == 0 {
             return 0;
         }
-        self.reading.enclosing(Block { pointer: pointer.cast(), layout, type_name: type_name::<T> })
+        self.reading.enclosing(HeapBlock { pointer: pointer.cast(), layout, type_name: type_name::<T> })
     }
 
     /// Measures the contents of the last block. Deep values are safe: near the end of its stack the walk continues on a
@@ -257,14 +257,14 @@ impl<R: Reading> MallocSizeOfOps<R> {
     }
 
     /// The parts that could not be measured so far.
-    pub fn skipped(&mut self) -> &[Skipped] {
+    pub fn skipped(&mut self) -> &[SkippedPart] {
         self.reading.state().skipped()
     }
 
     /// Continues the walk with the reading behind a `dyn` boundary, for object-safe traits.
-    pub fn erased<T>(&mut self, walk: impl FnOnce(&mut MallocSizeOfOps<Erased<'_>>) -> T) -> T {
+    pub fn erased<T>(&mut self, walk: impl FnOnce(&mut MallocSizeOfOps<ErasedReading<'_>>) -> T) -> T {
         let mut ops = MallocSizeOfOps {
-            reading: Erased::new(&mut self.reading),
+            reading: ErasedReading::new(&mut self.reading),
             stack: self.stack,
             one_thread: PhantomData,
         };

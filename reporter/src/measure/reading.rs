@@ -1,23 +1,23 @@
 //! What a walk means: the [`Reading`] handed in with the ops decides it, not a second derive.
 //!
 //! A reading is a type, so that the computed one compiles to the plain hand-written sum. Its core,
-//! [`Observe`], is object-safe: it is what remains of a reading below a `dyn` value.
+//! [`WalkObserver`], is object-safe: it is what remains of a reading below a `dyn` value.
 
 use core::fmt;
 
 use crate::engine_abi::Marks;
 
-use super::block::{Block, Edge};
+use super::block::{Edge, HeapBlock};
 use super::size_source::SizeSource;
 use super::walk_state::WalkState;
 
 /// Only this crate and `heap-graph` have readings, so that a later version can add to what a walk offers.
-pub trait Sealed {}
+pub trait SealedReading {}
 
 /// The object-safe core of a reading: the walk calls it for each block and each step.
 ///
 /// It is sealed: only this framework implements it.
-pub trait Observe: Sealed {
+pub trait WalkObserver: SealedReading {
     /// Takes a block that starts at `block.pointer`, and returns the bytes to count for it.
     ///
     /// # Safety
@@ -25,12 +25,12 @@ pub trait Observe: Sealed {
     /// `block.pointer` is the start of a live block of the program's global allocator, allocated
     /// with `block.layout`.
     #[allow(unsafe_code, reason = "an allocator may be asked about the pointer")]
-    unsafe fn block(&mut self, block: Block) -> usize;
+    unsafe fn block(&mut self, block: HeapBlock) -> usize;
 
     /// Takes a block that has `block.pointer` somewhere inside, and returns the bytes to count for it.
     ///
     /// Only a reading with a table of live blocks can do better than the layout's size.
-    fn enclosing(&mut self, block: Block) -> usize {
+    fn enclosing(&mut self, block: HeapBlock) -> usize {
         block.layout.size()
     }
 
@@ -83,24 +83,24 @@ pub trait Observe: Sealed {
     fn close_block(&mut self) {}
 }
 
-/// A meaning of a walk. See [`Computed`](crate::measure::Computed) and [`Measured`](crate::measure::Measured).
+/// A meaning of a walk. See [`ComputedReading`](crate::measure::ComputedReading) and [`MeasuredReading`](crate::measure::MeasuredReading).
 ///
 /// An impl of [`MallocSizeOf`](crate::MallocSizeOf) is generic over it. The trait is sealed.
-pub trait Reading: Observe + Sized {
+pub trait Reading: WalkObserver + Sized {
     /// Whether the reading wants the names of fields and types, for which the walk must visit plain data too.
     ///
     /// An impl calls [`MallocSizeOfOps::wants_names`](crate::MallocSizeOfOps::wants_names), which
-    /// asks the reading behind [`Erased`], too.
+    /// asks the reading behind [`ErasedReading`], too.
     const NAMES: bool;
 
-    /// Whether the walk calls [`Observe::enter`] and the like at its steps. A reading may want steps without
+    /// Whether the walk calls [`WalkObserver::enter`] and the like at its steps. A reading may want steps without
     /// [`NAMES`](Self::NAMES): then the walk need not visit each byte of a `Vec<u8>`.
     const STEPS: bool = Self::NAMES;
 
-    /// Whether the walk may merge consecutive parts of one kind into one, with [`Observe::merged`].
+    /// Whether the walk may merge consecutive parts of one kind into one, with [`WalkObserver::merged`].
     const MERGES: bool = false;
 
-    /// [`NAMES`](Self::NAMES); of [`Erased`], that of the reading behind it. No other reading
+    /// [`NAMES`](Self::NAMES); of [`ErasedReading`], that of the reading behind it. No other reading
     /// overrides it.
     #[inline(always)]
     fn wants_names(&self) -> bool {
@@ -119,7 +119,7 @@ pub trait Reading: Observe + Sized {
         Self::MERGES
     }
 
-    /// [`Observe::enter`] where the reading's type is known. The walk keeps the result on its stack and passes it to
+    /// [`WalkObserver::enter`] where the reading's type is known. The walk keeps the result on its stack and passes it to
     /// the matching [`leave_part`](Self::leave_part).
     #[inline]
     fn enter_part(&mut self, edge: Edge, type_name: fn() -> &'static str) -> usize {
@@ -127,7 +127,7 @@ pub trait Reading: Observe + Sized {
         0
     }
 
-    /// [`Observe::leave`], with the result of [`enter_part`](Self::enter_part).
+    /// [`WalkObserver::leave`], with the result of [`enter_part`](Self::enter_part).
     #[inline]
     fn leave_part(&mut self, entered: usize) {
         let _ = entered;
@@ -135,22 +135,22 @@ pub trait Reading: Observe + Sized {
     }
 
     /// The object-safe core, for a walk below a `dyn` value.
-    fn erase(&mut self) -> &mut dyn Observe;
+    fn erase(&mut self) -> &mut dyn WalkObserver;
 }
 
 /// Bytes from layouts only: the sizes that the program requested. It touches no allocator, and is sound with any
 /// global allocator.
 #[derive(Debug, Default)]
-pub struct Computed {
+pub struct ComputedReading {
     state: WalkState,
 }
 
-impl Sealed for Computed {}
+impl SealedReading for ComputedReading {}
 
 #[allow(unsafe_code, reason = "the trait's method is unsafe; this one reads no pointer")]
-impl Observe for Computed {
+impl WalkObserver for ComputedReading {
     #[inline]
-    unsafe fn block(&mut self, block: Block) -> usize {
+    unsafe fn block(&mut self, block: HeapBlock) -> usize {
         block.layout.size()
     }
 
@@ -160,10 +160,10 @@ impl Observe for Computed {
     }
 }
 
-impl Reading for Computed {
+impl Reading for ComputedReading {
     const NAMES: bool = false;
 
-    fn erase(&mut self) -> &mut dyn Observe {
+    fn erase(&mut self) -> &mut dyn WalkObserver {
         self
     }
 }
@@ -173,9 +173,9 @@ impl Reading for Computed {
 /// Where Rust shows only the inside of a block (hash tables, B-tree nodes, list nodes), the reading computes the size
 /// of that block, unless an engine of DMD knows it.
 #[derive(Debug)]
-pub struct Measured(SizeSource);
+pub struct MeasuredReading(SizeSource);
 
-impl Measured {
+impl MeasuredReading {
     /// The reading of the program's allocator, or `None` if
     /// [`global_allocator!`](crate::global_allocator) has not declared one.
     pub fn new() -> Option<Self> {
@@ -193,18 +193,18 @@ impl Measured {
     }
 }
 
-impl Sealed for Measured {}
+impl SealedReading for MeasuredReading {}
 
 #[allow(unsafe_code, reason = "asks the declared allocator")]
-impl Observe for Measured {
+impl WalkObserver for MeasuredReading {
     #[inline]
-    unsafe fn block(&mut self, block: Block) -> usize {
+    unsafe fn block(&mut self, block: HeapBlock) -> usize {
         // SAFETY: the caller guarantees a live block of the global allocator with this layout.
         unsafe { self.0.block(block) }
     }
 
     #[inline]
-    fn enclosing(&mut self, block: Block) -> usize {
+    fn enclosing(&mut self, block: HeapBlock) -> usize {
         self.0.enclosing(block)
     }
 
@@ -218,10 +218,10 @@ impl Observe for Measured {
     }
 }
 
-impl Reading for Measured {
+impl Reading for MeasuredReading {
     const NAMES: bool = false;
 
-    fn erase(&mut self) -> &mut dyn Observe {
+    fn erase(&mut self) -> &mut dyn WalkObserver {
         self
     }
 }
@@ -230,14 +230,14 @@ impl Reading for Measured {
 ///
 /// Its constants are the most that a reading can want. Its methods say what the reading behind it wants, so the walk
 /// does not visit plain data for a reading without names.
-pub struct Erased<'a> {
-    observer: &'a mut dyn Observe,
+pub struct ErasedReading<'a> {
+    observer: &'a mut dyn WalkObserver,
     wants_names: bool,
     wants_steps: bool,
     merges: bool,
 }
 
-impl<'a> Erased<'a> {
+impl<'a> ErasedReading<'a> {
     pub(crate) fn new<R: Reading>(reading: &'a mut R) -> Self {
         let (wants_names, wants_steps, merges) =
             (reading.wants_names(), reading.wants_steps(), reading.merges());
@@ -245,23 +245,23 @@ impl<'a> Erased<'a> {
     }
 }
 
-impl fmt::Debug for Erased<'_> {
+impl fmt::Debug for ErasedReading<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Erased")
+        f.write_str("ErasedReading")
     }
 }
 
-impl Sealed for Erased<'_> {}
+impl SealedReading for ErasedReading<'_> {}
 
 #[allow(unsafe_code, reason = "forwards")]
-impl Observe for Erased<'_> {
-    unsafe fn block(&mut self, block: Block) -> usize {
+impl WalkObserver for ErasedReading<'_> {
+    unsafe fn block(&mut self, block: HeapBlock) -> usize {
         // SAFETY: the caller guarantees what the observer requires: the start of a live block of the global allocator,
         // with its layout.
         unsafe { self.observer.block(block) }
     }
 
-    fn enclosing(&mut self, block: Block) -> usize {
+    fn enclosing(&mut self, block: HeapBlock) -> usize {
         self.observer.enclosing(block)
     }
 
@@ -306,7 +306,7 @@ impl Observe for Erased<'_> {
     }
 }
 
-impl Reading for Erased<'_> {
+impl Reading for ErasedReading<'_> {
     const NAMES: bool = true;
     const MERGES: bool = true;
 
@@ -325,7 +325,7 @@ impl Reading for Erased<'_> {
         self.merges
     }
 
-    fn erase(&mut self) -> &mut dyn Observe {
+    fn erase(&mut self) -> &mut dyn WalkObserver {
         &mut *self.observer
     }
 }

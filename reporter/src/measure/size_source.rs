@@ -8,21 +8,21 @@ use core::alloc::Layout;
 use crate::allocator::{self, AskUsableSize, CUsableSize, DeclaredAllocator, tags};
 use crate::engine_abi::{BlockSizes, Marks, PointerAnswer};
 
-use super::block::Block;
+use super::block::HeapBlock;
 use super::walk_state::WalkState;
 
-type TypeName = fn() -> &'static str;
+type NameFunction = fn() -> &'static str;
 
 /// The usable bytes of a block of which only the inside is known, or the requested ones if no engine knows the block.
 #[inline]
-pub(crate) fn usable_around(block: &Block, sizes: Option<BlockSizes>) -> usize {
+pub(crate) fn usable_around(block: &HeapBlock, sizes: Option<BlockSizes>) -> usize {
     sizes.and_then(|sizes| sizes.around(block.pointer)).unwrap_or(block.layout.size())
 }
 
 /// Gives the bytes of each block of a walk, and keeps the state of that walk.
 #[derive(Debug)]
 pub(crate) struct SizeSource {
-    source: Source,
+    source: ByteSource,
     /// The allocator's function, if there is nothing to note about a block when the walk starts: no engine marks blocks,
     /// and none has a tag. A tag that the program first uses during the walk is that of a new block.
     plain: Option<CUsableSize>,
@@ -30,7 +30,7 @@ pub(crate) struct SizeSource {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Source {
+enum ByteSource {
     /// The layout alone.
     Layout,
     /// The allocator; an engine of DMD for blocks of which only the inside is known.
@@ -45,12 +45,12 @@ impl SizeSource {
     pub(crate) fn best(marks: Option<Marks>, state: WalkState) -> Self {
         let usable_size = allocator::declared().map(DeclaredAllocator::usable_size);
         let source = match (marks, usable_size) {
-            (Some(marks), usable_size) => Source::Engine(marks, usable_size),
-            (None, Some(usable_size)) => Source::Allocator(usable_size, BlockSizes::of_engine()),
-            (None, None) => Source::Layout,
+            (Some(marks), usable_size) => ByteSource::Engine(marks, usable_size),
+            (None, Some(usable_size)) => ByteSource::Allocator(usable_size, BlockSizes::of_engine()),
+            (None, None) => ByteSource::Layout,
         };
         let plain = match source {
-            Source::Allocator(AskUsableSize::C(function), _) if !tags::in_use() => Some(function),
+            ByteSource::Allocator(AskUsableSize::C(function), _) if !tags::in_use() => Some(function),
             _ => None,
         };
         Self { source, plain, state }
@@ -58,13 +58,13 @@ impl SizeSource {
 
     /// Bytes from layouts only.
     pub(crate) fn computed() -> Self {
-        Self { source: Source::Layout, plain: None, state: WalkState::default() }
+        Self { source: ByteSource::Layout, plain: None, state: WalkState::default() }
     }
 
     /// Whether a block's layout is all that is known about it.
     #[inline]
     pub(crate) fn is_computed(&self) -> bool {
-        matches!(self.source, Source::Layout)
+        matches!(self.source, ByteSource::Layout)
     }
 
     /// The bytes of a block by its start. The walk of each type has many such calls, so only the question to the
@@ -72,9 +72,9 @@ impl SizeSource {
     ///
     /// # Safety
     ///
-    /// As for [`Observe::block`](super::reading::Observe::block).
+    /// As for [`WalkObserver::block`](super::reading::WalkObserver::block).
     #[inline]
-    pub(crate) unsafe fn block(&mut self, block: Block) -> usize {
+    pub(crate) unsafe fn block(&mut self, block: HeapBlock) -> usize {
         match self.plain {
             // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared` gives
             // only the global allocator.
@@ -93,12 +93,12 @@ impl SizeSource {
     ///
     /// As for [`block`](Self::block).
     #[inline(never)]
-    unsafe fn noted_block(&mut self, pointer: *const u8, layout: Layout, type_name: TypeName) -> usize {
-        let block = Block { pointer, layout, type_name };
+    unsafe fn noted_block(&mut self, pointer: *const u8, layout: Layout, type_name: NameFunction) -> usize {
+        let block = HeapBlock { pointer, layout, type_name };
         let (answer, allocator) = match self.source {
-            Source::Layout => return layout.size(),
-            Source::Allocator(allocator, _) => (PointerAnswer::Unknown, Some(allocator)),
-            Source::Engine(marks, allocator) => (marks.block(pointer), allocator),
+            ByteSource::Layout => return layout.size(),
+            ByteSource::Allocator(allocator, _) => (PointerAnswer::Unknown, Some(allocator)),
+            ByteSource::Engine(marks, allocator) => (marks.block(pointer), allocator),
         };
         self.state.note_tag(&block);
         let bytes = match (answer, allocator) {
@@ -112,7 +112,7 @@ impl SizeSource {
             (PointerAnswer::Unknown, Some(allocator)) => unsafe { allocator.ask(pointer, layout) },
             (PointerAnswer::Unknown, None) => layout.size(),
         };
-        if matches!(self.source, Source::Engine(..)) {
+        if matches!(self.source, ByteSource::Engine(..)) {
             self.state.note_named(&block, bytes);
         }
         bytes
@@ -120,20 +120,20 @@ impl SizeSource {
 
     /// The bytes of the block that has the pointer somewhere inside. Only an engine knows more than the layout.
     #[inline]
-    pub(crate) fn enclosing(&mut self, block: Block) -> usize {
+    pub(crate) fn enclosing(&mut self, block: HeapBlock) -> usize {
         match self.source {
-            Source::Layout | Source::Allocator(_, None) if !tags::in_use() => block.layout.size(),
+            ByteSource::Layout | ByteSource::Allocator(_, None) if !tags::in_use() => block.layout.size(),
             _ => self.noted_enclosing(block.pointer, block.layout, block.type_name),
         }
     }
 
     #[inline(never)]
-    fn noted_enclosing(&mut self, pointer: *const u8, layout: Layout, type_name: TypeName) -> usize {
-        let block = Block { pointer, layout, type_name };
+    fn noted_enclosing(&mut self, pointer: *const u8, layout: Layout, type_name: NameFunction) -> usize {
+        let block = HeapBlock { pointer, layout, type_name };
         let bytes = match self.source {
-            Source::Layout => return layout.size(),
-            Source::Allocator(_, sizes) => usable_around(&block, sizes),
-            Source::Engine(marks, _) => {
+            ByteSource::Layout => return layout.size(),
+            ByteSource::Allocator(_, sizes) => usable_around(&block, sizes),
+            ByteSource::Engine(marks, _) => {
                 let bytes = match marks.enclosing(pointer) {
                     PointerAnswer::Block(bytes) => {
                         self.state.note_marked(&block);
@@ -154,8 +154,8 @@ impl SizeSource {
     /// that was counted at this address is still there.
     pub(crate) fn first_visit(&mut self, address: usize) -> bool {
         match self.source {
-            Source::Engine(marks, _) => self.state.first_visit_with(address, marks),
-            Source::Layout | Source::Allocator(..) => self.state.first_visit(address),
+            ByteSource::Engine(marks, _) => self.state.first_visit_with(address, marks),
+            ByteSource::Layout | ByteSource::Allocator(..) => self.state.first_visit(address),
         }
     }
 }

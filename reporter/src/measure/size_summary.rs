@@ -6,10 +6,10 @@ use core::ops::{Add, AddAssign};
 use crate::allocator::{self, AskUsableSize, DeclaredAllocator};
 use crate::engine_abi::BlockSizes;
 
-use super::block::Block;
+use super::block::HeapBlock;
 use super::malloc_size_of::MallocSizeOf;
 use super::ops::MallocSizeOfOps;
-use super::reading::{Observe, Reading, Sealed};
+use super::reading::{Reading, SealedReading, WalkObserver};
 use super::size_source::usable_around;
 use super::walk_state::WalkState;
 
@@ -61,7 +61,7 @@ impl fmt::Display for SizeSummary {
 /// The reading of [`size_summary`]: usable bytes if the program declares its allocator, otherwise computed ones; and
 /// the requested bytes and the number of blocks.
 #[derive(Debug)]
-pub struct Summed {
+pub struct SummaryReading {
     usable_size: Option<AskUsableSize>,
     /// With an engine.
     sizes: Option<BlockSizes>,
@@ -69,7 +69,7 @@ pub struct Summed {
     state: WalkState,
 }
 
-impl Summed {
+impl SummaryReading {
     /// A reading that has seen no block.
     pub fn new() -> Self {
         Self {
@@ -86,18 +86,18 @@ impl Summed {
     }
 }
 
-impl Default for Summed {
+impl Default for SummaryReading {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Sealed for Summed {}
+impl SealedReading for SummaryReading {}
 
 #[allow(unsafe_code, reason = "asks the declared allocator")]
-impl Observe for Summed {
+impl WalkObserver for SummaryReading {
     #[inline]
-    unsafe fn block(&mut self, block: Block) -> usize {
+    unsafe fn block(&mut self, block: HeapBlock) -> usize {
         let asked = block.layout.size();
         let usable = match self.usable_size {
             // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared` gives
@@ -110,7 +110,7 @@ impl Observe for Summed {
     }
 
     #[inline]
-    fn enclosing(&mut self, block: Block) -> usize {
+    fn enclosing(&mut self, block: HeapBlock) -> usize {
         let asked = block.layout.size();
         let usable = if self.usable_size.is_some() { usable_around(&block, self.sizes) } else { asked };
         self.sum += SizeSummary { asked, usable, blocks: 1 };
@@ -128,10 +128,10 @@ impl Observe for Summed {
     }
 }
 
-impl Reading for Summed {
+impl Reading for SummaryReading {
     const NAMES: bool = false;
 
-    fn erase(&mut self) -> &mut dyn Observe {
+    fn erase(&mut self) -> &mut dyn WalkObserver {
         self
     }
 }
@@ -149,7 +149,7 @@ impl Reading for Summed {
 /// assert_eq!(summary.usable, summary.asked + summary.slop());
 /// ```
 pub fn size_summary<T: MallocSizeOf + ?Sized>(value: &T) -> SizeSummary {
-    let mut ops = MallocSizeOfOps::new(Summed::new());
+    let mut ops = MallocSizeOfOps::new(SummaryReading::new());
     let bytes = value.size_of_excluding_this(&mut ops);
     ops.into_reading().sum.settled(bytes)
 }

@@ -55,18 +55,18 @@ use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 use std::thread;
 
-use memory_report::{Kind, Report, ReportSet, Skipped, Units};
+use memory_report::{Kind, Report, ReportSet, SkippedPart, Units};
 
 use crate::engine_abi::Marks;
 
 use super::malloc_size_of::MallocSizeOf;
 use super::ops::MallocSizeOfOps;
-use super::reading::Observe;
+use super::reading::WalkObserver;
 use super::size_summary::SizeSummary;
 use super::walk_state::WalkState;
 
 use by_field::ByField;
-use finish::NodeData;
+use finish::SizeNodeData;
 
 pub use folded::FoldedStacks;
 pub use node::SizeNode;
@@ -79,9 +79,9 @@ pub use node::SizeNode;
 #[derive(Clone, Debug)]
 pub struct SizeTree {
     /// Each node before its children.
-    nodes: Vec<NodeData>,
+    nodes: Vec<SizeNodeData>,
     usable_size_known: bool,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedPart>,
 }
 
 /// Walks `value` and gives its bytes by field and type.
@@ -90,7 +90,7 @@ pub struct SizeTree {
 /// otherwise computed. The total equals [`malloc_size_of`](crate::malloc_size_of()); bytes that a hand-written impl adds
 /// without naming a block belong to the root.
 ///
-/// The module [`size_tree`](mod@crate::size_tree) has the rules of what becomes one node, and an example.
+/// The module [`size_tree`](mod@crate::measure::size_tree) has the rules of what becomes one node, and an example.
 pub fn size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
     let reading = ByField::new(core::any::type_name::<T>, WalkState::default(), None);
     let (mut tree, state) = grow_by(reading, value);
@@ -176,7 +176,7 @@ impl SizeTree {
     }
 
     /// The parts that could not be measured, which count as 0 bytes.
-    pub fn skipped(&self) -> &[Skipped] {
+    pub fn skipped(&self) -> &[SkippedPart] {
         &self.skipped
     }
 

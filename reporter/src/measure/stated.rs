@@ -8,7 +8,7 @@ use super::reading::Reading;
 pub(super) const STATED: Edge = Edge::Field("(stated)");
 
 /// The type of that part. A tree merges parts of one type, so it is not the value's own.
-struct Stated<T: ?Sized>(core::marker::PhantomData<T>);
+struct StatedPart<T: ?Sized>(core::marker::PhantomData<T>);
 
 /// The value's type, from the name of the part's type.
 pub(super) fn stated_type(part: &'static str) -> &'static str {
@@ -59,7 +59,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         if !self.wants_steps() || self.wants_names() {
             return self.reading().stated(bytes);
         }
-        self.step(STATED, &Stated::<T>(core::marker::PhantomData), |_, ops| ops.reading().stated(bytes))
+        self.step(STATED, &StatedPart::<T>(core::marker::PhantomData), |_, ops| ops.reading().stated(bytes))
     }
 }
 

@@ -9,12 +9,12 @@
 use std::sync::Arc;
 
 use hashbrown::HashSet;
-use memory_report::{SkipReason, Skipped};
+use memory_report::{SkipReason, SkippedPart};
 
 use crate::allocator::tags;
 use crate::engine_abi::{Marks, PointerFault};
 
-use super::block::Block;
+use super::block::HeapBlock;
 use super::tagged_bytes::TaggedBytes;
 
 pub(crate) type Addresses = HashSet<usize>;
@@ -26,9 +26,9 @@ pub struct WalkState {
     counted: Addresses,
     /// The part of `counted` that the current report has added.
     added: Vec<usize>,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedPart>,
     /// The bytes that values of each type have stated of themselves in the current report.
-    stated: Option<Box<Stated>>,
+    stated: Option<Box<StatedTypes>>,
     /// With an engine: the bytes of the blocks that the current report has named.
     named: usize,
     /// Blocks with a tag that reports have counted.
@@ -49,7 +49,7 @@ pub(crate) struct FaultyPointers {
 
 /// Types, and the bytes that their values have stated of themselves. Most walks have none, and stay small.
 #[derive(Debug, Default)]
-struct Stated(Vec<(&'static str, usize)>);
+struct StatedTypes(Vec<(&'static str, usize)>);
 
 /// The address that stands for "an engine marked the shared block counted at this address". No block lies so high.
 const fn marked(address: usize) -> usize {
@@ -100,7 +100,7 @@ impl WalkState {
 
     /// The walk counts this block, which its pointer is the start of.
     #[inline]
-    pub(crate) fn note_tag(&mut self, block: &Block) {
+    pub(crate) fn note_tag(&mut self, block: &HeapBlock) {
         if tags::in_use() {
             self.tagged.add_found(tags::at(block.pointer));
         }
@@ -108,7 +108,7 @@ impl WalkState {
 
     /// The walk counts `bytes` of this block, which has its pointer inside.
     #[inline]
-    pub(crate) fn note_tag_around(&mut self, block: &Block, bytes: usize) {
+    pub(crate) fn note_tag_around(&mut self, block: &HeapBlock, bytes: usize) {
         if tags::in_use() {
             self.tagged.add_part(tags::around(block.pointer, block.layout.size()), bytes);
         }
@@ -117,7 +117,7 @@ impl WalkState {
     /// With an engine: the walk has found a block of `bytes` bytes by a pointer to it or into it. A null pointer names
     /// no block.
     #[inline]
-    pub(crate) fn note_named(&mut self, block: &Block, bytes: usize) {
+    pub(crate) fn note_named(&mut self, block: &HeapBlock, bytes: usize) {
         if !block.pointer.is_null() {
             self.named = self.named.saturating_add(bytes);
         }
@@ -139,7 +139,7 @@ impl WalkState {
     }
 
     /// The engine has marked this block.
-    pub(crate) fn note_marked(&mut self, block: &Block) {
+    pub(crate) fn note_marked(&mut self, block: &HeapBlock) {
         // Only if it is the shared block: an impl may not have called `block` for that.
         if let Some(address) = self.awaited.take()
             && address.wrapping_sub(block.pointer.addr()).wrapping_add(1) <= block.layout.size()
@@ -150,7 +150,7 @@ impl WalkState {
 
     /// The engine knows that this pointer is not that of a block. Such a block counts 0 bytes.
     #[cold]
-    pub(crate) fn note_fault(&mut self, fault: PointerFault, block: &Block) -> usize {
+    pub(crate) fn note_fault(&mut self, fault: PointerFault, block: &HeapBlock) -> usize {
         let type_name = (block.type_name)();
         match self.faults.iter_mut().find(|known| known.fault == fault && known.type_name == type_name) {
             Some(known) => known.times += 1,
@@ -171,7 +171,7 @@ impl WalkState {
 
     /// A value of this type has stated bytes of itself.
     pub(crate) fn note_stated(&mut self, type_name: &'static str, bytes: usize) {
-        let Stated(types) = &mut **self.stated.get_or_insert_default();
+        let StatedTypes(types) = &mut **self.stated.get_or_insert_default();
         match types.iter_mut().find(|(known, _)| *known == type_name) {
             Some((_, sum)) => *sum = sum.saturating_add(bytes),
             None => types.push((type_name, bytes)),
@@ -185,11 +185,11 @@ impl WalkState {
 
     #[cold]
     pub(crate) fn skip(&mut self, reason: SkipReason, type_name: &'static str) {
-        self.note(Skipped::new(reason, type_name));
+        self.note(SkippedPart::new(reason, type_name));
     }
 
     /// The parts that could not be measured so far.
-    pub fn skipped(&self) -> &[Skipped] {
+    pub fn skipped(&self) -> &[SkippedPart] {
         &self.skipped
     }
 
@@ -197,7 +197,7 @@ impl WalkState {
         other.skipped.into_iter().for_each(|part| self.note(part));
     }
 
-    fn note(&mut self, part: Skipped) {
+    fn note(&mut self, part: SkippedPart) {
         let known =
             self.skipped.iter_mut().find(|s| s.reason == part.reason && s.type_name == part.type_name);
         match known {
@@ -206,7 +206,7 @@ impl WalkState {
         }
     }
 
-    pub(crate) fn into_parts(self) -> (Addresses, TaggedBytes, Vec<Skipped>) {
+    pub(crate) fn into_parts(self) -> (Addresses, TaggedBytes, Vec<SkippedPart>) {
         (self.counted, self.tagged, self.skipped)
     }
 }

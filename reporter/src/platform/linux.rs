@@ -23,7 +23,7 @@ pub(crate) use background::{
 };
 pub(crate) use fork::at_fork;
 #[cfg(feature = "live")]
-pub(crate) use local_socket::{Listener, Peer};
+pub(crate) use local_socket::{Peer, SocketListener};
 #[cfg(feature = "live")]
 pub(crate) use private_folder::{
     check_private_folder, create_private_file, create_private_folder, make_private_folder, own_uid,
@@ -38,11 +38,11 @@ pub(crate) use start_up::call_before_main;
 
 use core::ptr::{NonNull, null_mut};
 
-use proc::Map;
+use proc::SmapsEntry;
 
 use crate::small_sort::sort_by;
 
-use super::{CHeap, FoundSymbol, Mapping, MappingKind, PageFaults, Statm, ThreadStack};
+use super::{CHeap, FoundSymbol, Mapping, MappingKind, PageFaults, ProcessSizes, ThreadStack};
 
 /// The C library's heap; only glibc has these figures.
 #[cfg(target_env = "gnu")]
@@ -107,12 +107,12 @@ pub(crate) unsafe fn return_pages(pages: NonNull<u8>, bytes: usize) {
     unsafe { libc::munmap(pages.as_ptr().cast(), bytes) };
 }
 
-pub(crate) fn statm() -> Option<Statm> {
+pub(crate) fn statm() -> Option<ProcessSizes> {
     let statm = proc::short_file("/proc/self/statm")?;
     let mut pages = statm.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
     let page = system_value(libc::_SC_PAGESIZE)?;
     let mut bytes = || pages.next()??.checked_mul(page);
-    Some(Statm { vsize: bytes()?, resident: bytes()? })
+    Some(ProcessSizes { vsize: bytes()?, resident: bytes()? })
 }
 
 /// A value that the system has for all processes; `None` if it is not positive.
@@ -129,8 +129,9 @@ pub(crate) fn resident_peak() -> Option<u64> {
 
 /// As Firefox: the private pages of all mappings, which `statm`'s shared field does not give.
 pub(crate) fn resident_unique() -> Option<u64> {
-    let private =
-        |map: &Map| ["Private_Clean", "Private_Dirty"].iter().filter_map(|key| map.amount(key)).sum::<u64>();
+    let private = |map: &SmapsEntry| {
+        ["Private_Clean", "Private_Dirty"].iter().filter_map(|key| map.amount(key)).sum::<u64>()
+    };
     match proc::maps_rollup() {
         Some(rollup) => Some(private(&rollup)),
         None => Some(proc::maps()?.iter().map(private).sum()),
@@ -190,7 +191,7 @@ pub(crate) fn thread_id() -> u32 {
 /// Firefox, the bytes are the `Referenced` pages of the mapping around that address.
 pub(crate) fn thread_stacks(noted: &[(u32, usize)]) -> Vec<ThreadStack> {
     let Some(maps) = proc::maps() else { return Vec::new() };
-    let stack = |thread: Thread| {
+    let stack = |thread: SystemThread| {
         let map = maps.iter().find(|map| thread.is_on(map));
         let bytes = map.and_then(|map| map.amount("Referenced"));
         ThreadStack { name: thread.name, tid: thread.tid, bytes }
@@ -200,7 +201,7 @@ pub(crate) fn thread_stacks(noted: &[(u32, usize)]) -> Vec<ThreadStack> {
     stacks
 }
 
-struct Thread {
+struct SystemThread {
     name: String,
     tid: u32,
     /// An address on its stack, if one is known.
@@ -208,8 +209,8 @@ struct Thread {
     main: bool,
 }
 
-impl Thread {
-    fn is_on(&self, map: &Map) -> bool {
+impl SystemThread {
+    fn is_on(&self, map: &SmapsEntry) -> bool {
         match self.address {
             Some(address) => map.contains(address),
             None => self.main && map.name == "[stack]",
@@ -217,7 +218,7 @@ impl Thread {
     }
 }
 
-fn threads(noted: &[(u32, usize)]) -> Vec<Thread> {
+fn threads(noted: &[(u32, usize)]) -> Vec<SystemThread> {
     let here = 0u8;
     let (own_id, own_address) = (thread_id(), (&raw const here).addr());
     let thread = |tid: u32| {
@@ -229,7 +230,7 @@ fn threads(noted: &[(u32, usize)]) -> Vec<Thread> {
         } else {
             proc::waiting_at(tid)
         };
-        Some(Thread { name, tid, address, main: tid == std::process::id() })
+        Some(SystemThread { name, tid, address, main: tid == std::process::id() })
     };
     proc::threads().into_iter().filter_map(thread).collect()
 }
@@ -267,7 +268,7 @@ pub(crate) fn page_tables() -> Option<u64> {
 /// All mappings of the process. `noted` has the numbers of threads and an address on the stack of each.
 pub(crate) fn mappings(noted: &[(u32, usize)]) -> Option<Vec<Mapping>> {
     let threads = threads(noted);
-    let mapping = |map: &Map| {
+    let mapping = |map: &SmapsEntry| {
         let told = |key: &str| map.amount(key).unwrap_or(0);
         let (mut kind, name) = kind_and_name(map);
         if kind == MappingKind::Anonymous && threads.iter().any(|thread| thread.is_on(map)) {
@@ -286,10 +287,10 @@ pub(crate) fn mappings(noted: &[(u32, usize)]) -> Option<Vec<Mapping>> {
     Some(proc::maps()?.iter().map(mapping).collect())
 }
 
-fn kind_and_name(map: &Map) -> (MappingKind, String) {
+fn kind_and_name(map: &SmapsEntry) -> (MappingKind, String) {
     let of_file = match map {
-        Map { shared: true, .. } => MappingKind::Shared,
-        Map { executable: true, .. } => MappingKind::Code,
+        SmapsEntry { shared: true, .. } => MappingKind::Shared,
+        SmapsEntry { executable: true, .. } => MappingKind::Code,
         _ => MappingKind::File,
     };
     let of_memory = if map.shared { MappingKind::Shared } else { MappingKind::Anonymous };

@@ -9,10 +9,10 @@ use mach2::task::task_info;
 use mach2::task_info::{MACH_TASK_BASIC_INFO, MACH_TASK_BASIC_INFO_COUNT, mach_task_basic_info};
 use mach2::traps::mach_task_self;
 
-use super::{PageFaults, Statm};
+use super::{PageFaults, ProcessSizes};
 
-pub(crate) fn statm() -> Option<Statm> {
-    basic_info().map(|info| Statm { vsize: info.virtual_size, resident: info.resident_size })
+pub(crate) fn statm() -> Option<ProcessSizes> {
+    basic_info().map(|info| ProcessSizes { vsize: info.virtual_size, resident: info.resident_size })
 }
 
 pub(crate) fn resident_peak() -> Option<u64> {

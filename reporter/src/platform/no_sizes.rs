@@ -1,8 +1,8 @@
 //! The sizes of the process on a system that this crate cannot ask: none is known.
 
-use super::{PageFaults, Statm};
+use super::{PageFaults, ProcessSizes};
 
-pub(crate) fn statm() -> Option<Statm> {
+pub(crate) fn statm() -> Option<ProcessSizes> {
     None
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use super::{ListenError, Trigger};
+use super::{ListenError, SignalTrigger};
 
 pub(crate) fn ignore_triggers() {}
 
@@ -19,9 +19,9 @@ pub(crate) fn runs_with_other_rights() -> bool {
 }
 
 /// A listener that cannot start.
-pub(crate) enum Listener {}
+pub(crate) enum SocketListener {}
 
-impl Listener {
+impl SocketListener {
     pub(crate) fn start(_: &Path, _: impl Fn(Peer) + Send + 'static) -> Result<Self, ListenError> {
         Err(ListenError::Unsupported)
     }
@@ -84,7 +84,7 @@ pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     File::create_new(path)
 }
 
-pub(crate) fn on_triggers(_: impl Fn(Trigger) + Send + 'static) -> Result<(), ListenError> {
+pub(crate) fn on_triggers(_: impl Fn(SignalTrigger) + Send + 'static) -> Result<(), ListenError> {
     Err(ListenError::Unsupported)
 }
 

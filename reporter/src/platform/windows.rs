@@ -6,13 +6,13 @@ use windows_sys::Win32::System::ProcessStatus::{K32GetProcessMemoryInfo, PROCESS
 use windows_sys::Win32::System::SystemInformation::{GlobalMemoryStatusEx, MEMORYSTATUSEX};
 use windows_sys::Win32::System::Threading::GetCurrentProcess;
 
-use super::{PageFaults, Statm};
+use super::{PageFaults, ProcessSizes};
 
 /// The address space in use is the part of the process's address space that is not free.
-pub(crate) fn statm() -> Option<Statm> {
+pub(crate) fn statm() -> Option<ProcessSizes> {
     let status = memory_status()?;
     let vsize = status.ullTotalVirtual.checked_sub(status.ullAvailVirtual)?;
-    Some(Statm { vsize, resident: counters()?.WorkingSetSize as u64 })
+    Some(ProcessSizes { vsize, resident: counters()?.WorkingSetSize as u64 })
 }
 
 pub(crate) fn resident_peak() -> Option<u64> {

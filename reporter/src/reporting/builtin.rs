@@ -13,12 +13,12 @@ use super::{amounts, registry};
 
 /// The built-in reporters, in the order in which they run.
 pub(crate) fn reporters() -> [&'static dyn MemoryReporter; 5] {
-    [&Heap, &Process, &ThreadStacks, &Registry, &Dmd]
+    [&HeapReporter, &ProcessReporter, &ThreadStacks, &RegistryReporter, &DmdReporter]
 }
 
-struct Heap;
+struct HeapReporter;
 
-impl MemoryReporter for Heap {
+impl MemoryReporter for HeapReporter {
     fn name(&self) -> &str {
         "heap"
     }
@@ -63,9 +63,9 @@ impl MemoryReporter for Heap {
     }
 }
 
-struct Process;
+struct ProcessReporter;
 
-impl MemoryReporter for Process {
+impl MemoryReporter for ProcessReporter {
     fn name(&self) -> &str {
         "process"
     }
@@ -155,9 +155,9 @@ impl MemoryReporter for ThreadStacks {
     }
 }
 
-struct Registry;
+struct RegistryReporter;
 
-impl MemoryReporter for Registry {
+impl MemoryReporter for RegistryReporter {
     fn name(&self) -> &str {
         "memory-reporter"
     }
@@ -175,9 +175,9 @@ impl MemoryReporter for Registry {
     }
 }
 
-struct Dmd;
+struct DmdReporter;
 
-impl MemoryReporter for Dmd {
+impl MemoryReporter for DmdReporter {
     fn name(&self) -> &str {
         "dmd"
     }

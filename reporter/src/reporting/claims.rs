@@ -22,7 +22,7 @@ pub(crate) struct ByAmount {
 
 /// The claims of one reporter.
 #[derive(Debug, Default)]
-pub(crate) struct Claims {
+pub(crate) struct ReporterClaims {
     /// The bytes that the engine counts as claimed, with their paths.
     claimed: Vec<(Marks, i64)>,
     by_amount: Vec<ByAmount>,
@@ -32,7 +32,7 @@ pub(crate) struct Claims {
     counters: Vec<usize>,
 }
 
-impl Claims {
+impl ReporterClaims {
     /// For a reporter that begins on this thread.
     pub(crate) fn begin() -> Self {
         drop(counters::take_read());

@@ -15,7 +15,7 @@ use crate::allocator::declared;
 use crate::engine_abi::{is_known, mark_on_alloc};
 
 use super::isolation;
-use super::tags::Suspended;
+use super::tags::TagPause;
 
 /// The bytes that are allocated now. The code that allocates and frees must count them.
 ///
@@ -177,7 +177,7 @@ impl<S: CounterSite> CountingMalloc<S> {
         let (start, old) = unsafe { start_and_layout(pointer) };
         // SAFETY: `start_and_layout` returned the start and layout of a live block of the global allocator.
         let before = unsafe { counted_bytes(start, old) };
-        let suspended = Suspended::new();
+        let suspended = TagPause::new();
         // SAFETY: `start` has layout `old`, and `new` is a valid layout of the same alignment.
         let moved = unsafe { alloc::realloc(start, old, new.size()) };
         drop(suspended);
@@ -224,7 +224,7 @@ impl<S: CounterSite> CountingMalloc<S> {
     fn allocate(bytes: usize, allocate: impl FnOnce(Layout) -> *mut u8) -> *mut c_void {
         let Some(layout) = layout(bytes) else { return null_mut() };
         // The counter's report has the block, so no tag may.
-        let suspended = Suspended::new();
+        let suspended = TagPause::new();
         let start = allocate(layout);
         drop(suspended);
         if start.is_null() { null_mut() } else { Self::started(start, layout, bytes) }

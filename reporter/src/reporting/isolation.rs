@@ -10,7 +10,7 @@ use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reporting {
+enum ReportingState {
     No,
     /// Code of a reporter runs on this thread.
     Yes,
@@ -19,7 +19,7 @@ enum Reporting {
 }
 
 std::thread_local! {
-    static REPORTING: Cell<Reporting> = const { Cell::new(Reporting::No) };
+    static REPORTING: Cell<ReportingState> = const { Cell::new(ReportingState::No) };
 }
 
 /// Runs code of the program. The error is the text of its panic.
@@ -37,7 +37,7 @@ pub(crate) fn discard<T>(value: T) -> Result<(), String> {
 }
 
 /// How the code of a reporter ended.
-pub(crate) struct Ran<T> {
+pub(crate) struct ContainedResult<T> {
     /// Its result; the error is the text of its panic.
     pub(crate) result: Result<T, String>,
     /// Whether it called `collect_reports`.
@@ -45,24 +45,24 @@ pub(crate) struct Ran<T> {
 }
 
 /// Runs code of a reporter as [`contain`] does; meanwhile this thread refuses to collect reports.
-pub(crate) fn as_reporter<T>(code: impl FnOnce() -> T) -> Ran<T> {
-    let before = REPORTING.replace(Reporting::Yes);
+pub(crate) fn as_reporter<T>(code: impl FnOnce() -> T) -> ContainedResult<T> {
+    let before = REPORTING.replace(ReportingState::Yes);
     let result = contain(code);
-    let nested = REPORTING.replace(before) == Reporting::Nested;
-    Ran { result, nested }
+    let nested = REPORTING.replace(before) == ReportingState::Nested;
+    ContainedResult { result, nested }
 }
 
 /// Whether code of a reporter runs on this thread.
 pub(crate) fn is_reporting() -> bool {
-    REPORTING.get() != Reporting::No
+    REPORTING.get() != ReportingState::No
 }
 
 /// Whether code of a reporter runs on this thread. Then it is that code which asks for a collection.
 pub(crate) fn is_nested() -> bool {
-    if REPORTING.get() == Reporting::No {
+    if REPORTING.get() == ReportingState::No {
         return false;
     }
-    REPORTING.set(Reporting::Nested);
+    REPORTING.set(ReportingState::Nested);
     true
 }
 

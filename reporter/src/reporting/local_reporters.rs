@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::platform;
-use crate::process_lock::{Changes, ProcessLock};
+use crate::process_lock::{ChangeSignal, ProcessLock};
 use crate::small_sort::sort_by;
 
 use super::isolation;
@@ -26,7 +26,7 @@ std::thread_local! {
 
 /// The threads, in the order in which they entered the list.
 static THREADS: ProcessLock<Vec<Arc<LocalThread>>> = ProcessLock::new(Vec::new());
-static CHANGED: Changes = Changes::new();
+static CHANGED: ChangeSignal = ChangeSignal::new();
 
 /// The reporters of a thread. A registration that the program forgot leaves its reporter here until the thread ends.
 struct LocalEntries(RefCell<Vec<Rc<LocalEntry>>>);

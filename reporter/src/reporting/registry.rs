@@ -9,22 +9,22 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::{Arc, Weak};
 
-use crate::measure::{Erased, MallocSizeOf, MallocSizeOfOps, Reading};
-use crate::process_lock::{Changes, ProcessLock};
+use crate::measure::{ErasedReading, MallocSizeOf, MallocSizeOfOps, Reading};
+use crate::process_lock::{ChangeSignal, ProcessLock};
 use crate::small_sort::sort_by;
 
-use super::isolation::{self, Ran};
+use super::isolation::{self, ContainedResult};
 use super::memory_reporter::MemoryReporter;
 use super::reporter_name::ReporterName;
 
-type Shared = dyn MemoryReporter + Send + Sync;
+type SharedReporter = dyn MemoryReporter + Send + Sync;
 
 /// What [`register_reporter!`](crate::register_reporter) submits.
-pub struct StaticReporter(&'static Shared);
+pub struct StaticReporter(&'static SharedReporter);
 
 impl StaticReporter {
     #[doc(hidden)]
-    pub const fn new(reporter: &'static Shared) -> Self {
+    pub const fn new(reporter: &'static SharedReporter) -> Self {
         Self(reporter)
     }
 }
@@ -37,37 +37,37 @@ impl fmt::Debug for StaticReporter {
 
 inventory::collect!(StaticReporter);
 
-enum Source {
+enum ReporterSource {
     Static(&'static StaticReporter),
-    Strong(Arc<Shared>),
-    Weak(Weak<Shared>),
+    Strong(Arc<SharedReporter>),
+    Weak(Weak<SharedReporter>),
 }
 
-impl Source {
+impl ReporterSource {
     fn is(&self, linked: &'static StaticReporter) -> bool {
         matches!(self, Self::Static(known) if core::ptr::eq(*known, linked))
     }
 }
 
 /// One registered reporter.
-pub(crate) struct Entry {
+pub(crate) struct RegistryEntry {
     name: ReporterName,
-    source: Source,
-    runs: ProcessLock<Runs>,
-    run_ended: Changes,
+    source: ReporterSource,
+    runs: ProcessLock<EntryRuns>,
+    run_ended: ChangeSignal,
 }
 
 #[derive(Default)]
-struct Runs {
+struct EntryRuns {
     running: usize,
     removed: bool,
     stuck: bool,
 }
 
 /// Whether an entry may run.
-pub(crate) enum Turn {
+pub(crate) enum EntryTurn {
     /// It may run. Until this is dropped, whoever unregisters it waits.
-    Run(Running),
+    Run(RunRight),
     /// It is no longer registered, or its owner has dropped it.
     Gone,
     /// An earlier run has not ended.
@@ -76,40 +76,40 @@ pub(crate) enum Turn {
 
 std::thread_local! {
     /// The entry whose reporter runs on this thread. There is at most one, since a nested collection runs none.
-    static CURRENT: Cell<*const Entry> = const { Cell::new(core::ptr::null()) };
+    static CURRENT: Cell<*const RegistryEntry> = const { Cell::new(core::ptr::null()) };
 }
 
-static REGISTERED: ProcessLock<Vec<Arc<Entry>>> = ProcessLock::new(Vec::new());
-static LINKED: ProcessLock<Vec<Arc<Entry>>> = ProcessLock::new(Vec::new());
+static REGISTERED: ProcessLock<Vec<Arc<RegistryEntry>>> = ProcessLock::new(Vec::new());
+static LINKED: ProcessLock<Vec<Arc<RegistryEntry>>> = ProcessLock::new(Vec::new());
 
-impl Entry {
-    fn new(name: ReporterName, source: Source) -> Arc<Self> {
-        Arc::new(Self { name, source, runs: ProcessLock::default(), run_ended: Changes::new() })
+impl RegistryEntry {
+    fn new(name: ReporterName, source: ReporterSource) -> Arc<Self> {
+        Arc::new(Self { name, source, runs: ProcessLock::default(), run_ended: ChangeSignal::new() })
     }
 
     pub(crate) fn name(&self) -> &ReporterName {
         &self.name
     }
 
-    pub(crate) fn turn(self: &Arc<Self>) -> Turn {
+    pub(crate) fn turn(self: &Arc<Self>) -> EntryTurn {
         let mut runs = self.runs.lock();
         if runs.removed {
-            return Turn::Gone;
+            return EntryTurn::Gone;
         }
         if runs.stuck {
-            return Turn::Stuck;
+            return EntryTurn::Stuck;
         }
         let reporter = match &self.source {
-            Source::Static(linked) => Reporter::Static(linked.0),
-            Source::Strong(reporter) => Reporter::Owned(Arc::clone(reporter)),
-            Source::Weak(reporter) => match reporter.upgrade() {
-                Some(reporter) => Reporter::Owned(reporter),
-                None => return Turn::Gone,
+            ReporterSource::Static(linked) => OwnedReporter::Static(linked.0),
+            ReporterSource::Strong(reporter) => OwnedReporter::Owned(Arc::clone(reporter)),
+            ReporterSource::Weak(reporter) => match reporter.upgrade() {
+                Some(reporter) => OwnedReporter::Owned(reporter),
+                None => return EntryTurn::Gone,
             },
         };
         runs.running += 1;
         drop(runs);
-        Turn::Run(Running { entry: Arc::clone(self), reporter: Some(reporter) })
+        EntryTurn::Run(RunRight { entry: Arc::clone(self), reporter: Some(reporter) })
     }
 
     /// From now on nobody waits for the current run, and no other run starts until it ends.
@@ -122,7 +122,7 @@ impl Entry {
 
     fn remove(&self) {
         self.runs.lock().removed = true;
-        let Some(_waiting) = Waiting::begin(CURRENT.get(), self) else { return };
+        let Some(_waiting) = WaitGuard::begin(CURRENT.get(), self) else { return };
         loop {
             let seen = self.run_ended.count();
             let runs = self.runs.lock();
@@ -136,17 +136,17 @@ impl Entry {
 
 /// The entry whose run drops a registration, and the entry of that registration, while the former waits for the latter.
 /// Both are compared by their addresses only.
-type Wait = (usize, usize);
+type DropWait = (usize, usize);
 
-static WAITS: ProcessLock<Vec<Wait>> = ProcessLock::new(Vec::new());
+static WAITS: ProcessLock<Vec<DropWait>> = ProcessLock::new(Vec::new());
 
 /// A thread waits for the runs of an entry, until dropped.
-struct Waiting(Option<Wait>);
+struct WaitGuard(Option<DropWait>);
 
-impl Waiting {
+impl WaitGuard {
     /// Begins to wait in the run of `current`, which is null outside of runs. Returns `None` if the thread would wait
     /// for itself: if `awaited` is `current`, or waits for it.
-    fn begin(current: *const Entry, awaited: &Entry) -> Option<Self> {
+    fn begin(current: *const RegistryEntry, awaited: &RegistryEntry) -> Option<Self> {
         if current.is_null() {
             return Some(Self(None));
         }
@@ -170,7 +170,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitGuard {
     fn drop(&mut self) {
         if let Some(wait) = self.0 {
             let mut waits = WAITS.lock();
@@ -181,13 +181,13 @@ impl Drop for Waiting {
     }
 }
 
-enum Reporter {
-    Static(&'static Shared),
-    Owned(Arc<Shared>),
+enum OwnedReporter {
+    Static(&'static SharedReporter),
+    Owned(Arc<SharedReporter>),
 }
 
-impl Reporter {
-    fn get(&self) -> &Shared {
+impl OwnedReporter {
+    fn get(&self) -> &SharedReporter {
         match self {
             Self::Static(reporter) => *reporter,
             Self::Owned(reporter) => &**reporter,
@@ -196,25 +196,25 @@ impl Reporter {
 }
 
 /// The right to run an entry's reporter.
-pub(crate) struct Running {
-    entry: Arc<Entry>,
+pub(crate) struct RunRight {
+    entry: Arc<RegistryEntry>,
     /// `None` once the run has ended.
-    reporter: Option<Reporter>,
+    reporter: Option<OwnedReporter>,
 }
 
-impl Running {
+impl RunRight {
     /// Runs `f` as a run of this entry, and ends the run. That may drop the reporter; the second result says how the
     /// drop went.
-    pub(crate) fn run<T>(mut self, f: impl FnOnce(&Shared) -> T) -> (T, Ran<()>) {
-        struct Reset(*const Entry);
-        impl Drop for Reset {
+    pub(crate) fn run<T>(mut self, f: impl FnOnce(&SharedReporter) -> T) -> (T, ContainedResult<()>) {
+        struct RunReset(*const RegistryEntry);
+        impl Drop for RunReset {
             fn drop(&mut self) {
                 CURRENT.set(self.0);
             }
         }
         let reporter = self.reporter.take().expect("only the end of the run takes it");
         let given = {
-            let _reset = Reset(CURRENT.replace(&raw const *self.entry));
+            let _reset = RunReset(CURRENT.replace(&raw const *self.entry));
             f(reporter.get())
         };
         // Before the reporter is dropped, which may drop its own registration.
@@ -223,7 +223,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunRight {
     fn drop(&mut self) {
         // There is one only if it never ran, since no thread could start.
         let reporter = self.reporter.take();
@@ -253,12 +253,12 @@ impl Drop for Running {
 /// end the wait: once the time is over, the drop returns.
 #[must_use = "bind it to a variable, as in `let _registration = ..`: dropping it unregisters the reporter, and `let _ = ..` drops it at once; `forever` keeps it"]
 pub struct Registration {
-    entry: Arc<Entry>,
+    entry: Arc<RegistryEntry>,
 }
 
 impl Registration {
-    fn new(name: ReporterName, source: Source) -> Self {
-        let entry = Entry::new(name, source);
+    fn new(name: ReporterName, source: ReporterSource) -> Self {
+        let entry = RegistryEntry::new(name, source);
         REGISTERED.lock().push(Arc::clone(&entry));
         Self { entry }
     }
@@ -285,25 +285,25 @@ impl fmt::Debug for Registration {
 
 /// Registers a reporter for the whole program; the registry keeps it alive.
 pub fn register_strong(reporter: Arc<dyn MemoryReporter + Send + Sync>) -> Registration {
-    Registration::new(ReporterName::ask(&*reporter), Source::Strong(reporter))
+    Registration::new(ReporterName::ask(&*reporter), ReporterSource::Strong(reporter))
 }
 
 /// Registers a reporter for the whole program without keeping it alive: it reports until its last `Arc` is dropped.
 pub fn register_weak<T: MemoryReporter + Send + Sync + 'static>(reporter: &Arc<T>) -> Registration {
     let weak: Weak<T> = Arc::downgrade(reporter);
-    Registration::new(ReporterName::ask(&**reporter), Source::Weak(weak))
+    Registration::new(ReporterName::ask(&**reporter), ReporterSource::Weak(weak))
 }
 
 /// Adds the linked reporters that are new: a collection may begin while the program still starts, and the program may
 /// load a library later.
-fn linked() -> Vec<Arc<Entry>> {
+fn linked() -> Vec<Arc<RegistryEntry>> {
     let mut all = LINKED.lock().clone();
     for linked in inventory::iter::<StaticReporter>() {
         if all.iter().any(|entry| entry.source.is(linked)) {
             continue;
         }
         // The reporter gives its name while no lock is held, perhaps to two threads at the same time.
-        let entry = Entry::new(ReporterName::ask(linked.0), Source::Static(linked));
+        let entry = RegistryEntry::new(ReporterName::ask(linked.0), ReporterSource::Static(linked));
         let mut known = LINKED.lock();
         if !known.iter().any(|entry| entry.source.is(linked)) {
             known.push(entry);
@@ -315,14 +315,14 @@ fn linked() -> Vec<Arc<Entry>> {
 
 /// All reporters of the program, by name; those of one name in order of registration, linked ones
 /// first (in the order of linking, which may change between builds).
-pub(crate) fn entries() -> Vec<Arc<Entry>> {
+pub(crate) fn entries() -> Vec<Arc<RegistryEntry>> {
     let mut entries = linked();
     entries.extend(REGISTERED.lock().iter().cloned());
     sort_by(&mut entries, |a, b| a.name.text().cmp(b.name.text()));
     entries
 }
 
-impl MallocSizeOf for Entry {
+impl MallocSizeOf for RegistryEntry {
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         // The reporter behind the pointer belongs to the program and reports for itself.
         ops.field("name", &self.name)
@@ -330,6 +330,6 @@ impl MallocSizeOf for Entry {
 }
 
 /// Measures the heap that the registry owns.
-pub(crate) fn measure(ops: &mut MallocSizeOfOps<Erased<'_>>) -> usize {
+pub(crate) fn measure(ops: &mut MallocSizeOfOps<ErasedReading<'_>>) -> usize {
     ops.value(&*REGISTERED.lock()) + ops.value(&*LINKED.lock())
 }

@@ -4,17 +4,17 @@ use memory_report::WarningKind;
 
 use crate::measure::{MallocSizeOf, MallocSizeOfOps, Reading};
 
-use super::isolation::{self, Ran};
+use super::isolation::{self, ContainedResult};
 use super::memory_reporter::MemoryReporter;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ReporterName {
     text: String,
-    fault: Option<Fault>,
+    fault: Option<NameFault>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Fault {
+enum NameFault {
     Panicked,
     Nested,
 }
@@ -22,12 +22,12 @@ enum Fault {
 impl ReporterName {
     /// Asks a reporter for its name; the text of its panic if it panics. No lock may be held.
     pub(crate) fn ask(reporter: &dyn MemoryReporter) -> Self {
-        let Ran { result, nested } = isolation::as_reporter(|| reporter.name().to_owned());
+        let ContainedResult { result, nested } = isolation::as_reporter(|| reporter.name().to_owned());
         match result {
-            Ok(text) => Self { text, fault: nested.then_some(Fault::Nested) },
+            Ok(text) => Self { text, fault: nested.then_some(NameFault::Nested) },
             Err(panic) => {
                 let text = format!("(name() panicked: {})", panic.escape_debug());
-                Self { text, fault: Some(Fault::Panicked) }
+                Self { text, fault: Some(NameFault::Panicked) }
             }
         }
     }
@@ -39,10 +39,10 @@ impl ReporterName {
     /// The warning that every collection gives about the name.
     pub(crate) fn warning(&self) -> Option<(WarningKind, &'static str)> {
         match self.fault? {
-            Fault::Panicked => {
+            NameFault::Panicked => {
                 Some((WarningKind::Panicked, "its name() panicked; it runs under this name instead"))
             }
-            Fault::Nested => {
+            NameFault::Nested => {
                 Some((WarningKind::Nested, "its name() called collect_reports; nothing was collected there"))
             }
         }

@@ -8,18 +8,18 @@ use std::thread;
 
 use memory_report::{Kind, Report, ReportSet, SkipReason, Units, Warning, WarningKind};
 
-use crate::engine_abi::{self, Marker, Marks, PointerFault};
+use crate::engine_abi::{self, Marks, PointerFault, ReporterMarker};
 use crate::measure::{
-    AddSizeOf, Addresses, Erased, FaultyPointers, MOST_BYTES, MallocSizeOf, MallocSizeOfOps, Measured,
-    Observe as _, WalkState, size_tree,
+    AddSizeOf, Addresses, ErasedReading, FaultyPointers, MOST_BYTES, MallocSizeOf, MallocSizeOfOps,
+    MeasuredReading, WalkObserver as _, WalkState, size_tree,
 };
 
 use super::amounts;
-use super::claims::{ByAmount, Claims};
+use super::claims::{ByAmount, ReporterClaims};
 use super::conventions::{
     description_fault, is_explicit, kind_fault, look_alike_fault, outside_kind_fault, path_fault,
 };
-use super::stated::{Stated, with_stated};
+use super::stated::{StatedAmounts, with_stated};
 
 /// Takes the reports of one reporter, and measures values for it.
 ///
@@ -36,11 +36,11 @@ pub struct Reports {
     /// The state of the reports under `explicit/`: only these count shared blocks once.
     state: WalkState,
     /// The bytes that values state of themselves in the walk that ended last.
-    stated: Stated,
+    stated: StatedAmounts,
     /// With DMD.
-    marker: Option<Marker>,
+    marker: Option<ReporterMarker>,
     /// With DMD: what the reports claim.
-    claims: Option<Claims>,
+    claims: Option<ReporterClaims>,
     /// With DMD: whether it has every live block of the program's allocator.
     records_all: bool,
 }
@@ -52,7 +52,7 @@ impl Reports {
         anonymize: bool,
         taken: &Arc<[String]>,
         counted: &Arc<Addresses>,
-        marker: Option<Marker>,
+        marker: Option<ReporterMarker>,
     ) -> Self {
         // The name of the reporter is a block of the program's allocator, unless it is empty.
         let reporter = reporter.to_owned();
@@ -64,9 +64,9 @@ impl Reports {
             taken: Arc::clone(taken),
             set: ReportSet::new(),
             state: WalkState::after(counted),
-            stated: Stated::new(),
+            stated: StatedAmounts::new(),
             marker,
-            claims: marker.map(|_| Claims::begin()),
+            claims: marker.map(|_| ReporterClaims::begin()),
             records_all,
         }
     }
@@ -79,7 +79,7 @@ impl Reports {
     }
 
     pub(crate) fn into_parts(self) -> (ReportSet, WalkState, Vec<ByAmount>) {
-        (self.set, self.state, self.claims.map(Claims::into_by_amount).unwrap_or_default())
+        (self.set, self.state, self.claims.map(ReporterClaims::into_by_amount).unwrap_or_default())
     }
 
     /// Whether the reporter must leave private data (user names, file names, URLs, content) out of paths and
@@ -107,7 +107,7 @@ impl Reports {
     pub fn heap_with(
         &mut self,
         path: impl AsRef<str>,
-        walk: impl FnOnce(&mut MallocSizeOfOps<Erased<'_>>) -> usize,
+        walk: impl FnOnce(&mut MallocSizeOfOps<ErasedReading<'_>>) -> usize,
         description: &str,
     ) {
         let path = path.as_ref();
@@ -168,7 +168,7 @@ impl Reports {
         if let Some(tree) = tree {
             tree.for_each_path(path, depth, |path, node, bytes| {
                 // No value states the bytes of a node's own blocks.
-                let stated = if bytes == node.total().usable { node.stated() } else { Stated::new() };
+                let stated = if bytes == node.total().usable { node.stated() } else { StatedAmounts::new() };
                 let bytes = memory_report::amount(bytes);
                 let kind = measured_kind(path, Kind::Heap);
                 self.push(path, kind, Units::Bytes, bytes, &with_stated(description, &stated));
@@ -223,7 +223,11 @@ impl Reports {
         sizes
     }
 
-    fn measured(&mut self, path: &str, measure: &mut dyn FnMut(WalkState, Option<Marks>) -> Walked) -> i64 {
+    fn measured(
+        &mut self,
+        path: &str,
+        measure: &mut dyn FnMut(WalkState, Option<Marks>) -> WalkResult,
+    ) -> i64 {
         if !is_explicit(path) {
             let (bytes, mut state) = measure(WalkState::default(), None);
             self.stated = state.take_stated();
@@ -261,7 +265,7 @@ impl Reports {
 
     /// Takes the state back after a walk. A panic continues, but the reporter may catch it; then the reports before
     /// and after it count shared blocks as if there had been no such walk.
-    fn end_walk(&mut self, marks: Option<Marks>, (bytes, state): Walked) -> usize {
+    fn end_walk(&mut self, marks: Option<Marks>, (bytes, state): WalkResult) -> usize {
         self.state = state;
         bytes.unwrap_or_else(|panic| {
             self.state.forget_report();
@@ -424,15 +428,15 @@ fn measured_kind(path: &str, kind: Kind) -> Kind {
 }
 
 /// The bytes of a walk, unless it panicked, and its state.
-type Walked = (thread::Result<usize>, WalkState);
+type WalkResult = (thread::Result<usize>, WalkState);
 
 /// Walks by the reading of reports. It is not generic: it would be compiled again for each reported type.
 fn finish(
     state: WalkState,
     marks: Option<Marks>,
-    walk: &mut dyn FnMut(&mut MallocSizeOfOps<Measured>) -> usize,
-) -> Walked {
-    let mut ops = MallocSizeOfOps::new(Measured::best(marks, state));
+    walk: &mut dyn FnMut(&mut MallocSizeOfOps<MeasuredReading>) -> usize,
+) -> WalkResult {
+    let mut ops = MallocSizeOfOps::new(MeasuredReading::best(marks, state));
     let bytes = catch_unwind(AssertUnwindSafe(|| walk(&mut ops)));
     (bytes, mem::take(ops.into_reading().state()))
 }

@@ -99,7 +99,7 @@ impl MemoryReporter for ResidentMap {
         ] {
             row(out, "resident-map", path, take(kinds, wanted), description);
         }
-        let mut rows: Vec<Row<'_>> = mappings.iter().zip(left).collect();
+        let mut rows: Vec<MapRow<'_>> = mappings.iter().zip(left).collect();
         sort_by(&mut rows, |(a, _), (b, _)| a.kind.cmp(&b.kind).then_with(|| a.name.cmp(&b.name)));
         by_mapping(
             out,
@@ -119,10 +119,10 @@ impl MemoryReporter for ResidentMap {
 }
 
 /// The name of a tree, the bytes of a mapping in it, and their description.
-type Tree = (&'static str, fn(&Mapping) -> u64, &'static str);
+type MapTree = (&'static str, fn(&Mapping) -> u64, &'static str);
 
 /// The other trees, whose bytes are not part of the sum.
-const TREES: [Tree; 4] = [
+const TREES: [MapTree; 4] = [
     (
         "proportional-map",
         |mapping| mapping.proportional,
@@ -138,14 +138,14 @@ const TREES: [Tree; 4] = [
 ];
 
 /// A mapping, and the resident bytes of it that were not taken.
-type Row<'a> = (&'a Mapping, u64);
+type MapRow<'a> = (&'a Mapping, u64);
 
 /// A report for each kind and name, by which the rows are sorted.
 fn by_mapping(
     out: &mut Reports,
     tree: &str,
-    rows: &[Row<'_>],
-    bytes: &dyn Fn(&Row<'_>) -> u64,
+    rows: &[MapRow<'_>],
+    bytes: &dyn Fn(&MapRow<'_>) -> u64,
     description: &str,
 ) {
     for alike in rows.chunk_by(|(a, _), (b, _)| a.kind == b.kind && a.name == b.name) {

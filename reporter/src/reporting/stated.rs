@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::small_sort::sort_by;
 
 /// Types, and the bytes that their values state of themselves.
-pub(super) type Stated = Vec<(&'static str, usize)>;
+pub(super) type StatedAmounts = Vec<(&'static str, usize)>;
 
 /// The sentence names this many types.
 const TYPES: usize = 3;

@@ -4,15 +4,15 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use super::tags::Tagged;
+use super::tags::TaggedFuture;
 
 #[allow(unsafe_code, reason = "projects a pin to a field")]
-impl<F: Future> Future for Tagged<F> {
+impl<F: Future> Future for TaggedFuture<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let _tag = self.tag.enter();
-        // SAFETY: `Tagged` has no destructor, moves its future nowhere while it is pinned, and is `Unpin` only if the
+        // SAFETY: `TaggedFuture` has no destructor, moves its future nowhere while it is pinned, and is `Unpin` only if the
         // future is, since the compiler derives that from the fields.
         let future = unsafe { self.map_unchecked_mut(|tagged| &mut tagged.future) };
         future.poll(context)

@@ -50,7 +50,7 @@ use super::conventions::{is_explicit, kind_fault, path_fault};
 /// a report under `explicit/` can have; with another path there is no tag, and collections warn.
 ///
 /// Bind the guard to a name such as `_tag`: `let _ = tag(..)` drops it at once. [`Tag::run`] needs no guard. Threads,
-/// futures and thread pools do not inherit a tag unless the program asks for it: see [`spawn_tagged`], [`Tagged`] and
+/// futures and thread pools do not inherit a tag unless the program asks for it: see [`spawn_tagged`], [`TaggedFuture`] and
 /// [`Tag::keep`].
 ///
 /// While no thread has ever had a tag, an allocation reads one thread-local variable and a deallocation one word. An
@@ -75,7 +75,7 @@ impl Tag {
     pub fn new(path: impl AsRef<str>) -> Self {
         // This is code of the program: it runs before the lock is taken, and under the program's own tag.
         let path = path.as_ref();
-        let _suspended = Suspended::new();
+        let _suspended = TagPause::new();
         let number = NAMES.lock().number(path);
         Self(number)
     }
@@ -105,8 +105,8 @@ impl Tag {
     }
 
     /// A future that runs under this tag, on whatever thread.
-    pub fn future<F>(self, future: F) -> Tagged<F> {
-        Tagged { tag: self, future }
+    pub fn future<F>(self, future: F) -> TaggedFuture<F> {
+        TaggedFuture { tag: self, future }
     }
 
     /// Makes this the tag of this thread while no guard lives, until the thread ends. One line gives all threads of a
@@ -125,7 +125,7 @@ impl Tag {
 impl fmt::Debug for Tag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = {
-            let _suspended = Suspended::new();
+            let _suspended = TagPause::new();
             NAMES.lock().path(self.0).map(str::to_owned)
         };
         f.debug_tuple("Tag").field(&path).finish()
@@ -158,16 +158,16 @@ impl Drop for TagGuard {
 
 /// A future that runs under a tag: see [`tag`].
 ///
-/// The tag is current while the future is polled, on whatever thread, so `tokio::spawn(Tagged::new(task))` inherits the
+/// The tag is current while the future is polled, on whatever thread, so `tokio::spawn(TaggedFuture::new(task))` inherits the
 /// tag of the code that spawns.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "futures do nothing unless they are awaited or polled"]
-pub struct Tagged<F> {
+pub struct TaggedFuture<F> {
     pub(super) tag: Tag,
     pub(super) future: F,
 }
 
-impl<F> Tagged<F> {
+impl<F> TaggedFuture<F> {
     /// The future runs under the current tag of this thread.
     pub fn new(future: F) -> Self {
         Tag::current().future(future)
@@ -188,11 +188,11 @@ where
 }
 
 std::thread_local! {
-    static OPEN: RefCell<Open> = const { RefCell::new(Open { kept: NO_TAG, guards: Vec::new(), made: 0 }) };
+    static OPEN: RefCell<ThreadGuards> = const { RefCell::new(ThreadGuards { kept: NO_TAG, guards: Vec::new(), made: 0 }) };
 }
 
 /// The guards of a thread.
-struct Open {
+struct ThreadGuards {
     kept: TagNumber,
     /// Of each guard that lives its place and its tag, in the order in which they were made.
     guards: Vec<(u64, TagNumber)>,
@@ -200,7 +200,7 @@ struct Open {
     made: u64,
 }
 
-impl Open {
+impl ThreadGuards {
     fn push(&mut self, tag: TagNumber) -> u64 {
         self.made += 1;
         // The list belongs to no tag.
@@ -228,16 +228,16 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for ThreadGuards {
     fn drop(&mut self) {
         tags::set_current(NO_TAG);
     }
 }
 
 /// While it lives, this thread has no tag.
-pub(crate) struct Suspended(TagNumber);
+pub(crate) struct TagPause(TagNumber);
 
-impl Suspended {
+impl TagPause {
     pub(crate) fn new() -> Self {
         let before = tags::current();
         tags::set_current(NO_TAG);
@@ -245,26 +245,26 @@ impl Suspended {
     }
 }
 
-impl Drop for Suspended {
+impl Drop for TagPause {
     fn drop(&mut self) {
         tags::set_current(self.0);
     }
 }
 
 /// The paths of all tags.
-struct Names {
+struct TagNames {
     /// The path of tag 1 comes first.
     paths: Vec<String>,
     /// The numbers of all tags, sorted by path.
     by_path: Vec<TagNumber>,
-    faults: Vec<Fault>,
+    faults: Vec<TagFault>,
     /// The number of paths for which there was no room.
     beyond: u64,
 }
 
 /// A path that cannot be a tag's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct TagFault {
     pub(crate) path: String,
     pub(crate) why: &'static str,
 }
@@ -272,7 +272,7 @@ pub(crate) struct Fault {
 /// The list of faults has this many paths.
 const FAULTS: usize = 16;
 
-impl Names {
+impl TagNames {
     fn number(&mut self, path: &str) -> TagNumber {
         let found =
             self.by_path.binary_search_by(|number| self.paths[usize::from(*number) - 1].as_str().cmp(path));
@@ -281,7 +281,7 @@ impl Names {
             Err(place) => place,
         };
         if let Some(why) = fault(path) {
-            let fault = Fault { path: path.to_owned(), why };
+            let fault = TagFault { path: path.to_owned(), why };
             if self.faults.len() < FAULTS && !self.faults.contains(&fault) {
                 self.faults.push(fault);
             }
@@ -312,21 +312,21 @@ fn fault(path: &str) -> Option<&'static str> {
 }
 
 /// Who locks it has suspended this thread's tag, and runs no code of the program meanwhile.
-static NAMES: ProcessLock<Names> =
-    ProcessLock::new(Names { paths: Vec::new(), by_path: Vec::new(), faults: Vec::new(), beyond: 0 });
+static NAMES: ProcessLock<TagNames> =
+    ProcessLock::new(TagNames { paths: Vec::new(), by_path: Vec::new(), faults: Vec::new(), beyond: 0 });
 
 /// The paths of all tags, and the paths that no tag can have, each with its fault.
 #[derive(Debug)]
 pub(crate) struct TagPaths {
     /// The path of tag 1 comes first.
     pub(crate) paths: Vec<String>,
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) faults: Vec<TagFault>,
     /// The number of calls with a path for which there was no room.
     pub(crate) beyond: u64,
 }
 
 pub(crate) fn tag_paths() -> TagPaths {
-    let _suspended = Suspended::new();
+    let _suspended = TagPause::new();
     let names = NAMES.lock();
     TagPaths { paths: names.paths.clone(), faults: names.faults.clone(), beyond: names.beyond }
 }

@@ -108,13 +108,13 @@ impl GarbageCollectionCycle {
 
     /// Runs a slice, and keeps its times, even if it panics.
     pub fn slice<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        struct Timed<'a>(&'a mut GarbageCollectionCycle, f64);
-        impl Drop for Timed<'_> {
+        struct SliceTimer<'a>(&'a mut GarbageCollectionCycle, f64);
+        impl Drop for SliceTimer<'_> {
             fn drop(&mut self) {
                 self.0.ran(self.1, clock::now());
             }
         }
-        let _timed = Timed(self, clock::now());
+        let _timed = SliceTimer(self, clock::now());
         work()
     }
 
@@ -149,19 +149,19 @@ impl GarbageCollectionCycle {
     }
 }
 
-type Callback = dyn Fn(&GarbageCollection) + Send + Sync;
+type CycleCallback = dyn Fn(&GarbageCollection) + Send + Sync;
 
 std::thread_local! {
     /// This thread runs callbacks.
     static CALLING: Cell<bool> = const { Cell::new(false) };
 }
 
-static CALLBACKS: ProcessLock<Vec<Arc<Callback>>> = ProcessLock::new(Vec::new());
+static CALLBACKS: ProcessLock<Vec<Arc<CycleCallback>>> = ProcessLock::new(Vec::new());
 
 /// Keeps a callback of [`on_garbage_collection`]; dropping it removes the callback.
 #[must_use = "dropping it removes the callback; `forever` keeps it"]
 pub struct GarbageCollectionHook {
-    callback: Arc<Callback>,
+    callback: Arc<CycleCallback>,
 }
 
 /// Calls `callback` after each cycle of a garbage collector in this process, with its statistics: of each
@@ -174,7 +174,7 @@ pub struct GarbageCollectionHook {
 pub fn on_garbage_collection(
     callback: impl Fn(&GarbageCollection) + Send + Sync + 'static,
 ) -> GarbageCollectionHook {
-    let callback: Arc<Callback> = Arc::new(callback);
+    let callback: Arc<CycleCallback> = Arc::new(callback);
     CALLBACKS.lock().push(Arc::clone(&callback));
     GarbageCollectionHook { callback }
 }

@@ -25,7 +25,7 @@ impl ClassName {
 
 /// What a program said of a block.
 #[derive(Clone, Debug)]
-struct Note {
+struct BlockNote {
     address: usize,
     tick: u64,
     class: ClassName,
@@ -34,7 +34,7 @@ struct Note {
 /// Most notes. A log with more entries than that has the classes of the newest only.
 const MOST_NOTES: usize = 1 << 14;
 
-static NOTES: ProcessLock<VecDeque<Note>> = ProcessLock::new(VecDeque::new());
+static NOTES: ProcessLock<VecDeque<BlockNote>> = ProcessLock::new(VecDeque::new());
 
 /// Observers that track allocation sites.
 static TRACKING: AtomicUsize = AtomicUsize::new(0);
@@ -63,7 +63,7 @@ pub fn describe_block<T: ?Sized>(block: *const T, class: &ClassName) {
     }
     // Whoever removes the last owner of a class frees memory; nobody else's code runs.
     let old = if notes.len() == MOST_NOTES { notes.pop_front() } else { None };
-    notes.push_back(Note { address: block.addr(), tick: engine_abi::ticks(), class });
+    notes.push_back(BlockNote { address: block.addr(), tick: engine_abi::ticks(), class });
     drop(notes);
     drop(old);
 }
@@ -89,8 +89,8 @@ impl Drop for KeepsNotes {
 ///
 /// It goes through allocations and notes in the order of their times, and knows which block was the last at each
 /// address: a note is about that block.
-pub(super) struct Classes {
-    notes: Vec<Note>,
+pub(super) struct ClassFinder {
+    notes: Vec<BlockNote>,
     next: usize,
     /// The end of the last block at each start, and its number.
     blocks: BTreeMap<usize, (usize, usize)>,
@@ -98,7 +98,7 @@ pub(super) struct Classes {
     classes: Vec<Option<ClassName>>,
 }
 
-impl Classes {
+impl ClassFinder {
     pub(super) fn new() -> Self {
         let notes = NOTES.lock();
         let notes = notes.iter().cloned().collect();

@@ -8,23 +8,23 @@ use crate::process_lock::ProcessLock;
 
 /// A range that an arena owns, or has owned.
 #[derive(Clone, Debug)]
-struct Nursery {
+struct NurseryRange {
     number: u64,
     addresses: Range<usize>,
 }
 
-struct Nurseries {
+struct NurseryTable {
     made: u64,
-    owned: Vec<Nursery>,
+    owned: Vec<NurseryRange>,
     /// The last ranges that arenas gave up, and when they did, on the engine's clock.
-    given_up: VecDeque<(Nursery, u64)>,
+    given_up: VecDeque<(NurseryRange, u64)>,
 }
 
 /// An old range matters only while a log has allocations from its time.
 const MOST_GIVEN_UP: usize = 1024;
 
-static NURSERIES: ProcessLock<Nurseries> =
-    ProcessLock::new(Nurseries { made: 0, owned: Vec::new(), given_up: VecDeque::new() });
+static NURSERIES: ProcessLock<NurseryTable> =
+    ProcessLock::new(NurseryTable { made: 0, owned: Vec::new(), given_up: VecDeque::new() });
 
 /// Keeps the range of an arena; the arena drops it when it frees the memory.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub fn register_nursery(range: Range<*const u8>) -> NurseryRegistration {
     let mut nurseries = NURSERIES.lock();
     nurseries.made += 1;
     let number = nurseries.made;
-    nurseries.owned.push(Nursery { number, addresses: range.start.addr()..range.end.addr() });
+    nurseries.owned.push(NurseryRange { number, addresses: range.start.addr()..range.end.addr() });
     NurseryRegistration(number)
 }
 

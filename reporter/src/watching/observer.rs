@@ -8,10 +8,10 @@ use memory_report::json::push_string;
 
 use super::clock;
 use super::cycle::{GarbageCollection, GarbageCollectionHook, on_garbage_collection};
-use super::described::{ClassName, Classes, KeepsNotes};
+use super::described::{ClassFinder, ClassName, KeepsNotes};
 use super::nursery::NurseryLookup;
 use super::saved_stack::SavedStack;
-use crate::engine_abi::{self, BlockRow, Log, LogLimits, LogState, NoLog};
+use crate::engine_abi::{self, AllocationLog, BlockRow, LogLimits, LogState, NoLog};
 use crate::process_lock::{ProcessGuard, ProcessLock};
 use crate::reporting::isolation;
 
@@ -38,7 +38,7 @@ use crate::reporting::isolation;
 ///   to [`set_uncaught_exception_handler`](Self::set_uncaught_exception_handler), which is the observer's own.
 #[derive(Debug, Default)]
 pub struct MemoryObserver {
-    state: Arc<ProcessLock<State>>,
+    state: Arc<ProcessLock<ObserverState>>,
 }
 
 /// What an observer calls after each garbage collection, with itself: `onGarbageCollection` of Firefox, whose `this` is
@@ -49,18 +49,18 @@ pub type GarbageCollectionHandler = dyn Fn(&MemoryObserver, &GarbageCollection) 
 /// `uncaughtExceptionHandler`.
 pub type UncaughtExceptionHandler = dyn Fn(&MemoryObserver, &str) + Send + Sync;
 
-struct State {
+struct ObserverState {
     limits: LogLimits,
     /// Open while allocation sites are tracked.
-    log: Option<(Log, KeepsNotes)>,
+    log: Option<(AllocationLog, KeepsNotes)>,
     on_garbage_collection: Option<(Arc<GarbageCollectionHandler>, GarbageCollectionHook)>,
     uncaught_exception: Option<Arc<UncaughtExceptionHandler>>,
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for ObserverState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { limits, log, on_garbage_collection, uncaught_exception } = self;
-        f.debug_struct("State")
+        f.debug_struct("ObserverState")
             .field("limits", limits)
             .field("log", log)
             .field("on_garbage_collection", &on_garbage_collection.is_some())
@@ -69,7 +69,7 @@ impl fmt::Debug for State {
     }
 }
 
-impl Default for State {
+impl Default for ObserverState {
     fn default() -> Self {
         Self {
             limits: LogLimits { probability: 1.0, length: 5000 },
@@ -196,7 +196,7 @@ impl MemoryObserver {
         if !tracking {
             state.log = None;
         } else if state.log.is_none() {
-            let log = Log::open(state.limits).map_err(|error| match error {
+            let log = AllocationLog::open(state.limits).map_err(|error| match error {
                 NoLog::NotRecording => ObserverError::NotRecording,
                 NoLog::NoRoom => ObserverError::NoRoom,
                 NoLog::Sampling => ObserverError::Sampling,
@@ -269,8 +269,8 @@ impl MemoryObserver {
         let (log, _) = state.log.as_ref().ok_or(ObserverError::NotTracking)?;
         // Made where DMD does not record what it allocates.
         let mut drained = None;
-        log.drain(&mut |row| drained.get_or_insert_with(|| Drained::new(true)).add(row));
-        Ok(drained.map(Drained::finish).unwrap_or_default())
+        log.drain(&mut |row| drained.get_or_insert_with(|| DrainedEntries::new(true)).add(row));
+        Ok(drained.map(DrainedEntries::finish).unwrap_or_default())
     }
 
     /// As [`drain_allocations_log`](Self::drain_allocations_log), and what the log contained. Frames are modules and
@@ -281,8 +281,8 @@ impl MemoryObserver {
         let (log, _) = state.log.as_ref().ok_or(ObserverError::NotTracking)?;
         let mut drained = None;
         let contained =
-            log.drain_places(&mut |row| drained.get_or_insert_with(|| Drained::new(false)).add(row));
-        Ok((drained.map(Drained::finish).unwrap_or_default(), contained))
+            log.drain_places(&mut |row| drained.get_or_insert_with(|| DrainedEntries::new(false)).add(row));
+        Ok((drained.map(DrainedEntries::finish).unwrap_or_default(), contained))
     }
 
     /// The handler that this observer calls after each garbage collection. At first there is none.
@@ -355,28 +355,28 @@ impl MemoryObserver {
         Ok(())
     }
 
-    fn state(&self) -> ProcessGuard<'_, State> {
+    fn state(&self) -> ProcessGuard<'_, ObserverState> {
         self.state.lock()
     }
 }
 
 /// Entries that a log hands over, with each stack looked up once.
-struct Drained {
+struct DrainedEntries {
     /// Stacks have functions, and say the types of blocks.
     with_symbols: bool,
     entries: Vec<AllocationsLogEntry>,
     sites: HashMap<u64, (SavedStack, Option<ClassName>)>,
-    classes: Classes,
+    classes: ClassFinder,
     nurseries: NurseryLookup,
 }
 
-impl Drained {
+impl DrainedEntries {
     fn new(with_symbols: bool) -> Self {
         Self {
             with_symbols,
             entries: Vec::new(),
             sites: HashMap::new(),
-            classes: Classes::new(),
+            classes: ClassFinder::new(),
             nurseries: NurseryLookup::new(),
         }
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use dmd_analyze::program::bytes;
-use memory_report::tree::{Forest, Node};
+use memory_report::tree::{Forest, TreeNode};
 use memory_report::{ReportSet, Units};
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
@@ -227,7 +227,7 @@ impl ReportScreen {
     }
 
     /// Adds an entry with all that is open below it.
-    fn push(&self, rows: &mut Vec<TreeRow>, root: Node<'_, '_>, process: &str) {
+    fn push(&self, rows: &mut Vec<TreeRow>, root: TreeNode<'_, '_>, process: &str) {
         let mut left = vec![(root, 1, false)];
         while let Some((node, depth, is_itself)) = left.pop() {
             let key = format!("{process}\0{}\0{is_itself}", node.path());

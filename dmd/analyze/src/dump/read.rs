@@ -16,7 +16,7 @@ use std::path::Path;
 
 use dmd_format::Mode;
 use memory_report::ReadError;
-use memory_report::reader::{Skip, Source, Window};
+use memory_report::reader::{TextSource, TextWindow, ValueSkip};
 
 use super::frames::{CallId, CallTable};
 use super::keys::DumpKeys;
@@ -99,7 +99,7 @@ pub fn read_with(path: impl AsRef<Path>, options: &DumpReadOptions) -> Result<Du
 ///
 /// As [`read`].
 pub fn read_from(reader: impl Read, options: &DumpReadOptions) -> Result<Dump, AnalyzeError> {
-    let window = Window::new(Source::open(reader)?, options.max_bytes);
+    let window = TextWindow::new(TextSource::open(reader)?, options.max_bytes);
     let mut reader = DumpReader {
         window,
         options,
@@ -145,7 +145,7 @@ struct InvocationMembers {
 }
 
 struct DumpReader<'o, R: Read> {
-    window: Window<R>,
+    window: TextWindow<R>,
     options: &'o DumpReadOptions,
     version: bool,
     invocation: Option<InvocationMembers>,
@@ -434,7 +434,7 @@ impl<R: Read> DumpReader<'_, R> {
 
     /// Skips a value of any size.
     fn skip(&mut self, depth: u32) -> Result<(), AnalyzeError> {
-        let mut skip = Skip::new(depth);
+        let mut skip = ValueSkip::new(depth);
         Ok(self.window.stream(|scan| skip.run(scan))?)
     }
 

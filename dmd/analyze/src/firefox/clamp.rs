@@ -10,7 +10,7 @@ use dmd_format::Mode;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use memory_report::ReadError;
-use memory_report::reader::Source;
+use memory_report::reader::TextSource;
 
 use crate::dump::{Dump, DumpReadOptions, open, read_with};
 use crate::error::AnalyzeError;
@@ -141,7 +141,7 @@ impl Drop for ReplacementFile {
 
 /// Copies the text with the new words.
 fn copy(path: &Path, dump: &Dump, out: &mut dyn Write) -> Result<(), AnalyzeError> {
-    let mut source = Source::open(open(path)?)?;
+    let mut source = TextSource::open(open(path)?)?;
     let mut buffer = vec![0; 1 << 16];
     let mut at = 0;
     let mut arrays = dump.scanned.iter().filter_map(|scanned| Some((scanned.text.clone()?, scanned)));

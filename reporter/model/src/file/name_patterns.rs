@@ -5,7 +5,7 @@ use crate::name_pattern::NamePattern;
 use crate::report_set::ReportSet;
 use crate::warning::{Warning, WarningKind};
 
-use crate::reader::{Scan, Stop};
+use crate::reader::{ScanStop, TextScan};
 
 pub(super) const KEY: &str = "normalizeNames";
 /// A diff tries each pattern on each name, so the reader limits how many a file has and how long they are.
@@ -41,7 +41,7 @@ impl NamePatterns {
 }
 
 /// One pair of strings, or `None` for anything else.
-pub(super) fn element(scan: &mut Scan<'_>, depth: u32) -> Result<Option<NamePattern>, Stop> {
+pub(super) fn element(scan: &mut TextScan<'_>, depth: u32) -> Result<Option<NamePattern>, ScanStop> {
     if scan.peek()? != b'[' {
         scan.skip(depth)?;
         return Ok(None);

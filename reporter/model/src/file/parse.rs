@@ -5,7 +5,7 @@
 use std::io::Read;
 
 use crate::error::ReadError;
-use crate::reader::{Skip, Source, Window};
+use crate::reader::{TextSource, TextWindow, ValueSkip};
 use crate::report_set::ReportSet;
 use crate::warning::{Warning, WarningKind};
 
@@ -19,16 +19,19 @@ const MAX_WARNINGS: usize = 1000;
 /// The error shows a foreign version as written, up to this many characters.
 const MAX_VERSION: usize = 40;
 
-pub(super) fn document<R: Read>(source: Source<R>, options: &ReadOptions) -> Result<ReportSet, ReadError> {
-    let window = Window::new(source, options.max_bytes);
-    let mut reader = Reader { window, options, reports_seen: 0 };
+pub(super) fn document<R: Read>(
+    source: TextSource<R>,
+    options: &ReadOptions,
+) -> Result<ReportSet, ReadError> {
+    let window = TextWindow::new(source, options.max_bytes);
+    let mut reader = DocumentReader { window, options, reports_seen: 0 };
     let found = reader.top()?;
     found.check()
 }
 
 /// What an object of the format holds.
 #[derive(Default)]
-struct Found {
+struct DocumentMembers {
     version: Option<String>,
     usable_size: Option<Option<bool>>,
     reports: Option<Option<ReportSet>>,
@@ -36,7 +39,7 @@ struct Found {
     name_patterns: NamePatterns,
 }
 
-impl Found {
+impl DocumentMembers {
     fn check(self) -> Result<ReportSet, ReadError> {
         let version = self.version.ok_or(ReadError::Missing("version"))?;
         if version.parse::<f64>() != Ok(1.0) {
@@ -61,22 +64,22 @@ impl Found {
 }
 
 /// The value of `memory_report`, if that key was met.
-enum Wrapped {
+enum WrappedDocument {
     No,
-    Object(Box<Found>),
+    Object(Box<DocumentMembers>),
     Other,
 }
 
-struct Reader<'o, R: Read> {
-    window: Window<R>,
+struct DocumentReader<'o, R: Read> {
+    window: TextWindow<R>,
     options: &'o ReadOptions,
     reports_seen: usize,
 }
 
-impl<R: Read> Reader<'_, R> {
-    fn top(&mut self) -> Result<Found, ReadError> {
+impl<R: Read> DocumentReader<'_, R> {
+    fn top(&mut self) -> Result<DocumentMembers, ReadError> {
         self.blanks()?;
-        let mut wrapped = Wrapped::No;
+        let mut wrapped = WrappedDocument::No;
         if !self.window.take(|scan| Ok(scan.peek()? == b'{'))? {
             self.skip(0)?;
             self.end()?;
@@ -84,18 +87,18 @@ impl<R: Read> Reader<'_, R> {
         }
         let found = self.object(1, &mut |reader| {
             wrapped = if reader.window.take(|scan| Ok(scan.peek()? == b'{'))? {
-                Wrapped::Object(Box::new(reader.object(2, &mut |reader| reader.skip(2))?))
+                WrappedDocument::Object(Box::new(reader.object(2, &mut |reader| reader.skip(2))?))
             } else {
                 reader.skip(1)?;
-                Wrapped::Other
+                WrappedDocument::Other
             };
             Ok(())
         })?;
         self.end()?;
         match wrapped {
-            Wrapped::No => Ok(found),
-            Wrapped::Object(found) => Ok(*found),
-            Wrapped::Other => Err(ReadError::WrongType("memory_report", "an object")),
+            WrappedDocument::No => Ok(found),
+            WrappedDocument::Object(found) => Ok(*found),
+            WrappedDocument::Other => Err(ReadError::WrongType("memory_report", "an object")),
         }
     }
 
@@ -104,8 +107,8 @@ impl<R: Read> Reader<'_, R> {
         &mut self,
         depth: u32,
         memory_report: &mut dyn FnMut(&mut Self) -> Result<(), ReadError>,
-    ) -> Result<Found, ReadError> {
-        let mut found = Found::default();
+    ) -> Result<DocumentMembers, ReadError> {
+        let mut found = DocumentMembers::default();
         self.window.take(|scan| scan.expect(b'{', "`{`"))?;
         if self.blanks_then(b'}')? {
             return Ok(found);
@@ -115,26 +118,26 @@ impl<R: Read> Reader<'_, R> {
             let key = self.window.take(|scan| {
                 let key = scan.string()?;
                 scan.expect(b':', "`:`")?;
-                Ok(Key::named(&key))
+                Ok(DocumentKey::named(&key))
             })?;
             self.blanks()?;
             match key {
-                Key::Version => found.version = Some(self.written(depth)?),
-                Key::UsableSize => {
+                DocumentKey::Version => found.version = Some(self.written(depth)?),
+                DocumentKey::UsableSize => {
                     found.usable_size = Some(match &*self.written(depth)? {
                         "true" => Some(true),
                         "false" => Some(false),
                         _ => None,
                     });
                 }
-                Key::Reports => {
+                DocumentKey::Reports => {
                     found.reports = None;
                     found.reports = Some(self.reports(depth)?);
                 }
-                Key::Warnings => found.warnings = self.warnings(depth)?,
-                Key::NamePatterns => found.name_patterns = self.name_patterns(depth)?,
-                Key::MemoryReport => memory_report(self)?,
-                Key::Unknown => self.skip(depth)?,
+                DocumentKey::Warnings => found.warnings = self.warnings(depth)?,
+                DocumentKey::NamePatterns => found.name_patterns = self.name_patterns(depth)?,
+                DocumentKey::MemoryReport => memory_report(self)?,
+                DocumentKey::Unknown => self.skip(depth)?,
             }
             if !self.blanks_then(b',')? {
                 self.window.take(|scan| scan.expect(b'}', "`,` or `}`"))?;
@@ -270,7 +273,7 @@ impl<R: Read> Reader<'_, R> {
 
     /// Passes over a value of any size.
     fn skip(&mut self, depth: u32) -> Result<(), ReadError> {
-        let mut skip = Skip::new(depth);
+        let mut skip = ValueSkip::new(depth);
         self.window.stream(|scan| skip.run(scan))
     }
 
@@ -280,7 +283,7 @@ impl<R: Read> Reader<'_, R> {
     }
 }
 
-enum Key {
+enum DocumentKey {
     Version,
     UsableSize,
     Reports,
@@ -290,7 +293,7 @@ enum Key {
     Unknown,
 }
 
-impl Key {
+impl DocumentKey {
     fn named(name: &str) -> Self {
         match name {
             "version" => Self::Version,

@@ -4,21 +4,21 @@ use std::borrow::Cow;
 
 use crate::report::{Kind, Report, Units};
 
-use crate::reader::{Scan, Stop};
+use crate::reader::{ScanStop, TextScan};
 
 /// The field that is wrong (empty: the report itself), and how.
-pub(super) type Fault = (&'static str, Cow<'static, str>);
+pub(super) type FieldFault = (&'static str, Cow<'static, str>);
 
 /// A field as found in the file.
-enum Found<'t> {
+enum FoundField<'t> {
     Missing,
     Text(Cow<'t, str>),
     Scalar(&'t str),
     Nested,
 }
 
-impl<'t> Found<'t> {
-    fn scan(scan: &mut Scan<'t>, depth: u32) -> Result<Self, Stop> {
+impl<'t> FoundField<'t> {
+    fn scan(scan: &mut TextScan<'t>, depth: u32) -> Result<Self, ScanStop> {
         Ok(match scan.peek()? {
             b'"' => Self::Text(scan.string()?),
             b'[' | b'{' => {
@@ -29,7 +29,7 @@ impl<'t> Found<'t> {
         })
     }
 
-    fn text(self, field: &'static str) -> Result<Cow<'t, str>, Fault> {
+    fn text(self, field: &'static str) -> Result<Cow<'t, str>, FieldFault> {
         match self {
             Self::Text(text) => Ok(text),
             Self::Missing => Err((field, "missing".into())),
@@ -37,7 +37,7 @@ impl<'t> Found<'t> {
         }
     }
 
-    fn whole(&self, field: &'static str) -> Result<i64, Fault> {
+    fn whole(&self, field: &'static str) -> Result<i64, FieldFault> {
         match self {
             Self::Scalar(token) => whole(token).map_err(|message| (field, message)),
             Self::Missing => Err((field, "missing".into())),
@@ -67,28 +67,32 @@ fn whole(token: &str) -> Result<i64, Cow<'static, str>> {
 }
 
 /// What is done with an element: it has a report unless a field that the report needs is wrong.
-pub(super) type Then<'a> = dyn FnMut(Option<Report<'_>>, Option<Fault>) + 'a;
+pub(super) type ReportHandler<'a> = dyn FnMut(Option<Report<'_>>, Option<FieldFault>) + 'a;
 
 /// Takes one element. It calls `then` once, and only when the element is complete.
-pub(super) fn element<'t>(scan: &mut Scan<'t>, depth: u32, then: &mut Then<'_>) -> Result<(), Stop> {
+pub(super) fn element<'t>(
+    scan: &mut TextScan<'t>,
+    depth: u32,
+    then: &mut ReportHandler<'_>,
+) -> Result<(), ScanStop> {
     if scan.peek()? != b'{' {
         scan.skip(depth)?;
         then(None, Some(("", "not an object".into())));
         return Ok(());
     }
     let depth = depth + 1;
-    let mut process = Found::Missing;
-    let mut path = Found::Missing;
-    let mut kind = Found::Missing;
-    let mut units = Found::Missing;
-    let mut amount = Found::Missing;
-    let mut description = Found::Missing;
+    let mut process = FoundField::Missing;
+    let mut path = FoundField::Missing;
+    let mut kind = FoundField::Missing;
+    let mut units = FoundField::Missing;
+    let mut amount = FoundField::Missing;
+    let mut description = FoundField::Missing;
     scan.expect(b'{', "`{`")?;
     if !scan.eat(b'}')? {
         loop {
             let key = scan.string()?;
             scan.expect(b':', "`:`")?;
-            let value = Found::scan(scan, depth)?;
+            let value = FoundField::scan(scan, depth)?;
             match &*key {
                 "process" => process = value,
                 "path" => path = value,
@@ -135,10 +139,10 @@ pub(super) fn element<'t>(scan: &mut Scan<'t>, depth: u32, then: &mut Then<'_>) 
 }
 
 fn numbered<T>(
-    found: &Found<'_>,
+    found: &FoundField<'_>,
     field: &'static str,
     from_number: fn(i64) -> Option<T>,
-) -> Result<T, Fault> {
+) -> Result<T, FieldFault> {
     let number = found.whole(field)?;
     from_number(number).ok_or_else(|| (field, format!("there is no {field} {number}").into()))
 }

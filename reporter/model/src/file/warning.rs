@@ -6,7 +6,7 @@ use crate::json::push_string;
 use crate::report_set::ReportSet;
 use crate::warning::{Warning, WarningKind};
 
-use crate::reader::{Scan, Stop};
+use crate::reader::{ScanStop, TextScan};
 
 pub(super) const KEY: &str = "warnings";
 
@@ -28,7 +28,7 @@ pub(super) fn member(to: &mut String, set: &ReportSet) {
 }
 
 /// Takes one element; `None` if it is not a warning.
-pub(super) fn element(scan: &mut Scan<'_>, depth: u32) -> Result<Option<Warning>, Stop> {
+pub(super) fn element(scan: &mut TextScan<'_>, depth: u32) -> Result<Option<Warning>, ScanStop> {
     if scan.peek()? != b'{' {
         scan.skip(depth)?;
         return Ok(None);

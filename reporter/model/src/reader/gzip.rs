@@ -9,12 +9,12 @@ use crate::error::ReadError;
 
 /// The members of a gzip stream, one after the other. `flate2` has this too, but cannot tell a short
 /// piece of garbage from a truncated member.
-pub(super) struct Members<R: Read> {
+pub(super) struct GzipMembers<R: Read> {
     /// `None` at the end.
     current: Option<Box<GzDecoder<BufReader<R>>>>,
 }
 
-impl<R: Read> Members<R> {
+impl<R: Read> GzipMembers<R> {
     pub(super) fn new(reader: R) -> Self {
         let buffered = BufReader::with_capacity(1 << 16, reader);
         Self { current: Some(Box::new(GzDecoder::new(buffered))) }

@@ -9,7 +9,7 @@ const MAX_DEPTH: u32 = 128;
 
 /// Why a token could not be taken.
 #[derive(Debug)]
-pub enum Stop {
+pub enum ScanStop {
     /// The text ends here, perhaps only for now.
     More,
     /// The text at this offset is not what was expected there, which the second field names.
@@ -20,14 +20,14 @@ pub enum Stop {
 
 /// A cursor over text.
 #[derive(Debug)]
-pub struct Scan<'t> {
+pub struct TextScan<'t> {
     text: &'t str,
     at: usize,
     /// The text ends here for good.
     last: bool,
 }
 
-impl<'t> Scan<'t> {
+impl<'t> TextScan<'t> {
     /// A cursor at the start of a text; `last` says that the document ends with it.
     #[inline]
     pub fn new(text: &'t str, last: bool) -> Self {
@@ -47,37 +47,37 @@ impl<'t> Scan<'t> {
     }
 
     /// The error that `what` was expected at the cursor.
-    pub fn expected<T>(&self, what: &'static str) -> Result<T, Stop> {
-        Err(Stop::Expected(self.at, what))
+    pub fn expected<T>(&self, what: &'static str) -> Result<T, ScanStop> {
+        Err(ScanStop::Expected(self.at, what))
     }
 
     /// Runs `take`, and puts the cursor back if `take` fails or asks for more text.
-    pub fn whole<T>(&mut self, take: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
+    pub fn whole<T>(&mut self, take: impl FnOnce(&mut Self) -> Result<T, ScanStop>) -> Result<T, ScanStop> {
         let start = self.at;
         take(self).inspect_err(|_| self.at = start)
     }
 
     /// Moves the cursor to the next byte that is not a blank, and returns that byte.
     #[inline]
-    pub fn peek(&mut self) -> Result<u8, Stop> {
+    pub fn peek(&mut self) -> Result<u8, ScanStop> {
         let rest = &self.text.as_bytes()[self.at..];
         let blanks = rest.iter().take_while(|b| matches!(b, b' ' | b'\n' | b'\r' | b'\t')).count();
         self.at += blanks;
-        rest.get(blanks).copied().ok_or(Stop::More)
+        rest.get(blanks).copied().ok_or(ScanStop::More)
     }
 
     /// Passes over blanks, and says whether the document ends there.
-    pub fn at_end(&mut self) -> Result<bool, Stop> {
+    pub fn at_end(&mut self) -> Result<bool, ScanStop> {
         match self.peek() {
             Ok(_) => Ok(false),
-            Err(Stop::More) if self.last => Ok(true),
+            Err(ScanStop::More) if self.last => Ok(true),
             Err(stop) => Err(stop),
         }
     }
 
     /// Passes over blanks and, if it comes next, over `byte`; says whether it did.
     #[inline]
-    pub fn eat(&mut self, byte: u8) -> Result<bool, Stop> {
+    pub fn eat(&mut self, byte: u8) -> Result<bool, ScanStop> {
         let found = self.peek()? == byte;
         self.at += usize::from(found);
         Ok(found)
@@ -85,13 +85,13 @@ impl<'t> Scan<'t> {
 
     /// Passes over blanks and `byte`, which must come next; `what` names it in the error.
     #[inline]
-    pub fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Stop> {
+    pub fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), ScanStop> {
         if self.eat(byte)? { Ok(()) } else { self.expected(what) }
     }
 
     /// A string, borrowed unless it holds escapes. A lone surrogate becomes U+FFFD.
     #[inline]
-    pub fn string(&mut self) -> Result<Cow<'t, str>, Stop> {
+    pub fn string(&mut self) -> Result<Cow<'t, str>, ScanStop> {
         self.expect(b'"', "a string")?;
         let start = self.at;
         let end = self.plain()?;
@@ -115,18 +115,20 @@ impl<'t> Scan<'t> {
 
     /// Where the next quote or backslash is.
     #[inline]
-    fn plain(&mut self) -> Result<usize, Stop> {
+    fn plain(&mut self) -> Result<usize, ScanStop> {
         let rest = &self.text.as_bytes()[self.at..];
         match special(rest) {
-            None => Err(Stop::More),
-            Some(n) if rest[n] < b' ' => Err(Stop::Expected(self.at + n, "no control character in a string")),
+            None => Err(ScanStop::More),
+            Some(n) if rest[n] < b' ' => {
+                Err(ScanStop::Expected(self.at + n, "no control character in a string"))
+            }
             Some(n) => Ok(self.at + n),
         }
     }
 
     /// What follows a backslash.
-    fn escape(&mut self) -> Result<char, Stop> {
-        let byte = *self.text.as_bytes().get(self.at).ok_or(Stop::More)?;
+    fn escape(&mut self) -> Result<char, ScanStop> {
+        let byte = *self.text.as_bytes().get(self.at).ok_or(ScanStop::More)?;
         let plain = match byte {
             b'"' | b'\\' | b'/' => char::from(byte),
             b'b' => '\u{8}',
@@ -141,7 +143,7 @@ impl<'t> Scan<'t> {
         Ok(plain)
     }
 
-    fn unicode_escape(&mut self) -> Result<char, Stop> {
+    fn unicode_escape(&mut self) -> Result<char, ScanStop> {
         let unit = self.hex(self.at + 1)?;
         self.at += 5;
         if !(0xd800..0xdc00).contains(&unit) {
@@ -149,7 +151,7 @@ impl<'t> Scan<'t> {
         }
         let ahead = &self.text.as_bytes()[self.at..];
         if ahead.len() < 2 && !self.last && b"\\u".starts_with(ahead) {
-            return Err(Stop::More);
+            return Err(ScanStop::More);
         }
         if ahead.starts_with(b"\\u") {
             let low = self.hex(self.at + 2)?;
@@ -162,21 +164,21 @@ impl<'t> Scan<'t> {
         Ok(char::REPLACEMENT_CHARACTER)
     }
 
-    fn hex(&self, at: usize) -> Result<u32, Stop> {
-        let Some(digits) = self.text.as_bytes().get(at..at + 4) else { return Err(Stop::More) };
+    fn hex(&self, at: usize) -> Result<u32, ScanStop> {
+        let Some(digits) = self.text.as_bytes().get(at..at + 4) else { return Err(ScanStop::More) };
         let digit = |n, &byte: &u8| Some(n * 16 + char::from(byte).to_digit(16)?);
-        digits.iter().try_fold(0, digit).ok_or(Stop::Expected(at, "four hexadecimal digits"))
+        digits.iter().try_fold(0, digit).ok_or(ScanStop::Expected(at, "four hexadecimal digits"))
     }
 
     /// A number, `true`, `false` or `null`, as written.
     #[inline]
-    pub fn scalar(&mut self) -> Result<&'t str, Stop> {
+    pub fn scalar(&mut self) -> Result<&'t str, ScanStop> {
         let first = self.peek()?;
         let start = self.at;
         let rest = &self.text.as_bytes()[start..];
         let len = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || b"+-.".contains(b)).count();
         if len == rest.len() && !self.last {
-            return Err(Stop::More);
+            return Err(ScanStop::More);
         }
         let token = &self.text[start..start + len];
         let good = match first {
@@ -193,8 +195,8 @@ impl<'t> Scan<'t> {
     }
 
     /// Passes over one value of any type, at this depth in the document.
-    pub fn skip(&mut self, depth: u32) -> Result<(), Stop> {
-        let mut skip = Skip::new(depth);
+    pub fn skip(&mut self, depth: u32) -> Result<(), ScanStop> {
+        let mut skip = ValueSkip::new(depth);
         skip.run(self)
     }
 }
@@ -245,16 +247,16 @@ fn is_number(token: &[u8]) -> bool {
 
 /// Passes over one value without keeping it. It can stop between any two tokens and resume there.
 #[derive(Debug)]
-pub struct Skip {
+pub struct ValueSkip {
     base: u32,
     depth: u32,
     /// One bit a level, the innermost lowest: whether it is an object.
     objects: u128,
-    next: Next,
+    next: NextToken,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Next {
+enum NextToken {
     Value,
     ValueOrEnd,
     Key,
@@ -263,71 +265,71 @@ enum Next {
     CommaOrEnd,
 }
 
-impl Skip {
+impl ValueSkip {
     /// Starts before a value at this depth in the document.
     #[inline]
     pub fn new(depth: u32) -> Self {
-        Self { base: depth, depth: 0, objects: 0, next: Next::Value }
+        Self { base: depth, depth: 0, objects: 0, next: NextToken::Value }
     }
 
     /// Continues. When it asks for more text, everything before the cursor is finished.
-    pub fn run(&mut self, scan: &mut Scan<'_>) -> Result<(), Stop> {
+    pub fn run(&mut self, scan: &mut TextScan<'_>) -> Result<(), ScanStop> {
         while !self.step(scan)? {}
         Ok(())
     }
 
     /// Passes over one token, and says whether the value is complete.
-    fn step(&mut self, scan: &mut Scan<'_>) -> Result<bool, Stop> {
+    fn step(&mut self, scan: &mut TextScan<'_>) -> Result<bool, ScanStop> {
         let byte = scan.peek()?;
         let object = self.objects & 1 == 1;
         let start = scan.at;
         self.next = match (self.next, byte) {
-            (Next::ValueOrEnd, b']') | (Next::KeyOrEnd, b'}') => return Ok(self.close(scan)),
-            (Next::CommaOrEnd, b']') if !object => return Ok(self.close(scan)),
-            (Next::CommaOrEnd, b'}') if object => return Ok(self.close(scan)),
-            (Next::CommaOrEnd, b',') => {
+            (NextToken::ValueOrEnd, b']') | (NextToken::KeyOrEnd, b'}') => return Ok(self.close(scan)),
+            (NextToken::CommaOrEnd, b']') if !object => return Ok(self.close(scan)),
+            (NextToken::CommaOrEnd, b'}') if object => return Ok(self.close(scan)),
+            (NextToken::CommaOrEnd, b',') => {
                 scan.at += 1;
-                if object { Next::Key } else { Next::Value }
+                if object { NextToken::Key } else { NextToken::Value }
             }
-            (Next::Colon, b':') => {
+            (NextToken::Colon, b':') => {
                 scan.at += 1;
-                Next::Value
+                NextToken::Value
             }
-            (Next::Key | Next::KeyOrEnd, b'"') => {
+            (NextToken::Key | NextToken::KeyOrEnd, b'"') => {
                 self.string(scan, start)?;
-                Next::Colon
+                NextToken::Colon
             }
-            (Next::Value | Next::ValueOrEnd, b'[' | b'{') => {
+            (NextToken::Value | NextToken::ValueOrEnd, b'[' | b'{') => {
                 if self.base + self.depth >= MAX_DEPTH {
-                    return Err(Stop::TooDeep(scan.at));
+                    return Err(ScanStop::TooDeep(scan.at));
                 }
                 self.depth += 1;
                 self.objects = self.objects << 1 | u128::from(byte == b'{');
                 scan.at += 1;
-                if byte == b'{' { Next::KeyOrEnd } else { Next::ValueOrEnd }
+                if byte == b'{' { NextToken::KeyOrEnd } else { NextToken::ValueOrEnd }
             }
-            (Next::Value | Next::ValueOrEnd, b'"') => {
+            (NextToken::Value | NextToken::ValueOrEnd, b'"') => {
                 self.string(scan, start)?;
                 return Ok(self.ended());
             }
-            (Next::Value | Next::ValueOrEnd, _) => {
+            (NextToken::Value | NextToken::ValueOrEnd, _) => {
                 scan.scalar()?;
                 return Ok(self.ended());
             }
-            (Next::Key | Next::KeyOrEnd, _) => return scan.expected("a string"),
-            (Next::Colon, _) => return scan.expected("`:`"),
-            (Next::CommaOrEnd, _) => return scan.expected("`,` or the end of the list"),
+            (NextToken::Key | NextToken::KeyOrEnd, _) => return scan.expected("a string"),
+            (NextToken::Colon, _) => return scan.expected("`:`"),
+            (NextToken::CommaOrEnd, _) => return scan.expected("`,` or the end of the list"),
         };
         Ok(false)
     }
 
     /// On an unfinished string the cursor goes back, so that it is read again from its start.
     #[inline]
-    fn string(&self, scan: &mut Scan<'_>, start: usize) -> Result<(), Stop> {
+    fn string(&self, scan: &mut TextScan<'_>, start: usize) -> Result<(), ScanStop> {
         scan.string().map(drop).inspect_err(|_| scan.at = start)
     }
 
-    fn close(&mut self, scan: &mut Scan<'_>) -> bool {
+    fn close(&mut self, scan: &mut TextScan<'_>) -> bool {
         scan.at += 1;
         self.depth -= 1;
         self.objects >>= 1;
@@ -335,7 +337,7 @@ impl Skip {
     }
 
     fn ended(&mut self) -> bool {
-        self.next = Next::CommaOrEnd;
+        self.next = NextToken::CommaOrEnd;
         self.depth == 0
     }
 }

@@ -4,29 +4,29 @@ use std::io::{Chain, Cursor, ErrorKind, Read};
 
 use super::GZIP_MAGIC;
 #[cfg(feature = "gzip")]
-use super::gzip::Members;
+use super::gzip::GzipMembers;
 use crate::error::ReadError;
 
 const BLOCK: usize = 1 << 16;
 
-type Plain<R> = Chain<Cursor<Vec<u8>>, R>;
+type PlainBytes<R> = Chain<Cursor<Vec<u8>>, R>;
 
 /// The bytes of a stream, decompressed if it starts as gzip does.
-pub struct Source<R: Read>(Bytes<R>);
+pub struct TextSource<R: Read>(SourceBytes<R>);
 
-enum Bytes<R: Read> {
-    Plain(Plain<R>),
+enum SourceBytes<R: Read> {
+    Plain(PlainBytes<R>),
     #[cfg(feature = "gzip")]
-    Gzip(Members<Plain<R>>),
+    Gzip(GzipMembers<PlainBytes<R>>),
 }
 
-impl<R: Read> core::fmt::Debug for Source<R> {
+impl<R: Read> core::fmt::Debug for TextSource<R> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Source").finish_non_exhaustive()
+        f.debug_struct("TextSource").finish_non_exhaustive()
     }
 }
 
-impl<R: Read> Source<R> {
+impl<R: Read> TextSource<R> {
     /// Reads the first bytes, which decide whether the source is decompressed.
     ///
     /// # Errors
@@ -43,10 +43,10 @@ impl<R: Read> Source<R> {
         let is_compressed = head.starts_with(&GZIP_MAGIC);
         let bytes = Cursor::new(head).chain(reader);
         if !is_compressed {
-            return Ok(Self(Bytes::Plain(bytes)));
+            return Ok(Self(SourceBytes::Plain(bytes)));
         }
         #[cfg(feature = "gzip")]
-        return Ok(Self(Bytes::Gzip(Members::new(bytes))));
+        return Ok(Self(SourceBytes::Gzip(GzipMembers::new(bytes))));
         #[cfg(not(feature = "gzip"))]
         Err(ReadError::NoGzip)
     }
@@ -63,9 +63,9 @@ impl<R: Read> Source<R> {
     pub fn read(&mut self, into: &mut [u8], so_far: u64) -> Result<usize, ReadError> {
         loop {
             let read = match &mut self.0 {
-                Bytes::Plain(bytes) => bytes.read(into).map_err(ReadError::Io),
+                SourceBytes::Plain(bytes) => bytes.read(into).map_err(ReadError::Io),
                 #[cfg(feature = "gzip")]
-                Bytes::Gzip(members) => members.read(into, so_far),
+                SourceBytes::Gzip(members) => members.read(into, so_far),
             };
             match read {
                 Err(ReadError::Io(error)) if error.kind() == ErrorKind::Interrupted => {}

@@ -1,4 +1,4 @@
-//! A sliding window of validated text over a [`Source`].
+//! A sliding window of validated text over a [`TextSource`].
 //!
 //! A parser takes text from the front. It tries a token that ends at the window's edge again after the window has
 //! at least doubled, so that the work stays linear and memory bounded.
@@ -7,16 +7,16 @@ use std::io::Read;
 
 use crate::error::ReadError;
 
-use super::scan::{Scan, Stop};
-use super::source::Source;
+use super::scan::{ScanStop, TextScan};
+use super::source::TextSource;
 
 const CHUNK: usize = 1 << 18;
 /// The longest single value, in bytes; a path of several megabytes is odd but valid.
 const MAX_VALUE: usize = 1 << 26;
 
 /// A part of the text of a source, as large as the parser needs.
-pub struct Window<R: Read> {
-    source: Source<R>,
+pub struct TextWindow<R: Read> {
+    source: TextSource<R>,
     raw: Vec<u8>,
     /// Bytes at the front of `raw` that start a character whose other bytes have not been read yet.
     carry: usize,
@@ -28,9 +28,9 @@ pub struct Window<R: Read> {
     ended: bool,
 }
 
-impl<R: Read> Window<R> {
+impl<R: Read> TextWindow<R> {
     /// A window at the start of `source`; more than `limit` bytes of text are an error.
-    pub fn new(source: Source<R>, limit: u64) -> Self {
+    pub fn new(source: TextSource<R>, limit: u64) -> Self {
         Self {
             source,
             raw: vec![0; CHUNK + 4],
@@ -50,18 +50,18 @@ impl<R: Read> Window<R> {
     /// If `take` fails, if the source fails or ends too early, or if the text or one value is too long.
     pub fn take<T>(
         &mut self,
-        mut take: impl FnMut(&mut Scan<'_>) -> Result<T, Stop>,
+        mut take: impl FnMut(&mut TextScan<'_>) -> Result<T, ScanStop>,
     ) -> Result<T, ReadError> {
         loop {
-            let mut scan = Scan::new(&self.text[self.at..], self.ended);
+            let mut scan = TextScan::new(&self.text[self.at..], self.ended);
             match take(&mut scan) {
                 Ok(value) => {
                     self.at += scan.at();
                     return Ok(value);
                 }
-                Err(Stop::More) => self.more()?,
-                Err(Stop::Expected(at, what)) => return Err(ReadError::NotJson(self.offset(at), what)),
-                Err(Stop::TooDeep(at)) => return Err(ReadError::TooDeep(self.offset(at))),
+                Err(ScanStop::More) => self.more()?,
+                Err(ScanStop::Expected(at, what)) => return Err(ReadError::NotJson(self.offset(at), what)),
+                Err(ScanStop::TooDeep(at)) => return Err(ReadError::TooDeep(self.offset(at))),
             }
         }
     }
@@ -74,10 +74,10 @@ impl<R: Read> Window<R> {
     /// As [`take`](Self::take).
     pub fn stream(
         &mut self,
-        mut take: impl FnMut(&mut Scan<'_>) -> Result<(), Stop>,
+        mut take: impl FnMut(&mut TextScan<'_>) -> Result<(), ScanStop>,
     ) -> Result<(), ReadError> {
         loop {
-            let mut scan = Scan::new(&self.text[self.at..], self.ended);
+            let mut scan = TextScan::new(&self.text[self.at..], self.ended);
             let result = take(&mut scan);
             let at = scan.at();
             match result {
@@ -85,12 +85,12 @@ impl<R: Read> Window<R> {
                     self.at += at;
                     return Ok(());
                 }
-                Err(Stop::More) => {
+                Err(ScanStop::More) => {
                     self.at += at;
                     self.more()?;
                 }
-                Err(Stop::Expected(at, what)) => return Err(ReadError::NotJson(self.offset(at), what)),
-                Err(Stop::TooDeep(at)) => return Err(ReadError::TooDeep(self.offset(at))),
+                Err(ScanStop::Expected(at, what)) => return Err(ReadError::NotJson(self.offset(at), what)),
+                Err(ScanStop::TooDeep(at)) => return Err(ReadError::TooDeep(self.offset(at))),
             }
         }
     }
@@ -152,8 +152,8 @@ impl<R: Read> Window<R> {
     }
 }
 
-impl<R: Read> core::fmt::Debug for Window<R> {
+impl<R: Read> core::fmt::Debug for TextWindow<R> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Window").field("position", &self.position()).finish_non_exhaustive()
+        f.debug_struct("TextWindow").field("position", &self.position()).finish_non_exhaustive()
     }
 }

@@ -11,24 +11,24 @@ use crate::report::{Kind, Report, Units};
 use crate::report_set::ReportSet;
 use crate::warning::{Warning, WarningKind};
 
-use super::node_data::{NONE, NodeData, Source};
+use super::node_data::{NONE, NodeData, NodeSource};
 use super::path_order::path_order;
-use super::process::Process;
+use super::process::ProcessTrees;
 
 /// The builder only counts the warnings beyond this many.
 const MAX_WARNINGS: usize = 1000;
 const HEAP_UNCLASSIFIED: &str = "explicit/heap-unclassified";
 
 /// The reports of one process.
-pub(super) struct Builder<'a> {
-    process: Process<'a>,
+pub(super) struct TreeBuilder<'a> {
+    process: ProcessTrees<'a>,
     paths: Vec<&'a str>,
     rows: Vec<u32>,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> TreeBuilder<'a> {
     pub(super) fn new(set: &'a ReportSet, name: Cow<'a, str>) -> Self {
-        let process = Process {
+        let process = ProcessTrees {
             set,
             name,
             resident: None,
@@ -59,10 +59,10 @@ impl<'a> Builder<'a> {
         self.rows.push(row);
     }
 
-    pub(super) fn finish(self) -> (Process<'a>, Vec<Warning>) {
+    pub(super) fn finish(self) -> (ProcessTrees<'a>, Vec<Warning>) {
         let Self { process, paths, rows } = self;
         let order = path_order(&paths);
-        let mut pass = Pass { process, open: Vec::new(), heap: 0, dropped: Dropped::default() };
+        let mut pass = TreePass { process, open: Vec::new(), heap: 0, dropped: DroppedReports::default() };
         let mut order = order.as_slice();
         while let Some(&first) = order.first() {
             let path = paths[first as usize];
@@ -91,30 +91,30 @@ impl<'a> Builder<'a> {
 }
 
 #[derive(Clone, Copy)]
-struct Open {
+struct OpenNode {
     node: u32,
     end: usize,
     last_child: u32,
 }
 
-struct Pass<'a> {
-    process: Process<'a>,
-    open: Vec<Open>,
+struct TreePass<'a> {
+    process: ProcessTrees<'a>,
+    open: Vec<OpenNode>,
     /// Bytes of all HEAP reports under `explicit/`.
     heap: i128,
-    dropped: Dropped,
+    dropped: DroppedReports,
 }
 
 /// The sum of the reports of one path.
 #[derive(Default)]
-struct Sum {
+struct PathSum {
     amount: i128,
     reports: u32,
     merged: u32,
     presence: Presence,
 }
 
-impl Sum {
+impl PathSum {
     /// Firefox takes a sum of 0 for "no report yet" and does not count the report that it adds to it.
     fn add(&mut self, amount: i64, presence: Presence) {
         if self.amount != 0 {
@@ -128,10 +128,10 @@ impl Sum {
     }
 }
 
-impl<'a> Pass<'a> {
+impl<'a> TreePass<'a> {
     /// A path without `/`. Firefox compares no units here: those of the first report count.
     fn line(&mut self, path: &'a str, group: &[u32], rows: &[u32]) {
-        let mut sum = Sum::default();
+        let mut sum = PathSum::default();
         for &i in group {
             let (set, row) = (self.process.set, rows[i as usize] as usize);
             sum.add(set.at(row).amount, set.presence_at(row));
@@ -160,7 +160,7 @@ impl<'a> Pass<'a> {
             let len = 1 + group[1..].iter().take_while(|i| paths[**i as usize] == path).count();
             let (same, rest) = group.split_at(len);
             group = rest;
-            let mut sum = Sum::default();
+            let mut sum = PathSum::default();
             let mut first_row = NONE;
             for &i in same {
                 let row = rows[i as usize];
@@ -184,7 +184,7 @@ impl<'a> Pass<'a> {
                 None => {
                     let root = self.inner(&path[..root_end], 0, first_row, units);
                     self.process.trees.push(root);
-                    self.open.push(Open { node: root, end: root_end, last_child: NONE });
+                    self.open.push(OpenNode { node: root, end: root_end, last_child: NONE });
                 }
                 Some(last) => self.close_down_to(common_prefix(last, path)),
             }
@@ -194,7 +194,7 @@ impl<'a> Pass<'a> {
         self.close_all();
     }
 
-    fn open_leaf(&mut self, path: &'a str, row: u32, units: Units, sum: Sum) {
+    fn open_leaf(&mut self, path: &'a str, row: u32, units: Units, sum: PathSum) {
         let Some(parent) = self.open.last().copied() else { return };
         if self.process.nodes[parent.node as usize].reports > 0 {
             self.move_amount_into_child(parent);
@@ -202,15 +202,15 @@ impl<'a> Pass<'a> {
         let start = offset(parent.end + 1);
         let leaf = self.leaf(path, start, row, units, sum);
         self.attach(leaf);
-        self.open.push(Open { node: leaf, end: path.len(), last_child: NONE });
+        self.open.push(OpenNode { node: leaf, end: path.len(), last_child: NONE });
     }
 
     /// A leaf turns out to have children: its amount becomes one of them.
-    fn move_amount_into_child(&mut self, parent: Open) {
+    fn move_amount_into_child(&mut self, parent: OpenNode) {
         let leaf = self.process.nodes[parent.node as usize];
         // In a diff the parent keeps the `[N]`, as in Firefox.
         let (above, below) = if self.process.is_diff() { (leaf.merged, 0) } else { (0, leaf.merged) };
-        let child = self.push(NodeData { source: Source::Itself, merged: below, ..leaf });
+        let child = self.push(NodeData { source: NodeSource::Itself, merged: below, ..leaf });
         let node = &mut self.process.nodes[parent.node as usize];
         (node.reports, node.merged, node.presence) = (0, above, Presence::Both);
         self.tell_largest(parent.node, child);
@@ -248,7 +248,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn add_to_parent(&mut self, closed: Open) {
+    fn add_to_parent(&mut self, closed: OpenNode) {
         if let Some(parent) = self.open.last() {
             let NodeData { amount, row, .. } = self.process.nodes[closed.node as usize];
             let parent = parent.node;
@@ -271,7 +271,7 @@ impl<'a> Pass<'a> {
 
     /// Puts a new inner node, `end` bytes long, between a closed node and its parent. The new one
     /// takes the old one's place in the arena, so that nothing that points there changes.
-    fn split(&mut self, closed: Open, end: usize) {
+    fn split(&mut self, closed: OpenNode, end: usize) {
         let old = self.process.nodes[closed.node as usize];
         let moved = self.push(NodeData { start: offset(end + 1), next: NONE, ..old });
         self.process.nodes[closed.node as usize] = NodeData {
@@ -279,7 +279,7 @@ impl<'a> Pass<'a> {
             first_child: moved,
             reports: 0,
             merged: 0,
-            source: Source::Reports,
+            source: NodeSource::Reports,
             presence: Presence::Both,
             ..old
         };
@@ -287,13 +287,13 @@ impl<'a> Pass<'a> {
             self.process.largest_below[moved as usize] = largest;
             self.tell_largest(closed.node, moved);
         }
-        self.open.push(Open { node: closed.node, end, last_child: moved });
+        self.open.push(OpenNode { node: closed.node, end, last_child: moved });
     }
 
-    fn leaf(&mut self, path: &'a str, start: u32, row: u32, units: Units, sum: Sum) -> u32 {
-        let Sum { amount, reports, merged, presence } = sum;
+    fn leaf(&mut self, path: &'a str, start: u32, row: u32, units: Units, sum: PathSum) -> u32 {
+        let PathSum { amount, reports, merged, presence } = sum;
         let (first_child, next) = (NONE, NONE);
-        let source = Source::Reports;
+        let source = NodeSource::Reports;
         self.push(NodeData {
             path,
             amount,
@@ -310,7 +310,7 @@ impl<'a> Pass<'a> {
     }
 
     fn inner(&mut self, path: &'a str, start: u32, row: u32, units: Units) -> u32 {
-        self.leaf(path, start, row, units, Sum::default())
+        self.leaf(path, start, row, units, PathSum::default())
     }
 
     fn push(&mut self, node: NodeData<'a>) -> u32 {
@@ -341,7 +341,7 @@ impl<'a> Pass<'a> {
             reports: 0,
             merged: 0,
             units: Units::Bytes,
-            source: Source::HeapUnclassified,
+            source: NodeSource::HeapUnclassified,
             presence: Presence::Both,
         });
         self.tell_largest(root, child);
@@ -372,12 +372,12 @@ fn offset(n: usize) -> u32 {
 
 /// Reports left out of a tree, as warnings.
 #[derive(Default)]
-struct Dropped {
+struct DroppedReports {
     warnings: Vec<Warning>,
     more: usize,
 }
 
-impl Dropped {
+impl DroppedReports {
     fn add(&mut self, path: &str, message: &str) {
         if self.warnings.len() == MAX_WARNINGS {
             self.more += 1;

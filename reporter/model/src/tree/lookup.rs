@@ -1,27 +1,27 @@
 //! How to find a node or an amount in a process's trees.
 
-use super::node::Node;
-use super::process::Process;
+use super::node::TreeNode;
+use super::process::ProcessTrees;
 
-impl<'a> Process<'a> {
+impl<'a> ProcessTrees<'a> {
     /// The roots of the trees, in no particular order.
-    pub fn trees(&self) -> impl Iterator<Item = Node<'_, 'a>> {
-        self.trees.iter().map(|&id| Node { process: self, id })
+    pub fn trees(&self) -> impl Iterator<Item = TreeNode<'_, 'a>> {
+        self.trees.iter().map(|&id| TreeNode { process: self, id })
     }
 
     /// The reports whose path has no `/`, in no particular order.
-    pub fn lines(&self) -> impl Iterator<Item = Node<'_, 'a>> {
-        self.lines.iter().map(|&id| Node { process: self, id })
+    pub fn lines(&self) -> impl Iterator<Item = TreeNode<'_, 'a>> {
+        self.lines.iter().map(|&id| TreeNode { process: self, id })
     }
 
     /// The line with this name.
-    pub fn line(&self, name: &str) -> Option<Node<'_, 'a>> {
+    pub fn line(&self, name: &str) -> Option<TreeNode<'_, 'a>> {
         self.lines().find(|line| line.path() == name)
     }
 
     /// The node at `path`, written as in the reports. A path into the middle of a merged chain gives the whole
     /// chain, whose amount is the same. If a tree and a line share a name, the tree is given.
-    pub fn node(&self, path: &str) -> Option<Node<'_, 'a>> {
+    pub fn node(&self, path: &str) -> Option<TreeNode<'_, 'a>> {
         let root = path.split('/').next().unwrap_or(path);
         let Some(mut node) = self.trees().find(|tree| tree.path() == root) else {
             return self.line(path);
@@ -42,12 +42,12 @@ impl<'a> Process<'a> {
     /// The amount at `path`, in the units of its tree: of a leaf, of an inner node (the sum below
     /// it), of `explicit/heap-unclassified`, or of a line.
     pub fn amount(&self, path: &str) -> Option<i128> {
-        self.node(path).map(Node::amount)
+        self.node(path).map(TreeNode::amount)
     }
 }
 
 /// Whether the rest of a path ends at this child, inside it (a merged chain), or below it.
-fn leads_to(child: Node<'_, '_>, rest: &str) -> bool {
+fn leads_to(child: TreeNode<'_, '_>, rest: &str) -> bool {
     let name = child.name();
     if child.is_itself() {
         return rest == name;

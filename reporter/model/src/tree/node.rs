@@ -5,8 +5,8 @@ use core::fmt;
 use crate::presence::Presence;
 use crate::report::Units;
 
-use super::node_data::{NONE, NodeData, Source};
-use super::process::Process;
+use super::node_data::{NONE, NodeData, NodeSource};
+use super::process::ProcessTrees;
 
 /// The name of the child that holds the amount reported for an inner node's own path.
 ///
@@ -48,12 +48,12 @@ impl fmt::Display for Mark {
 
 /// A node of a tree, or a line of its own; cheap to copy.
 #[derive(Clone, Copy)]
-pub struct Node<'f, 'a> {
-    pub(super) process: &'f Process<'a>,
+pub struct TreeNode<'f, 'a> {
+    pub(super) process: &'f ProcessTrees<'a>,
     pub(super) id: u32,
 }
 
-impl<'f, 'a> Node<'f, 'a> {
+impl<'f, 'a> TreeNode<'f, 'a> {
     fn data(self) -> &'f NodeData<'a> {
         &self.process.nodes[self.id as usize]
     }
@@ -63,8 +63,8 @@ impl<'f, 'a> Node<'f, 'a> {
     pub fn name(self) -> &'a str {
         let data = self.data();
         match data.source {
-            Source::Itself if self.process.is_diff() => FAKE_CHILD,
-            Source::Itself => ITSELF,
+            NodeSource::Itself if self.process.is_diff() => FAKE_CHILD,
+            NodeSource::Itself => ITSELF,
             _ => &data.path[data.start as usize..],
         }
     }
@@ -101,7 +101,7 @@ impl<'f, 'a> Node<'f, 'a> {
     pub fn mark(self) -> Option<Mark> {
         let data = self.data();
         match (data.source, data.presence) {
-            (Source::Itself, _) if self.process.is_diff() => Some(Mark::Fake),
+            (NodeSource::Itself, _) if self.process.is_diff() => Some(Mark::Fake),
             (_, Presence::FirstOnly) => Some(Mark::Removed),
             (_, Presence::SecondOnly) => Some(Mark::Added),
             (_, Presence::Both) => None,
@@ -138,7 +138,7 @@ impl<'f, 'a> Node<'f, 'a> {
     }
 
     pub(super) fn is_itself(self) -> bool {
-        self.data().source == Source::Itself
+        self.data().source == NodeSource::Itself
     }
 
     /// Whether the node has no children.
@@ -147,16 +147,16 @@ impl<'f, 'a> Node<'f, 'a> {
     }
 
     /// The children, in no particular order.
-    pub fn children(self) -> impl Iterator<Item = Node<'f, 'a>> {
+    pub fn children(self) -> impl Iterator<Item = TreeNode<'f, 'a>> {
         let process = self.process;
-        let link = |id: u32| (id != NONE).then_some(Node { process, id });
+        let link = |id: u32| (id != NONE).then_some(TreeNode { process, id });
         core::iter::successors(link(self.data().first_child), move |node| link(node.data().next))
     }
 }
 
-impl fmt::Debug for Node<'_, '_> {
+impl fmt::Debug for TreeNode<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node")
+        f.debug_struct("TreeNode")
             .field("path", &self.path())
             .field("name", &self.name())
             .field("amount", &self.amount())

@@ -20,12 +20,12 @@ pub(super) struct NodeData<'a> {
     pub(super) reports: u32,
     pub(super) merged: u32,
     pub(super) units: Units,
-    pub(super) source: Source,
+    pub(super) source: NodeSource,
     pub(super) presence: Presence,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum NodeSource {
     Reports,
     Itself,
     HeapUnclassified,

@@ -8,7 +8,7 @@ use crate::report_set::ReportSet;
 use super::node_data::NodeData;
 
 /// One process: its trees, and its lines (reports whose path has no `/`).
-pub struct Process<'a> {
+pub struct ProcessTrees<'a> {
     pub(super) set: &'a ReportSet,
     pub(super) name: Cow<'a, str>,
     pub(super) resident: Option<i64>,
@@ -20,7 +20,7 @@ pub struct Process<'a> {
     pub(super) lines: Vec<u32>,
 }
 
-impl<'a> Process<'a> {
+impl<'a> ProcessTrees<'a> {
     /// The name, never empty.
     pub fn name(&self) -> &str {
         &self.name
@@ -47,9 +47,9 @@ impl<'a> Process<'a> {
     }
 }
 
-impl fmt::Debug for Process<'_> {
+impl fmt::Debug for ProcessTrees<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Process")
+        f.debug_struct("ProcessTrees")
             .field("name", &self.name)
             .field("trees", &self.trees.len())
             .field("lines", &self.lines.len())

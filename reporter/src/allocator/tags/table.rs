@@ -49,17 +49,17 @@ const PAGE: usize = 4096 / size_of::<u16>();
 ///
 /// The type consists of atomic integers and pointers only.
 #[allow(unsafe_code, reason = "implementing it is a promise about memory of zeros")]
-unsafe trait Zeros: 'static {}
+unsafe trait ZeroValid: 'static {}
 
 #[allow(unsafe_code, reason = "a promise about memory of zeros")]
 // SAFETY: all fields are atomic integers and pointers, and arrays of them.
-unsafe impl Zeros for Leaf {}
+unsafe impl ZeroValid for RegionTags {}
 
 /// A pointer to pages that were zeros at first and that nobody returns to the system; or null.
-struct Kept<T>(AtomicPtr<T>);
+struct KeptPages<T>(AtomicPtr<T>);
 
 #[allow(unsafe_code, reason = "memory of the system")]
-impl<T: Zeros> Kept<T> {
+impl<T: ZeroValid> KeptPages<T> {
     const fn none() -> Self {
         Self(AtomicPtr::new(null_mut()))
     }
@@ -99,20 +99,20 @@ impl<T: Zeros> Kept<T> {
 }
 
 /// The entries of a region.
-struct Leaf {
+struct RegionTags {
     entries: [AtomicU16; ENTRIES],
     /// For each page of entries, whether it was written to.
     touched: [AtomicU8; ENTRIES / PAGE],
     /// The first address of the region.
     start: AtomicUsize,
     /// The leaf that was made before.
-    next: Kept<Self>,
+    next: KeptPages<Self>,
 }
 
 /// The system gives it memory where it is written to.
-static ROOT: [Kept<Leaf>; REGIONS] = [const { Kept::none() }; REGIONS];
+static ROOT: [KeptPages<RegionTags>; REGIONS] = [const { KeptPages::none() }; REGIONS];
 /// The leaf that was made last.
-static LEAVES: Kept<Leaf> = Kept::none();
+static LEAVES: KeptPages<RegionTags> = KeptPages::none();
 
 /// Whether any block has ever had a tag.
 #[inline]
@@ -121,17 +121,17 @@ pub(super) fn in_use() -> bool {
 }
 
 #[inline]
-fn leaf(address: usize) -> Option<&'static Leaf> {
+fn leaf(address: usize) -> Option<&'static RegionTags> {
     ROOT[region(address)].get()
 }
 
 #[inline]
-fn leaf_or_new(address: usize) -> Option<&'static Leaf> {
+fn leaf_or_new(address: usize) -> Option<&'static RegionTags> {
     leaf(address).or_else(|| new_leaf(address))
 }
 
 #[cold]
-fn new_leaf(address: usize) -> Option<&'static Leaf> {
+fn new_leaf(address: usize) -> Option<&'static RegionTags> {
     let (leaf, is_new) = ROOT[region(address)].get_or_map()?;
     if is_new {
         leaf.start.store(address >> REGION_BITS << REGION_BITS, Ordering::Relaxed);
@@ -157,7 +157,7 @@ const fn is_tag(entry: u16) -> bool {
     entry != 0 && entry & IS_SIZE == 0
 }
 
-impl Leaf {
+impl RegionTags {
     #[inline]
     fn write(&self, place: usize, entry: u16) {
         self.entries[place].store(entry, Ordering::Relaxed);
@@ -320,15 +320,15 @@ pub(super) fn for_each(mut each: impl FnMut(TaggedBlock)) {
 
 /// Bytes of the table that are backed by memory.
 pub(super) fn bytes() -> usize {
-    let pages = |leaf: &Leaf| leaf.touched_pages().count() * PAGE * size_of::<u16>();
-    leaves().map(|leaf| pages(leaf) + size_of::<Leaf>() - ENTRIES * size_of::<u16>()).sum()
+    let pages = |leaf: &RegionTags| leaf.touched_pages().count() * PAGE * size_of::<u16>();
+    leaves().map(|leaf| pages(leaf) + size_of::<RegionTags>() - ENTRIES * size_of::<u16>()).sum()
 }
 
-fn leaves() -> impl Iterator<Item = &'static Leaf> {
+fn leaves() -> impl Iterator<Item = &'static RegionTags> {
     core::iter::successors(LEAVES.get(), |leaf| leaf.next.get())
 }
 
-impl Leaf {
+impl RegionTags {
     fn touched_pages(&self) -> impl Iterator<Item = (usize, &AtomicU8)> {
         self.touched.iter().enumerate().filter(|(_, touched)| touched.load(Ordering::Acquire) != 0)
     }

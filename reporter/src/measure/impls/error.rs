@@ -29,7 +29,7 @@ parts!(PoisonError<T>, [T], self, self.get_ref());
 
 /// The box that std puts around a custom error and its kind.
 #[allow(dead_code, reason = "only its layout is of use")]
-struct Custom {
+struct CustomError {
     kind: io::ErrorKind,
     error: Box<dyn Error + Send + Sync>,
 }
@@ -40,7 +40,7 @@ impl MallocSizeOf for io::Error {
     #[allow(unsafe_code, reason = "names the error's block")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let Some(error) = self.get_ref() else { return 0 };
-        let outer = ops.enclosing(core::ptr::null::<Custom>(), Layout::new::<Custom>());
+        let outer = ops.enclosing(core::ptr::null::<CustomError>(), Layout::new::<CustomError>());
         // SAFETY: a custom error is kept as the `Box<dyn Error + Send + Sync>` that `into_inner`
         // gives back: its block, with the value's layout.
         let own = unsafe { ops.block(error, Layout::for_value(error)) };

@@ -6,8 +6,8 @@ use core::alloc::Layout;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::measure::block::Edge;
-use crate::measure::layout::btree::{self, Found, Nodes};
-use crate::measure::layout::hash_table::Table;
+use crate::measure::layout::btree::{self, KeyPosition, TreeNodes};
+use crate::measure::layout::hash_table::TableProbe;
 use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
 use crate::measure::ops::{MallocSizeOfOps, total};
 use crate::measure::reading::Reading;
@@ -20,7 +20,7 @@ fn hash_table<'a, K: 'a, R: Reading>(
     entry: Layout,
     ops: &mut MallocSizeOfOps<R>,
 ) -> usize {
-    let mut table = Table::new(capacity);
+    let mut table = TableProbe::new(capacity);
     let mut inside: *const K = core::ptr::null();
     for key in keys {
         if inside.is_null() {
@@ -57,7 +57,8 @@ impl<K, V, S> MallocSizeOfEach for HashMap<K, V, S> {
         ops: &mut MallocSizeOfOps<R>,
         mut each: impl FnMut((&'a K, &'a V), &mut MallocSizeOfOps<R>) -> usize,
     ) -> usize {
-        self.shallow_size_of_excluding_this(ops) + ops.contents(|ops| total(self.iter().map(|pair| each(pair, ops))))
+        self.shallow_size_of_excluding_this(ops)
+            + ops.contents(|ops| total(self.iter().map(|pair| each(pair, ops))))
     }
 
     #[inline]
@@ -101,11 +102,11 @@ impl<T, S> MallocSizeOfEach for HashSet<T, S> {
 
 /// The bytes of the nodes that a key starts.
 #[inline(always)]
-pub(crate) fn node<K, V, R: Reading>(nodes: &mut Nodes, key: &K, ops: &mut MallocSizeOfOps<R>) -> usize {
+pub(crate) fn node<K, V, R: Reading>(nodes: &mut TreeNodes, key: &K, ops: &mut MallocSizeOfOps<R>) -> usize {
     match nodes.key(key) {
-        Found::Nothing => 0,
-        Found::Leaf => ops.enclosing(key, btree::leaf::<K, V>()),
-        Found::Inner => ops.enclosing(key, btree::inner::<K, V>()),
+        KeyPosition::Nothing => 0,
+        KeyPosition::Leaf => ops.enclosing(key, btree::leaf::<K, V>()),
+        KeyPosition::Inner => ops.enclosing(key, btree::inner::<K, V>()),
     }
 }
 
@@ -116,12 +117,16 @@ fn b_tree<'a, K: 'a, V, Entry, R: Reading>(
     ops: &mut MallocSizeOfOps<R>,
     mut each: impl FnMut(Entry, &mut MallocSizeOfOps<R>) -> usize,
 ) -> usize {
-    let mut nodes = Nodes::new();
+    let mut nodes = TreeNodes::new();
     let mut entries = Some(entries);
     ops.contents(|ops| {
-        total(entries.take().into_iter().flatten().map(|(key, entry)| {
-            node::<K, V, R>(&mut nodes, key, ops).saturating_add(each(entry, ops))
-        }))
+        total(
+            entries
+                .take()
+                .into_iter()
+                .flatten()
+                .map(|(key, entry)| node::<K, V, R>(&mut nodes, key, ops).saturating_add(each(entry, ops))),
+        )
     })
 }
 

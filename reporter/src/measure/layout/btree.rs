@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 
 /// std's `LeafNode`; `repr(Rust)` like the original, so that the compiler gives both the same layout.
 #[allow(dead_code, reason = "only its layout is of use")]
-struct Leaf<K, V> {
+struct LeafNode<K, V> {
     parent: Option<NonNull<()>>,
     parent_index: u16,
     len: u16,
@@ -21,17 +21,17 @@ struct Leaf<K, V> {
 /// std's `InternalNode`.
 #[repr(C)]
 #[allow(dead_code, reason = "only its layout is of use")]
-struct Inner<K, V> {
-    data: Leaf<K, V>,
+struct InnerNode<K, V> {
+    data: LeafNode<K, V>,
     edges: [NonNull<()>; 12],
 }
 
 pub(crate) const fn leaf<K, V>() -> Layout {
-    Layout::new::<Leaf<K, V>>()
+    Layout::new::<LeafNode<K, V>>()
 }
 
 pub(crate) const fn inner<K, V>() -> Layout {
-    Layout::new::<Inner<K, V>>()
+    Layout::new::<InnerNode<K, V>>()
 }
 
 /// Inner nodes except the root have at least 5 keys, so 2^64 entries need no more levels than this.
@@ -41,14 +41,14 @@ const LEVELS: usize = 32;
 ///
 /// For each level it holds the address at which the next key lies if the node continues; 0 if the next key starts a
 /// node.
-pub(crate) struct Nodes {
+pub(crate) struct TreeNodes {
     /// Separate from the other levels, so that it can live in a register.
     leaf: usize,
     inner: [usize; LEVELS],
 }
 
 /// The position of a key.
-pub(crate) enum Found {
+pub(crate) enum KeyPosition {
     /// It is the first key of a leaf.
     Leaf,
     /// It is the first key of an inner node.
@@ -57,23 +57,23 @@ pub(crate) enum Found {
     Nothing,
 }
 
-impl Nodes {
+impl TreeNodes {
     #[inline]
     pub(crate) fn new() -> Self {
         Self { leaf: 0, inner: [0; LEVELS] }
     }
 
     #[inline(always)]
-    pub(crate) fn key<K>(&mut self, key: &K) -> Found {
+    pub(crate) fn key<K>(&mut self, key: &K) -> KeyPosition {
         let address = (&raw const *key).addr();
         let after = address.wrapping_add(size_of::<K>());
         if self.leaf == address {
             self.leaf = after;
-            return Found::Nothing;
+            return KeyPosition::Nothing;
         }
         if self.leaf == 0 {
             self.leaf = after;
-            return Found::Leaf;
+            return KeyPosition::Leaf;
         }
         self.leaf = 0;
         inner_key(&mut self.inner, address, after)
@@ -81,17 +81,17 @@ impl Nodes {
 }
 
 #[inline(never)]
-fn inner_key(levels: &mut [usize; LEVELS], address: usize, after: usize) -> Found {
+fn inner_key(levels: &mut [usize; LEVELS], address: usize, after: usize) -> KeyPosition {
     for next in levels {
         if *next == address {
             *next = after;
-            return Found::Nothing;
+            return KeyPosition::Nothing;
         }
         if *next == 0 {
             *next = after;
-            return Found::Inner;
+            return KeyPosition::Inner;
         }
         *next = 0;
     }
-    Found::Nothing
+    KeyPosition::Nothing
 }

@@ -34,14 +34,14 @@ fn slots_of_capacity(capacity: usize) -> (usize, bool) {
 }
 
 /// Collects the addresses of a table's entries to find its block.
-pub(crate) struct Table {
+pub(crate) struct TableProbe {
     slots: usize,
     is_sure: bool,
     low: usize,
     high: usize,
 }
 
-impl Table {
+impl TableProbe {
     pub(crate) fn new(capacity: usize) -> Self {
         let (slots, is_sure) = slots_of_capacity(capacity);
         Self { slots, is_sure, low: usize::MAX, high: 0 }

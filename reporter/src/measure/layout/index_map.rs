@@ -5,13 +5,13 @@
 
 use core::alloc::Layout;
 
-use crate::measure::layout::hash_table::Table;
+use crate::measure::layout::hash_table::TableProbe;
 use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
 /// An entry; `repr(Rust)` like the original, so that the compiler gives both the same layout.
 #[allow(dead_code, reason = "only its layout is of use")]
-struct Bucket<K, V> {
+struct IndexBucket<K, V> {
     hash: usize,
     key: K,
     value: V,
@@ -23,8 +23,8 @@ pub(crate) fn blocks<K, V, I: ?Sized, R: Reading>(
     inside: *const I,
     ops: &mut MallocSizeOfOps<R>,
 ) -> usize {
-    let entries = Layout::array::<Bucket<K, V>>(capacity).unwrap_or(Layout::new::<()>());
-    let indices = Table::new(capacity).block(Layout::new::<usize>());
+    let entries = Layout::array::<IndexBucket<K, V>>(capacity).unwrap_or(Layout::new::<()>());
+    let indices = TableProbe::new(capacity).block(Layout::new::<usize>());
     // The entries come last, since the parts that follow lie in them.
     ops.enclosing(core::ptr::null::<usize>(), indices) + ops.enclosing(inside, entries)
 }

@@ -2,14 +2,14 @@
 
 use core::alloc::Layout;
 
-/// std's `Node`; `repr(Rust)` like the original, so that the compiler gives both the same layout.
+/// std's `ListNode`; `repr(Rust)` like the original, so that the compiler gives both the same layout.
 #[allow(dead_code, reason = "only its layout is of use")]
-struct Node<T> {
+struct ListNode<T> {
     next: Option<core::ptr::NonNull<()>>,
     prev: Option<core::ptr::NonNull<()>>,
     element: T,
 }
 
 pub(crate) const fn node<T>() -> Layout {
-    Layout::new::<Node<T>>()
+    Layout::new::<ListNode<T>>()
 }

@@ -109,7 +109,7 @@ pub(crate) fn start_is_known() -> bool {
 #[cold]
 fn look() -> bool {
     #[repr(align(64))]
-    struct Aligned(#[allow(dead_code, reason = "takes room")] u8);
+    struct AlignedByte(#[allow(dead_code, reason = "takes room")] u8);
 
     fn starts_so<T: ?Sized, P: core::ops::Deref<Target = T>>(make: impl FnOnce() -> P) -> bool {
         let (pointer, block) = block_of(make);
@@ -119,8 +119,8 @@ fn look() -> bool {
 
     let seen = starts_so(|| Rc::new(1_u8))
         && starts_so(|| Arc::new(1_u64))
-        && starts_so(|| Rc::new(Aligned(1)))
-        && starts_so(|| Arc::new(Aligned(1)))
+        && starts_so(|| Rc::new(AlignedByte(1)))
+        && starts_so(|| Arc::new(AlignedByte(1)))
         && starts_so(|| Rc::<str>::from("shared"))
         && starts_so(|| Arc::<[u128]>::from([1].as_slice()))
         && statics_have_a_count();

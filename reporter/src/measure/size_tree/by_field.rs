@@ -1,29 +1,29 @@
 //! The reading that grows a tree.
 
 use crate::engine_abi::Marks;
-use crate::measure::block::{Block, Edge};
-use crate::measure::reading::{Observe, Reading, Sealed};
+use crate::measure::block::{Edge, HeapBlock};
+use crate::measure::reading::{Reading, SealedReading, WalkObserver};
 use crate::measure::size_source::SizeSource;
 use crate::measure::size_summary::SizeSummary;
 use crate::measure::walk_state::WalkState;
 
-use super::growth::{Growth, TypeName};
+use super::growth::{GrowingTree, NameFunction};
 
 #[derive(Debug)]
 pub(super) struct ByField {
     pub(super) sizes: SizeSource,
-    pub(super) growth: Growth,
+    pub(super) growth: GrowingTree,
     entered_from: Vec<u32>,
 }
 
 impl ByField {
-    pub(super) fn new(type_name: TypeName, state: WalkState, marks: Option<Marks>) -> Self {
+    pub(super) fn new(type_name: NameFunction, state: WalkState, marks: Option<Marks>) -> Self {
         let sizes = SizeSource::best(marks, state);
-        Self { sizes, growth: Growth::new(type_name), entered_from: Vec::new() }
+        Self { sizes, growth: GrowingTree::new(type_name), entered_from: Vec::new() }
     }
 
-    pub(super) fn computed(type_name: TypeName) -> Self {
-        Self { sizes: SizeSource::computed(), growth: Growth::new(type_name), entered_from: Vec::new() }
+    pub(super) fn computed(type_name: NameFunction) -> Self {
+        Self { sizes: SizeSource::computed(), growth: GrowingTree::new(type_name), entered_from: Vec::new() }
     }
 
     /// Whether the source knows more about a block than its layout.
@@ -32,12 +32,12 @@ impl ByField {
     }
 }
 
-impl Sealed for ByField {}
+impl SealedReading for ByField {}
 
 #[allow(unsafe_code, reason = "asks the declared allocator")]
-impl Observe for ByField {
+impl WalkObserver for ByField {
     #[inline]
-    unsafe fn block(&mut self, block: Block) -> usize {
+    unsafe fn block(&mut self, block: HeapBlock) -> usize {
         let asked = block.layout.size();
         // A loop over blocks that only have a layout is a mere sum.
         let usable = if self.sizes.is_computed() {
@@ -51,7 +51,7 @@ impl Observe for ByField {
     }
 
     #[inline]
-    fn enclosing(&mut self, block: Block) -> usize {
+    fn enclosing(&mut self, block: HeapBlock) -> usize {
         let asked = block.layout.size();
         let usable = if self.sizes.is_computed() { asked } else { self.sizes.enclosing(block) };
         self.growth.add(SizeSummary { asked, usable, blocks: 1 });
@@ -74,7 +74,7 @@ impl Observe for ByField {
     }
 
     /// For parts below a `dyn` value: as [`Reading::enter_part`], but keeps its result here.
-    fn enter(&mut self, edge: Edge, type_name: TypeName) {
+    fn enter(&mut self, edge: Edge, type_name: NameFunction) {
         let from = self.growth.enter(edge, type_name);
         self.entered_from.push(from);
     }
@@ -98,7 +98,7 @@ impl Reading for ByField {
     const MERGES: bool = true;
 
     #[inline(always)]
-    fn enter_part(&mut self, edge: Edge, type_name: TypeName) -> usize {
+    fn enter_part(&mut self, edge: Edge, type_name: NameFunction) -> usize {
         self.growth.enter(edge, type_name) as usize
     }
 
@@ -107,7 +107,7 @@ impl Reading for ByField {
         self.growth.leave(entered_from as u32);
     }
 
-    fn erase(&mut self) -> &mut dyn Observe {
+    fn erase(&mut self) -> &mut dyn WalkObserver {
         self
     }
 }

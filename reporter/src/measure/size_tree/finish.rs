@@ -7,10 +7,10 @@ use crate::measure::block::Edge;
 use crate::measure::size_summary::SizeSummary;
 use crate::small_sort::sort_by;
 
-use super::growth::Grown;
+use super::growth::GrownNode;
 
 #[derive(Clone, Debug)]
-pub(super) struct NodeData {
+pub(super) struct SizeNodeData {
     pub(super) name: Cow<'static, str>,
     pub(super) edge: Option<Edge>,
     pub(super) type_name: &'static str,
@@ -23,7 +23,7 @@ pub(super) struct NodeData {
 }
 
 /// Finishes a tree; `bytes` is the result of the walk.
-pub(super) fn finish(mut grown: Vec<Grown>, bytes: usize) -> Vec<NodeData> {
+pub(super) fn finish(mut grown: Vec<GrownNode>, bytes: usize) -> Vec<SizeNodeData> {
     let mut totals: Vec<SizeSummary> = grown.iter().map(|node| node.own).collect();
     // Children come after their parents, so going backwards each is complete before it is added.
     for id in (1..grown.len()).rev() {
@@ -41,7 +41,7 @@ pub(super) fn finish(mut grown: Vec<Grown>, bytes: usize) -> Vec<NodeData> {
             children[node.parent as usize].push(id);
         }
     }
-    let mut nodes: Vec<NodeData> = Vec::new();
+    let mut nodes: Vec<SizeNodeData> = Vec::new();
     // The indices of the parents of the next node in `nodes`, and the nodes that are left.
     let mut open: Vec<usize> = Vec::new();
     let mut left = vec![(0, 0, short_type_name((grown[0].type_name)()).into())];
@@ -50,7 +50,7 @@ pub(super) fn finish(mut grown: Vec<Grown>, bytes: usize) -> Vec<NodeData> {
         open.drain(depth..).for_each(|parent: usize| nodes[parent].end = place);
         open.push(place);
         let node = &grown[id];
-        nodes.push(NodeData {
+        nodes.push(SizeNodeData {
             name,
             edge: node.edge,
             type_name: (node.type_name)(),
@@ -72,7 +72,7 @@ pub(super) fn finish(mut grown: Vec<Grown>, bytes: usize) -> Vec<NodeData> {
 }
 
 /// Gives siblings different names: if one edge leads to several types, the type is part of the name.
-fn named(children: &[usize], grown: &[Grown]) -> Vec<(usize, Cow<'static, str>)> {
+fn named(children: &[usize], grown: &[GrownNode]) -> Vec<(usize, Cow<'static, str>)> {
     let mut times: HashMap<Cow<'static, str>, usize> = HashMap::new();
     let name = |id: &usize| grown[*id].edge.map_or(Cow::Borrowed(""), edge_name);
     children.iter().for_each(|id| *times.entry(name(id)).or_default() += 1);

@@ -15,13 +15,13 @@ const DEPTH: u32 = 60;
 const NODES: usize = 16 * 1024;
 const NONE: u32 = u32::MAX;
 
-pub(super) type TypeName = fn() -> &'static str;
+pub(super) type NameFunction = fn() -> &'static str;
 
 #[derive(Clone, Debug)]
-pub(super) struct Grown {
+pub(super) struct GrownNode {
     /// `None` for the root.
     pub(super) edge: Option<Edge>,
-    pub(super) type_name: TypeName,
+    pub(super) type_name: NameFunction,
     pub(super) parent: u32,
     /// The number of parts that are merged into this node.
     pub(super) count: u64,
@@ -36,16 +36,16 @@ pub(super) struct Grown {
 /// The reverse need not hold, so there may be several links for one kind of part.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Link {
-    key: Key,
+struct PartLink {
+    key: LinkKey,
     /// The parts reached by this link that `target` has not counted yet.
     parts: u64,
     from: u32,
-    found: Found,
+    found: FoundPart,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct FoundPart {
     target: u32,
     /// `false` if the part was merged with its parent, since the tree is full.
     counts: bool,
@@ -53,7 +53,7 @@ struct Found {
 
 /// The addresses of the names of type, field and variant, and all lengths, with the kind of edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct LinkKey {
     type_name: usize,
     field: usize,
     variant: usize,
@@ -64,11 +64,11 @@ struct Key {
 const HOT: usize = 256;
 
 #[derive(Debug)]
-pub(super) struct Growth {
-    nodes: Vec<Grown>,
-    hot: Box<[Link; HOT]>,
-    warm: Box<[Link; HOT]>,
-    links: HashMap<(u32, Key), Found>,
+pub(super) struct GrowingTree {
+    nodes: Vec<GrownNode>,
+    hot: Box<[PartLink; HOT]>,
+    warm: Box<[PartLink; HOT]>,
+    links: HashMap<(u32, LinkKey), FoundPart>,
     /// The node to which blocks belong.
     current: u32,
     /// Blocks not yet added to the node `here_of`: a sum that a loop can keep in registers.
@@ -76,9 +76,9 @@ pub(super) struct Growth {
     here_of: u32,
 }
 
-impl Growth {
-    pub(super) fn new(type_name: TypeName) -> Self {
-        let root = Grown {
+impl GrowingTree {
+    pub(super) fn new(type_name: NameFunction) -> Self {
+        let root = GrownNode {
             edge: None,
             type_name,
             parent: NONE,
@@ -88,8 +88,8 @@ impl Growth {
             first_child: NONE,
             next: NONE,
         };
-        let key = Key { type_name: 0, field: 0, variant: 0, lengths: 0 };
-        let nothing = Link { key, parts: 0, from: NONE, found: Found { target: 0, counts: false } };
+        let key = LinkKey { type_name: 0, field: 0, variant: 0, lengths: 0 };
+        let nothing = PartLink { key, parts: 0, from: NONE, found: FoundPart { target: 0, counts: false } };
         Self {
             nodes: vec![root],
             hot: Box::new([nothing; HOT]),
@@ -101,7 +101,7 @@ impl Growth {
         }
     }
 
-    pub(super) fn into_nodes(mut self) -> Vec<Grown> {
+    pub(super) fn into_nodes(mut self) -> Vec<GrownNode> {
         self.settle();
         (0..HOT).for_each(|place| self.settle_link(place));
         self.nodes
@@ -124,9 +124,9 @@ impl Growth {
 
     /// Goes to the node of a part; returns the node to which [`leave`](Self::leave) goes back.
     #[inline(always)]
-    pub(super) fn enter(&mut self, edge: Edge, type_name: TypeName) -> u32 {
+    pub(super) fn enter(&mut self, edge: Edge, type_name: NameFunction) -> u32 {
         let from = self.current;
-        let key = Key::new(edge, type_name);
+        let key = LinkKey::new(edge, type_name);
         // The place does not depend on `from`, so the processor loads the link without waiting for it.
         let link = &mut self.hot[key.place()];
         if link.from == from && link.key.is(key) {
@@ -147,31 +147,31 @@ impl Growth {
 
     #[cold]
     #[inline(never)]
-    fn enter_field(&mut self, field: &'static str, type_name: TypeName) {
+    fn enter_field(&mut self, field: &'static str, type_name: NameFunction) {
         self.look_up(Edge::Field(field), type_name);
     }
 
     #[cold]
     #[inline(never)]
-    fn enter_variant_field(&mut self, variant: &'static str, field: &'static str, type_name: TypeName) {
+    fn enter_variant_field(&mut self, variant: &'static str, field: &'static str, type_name: NameFunction) {
         self.look_up(Edge::VariantField(variant, field), type_name);
     }
 
     #[cold]
     #[inline(never)]
-    fn enter_element(&mut self, type_name: TypeName) {
+    fn enter_element(&mut self, type_name: NameFunction) {
         self.look_up(Edge::Element, type_name);
     }
 
     #[cold]
     #[inline(never)]
-    fn enter_key(&mut self, type_name: TypeName) {
+    fn enter_key(&mut self, type_name: NameFunction) {
         self.look_up(Edge::Key, type_name);
     }
 
     #[cold]
     #[inline(never)]
-    fn enter_value(&mut self, type_name: TypeName) {
+    fn enter_value(&mut self, type_name: NameFunction) {
         self.look_up(Edge::Value, type_name);
     }
 
@@ -189,9 +189,9 @@ impl Growth {
     }
 
     /// Looks at a second place, which differs for each parent, then at all links.
-    fn look_up(&mut self, edge: Edge, type_name: TypeName) {
+    fn look_up(&mut self, edge: Edge, type_name: NameFunction) {
         let from = self.current;
-        let key = Key::new(edge, type_name);
+        let key = LinkKey::new(edge, type_name);
         let place = key.place();
         let second = place.wrapping_add(from as usize).wrapping_mul(7) % HOT;
         let warm = &self.warm[second];
@@ -204,7 +204,7 @@ impl Growth {
                     found
                 }
             };
-            self.warm[second] = Link { key, parts: 1, from, found };
+            self.warm[second] = PartLink { key, parts: 1, from, found };
         }
         self.settle_link(place);
         self.hot[place] = self.warm[second];
@@ -212,7 +212,7 @@ impl Growth {
     }
 
     fn settle_link(&mut self, place: usize) {
-        let Link { parts, found, .. } = self.hot[place];
+        let PartLink { parts, found, .. } = self.hot[place];
         if found.counts {
             let count = &mut self.nodes[found.target as usize].count;
             *count = count.wrapping_add(parts);
@@ -220,14 +220,14 @@ impl Growth {
     }
 
     /// The node of a part that the walk meets for the first time.
-    fn target(&mut self, edge: Edge, type_name: TypeName) -> Found {
+    fn target(&mut self, edge: Edge, type_name: NameFunction) -> FoundPart {
         let name = type_name();
         let current = self.current;
         let mut child = self.nodes[current as usize].first_child;
         while child != NONE {
             let node = &self.nodes[child as usize];
             if node.edge == Some(edge) && (node.type_name)() == name {
-                return Found { target: child, counts: true };
+                return FoundPart { target: child, counts: true };
             }
             child = node.next;
         }
@@ -235,16 +235,16 @@ impl Growth {
         while ancestor != NONE {
             let node = &self.nodes[ancestor as usize];
             if (node.type_name)() == name {
-                return Found { target: ancestor, counts: true };
+                return FoundPart { target: ancestor, counts: true };
             }
             ancestor = node.parent;
         }
         let depth = self.nodes[current as usize].depth + 1;
         if depth > DEPTH || self.nodes.len() >= NODES {
-            return Found { target: current, counts: false };
+            return FoundPart { target: current, counts: false };
         }
         let id = small(self.nodes.len());
-        let node = Grown {
+        let node = GrownNode {
             edge: Some(edge),
             type_name,
             parent: current,
@@ -255,13 +255,13 @@ impl Growth {
             next: core::mem::replace(&mut self.nodes[current as usize].first_child, id),
         };
         self.nodes.push(node);
-        Found { target: id, counts: true }
+        FoundPart { target: id, counts: true }
     }
 }
 
-impl Key {
+impl LinkKey {
     #[inline(always)]
-    fn new(edge: Edge, type_name: TypeName) -> Self {
+    fn new(edge: Edge, type_name: NameFunction) -> Self {
         let (kind, field, variant) = match edge {
             Edge::Field(field) => (0, field, ""),
             Edge::VariantField(variant, field) => (1, field, variant),

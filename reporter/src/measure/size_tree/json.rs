@@ -20,14 +20,14 @@ impl Serialize for SizeNode<'_> {
         object.serialize_field("slop", &total.slop())?;
         object.serialize_field("blocks", &total.blocks)?;
         object.serialize_field("count", &self.count())?;
-        object.serialize_field("children", &Children(*self))?;
+        object.serialize_field("children", &JsonChildren(*self))?;
         object.end()
     }
 }
 
-struct Children<'a>(SizeNode<'a>);
+struct JsonChildren<'a>(SizeNode<'a>);
 
-impl Serialize for Children<'_> {
+impl Serialize for JsonChildren<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(None)?;
         self.0.children().try_for_each(|child| list.serialize_element(&child))?;

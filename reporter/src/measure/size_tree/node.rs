@@ -7,7 +7,7 @@ use crate::measure::size_summary::SizeSummary;
 use crate::measure::stated::{STATED, stated_type};
 
 use super::SizeTree;
-use super::finish::NodeData;
+use super::finish::SizeNodeData;
 
 /// All parts of a value that have the same type and that the walk reaches by the same fields; cheap to copy.
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ pub struct SizeNode<'a> {
 }
 
 impl<'a> SizeNode<'a> {
-    fn data(self) -> &'a NodeData {
+    fn data(self) -> &'a SizeNodeData {
         &self.tree.nodes[self.id]
     }
 

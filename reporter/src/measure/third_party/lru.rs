@@ -5,14 +5,14 @@ use core::hash::{BuildHasher, Hash};
 
 use lru::LruCache;
 
-use crate::measure::layout::hash_table::Table;
+use crate::measure::layout::hash_table::TableProbe;
 use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
 use crate::measure::ops::{MallocSizeOfOps, total};
 use crate::measure::reading::Reading;
 
 /// Like the crate's own `LruEntry`, so that the compiler gives both the same layout.
 #[allow(dead_code, reason = "only its layout is of use")]
-struct Entry<K, V> {
+struct LruEntry<K, V> {
     key: K,
     value: V,
     previous: *mut u8,
@@ -47,12 +47,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> MallocSizeOfEach for LruCache<K, V, S> {
         ops: &mut MallocSizeOfOps<R>,
         mut each: impl FnMut((&'a K, &'a V), &mut MallocSizeOfOps<R>) -> usize,
     ) -> usize {
-        let entry = Layout::new::<Entry<K, V>>();
-        let table = Table::new(capacity_for(self.len())).block(Layout::new::<(usize, usize)>());
+        let entry = Layout::new::<LruEntry<K, V>>();
+        let table = TableProbe::new(capacity_for(self.len())).block(Layout::new::<(usize, usize)>());
         // The list of entries has two ends that hold none.
-        let ends = Layout::array::<Entry<K, V>>(2).unwrap_or(Layout::new::<()>());
+        let ends = Layout::array::<LruEntry<K, V>>(2).unwrap_or(Layout::new::<()>());
         let own = ops.enclosing(core::ptr::null::<usize>(), table)
-            + ops.enclosing(core::ptr::null::<Entry<K, V>>(), ends);
+            + ops.enclosing(core::ptr::null::<LruEntry<K, V>>(), ends);
         let entries = total(self.iter().map(|(key, value)| {
             let block = ops.enclosing(&raw const *key, entry);
             block + ops.contents(|ops| each((key, value), ops))

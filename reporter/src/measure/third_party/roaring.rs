@@ -10,15 +10,15 @@ use crate::measure::malloc_size_of::MallocSizeOf;
 use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
-/// Like the crate's own `Container`: a key and as many words as the largest of its three kinds of store has.
+/// Like the crate's own `BitmapContainer`: a key and as many words as the largest of its three kinds of store has.
 #[allow(dead_code, reason = "only its layout is of use")]
-struct Container {
+struct BitmapContainer {
     key: u16,
-    store: Store,
+    store: ContainerStore,
 }
 
 #[allow(dead_code, reason = "only its layout is of use")]
-enum Store {
+enum ContainerStore {
     Array(Vec<u16>),
     Bitmap(u64, Box<[u64; 1024]>),
     Run(Vec<[u16; 2]>),
@@ -33,8 +33,9 @@ impl MallocSizeOf for RoaringBitmap {
             + u64::from(told.n_bitset_containers) * 8192
             + told.n_bytes_run_containers.saturating_sub(2 * u64::from(told.n_run_containers));
         let stores = usize::try_from(stores).unwrap_or(0);
-        let list = Layout::array::<Container>(told.n_containers as usize).unwrap_or(Layout::new::<()>());
-        ops.enclosing(null::<Container>(), list)
+        let list =
+            Layout::array::<BitmapContainer>(told.n_containers as usize).unwrap_or(Layout::new::<()>());
+        ops.enclosing(null::<BitmapContainer>(), list)
             + ops.enclosing(null::<u16>(), Layout::array::<u8>(stores).unwrap_or(Layout::new::<()>()))
     }
 }

@@ -8,7 +8,7 @@ use memory_report::SkipReason;
 use serde_json::{Map, Number, Value};
 
 use crate::measure::impls::map::node;
-use crate::measure::layout::btree::Nodes;
+use crate::measure::layout::btree::TreeNodes;
 use crate::measure::layout::index_map;
 use crate::measure::malloc_size_of::MallocSizeOf;
 use crate::measure::ops::{MallocSizeOfOps, total};
@@ -42,7 +42,7 @@ const IS_B_TREE: bool = size_of::<Map<String, Value>>() == size_of::<BTreeMap<St
 impl MallocSizeOf for Map<String, Value> {
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         if IS_B_TREE {
-            let mut nodes = Nodes::new();
+            let mut nodes = TreeNodes::new();
             return ops.contents(|ops| {
                 total(self.iter().map(|(key, value)| {
                     node::<String, Value, R>(&mut nodes, key, ops) + ops.key(key) + ops.value(value)

@@ -9,9 +9,9 @@ use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
 use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
-/// Like the crate's own `Entry`, so that the compiler gives both the same layout.
+/// Like the crate's own `SlabEntry`, so that the compiler gives both the same layout.
 #[allow(dead_code, reason = "only its layout is of use")]
-enum Entry<T> {
+enum SlabEntry<T> {
     Vacant(usize),
     Occupied(T),
 }
@@ -46,7 +46,7 @@ impl<T> MallocSizeOfEach for Slab<T> {
     #[inline]
     fn shallow_size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let inside = self.iter().next().map_or(core::ptr::null(), |(_, element)| &raw const *element);
-        let layout = Layout::array::<Entry<T>>(self.capacity());
+        let layout = Layout::array::<SlabEntry<T>>(self.capacity());
         ops.enclosing(inside, layout.unwrap_or(Layout::new::<()>()))
     }
 }

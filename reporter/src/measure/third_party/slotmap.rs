@@ -11,7 +11,7 @@ use slotmap::{DenseSlotMap, Key, KeyData, SecondaryMap, SlotMap, SparseSecondary
 
 use crate::measure::impls::plain::plain;
 use crate::measure::impls::sequence::elements;
-use crate::measure::layout::hash_table::Table;
+use crate::measure::layout::hash_table::TableProbe;
 use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
 use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
@@ -20,19 +20,19 @@ plain!([] KeyData, [] slotmap::DefaultKey);
 
 /// Like the crate's own slots, so that the compiler gives both the same layout.
 #[allow(dead_code, reason = "only its layout is of use")]
-struct Slot<C> {
+struct UnionSlot<C> {
     content: C,
     version: u32,
 }
 
 #[allow(dead_code, reason = "only its layout is of use")]
-union Basic<T> {
+union BasicContent<T> {
     value: ManuallyDrop<T>,
     next_free: u32,
 }
 
 #[allow(dead_code, reason = "only its layout is of use")]
-enum Secondary<T> {
+enum SecondarySlot<T> {
     Occupied { value: T, version: NonZeroU32 },
     Vacant,
 }
@@ -83,10 +83,10 @@ macro_rules! map {
     };
 }
 map!(SlotMap<K, V>, self, ops => {
-    ops.enclosing(inside(self.values()), array::<Slot<Basic<V>>>(self.capacity() + 1))
+    ops.enclosing(inside(self.values()), array::<UnionSlot<BasicContent<V>>>(self.capacity() + 1))
 });
 map!(SecondaryMap<K, V>, self, ops => {
-    ops.enclosing(inside(self.values()), array::<Secondary<V>>(self.capacity() + 1))
+    ops.enclosing(inside(self.values()), array::<SecondarySlot<V>>(self.capacity() + 1))
 });
 map!(DenseSlotMap<K, V>, self, ops => {
     // The values come last, since the parts that follow lie in them.
@@ -95,7 +95,7 @@ map!(DenseSlotMap<K, V>, self, ops => {
         + ops.enclosing(inside(self.values()), array::<V>(self.len()))
 });
 map!(SparseSecondaryMap<K, V, S: BuildHasher>, self, ops => {
-    let mut table = Table::new(self.capacity());
+    let mut table = TableProbe::new(self.capacity());
     self.values().for_each(|value| table.entry(value));
-    ops.enclosing(inside(self.values()), table.block(Layout::new::<(u32, Slot<V>)>()))
+    ops.enclosing(inside(self.values()), table.block(Layout::new::<(u32, UnionSlot<V>)>()))
 });

@@ -10,11 +10,11 @@ use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
 /// Length and capacity, as in a build of the crate without `gecko-ffi`.
-type Header = [usize; 2];
+type VecHeader = [usize; 2];
 
 /// The header and the elements, not rounded up to the alignment.
 fn block<T>(capacity: usize) -> Option<Layout> {
-    let (layout, _) = Layout::new::<Header>().extend(Layout::array::<T>(capacity).ok()?).ok()?;
+    let (layout, _) = Layout::new::<VecHeader>().extend(Layout::array::<T>(capacity).ok()?).ok()?;
     Some(layout)
 }
 

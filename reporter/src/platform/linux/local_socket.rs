@@ -29,9 +29,9 @@ static TO_CLOSE: AtomicI32 = AtomicI32::new(-1);
 static INODE: AtomicU64 = AtomicU64::new(0);
 
 /// Keeps the listening thread running until it is dropped. A process has one at a time.
-pub(crate) struct Listener(Arc<Shared>);
+pub(crate) struct SocketListener(Arc<ListenerState>);
 
-struct Shared {
+struct ListenerState {
     socket: ManuallyDrop<UnixListener>,
     inode: u64,
     pid: u32,
@@ -40,7 +40,7 @@ struct Shared {
     stopped: AtomicBool,
 }
 
-impl Listener {
+impl SocketListener {
     /// Answers at `path`. It calls `answer` on the listening thread, so `answer` must be quick.
     pub(crate) fn start(path: &Path, answer: impl Fn(Peer) + Send + 'static) -> Result<Self, ListenError> {
         let io = |error| ListenError::Io(path.to_owned(), error);
@@ -51,7 +51,7 @@ impl Listener {
         close_in_children();
         INODE.store(inode, Ordering::SeqCst);
         TO_CLOSE.store(socket.as_raw_fd(), Ordering::SeqCst);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ListenerState {
             socket: ManuallyDrop::new(socket),
             inode,
             pid: std::process::id(),
@@ -76,7 +76,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-impl Drop for Listener {
+impl Drop for SocketListener {
     fn drop(&mut self) {
         if self.0.pid == std::process::id() {
             self.0.stopped.store(true, Ordering::SeqCst);
@@ -87,7 +87,7 @@ impl Drop for Listener {
     }
 }
 
-impl Shared {
+impl ListenerState {
     /// Whether the descriptor still is the socket's.
     fn is_there(&self) -> bool {
         inode(self.socket.as_raw_fd()) == self.inode
@@ -122,7 +122,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for ListenerState {
     #[allow(unsafe_code, reason = "in a child of a fork the socket was closed behind its owner's back")]
     fn drop(&mut self) {
         if self.pid == std::process::id() {
@@ -183,7 +183,7 @@ fn close_in_children() {
     extern "C" fn close() {
         let socket = TO_CLOSE.swap(-1, Ordering::SeqCst);
         if socket >= 0 && inode(socket) == INODE.load(Ordering::SeqCst) {
-            // SAFETY: the descriptor is the child's copy; its owner, `Shared`, does not close it in a child.
+            // SAFETY: the descriptor is the child's copy; its owner, `ListenerState`, does not close it in a child.
             unsafe { libc::close(socket) };
         }
     }

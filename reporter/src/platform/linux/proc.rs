@@ -126,14 +126,14 @@ fn stack_pointer(syscall: &str) -> Option<usize> {
 
 /// One mapping of `/proc/self/smaps`.
 #[derive(Debug, Default)]
-pub(super) struct Map {
+pub(super) struct SmapsEntry {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) executable: bool,
     pub(super) shared: bool,
     /// The path, `[name]`, or nothing.
     pub(super) name: String,
-    amounts: Vec<(Key, u64)>,
+    amounts: Vec<(SmapsKey, u64)>,
 }
 
 /// The amounts of a mapping that are used.
@@ -152,9 +152,9 @@ const KEYS: [&str; 11] = [
 ];
 
 /// An index into [`KEYS`].
-type Key = u8;
+type SmapsKey = u8;
 
-impl Map {
+impl SmapsEntry {
     /// An amount in bytes; `None` if the kernel does not give it.
     pub(super) fn amount(&self, key: &str) -> Option<u64> {
         self.amounts.iter().find(|(at, _)| KEYS[usize::from(*at)] == key).map(|(_, bytes)| *bytes)
@@ -182,24 +182,24 @@ impl Map {
 }
 
 /// All mappings with their amounts.
-pub(super) fn maps() -> Option<Vec<Map>> {
+pub(super) fn maps() -> Option<Vec<SmapsEntry>> {
     read_maps("/proc/self/smaps")
 }
 
 /// The sums over all mappings, as one mapping; `None` before Linux 4.14.
-pub(super) fn maps_rollup() -> Option<Map> {
+pub(super) fn maps_rollup() -> Option<SmapsEntry> {
     read_maps("/proc/self/smaps_rollup")?.into_iter().next()
 }
 
-fn read_maps(path: &str) -> Option<Vec<Map>> {
-    let mut maps: Vec<Map> = Vec::new();
+fn read_maps(path: &str) -> Option<Vec<SmapsEntry>> {
+    let mut maps: Vec<SmapsEntry> = Vec::new();
     each_line(path, |line| {
         if let Some((key, bytes)) = amount(line) {
             let key = KEYS.iter().position(|known| *known == key);
             if let (Some(key), Some(map)) = (key, maps.last_mut()) {
-                map.amounts.push((key as Key, bytes));
+                map.amounts.push((key as SmapsKey, bytes));
             }
-        } else if let Some(map) = Map::parse(line) {
+        } else if let Some(map) = SmapsEntry::parse(line) {
             maps.push(map);
         }
     })?;
@@ -233,13 +233,13 @@ mod tests {
 
     #[test]
     fn maps_have_names_with_any_characters() {
-        let map = Map::parse("7f00-7f10 r-xs 00001000 08:01 42        /a b/c  d (deleted)").unwrap();
+        let map = SmapsEntry::parse("7f00-7f10 r-xs 00001000 08:01 42        /a b/c  d (deleted)").unwrap();
         assert_eq!((map.start, map.end, &*map.name), (0x7f00, 0x7f10, "/a b/c  d (deleted)"));
         assert!(map.executable && map.shared && map.contains(0x7f0f) && !map.contains(0x7f10));
-        assert_eq!(Map::parse("7f00-7f10 rw-p 00000000 00:00 0 ").unwrap().name, "");
-        assert_eq!(Map::parse("7f00-7f10").unwrap().name, "");
+        assert_eq!(SmapsEntry::parse("7f00-7f10 rw-p 00000000 00:00 0 ").unwrap().name, "");
+        assert_eq!(SmapsEntry::parse("7f00-7f10").unwrap().name, "");
         for odd in ["", "-", "x-y rw-p", "7f00 7f10", "7f00-fffffffffffffffff r"] {
-            assert!(Map::parse(odd).is_none(), "{odd}");
+            assert!(SmapsEntry::parse(odd).is_none(), "{odd}");
         }
     }
 

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::os::fd::{FromRawFd as _, IntoRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-use crate::platform::{ListenError, Trigger};
+use crate::platform::{ListenError, SignalTrigger};
 
 use super::spawn_without_signals;
 
@@ -17,7 +17,7 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 
 /// Calls `run` on a thread of its own whenever SIGRTMIN (save a report) or SIGRTMIN + 1 (minimize memory usage first)
 /// arrives.
-pub(crate) fn on_triggers(run: impl Fn(Trigger) + Send + 'static) -> Result<(), ListenError> {
+pub(crate) fn on_triggers(run: impl Fn(SignalTrigger) + Send + 'static) -> Result<(), ListenError> {
     let signals = [libc::SIGRTMIN(), libc::SIGRTMIN() + 1];
     for signal in signals {
         if has_handler(signal)? {
@@ -33,7 +33,7 @@ pub(crate) fn on_triggers(run: impl Fn(Trigger) + Send + 'static) -> Result<(), 
         Box::new(move || {
             let mut byte = [0];
             while from.read_exact(&mut byte).is_ok() {
-                run(if byte[0] == 0 { Trigger::Report } else { Trigger::MinimizeAndReport });
+                run(if byte[0] == 0 { SignalTrigger::Report } else { SignalTrigger::MinimizeAndReport });
             }
         }),
     )

@@ -23,14 +23,14 @@ pub(crate) fn remaining_stack(here: usize) -> Option<usize> {
 /// Calls `f` on a stack of at least `size` bytes that is freed afterwards. Untouched pages of it cost nothing.
 pub(crate) fn on_fresh_stack<T>(size: usize, f: impl FnOnce() -> T) -> T {
     let stack = DefaultStack::new(size).expect("the system has address space for a stack of a few megabytes");
-    let _restored = Restored(STACK.replace(Some((stack.limit().get(), stack.base().get()))));
+    let _restored = StackBounds(STACK.replace(Some((stack.limit().get(), stack.base().get()))));
     corosensei::on_stack(stack, f)
 }
 
 /// Puts the bounds of the earlier stack back, even after a panic.
-struct Restored(Option<(usize, usize)>);
+struct StackBounds(Option<(usize, usize)>);
 
-impl Drop for Restored {
+impl Drop for StackBounds {
     fn drop(&mut self) {
         STACK.set(self.0);
     }

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use memory_report::reader::{Scan, Skip, Stop};
+use memory_report::reader::{ScanStop, TextScan, ValueSkip};
 
 use super::value::{ValueKind, address, size};
 use super::{DumpReader, wrong};
@@ -120,7 +120,7 @@ impl<R: Read> DumpReader<'_, R> {
             return Err(wrong(place(index, "contents"), "not an array"));
         }
         if !self.options.contents {
-            let mut skip = Skip::new(DEPTH);
+            let mut skip = ValueSkip::new(DEPTH);
             return Ok(self.window.stream(|scan| skip.run(scan))?);
         }
         let words = &mut self.words;
@@ -162,10 +162,10 @@ enum WordsState {
 impl WordsState {
     fn step(
         self,
-        scan: &mut Scan<'_>,
+        scan: &mut TextScan<'_>,
         words: &mut Vec<u64>,
         fault: &mut Option<&'static str>,
-    ) -> Result<Self, Stop> {
+    ) -> Result<Self, ScanStop> {
         match self {
             Self::Start => scan.expect(b'[', "`[`").map(|()| Self::First),
             Self::First if scan.eat(b']')? => Ok(Self::End),
@@ -189,10 +189,10 @@ impl WordsState {
 impl PartialBlock {
     fn take(
         &mut self,
-        scan: &mut Scan<'_>,
+        scan: &mut TextScan<'_>,
         keys: &mut DumpKeys,
         index: usize,
-    ) -> Result<BlockProgress, Stop> {
+    ) -> Result<BlockProgress, ScanStop> {
         let mut first = !self.begun;
         if first {
             if scan.peek()? != b'{' {
@@ -221,10 +221,10 @@ impl PartialBlock {
     fn member(
         &mut self,
         key: &str,
-        scan: &mut Scan<'_>,
+        scan: &mut TextScan<'_>,
         keys: &mut DumpKeys,
         index: usize,
-    ) -> Result<Result<(), BlockProgress>, Stop> {
+    ) -> Result<Result<(), BlockProgress>, ScanStop> {
         let wrong = |member| move |how| BlockProgress::Wrong((member, how));
         Ok(match key {
             "req" => size(scan, DEPTH)?.map(|n| self.req = Some(n)).map_err(wrong("req")),
@@ -263,7 +263,7 @@ impl PartialBlock {
     }
 
     /// Firefox's dumps do not have this key. The reader ignores values of another type.
-    fn reporters(&mut self, scan: &mut Scan<'_>) -> Result<(), Stop> {
+    fn reporters(&mut self, scan: &mut TextScan<'_>) -> Result<(), ScanStop> {
         self.reporters = [NOBODY; 2];
         scan.expect(b'[', "`[`")?;
         if scan.eat(b']')? {
@@ -284,10 +284,10 @@ impl PartialBlock {
 
     fn reports(
         &mut self,
-        scan: &mut Scan<'_>,
+        scan: &mut TextScan<'_>,
         keys: &mut DumpKeys,
         index: usize,
-    ) -> Result<Result<(), &'static str>, Stop> {
+    ) -> Result<Result<(), &'static str>, ScanStop> {
         self.reps = [DumpTraceId::NONE; 2];
         if !scan.eat(b'[')? {
             return Ok(Err("not an array"));
@@ -315,10 +315,10 @@ impl PartialBlock {
 /// Reads a key and gives its number; `None` if the next value is not a string.
 #[inline]
 fn trace_key(
-    scan: &mut Scan<'_>,
+    scan: &mut TextScan<'_>,
     keys: &mut DumpKeys,
     place: impl FnOnce() -> KeyUse,
-) -> Result<Option<DumpTraceId>, Stop> {
+) -> Result<Option<DumpTraceId>, ScanStop> {
     if scan.peek()? != b'"' {
         return Ok(None);
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use memory_report::reader::{Scan, Stop};
+use memory_report::reader::{ScanStop, TextScan};
 
 /// A value by its type.
 pub(super) enum ValueKind<S> {
@@ -16,7 +16,7 @@ pub(super) enum ValueKind<S> {
 
 impl<'t> ValueKind<Cow<'t, str>> {
     /// Reads one value at this depth.
-    pub(super) fn take(scan: &mut Scan<'t>, depth: u32) -> Result<Self, Stop> {
+    pub(super) fn take(scan: &mut TextScan<'t>, depth: u32) -> Result<Self, ScanStop> {
         Ok(match scan.peek()? {
             b'"' => Self::Text(scan.string()?),
             b'[' | b'{' => {
@@ -45,7 +45,7 @@ impl<'t> ValueKind<Cow<'t, str>> {
 
 /// Reads a size or a count. The inner error is its fault.
 #[inline]
-pub(super) fn size(scan: &mut Scan<'_>, depth: u32) -> Result<Result<u64, &'static str>, Stop> {
+pub(super) fn size(scan: &mut TextScan<'_>, depth: u32) -> Result<Result<u64, &'static str>, ScanStop> {
     let first = scan.peek()?;
     if first.is_ascii_digit() {
         let token = scan.scalar()?;
