@@ -6,7 +6,7 @@
 #[path = "../../about-memory/tests/suite/golden.rs"]
 mod golden;
 
-use about_memory::{PathFilter, NormalizeRule};
+use about_memory::{NormalizeRule, PathFilter};
 use memory_reporter::{Kind, Report, ReportSet, Units};
 
 fn set(paths: &[(&str, i64)]) -> ReportSet {

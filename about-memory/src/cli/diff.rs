@@ -10,7 +10,7 @@ use about_memory::{
 use clap::Args;
 use dmd_analyze::recording::Recording;
 use memory_report::ReportSet;
-use memory_report::diff::{ReportChange, Diff, Presence};
+use memory_report::diff::{Diff, Presence, ReportChange};
 use serde::Serialize;
 
 use super::file_kind::is_pprof;

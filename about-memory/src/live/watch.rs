@@ -4,7 +4,7 @@ use core::fmt;
 use std::collections::HashMap;
 
 use memory_report::Units;
-use memory_report::tree::{FAKE_CHILD, Forest, ITSELF, TreeNode, ProcessTrees};
+use memory_report::tree::{FAKE_CHILD, Forest, ITSELF, ProcessTrees, TreeNode};
 
 use crate::collation::Collator;
 use crate::layout::{LayoutEntry, TreeLayout};
