@@ -274,9 +274,7 @@ impl DmdCommand {
         }
         for by in &self.by {
             match by {
-                DmdGrouping::Table(table) if by.keys(types_as_tree).is_none() => {
-                    options = options.by(*table)
-                }
+                DmdGrouping::Table(table) if by.keys(types_as_tree).is_none() => options = options.by(*table),
                 DmdGrouping::Table(_) | DmdGrouping::Tree(_) => {}
             }
         }
