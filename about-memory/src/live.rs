@@ -29,7 +29,7 @@ pub use ending::{EndSignals, before_ending, wait_if_ending};
 pub use error::LiveError;
 pub use gather::{GatheredReports, gather};
 pub use listener::{ListeningProcess, hello, list, list_with_amounts};
-pub use log::{AllocationLog, log};
+pub use log::{ReceivedLog, log};
 pub use save::{save_dump, save_snapshot};
 pub use track::{SessionEnd, TrackingSession, record, track};
 pub use watch::{EntryChange, Watch, WatchRow};

@@ -102,7 +102,7 @@ pub(crate) struct PageFaults {
 
 /// One thread's stack.
 #[derive(Clone, Debug)]
-pub(crate) struct ThreadStack {
+pub(crate) struct StackUsage {
     pub(crate) name: String,
     pub(crate) tid: u32,
     /// Touched bytes; `None` if the stack was not found.

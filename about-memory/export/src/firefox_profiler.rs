@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use crate::error::ExportError;
 use crate::json::{JsonWriter, MOST};
 use crate::stack_profile::{
-    BlockEvent, ProfileFrame, ProfileFrameId, ProfileStackId, ProfileValue, StackProfile,
+    ProfileEvent, ProfileFrame, ProfileFrameId, ProfileStackId, ProfileValue, StackProfile,
 };
 
 const FORMAT: &str = "the Firefox Profiler";
@@ -117,7 +117,7 @@ impl<'a> ProfileTables<'a> {
 /// If `out` fails, or if a sum exceeds 2^53, above which the client's numbers are not exact.
 pub fn write(
     stacks: &StackProfile,
-    history: impl IntoIterator<Item = BlockEvent>,
+    history: impl IntoIterator<Item = ProfileEvent>,
     out: impl Write,
 ) -> Result<(), ExportError> {
     let values = [ProfileValue::LiveBytes, ProfileValue::AllocatedBytes];
@@ -212,7 +212,7 @@ pub fn write(
 }
 
 /// The live bytes over time, at the last event of each step.
-fn points(history: impl IntoIterator<Item = BlockEvent>, end: Duration) -> Vec<(Duration, i128)> {
+fn points(history: impl IntoIterator<Item = ProfileEvent>, end: Duration) -> Vec<(Duration, i128)> {
     let step = end / POINTS as u32;
     let mut points: Vec<(Duration, i128)> = Vec::new();
     let mut live = 0;

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use crate::beside;
 use crate::error::ExportError;
 use crate::grouped::grouped;
-use crate::stack_profile::{BlockEvent, ProfileSample, ProfileStackId, ProfileValue, StackProfile};
+use crate::stack_profile::{ProfileEvent, ProfileSample, ProfileStackId, ProfileValue, StackProfile};
 use lines::HeaptrackLines;
 use writer::HeaptrackWriter;
 
@@ -145,7 +145,7 @@ pub fn write(
 /// If `out` fails.
 pub fn write_history(
     stacks: &StackProfile,
-    events: impl IntoIterator<Item = BlockEvent>,
+    events: impl IntoIterator<Item = ProfileEvent>,
     mut out: impl Write,
 ) -> Result<(), ExportError> {
     let mut room = Vec::new();

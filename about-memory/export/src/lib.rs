@@ -65,7 +65,7 @@ pub mod speedscope;
 pub use error::{ExportError, ImportError};
 pub use profile_format::ProfileFormat;
 pub use stack_profile::{
-    BlockEvent, BlockOwner, NewStacks, OwnerSum, OwnerSums, ProfileFacts, ProfileFrame, ProfileFrameId,
+    BlockOwner, NewStacks, OwnerSum, OwnerSums, ProfileEvent, ProfileFacts, ProfileFrame, ProfileFrameId,
     ProfileModule, ProfileModuleId, ProfileSample, ProfileStackId, ProfileValue, SampleLabels,
     SampleLabelsId, StackProfile, StackProfileBuilder,
 };

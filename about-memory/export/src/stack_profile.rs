@@ -9,7 +9,7 @@ mod owners;
 use core::ops::Range;
 use std::time::Duration;
 
-use crate::texts::{StoredTextId, TextTable};
+use crate::texts::{ProfileTexts, StoredTextId};
 
 pub use build::{NewStacks, StackProfileBuilder};
 pub use owners::{BlockOwner, OwnerSum, OwnerSums};
@@ -187,7 +187,7 @@ pub struct ProfileSample<'a> {
 /// A time at which a block was allocated or freed: an element of the time line of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct BlockEvent {
+pub struct ProfileEvent {
     /// The time since the start.
     pub time: Duration,
     /// The stack that allocated the block.
@@ -198,7 +198,7 @@ pub struct BlockEvent {
     pub is_free: bool,
 }
 
-impl BlockEvent {
+impl ProfileEvent {
     /// A stack allocates a block of this size at this time, or the block is freed.
     pub fn new(time: Duration, stack: ProfileStackId, size: u64, is_free: bool) -> Self {
         Self { time, stack, size, is_free }
@@ -238,7 +238,7 @@ struct SampleKey {
 pub struct StackProfile {
     facts: ProfileFacts,
     values: Vec<ProfileValue>,
-    texts: TextTable,
+    texts: ProfileTexts,
     modules: Vec<ProfileModule>,
     frames: Vec<StoredFrame>,
     /// Whether a frame has an address at which it is inlined into the next.
@@ -316,7 +316,7 @@ impl StackProfile {
     }
 
     /// Texts of frames and labels, sorted.
-    pub(crate) fn texts(&self) -> &TextTable {
+    pub(crate) fn texts(&self) -> &ProfileTexts {
         &self.texts
     }
 

@@ -10,12 +10,12 @@ pub(crate) struct StoredTextId(pub(crate) u32);
 
 /// Texts by their ids.
 #[derive(Debug, Default)]
-pub(crate) struct TextTable {
+pub(crate) struct ProfileTexts {
     all: String,
     ends: Vec<usize>,
 }
 
-impl TextTable {
+impl ProfileTexts {
     pub(crate) fn get(&self, id: StoredTextId) -> &str {
         let index = id.0 as usize;
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -62,7 +62,7 @@ impl TextTable {
 /// Gives equal texts equal ids.
 #[derive(Debug, Default)]
 pub(crate) struct TextInterner {
-    pub(crate) texts: TextTable,
+    pub(crate) texts: ProfileTexts,
     /// With their hashes, so that a table that grows reads no text.
     ids: HashTable<(u64, StoredTextId)>,
     /// Random, so that the author of an input cannot foresee hashes.

@@ -15,7 +15,7 @@ use super::sockets::sockets_of;
 /// The longest line of a log, in bytes: an allocation with all frames of its stack.
 const MAX_LINE: usize = 1 << 22;
 
-/// The most lines that [`AllocationLog::lines`] returns at once.
+/// The most lines that [`ReceivedLog::lines`] returns at once.
 const AT_ONCE: usize = 10_000;
 
 /// How often a reader looks whether to end.
@@ -26,7 +26,7 @@ const TOGETHER: Duration = Duration::from_millis(5);
 
 /// A log of allocations. The process keeps it until this is dropped.
 #[derive(Debug)]
-pub struct AllocationLog {
+pub struct ReceivedLog {
     answer: BufReader<DeadlineStream>,
     timeout: Duration,
     /// The start of the next line.
@@ -42,14 +42,14 @@ pub struct AllocationLog {
 /// # Errors
 ///
 /// If the process does not listen, DMD neither records nor waits in it, it refuses, or takes longer than `timeout`.
-pub fn log(pid: u32, per_million: u64, length: u64, timeout: Duration) -> Result<AllocationLog, LiveError> {
+pub fn log(pid: u32, per_million: u64, length: u64, timeout: Duration) -> Result<ReceivedLog, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     let begun = ask::log(&socket.path, per_million, length, timeout);
     let answer = begun.map_err(|error| save::explained(&socket.path, save::LOG_REQUEST, error, timeout))?;
-    Ok(AllocationLog { answer, timeout, line: Vec::new(), ends: None })
+    Ok(ReceivedLog { answer, timeout, line: Vec::new(), ends: None })
 }
 
-impl AllocationLog {
+impl ReceivedLog {
     /// Waits for the next lines, without their newlines: objects of JSON as
     /// [`mod@memory_reporter::live`] describes them, oldest first. `None` at the end of the log. When the time has come, or
     /// `stop` is true, the process sends the rest and the log ends.

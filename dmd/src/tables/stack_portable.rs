@@ -11,9 +11,11 @@ use crate::tables::trace_tree::{FIRST_PC, TraceTree};
 
 /// A place on the stack below the hook's frame; 0 if there is no hook.
 #[derive(Clone, Copy)]
-pub(crate) struct Caller(usize);
+pub(crate) struct PortableCaller(usize);
 
-impl Caller {
+pub(crate) use PortableCaller as Caller;
+
+impl PortableCaller {
     pub(crate) fn new(place: usize, _: usize) -> Self {
         Self(place)
     }
@@ -36,7 +38,7 @@ impl ThreadStack {
     /// Takes the running frames, outwards from the first one whose stack pointer is above `caller`; none if `caller` is
     /// 0. Of a deep stack it takes the innermost frames.
     #[inline(never)]
-    pub(crate) fn trace(&mut self, Caller(caller): Caller, tree: &TraceTree) -> TraceId {
+    pub(crate) fn trace(&mut self, PortableCaller(caller): PortableCaller, tree: &TraceTree) -> TraceId {
         if caller == 0 {
             return TraceId::NONE;
         }

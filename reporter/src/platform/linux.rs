@@ -42,7 +42,7 @@ use proc::SmapsEntry;
 
 use crate::small_sort::sort_by;
 
-use super::{CHeap, FoundSymbol, Mapping, MappingKind, PageFaults, ProcessSizes, ThreadStack};
+use super::{CHeap, FoundSymbol, Mapping, MappingKind, PageFaults, ProcessSizes, StackUsage};
 
 /// The C library's heap; only glibc has these figures.
 #[cfg(target_env = "gnu")]
@@ -189,12 +189,12 @@ pub(crate) fn thread_id() -> u32 {
 /// An address on a stack leads to its mapping. For this thread it is the address of a local, for others the one in
 /// `noted` or, if the kernel shows it, the stack pointer of the system call in which the thread waits. As in
 /// Firefox, the bytes are the `Referenced` pages of the mapping around that address.
-pub(crate) fn thread_stacks(noted: &[(u32, usize)]) -> Vec<ThreadStack> {
+pub(crate) fn thread_stacks(noted: &[(u32, usize)]) -> Vec<StackUsage> {
     let Some(maps) = proc::maps() else { return Vec::new() };
     let stack = |thread: SystemThread| {
         let map = maps.iter().find(|map| thread.is_on(map));
         let bytes = map.and_then(|map| map.amount("Referenced"));
-        ThreadStack { name: thread.name, tid: thread.tid, bytes }
+        StackUsage { name: thread.name, tid: thread.tid, bytes }
     };
     let mut stacks: Vec<_> = threads(noted).into_iter().map(stack).collect();
     sort_by(&mut stacks, |a, b| a.tid.cmp(&b.tid));

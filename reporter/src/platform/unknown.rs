@@ -4,7 +4,7 @@ use core::alloc::{GlobalAlloc as _, Layout};
 use core::ptr::NonNull;
 use std::alloc::System;
 
-use super::{CHeap, FoundSymbol, Mapping, ThreadStack};
+use super::{CHeap, FoundSymbol, Mapping, StackUsage};
 
 pub(crate) fn c_heap() -> Option<CHeap> {
     None
@@ -47,7 +47,7 @@ pub(crate) fn thread_id() -> u32 {
     0
 }
 
-pub(crate) fn thread_stacks(_: &[(u32, usize)]) -> Vec<ThreadStack> {
+pub(crate) fn thread_stacks(_: &[(u32, usize)]) -> Vec<StackUsage> {
     Vec::new()
 }
 

@@ -13,7 +13,7 @@ use super::stack_types::StackTypes;
 use super::{ProfileError, ProfileOptions};
 use crate::stack_profile::amount;
 use crate::{
-    BlockEvent, ExportError, ProfileFormat, ProfileStackId, ProfileValue, SampleLabels, StackProfile,
+    ExportError, ProfileEvent, ProfileFormat, ProfileStackId, ProfileValue, SampleLabels, StackProfile,
     StackProfileBuilder, dhat, firefox_profiler, heaptrack, pprof,
 };
 
@@ -249,13 +249,13 @@ impl RecordingHistory {
         &self,
         recording: &mut Recording,
         ids: &[ProfileStackId],
-        write: impl FnOnce(&mut dyn Iterator<Item = BlockEvent>) -> Result<(), ExportError>,
+        write: impl FnOnce(&mut dyn Iterator<Item = ProfileEvent>) -> Result<(), ExportError>,
     ) -> Result<(), ProfileError> {
         let RecordingWindow { from, to } = self.window;
         let mut changes = ChangesUntilError { changes: recording.changes(from, to)?, error: None };
         write(&mut changes.by_ref().filter_map(|change| {
             let size = size(&change, &self.options);
-            Some(BlockEvent::new(change.time, ids[self.index(change.stack)?], size, change.is_end))
+            Some(ProfileEvent::new(change.time, ids[self.index(change.stack)?], size, change.is_end))
         }))?;
         changes.error.map_or(Ok(()), |error| Err(error.into()))
     }

@@ -52,7 +52,7 @@ const ABOUT_UNCLASSIFIED: &str = "Memory of the heap that no report counts. Comp
 
 /// A report, or the amount of `heap-unclassified` that follows from reports.
 #[derive(Clone, Copy)]
-struct TableRow<'a> {
+struct ReportTableRow<'a> {
     run: &'a ParquetRun,
     report: Report<'a>,
     /// `report.process` without its id.
@@ -84,18 +84,22 @@ pub fn reports(
     let order = order(&rows, threads::number(options.threads));
     let paths = in_order(&rows, &order);
     // In memory, too, as each column goes over all rows.
-    let rows: Vec<TableRow<'_>> = texts(&paths)
+    let rows: Vec<ReportTableRow<'_>> = texts(&paths)
         .zip(&order)
         .map(|(path, row)| {
             let row = rows[*row as usize];
-            TableRow { report: Report { path, ..row.report }, ..row }
+            ReportTableRow { report: Report { path, ..row.report }, ..row }
         })
         .collect();
     let table = TableWriter::new(&LAYOUT, options, rows.len(), out)?;
     table.write(&rows, add_columns)
 }
 
-fn add<'a>(run: &'a ParquetRun, set: &'a ReportSet, rows: &mut Vec<TableRow<'a>>) -> Result<(), ExportError> {
+fn add<'a>(
+    run: &'a ParquetRun,
+    set: &'a ReportSet,
+    rows: &mut Vec<ReportTableRow<'a>>,
+) -> Result<(), ExportError> {
     /// What `heap-unclassified` of a process follows from.
     #[derive(Default)]
     struct HeapTotals {
@@ -145,13 +149,13 @@ fn add<'a>(run: &'a ParquetRun, set: &'a ReportSet, rows: &mut Vec<TableRow<'a>>
     Ok(())
 }
 
-fn row<'a>(run: &'a ParquetRun, report: Report<'a>) -> TableRow<'a> {
+fn row<'a>(run: &'a ParquetRun, report: Report<'a>) -> ReportTableRow<'a> {
     // Reports without a process are about the program itself.
     let (process, pid) = match report.process {
         "" => (run.process.as_deref().unwrap_or_default(), run.pid),
         process => split(process),
     };
-    TableRow { run, report, process, pid }
+    ReportTableRow { run, report, process, pid }
 }
 
 /// The name and the id of a process: `app (pid 7)` is `app` and 7.
@@ -162,7 +166,7 @@ fn split(process: &str) -> (&str, Option<u32>) {
 }
 
 /// The rows by service, process, path, time and, last, their place in the input.
-fn order(rows: &[TableRow<'_>], threads: usize) -> Vec<u32> {
+fn order(rows: &[ReportTableRow<'_>], threads: usize) -> Vec<u32> {
     let mut groups: Vec<((&str, &str), Vec<u32>)> = Vec::new();
     let mut known: FxHashMap<(&str, &str), usize> = FxHashMap::default();
     let mut last: Option<((&str, &str), usize)> = None;
@@ -187,7 +191,7 @@ fn order(rows: &[TableRow<'_>], threads: usize) -> Vec<u32> {
 }
 
 /// The paths one after the other, and where each ends.
-fn in_order(rows: &[TableRow<'_>], order: &[u32]) -> (String, Vec<usize>) {
+fn in_order(rows: &[ReportTableRow<'_>], order: &[u32]) -> (String, Vec<usize>) {
     let path = |row: &u32| rows[*row as usize].report.path;
     let mut all = String::with_capacity(rows.iter().map(|row| row.report.path.len()).sum());
     let mut ends = Vec::with_capacity(order.len());
@@ -203,7 +207,7 @@ fn texts((all, ends): &(String, Vec<usize>)) -> impl Iterator<Item = &str> {
     ends.iter().map(move |end| &all[core::mem::replace(&mut start, *end)..*end])
 }
 
-fn add_columns<'r>(columns: &mut TableColumns<'r>, rows: &'r [TableRow<'_>]) {
+fn add_columns<'r>(columns: &mut TableColumns<'r>, rows: &'r [ReportTableRow<'_>]) {
     let rows = rows.iter();
     let runs = rows.clone().map(|row| row.run);
     columns.run(runs.clone());

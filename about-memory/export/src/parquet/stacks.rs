@@ -45,7 +45,7 @@ const AMOUNTS: [ProfileValue; 5] = [
     ProfileValue::AllocatedBytes,
 ];
 
-struct TableRow {
+struct StackTableRow {
     id: u64,
     labels: SampleLabelsId,
     /// As [`AMOUNTS`].
@@ -82,7 +82,7 @@ pub fn stacks(
                 ExportError::TooLarge("Parquet", value.name(), exact, i128::from(most))
             })?);
         }
-        rows.push(TableRow { id: ids[stack.0 as usize], labels, amounts });
+        rows.push(StackTableRow { id: ids[stack.0 as usize], labels, amounts });
         Ok::<(), ExportError>(())
     })?;
     rows.sort_by_key(|row| (row.id, row.labels));

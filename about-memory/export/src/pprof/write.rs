@@ -12,7 +12,7 @@ use crate::error::ExportError;
 use crate::stack_profile::{
     ProfileFrame, ProfileFrameId, ProfileModuleId, ProfileStackId, ProfileValue, SampleLabelsId, StackProfile,
 };
-use crate::texts::{StoredTextId, TextTable};
+use crate::texts::{ProfileTexts, StoredTextId};
 
 /// How a profile names code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,7 +130,7 @@ struct ProfileWriter<'a> {
 
 /// The string table. The first text is empty.
 struct InternedTexts<'a> {
-    texts: &'a TextTable,
+    texts: &'a ProfileTexts,
     /// The numbers of the texts of the stacks; 0 if a text has none.
     numbers: Vec<u32>,
     own: FxHashMap<String, u64>,
@@ -143,7 +143,7 @@ enum LocationEntry {
 }
 
 impl<'a> InternedTexts<'a> {
-    fn new(texts: &'a TextTable) -> Self {
+    fn new(texts: &'a ProfileTexts) -> Self {
         let (numbers, own) = (vec![0; texts.len()], FxHashMap::default());
         Self { texts, numbers, own, all: vec![LocationEntry::Own(String::new())] }
     }

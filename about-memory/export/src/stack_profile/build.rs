@@ -6,7 +6,7 @@ use std::thread;
 use rustc_hash::FxHashMap;
 
 use super::{
-    BlockEvent, ProfileFacts, ProfileFrame, ProfileFrameId, ProfileModule, ProfileModuleId, ProfileStackId,
+    ProfileEvent, ProfileFacts, ProfileFrame, ProfileFrameId, ProfileModule, ProfileModuleId, ProfileStackId,
     ProfileValue, SampleKey, SampleLabels, SampleLabelsId, StackProfile, StoredFrame, StoredLabels,
 };
 use crate::error::ExportError;
@@ -142,7 +142,7 @@ impl StackProfileBuilder {
         Ok(self.finish_with_stacks()?.0)
     }
 
-    /// As [`finish`](Self::finish), with the new ids of stacks, for the [`BlockEvent`]s of a time line.
+    /// As [`finish`](Self::finish), with the new ids of stacks, for the [`ProfileEvent`]s of a time line.
     ///
     /// # Errors
     ///
@@ -207,8 +207,8 @@ impl NewStacks {
     }
 
     /// The event with the new id of its stack.
-    pub fn event(&self, event: BlockEvent) -> BlockEvent {
-        BlockEvent { stack: self.stack(event.stack), ..event }
+    pub fn event(&self, event: ProfileEvent) -> ProfileEvent {
+        ProfileEvent { stack: self.stack(event.stack), ..event }
     }
 }
 

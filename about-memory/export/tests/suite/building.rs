@@ -1,7 +1,7 @@
 //! Stacks do not depend on the order in which somebody builds them.
 
 use memory_export::{
-    BlockEvent, ExportError, ProfileFrame, ProfileValue, SampleLabels, StackProfile, StackProfileBuilder,
+    ExportError, ProfileEvent, ProfileFrame, ProfileValue, SampleLabels, StackProfile, StackProfileBuilder,
     pprof,
 };
 use proptest::prelude::*;
@@ -80,7 +80,7 @@ fn events_follow_their_stacks() {
     let (of_z, of_a) = (builder.stack(&[z]), builder.stack(&[a]));
     let (stacks, new) = builder.finish_with_stacks().unwrap();
     for (stack, name) in [(of_z, "z"), (of_a, "a")] {
-        let event = new.event(BlockEvent::new(Duration::ZERO, stack, 1, false));
+        let event = new.event(ProfileEvent::new(Duration::ZERO, stack, 1, false));
         assert_eq!(stacks.frame(stacks.stack(event.stack)[0]).function, Some(name));
     }
 }

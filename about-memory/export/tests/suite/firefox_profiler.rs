@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use memory_export::firefox_profiler::write;
-use memory_export::{BlockEvent, ExportError, ProfileValue, StackProfile, StackProfileBuilder};
+use memory_export::{ExportError, ProfileEvent, ProfileValue, StackProfile, StackProfileBuilder};
 use serde_json::Value as Json;
 
 use crate::inputs::{self, BEYOND, HOSTILE};
@@ -20,7 +20,7 @@ fn sum(column: &Json) -> i128 {
     column.as_array().unwrap().iter().map(|number| i128::from(number.as_i64().unwrap())).sum()
 }
 
-fn written(stacks: &StackProfile, history: Vec<BlockEvent>) -> Json {
+fn written(stacks: &StackProfile, history: Vec<ProfileEvent>) -> Json {
     let mut file = Vec::new();
     write(stacks, history, &mut file).unwrap();
     let json: Json = serde_json::from_slice(&file).unwrap();
@@ -94,8 +94,9 @@ fn a_history_is_the_memory_track() {
     builder.facts().duration = Some(Duration::from_secs(1));
     let stack = builder.stack(&[]);
     let (stacks, new) = builder.finish_with_stacks().unwrap();
-    let event =
-        |at: u64, size, is_free| new.event(BlockEvent::new(Duration::from_millis(at), stack, size, is_free));
+    let event = |at: u64, size, is_free| {
+        new.event(ProfileEvent::new(Duration::from_millis(at), stack, size, is_free))
+    };
     let history =
         (0..100_000).map(|at| event(at / 100, 8, at % 2 == 1)).chain([event(1000, 100, false)]).collect();
     let json = written(&stacks, history);

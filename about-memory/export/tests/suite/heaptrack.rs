@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use memory_export::heaptrack::{HeaptrackOptions, write, write_history};
 use memory_export::{
-    BlockEvent, ExportError, ProfileFrame, ProfileValue, SampleLabels, StackProfile, StackProfileBuilder,
+    ExportError, ProfileEvent, ProfileFrame, ProfileValue, SampleLabels, StackProfile, StackProfileBuilder,
 };
 
 use crate::inputs::{self, BEYOND};
@@ -122,7 +122,7 @@ fn a_history_has_its_peak_and_its_end() {
     builder.sample(stack, labels, Some(8), &[1, 8]);
     let (stacks, new) = builder.finish_with_stacks().unwrap();
     let event = |milliseconds, size, is_free| {
-        new.event(BlockEvent::new(Duration::from_millis(milliseconds), stack, size, is_free))
+        new.event(ProfileEvent::new(Duration::from_millis(milliseconds), stack, size, is_free))
     };
     let events = [event(1, 100, false), event(5, 8, false), event(9, 100, true)];
     let mut file = Vec::new();

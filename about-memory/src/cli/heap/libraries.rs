@@ -10,7 +10,7 @@ use typed_heap::Library;
 use super::debug_bytes;
 
 /// A library, and the contents of the file that has its debug information.
-pub(super) struct LoadedLibrary {
+pub(super) struct DebugLibrary {
     path: String,
     bias: u64,
     file: MappedFile,
@@ -18,7 +18,7 @@ pub(super) struct LoadedLibrary {
 
 /// The libraries that have allocated blocks and that have debug information of their own, of `left` bytes in total. What cannot be
 /// read is left out: the blocks of such a library have the types that pointers name.
-pub(super) fn read(dump: &Dump, options: &SymbolOptions, mut left: u64) -> Vec<LoadedLibrary> {
+pub(super) fn read(dump: &Dump, options: &SymbolOptions, mut left: u64) -> Vec<DebugLibrary> {
     let mut on_stacks: BTreeSet<&str> = BTreeSet::new();
     for stack in dump.stacks() {
         on_stacks.extend(stack.filter_map(|frame| frame.module));
@@ -28,17 +28,17 @@ pub(super) fn read(dump: &Dump, options: &SymbolOptions, mut left: u64) -> Vec<L
         let found = debug_file(Path::new(&module.path), &module.build_id, options)?;
         let file = MappedFile::open(&found).ok()?;
         left = left.checked_sub(debug_bytes(&file))?;
-        Some(LoadedLibrary { path: module.path.clone(), bias: module.bias?, file })
+        Some(DebugLibrary { path: module.path.clone(), bias: module.bias?, file })
     };
     others.filter_map(library).collect()
 }
 
 /// The libraries of a program that was loaded with this bias.
-pub(super) fn with_bias(libraries: &[LoadedLibrary], bias: u64) -> Vec<Library<'_>> {
+pub(super) fn with_bias(libraries: &[DebugLibrary], bias: u64) -> Vec<Library<'_>> {
     libraries.iter().map(|one| one.library(bias)).collect()
 }
 
-impl LoadedLibrary {
+impl DebugLibrary {
     fn library(&self, bias: u64) -> Library<'_> {
         Library::new(&self.path, &self.file, self.bias.wrapping_sub(bias))
     }

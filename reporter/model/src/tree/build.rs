@@ -91,7 +91,7 @@ impl<'a> TreeBuilder<'a> {
 }
 
 #[derive(Clone, Copy)]
-struct OpenNode {
+struct UnfinishedNode {
     node: u32,
     end: usize,
     last_child: u32,
@@ -99,7 +99,7 @@ struct OpenNode {
 
 struct TreePass<'a> {
     process: ProcessTrees<'a>,
-    open: Vec<OpenNode>,
+    open: Vec<UnfinishedNode>,
     /// Bytes of all HEAP reports under `explicit/`.
     heap: i128,
     dropped: DroppedReports,
@@ -184,7 +184,7 @@ impl<'a> TreePass<'a> {
                 None => {
                     let root = self.inner(&path[..root_end], 0, first_row, units);
                     self.process.trees.push(root);
-                    self.open.push(OpenNode { node: root, end: root_end, last_child: NONE });
+                    self.open.push(UnfinishedNode { node: root, end: root_end, last_child: NONE });
                 }
                 Some(last) => self.close_down_to(common_prefix(last, path)),
             }
@@ -202,11 +202,11 @@ impl<'a> TreePass<'a> {
         let start = offset(parent.end + 1);
         let leaf = self.leaf(path, start, row, units, sum);
         self.attach(leaf);
-        self.open.push(OpenNode { node: leaf, end: path.len(), last_child: NONE });
+        self.open.push(UnfinishedNode { node: leaf, end: path.len(), last_child: NONE });
     }
 
     /// A leaf turns out to have children: its amount becomes one of them.
-    fn move_amount_into_child(&mut self, parent: OpenNode) {
+    fn move_amount_into_child(&mut self, parent: UnfinishedNode) {
         let leaf = self.process.nodes[parent.node as usize];
         // In a diff the parent keeps the `[N]`, as in Firefox.
         let (above, below) = if self.process.is_diff() { (leaf.merged, 0) } else { (0, leaf.merged) };
@@ -248,7 +248,7 @@ impl<'a> TreePass<'a> {
         }
     }
 
-    fn add_to_parent(&mut self, closed: OpenNode) {
+    fn add_to_parent(&mut self, closed: UnfinishedNode) {
         if let Some(parent) = self.open.last() {
             let NodeData { amount, row, .. } = self.process.nodes[closed.node as usize];
             let parent = parent.node;
@@ -271,7 +271,7 @@ impl<'a> TreePass<'a> {
 
     /// Puts a new inner node, `end` bytes long, between a closed node and its parent. The new one
     /// takes the old one's place in the arena, so that nothing that points there changes.
-    fn split(&mut self, closed: OpenNode, end: usize) {
+    fn split(&mut self, closed: UnfinishedNode, end: usize) {
         let old = self.process.nodes[closed.node as usize];
         let moved = self.push(NodeData { start: offset(end + 1), next: NONE, ..old });
         self.process.nodes[closed.node as usize] = NodeData {
@@ -287,7 +287,7 @@ impl<'a> TreePass<'a> {
             self.process.largest_below[moved as usize] = largest;
             self.tell_largest(closed.node, moved);
         }
-        self.open.push(OpenNode { node: closed.node, end, last_child: moved });
+        self.open.push(UnfinishedNode { node: closed.node, end, last_child: moved });
     }
 
     fn leaf(&mut self, path: &'a str, start: u32, row: u32, units: Units, sum: PathSum) -> u32 {
