@@ -10,7 +10,7 @@ use std::sync::{self, atomic::AtomicPtr};
 use memory_reporter::__private::SealedReading;
 use memory_reporter::{
     MallocSizeOf, MallocSizeOfOps, Reading, computed_size_of, malloc_size_of_dyn,
-    measure::{Edge, HeapBlock, SizeOfIncludingThis, WalkObserver, WalkState},
+    measure::{Edge, SizeOfIncludingThis, WalkObserver, WalkState, WalkedBlock},
 };
 
 const TEXT: usize = size_of::<String>();
@@ -279,7 +279,7 @@ impl SealedReading for Names {}
 
 #[allow(unsafe_code, reason = "the trait's method is unsafe; this one reads no pointer")]
 impl WalkObserver for Names {
-    unsafe fn block(&mut self, block: HeapBlock) -> usize {
+    unsafe fn block(&mut self, block: WalkedBlock) -> usize {
         self.told.push(format!("{}{} B", "  ".repeat(self.depth), block.layout.size()));
         block.layout.size()
     }
@@ -354,7 +354,7 @@ impl<const NAMES: bool, const STEPS: bool, const MERGES: bool> SealedReading
 impl<const NAMES: bool, const STEPS: bool, const MERGES: bool> WalkObserver
     for ListenGuard<NAMES, STEPS, MERGES>
 {
-    unsafe fn block(&mut self, block: HeapBlock) -> usize {
+    unsafe fn block(&mut self, block: WalkedBlock) -> usize {
         block.layout.size()
     }
 

@@ -78,7 +78,7 @@ pub fn write_new<T, E: From<io::Error>>(
     readers: Readers,
     write: impl FnOnce(&mut File) -> Result<T, E>,
 ) -> Result<T, E> {
-    match Destination::of_path(path)? {
+    match Destination::at_path(path)? {
         Destination::Stream(_) => new_file::write(path, readers, write),
         Destination::File(path) => {
             let mut new = NewFile::create(&path, readers)?;

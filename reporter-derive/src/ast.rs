@@ -4,72 +4,72 @@ use proc_macro2::Span;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, ExprPath, Fields, Generics, Ident, Member, Type, Visibility};
 
-use crate::attr::{self, ContainerAttributes, Destination, Rule};
+use crate::attr::{self, ContainerAttributes, FieldRule, SizeDestination};
 
 /// The type for which the derive writes an impl.
-pub(crate) struct Input {
+pub(crate) struct TypeInput {
     pub(crate) ident: Ident,
     pub(crate) visibility: Visibility,
     pub(crate) generics: Generics,
     pub(crate) attributes: ContainerAttributes,
     pub(crate) packed: bool,
-    pub(crate) body: Body,
+    pub(crate) body: TypeBody,
 }
 
-pub(crate) enum Body {
-    Struct(Vec<Field>),
-    Enum(Vec<Variant>),
+pub(crate) enum TypeBody {
+    Struct(Vec<TypeField>),
+    Enum(Vec<EnumVariant>),
 }
 
-pub(crate) struct Variant {
+pub(crate) struct EnumVariant {
     pub(crate) ident: Ident,
-    pub(crate) fields: Vec<Field>,
+    pub(crate) fields: Vec<TypeField>,
 }
 
-pub(crate) struct Field {
+pub(crate) struct TypeField {
     pub(crate) member: Member,
     pub(crate) ty: Type,
-    pub(crate) rule: Rule,
-    pub(crate) destination: Destination,
+    pub(crate) rule: FieldRule,
+    pub(crate) destination: SizeDestination,
     /// In a mirror: the function that gives the foreign type's field.
     pub(crate) getter: Option<ExprPath>,
     pub(crate) span: Span,
 }
 
-impl Input {
+impl TypeInput {
     /// Reads the type; faults go to `errors`.
     pub(crate) fn read(input: &DeriveInput, errors: &mut Vec<Error>) -> Self {
         let attributes = ContainerAttributes::read(&input.attrs, errors);
         let body = match &input.data {
-            Data::Struct(data) => Body::Struct(fields(&data.fields, errors)),
-            Data::Enum(data) => Body::Enum(
+            Data::Struct(data) => TypeBody::Struct(fields(&data.fields, errors)),
+            Data::Enum(data) => TypeBody::Enum(
                 data.variants
                     .iter()
                     .map(|variant| {
-                        let whole = attr::read_field(&variant.attrs, attr::Place::Variant, errors);
+                        let whole = attr::read_field(&variant.attrs, attr::AttributePlace::Variant, errors);
                         let mut fields = fields(&variant.fields, errors);
                         if whole.rule.is_ignored() {
                             for field in &mut fields {
-                                if !matches!(field.rule, Rule::Measure) || field.destination.word.is_some() {
+                                if !matches!(field.rule, FieldRule::Measure) || field.destination.word.is_some() {
                                     errors.push(Error::new(
                                         field.span,
-                                        "the whole variant is ignored: what is said of this field has no effect",
+                                        "the whole variant is ignored: the attribute of this field has no effect",
                                     ));
                                 }
-                                field.rule = Rule::Ignore;
-                                field.destination = Destination::default();
+                                field.rule = FieldRule::Ignore;
+                                field.destination = SizeDestination::default();
                             }
                         }
-                        Variant { ident: variant.ident.clone(), fields }
+                        EnumVariant { ident: variant.ident.clone(), fields }
                     })
                     .collect(),
             ),
             Data::Union(data) => {
                 errors.push(Error::new(
                     data.union_token.span,
-                    "a union does not say which of its fields is alive: implement `MallocSizeOf` by hand",
+                    "the compiler does not know the active field of a union: implement `MallocSizeOf` by hand",
                 ));
-                Body::Struct(Vec::new())
+                TypeBody::Struct(Vec::new())
             }
         };
         Self {
@@ -83,22 +83,22 @@ impl Input {
     }
 
     /// All fields of all variants.
-    pub(crate) fn fields(&self) -> impl Iterator<Item = &Field> {
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &TypeField> {
         let (own, variants) = match &self.body {
-            Body::Struct(fields) => (fields.as_slice(), [].as_slice()),
-            Body::Enum(variants) => ([].as_slice(), variants.as_slice()),
+            TypeBody::Struct(fields) => (fields.as_slice(), [].as_slice()),
+            TypeBody::Enum(variants) => ([].as_slice(), variants.as_slice()),
         };
         own.iter().chain(variants.iter().flat_map(|variant| &variant.fields))
     }
 }
 
-fn fields(fields: &Fields, errors: &mut Vec<Error>) -> Vec<Field> {
+fn fields(fields: &Fields, errors: &mut Vec<Error>) -> Vec<TypeField> {
     fields
         .iter()
         .zip(fields.members())
         .map(|(field, member)| {
-            let said = attr::read_field(&field.attrs, attr::Place::Field, errors);
-            Field {
+            let said = attr::read_field(&field.attrs, attr::AttributePlace::Field, errors);
+            TypeField {
                 member,
                 ty: field.ty.clone(),
                 rule: said.rule,

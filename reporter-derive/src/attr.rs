@@ -13,7 +13,7 @@ const EXAMPLE: &str =
     "write `#[malloc_size_of(ignore = \"why it is not measured\")]`, with the words in parentheses";
 
 /// How the derive measures a field.
-pub(crate) enum Rule {
+pub(crate) enum FieldRule {
     Measure,
     Ignore,
     With(ExprPath),
@@ -21,7 +21,7 @@ pub(crate) enum Rule {
     StatedBy(ExprPath),
 }
 
-impl Rule {
+impl FieldRule {
     pub(crate) fn is_ignored(&self) -> bool {
         matches!(self, Self::Ignore)
     }
@@ -34,7 +34,7 @@ impl Rule {
 
 /// The size to which a field is added if its type has several.
 #[derive(Default)]
-pub(crate) struct Destination {
+pub(crate) struct SizeDestination {
     pub(crate) add_to: Option<Member>,
     pub(crate) split: Option<()>,
     /// The first word that names it.
@@ -43,15 +43,15 @@ pub(crate) struct Destination {
 
 /// The attributes of a field or variant.
 pub(crate) struct FieldAttributes {
-    pub(crate) rule: Rule,
-    pub(crate) destination: Destination,
+    pub(crate) rule: FieldRule,
+    pub(crate) destination: SizeDestination,
     /// The function that gives a private field of a mirrored type.
     pub(crate) getter: Option<ExprPath>,
 }
 
 /// The item that has an attribute.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AttributePlace {
     Container,
     Variant,
     Field,
@@ -76,7 +76,7 @@ impl ContainerAttributes {
                 let text: LitStr = value(word, input, "bound = \"T: Bound\"")?;
                 let predicates = text.parse_with(Punctuated::<_, Token![,]>::parse_terminated);
                 let predicates = predicates.map_err(|error| {
-                    Error::new(text.span(), format!("no bounds as in `bound = \"T: Bound\"`: {error}"))
+                    Error::new(text.span(), format!("expected bounds, as in `bound = \"T: Bound\"`: {error}"))
                 })?;
                 once(word, &mut found.bound, predicates.into_iter().collect())
             } else if word == "crate" {
@@ -92,7 +92,7 @@ impl ContainerAttributes {
                 reason(word, input, "rest = \"why the other fields are not measured\"")?;
                 once(word, &mut found.rest, word.clone())
             } else {
-                Err(unknown(word, Place::Container))
+                Err(unknown(word, AttributePlace::Container))
             }
         });
         found
@@ -100,48 +100,52 @@ impl ContainerAttributes {
 }
 
 /// Reads the attributes of a field or variant.
-pub(crate) fn read_field(attributes: &[Attribute], place: Place, errors: &mut Vec<Error>) -> FieldAttributes {
+pub(crate) fn read_field(
+    attributes: &[Attribute],
+    place: AttributePlace,
+    errors: &mut Vec<Error>,
+) -> FieldAttributes {
     let mut found = None;
-    let mut destination = Destination::default();
+    let mut destination = SizeDestination::default();
     let mut getter = None;
     read(attributes, errors, |word, input| {
-        if place == Place::Field && (word == "add_to" || word == "split") {
+        if place == AttributePlace::Field && (word == "add_to" || word == "split") {
             destination.word.get_or_insert_with(|| word.clone());
             return if word == "split" {
                 once(word, &mut destination.split, ())
             } else {
-                let Name(name) = value(word, input, "add_to = a_field_of_the_sizes")?;
+                let FieldName(name) = value(word, input, "add_to = a_field_of_the_sizes")?;
                 once(word, &mut destination.add_to, name)
             };
         }
-        if place == Place::Field && word == "getter" {
+        if place == AttributePlace::Field && word == "getter" {
             let path = value(word, input, "getter = path::to::function")?;
             return once(word, &mut getter, path);
         }
         let rule = if word == "ignore" {
             reason(word, input, "ignore = \"why it is not measured\"")?;
-            Rule::Ignore
-        } else if place == Place::Field && word == "with" {
-            Rule::With(value(word, input, "with = path::to::function")?)
-        } else if place == Place::Field && word == "each" {
-            Rule::Each(value(word, input, "each = path::to::function")?)
-        } else if place == Place::Field && word == "stated_by" {
-            Rule::StatedBy(value(word, input, "stated_by = path::to::function")?)
-        } else if place == Place::Field && word == "conditional" {
+            FieldRule::Ignore
+        } else if place == AttributePlace::Field && word == "with" {
+            FieldRule::With(value(word, input, "with = path::to::function")?)
+        } else if place == AttributePlace::Field && word == "each" {
+            FieldRule::Each(value(word, input, "each = path::to::function")?)
+        } else if place == AttributePlace::Field && word == "stated_by" {
+            FieldRule::StatedBy(value(word, input, "stated_by = path::to::function")?)
+        } else if place == AttributePlace::Field && word == "conditional" {
             // A shared pointer does that without the word too.
-            Rule::Measure
+            FieldRule::Measure
         } else {
             return Err(unknown(word, place));
         };
         if found.replace(rule).is_some() {
             return Err(Error::new(
                 word.span(),
-                "only one of `ignore`, `with`, `each`, `stated_by` and `conditional` can hold, and only once",
+                "a field takes only one of `ignore`, `with`, `each`, `stated_by` and `conditional`, and only once",
             ));
         }
         Ok(())
     });
-    FieldAttributes { rule: found.unwrap_or(Rule::Measure), destination, getter }
+    FieldAttributes { rule: found.unwrap_or(FieldRule::Measure), destination, getter }
 }
 
 pub(crate) fn is_packed(attributes: &[Attribute]) -> bool {
@@ -176,7 +180,7 @@ fn read(
                 continue;
             };
             if list.tokens.is_empty() {
-                errors.push(Error::new_spanned(attribute, "the attribute says nothing"));
+                errors.push(Error::new_spanned(attribute, "the attribute is empty"));
             }
             let outcome = attribute.parse_args_with(|input: ParseStream<'_>| {
                 while !input.is_empty() {
@@ -199,7 +203,7 @@ fn one(input: ParseStream<'_>, item: impl FnOnce(&Ident, ParseStream<'_>) -> Res
     let word = Ident::parse_any(input).map_err(|error| Error::new(error.span(), EXAMPLE))?;
     item(&word, input)?;
     if !input.is_empty() && !input.peek(Token![,]) {
-        return Err(input.error(format!("nothing more belongs to `{word}`: put a comma before the next")));
+        return Err(input.error(format!("unexpected text after `{word}`: put a comma between two words")));
     }
     Ok(())
 }
@@ -215,7 +219,7 @@ fn once<T>(word: &Ident, slot: &mut Option<T>, value: T) -> Result<()> {
 fn reason(word: &Ident, input: ParseStream<'_>, example: &str) -> Result<()> {
     let reason: LitStr = value(word, input, example)?;
     if reason.value().trim().is_empty() {
-        return Err(Error::new(reason.span(), "the reason is empty: say why it is not measured"));
+        return Err(Error::new(reason.span(), "the reason is empty: write why it is not measured"));
     }
     Ok(())
 }
@@ -227,29 +231,29 @@ fn value<T: syn::parse::Parse>(word: &Ident, input: ParseStream<'_>, example: &s
 }
 
 /// A field's name, bare or in quotes.
-struct Name(Member);
+struct FieldName(Member);
 
-impl syn::parse::Parse for Name {
+impl syn::parse::Parse for FieldName {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         if input.peek(LitStr) { input.parse::<LitStr>()?.parse().map(Self) } else { input.parse().map(Self) }
     }
 }
 
-fn unknown(word: &Ident, place: Place) -> Error {
+fn unknown(word: &Ident, place: AttributePlace) -> Error {
     let known = match place {
-        Place::Container => {
+        AttributePlace::Container => {
             "a type takes `bound = \"...\"`, `crate = path`, `sizes = Type`, `remote = path` and `rest = \"reason\"`"
         }
-        Place::Variant => "a variant takes `ignore = \"reason\"`",
-        Place::Field => {
+        AttributePlace::Variant => "a variant takes `ignore = \"reason\"`",
+        AttributePlace::Field => {
             "a field takes `ignore = \"reason\"`, `with = path`, `each = path`, `stated_by = path`, `conditional`, `add_to = name`, `split` and `getter = path`"
         }
     };
     let skips = ["skip", "skip_all", "ignored", "ignore_malloc_size_of"].iter().any(|other| word == other);
-    let message = if skips && place != Place::Container {
+    let message = if skips && place != AttributePlace::Container {
         "write `ignore = \"reason\"`: a reason is required".to_owned()
     } else {
-        format!("`{word}` is not known here: {known}")
+        format!("unknown word `{word}`: {known}")
     };
     Error::new(word.span(), message)
 }

@@ -5,18 +5,18 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Ident, Path};
 
-use crate::ast::{Body, Field, Input};
-use crate::attr::Rule;
+use crate::ast::{TypeBody, TypeField, TypeInput};
+use crate::attr::FieldRule;
 use crate::bounds::owns_nothing;
-use crate::group::{self, Each, Joint, Subject};
-use crate::hygiene::{at, krate, local, member_name, of_the_derive, reading, respanned};
+use crate::group::{self, FieldCode, MatchSubject, PartJoin};
+use crate::hygiene::{as_own_tokens, at, krate, local, member_name, reading, respanned};
 use crate::mirror;
 
 /// The code for all fields: `each` gives that of one field, and `joint` joins them.
-pub(crate) fn body(input: &Input, each: &Each<'_>, joint: &Joint<'_>) -> TokenStream {
+pub(crate) fn body(input: &TypeInput, each: &FieldCode<'_>, joint: &PartJoin<'_>) -> TokenStream {
     let krate = krate(input);
     match &input.body {
-        Body::Struct(fields) => {
+        TypeBody::Struct(fields) => {
             let parts = fields.iter().filter_map(|field| {
                 let name = member_name(&field.member);
                 let member = &field.member;
@@ -34,7 +34,7 @@ pub(crate) fn body(input: &Input, each: &Each<'_>, joint: &Joint<'_>) -> TokenSt
             let bind = input.attributes.remote.as_ref().map(|remote| mirror::bind(remote, input, fields));
             quote!(#bind #parts)
         }
-        Body::Enum(variants) => {
+        TypeBody::Enum(variants) => {
             let subject = subject(input, krate);
             if variants.is_empty() && subject.rest.is_none() {
                 let value = subject.value;
@@ -49,9 +49,9 @@ pub(crate) fn body(input: &Input, each: &Each<'_>, joint: &Joint<'_>) -> TokenSt
 }
 
 /// The enum that is measured: the type itself, or the one that it mirrors.
-fn subject(input: &Input, krate: Path) -> Subject {
+fn subject(input: &TypeInput, krate: Path) -> MatchSubject {
     let Some(remote) = &input.attributes.remote else {
-        return Subject { krate, value: quote!(self), path: quote!(Self), rest: None };
+        return MatchSubject { krate, value: quote!(self), path: quote!(Self), rest: None };
     };
     let ops = local("__ops", Span::call_site());
     let rest = input.attributes.rest.as_ref().map(|_| {
@@ -60,48 +60,50 @@ fn subject(input: &Input, krate: Path) -> Subject {
             _ => #krate::MallocSizeOfOps::skip::<#remote>(#ops, #krate::__private::SkipReason::Opaque),
         }
     });
-    Subject { krate, value: mirror::value(), path: mirror::pattern_path(remote), rest }
+    MatchSubject { krate, value: mirror::value(), path: mirror::pattern_path(remote), rest }
 }
 
 /// Whether a field's type can own heap.
-pub(crate) fn needs_walk(field: &Field, krate: &Path) -> TokenStream {
-    of_its_impl(field, krate, "NEEDS_WALK")
+pub(crate) fn needs_walk(field: &TypeField, krate: &Path) -> TokenStream {
+    impl_item(field, krate, "NEEDS_WALK")
 }
 
 /// An item of the field's impl. Both impls name all of them in the same way, at the same place: of equal errors the
 /// compiler shows one, so a type without an impl is one error.
-fn of_its_impl(field: &Field, krate: &Path, item: &str) -> TokenStream {
-    let (ty, item) = (of_the_derive(field.ty.to_token_stream()), Ident::new(item, at(field.span)));
+fn impl_item(field: &TypeField, krate: &Path, item: &str) -> TokenStream {
+    let (ty, item) = (as_own_tokens(field.ty.to_token_stream()), Ident::new(item, at(field.span)));
     quote_spanned!(at(field.span)=> <#ty as #krate::MallocSizeOf>::#item)
 }
 
 /// The call that measures one field. Only the part that an error is about has the field's span: clippy takes a sum for
 /// the user's own code if both ends of it have one.
 pub(crate) fn part(
-    field: &Field,
-    input: &Input,
+    field: &TypeField,
+    input: &TypeInput,
     edge: &TokenStream,
     value: &TokenStream,
 ) -> Option<TokenStream> {
     let (krate, reading, ops) = (krate(input), reading(input), local("__ops", Span::call_site()));
     let measured = quote!(#krate::MallocSizeOfOps::<#reading>);
-    let checked = input.attributes.remote.as_ref().map(|_| mirror::of_the_same_type(field, input, value));
+    let checked = input.attributes.remote.as_ref().map(|_| mirror::same_type_reference(field, input, value));
     let value = checked.as_ref().unwrap_or(value);
     match &field.rule {
-        Rule::Ignore => None,
-        Rule::Measure if owns_nothing(&field.ty) => Some(quote!(#measured::plain_part(#ops, #edge, #value))),
-        Rule::Measure => {
+        FieldRule::Ignore => None,
+        FieldRule::Measure if owns_nothing(&field.ty) => {
+            Some(quote!(#measured::plain_part(#ops, #edge, #value)))
+        }
+        FieldRule::Measure => {
             let (needs_walk, walk) =
-                (needs_walk(field, &krate), of_its_impl(field, &krate, "size_of_excluding_this"));
+                (needs_walk(field, &krate), impl_item(field, &krate, "size_of_excluding_this"));
             Some(quote!(#measured::typed_part(#ops, #edge, #value, #needs_walk, #walk)))
         }
-        Rule::With(path) => {
+        FieldRule::With(path) => {
             let (part, ops_in) = (local("__value", path.span()), local("__ops", path.span()));
             Some(quote! {
                 #measured::part_with(#ops, #edge, #value, |#part, #ops_in| #path(#part, #ops_in))
             })
         }
-        Rule::StatedBy(path) => {
+        FieldRule::StatedBy(path) => {
             let (part, ops_in) = (local("__value", path.span()), local("__ops", path.span()));
             let bytes = respanned(quote!(#krate::__private::bytes), &|_| at(path.span()));
             Some(quote! {
@@ -110,7 +112,7 @@ pub(crate) fn part(
                 })
             })
         }
-        Rule::Each(path) => {
+        FieldRule::Each(path) => {
             let (part, each) = (local("__value", field.span), local("__each", path.span()));
             let ops_in = local("__ops", path.span());
             Some(quote! {

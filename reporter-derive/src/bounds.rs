@@ -8,12 +8,12 @@ use syn::{
     TypeParamBound, TypePath, WherePredicate, parse_quote,
 };
 
-use crate::ast::Input;
-use crate::attr::Rule;
+use crate::ast::TypeInput;
+use crate::attr::FieldRule;
 
 /// The type's generics with the bounds of the attribute or, without it, with `MallocSizeOf` for the parameters (`T`) and
 /// the types of parameters (`T::Item`) that its measured fields own.
-pub(crate) fn bounded(input: &Input, krate: &Path) -> Generics {
+pub(crate) fn bounded(input: &TypeInput, krate: &Path) -> Generics {
     let mut generics = input.generics.clone();
     let bounds = match &input.attributes.bound {
         Some(bounds) => bounds.clone(),
@@ -25,11 +25,11 @@ pub(crate) fn bounded(input: &Input, krate: &Path) -> Generics {
     generics
 }
 
-fn derived(input: &Input, krate: &Path) -> Vec<WherePredicate> {
+fn derived(input: &TypeInput, krate: &Path) -> Vec<WherePredicate> {
     let parameters: Vec<&Ident> = input.generics.type_params().map(|parameter| &parameter.ident).collect();
-    let mut owned = Owned { parameters, found: Vec::new() };
-    for field in input.fields().filter(|field| matches!(field.rule, Rule::Measure)) {
-        owned.of(&field.ty);
+    let mut owned = OwnedParameters { parameters, found: Vec::new() };
+    for field in input.fields().filter(|field| matches!(field.rule, FieldRule::Measure)) {
+        owned.add_type(&field.ty);
     }
     // The impl copies the fields of a packed struct.
     let copy = input.packed.then(|| quote!(+ ::core::marker::Copy));
@@ -62,33 +62,33 @@ pub(crate) fn owns_nothing(ty: &Type) -> bool {
 }
 
 /// The parameters and types of parameters that fields own, in the order in which they occur.
-struct Owned<'a> {
+struct OwnedParameters<'a> {
     parameters: Vec<&'a Ident>,
     found: Vec<Type>,
 }
 
-impl Owned<'_> {
-    fn of(&mut self, ty: &Type) {
+impl OwnedParameters<'_> {
+    fn add_type(&mut self, ty: &Type) {
         match ty {
             // They own nothing, so their target need not be measurable.
             Type::Reference(_) | Type::Ptr(_) | Type::FnPtr(_) | Type::Never(_) => {}
-            Type::Array(array) => self.of(&array.elem),
-            Type::Slice(slice) => self.of(&slice.elem),
-            Type::Paren(paren) => self.of(&paren.elem),
-            Type::Group(group) => self.of(&group.elem),
-            Type::Tuple(tuple) => tuple.elems.iter().for_each(|element| self.of(element)),
-            Type::Path(path) => self.of_path(path),
+            Type::Array(array) => self.add_type(&array.elem),
+            Type::Slice(slice) => self.add_type(&slice.elem),
+            Type::Paren(paren) => self.add_type(&paren.elem),
+            Type::Group(group) => self.add_type(&group.elem),
+            Type::Tuple(tuple) => tuple.elems.iter().for_each(|element| self.add_type(element)),
+            Type::Path(path) => self.add_path(path),
             Type::TraitObject(object) => object.bounds.iter().for_each(|bound| match bound {
                 // A closure does not own its arguments and result.
                 TypeParamBound::Trait(bound) if is_closure(&bound.path) => {}
-                bound => self.of_tokens(bound.to_token_stream()),
+                bound => self.add_named_in(bound.to_token_stream()),
             }),
             // Macros: everything that they name.
-            other => self.of_tokens(other.to_token_stream()),
+            other => self.add_named_in(other.to_token_stream()),
         }
     }
 
-    fn of_tokens(&mut self, tokens: TokenStream) {
+    fn add_named_in(&mut self, tokens: TokenStream) {
         for parameter in self.parameters.clone() {
             if names(tokens.clone(), parameter) {
                 self.add(parse_quote!(#parameter));
@@ -96,7 +96,7 @@ impl Owned<'_> {
         }
     }
 
-    fn of_path(&mut self, ty: &TypePath) {
+    fn add_path(&mut self, ty: &TypePath) {
         let segments = &ty.path.segments;
         if segments.last().is_some_and(|last| POINTERS.iter().any(|pointer| last.ident == pointer)) {
             return;
@@ -115,16 +115,16 @@ impl Owned<'_> {
         }
         for segment in segments {
             if let PathArguments::AngleBracketed(arguments) = &segment.arguments {
-                self.of_arguments(arguments);
+                self.add_arguments(arguments);
             }
         }
     }
 
-    fn of_arguments(&mut self, arguments: &AngleBracketedGenericArguments) {
+    fn add_arguments(&mut self, arguments: &AngleBracketedGenericArguments) {
         for argument in &arguments.args {
             match argument {
-                GenericArgument::Type(ty) => self.of(ty),
-                GenericArgument::AssocType(assoc) => self.of(&assoc.ty),
+                GenericArgument::Type(ty) => self.add_type(ty),
+                GenericArgument::AssocType(assoc) => self.add_type(&assoc.ty),
                 _ => {}
             }
         }

@@ -3,11 +3,11 @@
 use syn::spanned::Spanned;
 use syn::{Error, Type};
 
-use crate::ast::{Body, Field, Input};
+use crate::ast::{TypeBody, TypeField, TypeInput};
 use crate::hygiene::member_name;
 
-pub(crate) fn check(input: &Input, errors: &mut Vec<Error>) {
-    if let Body::Enum(_) = input.body
+pub(crate) fn check(input: &TypeInput, errors: &mut Vec<Error>) {
+    if let TypeBody::Enum(_) = input.body
         && input.packed
     {
         errors.push(Error::new(input.ident.span(), "an enum cannot be packed"));
@@ -18,15 +18,15 @@ pub(crate) fn check(input: &Input, errors: &mut Vec<Error>) {
         if input.packed && (field.rule.is_function() || field.destination.split.is_some()) {
             errors.push(Error::new(
                 field.span,
-                "a field of a packed struct has no address to measure it at: only plain `Copy` fields and `ignore` will do",
+                "a field of a packed struct cannot be borrowed: use plain `Copy` fields, or `ignore`",
             ));
         }
     }
 }
 
 /// What only a mirror of a foreign type can say, and what it cannot.
-fn check_mirror(input: &Input, errors: &mut Vec<Error>) {
-    let is_enum = matches!(input.body, Body::Enum(_));
+fn check_mirror(input: &TypeInput, errors: &mut Vec<Error>) {
+    let is_enum = matches!(input.body, TypeBody::Enum(_));
     for getter in input.fields().filter_map(|field| field.getter.as_ref()) {
         let message = if input.attributes.remote.is_none() {
             "`getter` is for mirrors: write `#[malloc_size_of(remote = path::to::Type)]` on the type"
@@ -49,7 +49,7 @@ fn check_mirror(input: &Input, errors: &mut Vec<Error>) {
         if input.attributes.sizes.is_some() {
             errors.push(Error::new(
                 remote.span(),
-                "a mirror gives one size: `remote` and `sizes` cannot both hold",
+                "a mirror has one size: `remote` and `sizes` exclude each other",
             ));
         }
         if input.packed {
@@ -59,21 +59,23 @@ fn check_mirror(input: &Input, errors: &mut Vec<Error>) {
 }
 
 /// No field is lost silently: each field of a type with sizes is added to one of them, or ignored for a reason.
-fn check_destination(field: &Field, input: &Input, errors: &mut Vec<Error>) {
+fn check_destination(field: &TypeField, input: &TypeInput, errors: &mut Vec<Error>) {
     let Some(word) = &field.destination.word else {
         if input.attributes.sizes.is_some() && !field.rule.is_ignored() && !is_plain(&field.ty) {
             let name = member_name(&field.member);
             errors.push(Error::new(
                 field.span,
                 format!(
-                    "`{name}` is added to none of the sizes: write `add_to = name`, `split` or `ignore = \"reason\"`"
+                    "no size contains the field `{name}`: write `add_to = name`, `split` or `ignore = \"reason\"`"
                 ),
             ));
         }
         return;
     };
     let message = if input.attributes.sizes.is_none() {
-        format!("`{word}` needs to know the sizes: write `#[malloc_size_of(sizes = TheSizes)]` on the type")
+        format!(
+            "`{word}` needs the type of the sizes: write `#[malloc_size_of(sizes = TheSizes)]` on the type"
+        )
     } else if field.rule.is_ignored() {
         format!("the field is ignored: `{word}` has no effect")
     } else if field.destination.split.is_some() && field.rule.is_function() {

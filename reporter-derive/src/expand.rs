@@ -4,13 +4,13 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{DeriveInput, Error, Generics};
 
-use crate::ast::Input;
-use crate::attr::Rule;
+use crate::ast::TypeInput;
+use crate::attr::FieldRule;
 use crate::body::{body, needs_walk, part};
 use crate::bounds::{bounded, owns_nothing};
 use crate::check::check;
-use crate::group::{Joint, chain};
-use crate::hygiene::{krate, local, of_the_derive, reading};
+use crate::group::{PartJoin, chain};
+use crate::hygiene::{as_own_tokens, krate, local, reading};
 use crate::mirror;
 use crate::split;
 
@@ -21,7 +21,7 @@ pub(crate) fn derive(tokens: TokenStream) -> TokenStream {
         Err(error) => return error.into_compile_error(),
     };
     let mut errors = Vec::new();
-    let input = Input::read(&input, &mut errors);
+    let input = TypeInput::read(&input, &mut errors);
     check(&input, &mut errors);
     if errors.is_empty() {
         return expand(&input);
@@ -32,16 +32,16 @@ pub(crate) fn derive(tokens: TokenStream) -> TokenStream {
     quote!(#(#messages)* #stub #split_stub)
 }
 
-fn expand(input: &Input) -> TokenStream {
+fn expand(input: &TypeInput) -> TokenStream {
     let krate = krate(input);
     let needs_walk = input.fields().filter_map(|field| match field.rule {
-        Rule::Measure if owns_nothing(&field.ty) => None,
-        Rule::Measure => Some(needs_walk(field, &krate)),
-        Rule::With(_) | Rule::Each(_) | Rule::StatedBy(_) => Some(quote!(true)),
-        Rule::Ignore => None,
+        FieldRule::Measure if owns_nothing(&field.ty) => None,
+        FieldRule::Measure => Some(needs_walk(field, &krate)),
+        FieldRule::With(_) | FieldRule::Each(_) | FieldRule::StatedBy(_) => Some(quote!(true)),
+        FieldRule::Ignore => None,
     });
     let needs_walk = chain(needs_walk.collect(), &quote!(||), &quote!(false));
-    let sum = Joint { all: &|parts| chain(parts, &quote!(+), &quote!(0)), end: TokenStream::new() };
+    let sum = PartJoin { all: &|parts| chain(parts, &quote!(+), &quote!(0)), end: TokenStream::new() };
     let body = body(input, &|field, edge, value| part(field, input, edge, value), &sum);
     let sums = implementation(input, &bounded(input, &krate), &needs_walk, &body);
     let splits = split::expand(input);
@@ -49,7 +49,7 @@ fn expand(input: &Input) -> TokenStream {
 }
 
 fn implementation(
-    input: &Input,
+    input: &TypeInput,
     generics: &Generics,
     needs_walk: &TokenStream,
     body: &TokenStream,
@@ -58,10 +58,10 @@ fn implementation(
         return mirror::implementation(input, remote, generics, body);
     }
     let (krate, reading, ops) = (krate(input), reading(input), local("__ops", Span::call_site()));
-    let ident = of_the_derive(input.ident.to_token_stream());
+    let ident = as_own_tokens(input.ident.to_token_stream());
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     // Lints on bounds are for those that the user writes: a bound of the derive may repeat one of them.
-    let impl_generics = of_the_derive(impl_generics.to_token_stream());
+    let impl_generics = as_own_tokens(impl_generics.to_token_stream());
     quote! {
         #[automatically_derived]
         impl #impl_generics #krate::MallocSizeOf for #ident #type_generics #where_clause {

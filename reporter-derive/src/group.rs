@@ -10,8 +10,8 @@ use quote::{ToTokens, quote};
 use syn::Path;
 use syn::ext::IdentExt;
 
-use crate::ast::{Field, Variant};
-use crate::hygiene::{local, member_name, of_the_derive};
+use crate::ast::{EnumVariant, TypeField};
+use crate::hygiene::{as_own_tokens, local, member_name};
 
 const GROUP: usize = 16;
 
@@ -38,17 +38,17 @@ pub(crate) fn chain(
 }
 
 /// The code for one field, from its edge and a reference to its value; `None` for a field that is left out.
-pub(crate) type Each<'a> = dyn Fn(&Field, &TokenStream, &TokenStream) -> Option<TokenStream> + 'a;
+pub(crate) type FieldCode<'a> = dyn Fn(&TypeField, &TokenStream, &TokenStream) -> Option<TokenStream> + 'a;
 
 /// How to join parts.
-pub(crate) struct Joint<'a> {
+pub(crate) struct PartJoin<'a> {
     /// Joins all parts of a function, at most `GROUP`.
     pub(crate) all: &'a dyn Fn(Vec<TokenStream>) -> TokenStream,
     /// The token after an expression that is a part.
     pub(crate) end: TokenStream,
 }
 
-impl Joint<'_> {
+impl PartJoin<'_> {
     /// Joins any number of parts.
     pub(crate) fn parts(&self, mut parts: Vec<TokenStream>, krate: &Path) -> TokenStream {
         while parts.len() > GROUP {
@@ -70,7 +70,7 @@ fn apart(body: &TokenStream, krate: &Path) -> TokenStream {
 }
 
 /// An arm of a `match`.
-struct Arm {
+struct MatchArm {
     /// The variants, without their fields.
     patterns: Vec<TokenStream>,
     arm: TokenStream,
@@ -79,7 +79,7 @@ struct Arm {
 }
 
 /// The enum that a match is about.
-pub(crate) struct Subject {
+pub(crate) struct MatchSubject {
     pub(crate) krate: Path,
     /// The value that is matched.
     pub(crate) value: TokenStream,
@@ -91,16 +91,16 @@ pub(crate) struct Subject {
 
 /// A match over all variants of an enum that has variants.
 pub(crate) fn variants(
-    variants: &[Variant],
-    each: &Each<'_>,
-    joint: &Joint<'_>,
-    subject: &Subject,
+    variants: &[EnumVariant],
+    each: &FieldCode<'_>,
+    joint: &PartJoin<'_>,
+    subject: &MatchSubject,
 ) -> TokenStream {
     // For a match over some of the variants only.
     let nothing = (joint.all)(Vec::new());
     let is_all = variants.len() == 1 && subject.rest.is_none();
     let others = if is_all { TokenStream::new() } else { quote!(_ => #nothing,) };
-    let mut arms: Vec<Arm> =
+    let mut arms: Vec<MatchArm> =
         variants.iter().map(|variant| arm(variant, &others, each, joint, subject)).collect();
     let empty = arms.extract_if(.., |arm| arm.parts == 0).map(|arm| arm.arm).collect::<TokenStream>();
     while parts(&arms) > GROUP {
@@ -111,13 +111,13 @@ pub(crate) fn variants(
     quote!(match #value { #(#arms)* #empty #rest })
 }
 
-fn parts(arms: &[Arm]) -> usize {
+fn parts(arms: &[MatchArm]) -> usize {
     arms.iter().map(|arm| arm.parts).sum()
 }
 
 /// Neighbours that fit into one function.
-fn together(arms: Vec<Arm>) -> Vec<Vec<Arm>> {
-    let mut groups: Vec<Vec<Arm>> = Vec::new();
+fn together(arms: Vec<MatchArm>) -> Vec<Vec<MatchArm>> {
+    let mut groups: Vec<Vec<MatchArm>> = Vec::new();
     for arm in arms {
         match groups.last_mut() {
             Some(group) if parts(group) + arm.parts <= GROUP => group.push(arm),
@@ -128,29 +128,29 @@ fn together(arms: Vec<Arm>) -> Vec<Vec<Arm>> {
 }
 
 /// One arm for several variants.
-fn grouped(arms: Vec<Arm>, others: &TokenStream, subject: &Subject) -> Arm {
+fn grouped(arms: Vec<MatchArm>, others: &TokenStream, subject: &MatchSubject) -> MatchArm {
     let value = &subject.value;
     let (patterns, arms): (Vec<_>, Vec<_>) = arms.into_iter().map(|arm| (arm.patterns, arm.arm)).unzip();
     let patterns = patterns.concat();
     let body = apart(&quote!(match #value { #(#arms)* #others }), &subject.krate);
-    Arm { arm: quote!(#(#patterns)|* => #body,), patterns, parts: 1 }
+    MatchArm { arm: quote!(#(#patterns)|* => #body,), patterns, parts: 1 }
 }
 
 fn arm(
-    variant: &Variant,
+    variant: &EnumVariant,
     others: &TokenStream,
-    each: &Each<'_>,
-    joint: &Joint<'_>,
-    subject: &Subject,
-) -> Arm {
-    let Subject { krate, value, path, .. } = subject;
-    let ident = of_the_derive(variant.ident.to_token_stream());
+    each: &FieldCode<'_>,
+    joint: &PartJoin<'_>,
+    subject: &MatchSubject,
+) -> MatchArm {
+    let MatchSubject { krate, value, path, .. } = subject;
+    let ident = as_own_tokens(variant.ident.to_token_stream());
     let variant_name = variant.ident.unraw().to_string();
     let measured = variant.fields.iter().filter(|field| !field.rule.is_ignored());
     let fields: Vec<(TokenStream, TokenStream)> = measured
-        .filter_map(|field: &Field| {
+        .filter_map(|field: &TypeField| {
             let name = member_name(&field.member);
-            let member = of_the_derive(field.member.to_token_stream());
+            let member = as_own_tokens(field.member.to_token_stream());
             let binding = local(&format!("__field_{name}"), field.span);
             let edge = quote!(#krate::__private::Edge::VariantField(#variant_name, #name));
             let part = each(field, &edge, &quote!(#binding))?;
@@ -173,5 +173,5 @@ fn arm(
         let parts = joint.parts(groups.collect(), krate);
         quote!(#pattern => #parts,)
     };
-    Arm { patterns: vec![pattern], arm: whole, parts: fields.len().min(GROUP) }
+    MatchArm { patterns: vec![pattern], arm: whole, parts: fields.len().min(GROUP) }
 }

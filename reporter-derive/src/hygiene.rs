@@ -9,14 +9,14 @@ use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use syn::ext::IdentExt;
 use syn::{Ident, Member, Path, parse_quote};
 
-use crate::ast::Input;
+use crate::ast::TypeInput;
 
-pub(crate) fn krate(input: &Input) -> Path {
+pub(crate) fn krate(input: &TypeInput) -> Path {
     input.attributes.krate.clone().unwrap_or_else(|| parse_quote!(::memory_reporter))
 }
 
 /// The method's type parameter, whose name differs from all parameters of the type: items have no hygiene.
-pub(crate) fn reading(input: &Input) -> Ident {
+pub(crate) fn reading(input: &TypeInput) -> Ident {
     let mut name = "__R".to_owned();
     let taken = |name: &str| {
         input.generics.type_params().any(|parameter| parameter.ident == name)
@@ -39,7 +39,7 @@ pub(crate) fn at(span: Span) -> Span {
 }
 
 /// The user's tokens as the derive's own: lints against deprecated fields and types are for the user's code.
-pub(crate) fn of_the_derive(tokens: TokenStream) -> TokenStream {
+pub(crate) fn as_own_tokens(tokens: TokenStream) -> TokenStream {
     respanned(tokens, &at)
 }
 

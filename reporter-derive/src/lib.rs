@@ -53,11 +53,11 @@ mod split;
 ///
 /// - `ignore = "reason"`: the derive does not measure the field. The reason is required, for readers of the code. On a
 ///   variant it applies to all fields of the variant.
-/// - `with = path`: the function `fn<R: Reading>(&Field, &mut MallocSizeOfOps<R>) -> usize` measures the field.
+/// - `with = path`: the function `fn<R: Reading>(&TypeField, &mut MallocSizeOfOps<R>) -> usize` measures the field.
 /// - `each = path`: the field is a container (any `MallocSizeOfEach`), and such a function measures its elements; for
 ///   maps the first argument is a pair `(&K, &V)`.
 ///
-/// - `stated_by = path`: the function `fn(&Field) -> integer` states the field's bytes, as `memory_usage()` of many crates;
+/// - `stated_by = path`: the function `fn(&TypeField) -> integer` states the field's bytes, as `memory_usage()` of many crates;
 ///   a report says which of its bytes are stated.
 /// - `conditional`: the walk that reaches a shared pointer first counts it, as it does without the attribute. If
 ///   another reporter always reports it, write `ignore = "reason"`.
@@ -82,7 +82,7 @@ mod split;
 /// have, and those of another type.
 ///
 /// - `rest = "reason"` on the mirror: it leaves fields or variants out. The walk records such a variant as skipped.
-/// - `getter = path` on a field of a mirrored struct: the function `fn(&Type) -> &Field` gives the field. Then the mirror
+/// - `getter = path` on a field of a mirrored struct: the function `fn(&Type) -> &TypeField` gives the field. Then the mirror
 ///   may leave other private fields out.
 ///
 /// ```

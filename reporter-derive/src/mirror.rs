@@ -9,21 +9,21 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Generics, PathArguments, TypePath};
 
-use crate::ast::{Body, Field, Input, Variant};
-use crate::hygiene::{at, krate, local, member_name, of_the_derive, reading};
+use crate::ast::{EnumVariant, TypeBody, TypeField, TypeInput};
+use crate::hygiene::{as_own_tokens, at, krate, local, member_name, reading};
 
 /// The function of a mirror.
 pub(crate) fn implementation(
-    input: &Input,
+    input: &TypeInput,
     remote: &TypePath,
     generics: &Generics,
     body: &TokenStream,
 ) -> TokenStream {
     let (krate, reading, ops) = (krate(input), reading(input), local("__ops", Span::call_site()));
     let (ident, visibility, value) =
-        (of_the_derive(input.ident.to_token_stream()), &input.visibility, value());
+        (as_own_tokens(input.ident.to_token_stream()), &input.visibility, value());
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
-    let impl_generics = of_the_derive(impl_generics.to_token_stream());
+    let impl_generics = as_own_tokens(impl_generics.to_token_stream());
     let used = used(input);
     quote! {
         #[automatically_derived]
@@ -55,12 +55,12 @@ pub(crate) fn pattern_path(remote: &TypePath) -> TokenStream {
 }
 
 /// The statement that names all fields of a foreign struct, and binds those that are measured.
-pub(crate) fn bind(remote: &TypePath, input: &Input, fields: &[Field]) -> TokenStream {
+pub(crate) fn bind(remote: &TypePath, input: &TypeInput, fields: &[TypeField]) -> TokenStream {
     let path = pattern_path(remote);
     let is_partial = input.attributes.rest.is_some() || fields.iter().any(|field| field.getter.is_some());
     let rest = is_partial.then(|| quote!(..));
     let bindings = fields.iter().filter(|field| field.getter.is_none()).map(|field| {
-        let member = of_the_derive(field.member.to_token_stream());
+        let member = as_own_tokens(field.member.to_token_stream());
         let binding = if field.rule.is_ignored() { quote!(_) } else { binding(field) };
         quote!(#member: #binding,)
     });
@@ -71,12 +71,12 @@ pub(crate) fn bind(remote: &TypePath, input: &Input, fields: &[Field]) -> TokenS
     quote!(let #pattern = #value;)
 }
 
-fn binding(field: &Field) -> TokenStream {
+fn binding(field: &TypeField) -> TokenStream {
     local(&format!("__field_{}", member_name(&field.member)), field.span).into_token_stream()
 }
 
 /// A reference to a field of a foreign struct.
-pub(crate) fn field(field: &Field) -> TokenStream {
+pub(crate) fn field(field: &TypeField) -> TokenStream {
     match &field.getter {
         Some(getter) => {
             let value = value();
@@ -87,29 +87,33 @@ pub(crate) fn field(field: &Field) -> TokenStream {
 }
 
 /// A reference to a field, whose type must be that of the mirror's field.
-pub(crate) fn of_the_same_type(field: &Field, input: &Input, reference: &TokenStream) -> TokenStream {
-    let (krate, ty) = (krate(input), of_the_derive(field.ty.to_token_stream()));
-    let check = quote_spanned!(at(field.span)=> #krate::__private::of_the_mirrors_type::<#ty, _>);
+pub(crate) fn same_type_reference(
+    field: &TypeField,
+    input: &TypeInput,
+    reference: &TokenStream,
+) -> TokenStream {
+    let (krate, ty) = (krate(input), as_own_tokens(field.ty.to_token_stream()));
+    let check = quote_spanned!(at(field.span)=> #krate::__private::as_mirror_type::<#ty, _>);
     quote!(#check(#reference))
 }
 
 /// The statement that names all variants of a foreign enum and their fields.
-pub(crate) fn name_variants(remote: &TypePath, variants: &[Variant]) -> TokenStream {
+pub(crate) fn name_variants(remote: &TypePath, variants: &[EnumVariant]) -> TokenStream {
     let (path, value) = (pattern_path(remote), value());
     let arms = variants.iter().map(|variant| {
-        let ident = of_the_derive(variant.ident.to_token_stream());
-        let members = variant.fields.iter().map(|field| of_the_derive(field.member.to_token_stream()));
+        let ident = as_own_tokens(variant.ident.to_token_stream());
+        let members = variant.fields.iter().map(|field| as_own_tokens(field.member.to_token_stream()));
         quote!(#path::#ident { #(#members: _),* } => {})
     });
     quote!(match #value { #(#arms)* })
 }
 
 /// Code that never runs. Nothing else constructs the mirror or reads it, of which the compiler would warn.
-fn used(input: &Input) -> TokenStream {
+fn used(input: &TypeInput) -> TokenStream {
     let (shapes, is_enum) = match &input.body {
-        Body::Struct(fields) => (vec![(quote!(Self), fields.as_slice())], false),
-        Body::Enum(variants) => {
-            let shape = |variant: &Variant| of_the_derive(variant.ident.to_token_stream());
+        TypeBody::Struct(fields) => (vec![(quote!(Self), fields.as_slice())], false),
+        TypeBody::Enum(variants) => {
+            let shape = |variant: &EnumVariant| as_own_tokens(variant.ident.to_token_stream());
             let shapes = variants.iter().map(|variant| {
                 let ident = shape(variant);
                 (quote!(Self::#ident), variant.fields.as_slice())
@@ -119,9 +123,9 @@ fn used(input: &Input) -> TokenStream {
     };
     let each = shapes.into_iter().map(|(path, fields)| {
         let members: Vec<_> =
-            fields.iter().map(|field| of_the_derive(field.member.to_token_stream())).collect();
+            fields.iter().map(|field| as_own_tokens(field.member.to_token_stream())).collect();
         let bindings: Vec<_> = fields.iter().map(binding).collect();
-        let types = fields.iter().map(|field| of_the_derive(field.ty.to_token_stream()));
+        let types = fields.iter().map(|field| as_own_tokens(field.ty.to_token_stream()));
         let rest = is_enum.then(|| quote!(#[allow(unreachable_patterns)] _ => {}));
         let construct =
             is_enum.then(|| quote!(let _ = |#(#bindings: #types),*| #path { #(#members: #bindings),* };));

@@ -4,31 +4,31 @@ use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::Generics;
 
-use crate::ast::{Field, Input};
+use crate::ast::{TypeField, TypeInput};
 use crate::body::{body, part};
 use crate::bounds::bounded;
-use crate::group::Joint;
-use crate::hygiene::{at, krate, local, of_the_derive, reading};
+use crate::group::PartJoin;
+use crate::hygiene::{as_own_tokens, at, krate, local, reading};
 
 /// The impl; nothing for a type without sizes.
-pub(crate) fn expand(input: &Input) -> TokenStream {
-    let statements = Joint { all: &|parts| quote!({ #(#parts)* }), end: quote!(;) };
+pub(crate) fn expand(input: &TypeInput) -> TokenStream {
+    let statements = PartJoin { all: &|parts| quote!({ #(#parts)* }), end: quote!(;) };
     let body = body(input, &|field, edge, value| statement(field, input, edge, value), &statements);
     implementation(input, &bounded(input, &krate(input)), &body)
 }
 
 /// An empty impl, which follows error messages.
-pub(crate) fn stub(input: &Input) -> TokenStream {
+pub(crate) fn stub(input: &TypeInput) -> TokenStream {
     implementation(input, &input.generics, &TokenStream::new())
 }
 
-fn implementation(input: &Input, generics: &Generics, body: &TokenStream) -> TokenStream {
+fn implementation(input: &TypeInput, generics: &Generics, body: &TokenStream) -> TokenStream {
     let Some(sizes_type) = &input.attributes.sizes else { return TokenStream::new() };
     let (krate, reading) = (krate(input), reading(input));
     let (ops, sizes) = (local("__ops", Span::call_site()), local("__sizes", Span::call_site()));
-    let ident = of_the_derive(quote::ToTokens::to_token_stream(&input.ident));
+    let ident = as_own_tokens(quote::ToTokens::to_token_stream(&input.ident));
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
-    let impl_generics = of_the_derive(quote::ToTokens::to_token_stream(&impl_generics));
+    let impl_generics = as_own_tokens(quote::ToTokens::to_token_stream(&impl_generics));
     quote! {
         #[automatically_derived]
         impl #impl_generics #krate::__private::AddSizeOf<#sizes_type> for #ident #type_generics #where_clause {
@@ -44,7 +44,12 @@ fn implementation(input: &Input, generics: &Generics, body: &TokenStream) -> Tok
 }
 
 /// Measures one field and adds it to its size.
-fn statement(field: &Field, input: &Input, edge: &TokenStream, value: &TokenStream) -> Option<TokenStream> {
+fn statement(
+    field: &TypeField,
+    input: &TypeInput,
+    edge: &TokenStream,
+    value: &TokenStream,
+) -> Option<TokenStream> {
     let (krate, reading) = (krate(input), reading(input));
     let here = Span::call_site();
     let (ops, sizes) = (local("__ops", here), local("__sizes", here));

@@ -36,7 +36,7 @@ pub(crate) use counters::{heap_allocated_counter, noted_stacks};
 /// [`usable_size`](Self::usable_size) must be right, and sound to call, for every live block
 /// that this allocator returned.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not tell the usable size of its blocks",
+    message = "`{Self}` does not give the usable size of its blocks",
     label = "`{Self}` does not implement `UsableSize`",
     note = "for `tikv_jemallocator::Jemalloc` turn on the feature `jemalloc07` of memory-reporter, and for `mimalloc::MiMalloc` the feature `mimalloc01`",
     note = "implement `UsableSize` for an allocator of yours; `layout.size()` will do for an allocator that knows no more"

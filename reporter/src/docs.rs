@@ -5,7 +5,7 @@
 //! - **computed**: the size counts every requested byte. Of some blocks only the inside is visible, so only an allocator
 //!   with a table of its live blocks knows more.
 //! - **at least**: a part of the requested bytes is not visible, and the size lacks it.
-//! - **stated**: the crate states the figure itself, and nobody checks it.
+//! - **stated**: the crate states the figure itself; no test checks it.
 //! - **opaque**: the memory is not visible, the size lacks it, and the result records it as skipped.
 
 #[doc = include_str!("docs/std_types.md")]

@@ -144,7 +144,7 @@ impl fmt::Debug for MoveRoom {
 pub struct CopyHandle {
     /// The number of the copy.
     pub process: c_int,
-    /// A descriptor, by which `end_copy` ends the copy.
+    /// The descriptor with which `end_copy` ends the copy.
     pub hold: c_int,
 }
 
@@ -282,7 +282,7 @@ pub struct EngineTable {
     pub working_bytes: extern "C" fn() -> u64,
 }
 
-/// What a program finds when it looks for a preloaded engine.
+/// The result of a program's search for a preloaded engine.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_enums, reason = "crates of this workspace handle every case")]
 pub enum PreloadedEngine {
@@ -321,7 +321,7 @@ static ENGINE: AtomicPtr<EngineTable> = AtomicPtr::new(null_mut());
 ///
 /// # Safety
 ///
-/// Each function of the table does what its entry says, on every thread and until the process ends.
+/// Each function of the table keeps the contract of its entry, on every thread and until the process ends.
 #[allow(unsafe_code, reason = "safe functions of this module rely on the table")]
 pub unsafe fn connect(engine: &'static EngineTable) {
     ENGINE.store(core::ptr::from_ref(engine).cast_mut(), Ordering::Release);

@@ -26,7 +26,7 @@
 //! assert!(tree.amount("explicit/heap-unclassified").is_some());
 //! ```
 //!
-//! What it does not do: show the tree as text (the crate `about-memory` does), and find the stacks that allocated
+//! It does not show the tree as text (the crate `about-memory` does), and does not find the stacks that allocated
 //! unreported memory (the crate `dmd` does).
 //!
 //! # How it hangs together
@@ -105,7 +105,7 @@ pub mod __private {
     pub use crate::collect::run_reporters;
     #[cfg(feature = "live")]
     pub use crate::live::{__collect as collect_alone, __dump as dump};
-    pub use crate::measure::mirror::of_the_mirrors_type;
+    pub use crate::measure::mirror::as_mirror_type;
     pub use crate::measure::reading::SealedReading;
     pub use crate::measure::stack_guard::apart;
     pub use crate::measure::stated::bytes;

@@ -32,7 +32,7 @@ pub mod size_tree;
 pub use memory_report::{SkipReason, SkippedPart};
 
 pub use add_size_of::{AddSizeOf, add_size_of};
-pub use block::{Edge, HeapBlock};
+pub use block::{Edge, WalkedBlock};
 pub use erased::ErasedMallocSizeOf;
 pub use malloc_size_of::{MallocSizeOfEach, OwningPointer, SizeOfIncludingThis};
 pub use reading::{ComputedReading, ErasedReading, MeasuredReading, WalkObserver};

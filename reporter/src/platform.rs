@@ -1,4 +1,4 @@
-//! What the operating system knows about this process. No other module names an operating system.
+//! Facts that the operating system has about this process. No other module names an operating system.
 //!
 //! macOS and Windows answer with the sizes of the process. On an unknown system every answer is `None`, and nothing else
 //! changes.
@@ -66,7 +66,7 @@ pub(crate) enum FoundSymbol {
     Elsewhere(*const core::ffi::c_void),
 }
 
-/// What a signal asks for.
+/// The request of a signal.
 #[cfg(feature = "live")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "not every system has signals")]
@@ -125,7 +125,7 @@ pub(crate) struct Mapping {
     pub(crate) hugetlb: u64,
 }
 
-/// What a mapping is for.
+/// The use of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(dead_code, reason = "not every system lists its mappings")]
 pub(crate) enum MappingKind {

@@ -49,7 +49,7 @@ pub(crate) fn end(run: RunNumber, each: &mut dyn FnMut(&DarkRow<'_>)) -> RowsOut
         let told = DarkRow::new(&row.module, &row.function, bytes).estimated(row.estimated);
         let told = match (row.twice, &row.type_name) {
             (true, _) => told.twice(&row.reporters),
-            (false, Some(name)) => told.of_type(name),
+            (false, Some(name)) => told.with_type(name),
             (false, None) => told,
         };
         each(&told);

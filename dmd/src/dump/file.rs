@@ -57,7 +57,7 @@ pub(super) fn open(output: &DumpOutput) -> Result<DumpFile<'_>, (PathBuf, io::Er
 }
 
 fn open_at(path: PathBuf) -> Result<DumpFile<'static>, (PathBuf, io::Error)> {
-    let target = Destination::of_path(&path).and_then(|destination| match destination {
+    let target = Destination::at_path(&path).and_then(|destination| match destination {
         Destination::Stream(path) => open_stream(&path).map(DumpTarget::Stream),
         Destination::File(path) => create(&path).map(DumpTarget::Named),
     });

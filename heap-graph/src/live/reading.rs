@@ -3,7 +3,7 @@
 use memory_reporter::__private::SealedReading;
 use memory_reporter::{
     Reading,
-    measure::{Edge, HeapBlock, MeasuredReading, WalkObserver, WalkState},
+    measure::{Edge, MeasuredReading, WalkObserver, WalkState, WalkedBlock},
 };
 
 use super::descriptions::NodeDescriptions;
@@ -163,7 +163,7 @@ impl<'a, S: GraphSink> LiveReading<'a, S> {
     }
 
     /// Takes a block of `size` bytes that the walk meets. `extent` bytes from its pointer on surely lie in it.
-    fn meet(&mut self, block: HeapBlock, size: usize, extent: usize) {
+    fn meet(&mut self, block: WalkedBlock, size: usize, extent: usize) {
         self.settle();
         let key = self.key(block.pointer.addr());
         let known = self.nodes.find(key);
@@ -197,7 +197,7 @@ impl<S: GraphSink> SealedReading for LiveReading<'_, S> {}
     reason = "the trait's method is unsafe; this one hands the block to the allocator's reading"
 )]
 impl<S: GraphSink> WalkObserver for LiveReading<'_, S> {
-    unsafe fn block(&mut self, block: HeapBlock) -> usize {
+    unsafe fn block(&mut self, block: WalkedBlock) -> usize {
         let size = match &mut self.measured {
             // SAFETY: `MeasuredReading::block` needs the start of a live block of the global allocator, allocated with
             // `block.layout`. The contract of this method is the same, and `MallocSizeOfOps::block`, which calls it,
@@ -209,7 +209,7 @@ impl<S: GraphSink> WalkObserver for LiveReading<'_, S> {
         size
     }
 
-    fn enclosing(&mut self, block: HeapBlock) -> usize {
+    fn enclosing(&mut self, block: WalkedBlock) -> usize {
         let size = match &mut self.measured {
             Some(measured) => measured.enclosing(block),
             None => block.layout.size(),

@@ -133,7 +133,7 @@ impl Destination {
     ///
     /// If there are too many links, or if another user has made a pipe or a device in such a folder: what is written is not
     /// for them.
-    pub fn of_path(path: &Path) -> io::Result<Self> {
+    pub fn at_path(path: &Path) -> io::Result<Self> {
         const MOST_LINKS: usize = 40;
         let mut path = path.to_owned();
         for _ in 0..MOST_LINKS {
@@ -172,7 +172,7 @@ pub fn write<T, E: From<io::Error>>(
     readers: Readers,
     write: impl FnOnce(&mut File) -> Result<T, E>,
 ) -> Result<T, E> {
-    match Destination::of_path(path)? {
+    match Destination::at_path(path)? {
         Destination::Stream(path) => write(&mut OpenOptions::new().write(true).truncate(true).open(path)?),
         Destination::File(path) => {
             let mut new = NewFile::create(&path, readers)?;

@@ -1,4 +1,4 @@
-//! JSON from streams that nobody trusts, in bounded memory.
+//! JSON from untrusted streams, in bounded memory.
 //!
 //! A [`TextSource`] gives the bytes of a stream, decompressed if they start as gzip does (feature `gzip`). A [`TextWindow`] holds a part of
 //! its text, and a [`TextScan`] takes tokens from the front of that part. A token that ends at the window's edge asks

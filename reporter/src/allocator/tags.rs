@@ -62,7 +62,7 @@ pub(super) fn raised(layout: Layout) -> Option<Layout> {
     (size <= isize::MAX as usize - align).then(|| unsafe { Layout::from_size_align_unchecked(size, align) })
 }
 
-/// The layout that the allocator got for a live block, of which the program knows this layout.
+/// The layout that the allocator got for a live block; `layout` is the one that the program asked for.
 #[inline]
 pub(super) fn layout_of(block: *const u8, layout: Layout) -> Layout {
     match table::tag_of(block.addr()) {

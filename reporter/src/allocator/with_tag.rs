@@ -32,7 +32,7 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
                 self.count_bytes(pointer, bytes);
                 return pointer;
             }
-            // SAFETY: `self.0` has just returned the block for this layout, and nobody else knows it.
+            // SAFETY: `self.0` has just returned the block for this layout, and no other code has its address.
             unsafe { self.0.dealloc(pointer, raised) };
         }
         // SAFETY: the caller guarantees that the size of `layout` is not 0, which is all `A` requires.

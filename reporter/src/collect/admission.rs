@@ -32,7 +32,7 @@ pub(crate) struct CollectRight {
     chain: u32,
 }
 
-/// Admits a collection; the error says why it is refused.
+/// Admits a collection. The error is the reason for a refusal.
 pub(crate) fn admit() -> Result<CollectRight, String> {
     let process = std::process::id();
     let mut under_way = UNDER_WAY.lock();

@@ -100,7 +100,7 @@ fn answer() {
     let requests = {
         let mut requests = REQUESTS.lock();
         SEEN.set(NUMBER.load(Ordering::Relaxed));
-        // In the child of a fork nobody waits for answers to its parent's requests.
+        // The child of a fork does not answer the requests of its parent.
         let process = std::process::id();
         requests.retain(|request| request.process == process);
         requests.clone()
@@ -139,7 +139,7 @@ impl AskedThread {
     }
 }
 
-/// What one reporter gave.
+/// The reports of one reporter.
 pub(super) struct ReporterAnswer {
     pub(super) name: ReporterName,
     pub(super) outcome: RunOutcome,
@@ -156,7 +156,7 @@ pub(super) struct ThreadAbsence {
     pub(super) message: String,
 }
 
-/// What came of asking the other threads.
+/// The reports of the other threads, and the threads that did not answer.
 pub(super) struct ThreadAnswers {
     /// By the names of the reporters.
     pub(super) answers: Vec<ReporterAnswer>,
@@ -239,7 +239,7 @@ impl ThreadRequest {
         self.end_turn(at);
     }
 
-    /// Waits until no other thread answers. The place of this thread, unless there is no more to do.
+    /// Waits until no other thread answers. Returns the index of this thread, or `None` if there is no more to do.
     fn begin_turn(&self, thread: &Arc<LocalThread>) -> Option<usize> {
         let mut state = self.state.lock();
         let at = state.asked.iter().position(|asked| Arc::ptr_eq(&asked.thread, thread))?;
@@ -262,7 +262,7 @@ impl ThreadRequest {
         Some(at)
     }
 
-    /// What the next reporter gets, unless the request is closed.
+    /// The data for the next reporter; `None` if the request is closed.
     fn begin(&self, at: usize, marker: Option<ReporterMarker>) -> Option<ReporterBrief> {
         let mut state = self.state.lock();
         if state.is_closed {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::platform;
 
-/// What the thread runs; `G` is its result.
+/// A job of the thread; `G` is its result.
 pub(super) type CollectorJob<G> = Box<dyn FnOnce() -> G + Send>;
 
 pub(super) struct CollectorThread<G>(Arc<JobSlot<G>>);
@@ -65,7 +65,7 @@ impl<G> JobSlot<G> {
                     let result = job();
                     state = self.lock();
                     if matches!(*state, JobState::Ended) {
-                        // Nobody holds the lock while a result is dropped: that may run code of the program.
+                        // The result is dropped without the lock: its destructor may run code of the program.
                         drop(state);
                         return;
                     }

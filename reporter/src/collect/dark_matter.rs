@@ -33,14 +33,14 @@ pub(crate) fn add(
         return told == RowsOutcome::None;
     }
     let (twice, unreported): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.twice);
-    let mut sums = HeapSums::of(set);
-    let twice = ModuleRows::of(twice);
+    let mut sums = HeapSums::new(set);
+    let twice = ModuleRows::new(twice);
     let counted_twice = twice.total();
     if let Some(allocated) = sums.allocated {
-        let mut modules = ModuleRows::of(unreported);
+        let mut modules = ModuleRows::new(unreported);
         let own = now.saturating_sub(allocated);
         let own = OURS.iter().fold(own, |own, module| modules.take_from(module, own));
-        let by_amount = ClaimedAmounts::of(by_amount);
+        let by_amount = ClaimedAmounts::new(by_amount);
         let whole = i128::from(sums.unclassified()) - i128::from(modules.total());
         let whole = whole + i128::from(counted_twice) + i128::from(by_amount.total());
         let mut rest = i64::try_from(whole.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or_default();
@@ -82,7 +82,7 @@ struct HeapSums {
 }
 
 impl HeapSums {
-    fn of(set: &ReportSet) -> Self {
+    fn new(set: &ReportSet) -> Self {
         let mut sums = Self::default();
         for report in set.iter() {
             match report.kind {
@@ -112,7 +112,7 @@ impl HeapSums {
 struct ClaimedAmounts<'a>(Vec<(&'a str, i64)>);
 
 impl<'a> ClaimedAmounts<'a> {
-    fn of(claims: &'a [ByAmount]) -> Self {
+    fn new(claims: &'a [ByAmount]) -> Self {
         let mut amounts: Vec<(&str, i64)> = claims.iter().map(|claim| (&*claim.path, claim.bytes)).collect();
         sort_by(&mut amounts, |(a, _), (b, _)| a.cmp(b));
         amounts.dedup_by(|(path, bytes), (known, sum)| {
@@ -151,7 +151,7 @@ impl<'a> ClaimedAmounts<'a> {
 struct ModuleRows(Vec<DarkMatterRow>);
 
 impl ModuleRows {
-    fn of(mut rows: Vec<DarkMatterRow>) -> Self {
+    fn new(mut rows: Vec<DarkMatterRow>) -> Self {
         sort_by(&mut rows, |a, b| a.key().cmp(&b.key()));
         // Of several rows of one function the last counts.
         rows.dedup_by(|later, earlier| {
@@ -213,7 +213,7 @@ impl DarkMatterRow {
 
     fn describe(&self) -> String {
         let estimate = if self.estimated { " An estimate from the blocks with a stack." } else { "" };
-        // Nothing is reported twice by nobody.
+        // A block that was reported twice has reporters.
         match &*self.detail {
             reporters if self.twice && !reporters.is_empty() => {
                 format!("What the function allocated and was reported twice, by {reporters}.{estimate}")
@@ -223,7 +223,7 @@ impl DarkMatterRow {
     }
 }
 
-/// What comes before the name of an estimate.
+/// The mark before the name of an estimate.
 fn mark(estimated: bool) -> &'static str {
     if estimated { "~" } else { "" }
 }

@@ -264,7 +264,7 @@ struct CollectionDriver<'a> {
     /// With DMD: the claims without blocks.
     by_amount: Vec<ByAmount>,
     _admitted: CollectRight,
-    /// What the collection allocates on this thread belongs to no tag.
+    /// Blocks that the collection allocates on this thread have no tag.
     _untagged: TagGuard,
     /// With DMD: the reporters that did not answer in time.
     late: Vec<ReporterMarker>,
@@ -273,7 +273,7 @@ struct CollectionDriver<'a> {
 }
 
 impl<'a> CollectionDriver<'a> {
-    /// Begins a collection; the error says why it may not begin. With `dark_matter` it is a collection of the whole
+    /// Begins a collection. The error is the reason why it may not begin. With `dark_matter` it is a collection of the whole
     /// process.
     fn start(options: &'a CollectOptions, dark_matter: bool) -> Result<Self, String> {
         if isolation::is_nested() {
@@ -397,7 +397,7 @@ impl<'a> CollectionDriver<'a> {
                 self.collector = Some(collector);
                 Answer::Given(Box::new(given))
             }
-            // Nobody waits for the thread any more; the next reporter gets another one.
+            // The collection gives the thread up; the next reporter gets another one.
             None => Answer::TimedOut(deadline),
         }
     }

@@ -47,7 +47,7 @@ impl ReporterBrief {
         name: &str,
         collect: &mut dyn FnMut(&mut Reports),
     ) -> RunOutcome {
-        // What reporters allocate belongs to no tag.
+        // Blocks that reporters allocate have no tag.
         let _untagged = Tag::NONE.enter();
         let mut out = Reports::new(name, &self.process, self.anonymize, &self.taken, &self.counted, marker);
         let refused_before = admission::refused();

@@ -150,7 +150,7 @@ fn run_hooks() {
     MINIMIZING.set(true);
     let hooks = HOOKS.lock().clone();
     for hook in hooks {
-        // The panic hook has reported a panic, and there is no result to put it into.
+        // The panic hook has reported a panic; this function has no result for it.
         let _ = isolation::contain(|| hook());
         // If the hook was removed meanwhile, this is its last owner.
         let _ = isolation::discard(hook);

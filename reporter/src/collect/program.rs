@@ -1,4 +1,4 @@
-//! What this program hands to an engine of DMD.
+//! The function that this program gives to an engine of DMD.
 
 use core::cell::Cell;
 use core::time::Duration;

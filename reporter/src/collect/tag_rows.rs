@@ -22,7 +22,7 @@ impl<'a> TagRows<'a> {
     }
 }
 
-/// What a tag has.
+/// The bytes of a tag.
 #[derive(Clone, Copy, Default)]
 struct TagSum {
     bytes: usize,
@@ -71,7 +71,7 @@ impl MemoryReporter for TagRows<'_> {
             }
         });
         for (tag, (path, sum)) in (1..).zip(known.paths.iter().zip(&sums)) {
-            let bytes = amount(sum.bytes.saturating_sub(self.counted.of(tag)));
+            let bytes = amount(sum.bytes.saturating_sub(self.counted.bytes_with(tag)));
             if bytes > 0 {
                 let description =
                     format!("Memory allocated under the tag `{path}` that no reporter measures.");

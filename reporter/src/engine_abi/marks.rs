@@ -14,7 +14,7 @@ pub(crate) struct Marks {
     allocator: u32,
 }
 
-/// What an engine knows of a pointer.
+/// The state of a pointer in an engine's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PointerAnswer {
     /// The usable bytes of its block.
@@ -51,7 +51,7 @@ impl PointerAnswer {
 #[allow(unsafe_code, reason = "calls functions of another library")]
 impl Marks {
     /// `None` if no engine is connected. `records` is what [`records`] says of a block of the program's allocator.
-    pub(crate) fn of(path: &str, records: bool) -> Option<Self> {
+    pub(crate) fn for_path(path: &str, records: bool) -> Option<Self> {
         let engine = engine()?;
         // SAFETY: the maker of the table guarantees that `path` only reads a text of this length.
         let path = unsafe { (engine.path)(path.as_ptr(), path.len()) };
@@ -102,7 +102,7 @@ pub(crate) struct BlockSizes {
 
 impl BlockSizes {
     /// `None` if no engine is connected.
-    pub(crate) fn of_engine() -> Option<Self> {
+    pub(crate) fn from_engine() -> Option<Self> {
         engine().map(|engine| Self { engine })
     }
 

@@ -43,7 +43,7 @@ impl<'a> EngineTypeName<'a> {
     }
 }
 
-/// What an observer logs.
+/// The share and the number of allocations that an observer logs.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(clippy::exhaustive_structs, reason = "passes through the table")]
@@ -54,7 +54,7 @@ pub struct LogLimits {
     pub length: u64,
 }
 
-/// What became of the allocations since a log was opened or drained last.
+/// The state of a log since it was opened or drained last.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "passes through the table")]
@@ -101,7 +101,7 @@ pub(crate) fn ticks() -> u64 {
     engine().map_or(0, |engine| (engine.ticks)())
 }
 
-/// The Rust type of the blocks that a stack allocated, if the stack tells it.
+/// The Rust type of the blocks that a stack allocated, if the stack shows it.
 #[allow(unsafe_code, reason = "calls a function of another library")]
 pub fn site_type(site: u64) -> Option<String> {
     unsafe extern "C" fn set(context: *mut c_void, name: &EngineTypeName<'_>) {

@@ -1,4 +1,4 @@
-//! What a request of the socket asks of an engine: dumps, and recording for a while.
+//! Requests of the socket that an engine fulfils: dumps, and recording for a while.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::time::Duration;
@@ -58,7 +58,7 @@ pub(crate) fn unrecorded<T>(body: impl FnOnce() -> T) -> T {
         match (call.1, call.0) {
             (Some(Ok(value)), _) => value,
             (Some(Err(panic)), _) => resume_unwind(panic),
-            // An engine that does not do as its table says.
+            // The engine breaks the contract of its table.
             (None, Some(body)) => body(),
             (None, None) => unreachable!("the body has run, or it is still there"),
         }

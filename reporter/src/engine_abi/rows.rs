@@ -1,4 +1,4 @@
-//! What passes through the table by a pointer. Each layout is fixed for this version of the table.
+//! The types that pass through the table by a pointer. Each layout is fixed for this version of the table.
 
 use core::ffi::c_void;
 use core::marker::PhantomData;
@@ -45,7 +45,7 @@ impl<'a> DarkRow<'a> {
 
     /// The type of unreported blocks.
     #[must_use]
-    pub fn of_type(mut self, name: &'a str) -> Self {
+    pub fn with_type(mut self, name: &'a str) -> Self {
         (self.twice, self.detail) = (false, ForeignText::new(name));
         self
     }

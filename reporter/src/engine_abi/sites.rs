@@ -92,7 +92,7 @@ pub fn allocation_site(address: usize) -> Option<u64> {
     (site != 0).then_some(site)
 }
 
-/// The frames of a stack, the youngest first; none if there is no such stack. The first time, symbols are read
+/// The frames of a stack, the youngest first; an empty list if there is no such stack. The first time, symbols are read
 /// from the files of the program.
 pub fn allocation_frames(site: u64) -> Vec<SiteFrame> {
     frames(site, |engine| engine.site_frames)

@@ -43,7 +43,7 @@ pub(super) fn temporary(write: impl FnOnce(&CStr) -> io::Result<()>) -> io::Resu
     File::open(&path)
 }
 
-/// A folder for this user only. Its name is random, so nobody can create it first.
+/// A folder for this user only. Its name is random, so no other user can create it first.
 struct PrivateFolder(PathBuf);
 
 impl PrivateFolder {

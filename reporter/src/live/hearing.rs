@@ -1,4 +1,4 @@
-//! What a peer does while its answer waits.
+//! Signals of a peer while its answer waits.
 
 use core::time::Duration;
 use std::io::{self, Read as _};
@@ -9,7 +9,7 @@ use crate::platform::Peer;
 /// How long a peer may take to read a part of its answer.
 pub(super) const TIME_TO_READ: Duration = Duration::from_secs(60);
 
-/// What a peer did while its answer waits.
+/// A signal of a peer while its answer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerSignal {
     Nothing,

@@ -66,7 +66,7 @@ fn members<'t>(scan: &mut TextScan<'t>) -> Result<Vec<(Cow<'t, str>, &'t str)>, 
 
 /// A type that a value of JSON can have.
 pub(super) trait FromJson: Sized {
-    /// What the value is, in the error.
+    /// The type of the value, for the error.
     const WHAT: &'static str;
 
     /// Reads the text of one value.

@@ -1,7 +1,7 @@
 //! A stream of the log of allocations, for a peer: a line of JSON for each allocation, soon after it happened.
 //!
 //! If an engine waits, it records while any peer has a log. A log lasts as long as its peer is connected. It is bounded
-//! in the engine: a peer that reads too slowly loses the oldest entries, and a line says so.
+//! in the engine: a peer that reads too slowly loses the oldest entries, and gets a line about it.
 
 use core::time::Duration;
 use std::collections::HashMap;

@@ -30,7 +30,7 @@ pub fn collect_alone(options: &CollectOptions) -> ReportSet {
 /// A right that one caller of a process has at a time. No lock is held while a caller has it, so code of the program may
 /// run meanwhile. The child of a fork has a turn of its own.
 pub(super) struct CallerTurn {
-    /// The process of the caller that has the turn; 0 if nobody has it.
+    /// The process of the caller that has the turn; 0 if the turn is free.
     taken_by: ProcessLock<u32>,
     ended: ChangeSignal,
 }

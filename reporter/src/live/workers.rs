@@ -11,7 +11,7 @@ use crate::reporting::isolation;
 const MAX_WORKERS: usize = 8;
 const MAX_IDLE: Duration = Duration::from_secs(30);
 
-/// Threads, each of which does one job at a time.
+/// Threads that do one job each at a time.
 pub(super) struct WorkerThreads<J>(Arc<WorkerQueue<J>>);
 
 struct WorkerQueue<J> {
@@ -71,7 +71,7 @@ impl<J> WorkerQueue<J> {
     fn wait(&self) -> Option<J> {
         let mut state = self.lock();
         if is_hosted() {
-            // Nobody may see a thread of the host that has no work.
+            // A thread of the host without work must not be visible.
             state.workers -= 1;
             return None;
         }

@@ -1,4 +1,4 @@
-//! What a walk meets: blocks, and edges between a value and its parts.
+//! The parts of a walk: blocks, and edges between a value and its parts.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -6,7 +6,7 @@ use core::fmt;
 /// One heap block met by a walk.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
-pub struct HeapBlock {
+pub struct WalkedBlock {
     /// The block's first byte or, in [`WalkObserver::enclosing`](crate::measure::WalkObserver::enclosing), some byte inside it.
     pub pointer: *const u8,
     /// The size and alignment that the program requested. The size is never 0.
@@ -15,7 +15,7 @@ pub struct HeapBlock {
     pub type_name: fn() -> &'static str,
 }
 
-impl fmt::Debug for HeapBlock {
+impl fmt::Debug for WalkedBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HeapBlock")
             .field("pointer", &self.pointer)

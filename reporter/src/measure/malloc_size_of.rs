@@ -47,7 +47,7 @@ pub trait MallocSizeOf {
 /// A container whose elements any function can measure: elements of foreign types cannot implement
 /// [`MallocSizeOf`].
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not hand out elements to be measured each",
+    message = "the elements of `{Self}` cannot be measured one by one",
     label = "`{Self}` does not implement `MallocSizeOfEach`",
     note = "if it is measured as a whole, put `#[malloc_size_of(with = path::to::function)]` on the field"
 )]

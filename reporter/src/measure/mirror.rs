@@ -19,6 +19,6 @@ impl<T: ?Sized> IsOfType<T> for T {
 
 /// The reference to a field of a foreign type, which has the type `T` of the mirror's field.
 #[inline]
-pub fn of_the_mirrors_type<T: ?Sized, F: IsOfType<T> + ?Sized>(field: &F) -> &T {
+pub fn as_mirror_type<T: ?Sized, F: IsOfType<T> + ?Sized>(field: &F) -> &T {
     field.as_type()
 }

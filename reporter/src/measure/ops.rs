@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 
 use memory_report::{SkipReason, SkippedPart};
 
-use super::block::{Edge, HeapBlock};
+use super::block::{Edge, WalkedBlock};
 use super::reading::{ComputedReading, ErasedReading, MeasuredReading, Reading};
 use super::stack_guard::StackGuard;
 
@@ -93,20 +93,20 @@ impl<R: Reading> MallocSizeOfOps<R> {
         if layout.size() == 0 {
             return 0;
         }
-        let block = HeapBlock { pointer: pointer.cast(), layout, type_name: type_name::<T> };
+        let block = WalkedBlock { pointer: pointer.cast(), layout, type_name: type_name::<T> };
         // SAFETY: the size is not 0, so the caller guarantees that the global allocator returned the pointer for this
         // layout and that the block is live.
         unsafe { self.reading.block(block) }
     }
 
-    /// Counts a block of which only a pointer into its inside is known, and returns its bytes: those of the layout,
+    /// Counts a block that is known by a pointer into its inside only, and returns its bytes: those of the layout,
     /// unless a table of live blocks knows better. It never reads through the pointer.
     #[inline]
     pub fn enclosing<T: ?Sized>(&mut self, pointer: *const T, layout: Layout) -> usize {
         if layout.size() == 0 {
             return 0;
         }
-        self.reading.enclosing(HeapBlock { pointer: pointer.cast(), layout, type_name: type_name::<T> })
+        self.reading.enclosing(WalkedBlock { pointer: pointer.cast(), layout, type_name: type_name::<T> })
     }
 
     /// Measures the contents of the last block. Deep values are safe: near the end of its stack the walk continues on a

@@ -1,4 +1,4 @@
-//! What a walk means: the [`Reading`] handed in with the ops decides it, not a second derive.
+//! The meaning of a walk: the [`Reading`] in the ops decides it, not a second derive.
 //!
 //! A reading is a type, so that the computed one compiles to the plain hand-written sum. Its core,
 //! [`WalkObserver`], is object-safe: it is what remains of a reading below a `dyn` value.
@@ -7,11 +7,16 @@ use core::fmt;
 
 use crate::engine_abi::Marks;
 
-use super::block::{Edge, HeapBlock};
+use super::block::{Edge, WalkedBlock};
 use super::size_source::SizeSource;
 use super::walk_state::WalkState;
 
 /// Only this crate and `heap-graph` have readings, so that a later version can add to what a walk offers.
+#[diagnostic::on_unimplemented(
+    message = "a program cannot add readings, such as `{Self}`",
+    label = "readings are sealed",
+    note = "for the bytes by field and type there is `size_tree`, for the blocks themselves the crate `heap-graph`"
+)]
 pub trait SealedReading {}
 
 /// The object-safe core of a reading: the walk calls it for each block and each step.
@@ -25,12 +30,12 @@ pub trait WalkObserver: SealedReading {
     /// `block.pointer` is the start of a live block of the program's global allocator, allocated
     /// with `block.layout`.
     #[allow(unsafe_code, reason = "an allocator may be asked about the pointer")]
-    unsafe fn block(&mut self, block: HeapBlock) -> usize;
+    unsafe fn block(&mut self, block: WalkedBlock) -> usize;
 
     /// Takes a block that has `block.pointer` somewhere inside, and returns the bytes to count for it.
     ///
     /// Only a reading with a table of live blocks can do better than the layout's size.
-    fn enclosing(&mut self, block: HeapBlock) -> usize {
+    fn enclosing(&mut self, block: WalkedBlock) -> usize {
         block.layout.size()
     }
 
@@ -150,7 +155,7 @@ impl SealedReading for ComputedReading {}
 #[allow(unsafe_code, reason = "the trait's method is unsafe; this one reads no pointer")]
 impl WalkObserver for ComputedReading {
     #[inline]
-    unsafe fn block(&mut self, block: HeapBlock) -> usize {
+    unsafe fn block(&mut self, block: WalkedBlock) -> usize {
         block.layout.size()
     }
 
@@ -198,13 +203,13 @@ impl SealedReading for MeasuredReading {}
 #[allow(unsafe_code, reason = "asks the declared allocator")]
 impl WalkObserver for MeasuredReading {
     #[inline]
-    unsafe fn block(&mut self, block: HeapBlock) -> usize {
+    unsafe fn block(&mut self, block: WalkedBlock) -> usize {
         // SAFETY: the caller guarantees a live block of the global allocator with this layout.
         unsafe { self.0.block(block) }
     }
 
     #[inline]
-    fn enclosing(&mut self, block: HeapBlock) -> usize {
+    fn enclosing(&mut self, block: WalkedBlock) -> usize {
         self.0.enclosing(block)
     }
 
@@ -255,13 +260,13 @@ impl SealedReading for ErasedReading<'_> {}
 
 #[allow(unsafe_code, reason = "forwards")]
 impl WalkObserver for ErasedReading<'_> {
-    unsafe fn block(&mut self, block: HeapBlock) -> usize {
+    unsafe fn block(&mut self, block: WalkedBlock) -> usize {
         // SAFETY: the caller guarantees what the observer requires: the start of a live block of the global allocator,
         // with its layout.
         unsafe { self.observer.block(block) }
     }
 
-    fn enclosing(&mut self, block: HeapBlock) -> usize {
+    fn enclosing(&mut self, block: WalkedBlock) -> usize {
         self.observer.enclosing(block)
     }
 

@@ -8,14 +8,15 @@ use core::alloc::Layout;
 use crate::allocator::{self, AskUsableSize, CUsableSize, DeclaredAllocator, tags};
 use crate::engine_abi::{BlockSizes, Marks, PointerAnswer};
 
-use super::block::HeapBlock;
+use super::block::WalkedBlock;
 use super::walk_state::WalkState;
 
 type NameFunction = fn() -> &'static str;
 
-/// The usable bytes of a block of which only the inside is known, or the requested ones if no engine knows the block.
+/// The usable bytes of a block that is known by a pointer into its inside only, or the requested ones if no engine knows
+/// the block.
 #[inline]
-pub(crate) fn usable_around(block: &HeapBlock, sizes: Option<BlockSizes>) -> usize {
+pub(crate) fn usable_around(block: &WalkedBlock, sizes: Option<BlockSizes>) -> usize {
     sizes.and_then(|sizes| sizes.around(block.pointer)).unwrap_or(block.layout.size())
 }
 
@@ -46,7 +47,7 @@ impl SizeSource {
         let usable_size = allocator::declared().map(DeclaredAllocator::usable_size);
         let source = match (marks, usable_size) {
             (Some(marks), usable_size) => ByteSource::Engine(marks, usable_size),
-            (None, Some(usable_size)) => ByteSource::Allocator(usable_size, BlockSizes::of_engine()),
+            (None, Some(usable_size)) => ByteSource::Allocator(usable_size, BlockSizes::from_engine()),
             (None, None) => ByteSource::Layout,
         };
         let plain = match source {
@@ -74,7 +75,7 @@ impl SizeSource {
     ///
     /// As for [`WalkObserver::block`](super::reading::WalkObserver::block).
     #[inline]
-    pub(crate) unsafe fn block(&mut self, block: HeapBlock) -> usize {
+    pub(crate) unsafe fn block(&mut self, block: WalkedBlock) -> usize {
         match self.plain {
             // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared` gives
             // only the global allocator.
@@ -94,7 +95,7 @@ impl SizeSource {
     /// As for [`block`](Self::block).
     #[inline(never)]
     unsafe fn noted_block(&mut self, pointer: *const u8, layout: Layout, type_name: NameFunction) -> usize {
-        let block = HeapBlock { pointer, layout, type_name };
+        let block = WalkedBlock { pointer, layout, type_name };
         let (answer, allocator) = match self.source {
             ByteSource::Layout => return layout.size(),
             ByteSource::Allocator(allocator, _) => (PointerAnswer::Unknown, Some(allocator)),
@@ -120,7 +121,7 @@ impl SizeSource {
 
     /// The bytes of the block that has the pointer somewhere inside. Only an engine knows more than the layout.
     #[inline]
-    pub(crate) fn enclosing(&mut self, block: HeapBlock) -> usize {
+    pub(crate) fn enclosing(&mut self, block: WalkedBlock) -> usize {
         match self.source {
             ByteSource::Layout | ByteSource::Allocator(_, None) if !tags::in_use() => block.layout.size(),
             _ => self.noted_enclosing(block.pointer, block.layout, block.type_name),
@@ -129,7 +130,7 @@ impl SizeSource {
 
     #[inline(never)]
     fn noted_enclosing(&mut self, pointer: *const u8, layout: Layout, type_name: NameFunction) -> usize {
-        let block = HeapBlock { pointer, layout, type_name };
+        let block = WalkedBlock { pointer, layout, type_name };
         let bytes = match self.source {
             ByteSource::Layout => return layout.size(),
             ByteSource::Allocator(_, sizes) => usable_around(&block, sizes),

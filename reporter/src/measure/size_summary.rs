@@ -6,7 +6,7 @@ use core::ops::{Add, AddAssign};
 use crate::allocator::{self, AskUsableSize, DeclaredAllocator};
 use crate::engine_abi::BlockSizes;
 
-use super::block::HeapBlock;
+use super::block::WalkedBlock;
 use super::malloc_size_of::MallocSizeOf;
 use super::ops::MallocSizeOfOps;
 use super::reading::{Reading, SealedReading, WalkObserver};
@@ -74,7 +74,7 @@ impl SummaryReading {
     pub fn new() -> Self {
         Self {
             usable_size: allocator::declared().map(DeclaredAllocator::usable_size),
-            sizes: BlockSizes::of_engine(),
+            sizes: BlockSizes::from_engine(),
             sum: SizeSummary::default(),
             state: WalkState::default(),
         }
@@ -97,7 +97,7 @@ impl SealedReading for SummaryReading {}
 #[allow(unsafe_code, reason = "asks the declared allocator")]
 impl WalkObserver for SummaryReading {
     #[inline]
-    unsafe fn block(&mut self, block: HeapBlock) -> usize {
+    unsafe fn block(&mut self, block: WalkedBlock) -> usize {
         let asked = block.layout.size();
         let usable = match self.usable_size {
             // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared` gives
@@ -110,7 +110,7 @@ impl WalkObserver for SummaryReading {
     }
 
     #[inline]
-    fn enclosing(&mut self, block: HeapBlock) -> usize {
+    fn enclosing(&mut self, block: WalkedBlock) -> usize {
         let asked = block.layout.size();
         let usable = if self.usable_size.is_some() { usable_around(&block, self.sizes) } else { asked };
         self.sum += SizeSummary { asked, usable, blocks: 1 };

@@ -1,4 +1,4 @@
-//! Bytes that a value states of itself, by a method of its own such as `memory_usage()`: nobody checks them.
+//! Bytes that a value states of itself, by a method of its own such as `memory_usage()`. This crate does not check them.
 
 use super::block::Edge;
 use super::ops::{MOST_BYTES, MallocSizeOfOps};

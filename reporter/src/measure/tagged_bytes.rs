@@ -63,7 +63,7 @@ impl TaggedBytes {
     }
 
     /// The bytes of reports that have ended.
-    pub(crate) fn of(&self, tag: TagNumber) -> usize {
+    pub(crate) fn bytes_with(&self, tag: TagNumber) -> usize {
         let bytes = self.0.as_ref().and_then(|by_tag| by_tag.ended.get(usize::from(tag)));
         bytes.copied().unwrap_or(0)
     }

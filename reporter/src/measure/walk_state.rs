@@ -1,4 +1,4 @@
-//! What a walk remembers beside its bytes: the shared blocks that it has counted and the parts that it could not
+//! The state of a walk beside its bytes: the shared blocks that it has counted and the parts that it could not
 //! measure.
 //!
 //! In a collection each reporter starts from the blocks that earlier reporters counted (`counted_before`, which nothing
@@ -14,7 +14,7 @@ use memory_report::{SkipReason, SkippedPart};
 use crate::allocator::tags;
 use crate::engine_abi::{Marks, PointerFault};
 
-use super::block::HeapBlock;
+use super::block::WalkedBlock;
 use super::tagged_bytes::TaggedBytes;
 
 pub(crate) type Addresses = HashSet<usize>;
@@ -100,7 +100,7 @@ impl WalkState {
 
     /// The walk counts this block, which its pointer is the start of.
     #[inline]
-    pub(crate) fn note_tag(&mut self, block: &HeapBlock) {
+    pub(crate) fn note_tag(&mut self, block: &WalkedBlock) {
         if tags::in_use() {
             self.tagged.add_found(tags::at(block.pointer));
         }
@@ -108,7 +108,7 @@ impl WalkState {
 
     /// The walk counts `bytes` of this block, which has its pointer inside.
     #[inline]
-    pub(crate) fn note_tag_around(&mut self, block: &HeapBlock, bytes: usize) {
+    pub(crate) fn note_tag_around(&mut self, block: &WalkedBlock, bytes: usize) {
         if tags::in_use() {
             self.tagged.add_part(tags::around(block.pointer, block.layout.size()), bytes);
         }
@@ -117,7 +117,7 @@ impl WalkState {
     /// With an engine: the walk has found a block of `bytes` bytes by a pointer to it or into it. A null pointer names
     /// no block.
     #[inline]
-    pub(crate) fn note_named(&mut self, block: &HeapBlock, bytes: usize) {
+    pub(crate) fn note_named(&mut self, block: &WalkedBlock, bytes: usize) {
         if !block.pointer.is_null() {
             self.named = self.named.saturating_add(bytes);
         }
@@ -139,7 +139,7 @@ impl WalkState {
     }
 
     /// The engine has marked this block.
-    pub(crate) fn note_marked(&mut self, block: &HeapBlock) {
+    pub(crate) fn note_marked(&mut self, block: &WalkedBlock) {
         // Only if it is the shared block: an impl may not have called `block` for that.
         if let Some(address) = self.awaited.take()
             && address.wrapping_sub(block.pointer.addr()).wrapping_add(1) <= block.layout.size()
@@ -150,7 +150,7 @@ impl WalkState {
 
     /// The engine knows that this pointer is not that of a block. Such a block counts 0 bytes.
     #[cold]
-    pub(crate) fn note_fault(&mut self, fault: PointerFault, block: &HeapBlock) -> usize {
+    pub(crate) fn note_fault(&mut self, fault: PointerFault, block: &WalkedBlock) -> usize {
         let type_name = (block.type_name)();
         match self.faults.iter_mut().find(|known| known.fault == fault && known.type_name == type_name) {
             Some(known) => known.times += 1,

@@ -1,4 +1,4 @@
-//! A system of which this crate knows at most the sizes of the process: it answers nothing else.
+//! A system that this crate does not know: it gives at most the sizes of the process.
 
 use core::alloc::{GlobalAlloc as _, Layout};
 use core::ptr::NonNull;

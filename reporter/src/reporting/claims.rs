@@ -71,7 +71,7 @@ impl ReporterClaims {
         }
         if left > 0 {
             // An amount marks no block.
-            self.claim(Marks::of(path, false), left);
+            self.claim(Marks::for_path(path, false), left);
             self.add_by_amount(path, left);
         }
     }

@@ -1,6 +1,6 @@
 //! The reporters of one thread, which no other thread may touch, and the list of the threads that have any.
 //!
-//! The list says whom a collection on another thread can ask (`collect::answer_here`). A thread is in it from its first
+//! A collection on another thread asks the threads in the list (`collect::answer_here`). A thread is in it from its first
 //! reporter, or its first answer, until it ends. No lock is held while a reporter runs, gives its name or is dropped.
 
 use core::cell::{Cell, OnceCell, RefCell};

@@ -19,7 +19,7 @@ use super::reporter_name::ReporterName;
 
 type SharedReporter = dyn MemoryReporter + Send + Sync;
 
-/// What [`register_reporter!`](crate::register_reporter) submits.
+/// The value that [`register_reporter!`](crate::register_reporter) submits.
 pub struct StaticReporter(&'static SharedReporter);
 
 impl StaticReporter {
@@ -112,7 +112,7 @@ impl RegistryEntry {
         EntryTurn::Run(RunRight { entry: Arc::clone(self), reporter: Some(reporter) })
     }
 
-    /// From now on nobody waits for the current run, and no other run starts until it ends.
+    /// Collections stop waiting for the current run. No other run starts until it ends.
     pub(crate) fn found_stuck(&self) {
         let mut runs = self.runs.lock();
         runs.stuck = runs.running > 0;

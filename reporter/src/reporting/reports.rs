@@ -209,7 +209,7 @@ impl Reports {
     pub fn split<S: Default, T: AddSizeOf<S> + ?Sized>(&mut self, value: &T) -> S {
         let mut sizes = S::default();
         // The engine marks blocks for the reporter, since the paths are not known here.
-        let marks = Marks::of(&self.reporter, self.records_all);
+        let marks = Marks::for_path(&self.reporter, self.records_all);
         let state = self.begin_walk();
         let walked = finish(state, marks, &mut |ops| {
             value.add_size_of_excluding_this(ops, &mut sizes);
@@ -235,7 +235,7 @@ impl Reports {
             let bytes = bytes.unwrap_or_else(|panic| resume_unwind(panic));
             return memory_report::amount(self.believable(path, bytes));
         }
-        let marks = Marks::of(path, self.records_all);
+        let marks = Marks::for_path(path, self.records_all);
         let state = self.begin_walk();
         let bytes = self.end_walk(marks, measure(state, marks));
         self.warn_of_faults(&format!("`{}`", path.escape_debug()));
@@ -247,7 +247,7 @@ impl Reports {
         bytes
     }
 
-    /// What a report claims of measured bytes: not more than a process can have.
+    /// The bytes that a report claims of measured ones: at most as many as a process can have.
     fn believable(&mut self, path: &str, bytes: usize) -> usize {
         if bytes >= MOST_BYTES {
             let fault =
@@ -345,10 +345,10 @@ impl Reports {
     /// With DMD: what marks blocks for a path.
     pub(crate) fn marks_of(&self, path: &str) -> Option<Marks> {
         // Another thread may free a block between two questions about it.
-        self.marker.and_then(|_| Marks::of(path, false))
+        self.marker.and_then(|_| Marks::for_path(path, false))
     }
 
-    /// Reports the bytes of a tag, of which blocks with `marked` bytes are marked for its path.
+    /// Reports the bytes of a tag. Blocks of `marked` of these bytes are marked for its path.
     pub(crate) fn heap_of_tag(
         &mut self,
         path: &str,
@@ -363,7 +363,7 @@ impl Reports {
         self.push(path, Kind::Heap, Units::Bytes, bytes, description);
     }
 
-    /// Reports bytes that a walk measured. The description also says which of them values state of themselves.
+    /// Reports bytes that a walk measured. The description also gives the bytes that values state of themselves.
     fn push_measured(&mut self, path: &str, bytes: i64, description: &str) {
         let stated = with_stated(description, &mem::take(&mut self.stated));
         // A fault in the program's own part must not hide behind the sentence about stated bytes.

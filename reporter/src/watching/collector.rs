@@ -18,7 +18,7 @@ pub enum CycleProgress {
     Finished,
 }
 
-/// What reclaims memory in cycles: a garbage collector, a cache that evicts, an allocator that gives pages back.
+/// A source of free memory that works in cycles: a garbage collector, a cache that evicts, an allocator that gives pages back.
 ///
 /// A program implements it for its own collector. [`WatchedCollector`] runs the slices, and tells
 /// [`on_garbage_collection`](super::on_garbage_collection) of each cycle. The feature `gc-arena07` implements it for
@@ -111,7 +111,7 @@ impl<C: Collector> WatchedCollector<C> {
         self.end();
     }
 
-    /// The collector. If a cycle is open, nobody learns of it.
+    /// The collector. A cycle that is still open is dropped, without a callback.
     pub fn into_inner(self) -> C {
         self.collector
     }

@@ -25,16 +25,16 @@ pub struct GarbageCollection {
     pub collector: Cow<'static, str>,
     /// The slices of the cycle, in order. The program may run between two slices.
     pub collections: Vec<GarbageCollectionSlice>,
-    /// A short text that says why the cycle began, such as `"API"` or `"ALLOC_TRIGGER"`.
+    /// A short text with the reason why the cycle began, such as `"API"` or `"ALLOC_TRIGGER"`.
     pub reason: Cow<'static, str>,
-    /// A short text that says why the collector did all the work at once, such as `"requested"`; `None` if it worked
+    /// A short text with the reason why the collector did all the work at once, such as `"requested"`; `None` if it worked
     /// slice by slice. (The documents of Firefox promise `null` for that; Firefox gives `"None"`.)
     pub nonincremental_reason: Option<Cow<'static, str>>,
     /// Numbers the cycles of the process in the order in which they end, from 1.
     pub gc_cycle_number: u64,
 }
 
-/// One slice of a cycle, in milliseconds since the process started. Linux tells the start in hundredths of a second, so
+/// One slice of a cycle, in milliseconds since the process started. Linux gives the start in hundredths of a second, so
 /// all time stamps of a process may be off by the same 10 ms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -185,7 +185,7 @@ fn call_back(statistics: &GarbageCollection) {
     }
     let callbacks = CALLBACKS.lock().clone();
     for callback in callbacks {
-        // The panic hook has reported a panic, and there is no result to put it into.
+        // The panic hook has reported a panic; this function has no result for it.
         let _ = isolation::contain(|| callback(statistics));
         // If the callback was removed meanwhile, this is its last owner.
         let _ = isolation::discard(callback);

@@ -1,4 +1,4 @@
-//! What a program says of its blocks: the class of an object in a language of its own.
+//! The program's own descriptions of its blocks: the class of an object in a language of its own.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::{BTreeMap, VecDeque};
@@ -23,7 +23,7 @@ impl ClassName {
     }
 }
 
-/// What a program said of a block.
+/// The program's description of a block.
 #[derive(Clone, Debug)]
 struct BlockNote {
     address: usize,

@@ -41,11 +41,11 @@ pub struct MemoryObserver {
     state: Arc<ProcessLock<ObserverState>>,
 }
 
-/// What an observer calls after each garbage collection, with itself: `onGarbageCollection` of Firefox, whose `this` is
+/// The function that an observer calls after each garbage collection, with itself: `onGarbageCollection` of Firefox, whose `this` is
 /// the owner.
 pub type GarbageCollectionHandler = dyn Fn(&MemoryObserver, &GarbageCollection) + Send + Sync;
 
-/// What an observer calls with itself and the text of a panic of its [`GarbageCollectionHandler`]: Firefox's
+/// The function that an observer calls with itself and the text of a panic of its [`GarbageCollectionHandler`]: Firefox's
 /// `uncaughtExceptionHandler`.
 pub type UncaughtExceptionHandler = dyn Fn(&MemoryObserver, &str) + Send + Sync;
 
@@ -386,7 +386,9 @@ impl DrainedEntries {
         self.classes.add(row.address, end, row.tick);
         let site = (row.site != 0).then(|| {
             let new = || match self.with_symbols {
-                true => (SavedStack::of_site(row.site), engine_abi::site_type(row.site).map(ClassName::new)),
+                true => {
+                    (SavedStack::from_site(row.site), engine_abi::site_type(row.site).map(ClassName::new))
+                }
                 false => (SavedStack::places_of_site(row.site), None),
             };
             &*self.sites.entry(row.site).or_insert_with(new)

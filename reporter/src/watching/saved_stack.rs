@@ -15,7 +15,7 @@ pub struct SavedStack(Arc<[SiteFrame]>);
 
 impl SavedStack {
     /// The stack with this number.
-    pub(super) fn of_site(site: u64) -> Self {
+    pub(super) fn from_site(site: u64) -> Self {
         Self(engine_abi::allocation_frames(site).into())
     }
 
@@ -71,5 +71,5 @@ impl fmt::Display for SavedStack {
 ///
 /// Source: `Debugger.Object.prototype.allocationSite` of Firefox.
 pub fn allocation_site<T: ?Sized>(block: *const T) -> Option<SavedStack> {
-    engine_abi::enclosing_site(block.addr()).map(SavedStack::of_site)
+    engine_abi::enclosing_site(block.addr()).map(SavedStack::from_site)
 }

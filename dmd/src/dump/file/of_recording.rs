@@ -43,7 +43,7 @@ pub(crate) fn open_requested(path: &Path) -> io::Result<File> {
 
 /// Creates a file in the place of one that no other process writes. With `keeps`, a recording of this process stays as it is.
 fn open_plain(path: &Path, keeps: bool) -> io::Result<File> {
-    let path = &match Destination::of_path(path)? {
+    let path = &match Destination::at_path(path)? {
         Destination::Stream(path) => return open_stream(&path),
         Destination::File(path) => path,
     };

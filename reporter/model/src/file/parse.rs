@@ -29,7 +29,7 @@ pub(super) fn document<R: Read>(
     found.check()
 }
 
-/// What an object of the format holds.
+/// The members of an object of the format.
 #[derive(Default)]
 struct DocumentMembers {
     version: Option<String>,

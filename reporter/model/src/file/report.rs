@@ -66,7 +66,7 @@ fn whole(token: &str) -> Result<i64, Cow<'static, str>> {
     Ok(number as i64)
 }
 
-/// What is done with an element: it has a report unless a field that the report needs is wrong.
+/// Handles an element: it has a report unless a field that the report needs is wrong.
 pub(super) type ReportHandler<'a> = dyn FnMut(Option<Report<'_>>, Option<FieldFault>) + 'a;
 
 /// Takes one element. It calls `then` once, and only when the element is complete.

@@ -56,7 +56,7 @@ pub(super) fn element(scan: &mut TextScan<'_>, depth: u32) -> Result<Option<Warn
             }
         }
     }
-    // An unknown kind comes from a later version, whose text says enough.
+    // An unknown kind comes from a later version. Its text is enough.
     let kind = kind.unwrap_or(WarningKind::Unavailable);
     Ok(subject.zip(message).map(|(subject, message)| Warning::new(kind, subject, message)))
 }

@@ -22,7 +22,7 @@ pub const FAKE_CHILD: &str = "(fake child)";
 pub const COUNTED_TWICE: &str = "explicit/heap-unclassified/(counted twice)";
 
 /// The path of what reporters said by amount, less than 0: with DMD, the unreported memory by crate still contains the
-/// blocks, since nobody named them.
+/// blocks, since no reporter named them.
 pub const BY_AMOUNT: &str = "explicit/heap-unclassified/(reported by amount, blocks unknown)";
 
 /// The mark of a leaf in a diff.

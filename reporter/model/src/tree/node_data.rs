@@ -1,4 +1,4 @@
-//! What a process keeps of each node of its trees.
+//! The data of each node of a process's trees.
 
 use crate::presence::Presence;
 use crate::report::Units;

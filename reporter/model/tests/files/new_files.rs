@@ -108,9 +108,9 @@ fn links_lead_to_files_and_streams() {
         assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
     }
     symlink("loop", at("loop")).unwrap();
-    assert!(Destination::of_path(&at("loop")).is_err());
+    assert!(Destination::at_path(&at("loop")).is_err());
 
-    let null = Destination::of_path(Path::new("/dev/null")).unwrap();
+    let null = Destination::at_path(Path::new("/dev/null")).unwrap();
     assert_eq!(null, Destination::Stream("/dev/null".into()));
     write(Path::new("/dev/null"), "nothing").unwrap();
     // An open file stays the file that it is.

@@ -55,7 +55,7 @@ unsafe trait ZeroValid: 'static {}
 // SAFETY: all fields are atomic integers and pointers, and arrays of them.
 unsafe impl ZeroValid for RegionTags {}
 
-/// A pointer to pages that were zeros at first and that nobody returns to the system; or null.
+/// A pointer to pages that were zeros at first and that stay mapped; or null.
 struct KeptPages<T>(AtomicPtr<T>);
 
 #[allow(unsafe_code, reason = "memory of the system")]

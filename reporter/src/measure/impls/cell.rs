@@ -1,4 +1,4 @@
-//! Cells: the walk enters those that it can, and records others as skipped.
+//! Cells: the walk enters a cell if it can, and otherwise records it as skipped.
 
 use core::cell::{Cell, OnceCell, RefCell, UnsafeCell};
 use core::mem::MaybeUninit;

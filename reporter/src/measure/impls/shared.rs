@@ -1,4 +1,4 @@
-//! `Rc` and `Arc`: one block, which the walk that reaches it first counts. A static is no block.
+//! `Rc` and `Arc`: one block. The walk that reaches it first counts it. A static is not a block.
 
 use core::ops::Deref;
 use core::pin::Pin;

@@ -19,7 +19,7 @@ impl<T: MallocSizeOf> MallocSizeOf for Option<T> {
     }
 }
 
-/// Enums of which each variant holds one value or none.
+/// Enums whose variants hold one value or none.
 macro_rules! variants {
     ($type:ty, [$($generic:ident),*], $($variant:path),* ; $($empty:pat)?) => {
         impl<$($generic: $crate::MallocSizeOf),*> $crate::MallocSizeOf for $type {

@@ -41,7 +41,7 @@ pub(crate) fn inside<T: ?Sized>(value: &T) -> *const u8 {
     if size_of_val(value) == 0 { before(value) } else { (&raw const *value).cast() }
 }
 
-/// What the walk knows of the block of a shared pointer.
+/// The block of a shared pointer, as far as the walk knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SharedBlock {
     /// The declared allocator returned it, as far before the value as [`counted`] says.

@@ -1,7 +1,7 @@
 //! The reading that grows a tree.
 
 use crate::engine_abi::Marks;
-use crate::measure::block::{Edge, HeapBlock};
+use crate::measure::block::{Edge, WalkedBlock};
 use crate::measure::reading::{Reading, SealedReading, WalkObserver};
 use crate::measure::size_source::SizeSource;
 use crate::measure::size_summary::SizeSummary;
@@ -37,7 +37,7 @@ impl SealedReading for ByField {}
 #[allow(unsafe_code, reason = "asks the declared allocator")]
 impl WalkObserver for ByField {
     #[inline]
-    unsafe fn block(&mut self, block: HeapBlock) -> usize {
+    unsafe fn block(&mut self, block: WalkedBlock) -> usize {
         let asked = block.layout.size();
         // A loop over blocks that only have a layout is a mere sum.
         let usable = if self.sizes.is_computed() {
@@ -51,7 +51,7 @@ impl WalkObserver for ByField {
     }
 
     #[inline]
-    fn enclosing(&mut self, block: HeapBlock) -> usize {
+    fn enclosing(&mut self, block: WalkedBlock) -> usize {
         let asked = block.layout.size();
         let usable = if self.sizes.is_computed() { asked } else { self.sizes.enclosing(block) };
         self.growth.add(SizeSummary { asked, usable, blocks: 1 });

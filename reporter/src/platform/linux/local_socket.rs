@@ -154,7 +154,7 @@ fn out_of_the_way(socket: UnixListener) -> UnixListener {
     if high < 0 {
         return socket;
     }
-    // SAFETY: `fcntl` has just made the descriptor, and nobody else owns it.
+    // SAFETY: `fcntl` has just made the descriptor, so it has no other owner.
     unsafe { UnixListener::from_raw_fd(high) }
 }
 

@@ -49,7 +49,7 @@ fn thread_stack() -> Option<Range<usize>> {
     let (mut low, mut size) = (ptr::null_mut(), 0);
     // SAFETY: `pthread_getattr_np` has initialized the attributes, and both results have room.
     let known = unsafe { libc::pthread_attr_getstack(attributes.as_ptr(), &mut low, &mut size) } == 0;
-    // SAFETY: the attributes are initialized, and nobody uses them afterwards.
+    // SAFETY: the attributes are initialized, and this function does not use them afterwards.
     unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
     known.then(|| low.addr()..low.addr().saturating_add(size))
 }
