@@ -222,7 +222,7 @@ test("names of frames stay text", async () => {
 
 test("an empty dump is an empty graph", async () => {
   const { page, faults, close } = await open(write(dump([])));
-  assert.deepEqual(await frames(page), ["1 all: 0.00 MB (100.0%) in 0 blocks"]);
+  assert.deepEqual(await frames(page), ["1 all: 0.00 MiB (100.0%) in 0 blocks"]);
   await page.setChecked(".flame input[type=checkbox]", true);
   await page.keyboard.press("ArrowDown");
   assert.deepEqual(faults, []);

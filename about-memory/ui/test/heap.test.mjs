@@ -58,7 +58,7 @@ test("a recording first shows its peak", async () => {
     "3,000,000 B 18.75% 6 server+0x220",
     "1,000,000 B 06.25% 1 server+0x210",
   ]);
-  assert.equal(await page.textContent(".time .axis"), "0 slive, at most 15.26 MBallocated, at most 1,716.61 MB a secondpeak at 0.600 s1.000 s");
+  assert.equal(await page.textContent(".time .axis"), "0 slive, at most 15.26 MiBallocated, at most 1,716.61 MiB a secondpeak at 0.600 s1.000 s");
   for (const hidden of ["#processes", "#expand", "#hide-tiny"]) assert.ok(await page.isHidden(hidden), hidden);
   assert.deepEqual(faults, []);
   await close();

@@ -64,7 +64,7 @@ test("suspects of one class are a group that opens", async () => {
   await go("#/memory/1/suspects");
   const [group, alone, ...others] = await rows();
   assert.deepEqual(others, []);
-  assert.match(group, /^117\.19 KB(59|60)\.\d\d%.*▸ 1200 of SavedFrame$/);
+  assert.match(group, /^117\.19 KiB(59|60)\.\d\d%.*▸ 1200 of SavedFrame$/);
   assert.match(alone, /Cache @ 0x1388$/);
   // A group has no paths; the nodes in it have.
   assert.match(await page.textContent(".paths"), /Select an item/);

@@ -27,7 +27,12 @@ export function add(a: Amount, b: Amount): Amount {
   return typeof a === "number" && typeof b === "number" ? a + b : BigInt(a) + BigInt(b);
 }
 
-/** An amount with its unit: bytes if `verbose`, else MiB, called MB. */
+/** The bytes of blocks with their unit: bytes if `verbose`, else MiB. */
+export function formatBytes(bytes: Amount, verbose: boolean): string {
+  return verbose ? `${whole.format(bytes)} B` : `${scaled(bytes, decimal, 1 << 20, 1n)} MiB`;
+}
+
+/** The amount of a report with its unit: bytes if `verbose`, else 2^20 bytes, which about:memory calls MB. */
 export function formatAmount(amount: Amount, units: Units, verbose: boolean): string {
   switch (units) {
     case Units.Bytes:

@@ -2,7 +2,7 @@
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const decimal = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
-const UNITS = ["KB", "MB", "GB", "TB"];
+const UNITS = ["KiB", "MiB", "GiB", "TiB"];
 
 export const count = (number: number) => whole.format(number);
 

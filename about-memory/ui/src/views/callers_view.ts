@@ -1,6 +1,6 @@
 // A function with its callers and callees, chosen from the list of all functions or by walking from one to the next.
 
-import { formatAmount, formatShare, Units } from "../text/amount";
+import { formatBytes, formatShare } from "../text/amount";
 import { type CallEdge, callEdges, functionCalls, type FunctionCalls } from "../data/callers";
 import { create, setName, setTip } from "../widgets/elements";
 import { makeFilter } from "../model/filter";
@@ -73,7 +73,7 @@ export class CallersView implements View {
   }
 
   private amount(bytes: number): string {
-    return formatAmount(bytes, Units.Bytes, this.model.settings.verbose);
+    return formatBytes(bytes, this.model.settings.verbose);
   }
 
   /** The neighbours of the active function. */

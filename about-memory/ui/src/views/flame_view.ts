@@ -1,7 +1,7 @@
 // All stacks as one graph. The width of a frame is the memory that it and the functions it called allocated. The outermost
 // frames are at the top; inverted, the innermost ones. Only wide frames in sight have elements.
 
-import { add, type Amount, formatAmount, formatShare, Units } from "../text/amount";
+import { add, type Amount, formatAmount, formatBytes, formatShare, Units } from "../text/amount";
 import { create, setName, setText, setTip } from "../widgets/elements";
 import { showText } from "../text/escape";
 import { type AmountsBefore, type FlameGraph, type Frame, inverted } from "../data/flame";
@@ -159,7 +159,7 @@ export class FlameView implements View {
   private describe(frame: Frame): string {
     const mark = frame.estimated ? "~" : "";
     if (frame.before) return `${showText(frame.name).slice(0, LONGEST)}\n${this.describeChange(frame, frame.before, mark)}`;
-    const bytes = formatAmount(frame.bytes, Units.Bytes, this.model.settings.verbose);
+    const bytes = formatBytes(frame.bytes, this.model.settings.verbose);
     const blocks = formatAmount(frame.blocks, Units.Count, true);
     const share = formatShare(frame.bytes, this.graph.root.bytes);
     const plural = Number(frame.blocks) === 1 ? "" : "s";
@@ -168,12 +168,12 @@ export class FlameView implements View {
 
   private describeChange(frame: Frame, before: AmountsBefore, mark: string): string {
     const { verbose } = this.model.settings;
-    const bytes = (amount: Amount) => mark + formatAmount(amount, Units.Bytes, verbose);
+    const bytes = (amount: Amount) => mark + formatBytes(amount, verbose);
     const blocks = (amount: Amount) => mark + formatAmount(amount, Units.Count, true);
     const change = Number(frame.bytes) - before.bytes;
     const sign = change > 0 ? "+" : "";
     const counts = `${blocks(before.blocks)} to ${blocks(frame.blocks)} blocks`;
-    return `${sign}${formatAmount(change, Units.Bytes, verbose)}: from ${bytes(before.bytes)} to ${bytes(frame.bytes)}, ${counts}`;
+    return `${sign}${formatBytes(change, verbose)}: from ${bytes(before.bytes)} to ${bytes(frame.bytes)}, ${counts}`;
   }
 
   private showDetails(frame: Frame) {
@@ -188,7 +188,7 @@ export class FlameView implements View {
       if (matches(frame, wanted)) bytes = add(bytes, frame.before ? Number(frame.bytes) - frame.before.bytes : frame.bytes);
       else for (const called of frame.called) left.push(called);
     }
-    const amount = formatAmount(bytes, Units.Bytes, this.model.settings.verbose);
+    const amount = formatBytes(bytes, this.model.settings.verbose);
     if (this.zoomed.before) return `matched: ${bytes > 0 ? "+" : ""}${amount}`;
     return `matched: ${amount} (${formatShare(bytes, this.zoomed.bytes)})`;
   }

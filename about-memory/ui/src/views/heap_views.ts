@@ -1,6 +1,6 @@
 // The views of a recording, of a change or of a dump, with the time line or the names of both sides above them.
 
-import { formatAmount, Units } from "../text/amount";
+import { formatAmount, formatBytes, Units } from "../text/amount";
 import { create, setText, setTip } from "../widgets/elements";
 import { showText } from "../text/escape";
 import { stackTrees } from "../data/stack_trees";
@@ -96,7 +96,7 @@ export class HeapViews {
     this.strip?.showSum(bytes, blocks, this.model.settings.verbose);
     const about = this.heap.kinds?.estimated ? "~" : "";
     const inBlocks = `${about}${formatAmount(blocks, Units.Count, true)} block${blocks === 1 ? "" : "s"}`;
-    setText(this.sum, `${about}${formatAmount(bytes, Units.Bytes, this.model.settings.verbose)} in ${inBlocks}`);
+    setText(this.sum, `${about}${formatBytes(bytes, this.model.settings.verbose)} in ${inBlocks}`);
   }
 
   /** The values of an address that shows the same amounts again. */

@@ -1,6 +1,6 @@
 // Who holds memory, by site, type or crate, as a table. Of a change it has both sides.
 
-import { formatAmount, formatShare, Units } from "../text/amount";
+import { formatAmount, formatBytes, formatShare, Units } from "../text/amount";
 import { create, setName, setText, setTip } from "../widgets/elements";
 import { makeFilter } from "../model/filter";
 import type { Model } from "../model/model";
@@ -134,7 +134,7 @@ export class TableView implements View {
   }
 
   private bytes(amount: number): string {
-    return (this.estimated ? "~" : "") + formatAmount(amount, Units.Bytes, this.model.settings.verbose);
+    return (this.estimated ? "~" : "") + formatBytes(amount, this.model.settings.verbose);
   }
 
   private count(amount: number): string {

@@ -3,7 +3,7 @@
 // A drag selects a range, a click one time. Two sliders do the same for the keyboard. Ranges snap to bounds of slices, at
 // which the figures are exact.
 
-import { formatAmount, Units } from "../text/amount";
+import { formatAmount, formatBytes, Units } from "../text/amount";
 import { create, setName, setText, words } from "./elements";
 import type { ShownBlocks, Timeline } from "../data/timeline";
 
@@ -110,7 +110,7 @@ export class TimeStrip {
 
   /** Shows the sum of the blocks in the views. */
   showSum(bytes: number, blocks: number, verbose: boolean) {
-    const amount = formatAmount(bytes, Units.Bytes, verbose);
+    const amount = formatBytes(bytes, verbose);
     const count = `${formatAmount(blocks, Units.Count, true)} block${blocks === 1 ? "" : "s"}`;
     const [from, to] = [this.time(this.range.from), this.time(this.range.to)];
     const what = {
@@ -257,11 +257,11 @@ export class TimeStrip {
 
   private axis(): HTMLElement {
     const { ends, highest, allocated } = this.timeline.steps;
-    const most = formatAmount(Math.max(0, ...highest), Units.Bytes, false);
+    const most = formatBytes(Math.max(0, ...highest), false);
     const fastest = allocated.reduce((most, bytes, i) => {
       return i > 0 && ends[i] > ends[i - 1] ? Math.max(most, (bytes / (ends[i] - ends[i - 1])) * 1e9) : most;
     }, 0);
-    const rate = formatAmount(Math.round(fastest), Units.Bytes, false);
+    const rate = formatBytes(Math.round(fastest), false);
     const axis = create("div", "axis");
     axis.append(
       create("span", "", "0 s"),
