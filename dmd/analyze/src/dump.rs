@@ -43,9 +43,9 @@ pub(crate) struct DumpBlock {
     pub(crate) reps: [DumpTraceId; 2],
     /// Its reporters, as indices into [`Dump::reporters`]; only dumps of the crate `dmd` have them.
     pub(crate) reporters: [u32; 2],
-    /// The block stands for smaller ones, and has the size that they have together; or it is of a sample by bytes.
+    /// The block represents smaller ones and has the sum of their sizes, or it is of a sample by bytes.
     pub(crate) sampled: bool,
-    /// How many blocks of its size each stands for; 1 except in a sample by bytes.
+    /// The number of blocks of its size that each block represents; 1 except in a sample by bytes.
     pub(crate) weight: f64,
 }
 
@@ -186,7 +186,7 @@ impl Dump {
         (0..self.traces.len()).map(|index| self.stack(index))
     }
 
-    /// The frames of the stack with this index in [`stacks`](Self::stacks), innermost first; none if there is no such stack.
+    /// The frames of the stack with this index in [`stacks`](Self::stacks), innermost first; empty if there is no such stack.
     pub fn stack(&self, index: usize) -> impl ExactSizeIterator<Item = CallFrame<'_>> {
         let calls = match self.traces.get(index) {
             Some(range) => &self.calls[range.start as usize..range.end as usize],

@@ -1,5 +1,5 @@
-//! What an engine has in memory: blocks that it passes to this crate, and tables that lie in another process or in a core
-//! file.
+//! The blocks of an engine in memory: passed by the engine itself, or read from its tables in another process or in a
+//! core file.
 
 pub mod dark_matter;
 pub mod image;

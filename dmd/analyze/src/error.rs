@@ -32,7 +32,7 @@ pub enum AnalyzeError {
     NotScan(Mode),
     /// The dump is of this mode, but only dumps of dark-matter mode have reports.
     NotDarkMatter(Mode),
-    /// The dump has freed blocks too, and does not tell which.
+    /// The dump contains freed blocks, too, and does not mark them.
     Cumulative,
     /// The dump does not have the state of the heap at its peak.
     NoPeak,

@@ -93,7 +93,7 @@ pub struct Recording {
     whole: Option<WholeReplay>,
 }
 
-/// What a replay of the whole recording found.
+/// The figures of a replay of the whole recording.
 #[derive(Clone, Copy, Debug)]
 struct WholeReplay {
     peak: HeapSums,
@@ -184,7 +184,7 @@ impl Recording {
         self.progress = Some(Box::new(progress));
     }
 
-    /// What is wrong with the file, one line each, with the place. Later replays may find more.
+    /// The faults of the file, one line each, with the place. Later replays may find more.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self.index.warnings.lines().collect();
         let unknown = self.whole.map_or(0, |whole| whole.counts.unknown_ends);
@@ -216,7 +216,7 @@ impl Recording {
         })
     }
 
-    /// The time that a view should show if nobody asks for another: the peak, if the heap has shrunk by a tenth or more
+    /// The time that a view should show by default: the peak, if the heap has shrunk by a tenth or more
     /// since, or else the end.
     ///
     /// # Errors
@@ -290,7 +290,7 @@ impl Recording {
         Ok(dump)
     }
 
-    /// What a history shows besides lines.
+    /// The figures of a history besides its lines.
     pub(crate) fn findings(&mut self) -> Result<UsageFindings, AnalyzeError> {
         let mut findings = UsageFindings::default();
         self.play_whole(&mut findings)?;
@@ -310,7 +310,7 @@ impl Recording {
         Ok(lines.finish())
     }
 
-    /// What each stack allocated.
+    /// The allocations of each stack.
     pub(crate) fn stack_uses(&mut self) -> Result<Vec<StackUse>, AnalyzeError> {
         let mut usage = StackUsage::default();
         self.play_whole(&mut usage)?;

@@ -186,7 +186,7 @@ pub struct Analysis {
     pub(crate) texts: FrameTexts,
     /// The type of the blocks of each stack. Empty unless the options request types.
     types: Vec<Option<Arc<TypeVerdict>>>,
-    /// The reporters, with the amounts that they said and measured.
+    /// The reporters, with their reported and measured amounts.
     pub(crate) reporters: Vec<ReporterAmounts>,
     /// Reports of pointers that are not those of live blocks. A difference has those of the later dump.
     pub(crate) faults: Vec<ReportFault>,
@@ -245,7 +245,7 @@ impl Analysis {
         self.sections.iter().find(|section| section.kind == kind).map(|s| s.sums).unwrap_or_default()
     }
 
-    /// Whether there is no record: the dump has no blocks, or a difference no changes.
+    /// Whether there are no records: the dump is empty, or a difference has no changes.
     pub fn is_empty(&self) -> bool {
         self.sections.iter().all(|section| section.kept == 0)
     }

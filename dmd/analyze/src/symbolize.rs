@@ -140,13 +140,13 @@ pub enum SymbolBound {
     Unpacked(u64),
     /// The maximum of bytes that all names may take ([`max_bytes`](SymbolOptions::max_bytes)).
     Text(u64),
-    /// The maximum depth of entries of debug information, which is some thousands.
+    /// The maximum depth of entries of debug information: some thousands.
     Nesting,
-    /// The maximum number of reads of debug information, which lets the look-up read all of it a few times.
+    /// The maximum number of reads of debug information. The look-up can read all of it a few times.
     Work,
-    /// The maximum number of inlined calls at one place, which is 256.
+    /// The maximum number of inlined calls at one place: 256.
     InlinedCalls,
-    /// The maximum length of a name, which is 64 KiB.
+    /// The maximum length of a name: 64 KiB.
     NameLength,
 }
 

@@ -1,7 +1,7 @@
 //! The format of DMD's recordings: every allocation, reallocation and end of a block, with its time, thread and stack.
 //!
 //! This module has no process and no file of its own. DMD's engine encodes with it while a program runs, and readers
-//! decode with it. Readers trust nothing: each decoder has bounds, returns [`MalformedPayload`] with the place, and never
+//! decode with it. Input is untrusted: each decoder has bounds, returns [`MalformedPayload`] with the place, and never
 //! panics.
 //!
 //! ```
@@ -33,20 +33,20 @@
 //! | bytes | |
 //! |---|---|
 //! | 0 | the kind: [`ChunkKind`] |
-//! | 1 | flags: bit 0 says that the payload is one block of LZ4 |
+//! | 1 | flags: bit 0 is set if the payload is one block of LZ4 |
 //! | 2, 3 | 0 |
 //! | 4 to 7 | the length of the payload once decompressed, at most [`MOST_PAYLOAD`] |
 //! | 8 to 11 | the length of the payload in the file |
 //! | 12 to 15 | CRC-32 (that of gzip) of bytes 0 to 11 and of the payload in the file |
 //!
-//! Readers pass over chunks of unknown kinds. A file without [`ChunkKind::End`] is of a process that was killed, or
-//! whose disk was full: its chunks up to the last whole one are good.
+//! Readers skip chunks of unknown kinds. If a file has no [`ChunkKind::End`], its process was killed or its disk was
+//! full. All chunks before the cut are valid.
 //!
 //! # Numbers
 //!
 //! A *varint* has 1 to 9 bytes. The number of zero bits below the lowest one bit of the first byte, plus one, is the
-//! number of bytes, and the number is above that bit: 7 bits in one byte, 14 in two, 56 in eight. A first byte of 0
-//! stands before a number of 8 bytes. A *signed* varint maps 0, -1, 1, -2 to 0, 1, 2, 3.
+//! number of bytes, and the number is above that bit: 7 bits in one byte, 14 in two, 56 in eight. After a first byte
+//! of 0, the number has 8 bytes. A *signed* varint maps 0, -1, 1, -2 to 0, 1, 2, 3.
 //!
 //! # Time
 //!
@@ -127,7 +127,7 @@ pub const PREDICTIONS: usize = 1024;
 
 pub use super::tables::FIRST_PC;
 
-/// What an event says of a block.
+/// The sizes and the stack of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RecordedBlock {
     /// Bytes that the program asked for.
@@ -145,12 +145,12 @@ pub fn natural_slop(requested: u64) -> u64 {
     usable.saturating_sub(requested)
 }
 
-/// A payload that is not as the format has it.
+/// A fault of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedPayload {
     /// The place in the payload, in bytes.
     pub offset: usize,
-    /// What is wrong.
+    /// The fault.
     pub reason: &'static str,
 }
 

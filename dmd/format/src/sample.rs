@@ -7,7 +7,7 @@
 //! are unbiased. n is the requested size; a block of no bytes counts as one of one byte.
 
 /// The number of blocks that a recorded block of this many requested bytes stands for, at least 1. `mean` is the mean
-/// distance of the points in bytes; 0 says that DMD records every block.
+/// distance of the points in bytes; 0 means that DMD records every block.
 pub fn weight(requested: u64, mean: u64) -> f64 {
     if mean == 0 { 1.0 } else { 1.0 / chance(requested.max(1) as f64 / mean as f64) }
 }
@@ -28,7 +28,7 @@ fn chance(x: f64) -> f64 {
     chance
 }
 
-/// What one recorded block of this many requested bytes adds to the estimated variance of the number of blocks:
+/// The share of one recorded block of this many requested bytes in the estimated variance of the number of blocks:
 /// (1 - p) / p². For the variance of the bytes, multiply by the square of the block's bytes.
 pub fn variance(requested: u64, mean: u64) -> f64 {
     let weight = weight(requested, mean);

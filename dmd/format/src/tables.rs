@@ -1,8 +1,8 @@
-//! The tables of DMD's engine as they lie in memory: what a reader finds in a core file, or in the memory of another
-//! process, without running any code there.
+//! The layout of the tables of DMD's engine in memory. A reader finds them in a core file, or in the memory of another
+//! process, and runs no code there.
 //!
-//! This module has the layout, and no reader and no table of its own. The engine builds its tables from it;
-//! `dmd_analyze::image` reads them. All numbers are little-endian, and pointers have 8 bytes.
+//! The engine builds its tables by the constants of this module, and `dmd_analyze::image` reads them. All numbers are
+//! little-endian, and pointers have 8 bytes.
 //!
 //! # The header
 //!
@@ -11,7 +11,7 @@
 //! | bytes | |
 //! |---|---|
 //! | 0 to 15 | [`MAGIC`] |
-//! | 16 to 23 | the address of the header itself, so that a copy of its bytes is no header |
+//! | 16 to 23 | the address of the header itself, so that a copy of the bytes elsewhere is not a header |
 //! | 24 to 27 | [`VERSION`]; a reader refuses others |
 //! | 28 to 31 | the number of the header's bytes; later ones may have more |
 //! | 32 to 39 | the address of the phase, one byte; [`RECORDS_ALL`] while the engine records every block |
@@ -32,14 +32,14 @@
 //! or 0, and as many slots of three words: the word of a block, its requested bytes, and its slop. A slot's number is the index
 //! of its place in the leaf's stretch of heap plus one; 0 says that the slot is free. A place has 2^[`GRAIN_BITS`] bytes.
 //!
-//! A [`word`] describes a block, or has a size of a wide block. A block that has a word in a line and one in a slot is
-//! the line's.
+//! A [`word`] describes a block, or contains a size of a wide block. If a block has a word in a line and another in a slot,
+//! the word in the line is valid.
 //!
 //! # Stacks
 //!
 //! A stack is a node with a number from 1 on. A segment has [`SEGMENT`] nodes of [`NODE`] bytes, of which the first 8 are
-//! the return address and the next 4 the number of the caller's node, or 0. Return addresses below [`FIRST_PC`] are no
-//! frames.
+//! the return address and the next 4 the number of the caller's node, or 0. A return address below [`FIRST_PC`] is not
+//! a frame.
 //!
 //! # Threads
 //!
@@ -65,13 +65,13 @@ pub const HEADER: usize = 88;
 /// The bytes of a header that does not have the threads.
 pub const HEADER_WITHOUT_THREADS: usize = 80;
 
-/// The bytes of what the system says of a thread.
+/// The bytes of a row of the system about a thread.
 pub const THREAD: usize = 40;
 
 /// The bytes of the name of a thread.
 pub const THREAD_NAME: usize = 16;
 
-/// The bytes of what the engine says of a thread, and of a frame.
+/// The bytes of a row of the engine about a thread or a frame.
 pub const RECORDED: usize = 24;
 
 /// The phase in which the engine records every block.
@@ -107,7 +107,7 @@ pub const SEGMENT: usize = 1 << 14;
 /// The bytes of a node.
 pub const NODE: usize = 24;
 
-/// Smaller numbers of a node are no return addresses.
+/// The lowest return address. Smaller numbers in nodes are not return addresses.
 pub const FIRST_PC: u64 = 1 << 16;
 
 /// The bits of a word: tag 2, wide 1, sampled 1, marked 1, key 5, stack 25, slop 11, requested bytes 18.
@@ -116,7 +116,7 @@ pub const FIRST_PC: u64 = 1 << 16;
 /// sizes that do not fit: its word has a fingerprint of them in their place, and two more words of the line with the
 /// same key have them, unless the block has a slot.
 pub mod word {
-    /// The bits that say what a word is.
+    /// The bits of the kind of a word.
     pub const TAG: u64 = 0b11;
     /// A live block.
     pub const LIVE: u64 = 0b01;
@@ -126,7 +126,7 @@ pub mod word {
     pub const SIZE: u64 = 0b11;
     /// The sizes of the block are elsewhere.
     pub const WIDE: u64 = 1 << 2;
-    /// Of a size: it is the slop, and not the requested bytes.
+    /// In the word of a size: the size is the slop, not the requested bytes.
     pub const SLOP: u64 = 1 << 2;
     /// The block stands for all small blocks since the last sampled one.
     pub const SAMPLED: u64 = 1 << 3;
@@ -154,7 +154,8 @@ pub mod word {
     pub const REQUESTED_BITS: u32 = 18;
     const _: () = assert!(REQUESTED_SHIFT + REQUESTED_BITS == u64::BITS);
 
-    /// Tells whether sizes belong to the word of a wide block. It fills the bits into which the sizes do not fit.
+    /// The fingerprint of the sizes of a wide block, by which a reader knows whether sizes belong to a word. It fills the bits
+    /// that are too few for the sizes.
     pub fn fingerprint(requested: u64, slop: u64) -> u64 {
         let mixed = requested.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ slop.wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
         mixed >> (u64::BITS - SLOP_BITS - REQUESTED_BITS)

@@ -122,7 +122,7 @@ impl Suggestions {
 }
 
 impl Suggestion {
-    /// What to write so that a reporter reports the memory: some lines, as [`Suggestions`] shows them.
+    /// The code to write so that a reporter reports the memory: some lines, as [`Suggestions`] shows them.
     pub fn advice(&self) -> String {
         struct SuggestionAdvice<'a>(&'a Suggestion);
         impl Display for SuggestionAdvice<'_> {

@@ -13,12 +13,12 @@ impl Dump {
         self.peak.as_ref()
     }
 
-    /// What happened until the dump was written. Only dumps of the crate `dmd` have it.
+    /// The counts until the dump was written. Only dumps of the crate `dmd` have them.
     pub fn statistics(&self) -> Option<&DumpStatistics> {
         self.statistics.as_ref()
     }
 
-    /// The dump with the blocks of one time. At the peak, the mode is [`Mode::Live`], since nobody has reported the
+    /// The dump with the blocks of one time. At the peak, the mode is [`Mode::Live`], since reporters have not reported the
     /// blocks; each block has the mean size of its stack's blocks, without slop.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::trace_id::DumpTraceId;
 
-/// What is wrong with a reported pointer.
+/// The fault of a reported pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ReportFaultKind {

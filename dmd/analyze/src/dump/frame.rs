@@ -92,7 +92,7 @@ enum TextPlace {
 impl TextParts {
     fn parse(text: &str) -> Self {
         if u32::try_from(text.len()).is_err() {
-            // Nobody names a function by 4 GiB: the text is printed as it is.
+            // A text of 4 GiB is not a function's name: it is printed unchanged.
             return Self { start: 0, function_end: 0, place: TextPlace::Nowhere, in_allocator: false };
         }
         let start = number_len(text);
@@ -194,7 +194,7 @@ pub(crate) struct FrameText<'t> {
     parts: &'t TextParts,
 }
 
-/// Starts a text that is no frame, but the type of the blocks that the frames after it allocate.
+/// The start of a text that is a type, not a frame: the type of the blocks that the frames after it allocate.
 pub(crate) const TYPE: &str = "\0type ";
 
 impl<'t> FrameText<'t> {
@@ -210,7 +210,7 @@ impl<'t> FrameText<'t> {
         self.parts.in_allocator
     }
 
-    /// The name of the type that the text stands for.
+    /// The name of the type, if the text is one.
     pub(crate) fn as_type(self) -> Option<&'t str> {
         self.text.strip_prefix(TYPE)
     }

@@ -45,7 +45,7 @@ impl FrameTexts {
         (0..self.texts.len()).map(|index| self.get(FrameTextId(index as u32)))
     }
 
-    /// The id of a text, which is added if it is new.
+    /// The id of a text. Adds it if it is new.
     pub(crate) fn add(&mut self, text: &str) -> FrameTextId {
         self.add_parsed(text, false, || ParsedFrame::new(text))
     }
@@ -65,7 +65,7 @@ impl FrameTexts {
         self.add_parsed(&text, frame.in_allocator, || parsed)
     }
 
-    /// The id of a text that stands for a type.
+    /// The id of a text that is a type.
     pub(crate) fn add_type(&mut self, name: &str) -> FrameTextId {
         self.add(&format!("{TYPE}{name}"))
     }
@@ -181,7 +181,7 @@ impl CallTable {
         self.texts.get(self.text_id(id))
     }
 
-    /// The part of a frame by which records are compared.
+    /// The part of a frame that records compare.
     pub(crate) fn text_id(&self, id: CallId) -> FrameTextId {
         self.frames[id.index()].text
     }

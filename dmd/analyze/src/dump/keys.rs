@@ -101,7 +101,7 @@ impl DumpKeys {
 
 const DIGITS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef";
 
-/// The number that a key stands for, if DMD would write that number in this form.
+/// The number that a key spells, if DMD would spell that number in the same way.
 #[inline]
 fn base32(key: &str) -> Option<usize> {
     let (first, rest) = key.as_bytes().split_first()?;

@@ -27,7 +27,7 @@ pub struct RecordingOutline {
     pub command: Vec<String>,
     /// The number of the process.
     pub process: u64,
-    /// What happened until the end.
+    /// The counts until the end.
     pub statistics: DumpStatistics,
     /// The highest sum of requested bytes.
     pub peak: HeapAt,

@@ -38,7 +38,7 @@ pub(crate) struct PeakStack {
     pub(crate) bytes: u64,
 }
 
-/// What happened until the dump was written.
+/// The counts from the start of DMD until the dump was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct DumpStatistics {

@@ -1,4 +1,4 @@
-//! What a dump says about its sample by bytes.
+//! The facts of a dump about its sample by bytes.
 
 use dmd_format::sample;
 

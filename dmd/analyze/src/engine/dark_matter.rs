@@ -25,7 +25,7 @@ pub struct LiveBlocks {
     pub allocated_by: Option<LiveStack>,
     /// The reporters that reported them. The second is only set if the first is.
     pub reported_by: [Option<LiveStack>; 2],
-    /// Each block stands for smaller blocks, and has the size of these together.
+    /// Each block represents smaller blocks and has the sum of their sizes.
     pub sampled: bool,
 }
 

@@ -42,7 +42,7 @@ pub struct StoppedThread {
     pub number: Option<u64>,
     /// Its name; empty if it has none.
     pub name: String,
-    /// The register that says where its thread-locals are.
+    /// The register with the address of its thread-locals.
     pub thread_pointer: Option<u64>,
     /// Its stack pointer or, of a thread that ran at that moment, that in the last function that allocated.
     pub stack_pointer: Option<u64>,

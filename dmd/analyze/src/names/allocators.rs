@@ -1,4 +1,4 @@
-//! Recognizes frames of allocators and collections, which do not show which function wanted the memory.
+//! Recognizes frames of allocators and collections. They do not show which function needed the memory.
 
 use super::source_path::{library, package};
 use crate::dump::{CallFrame, FrameText};
@@ -40,7 +40,7 @@ const IN_RUST: &[&str] = &[
     "memory_reporter::allocator",
 ];
 
-/// Crates of which every function is an allocator's, under any name: an inlined function may have lost its path.
+/// Crates whose functions are all an allocator's, under any name: an inlined function may have lost its path.
 const CRATES: &[&str] =
     &["alloc", "core", "allocator-api2", "hashbrown", "indexmap", "smallvec", "thin-vec", "tinyvec"];
 

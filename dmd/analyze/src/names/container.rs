@@ -115,7 +115,7 @@ fn by_file(place: &str, given: &[&str]) -> Option<String> {
     (!types.iter().any(odd)).then(|| format!("{name}<{}>", types.join(", ")))
 }
 
-/// Whether a type is an allocator or a hasher, which do not matter for the contents.
+/// Whether a type is an allocator or a hasher. These do not matter for the contents.
 fn is_accessory(name: &str) -> bool {
     ["Global", "RandomState", "System"].iter().any(|known| name.rsplit("::").next() == Some(*known))
         || name.contains("{closure")

@@ -19,9 +19,9 @@ pub(crate) use site::FoldedStack;
 pub enum FoldReason {
     /// A function of an allocator, or of the engine that recorded the stack.
     Allocator,
-    /// A function of a collection, which allocates for its caller.
+    /// A function of a collection. It allocates for its caller.
     Collection,
-    /// Another function of Rust's or C's library, which allocates for its caller.
+    /// Another function of Rust's or C's library. It allocates for its caller.
     Library,
     /// A function through which a thread or the program starts.
     Start,
@@ -47,14 +47,14 @@ enum FoldPattern {
     Module(&'static [&'static str]),
     /// The path of the source file within `std` starts so.
     StdFile(&'static [&'static str]),
-    /// The path of the source file, which is not Rust's, starts so.
+    /// The path of the source file starts so, and the file is not Rust's.
     File(&'static [&'static str]),
     /// The source file is not Rust's, and the function's name is this, with at most a word before it.
     InC(&'static [&'static str]),
 }
 
 /// The first rule that fits a frame counts. [`Name`](FoldPattern::Name) and [`Prefix`](FoldPattern::Prefix) only count where the source
-/// file is unknown, or is not Rust's: the file of a Rust function says more than its name.
+/// file is unknown, or is not Rust's: the file of a Rust function is more useful than its name.
 const RULES: &[(FoldReason, FoldPattern)] = &[
     (
         FoldReason::Start,
@@ -171,7 +171,7 @@ const RULES: &[(FoldReason, FoldPattern)] = &[
     (FoldReason::Collection, FoldPattern::StdFile(&["collections/", "alloc.rs"])),
     (FoldReason::Library, FoldPattern::Crate(&["std", "proc_macro", "test", "panic_unwind", "std_detect"])),
     (FoldReason::Library, FoldPattern::Prefix(&["std::"])),
-    // What `catch_unwind` becomes.
+    // `catch_unwind` compiles to it.
     (FoldReason::Library, FoldPattern::Symbol(&["__rust_try"])),
     (
         FoldReason::Library,
@@ -192,7 +192,7 @@ const RULES: &[(FoldReason, FoldPattern)] = &[
 
 type UserRule = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Which frames a view folds: those of a table, and those of the user's rules.
+/// Decides which frames a view folds: by a table, and by the user's rules.
 #[derive(Default)]
 pub struct FoldRules {
     rules: Vec<UserRule>,
@@ -236,7 +236,7 @@ fn by_table(frame: &CallFrame<'_>) -> Option<FoldReason> {
     let owner = function.trim_start_matches(['<', '&', '[', '(', '*']);
     let owner = owner.strip_prefix("mut ").unwrap_or(owner);
     let of_crate = frame.file.and_then(|file| library(file).or_else(|| package(file))).map(|(name, _)| name);
-    // A name without a folder does not tell whose file it is.
+    // A name without a folder does not show the file's owner.
     let is_rust = frame.file.is_some_and(|file| file.ends_with(".rs") && file.contains('/'));
     let module = frame.module.map(|module| module.rsplit('/').next().unwrap_or(module));
     let fits = |by: &FoldPattern| match by {

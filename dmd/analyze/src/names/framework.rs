@@ -24,14 +24,14 @@ pub(crate) struct FrameworkSources {
 }
 
 impl FrameworkSources {
-    /// Finds the folders from functions whose names say that they are the framework's.
+    /// Finds the folders by functions with names of the framework.
     pub(crate) fn from_frames<'t>(frames: impl Iterator<Item = CallFrame<'t>>) -> Self {
         let mut framework = Self::default();
         frames.for_each(|frame| framework.learn(&frame));
         framework
     }
 
-    /// Adds the folder of a function whose name says that it is the framework's.
+    /// Adds the folder of a function if its name is the framework's.
     pub(crate) fn learn(&mut self, frame: &CallFrame<'_>) {
         let file = frame.file.filter(|file| file.starts_with('/') && file.ends_with(".rs"));
         // A method of a type of the framework may be of a trait of the program.

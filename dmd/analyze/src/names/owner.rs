@@ -27,7 +27,7 @@ impl<'t> CallFrame<'t> {
         file.rsplit('/').next().unwrap_or(file).into()
     }
 
-    /// What a summary calls the crate. C has no crates: there, the folder of the sources.
+    /// The crate's name in a summary. C has no crates, so its name is the folder of the sources.
     pub(crate) fn project(&self) -> Cow<'t, str> {
         let name = self.crate_name();
         let is_file = |file: &str| file.rsplit('/').next() == Some(&*name);

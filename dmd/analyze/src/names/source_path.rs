@@ -95,7 +95,7 @@ fn folder(file: &str) -> Option<(&str, &str)> {
 const FOREIGN: &[&str] =
     &["/registry/src/", "/git/checkouts/", "/vendor/", "/rustlib/src/", "/rust/deps/", "/.cargo/"];
 
-/// Whether the file is of the program's own workspace, as far as its path tells.
+/// Whether the file is of the program's own workspace, by its path.
 pub(crate) fn is_own(file: &str) -> bool {
     file.ends_with(".rs")
         && !file.starts_with("/rustc/")

@@ -63,7 +63,7 @@ pub struct FlameFrame<'a> {
 
 impl Analysis {
     /// Merges the shown records into a tree of the `most` largest frames besides the root. One frame `(small)` below
-    /// a frame stands for all others that it called, so that all sums are exact.
+    /// a frame represents all others that it called, so that all sums are exact.
     ///
     /// For all records, set [`limit`](crate::AnalyzeOptions::limit) and
     /// [`max_frames`](crate::AnalyzeOptions::max_frames) high.

@@ -23,7 +23,7 @@ pub(crate) fn list<T>(
     Ok(())
 }
 
-/// A string of JSON, with its quotes. Escapes what could deceive a reader.
+/// A string of JSON, with its quotes. Escapes characters that could deceive a reader.
 pub(crate) struct JsonString<'t>(pub(crate) &'t str);
 
 impl Display for JsonString<'_> {

@@ -22,7 +22,7 @@ fn eighths(amount: u64, highest: u64, lines: usize) -> usize {
     part.min(all) as usize
 }
 
-/// Amounts as one line of bars, scaled from 0 to the highest of them. A space stands for 0.
+/// Amounts as one line of bars, scaled from 0 to the highest of them. A space means 0.
 pub(super) fn bars(amounts: &[u64], most: usize) -> String {
     let columns = columns(amounts, most);
     let highest = columns.iter().copied().max().unwrap_or_default();

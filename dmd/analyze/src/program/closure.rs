@@ -46,7 +46,7 @@ impl<'a> FunctionNames<'a> {
         }
         closures.extend(by_text.into_iter().filter_map(|(text, around)| {
             let closure = alone[text.index()].as_ref()?;
-            // Another line of the same closure may be on a stack that says more.
+            // Another line of the same closure may be on a stack with more facts.
             let of_name = by_name.get(&(closure.name, closure.file));
             let around = if around.is_unknown() { of_name? } else { &around };
             Some((text, format!("{}::{}", around.function()?, closure.own)))

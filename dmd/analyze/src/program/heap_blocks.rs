@@ -39,7 +39,7 @@ pub struct BlocksOfReporter {
     pub sums: Vec<BlockSums>,
 }
 
-/// The most reporters: those that reported most.
+/// The maximum number of reporters. The largest ones stay.
 const MOST_REPORTERS: usize = 100;
 
 impl HeapBlocks {
@@ -88,7 +88,7 @@ impl HeapBlocks {
         &self.kinds
     }
 
-    /// The reporters, those that reported most first; at most 100.
+    /// The reporters, the largest first; at most 100.
     pub fn reporters(&self) -> &[BlocksOfReporter] {
         &self.reporters
     }

@@ -1,4 +1,4 @@
-//! Who holds memory: the site, type and crate of each record.
+//! The holders of memory: the site, type and crate of each record.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -10,7 +10,7 @@ use crate::names::{FoldedStack, TypeVerdict, Workspace};
 use crate::print::CleanText;
 use crate::records::{Analysis, CutStackId, NO_STACK, StackRecord};
 
-/// The key by which a view tells holders of memory apart.
+/// The key by which a view groups memory: its holder is a site, a type or a crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HolderKey {
@@ -44,7 +44,7 @@ enum NameForm {
     In,
 }
 
-/// One holder, under one key. The whole name tells holders apart.
+/// One holder, under one key. Holders with equal whole names are equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct BlockHolder {
     whole: String,
@@ -59,7 +59,7 @@ impl BlockHolder {
         Self { whole: name.into(), form: NameForm::Plain }
     }
 
-    /// What is known about the type of a stack's blocks.
+    /// The verdict about the type of a stack's blocks.
     pub(super) fn typed(verdict: &TypeVerdict, stack: CutStackId, named: &FunctionNames<'_>) -> Self {
         match verdict {
             TypeVerdict::In { function: Some(function) } => {
@@ -178,7 +178,7 @@ impl<'a> HolderFinder<'a> {
             (Some(site), HolderKey::Site) => {
                 let holder = match site.function {
                     Some(function) => BlockHolder { whole: function.to_owned(), form: NameForm::Function },
-                    // Without a name, the place in the module tells sites apart.
+                    // Without a name, sites differ by their place in the module.
                     None => BlockHolder::plain(name(site, usize::MAX, self.options)),
                 };
                 (holder, place(site, &self.workspace, self.options))

@@ -69,7 +69,7 @@ enum StackGrowth {
     Again,
     /// In one or two parts of the time.
     Once,
-    /// The file does not say: a dump.
+    /// Unknown: a dump does not contain it.
     Unknown,
 }
 
@@ -111,7 +111,7 @@ pub struct Leaks {
 }
 
 impl Leaks {
-    /// What is alive at the end of a recording. `symbolize` looks up the symbols of a dump with its stacks, such as by
+    /// The blocks that are alive at the end of a recording. `symbolize` looks up the symbols of a dump with its stacks, such as by
     /// `Dump::symbolize`.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Leaks {
         Ok(Self { analysis, outline, warnings: recording.warnings(), groups }.judged(options))
     }
 
-    /// What is alive in a dump with symbols.
+    /// The blocks that are alive in a dump with symbols.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl Leaks {
         Ok(Self::from_analysis(Analysis::new(dump, &whole_stacks()), options))
     }
 
-    /// What is alive in the second dump, beyond what is alive in the first: stacks with more blocks than before. Both
+    /// The growth of the second dump over the first: stacks with more live blocks than before. Both
     /// dumps need symbols.
     ///
     /// # Errors
@@ -194,7 +194,7 @@ impl Leaks {
         Self { analysis, outline: None, warnings: Vec::new(), groups }.judged(options)
     }
 
-    /// Finds the blocks that are no leaks, and sorts.
+    /// Finds the blocks that are not leaks, and sorts all.
     fn judged(mut self, options: &LeakOptions) -> Self {
         let analysis = &self.analysis;
         for group in &mut self.groups {

@@ -152,7 +152,7 @@ pub(super) fn middle(text: &str, width: usize) -> String {
     if width == 0 { String::new() } else { format!("{start}…{end}") }
 }
 
-/// A path that is too long, without its middle: the package, the file's name and its line say the most.
+/// A path that is too long, without its middle: the package, the file's name and its line are the most useful parts.
 pub(super) fn end(path: &str, width: usize) -> String {
     if count(path) <= width {
         return path.to_owned();

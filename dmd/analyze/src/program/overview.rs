@@ -1,4 +1,4 @@
-//! What happened to the heap, in two lines: the peak, the end, and the allocations until then.
+//! The life of the heap in two lines: the peak, the end, and the allocations until then.
 
 use core::fmt::{self, Display};
 
@@ -13,7 +13,7 @@ use crate::records::BlockSums;
 /// A heap that has shrunk by less than this part since the peak counts as a heap at its peak.
 const SHRUNK: u128 = 10;
 
-/// What a dump says about the whole life of its program. Its `Display` gives a few lines.
+/// The facts of a dump about the whole life of its program. Its `Display` writes a few lines.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HeapOverview {
@@ -35,7 +35,7 @@ impl Dump {
     pub fn has_lines_of_program(&self) -> bool {
         let frames = || self.frames.ids().map(|id| self.frames.get(id));
         let (workspace, folds) = (Workspace::from_frames(frames()), FoldRules::new());
-        // A file of C does not tell whose it is; those of the system's libraries have relative paths.
+        // The owner of a file of C is unknown. Files of the system's libraries have relative paths.
         let is_c = |frame: &CallFrame<'_>| {
             frame.file.is_some_and(|file| !file.ends_with(".rs")) && folds.reason(frame).is_none()
         };
@@ -55,7 +55,7 @@ impl Dump {
     }
 }
 
-/// Whether the function is not one of a shared library, as far as the name of its module tells.
+/// Whether the function is in the program itself, and not in a shared library, by the name of its module.
 fn is_in_program(frame: &CallFrame<'_>) -> bool {
     !frame.module.is_some_and(|module| {
         let name = module.rsplit('/').next().unwrap_or(module);
@@ -71,7 +71,7 @@ impl HeapOverview {
     /// The facts of a dump, and the time that a view of it should show: `at`, or by default the peak if no reporter
     /// reported a block and the heap has shrunk by a tenth or more since.
     ///
-    /// A dump from a recording has the blocks of one time, which the view shows.
+    /// A dump from a recording has the blocks of one time, and the view shows them.
     pub fn new(dump: &Dump, at: Option<DumpTime>) -> Self {
         if let Some(outline) = &dump.outline {
             return Self::from_outline(outline, dump.shown);

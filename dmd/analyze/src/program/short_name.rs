@@ -4,7 +4,7 @@
 //! A name keeps what tells it apart nearby: of a type its last part, of a function its last two parts. The full name
 //! and the source file remain for those who need more.
 
-/// Parameters that say only that a type has the usual allocator or hasher.
+/// Parameters of the usual allocator or hasher.
 const USUAL: &[&str] = &["Global", "RandomState", "System"];
 
 /// Deeper generics are elided, so that no name can exhaust the stack.
@@ -13,9 +13,9 @@ const DEEPEST: usize = 24;
 /// How many of the last parts of each path a short name keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptParts {
-    /// Of a path outside of brackets.
+    /// For paths outside of brackets.
     pub(crate) outer: usize,
-    /// Of a path in brackets.
+    /// For paths in brackets.
     pub(crate) inner: usize,
 }
 
@@ -66,7 +66,7 @@ fn fitting(name: &str, width: usize) -> String {
         name = elide(&name, depth);
         depth -= 1;
     }
-    // The type says more than the trait.
+    // The type is more useful than the trait.
     if name.chars().count() > width
         && let Some((owner, rest)) = name.strip_prefix('<').and_then(|inner| inner.split_once(" as "))
         && let Some((_, rest)) = rest.split_once(">::")

@@ -1,6 +1,6 @@
 //! Stacks as rows for a page: one tree of frames, and for each row its place in the tree, its site, type and crate.
 //!
-//! A row stands for all stacks that a view cannot tell apart. What the rows hold is the business of their owners.
+//! A row represents all stacks that look equal in a view. Its owner decides what a row holds.
 
 use rustc_hash::FxHashMap;
 
@@ -44,7 +44,7 @@ pub struct RowFrame {
     pub children: u32,
 }
 
-/// Stacks that a view cannot tell apart.
+/// Stacks that look equal in a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StackRow {
@@ -60,7 +60,7 @@ impl StackRows {
         &self.names
     }
 
-    /// The frames in preorder. The first is the root, which stands for all.
+    /// The frames in preorder. The first one is the root of all.
     pub fn frames(&self) -> &[RowFrame] {
         &self.frames
     }

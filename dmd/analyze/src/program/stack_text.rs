@@ -93,7 +93,7 @@ impl<'a> StackText<'a> {
         self.lines(f, &self.shown(&all, false))
     }
 
-    /// What the view shows of a stack that is not empty.
+    /// The frames that the view shows of a stack. The stack is not empty.
     fn shown<'f>(&self, all: &[CallFrame<'f>], of_report: bool) -> ShownFrames<'f> {
         let options = self.options;
         if options.all_frames {
@@ -146,7 +146,7 @@ fn is_same(a: &CallFrame<'_>, b: &CallFrame<'_>) -> bool {
 /// The longest recursion whose rounds are shown once: through this number of functions.
 const LONGEST_ROUND: usize = 8;
 
-/// The fewest lines that are left out as repeats. One or two say more than the line in their place.
+/// The minimum of lines to leave out as repeats. One or two are more useful than the line in their place.
 const FEWEST_REPEATS: usize = 3;
 
 /// Writes the lines of a stack. Of a recursion, it writes the first round and the number of the others.

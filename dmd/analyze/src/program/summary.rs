@@ -35,7 +35,7 @@ pub struct HeapSummary {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SummaryTable {
-    /// What the rows are.
+    /// The title of the rows.
     pub by: HolderKey,
     /// The largest rows, the largest first.
     pub rows: Vec<SummaryRow>,
@@ -51,7 +51,7 @@ pub struct SummaryTable {
 pub struct SummaryRow {
     /// The function, type or crate.
     pub name: String,
-    /// The source line of a function; empty if it is unknown or the row is no function.
+    /// The source line of a function; empty if it is unknown, or if the row is not a function.
     pub place: String,
     /// Its blocks and bytes.
     pub sums: BlockSums,

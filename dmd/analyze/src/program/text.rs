@@ -117,7 +117,7 @@ impl ProgramText<'_> {
         stacks.reports(f, &reports.collect::<Vec<_>>())
     }
 
-    /// What is wrong with reports: amounts that are not those of the blocks, and pointers without a block.
+    /// Faults of reports: amounts that differ from the blocks' sizes, and pointers without a block.
     fn faults(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for list in ReporterClaims::new(&self.analysis.reporters).lists() {
             if !list.reporters.is_empty() {

@@ -65,7 +65,7 @@ pub struct Timeline {
     sliced: SliceTable,
 }
 
-/// What the whole heap did in a step of the time.
+/// The figures of the whole heap in a step of the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeStep {

@@ -35,7 +35,7 @@ pub struct BlockChange {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ChangeFilter {
     All,
-    /// The blocks that began after this tick; without one, those that began after the recording did.
+    /// The blocks that began after this tick or, without a tick, after the start of the recording.
     After(Option<u64>),
 }
 

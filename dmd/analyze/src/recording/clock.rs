@@ -6,7 +6,7 @@ use core::time::Duration;
 #[derive(Debug, Default)]
 pub(crate) struct TickClock {
     pairs: Vec<(u64, u64)>,
-    /// Nanoseconds of a tick where no two pairs say otherwise.
+    /// Nanoseconds of a tick outside of the pairs.
     length: f64,
 }
 

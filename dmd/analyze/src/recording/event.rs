@@ -15,7 +15,7 @@ pub(crate) struct TimedEvent {
     pub(crate) kind: EventKind,
 }
 
-/// What happened to the block at the address.
+/// The action on the block at the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {
     Begin(RecordedBlock),

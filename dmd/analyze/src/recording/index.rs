@@ -17,7 +17,7 @@ const MAX_WARNINGS: usize = 20;
 /// Bytes of a thread's name that are kept.
 const MOST_NAME: usize = 256;
 
-/// The length of a tick of a file that does not say it.
+/// The length of a tick if the file does not contain it.
 const USUAL_TICK: u64 = 10_000;
 
 /// Faults of a file that cost only a part of it.
@@ -51,7 +51,7 @@ impl FileWarnings {
 /// A thread, and where its events are.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadIndex {
-    /// The number in the file. 0 stands for an unknown thread.
+    /// The number in the file. 0 means an unknown thread.
     pub(crate) number: u32,
     pub(crate) system_id: u32,
     pub(crate) name: String,

@@ -261,7 +261,7 @@ impl HeapReplay {
         }
         let moved = event.kind == EventKind::EndByMove;
         if moved {
-            // The allocator never said what became of the block before.
+            // The end of the block before is missing.
             let lost = thread.moving.replace((event.address, block)).filter(|(_, lost)| lost.chain > 0);
             self.free.extend(lost.map(|(_, lost)| lost.chain));
         } else {

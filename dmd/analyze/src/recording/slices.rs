@@ -12,7 +12,7 @@ use super::replay::{BlockEnd, OLDER, ReplayObserver, ReplayedBlock};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SliceCell {
     pub(crate) row: u32,
-    /// The slice in which the blocks began; 0 for those that are older than the first slice.
+    /// The slice in which the blocks began; 0 for blocks that are older than the first slice.
     pub(crate) began: u16,
     /// The slice in which they ended, or [`ALIVE`].
     pub(crate) ended: u16,
@@ -38,7 +38,7 @@ pub(crate) struct SliceBound {
     pub(crate) stays: bool,
 }
 
-/// What the whole heap did between two bounds.
+/// The figures of the whole heap between two bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SliceStep {
     /// The most live bytes.

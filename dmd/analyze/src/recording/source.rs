@@ -113,7 +113,7 @@ impl RecordingSource {
         Ok(self.length)
     }
 
-    /// Reads one chunk, which was good before.
+    /// Reads one chunk. It was valid before.
     pub(crate) fn payload(&mut self, offset: u64) -> Result<Option<Vec<u8>>, AnalyzeError> {
         let mut chunks = self.chunks(offset, 1 << 13)?;
         let payload = match chunks.next() {

@@ -14,12 +14,12 @@ const MAX_FRAMES: usize = 512;
 /// The calls by number, and the modules.
 #[derive(Debug, Default)]
 pub(crate) struct CallTree {
-    /// The caller's number and the return address of each call. Number 0 is no call.
+    /// The caller's number and the return address of each call. Number 0 is not a call.
     nodes: Vec<(u32, u64)>,
     /// The number of calls that the file has.
     known: usize,
     modules: Vec<Mapping>,
-    /// Those that were not unloaded, by address.
+    /// The modules that were not unloaded, by address.
     loaded: Vec<usize>,
     max_frames: usize,
 }

@@ -1,4 +1,4 @@
-//! What each stack allocated, which threads freed the blocks of others, and which blocks only grew.
+//! The allocations of each stack, the threads that freed blocks of others, and the blocks that only grew.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ pub(crate) struct GrownChains {
     pub(crate) largest: MoveChain,
 }
 
-/// What a history shows besides lines.
+/// The figures of a history besides its lines.
 #[derive(Debug, Default)]
 pub(crate) struct UsageFindings {
     pub(crate) usage: StackUsage,

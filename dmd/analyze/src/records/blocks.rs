@@ -15,7 +15,7 @@ pub struct BlockEntry<'d> {
 }
 
 impl<'d> BlockEntry<'d> {
-    /// The number of blocks. In a sample by bytes, those that the sampled blocks stand for.
+    /// The number of blocks. In a sample by bytes, the number that the sampled blocks represent.
     pub fn count(&self) -> u64 {
         self.sums().0
     }
@@ -63,7 +63,7 @@ impl<'d> BlockEntry<'d> {
     }
 
     /// Who reported the blocks: the path of the reporter or, if the dump has no paths, the reporting function. Two
-    /// reporters are joined by `and`. `None` if nobody reported the blocks.
+    /// reporters are joined by `and`. `None` if the blocks were not reported.
     pub fn reporter(&self) -> Option<Cow<'d, str>> {
         match self.reporter_names() {
             [None, _] => None,

@@ -10,7 +10,7 @@ use crate::print::{CleanText, number};
 pub(crate) struct ReporterClaims {
     /// Reporters that computed an amount and marked no blocks.
     by_amount: Vec<ReporterAmounts>,
-    /// The others, which reported their blocks in part, or more than them.
+    /// Reporters that reported a part of their blocks, or more than their blocks.
     partial: Vec<ReporterAmounts>,
 }
 

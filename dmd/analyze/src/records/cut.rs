@@ -1,4 +1,4 @@
-//! Cuts stacks to the frames by which records are compared.
+//! Cuts stacks to the frames that records compare.
 
 use super::options::{AnalyzeOptions, TableKey};
 use super::stacks::{CutStackId, CutStackTable};

@@ -35,7 +35,7 @@ impl StackEstimate {
             .add(BlockSums::from_block(block));
     }
 
-    /// The sums that a block stands for, and whether they are an estimate. The caller asks once for each block.
+    /// The sums that a block represents, and whether they are an estimate. Call it once for each block.
     pub(super) fn stand_in(&mut self, block: &DumpBlock, reps: [CutStackId; 2]) -> (BlockSums, bool) {
         let own = BlockSums::from_block(block);
         let Some(pool) = self.pools.get_mut(&(reps, size_class(block.usable()))) else { return (own, false) };

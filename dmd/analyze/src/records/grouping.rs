@@ -68,7 +68,7 @@ impl<'o> BlockGrouping<'o> {
         (cut, types, no_stack)
     }
 
-    /// Adds the blocks of a dump, which count negative if `sign` is -1.
+    /// Adds the blocks of a dump. They count negative if `sign` is -1.
     pub(super) fn add(&mut self, mut dump: Dump, sign: i128) {
         // A difference has the faults of the later dump.
         self.groups.faults = dump.report_faults();
@@ -115,7 +115,7 @@ impl<'o> BlockGrouping<'o> {
         dump.reporters.iter().map(&mut index).collect()
     }
 
-    /// The group of a key, which is added if it is new.
+    /// The group of a key. Adds it if it is new.
     fn group(&mut self, key: GroupKey) -> u32 {
         let GroupKey { alloc, reps, reporters } = key;
         let next = self.groups.all.len() as u32;

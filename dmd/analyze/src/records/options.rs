@@ -29,7 +29,7 @@ pub enum TableKey {
     Reporter,
     /// The usable size, rounded up to the next power of two.
     Size,
-    /// The type of the block or, if its stack does not tell, the function that allocated it.
+    /// The type of the block or, if its stack does not name the type, the function that allocated the block.
     Type,
 }
 

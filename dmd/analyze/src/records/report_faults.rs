@@ -10,7 +10,7 @@ use crate::print::{CleanText, number};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReportFault {
-    /// What is wrong.
+    /// The kind of the fault.
     pub kind: ReportFaultKind,
     /// The path of the reports; empty if the program reported the pointers without one.
     pub path: String,
@@ -32,7 +32,7 @@ impl ReportFault {
         if self.path.is_empty() { "(no path)" } else { &self.path }
     }
 
-    /// What is wrong, such as `2 pointers inside a block, not at its start (interior), by app::f (src/f.rs:7)`.
+    /// The fault in words, such as `2 pointers inside a block, not at its start (interior), by app::f (src/f.rs:7)`.
     pub fn message(&self) -> String {
         let Self { kind, count, .. } = self;
         let plural = if *count == 1 { "" } else { "s" };

@@ -4,7 +4,7 @@ use super::stacks::CutStackId;
 use super::{Analysis, KindSection, StackRecord};
 use crate::dump::FrameText;
 
-/// The name of the frame that stands for all frames that are too small to show.
+/// The name of the frame that represents all frames that are too small to show.
 pub(crate) const SMALL: &str = "(small)";
 
 /// The name of the outermost frame in a dump with several kinds.

@@ -50,7 +50,7 @@ impl CutStackTable {
         }
     }
 
-    /// The id of a stack, which is added if it is new.
+    /// The id of a stack. Adds it if it is new.
     pub(crate) fn add(&mut self, frames: &[FrameTextId]) -> CutStackId {
         let id = self.ranges.len() as u32;
         let hash = self.hasher.hash_one(frames);

@@ -197,7 +197,7 @@ fn linked<'o>(
     found.into_iter()
 }
 
-/// The checksum of a file in a link to a debug file, which is gzip's.
+/// The checksum of a file in a link to a debug file. It is gzip's.
 fn checksum_of(path: &Path) -> io::Result<u32> {
     let mut file = File::open(path)?;
     let mut sum = flate2::Crc::new();

@@ -120,7 +120,7 @@ pub(super) struct CallsAt {
     pub(super) calls: Vec<InlineCall>,
     /// The missing file that may have more of the calls.
     pub(super) missing: Option<String>,
-    /// The limit because of which calls may be missing.
+    /// The reached limit. Calls may be missing because of it.
     pub(super) bound: Option<SymbolBound>,
 }
 
@@ -325,7 +325,7 @@ fn full_name(raw: &str, readable: Option<String>, entry: Option<(String, String)
     if path.is_empty() { own } else { method(&path, plain, &own) }
 }
 
-/// The full name of a function of which debug information has only its own name. `None` if the symbol belongs to
+/// The full name of a function if debug information has only its last part. `None` if the symbol belongs to
 /// another function, for example if the linker merged functions with equal code.
 fn by_symbol(raw: &str, mangled: &str, own: &str) -> Option<String> {
     let plain = own.split('<').next().unwrap_or(own);

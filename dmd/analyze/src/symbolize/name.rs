@@ -54,7 +54,7 @@ pub(super) fn is_cut(name: &str) -> bool {
 /// The text in place of the part that was cut.
 const CUT: &str = "...";
 
-/// A text that refuses to grow beyond the maximum length: a mangled name of a few bytes may stand for gigabytes.
+/// A text that refuses to grow beyond the maximum length: a mangled name of a few bytes may expand to gigabytes.
 struct BoundedName(String);
 
 impl Write for BoundedName {

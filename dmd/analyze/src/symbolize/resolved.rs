@@ -22,7 +22,7 @@ impl ResolvedFrames {
     }
 
     /// Looks up addresses, each with the index of its module in `modules` and its offset there, if a module contains
-    /// it. Each call opens the files of the modules, which costs more than all look-ups in them.
+    /// it. Each call opens the files of the modules. That costs more than all look-ups in them.
     pub fn look_up(
         &mut self,
         addresses: &[(usize, Option<(usize, u64)>)],

@@ -1,4 +1,4 @@
-//! The crates of a file's compilation units, which name inlined functions if debug information has only lines.
+//! The crates of a file's compilation units. They name inlined functions if debug information has only lines.
 
 use std::collections::BTreeMap;
 

@@ -5,11 +5,11 @@ use std::io::{self, Read};
 
 use super::{CHUNK_HEADER, MAGIC, MOST_PAYLOAD};
 
-/// What a chunk contains.
+/// The kind of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChunkKind {
-    /// The process and its options: [`About`](super::RecordedProcess).
+    /// The process and its options: [`RecordedProcess`](super::RecordedProcess).
     About = 1,
     /// Executables and libraries: [`decode_modules`](super::decode_modules).
     Modules = 2,
@@ -21,11 +21,11 @@ pub enum ChunkKind {
     Events = 5,
     /// Blocks that were alive when the recording started: [`LiveDecoder`](super::LiveDecoder).
     Live = 6,
-    /// The time of a tick: [`Clock`](super::ClockReading).
+    /// The time of a tick: [`ClockReading`](super::ClockReading).
     Clock = 7,
     /// Events before a tick are in the file: [`Watermark`](super::Watermark).
     Watermark = 8,
-    /// The end of the recording: [`End`](super::RecordingEnd).
+    /// The end of the recording: [`RecordingEnd`](super::RecordingEnd).
     End = 9,
 }
 
@@ -50,7 +50,7 @@ impl ChunkKind {
 
 const COMPRESSED: u8 = 1;
 
-/// Most bytes of a chunk with a payload of this length: header and payload.
+/// The maximum of bytes of a chunk with a payload of this length: header and payload.
 pub fn most_framed(payload: usize) -> usize {
     CHUNK_HEADER + lz4_flex::block::get_maximum_output_size(payload).max(payload)
 }
@@ -123,7 +123,7 @@ pub enum ChunkError {
     Io(io::Error),
     /// The file does not start as a recording does.
     NoRecording,
-    /// The file has a version that is not known here.
+    /// The file has an unknown version.
     Version(u8),
     /// The file ends in the middle of the chunk at this offset: its writer was killed, or its disk was full.
     Truncated(u64),
@@ -166,7 +166,7 @@ impl core::error::Error for ChunkError {
     }
 }
 
-/// The chunks of a recording, one after another. It keeps one chunk at a time, in at most twice [`MOST_PAYLOAD`]
+/// Reads the chunks of a recording, one after another. It keeps one chunk at a time, in at most twice [`MOST_PAYLOAD`]
 /// bytes and a little.
 #[derive(Debug)]
 pub struct ChunkReader<R> {
@@ -182,7 +182,7 @@ impl<R: Read> ChunkReader<R> {
     ///
     /// # Errors
     ///
-    /// If the stream cannot be read, is no recording, or has a version that is not known.
+    /// If the stream cannot be read, is not a recording, or has an unknown version.
     pub fn open(mut source: R) -> Result<Self, ChunkError> {
         let mut magic = [0; MAGIC.len()];
         let length = fill(&mut source, &mut magic).map_err(ChunkError::Io)?;
@@ -244,7 +244,7 @@ impl<R: Read> ChunkReader<R> {
         if raw > MOST_PAYLOAD || stored > MOST_PAYLOAD {
             return Err(ChunkError::TooLong(offset));
         }
-        // The list grows with the bytes that there are, not with those that a header promises.
+        // The list grows with the bytes in the file. The length in the header may be wrong.
         self.stored.clear();
         let mut part = (&mut self.source).take(stored as u64);
         let read = part.read_to_end(&mut self.stored).map_err(ChunkError::Io)?;

@@ -3,18 +3,18 @@
 use super::numbers::{self, PayloadReader, zigzag};
 use super::{MalformedPayload, PREDICTIONS, RecordedBlock, natural_slop};
 
-/// What happened to a block, when.
+/// An event of a block, with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockEvent {
-    /// When, in ticks.
+    /// The time in ticks.
     pub tick: u64,
     /// The start of the block.
     pub address: u64,
-    /// What happened.
+    /// The action.
     pub what: BlockAction,
 }
 
-/// What happened to a block. An end has the block if no chunk of the file says otherwise which one it was.
+/// The action of an event. An end contains the block if no other chunk of the file has its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockAction {
     /// The program got the block.
@@ -33,7 +33,7 @@ const END_BY_MOVE: u8 = 2;
 const OTHER: u8 = 3;
 const PREDICTED: u8 = 1 << 2;
 const TICK_SHIFT: u32 = 3;
-/// The ticks of the first byte say that more follow.
+/// In the first byte: the ticks follow as a varint.
 const MANY_TICKS: u64 = 31;
 
 const BACK: u8 = 0;
@@ -42,10 +42,10 @@ const END_BY_MOVE_OF: u8 = 2;
 /// Plus the low bits of an address.
 const LOW_BITS: u8 = 16;
 
-/// Most bytes of an event: two of its low bits, two of its kind, five numbers.
+/// The maximum of bytes of an event: two for its low bits, two for its kind, five numbers.
 const MOST: usize = 4 + 5 * numbers::MOST;
 
-/// What encoder and decoder of a chunk both know.
+/// The state that the encoder and the decoder of a chunk share.
 #[derive(Clone, Debug)]
 struct CodecState {
     tick: u64,
@@ -78,8 +78,8 @@ impl CodecState {
     }
 }
 
-/// Encodes events of one thread into the payload of a chunk. It neither allocates nor panics. A value whose bytes
-/// are all zero is as good as a new one, once it [`start`](Self::start)s.
+/// Encodes events of one thread into the payload of a chunk. It neither allocates nor panics. A value whose
+/// bytes are all zero is valid, too: [`start`](Self::start) sets all that matters.
 #[derive(Clone, Debug)]
 pub struct EventEncoder {
     state: CodecState,
@@ -94,12 +94,12 @@ impl Default for EventEncoder {
 }
 
 impl EventEncoder {
-    /// An encoder that must [`start`](Self::start).
+    /// A new encoder. Call [`start`](Self::start) before the first event.
     pub const fn new() -> Self {
         Self { state: CodecState::new(), length: 0, events: 0 }
     }
 
-    /// Starts a chunk for a thread. `tick` is that of its first event, or an earlier one.
+    /// Starts a chunk for a thread. `tick` is the tick of its first event, or an earlier one.
     pub fn start(&mut self, payload: &mut [u8], thread: u32, tick: u64) {
         self.state.start(tick);
         (self.length, self.events) = (0, 0);
@@ -128,8 +128,8 @@ impl EventEncoder {
         payload.len() - self.length.min(payload.len()) >= events.saturating_mul(MOST)
     }
 
-    /// Adds an event to the payload of the chunk, and returns whether it had room. A tick before that of the event
-    /// before counts as that.
+    /// Adds an event to the payload of the chunk. Returns false if the payload has no room. If the tick is earlier than
+    /// the last event's tick, the last event's tick counts.
     #[inline(always)]
     pub fn push(&mut self, payload: &mut [u8], event: &BlockEvent) -> bool {
         let Some(out) = payload.get_mut(self.length..).and_then(|rest| rest.first_chunk_mut::<MOST>()) else {
@@ -225,7 +225,7 @@ impl EventEncoder {
         self.state.place = place;
         if let Some(block) = block {
             let has_slop = block.slop != natural_slop(block.requested);
-            // No block has half of all addresses.
+            // A block is smaller than half of the address space.
             at = numbers::write(out, at, block.requested << 1 | u64::from(has_slop));
             if has_slop {
                 at = numbers::write(out, at, block.slop);
@@ -266,7 +266,7 @@ impl<'a> EventDecoder<'a> {
         self.thread
     }
 
-    /// The tick of the last event; before the first one, a tick that is not after it.
+    /// The tick of the last event. Before the first event: a tick that is not later than its tick.
     pub fn tick(&self) -> u64 {
         self.state.tick
     }

@@ -12,18 +12,18 @@ use super::numbers::{self, PayloadReader};
 pub struct RecordedProcess {
     /// Field 1: the number of the process.
     pub process: u64,
-    /// Field 2: the number of the process that this one was forked from, if its `live` chunks have the blocks of
-    /// that; otherwise 0.
+    /// Field 2: the number of the parent process if the `live` chunks contain the parent's blocks, after a fork;
+    /// otherwise 0.
     pub forked_from: u64,
     /// Field 3: the start of the recording, in nanoseconds since 1970 in UTC.
     pub wall_time: u64,
     /// Field 4: the tick at the start of the recording.
     pub tick: u64,
-    /// Field 5: picoseconds of a tick, about.
+    /// Field 5: the approximate length of a tick in picoseconds.
     pub tick_picoseconds: u64,
-    /// Field 6: bytes of a page of the system.
+    /// Field 6: the bytes of a page of memory.
     pub page_size: u64,
-    /// Field 7: most frames that a reader shows of a stack.
+    /// Field 7: the maximum of frames of a stack that a reader shows.
     pub max_frames: u64,
     /// Field 8: the name of DMD's [`Mode`](crate::Mode).
     pub mode: Vec<u8>,
@@ -31,7 +31,7 @@ pub struct RecordedProcess {
     pub options: Vec<u8>,
     /// Field 10, once for each: the program and its arguments.
     pub command: Vec<Vec<u8>>,
-    /// Field 11: 1 if the recording began while the program ran, and has nothing of the blocks from before; otherwise 0.
+    /// Field 11: 1 if the recording started while the program ran, without the blocks from before; otherwise 0.
     pub began_late: u64,
 }
 
@@ -53,7 +53,7 @@ pub struct Watermark {
     pub tick: u64,
 }
 
-/// The end of a recording, with what the engine counted up to then.
+/// The end of a recording, with the counts of the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct RecordingEnd {
@@ -65,7 +65,7 @@ pub struct RecordingEnd {
     pub allocations: u64,
     /// Field 4: freed blocks.
     pub frees: u64,
-    /// Field 5: moves that were begun.
+    /// Field 5: started moves.
     pub reallocations: u64,
     /// Field 6: blocks that ended before their thread allocated another one.
     pub temporary: u64,
@@ -75,8 +75,8 @@ pub struct RecordingEnd {
     pub lost_events: u64,
     /// Field 9: the engine's peak of requested bytes.
     pub peak_bytes: u64,
-    /// Field 10: how many bytes the true peak may be above `peak_bytes`, or, since threads keep what they freed for a
-    /// while, below it.
+    /// Field 10: the maximum difference of the true peak from `peak_bytes`, in bytes. The true peak may be higher, and
+    /// lower, since threads count their freed blocks later.
     pub peak_within: u64,
 }
 
@@ -103,7 +103,7 @@ fn for_each_field<'a>(
     Ok(())
 }
 
-/// Decodes fields that are all numbers; `number` gives the place of a field.
+/// Decodes fields that are all numbers; `number` returns the place of a field.
 fn decode_numbers<T: Default>(
     payload: &[u8],
     place: impl Fn(&mut T, u64) -> Option<&mut u64>,
@@ -118,7 +118,7 @@ fn decode_numbers<T: Default>(
 }
 
 impl RecordedProcess {
-    /// An empty one.
+    /// All numbers are 0, all texts empty.
     pub fn new() -> Self {
         Self::default()
     }

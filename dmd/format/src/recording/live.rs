@@ -3,12 +3,12 @@
 use super::numbers::{self, PayloadReader, zigzag};
 use super::{MalformedPayload, RecordedBlock, natural_slop};
 
-/// A block, and where it starts.
+/// A block and its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LiveBlock {
     /// The start of the block.
     pub address: u64,
-    /// What is known of it.
+    /// Its sizes and its stack.
     pub block: RecordedBlock,
 }
 

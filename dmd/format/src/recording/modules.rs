@@ -6,7 +6,7 @@ use super::{MOST_PAYLOAD, MalformedPayload};
 /// An executable or a library that is or was loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RecordedModule {
-    /// Its file.
+    /// The path of its file.
     pub path: Vec<u8>,
     /// Its build id in hexadecimal; empty if it has none.
     pub build_id: String,
@@ -14,7 +14,7 @@ pub struct RecordedModule {
     pub start: u64,
     /// The first address behind its mapping.
     pub end: u64,
-    /// An address of the process, less that address in the file.
+    /// The address in the process minus the address in the file.
     pub bias: u64,
     /// If the library was unloaded: the first node that has it. Of all libraries that were at an address, a node's is
     /// the first one of the list that is loaded, or else the first with `since` not after the node.

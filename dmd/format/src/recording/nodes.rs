@@ -10,15 +10,14 @@ pub struct StackNode {
     pub id: u32,
     /// The number of the caller's node; 0 for the outermost frame.
     pub parent: u32,
-    /// The return address, or a number below [`FIRST_PC`](super::FIRST_PC) that is none.
+    /// The return address. A number below [`FIRST_PC`](super::FIRST_PC) is not a return address.
     pub pc: u64,
 }
 
 const ROOT: StackNode = StackNode { id: 0, parent: 0, pc: 0 };
 
-/// Encodes nodes into the payload of a chunk: for each a signed varint with its number less the one that was to be
-/// expected, a signed varint with its number less its parent's, and a signed varint with its return address less
-/// that of the node before.
+/// Encodes nodes into the payload of a chunk. Each node is three signed varints: its number minus the expected number
+/// (the last one plus 1), its number minus its parent's, and its return address minus the last one.
 #[derive(Debug)]
 pub struct NodeEncoder {
     last: StackNode,

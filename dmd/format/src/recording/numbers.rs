@@ -8,7 +8,7 @@ pub(super) const MOST: usize = 9;
 const BITS_OF_A_BYTE: u32 = 7;
 const MOST_BITS: u32 = 56;
 
-/// Writes a varint, and returns the place behind it. The caller has at least [`MOST`] bytes there.
+/// Writes a varint and returns the offset of its end. `out` has at least [`MOST`] bytes from `at` on.
 #[inline(always)]
 pub(super) fn write(out: &mut [u8], at: usize, number: u64) -> usize {
     let bits = u64::BITS - (number | 1).leading_zeros();
@@ -23,7 +23,8 @@ pub(super) fn write(out: &mut [u8], at: usize, number: u64) -> usize {
     at + MOST
 }
 
-/// The bytes of a varint, from the lowest on, and their number; more than 8 bytes of a number that has 9.
+/// The bytes of a varint, the lowest first, and their number. If that is more than 8, the varint has
+/// 9 bytes, and the bytes are not valid.
 #[inline(always)]
 pub(super) fn packed(number: u64) -> (u64, u32) {
     let bits = u64::BITS - (number | 1).leading_zeros();
@@ -31,7 +32,7 @@ pub(super) fn packed(number: u64) -> (u64, u32) {
     ((number << 1 | 1) << ((bytes - 1) & 7), bytes)
 }
 
-/// Writes the eight bytes of a word. The caller has room for them.
+/// Writes the eight bytes of a word. `out` has room for them.
 #[inline(always)]
 pub(super) fn write_word(out: &mut [u8], at: usize, word: u64) {
     put(out, at, word.to_le_bytes());

@@ -1,4 +1,4 @@
-//! What to write so that a reporter reports a suggestion's memory.
+//! The code to write so that a reporter reports a suggestion's memory.
 
 use core::fmt;
 

@@ -63,7 +63,7 @@ pub(super) fn size(scan: &mut TextScan<'_>, depth: u32) -> Result<Result<u64, &'
     }))
 }
 
-/// Parses an address or a word, which is hexadecimal.
+/// Parses an address or a word in hexadecimal digits.
 pub(super) fn address(text: &str) -> Result<u64, &'static str> {
     // `from_str_radix` would accept a sign.
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {

@@ -22,7 +22,7 @@ impl FoldedStack {
         Self::with_reasons(frames.len(), |at| folds.reason(&frames[at]))
     }
 
-    /// As [`of`](Self::of), for a stack of `frames` frames, of which each has a fold or none.
+    /// As [`fold`](Self::fold), for a stack of `frames` frames. `fold` returns why a frame is folded, or `None`.
     pub(crate) fn with_reasons(frames: usize, fold: impl Fn(usize) -> Option<FoldReason>) -> Self {
         let folded: Vec<Option<FoldReason>> = (0..frames).map(fold).collect();
         let mut shown: Vec<usize> = (0..frames).filter(|at| folded[*at].is_none()).collect();

@@ -1,4 +1,4 @@
-//! What a frame says about the block that the allocator returned below it.
+//! The role of a frame for the block that the allocator returned below it.
 
 use super::BlockShape;
 use super::generics::{FunctionName, is_stand_in, split};

@@ -1,4 +1,4 @@
-//! Which library functions allocate which types, as data.
+//! The library functions that allocate, with the types of their blocks, as data.
 //!
 //! The innermost library function that has the type among its generic arguments names the block. A rule needs the
 //! function's module, and the type that has the function if the name contains that type. Names from debug
@@ -25,12 +25,12 @@ pub(super) struct TypeRule {
     pub(super) runs_others: bool,
 }
 
-/// The generic arguments that tell a function from others of the same name.
+/// The generic arguments by which a rule selects one of several functions of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArgumentRule {
     /// At least this many, or any if the name contains the owner.
     AtLeast(usize),
-    /// Those of the owner, which the name must contain with its arguments.
+    /// The owner's arguments. The name must contain the owner with its arguments.
     OfOwner,
     /// One, and no others.
     One,
@@ -43,7 +43,7 @@ pub(super) enum TypeSource {
     First,
     /// A slice of the first argument. An argument that is a slice stays as it is.
     Slice,
-    /// A slice of the elements of the first argument, which is an array.
+    /// A slice of the elements of the first argument, an array.
     SliceOfArray,
     /// The first two as a pair.
     Pair,

@@ -17,7 +17,7 @@ const AMBIGUOUS: &[&str] = &[
     "Slot", "State", "Storage", "Value", "Weak",
 ];
 
-/// The short form of a type's name, as [`Verdict`](crate::TypeVerdict) has it: `Vec<String>`.
+/// The short form of a type's name, as [`TypeVerdict`](crate::TypeVerdict) has it: `Vec<String>`.
 pub fn shorten(name: &str) -> String {
     let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '{' | '}' | '#');
     let mut text = String::with_capacity(name.len());

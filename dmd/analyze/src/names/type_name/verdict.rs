@@ -8,7 +8,7 @@ use super::role::{FrameFacts, FrameRole, FrameType};
 use super::spelling::shorten;
 use crate::dump::CallFrame;
 
-/// The type of a block, as far as its allocation stack tells.
+/// The type of a block, as far as its allocation stack contains it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TypeVerdict {
@@ -87,7 +87,7 @@ impl TypeVerdict {
     }
 }
 
-/// What of a stack the verdict follows from.
+/// The part of a stack from which the verdict follows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum VerdictBasis<'f> {
     /// A type, and the index of the frame that names it.
@@ -139,7 +139,7 @@ fn typed<'f>(facts: &[&'f FrameFacts], start: usize) -> Option<(&'f FrameType, T
     best
 }
 
-/// Whether an outer function says more about the same memory: the bytes of a string, or of a boxed slice.
+/// Whether an outer function has more facts about the same memory: the bytes of a string, or of a boxed slice.
 fn narrows(known: &FrameType, outer: &FrameType) -> bool {
     let text = |typed: &FrameType| typed.name.replace("[u8]", "str");
     let is_slice = |shape| matches!(shape, BlockShape::Slice | BlockShape::BoxedSlice);

@@ -50,12 +50,12 @@ impl StackHolders {
     }
 }
 
-/// What the line of a group is about.
+/// The subject of a group's line.
 enum LineSubject {
     Total,
     Holder(usize, BlockHolder, String),
     Thread(String),
-    /// The blocks of further holders, or those that are older than the recording.
+    /// The blocks of further holders, or blocks that are older than the recording.
     Rest(usize, &'static str),
 }
 

@@ -15,7 +15,7 @@ use crate::print::{JsonString, list};
 /// of size and count, the largest first: requested sizes of a recording, usable sizes of a dump) and the stack `allocatedAt`, innermost frame first. A leak of a recording has
 /// also `growth` (`again` if it is from several parts of the time, or else `once`), `allocations` (those of the stack, freed ones
 /// too), and the seconds `first` and `last` of its first and last block, and `times`: its blocks by twentieths of the
-/// time. `apart` has `blocks` and `bytes` of blocks that are no leaks, with the reason as `what`.
+/// time. `apart` has `blocks` and `bytes` of blocks that are not leaks, with the reason as `what`.
 #[derive(Debug)]
 pub struct LeaksJson<'l> {
     leaks: &'l Leaks,

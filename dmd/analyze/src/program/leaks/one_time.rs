@@ -7,7 +7,7 @@ use core::fmt;
 use crate::dump::CallFrame;
 use crate::names::{FoldRules, FoldedStack};
 
-/// What a library or the loader allocates once, and keeps.
+/// A kind of blocks that a library or the loader allocates once and keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum OneTime {
@@ -34,7 +34,7 @@ pub enum OneTime {
 }
 
 impl OneTime {
-    /// What it is, in a few words.
+    /// A description in a few words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Start => "start of the program and its threads",
@@ -185,7 +185,7 @@ const RULES: &[(OneTime, OneTimePattern)] = &[
 ];
 
 impl OneTime {
-    /// What the blocks of a stack are, innermost frame first; `None` if they are the program's.
+    /// The kind of a stack's blocks, innermost frame first; `None` if they are the program's.
     pub(crate) fn find(frames: &[CallFrame<'_>]) -> Option<Self> {
         let folds = FoldRules::new();
         let sited = FoldedStack::fold(frames, &folds);
