@@ -12,7 +12,7 @@ use std::time::Instant;
 use dmd::analyze::program::{LeakOptions, Leaks, ProgramOptions, Timeline, TimelineOptions, UsageHistory};
 use dmd::analyze::recording::{Moment, Recording};
 use dmd_format::recording::{
-    BlockAction, ChunkKind, EVENT_BUFFER, EventEncoder, MAGIC, NodeEncoder, ProfileEvent, RecordedBlock,
+    BlockAction, BlockEvent, ChunkKind, EVENT_BUFFER, EventEncoder, MAGIC, NodeEncoder, RecordedBlock,
     RecordedModule, RecordedProcess, RecordingEnd, StackNode, encode_modules, push_chunk,
 };
 
@@ -95,7 +95,7 @@ fn recording() -> Vec<u8> {
         if !thread.encoder.has_room(&thread.payload, 1) {
             flush(thread, number, tick, &mut file);
         }
-        assert!(thread.encoder.push(&mut thread.payload, &ProfileEvent { tick, address, what }));
+        assert!(thread.encoder.push(&mut thread.payload, &BlockEvent { tick, address, what }));
     }
     for (number, thread) in threads.iter_mut().enumerate() {
         flush(thread, number, tick, &mut file);
