@@ -1,4 +1,4 @@
-//! Heap snapshots as [`StackProfile`](crate::StackProfile): nodes by the stacks that allocated them.
+//! Heap snapshots as [`StackProfile`]: nodes by the stacks that allocated them.
 
 use core::fmt;
 use std::time::Duration;

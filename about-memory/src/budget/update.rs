@@ -52,7 +52,7 @@ impl BudgetOptions {
         self
     }
 
-    /// The [`paths`](Self::paths) that `set` does not contain. They get no maximum.
+    /// The chosen paths that `set` does not contain. They get no maximum.
     pub fn missing(&self, set: &ReportSet) -> Vec<&str> {
         let forest = Forest::new(set);
         let reported = |path: &str| forest.processes().iter().any(|process| process.node(path).is_some());

@@ -261,7 +261,7 @@ impl Server {
     }
 
     /// From now on the page offers the types of processes that make copies of themselves
-    /// ([`ForkedProcess`](crate::live::ProcessCopy)). `save` does for the process of a number as in
+    /// ([`ForkedProcess`](crate::live::ForkedProcess)). `save` does for the process of a number as in
     /// [`add_types`](Self::add_types).
     pub fn types_of_processes(
         &self,

@@ -7,7 +7,7 @@ use heap_graph::paths::PathTree;
 
 use super::generations::Generations;
 
-/// The answer to a query. A front end reads trees and lists of nodes as [`RowWindow`](super::Rows).
+/// The answer to a query. A front end reads trees and lists of nodes as [`RowWindow`](super::RowWindow).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum QueryAnswer {

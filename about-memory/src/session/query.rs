@@ -169,7 +169,7 @@ pub enum Query {
         /// As in the census.
         #[serde(default)]
         invert: bool,
-        /// The group, by [`SessionRow::id`](super::Row::id).
+        /// The group, by [`SessionRow::id`](super::SessionRow::id).
         group: u64,
         /// Keeps only nodes whose name contains this text.
         #[serde(default)]

@@ -15,7 +15,7 @@ use crate::stack_profile::StackProfile;
 pub struct ParquetRun {
     /// When it was measured, since 1970.
     pub time: Duration,
-    /// The run's id; [`of_reports`](Self::of_reports) and its siblings make one.
+    /// The run's id; [`with_id_from_reports`](Self::with_id_from_reports) and its siblings make one.
     pub id: [u8; 16],
     /// The machine.
     pub host: Option<String>,
