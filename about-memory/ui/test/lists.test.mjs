@@ -145,7 +145,7 @@ inBoth("measurements have an axis of time, with the mark and what was taken", []
   await b.until("document.querySelector('#live')");
   await b.rows("#/series?path=explicit/cache");
   const texts = await b.run("return [...document.querySelectorAll('.series svg > text')].map((one) => one.firstChild.textContent)");
-  assert.ok(texts.includes("0 B") && texts.filter((text) => / MB$/.test(text)).length >= 3, texts.join(", "));
+  assert.ok(texts.includes("0 B") && texts.filter((text) => / MiB$/.test(text)).length >= 3, texts.join(", "));
   assert.ok(texts.some((text) => /^\d?\d:\d\d:\d\d/.test(text)), texts.join(", "));
   const marks = await b.run("return [...document.querySelectorAll('.series svg a')].map((one) => [one.getAttribute('href'), one.getAttribute('aria-label'), Number(one.querySelector('line').getAttribute('x1'))])");
   const [mark, stacks] = [marks.find(([to]) => to === "#/report/2"), marks.find(([to]) => to === "#/stacks/1")];

@@ -21,7 +21,7 @@ inBoth("a tree map zooms and moves, and counts what it does not show", [heap("me
   // The text counts the boxes that are too small, with their bytes; all other nodes have boxes.
   const said = async () => {
     const text = await b.run("return document.querySelector('.map-bar .about').textContent");
-    return text === "" ? 0 : Number(/^([\d,]+) groups? with [\d.]+ [KM]?B too small to show$/.exec(text)[1].replaceAll(",", ""));
+    return text === "" ? 0 : Number(/^([\d,]+) groups? with [\d.]+ (?:[KM]i)?B too small to show$/.exec(text)[1].replaceAll(",", ""));
   };
   const hidden = await said();
   assert.ok(hidden > 3, String(hidden));

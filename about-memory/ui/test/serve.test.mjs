@@ -318,7 +318,7 @@ test("all reports are lines over time", async () => {
   await page.waitForSelector(".series svg");
   await go("#/series?path=explicit&depth=1");
   const growth = await page.$$eval(".series tr", (all) => all.map((row) => [row.firstChild.textContent.trim(), row.lastChild.textContent]));
-  assert.deepEqual(growth.find(([path]) => path === "explicit/shrinks"), ["explicit/shrinks", "-7.00 MB"]);
+  assert.deepEqual(growth.find(([path]) => path === "explicit/shrinks"), ["explicit/shrinks", "-7.00 MiB"]);
   assert.equal(await page.$$eval(".series polyline", (all) => all.length), 6);
   assert.deepEqual(faults, []);
   await close();
@@ -392,7 +392,7 @@ test("a row of a report leads to the stacks of its blocks", { skip: noExample },
   const chosen = () => page.$eval("#kind", (kind) => kind.selectedOptions[0].textContent);
   await page.waitForFunction(() => document.querySelector("#kind") && document.querySelector("#kind").value !== "0");
   assert.match(await chosen(), /^reported by explicit\/search\/interner$/);
-  assert.match(await page.textContent(".sum"), / MB in [\d,]+ blocks$/);
+  assert.match(await page.textContent(".sum"), / MiB in [\d,]+ blocks$/);
   // The address keeps it. What no reporter reports is unreported.
   await page.reload();
   await page.waitForSelector("#kind");
@@ -417,7 +417,7 @@ test("a process without a derive shows its types, fields and waste", { skip: noE
   await page.click("#side li a[href='#/memory/1/types']");
   const lines = () => page.$$eval(".types tr", (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
   await page.waitForSelector(".types tr a");
-  assert.match(await page.textContent(".types .summary"), /^[\d.]+ KB in \d+ blocks; (9\d|100)\.\d\d% has a type\. Of \d+ pointers/);
+  assert.match(await page.textContent(".types .summary"), /^[\d.]+ KiB in \d+ blocks; (9\d|100)\.\d\d% has a type\. \d+ of \d+ pointers/);
   const users = (await lines()).find(([, , , what]) => what === "[typed_heap_victim::User]");
   assert.deepEqual([users[0], users[2]], ["488 B", "1"]);
   const choose = async (table) => {

@@ -122,7 +122,7 @@ test("a process that has ended leaves the cells to its successor of the same num
   await page.route("**/api/processes", (route) => route.fulfill({ json: { processes: [{ ...process, name: "after" }, ended] } }));
   const row = page.locator(".processes tr", { hasText: "after" });
   await row.waitFor();
-  assert.match(await row.textContent(), /3\.00 MB/);
+  assert.match(await row.textContent(), /3\.00 MiB/);
   assert.deepEqual(faults, []);
   await close();
 });

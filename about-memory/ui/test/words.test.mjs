@@ -22,7 +22,7 @@ inBoth("columns, groups and empty views have Firefox's words", [heap("small-a.fx
   // One unit for all numbers of a column's size, and two decimals, where Firefox has whole numbers and two kinds of units.
   const [values, percents] = [await all(".table .row .value"), await all(".table .row .percent")];
   assert.ok(values.length >= 16 && percents.length === values.length);
-  for (const value of values) assert.match(value, /^[\d,]+( B)?$|^[\d,]+\.\d\d [KMG]B$/);
+  for (const value of values) assert.match(value, /^[\d,]+( B)?$|^[\d,]+\.\d\d [KMG]iB$/);
   for (const percent of percents) assert.match(percent, /^\d+\.\d\d%$/);
 
   // Of rows that are open with all below them, too, Left leads from a leaf to the row around it.
