@@ -1,10 +1,10 @@
 //! Builds `libdmd.so` for the program, which contains it: then one file is all that has to be installed. Only optimized
 //! builds have it; others look for the library in the folders of cargo.
 //!
-//! `$ABOUT_MEMORY_LIBDMD` names a library that is built already.
+//! `$ABOUT_MEMORY_LIBDMD` names a library that is built already. With `$ABOUT_MEMORY_NEEDS_LIBDMD` a failure of the library's build is
+//! an error; without it, a warning.
 
 use std::env;
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,6 +15,7 @@ const PROFILE: &str = "dist";
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=ABOUT_MEMORY_LIBDMD");
+    println!("cargo::rerun-if-env-changed=ABOUT_MEMORY_NEEDS_LIBDMD");
     println!("cargo::rustc-check-cfg=cfg(contains_libdmd)");
     if env::var_os("CARGO_FEATURE_PROGRAM").is_none() {
         return;
@@ -30,6 +31,9 @@ fn main() {
             println!("cargo::rerun-if-changed={}", path.display());
             println!("cargo::rustc-env=LIBDMD={}", path.display());
             println!("cargo::rustc-cfg=contains_libdmd");
+        }
+        Err(reason) if env::var_os("ABOUT_MEMORY_NEEDS_LIBDMD").is_some() => {
+            println!("cargo::error=libdmd.so cannot be built: {reason}");
         }
         // The program has its uses without the library, and `--library` names one.
         Err(reason) => println!("cargo::warning=about-memory will not contain libdmd.so: {reason}"),
@@ -56,6 +60,12 @@ fn build() -> Result<PathBuf, String> {
     let target = variable("TARGET")?;
     let repository = package.join("../dmd/preload/Cargo.toml");
     let is_repository = repository.exists();
+    if is_repository {
+        // Also after a failure.
+        for path in ["dmd", "reporter/src", "reporter/model/src", "Cargo.toml", "Cargo.lock"] {
+            println!("cargo::rerun-if-changed={}", package.join("..").join(path).display());
+        }
+    }
     let manifest = if is_repository { repository } else { copied(&package.join("libdmd"), &out)? };
     let target_folder = out.join("libdmd-target");
     let mut cargo = Command::new(variable("CARGO")?);
@@ -76,7 +86,6 @@ fn build() -> Result<PathBuf, String> {
         return Err(errors.lines().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; "));
     }
     let built = target_folder.join(target).join(PROFILE);
-    rerun_if_sources_change(&built.join("libdmd.d"));
     Ok(built.join("libdmd.so"))
 }
 
@@ -95,15 +104,4 @@ fn copied(sources: &Path, out: &Path) -> Result<PathBuf, String> {
     let manifest = copy.join("Cargo.toml");
     fs::copy(sources.join("manifest.toml"), &manifest).map_err(failure)?;
     Ok(manifest)
-}
-
-/// Asks cargo to run this script again when a source of the library changes, by the list that rustc writes.
-fn rerun_if_sources_change(list: &Path) {
-    let text = fs::read_to_string(list).unwrap_or_default();
-    let sources =
-        text.lines().next().and_then(|line| line.split_once(": ")).map_or("", |(_, sources)| sources);
-    for source in sources.replace("\\ ", "\0").split_ascii_whitespace() {
-        let path: OsString = source.replace('\0', " ").into();
-        println!("cargo::rerun-if-changed={}", Path::new(&path).display());
-    }
 }

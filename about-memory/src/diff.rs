@@ -7,8 +7,8 @@ use memory_report::tree::Forest;
 use crate::limit::{Limit, LimitError, LimitOutcome};
 use crate::normalize::{DiffOptions, NormalizeError, Normalizer};
 
-/// The changes from `first` to `second` as a set, for [`text`](crate::text()) and the other views. Names are compared
-/// by Firefox's rules and by those that the sets contain.
+/// The changes from `first` to `second` as a set, for [`text`](crate::text()) and the other views. The comparison first
+/// replaces parts of names by Firefox's rules and by the rules that the sets contain.
 ///
 /// ```
 /// use memory_reporter::{Kind, Report, ReportSet, Units};

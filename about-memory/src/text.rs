@@ -47,7 +47,7 @@ pub fn text(set: &ReportSet) -> ReportText<'_> {
     ReportText { set, view: TextOptions::default(), filter: None, forest: OnceCell::new() }
 }
 
-/// Options of a text, and the text by [`OfferedDisplay`](fmt::Display). [`text`] makes one.
+/// The text of a set, with its options. Its [`Display`](fmt::Display) writes the text. [`text`] makes one.
 #[derive(Debug)]
 pub struct ReportText<'a> {
     set: &'a ReportSet,

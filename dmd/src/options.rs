@@ -97,15 +97,15 @@ const TAKES: [(&str, &str); 14] = [
     ("--sample-below", "a number of bytes, 1 or more"),
     ("--sample-bytes", "a number of bytes, 1 or more, such as 512KiB"),
     ("--seed", "a number"),
-    ("--wait-for-track", "yes, no or nothing"),
+    ("--wait-for-track", "yes or no; no value means yes"),
     ("--show-dump-stats", "yes or no"),
     ("--max-frames", "a number, 1 to 256"),
     ("--output", "a path"),
     ("--record", "a path"),
-    ("--dump-at-exit", "yes, no or nothing"),
+    ("--dump-at-exit", "yes or no; no value means yes"),
     ("--children", "yes or no"),
-    ("--quiet", "yes, no or nothing"),
-    ("--verbose", "yes, no or nothing"),
+    ("--quiet", "yes or no; no value means yes"),
+    ("--verbose", "yes or no; no value means yes"),
 ];
 
 /// A word of `$DMD` that is not an option, or has a bad value.

@@ -1,8 +1,8 @@
 //! `#[derive(MallocSizeOf)]` for the crate memory-reporter, which re-exports it.
 //!
-//! Stages: `ast` (what the type looks like), `attr` (what its attributes say), `check` (what cannot be
-//! meant), `bounds`, `body`, `split`, `mirror` and `expand` (the impls, which cannot fail). The derive reports all errors at
-//! once, and an empty impl follows them, so that no errors about a missing impl bury them.
+//! Stages: `ast` (what the type looks like), `attr` (what its attributes say), `check` (rejects types and attributes that
+//! cannot work), `bounds`, `body`, `split`, `mirror` and `expand` (the impls; this stage cannot fail). The derive reports
+//! all errors at once. It then adds an empty impl, so that the compiler does not report missing impls as well.
 
 #![forbid(unsafe_code)]
 

@@ -276,8 +276,9 @@ pub struct EngineTable {
     /// nothing.
     pub usable: extern "C" fn(address: *const c_void) -> usize,
     /// Names the peer of the session that `start_tracking` began, by the descriptor of a connection. If the process ends first, or
-    /// becomes another program, the engine sends the dump there, compressed. [`NO_PEER`] takes that back.
-    pub set_session_peer: extern "C" fn(descriptor: c_int),
+    /// becomes another program, the engine sends the dump there, compressed. [`NO_PEER`] takes that back. Returns 1 if the
+    /// session has this peer from now on, or with [`NO_PEER`] if it still had one, and otherwise 0.
+    pub set_session_peer: extern "C" fn(descriptor: c_int) -> c_int,
     /// Bytes outside of the heap that the engine's own code uses, mostly for symbols that it has looked up.
     pub working_bytes: extern "C" fn() -> u64,
 }

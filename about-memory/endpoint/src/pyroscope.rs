@@ -42,7 +42,7 @@ use crate::Endpoint;
 /// The path of the push service below the address of the server.
 const SERVICE: &str = "push.v1.PusherService/Push";
 
-/// What goes where, and how often.
+/// Where to push profiles, with which labels and tenant, and how often.
 #[derive(Clone, Debug)]
 pub struct PyroscopePush {
     url: String,

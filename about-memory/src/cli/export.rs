@@ -61,7 +61,7 @@ The name of the output tells the format:
 
 In pprof, the owner of memory is a label: go tool pprof -tagroot=reporter heap.pb.gz shows the reporters as the roots of
 all stacks, -tagfocus=kind=unreported only memory that nobody reports. Other formats have the kind and the reporter as
-frames. What a format cannot say (a negative amount, an amount above 2^53) is an error that names it.
+frames. If a format cannot express an amount (a negative one, or one above 2^53), the command fails and names the amount.
 
 Exit status: 0 on success, 1 if a file cannot be read or does not fit the format, 2 for wrong usage.";
 

@@ -219,7 +219,7 @@ pub(super) fn flame_graph(dump: Dump) -> FlameGraph {
     Analysis::new(dump, &options).flame_graph(FRAMES)
 }
 
-/// Whether reading a report failed since the file is a DMD dump.
+/// Whether reading a report failed because the file is a DMD dump.
 pub(super) fn is_version_of_dumps(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(ReadError::Version(version)) if version == "5")
 }

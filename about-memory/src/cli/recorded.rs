@@ -19,9 +19,9 @@ const START: usize = 8;
 /// The time whose blocks a view shows.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BlockTime {
-    /// The time whose blocks to show. `peak`, `end` or, in a recording, a time after its start such as `12.5s` or `1m30s`. At
-    /// the peak of a dump, each block has the mean size of its stack's blocks. [default: peak if no reporter reported a
-    /// block and the heap has shrunk by a tenth since, else end; for the text of dmd.py and for differences end]
+    /// Show the blocks at this time: `peak`, `end` or, in a recording, a time after its start such as `12.5s` or `1m30s`. At
+    /// the peak of a dump, each block has the mean size of its stack's blocks. [default: end; or peak, if no reporter
+    /// reported a block and the heap has shrunk by a tenth since; for differences and the text of dmd.py, end]
     #[arg(long, value_name = "TIME")]
     at: Option<Moment>,
     /// In a recording: show the blocks that the program allocated between two times and that are alive at the second time.

@@ -48,14 +48,14 @@ pub(crate) struct RunCommand {
     /// Which blocks get a stack: a sample, or all.
     #[arg(long, value_enum, default_value_t = StackChoice::Full)]
     stacks: StackChoice,
-    /// Record a sample of the blocks smaller than this: one per this many allocated bytes.
+    /// Sample the blocks that are smaller than this: record one of them per this many allocated bytes.
     #[arg(long, group = "recorded", value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     sample_below: Option<u64>,
     /// Record a sample: one block per this many allocated bytes, on average. A number, with KiB, MiB or GiB; 512KiB without a
     /// number. Cheap enough for production.
     #[arg(long, group = "recorded", value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = sample_bytes::DEFAULT, value_parser = sample_bytes::parse)]
     sample: Option<u64>,
-    /// Wait with recording until `about-memory track` asks for it. Implies --listen.
+    /// Record nothing until `about-memory track` asks for it. Implies --listen.
     #[arg(long, group = "recorded", conflicts_with = "open")]
     wait_for_track: bool,
     /// Frames to keep of each stack. [default: 24]

@@ -78,9 +78,9 @@ impl TypeTable {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(clippy::exhaustive_structs, reason = "what every row has")]
 pub struct TypeTableRow {
-    /// Their bytes, or those that they keep alive, or do not use.
+    /// The bytes of the blocks; in some tables, the bytes that they keep alive or that they do not use.
     pub bytes: u64,
-    /// Their number, or that of the pointers.
+    /// The number of the blocks; in a table by pointers, the number of the pointers.
     pub blocks: u64,
     /// What they are.
     pub text: String,

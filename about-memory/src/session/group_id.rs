@@ -5,7 +5,7 @@ use std::hash::DefaultHasher;
 
 use heap_graph::census::CensusTreeName;
 
-/// Browsers hold whole numbers below this exactly.
+/// Numbers in JavaScript represent every whole number below this exactly.
 pub(super) const EXACT: u64 = 1 << 53;
 
 /// The id of a group below another one.

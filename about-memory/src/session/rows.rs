@@ -48,7 +48,7 @@ pub struct SessionRow {
     pub numbers: Vec<i128>,
     /// The number of rows below.
     pub children: usize,
-    /// Whether they are open.
+    /// Whether the rows below are open.
     pub is_open: bool,
     /// Whether it is a group with nodes of its own, for [`Query::Individuals`].
     pub has_nodes: bool,

@@ -91,7 +91,7 @@ fn what_does_not_fit_is_one_line() {
     let dump = dump.to_str().unwrap();
     for (arguments, expected) in [
         (&[dump, "-o", "x.parquet", "--table", "reports"][..], "has no reports"),
-        (&[dump, "-o", "x.parquet", "--time", "2026-02-29T10:00:00Z"], "is no time"),
+        (&[dump, "-o", "x.parquet", "--time", "2026-02-29T10:00:00Z"], "is not a time"),
         (&[dump, "-o", "x.parquet", "--label", "a"], "write NAME=VALUE"),
         (&[dump, "-o", "x.parquet.gz"], "leave .gz out"),
         (&[dump, "-o", "x.folded", "--service", "a"], "are for the format parquet"),

@@ -32,12 +32,12 @@
 //! engine      blocks in the memory of a process, or in a core file
 //! ```
 //!
-//! Each room uses only the rooms above it.
+//! Each module uses only the modules above it.
 //!
 //! # Features
 //!
-//! `symbols` (on by default) looks up functions and lines of the addresses in a dump: `symbolize`. It is most of the
-//! crates that this one depends on. Amounts and coverage need no symbols.
+//! `symbols` (on by default) looks up functions and lines of the addresses in a dump: `symbolize`. Most dependencies of
+//! this crate are for this feature. Amounts and coverage need no symbols.
 //!
 //! # Limits
 //!

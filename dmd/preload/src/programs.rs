@@ -54,7 +54,7 @@ macro_rules! starts_program {
 }
 
 starts_program! {
-    execve(|path, false|) program_is_replaced();
+    execve(|path, false|) if is_executable(path) { program_is_replaced() };
     execvpe(|name, true|) program_is_replaced();
     posix_spawn(process: *mut libc::pid_t, |path, false| actions: *const c_void, attributes: *const c_void) {};
     posix_spawnp(process: *mut libc::pid_t, |name, true| actions: *const c_void, attributes: *const c_void) {};
@@ -80,6 +80,12 @@ macro_rules! replaces_program {
 replaces_program! {
     execv, execve;
     execvp, execvpe;
+}
+
+/// Whether the system would start the file, as far as its rights say. A program may try several paths.
+fn is_executable(path: *const c_char) -> bool {
+    // SAFETY: the system checks the pointer.
+    !path.is_null() && unsafe { libc::access(path, libc::X_OK) } == 0
 }
 
 /// Calls `start` with the environment, or with one without this library if the program cannot start with it.

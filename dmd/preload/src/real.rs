@@ -34,7 +34,7 @@ macro_rules! functions {
         /// One pointer for each function; null if the program has none.
         pub(crate) struct RealFunctions {
             state: AtomicU8,
-            $($($name: RealFunction,)*)*
+            $($(pub(crate) $name: RealFunction,)*)*
             /// A bit for each [`AllocatingFunction`] that is in another file than `malloc_usable_size`, which cannot tell the size of its
             /// blocks: some libraries define only a part of the family.
             without_size: AtomicU16,
@@ -161,6 +161,7 @@ impl RealFunctions {
             return self.state.load(Ordering::Acquire) == KNOWN;
         }
         self.find_all();
+        crate::thread_counts::fill_in();
         let sizes_from = file_of(self.malloc_usable_size.load(Ordering::Relaxed));
         let mut without_size = 0;
         let givers = [

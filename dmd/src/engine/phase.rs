@@ -22,7 +22,7 @@ pub(crate) enum Phase {
     Sampling = 4,
     /// The engine records nothing until a request asks for it.
     Waiting = 5,
-    /// A request has asked, and the engine records nothing yet.
+    /// The engine starts because a request asked for it: it records nothing yet.
     StartingSession = 6,
 }
 

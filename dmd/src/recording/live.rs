@@ -1,9 +1,9 @@
 //! The blocks that were alive when a recording started.
 //!
-//! The child of a fork decides late that it is worth a file: most replace themselves by another program soon. Until
-//! then its events stay in the buffers, and ends contain their blocks. So the blocks at the fork are those that are
-//! alive now and have no event, and those whose first event is an end. Other threads may have started meanwhile, so
-//! the table is read first, and then the buffers: what happens in between is in these.
+//! The child of a fork starts its file late, because most children soon replace themselves by another program. Until
+//! then the events of the child stay in the buffers, and each end contains its block. The blocks at the fork are the live
+//! blocks without an event, and the blocks whose first event is an end. Other threads may have started meanwhile, so the
+//! writer reads the table first, and then the buffers: the buffers contain the events in between.
 
 use dmd_format::recording::{BlockAction, ChunkKind, EventDecoder, LiveBlock, LiveEncoder, RecordedBlock};
 

@@ -215,25 +215,27 @@ impl EngineThread {
 
     /// Continues a paused engine thread. False if it is not paused, a call wants no engine threads, or the system refuses.
     fn go_on(&self) -> bool {
-        loop {
+        let calls = loop {
+            // Before the look at `PAUSES`: a call that begins later has a higher number.
+            let calls = CALLS.load(Ordering::SeqCst);
             if self.state.compare_exchange(PAUSED, RUNS, Ordering::SeqCst, Ordering::Relaxed).is_err() {
                 return false;
             }
             // A call that began meanwhile either sees that this engine thread runs, or is seen here.
             if PAUSES.load(Ordering::SeqCst) == 0 {
-                break;
+                break calls;
             }
             self.state.store(PAUSED, Ordering::SeqCst);
             // If that call has ended by now, it may have found the engine thread running.
             if PAUSES.load(Ordering::SeqCst) != 0 {
                 return false;
             }
-        }
+        };
         // The thread that left the stack may be ending still.
         while self.last.load(Ordering::SeqCst) != 0 && !self.has_ended() {
             std::thread::yield_now();
         }
-        self.calls.store(CALLS.load(Ordering::SeqCst), Ordering::SeqCst);
+        self.calls.store(calls, Ordering::SeqCst);
         let pointer = self.thread_pointer.load(Ordering::Relaxed);
         // SAFETY: the engine thread has left its stack, and its thread has ended.
         let stack = unsafe { *self.stack_pointer.get() };
@@ -408,7 +410,7 @@ pub fn without<T>(call: impl FnOnce() -> T) -> T {
     // A child of `vfork` uses its parent's memory. A signal handler that interrupted the engine holds locks that engine threads
     // wait for. A filter of system calls may end the process for those below.
     let is_ours = OWNER.load(Ordering::Relaxed) == std::process::id();
-    if !is_ours || slot().guard.is_set() || is_engine_thread() || confined::any_noted() || none_runs() {
+    if !is_ours || slot().guard.is_set() || is_engine_thread() || confined::any_noted() {
         return call();
     }
     CALLS.fetch_add(1, Ordering::SeqCst);

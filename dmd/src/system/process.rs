@@ -99,7 +99,7 @@ pub(crate) struct NumberedNames {
 pub(crate) struct RecordingNames {
     /// The name without a number, if this process may have it.
     pub(crate) plain: Option<PathBuf>,
-    /// Otherwise, or if another recording has that name, the first of these that no file has.
+    /// The names to try if there is no `plain` name or another recording has it. The first one without a file is used.
     pub(crate) numbered: NumberedNames,
 }
 

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, IntoRawFd as _, OwnedFd};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixStream;
 
 use crate::system::errno::keeping_errno;
@@ -29,24 +29,25 @@ const HIGH: c_int = 512;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Begins a session with the peer at the other end of this socket; a number below 0 begins none. The session before, if any, is
-/// over. The descriptor stays the caller's.
-pub(crate) extern "C" fn set(descriptor: c_int) {
+/// over. The descriptor stays the caller's. Returns 1 if the session has the peer, or if it had one and has none now.
+pub(crate) extern "C" fn set(descriptor: c_int) -> c_int {
     keeping_errno(|| {
-        drop(take());
+        let before = take();
         if descriptor < 0 {
-            return;
+            return c_int::from(before.is_some());
         }
         // SAFETY: `fcntl` duplicates a descriptor, or fails if there is none of this number.
         let own = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, HIGH) };
         if own < 0 {
-            return;
+            return 0;
         }
         // SAFETY: a fresh descriptor of this function's own.
         let own = File::from(unsafe { OwnedFd::from_raw_fd(own) });
         SOCKET.store(own.metadata().map_or(0, |about| about.ino()), Ordering::Relaxed);
         PROCESS.store(std::process::id(), Ordering::Relaxed);
         DESCRIPTOR.store(own.into_raw_fd(), Ordering::Release);
-    });
+        1
+    })
 }
 
 /// Whether a peer tracks this process.
@@ -66,7 +67,9 @@ pub(crate) fn take() -> Option<SessionPeer> {
     // SAFETY: the descriptor of `set`, which the exchange gave to this thread only, or a file that the program has opened
     // under its number.
     let file = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
-    let is_socket = file.metadata().is_ok_and(|about| about.ino() == SOCKET.load(Ordering::Relaxed));
+    let is_socket = file
+        .metadata()
+        .is_ok_and(|about| about.file_type().is_socket() && about.ino() == SOCKET.load(Ordering::Relaxed));
     if !is_socket {
         // The file is the program's.
         _ = file.into_raw_fd();

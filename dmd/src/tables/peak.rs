@@ -139,7 +139,7 @@ impl Peak {
         PENDING as usize + self.allowance.load(Ordering::Relaxed)
     }
 
-    /// Adds what began and ended on a thread. It is one step: a peak has all of it, or none.
+    /// Adds the blocks that started and ended on a thread, in one step: a peak contains all of them or none.
     pub(crate) fn add_pending(&self, tree: &TraceTree, pending: &PendingEvents) {
         let Some(level) = self.add_to_sum(pending.net()) else { return };
         let settled = pending.settled().filter(|(_, amount)| *amount != BlockAmount::default());

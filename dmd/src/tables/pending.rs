@@ -71,8 +71,9 @@ pub(crate) struct EventList<'a> {
 pub(crate) struct PendingEvents {
     /// The address of the block that this thread allocated last.
     last: AtomicUsize,
-    /// The sum of all events, in bytes, and the one at which the thread settles.
+    /// The sum of all events, in bytes.
     net: AtomicI64,
+    /// The thread settles the list when `net` reaches this many bytes in either direction.
     share: AtomicUsize,
     length: AtomicUsize,
     /// Whether the thread keeps the address and the tick of each event of the list.

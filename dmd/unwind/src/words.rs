@@ -3,10 +3,10 @@
 /// The addresses of the words that a step read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StackWords {
-    /// Of the pc of the frame that the step led to. 0 if the step depends on more than the frame that it left and
-    /// these words: on other registers, or on a module that can be unloaded.
+    /// The address of the pc of the frame that the step led to. 0 if the step depends on more than the frame that it left
+    /// and these words: on other registers, or on a module that can be unloaded.
     pub(crate) pc: usize,
-    /// Of the frame pointer of that frame; that of the pc if the step kept the frame pointer of the frame that it left.
+    /// The address of the frame pointer of that frame. Equal to `pc` if the step did not change the frame pointer.
     pub(crate) fp: usize,
 }
 

@@ -221,7 +221,7 @@ impl MeetingPoints {
         to.filter(move |to| self.are[*to as usize] && !preorder.dominates(*to, from))
     }
 
-    /// Whether an edge leads from a node, or from one that it dominates, to a meeting point that it does not dominate.
+    /// Whether an edge leads from the dominator subtree of `node` to a meeting point outside of that subtree.
     fn is_left_from(&self, preorder: &Preorder, node: u32) -> bool {
         let place = preorder.places[node as usize] as usize;
         self.shallowest[place] < preorder.depths[place]

@@ -57,8 +57,8 @@ pub struct Suspect {
     pub retained_size: u128,
     /// The percentage of the heap.
     pub percent: f64,
-    /// The way from the node down to the accumulation point, the last one, whose bytes belong to many children. Empty
-    /// for several nodes.
+    /// The path from the node down to the accumulation point, a node whose bytes belong to many children. The last step is
+    /// the accumulation point. The path is empty if `nodes` has several nodes.
     pub path: Vec<AccumulationStep>,
 }
 

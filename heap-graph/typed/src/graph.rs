@@ -96,8 +96,8 @@ impl TypedHeap<'_> {
         is_held
     }
 
-    /// Blocks that lead, together with the statics, to all others: the blocks that no other block holds, and one of
-    /// each cycle that no block outside of it holds, if possible one that a thread holds.
+    /// Blocks from which, together with the statics, all blocks can be reached: each block that no other block holds, and
+    /// one block of each cycle that no block outside of the cycle holds; if possible, a block that a thread holds.
     pub(crate) fn find_not_held(&self) -> Vec<usize> {
         let is_held = self.held_by_blocks();
         let mut reached = vec![false; self.blocks.len()];

@@ -78,9 +78,9 @@ pub struct HeapTasks {
 }
 
 impl TypedHeap<'_> {
-    /// The async tasks and other futures of `async` functions and blocks on the heap, by the `await` at which they are. A
-    /// future that another one awaits belongs to the chain of that one. `memory` is that of [`TypedHeap::new`], and `tree` is of
-    /// the graph that [`TypedHeap::graph`] gives.
+    /// The async tasks and other futures of `async` functions and blocks on the heap, grouped by the `await` at which they
+    /// are. A future that another future awaits is part of that future's chain. `memory` is the same as for
+    /// [`TypedHeap::new`]; `tree` is the tree of the graph that [`TypedHeap::graph`] returns.
     pub fn tasks(&self, memory: &dyn MemorySource, tree: &DominatorTree<'_>) -> HeapTasks {
         let info = self.walk.info();
         let mut finder = TaskFinder::new(self, memory);

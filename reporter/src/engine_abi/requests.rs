@@ -24,11 +24,9 @@ pub(crate) fn start_tracking(mean: u64) -> io::Result<()> {
 }
 
 /// Lets the engine send the dump of a session to its peer if the process ends first; with
-/// [`NO_PEER`](super::NO_PEER), not any more.
-pub(crate) fn set_session_peer(descriptor: c_int) {
-    if let Some(engine) = engine() {
-        (engine.set_session_peer)(descriptor);
-    }
+/// [`NO_PEER`](super::NO_PEER), not any more. Whether the session has the peer from now on, or still had one.
+pub(crate) fn set_session_peer(descriptor: c_int) -> bool {
+    engine().is_some_and(|engine| (engine.set_session_peer)(descriptor) != 0)
 }
 
 /// As [`start_tracking`] for every block, and records all events into a file with this absolute path.

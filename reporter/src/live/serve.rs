@@ -145,7 +145,7 @@ impl ProcessIdentity {
 
 /// Records until the peer sends a line or hangs up. A line gets a dump of what was allocated since and is alive.
 fn track(peer: &mut Peer, mean: u64) -> io::Result<()> {
-    let session = match TrackingSession::start(mean) {
+    let mut session = match TrackingSession::start(mean) {
         Ok(session) => session,
         Err(error) => return refuse(peer, &error.to_string()),
     };
@@ -156,10 +156,11 @@ fn track(peer: &mut Peer, mean: u64) -> io::Result<()> {
         return Ok(());
     }
     match session.end() {
-        Ok(mut dump) => {
+        Ok(Some(mut dump)) => {
             peer.allow(TIME_TO_READ);
             io::copy(&mut dump, peer).map(drop)
         }
+        Ok(None) => Ok(()),
         Err(error) => {
             peer.allow(TIME_TO_ASK);
             refuse(peer, &error.to_string())

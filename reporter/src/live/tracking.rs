@@ -20,13 +20,16 @@ pub(super) const REQUEST: &str = "dmd-track";
 pub(super) const SAMPLE_BYTES: u64 = 512 << 10;
 
 /// The engine records until this is dropped.
-pub(super) struct TrackingSession(());
+pub(super) struct TrackingSession {
+    /// Whether the engine sends the dump to the peer if the process ends first.
+    has_peer: bool,
+}
 
 impl TrackingSession {
     /// Starts to record a sample with this mean distance in bytes, or with 0 every block.
     pub(super) fn start(mean: u64) -> io::Result<Self> {
         match engine_abi::start_tracking(mean) {
-            Ok(()) => Ok(Self(())),
+            Ok(()) => Ok(Self { has_peer: false }),
             Err(error) => Err(refused(error).unwrap_or_else(|_| io::Error::other(BUSY))),
         }
     }
@@ -37,7 +40,7 @@ impl TrackingSession {
             return Err(io::Error::other(format!("{path:?} is not an absolute path")));
         }
         match engine_abi::start_recording(&CString::new(path)?) {
-            Ok(()) => Ok(Self(())),
+            Ok(()) => Ok(Self { has_peer: false }),
             Err(error) => Err(refused(error).unwrap_or_else(|error| match error.kind() {
                 io::ErrorKind::ExecutableFileBusy => {
                     io::Error::other(format!("{path}: another process records into it"))
@@ -49,14 +52,18 @@ impl TrackingSession {
     }
 
     /// If the process ends before the session does, the peer gets the dump all the same.
-    pub(super) fn outlive_process(&self, peer: &Peer) {
-        engine_abi::set_session_peer(peer.descriptor());
+    pub(super) fn outlive_process(&mut self, peer: &Peer) {
+        self.has_peer = engine_abi::set_session_peer(peer.descriptor());
     }
 
-    /// Writes a dump of what was allocated since and is alive, and ends the session.
-    pub(super) fn end(self) -> io::Result<File> {
-        engine_abi::set_session_peer(engine_abi::NO_PEER);
-        dmd_dump::temporary(engine_abi::dump)
+    /// Writes a dump of what was allocated since and is alive, and ends the session. `None` if the process ends at the same time:
+    /// then it sends its dump to the peer itself.
+    pub(super) fn end(self) -> io::Result<Option<File>> {
+        let dump = dmd_dump::temporary(engine_abi::dump);
+        if self.has_peer && !engine_abi::set_session_peer(engine_abi::NO_PEER) {
+            return Ok(None);
+        }
+        dump.map(Some)
     }
 }
 

@@ -77,8 +77,8 @@ impl<R: Reading> MallocSizeOfOps<R> {
 
     /// [`contents`](Self::contents) of a block that holds one value, or a slice of values.
     ///
-    /// A reading without steps gets one function for each type, whatever points to the block; walks of types that have
-    /// such pointers call it.
+    /// A reading without steps compiles one function for each type, whatever kind of pointer leads to the block. Walks of
+    /// types with such pointers call that function.
     #[inline(always)]
     pub(crate) fn contents_of<T: MallocSizeOf + ?Sized>(&mut self, value: &T) -> usize {
         if R::STEPS || R::NAMES {

@@ -223,7 +223,7 @@ impl<S: CounterSite> CountingMalloc<S> {
 
     fn allocate(bytes: usize, allocate: impl FnOnce(Layout) -> *mut u8) -> *mut c_void {
         let Some(layout) = layout(bytes) else { return null_mut() };
-        // The counter's report has the block, so no tag may.
+        // The counter's report already contains the block, so no tag may count it.
         let suspended = TagPause::new();
         let start = allocate(layout);
         drop(suspended);

@@ -39,11 +39,11 @@ static NOTES: ProcessLock<VecDeque<BlockNote>> = ProcessLock::new(VecDeque::new(
 /// Observers that track allocation sites.
 static TRACKING: AtomicUsize = AtomicUsize::new(0);
 
-/// Says that the block around `block`, which this thread has just allocated, holds an object of this class of the
-/// program's own language. Logs of allocations then have that class in place of the Rust type.
+/// Declares that the block around `block`, which this thread has just allocated, holds an object of this class of the
+/// program's own language. Logs of allocations then contain that class instead of the Rust type.
 ///
 /// The program calls this after the allocation and before it frees the block. While no observer tracks allocation
-/// sites, a call looks at one flag. The last 16,384 calls count.
+/// sites, a call only reads one flag. The library keeps the descriptions of the last 16,384 calls.
 ///
 /// ```
 /// use memory_reporter::watching::{ClassName, describe_block};

@@ -88,8 +88,8 @@ pub struct AllocationsLogEntry {
     pub timestamp: f64,
     /// The stack that allocated it.
     pub frame: Option<SavedStack>,
-    /// What the program said with [`describe_block`](super::describe_block), or else the Rust type that the stack
-    /// names.
+    /// The class that the program gave with [`describe_block`](super::describe_block), or else the Rust type that the
+    /// stack names.
     pub class: Option<ClassName>,
     /// Bytes that the program can use.
     pub size: u64,
@@ -327,8 +327,8 @@ impl MemoryObserver {
         self.state().uncaught_exception.clone()
     }
 
-    /// Calls `handler` with this observer and the text of the panic if the handler of garbage collections panics. The
-    /// handler takes the place of the one before; `None` removes that.
+    /// Calls `handler` with this observer and the text of the panic if the handler of garbage collections panics.
+    /// `handler` replaces the previous one; `None` removes it.
     pub fn set_uncaught_exception_handler(&self, handler: Option<Arc<UncaughtExceptionHandler>>) {
         let before = core::mem::replace(&mut self.state().uncaught_exception, handler);
         drop(before);

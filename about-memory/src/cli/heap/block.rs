@@ -46,7 +46,7 @@ pub(crate) struct BlockCommand {
     /// Follow the chain of referrers as long as each block has only one.
     #[arg(long, short)]
     chain_reports: bool,
-    /// Show the blocks that this block alone keeps alive, and the blocks that alone keep it alive.
+    /// Show the blocks that only this block keeps alive, and each block without which this block would not be alive.
     #[arg(long, conflicts_with_all = ["info", "chain_reports"])]
     retained: bool,
     /// Show a shortest chain of pointers from outside of the heap to the block.

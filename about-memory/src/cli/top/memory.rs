@@ -226,7 +226,7 @@ impl SnapshotScreen {
                     let group = row.id;
                     self.follow(SnapshotView::Individuals(group));
                 }
-                _ => return Err("choose a group of the aggregate that has nodes of its own".to_owned()),
+                _ => return Err("choose a row of the aggregate that contains nodes itself".to_owned()),
             },
             KeyCode::Char('p') => match (&self.view, self.row()) {
                 (

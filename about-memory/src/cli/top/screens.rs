@@ -78,7 +78,7 @@ impl TopScreens {
         }
     }
 
-    /// What to ask again after a while.
+    /// The request that refreshes the screen after a while. `None` if the screen does not refresh.
     pub(super) fn again(&self) -> Option<ScreenRequest> {
         match self.screen {
             ScreenKind::Processes => Some(ScreenRequest::List),

@@ -1,21 +1,32 @@
 //! A file that this program contains, in a folder that only this user can change.
+//!
+//! Programs that root starts may go on as another user and start more programs, so all users can read root's file.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Permissions};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use memory_report::new_file::{NewFile, Readers};
 use rustix::fs::StatVfsMountFlags;
 
-/// The folders for unpacked files, best first.
+/// The folders for unpacked files, best first. Root's `$HOME` may be that of another user, who could rename folders in it.
 pub(crate) fn folders_for_unpacked() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-    let user = rustix::process::geteuid().as_raw();
+    let user = rustix::process::geteuid();
+    let cache = match user.is_root() {
+        true => Some(PathBuf::from("/var/cache")),
+        false => variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache"))),
+    };
     let cache = cache.map(|cache| cache.join("about-memory"));
-    cache.into_iter().chain([std::env::temp_dir().join(format!("about-memory-{user}"))]).collect()
+    let temporary = std::env::temp_dir().join(format!("about-memory-{}", user.as_raw()));
+    cache.into_iter().chain([temporary]).collect()
+}
+
+/// The modes of folders and files: others read those of root only, and change none.
+fn modes() -> (u32, u32) {
+    if rustix::process::geteuid().is_root() { (0o755, 0o644) } else { (0o700, 0o600) }
 }
 
 /// Writes the file to the first of the folders that this user can use, below a name that follows from its contents. A file of
@@ -50,6 +61,7 @@ fn unpack_into(folder: &Path, above: &Path, name: &str, contents: &[u8]) -> io::
     if !is_unchanged(&path, contents) {
         let mut file = NewFile::create(&path, Readers::User)?;
         file.file().write_all(contents)?;
+        file.file().set_permissions(Permissions::from_mode(modes().1))?;
         file.finish()?;
     }
     Ok(path)
@@ -59,7 +71,9 @@ fn unpack_into(folder: &Path, above: &Path, name: &str, contents: &[u8]) -> io::
 fn make_private(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        created => return created,
+        Err(error) => return Err(error),
+        // The umask may have taken rights away.
+        Ok(()) => return fs::set_permissions(folder, Permissions::from_mode(modes().0)),
     }
     let about = fs::symlink_metadata(folder)?;
     if !about.is_dir() || about.uid() != rustix::process::geteuid().as_raw() || about.mode() & 0o022 != 0 {

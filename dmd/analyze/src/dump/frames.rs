@@ -75,7 +75,7 @@ impl FrameTexts {
         self.add_parsed(text.as_str(), text.is_in_allocator(), || text.parsed())
     }
 
-    /// The id of a text. Equal texts name the same line of source, so that all calls there are inside the allocator if one is.
+    /// The id of a text. Calls with equal texts are at the same source line: if one is inside the allocator, all are.
     fn add_parsed(
         &mut self,
         text: &str,

@@ -73,7 +73,7 @@ const RULES: &[(FoldReason, FoldPattern)] = &[
             "thread_start",
         ]),
     ),
-    // Around Rust's own; the `main` of a C program has a source file.
+    // The `main` around Rust's own `main`. The `main` of a C program has a source file, so this does not match it.
     (FoldReason::Start, FoldPattern::Symbol(&["main"])),
     (
         FoldReason::Allocator,

@@ -182,7 +182,7 @@ impl<'s> DebugFile<'s> {
         Ok(Self { sections, context, split, bounds, known: HashMap::new(), system_names: false })
     }
 
-    /// Whether calls have the names of functions as the file has them, too.
+    /// Whether calls also keep the mangled names of functions, as the file has them.
     pub(super) fn with_system_names(mut self, keep: bool) -> Self {
         self.system_names = keep;
         self

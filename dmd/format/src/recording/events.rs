@@ -23,7 +23,7 @@ pub enum BlockAction {
     End(Option<RecordedBlock>),
     /// The allocator is about to move the block: the thread's next begin is the new one.
     EndByMove(Option<RecordedBlock>),
-    /// The allocator did not move the block that ended by a move: it is still there.
+    /// The allocator did not move the block after its [`EndByMove`](Self::EndByMove): the block is still live.
     Back(RecordedBlock),
 }
 

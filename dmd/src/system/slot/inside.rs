@@ -17,8 +17,8 @@ const ALLOCATOR: u32 = 1 << 16;
 /// Added each time that blocks allocated from here on are the engine's own.
 const OWN: u32 = 1;
 
-/// A signal handler runs at least this far below the code that it interrupted: the kernel puts the registers
-/// between, which take twice as much.
+/// A signal handler runs at least this far below the code that it interrupted. The kernel puts the registers between
+/// the two; the registers take twice as much.
 const HANDLER: usize = 512;
 
 /// What a thread does in the engine. All zero while it is not inside.

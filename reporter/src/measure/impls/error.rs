@@ -34,8 +34,8 @@ struct CustomError {
     error: Box<dyn Error + Send + Sync>,
 }
 
-/// An error of the system or of std owns nothing. A custom one is two boxes, of which the walk sees the inner one; it
-/// records the heap of the error in it as skipped.
+/// An error of the system or of std owns nothing. A custom error is a box inside a box. The walk sees only the inner box,
+/// and records the heap of the error in it as skipped.
 impl MallocSizeOf for io::Error {
     #[allow(unsafe_code, reason = "names the error's block")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {

@@ -7,7 +7,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse() {
         return Ok(Duration::from_secs(seconds));
     }
-    let wrong = || "is no time; write 2026-11-22T10:00:00Z, or seconds since 1970".to_owned();
+    let wrong = || "is not a time; write 2026-11-22T10:00:00Z, or seconds since 1970".to_owned();
     let (date, clock) = text.strip_suffix('Z').and_then(|text| text.split_once('T')).ok_or_else(wrong)?;
     let numbers = |text: &str, mark: char| {
         let numbers: Option<Vec<u64>> = text

@@ -193,7 +193,7 @@ impl ExportCommand {
         while let Some((node, group)) = left.pop() {
             let amount = |amount: i128| {
                 i64::try_from(amount)
-                    .map_err(|_| failure(anyhow::anyhow!("a group has {amount}, beyond 64 bits")))
+                    .map_err(|_| failure(anyhow::anyhow!("a group has {amount}, which exceeds 64 bits")))
             };
             if node.bytes != 0 || node.count != 0 {
                 let leaf = node.leaves.first().filter(|_| node.leaves.len() == 1);
