@@ -37,7 +37,8 @@ int main(void) {
     } else {
         puts("nobody listens");
     }
-    usleep(200000);
+    // The library's thread waits a second at a time, and may go on to wait for the number that is this program's by now.
+    usleep(1200000);
     socklen_t size = sizeof name;
     getsockname(own, (void *)&name, &size);
     for (int round = 0; round < 4; round++) {

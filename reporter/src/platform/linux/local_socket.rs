@@ -101,7 +101,8 @@ impl ListenerState {
 
     fn accept_all(&self, answer: impl Fn(Peer)) {
         while !self.stopped.load(Ordering::SeqCst) && self.is_there() {
-            if !is_ready(self.socket.as_raw_fd(), libc::POLLIN, None) {
+            // A wait of an engine thread may have gone on with a socket that the program opened under the number meanwhile.
+            if !is_ready(self.socket.as_raw_fd(), libc::POLLIN, None) || !self.is_there() {
                 continue;
             }
             match self.socket.accept() {
