@@ -67,7 +67,7 @@ const LABELS: [&str; 4] = ["kind", "reporter", "type", "thread"];
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Whether a file that starts with these bytes may be a profile, compressed or not. A file of JSON is not.
+/// Whether a file that starts with these bytes may be a profile, compressed or not. A text is not.
 pub fn is_pprof(start: &[u8]) -> bool {
     let mut unpacked = Vec::new();
     let start = match start.starts_with(&GZIP) {
@@ -78,10 +78,11 @@ pub fn is_pprof(start: &[u8]) -> bool {
         }
         false => start,
     };
-    // All fields that a profile has many of are messages or texts.
-    let is_field = start.first().is_some_and(|byte| byte & 7 == 2 && byte >> 3 > 0);
+    // All fields that a profile has many of are messages or texts, which start with their length and small numbers.
+    let is_field = start.first().is_some_and(|byte| byte & 7 == 2 && (1..=14).contains(&(byte >> 3)));
     let is_json = start.trim_ascii_start().first().is_some_and(|byte| matches!(byte, b'{' | b'['));
-    is_field && !is_json
+    let is_text = start.iter().take(64).all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+    is_field && !is_json && !is_text
 }
 
 /// Names of amounts in profiles of other programs.

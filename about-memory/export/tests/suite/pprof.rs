@@ -344,7 +344,16 @@ fn a_reader_has_bounds_and_never_panics() {
             let _ = read(&*mutated, &PprofReadOptions::new());
         }
     }
-    for text in ["{\"version\": 5}", "\n\n {\"version\": 1}", "", "[1]"] {
+    for text in [
+        "{\"version\": 5}",
+        "\n\n {\"version\": 1}",
+        "",
+        "[1]",
+        "\n<!DOCTYPE html>",
+        "box;main 12\n",
+        "\"a\",1\n",
+        "BZh91",
+    ] {
         assert!(!is_pprof(text.as_bytes()), "{text}");
     }
 }
