@@ -29,6 +29,8 @@ mod programs;
 mod real;
 #[allow(unsafe_code, reason = "runs before main")]
 mod start;
+#[allow(unsafe_code, reason = "asks the system")]
+mod stat_by_number;
 #[allow(unsafe_code, reason = "functions for C")]
 mod thread_counts;
 #[allow(unsafe_code, reason = "functions for C")]

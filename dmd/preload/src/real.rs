@@ -9,6 +9,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, Ordering};
 
 use engine::__private::Destructor;
 
+use crate::stat_by_number::{fstatat_by_number, lstat_by_number, stat_by_number};
+
 type RealFunction = AtomicPtr<c_void>;
 
 /// Strings of C, with null behind the last one: the words or the environment of a program.
@@ -34,7 +36,7 @@ macro_rules! functions {
         /// One pointer for each function; null if the program has none.
         pub(crate) struct RealFunctions {
             state: AtomicU8,
-            $($(pub(crate) $name: RealFunction,)*)*
+            $($($name: RealFunction,)*)*
             /// A bit for each [`AllocatingFunction`] that is in another file than `malloc_usable_size`, which cannot tell the size of its
             /// blocks: some libraries define only a part of the family.
             without_size: AtomicU16,
@@ -154,6 +156,21 @@ functions! {
 }
 
 impl RealFunctions {
+    /// This library exports functions that an old C library lacks, and its own code calls them.
+    fn fill_in(&self) {
+        let missing = core::ptr::null_mut();
+        for (real, by_number) in [
+            (&self.stat, stat_by_number as *mut c_void),
+            (&self.stat64, stat_by_number as *mut c_void),
+            (&self.lstat, lstat_by_number as *mut c_void),
+            (&self.lstat64, lstat_by_number as *mut c_void),
+            (&self.fstatat, fstatat_by_number as *mut c_void),
+            (&self.fstatat64, fstatat_by_number as *mut c_void),
+        ] {
+            _ = real.compare_exchange(missing, by_number, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
     #[cold]
     fn look_up(&self) -> bool {
         let start = self.state.compare_exchange(UNKNOWN, LOOKING, Ordering::AcqRel, Ordering::Acquire);
@@ -161,7 +178,7 @@ impl RealFunctions {
             return self.state.load(Ordering::Acquire) == KNOWN;
         }
         self.find_all();
-        crate::thread_counts::fill_in();
+        self.fill_in();
         let sizes_from = file_of(self.malloc_usable_size.load(Ordering::Relaxed));
         let mut without_size = 0;
         let givers = [

@@ -5,7 +5,6 @@
 //! Programs that read the folder, or the count in `/proc/self/stat` or `/proc/self/status`, find the engine threads.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use core::sync::atomic::Ordering;
 
 use engine::__private::without_engine_threads;
 
@@ -65,49 +64,4 @@ fn is_of_threads(path: &[u8]) -> bool {
     let mut parts = path.rsplit(|byte| *byte == b'/').skip_while(|part| part.is_empty());
     parts.next() == Some(b"task")
         && parts.next().is_none_or(|process| process == b"self" || process.iter().all(u8::is_ascii_digit))
-}
-
-/// Until its version 2.33 the C library has no functions `stat`, `lstat` and `fstatat`: programs contain code that calls `__xstat` and
-/// others. But this library exports them, and its own code calls them.
-pub(crate) fn fill_in() {
-    let missing = core::ptr::null_mut();
-    for (real, by_number) in [
-        (&real::REAL.stat, stat_by_number as *mut c_void),
-        (&real::REAL.stat64, stat_by_number as *mut c_void),
-        (&real::REAL.lstat, lstat_by_number as *mut c_void),
-        (&real::REAL.lstat64, lstat_by_number as *mut c_void),
-        (&real::REAL.fstatat, fstatat_by_number as *mut c_void),
-        (&real::REAL.fstatat64, fstatat_by_number as *mut c_void),
-    ] {
-        _ = real.compare_exchange(missing, by_number, Ordering::Relaxed, Ordering::Relaxed);
-    }
-}
-
-/// # Safety
-///
-/// As for the C library's function.
-unsafe extern "C" fn stat_by_number(path: *const c_char, about: *mut c_void) -> c_int {
-    // SAFETY: as for this function.
-    unsafe { fstatat_by_number(libc::AT_FDCWD, path, about, 0) }
-}
-
-/// # Safety
-///
-/// As for the C library's function.
-unsafe extern "C" fn lstat_by_number(path: *const c_char, about: *mut c_void) -> c_int {
-    // SAFETY: as for this function.
-    unsafe { fstatat_by_number(libc::AT_FDCWD, path, about, libc::AT_SYMLINK_NOFOLLOW) }
-}
-
-/// # Safety
-///
-/// As for the C library's function.
-unsafe extern "C" fn fstatat_by_number(
-    folder: c_int,
-    path: *const c_char,
-    about: *mut c_void,
-    flags: c_int,
-) -> c_int {
-    // SAFETY: the system call has the structure of the C library, and the program guarantees that the arguments suit it.
-    unsafe { libc::syscall(libc::SYS_newfstatat, folder, path, about, flags) as c_int }
 }

@@ -55,7 +55,7 @@ struct TreeShape {
     /// Put leaves at the top, and what leads to them below.
     #[arg(long)]
     invert: bool,
-    /// Show only entries that contain this text, and the entries above them. An entry is the name of a group.
+    /// Show only entries that contain this text. An entry is the name of a group; the entries above it are shown, too.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
     /// Show at most this many levels.
