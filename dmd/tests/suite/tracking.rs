@@ -372,25 +372,29 @@ fn a_process_that_ends_sends_its_dump() {
     assert!(waiting.child.wait().unwrap().success());
 }
 
-/// The session is over, and the next one works.
+/// A program that looks for another one in several places stays in its session. If only the system refuses to start it, the
+/// session is over, and the next one works.
 #[test]
 fn a_program_that_does_not_become_another_one_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), "leaves");
     let mut waiting = Waiting::start(preloaded(&program, "--wait-for-track"));
     let mut answers = waiting.output();
-    let session = Session::begin(&waiting, 0);
-    writeln!(waiting.child.stdin.as_mut().unwrap(), "missing").unwrap();
-    assert_eq!(of_leaves(session), Some(100));
-    let session = again(&waiting);
-    for line in ["vfork", "vfork"] {
+    let mut ask = |waiting: &mut Waiting, line: &str| {
         writeln!(waiting.child.stdin.as_mut().unwrap(), "{line}").unwrap();
         while line != {
             let mut answer = String::new();
             answers.read_line(&mut answer).unwrap();
             answer.trim().to_owned()
         } {}
-    }
+    };
+    let session = Session::begin(&waiting, 0);
+    ask(&mut waiting, "missing");
+    ask(&mut waiting, "folder");
+    assert_eq!(of_leaves(session), Some(200));
+    let session = again(&waiting);
+    ask(&mut waiting, "vfork");
+    ask(&mut waiting, "vfork");
     assert_eq!(of_size(&session.end(), 4321), 200);
 }
 

@@ -23,6 +23,8 @@ int main(void) {
         if (!strcmp(line, "exec")) execlp("cat", "cat", NULL), exit(1);
         if (!strcmp(line, "execv")) execv("/bin/cat", (char *[]){"cat", NULL}), exit(1);
         if (!strcmp(line, "missing")) execv("/missing", (char *[]){"missing", NULL});
+        // Its mode allows an exec, and the system does not.
+        if (!strcmp(line, "folder")) execv("/", (char *[]){"folder", NULL});
         if (!strcmp(line, "vfork")) {
             if (vfork() == 0) execv("/missing", (char *[]){"missing", NULL}), _exit(1);
         }
