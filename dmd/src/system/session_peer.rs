@@ -36,7 +36,7 @@ pub(crate) extern "C" fn set(descriptor: c_int) -> c_int {
         if descriptor < 0 {
             return c_int::from(before.is_some());
         }
-        // SAFETY: `fcntl` duplicates a descriptor, or fails if there is none of this number.
+        // SAFETY: `fcntl` duplicates an open descriptor, and fails for any other number.
         let own = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, HIGH) };
         if own < 0 {
             return 0;

@@ -55,7 +55,7 @@ impl ReportScreen {
     pub(super) const KEYS: &'static str =
         "←→ close, open, / filter, n N next, t sort, v bytes, Space pause, b mark, x save";
 
-    /// The reader asks for these processes, or, if there are none, for a difference.
+    /// The reader asks for these processes. An empty list stands for a difference.
     pub(super) fn want(&mut self, pids: Vec<u32>) {
         self.wanted = Some(pids);
     }

@@ -70,7 +70,7 @@ fn function(path: &str) -> &str {
     path.rsplit("::").next().unwrap_or(path)
 }
 
-/// The length of the generic arguments at the start of `rest`, with their angle brackets; 0 if there are none.
+/// The length of the generic arguments at the start of `rest`, with their angle brackets; 0 without arguments.
 fn generics(rest: &str) -> usize {
     let mut depth = 0_usize;
     let mut last = b' ';
