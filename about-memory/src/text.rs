@@ -137,6 +137,7 @@ impl<'a> ReportText<'a> {
         self.set.warnings().iter().chain(self.forest().warnings())
     }
 
+    #[cfg(feature = "live")]
     pub(crate) fn view(&self) -> &TextOptions {
         &self.view
     }
