@@ -1,5 +1,7 @@
 //! How a walk continues into the parts of a value that implement `MallocSizeOf`.
 
+use core::alloc::Layout;
+
 use super::block::Edge;
 use super::malloc_size_of::MallocSizeOf;
 use super::ops::{MOST_BYTES, MallocSizeOfOps};
@@ -75,23 +77,77 @@ impl<R: Reading> MallocSizeOfOps<R> {
         self.step(edge, value, walk)
     }
 
-    /// [`contents`](Self::contents) of a block that holds one value, or a slice of values.
+    /// The bytes of a block that holds one value or a slice of values, and of the block's
+    /// [`contents`](Self::contents). `size` is the size of the whole block: for a `Vec`, of its capacity.
     ///
     /// A reading without steps compiles one function for each type, whatever kind of pointer leads to the block. Walks of
     /// types with such pointers call that function.
+    ///
+    /// # Safety
+    ///
+    /// As for [`block`](Self::block): `value` starts a live block of the global allocator with this size and the value's
+    /// alignment, unless `size` is 0.
     #[inline(always)]
-    pub(crate) fn contents_of<T: MallocSizeOf + ?Sized>(&mut self, value: &T) -> usize {
-        if R::STEPS || R::NAMES {
-            return self.contents(|ops| value.size_of_excluding_this(ops));
+    #[allow(unsafe_code, reason = "the reading may ask the allocator about the block")]
+    pub(crate) unsafe fn block_with_contents<T: MallocSizeOf + ?Sized>(
+        &mut self,
+        value: &T,
+        size: usize,
+    ) -> usize {
+        if !R::STEPS && !R::NAMES {
+            // SAFETY: the caller guarantees the same.
+            return unsafe { self.plain_block_with_contents(value, size) };
         }
-        self.plain_contents_of(value)
+        // SAFETY: the caller guarantees the block.
+        let own = unsafe { self.block(value, block_layout(value, size)) };
+        if !T::NEEDS_WALK && !self.wants_names() {
+            return own;
+        }
+        own + self.contents(|ops| value.size_of_excluding_this(ops))
     }
 
+    /// # Safety
+    ///
+    /// As for [`block_with_contents`](Self::block_with_contents).
     #[inline(never)]
-    fn plain_contents_of<T: MallocSizeOf + ?Sized>(&mut self, value: &T) -> usize {
-        if self.has_room() {
-            return value.size_of_excluding_this(self).min(MOST_BYTES);
+    #[allow(unsafe_code, reason = "the reading may ask the allocator about the block")]
+    unsafe fn plain_block_with_contents<T: MallocSizeOf + ?Sized>(
+        &mut self,
+        value: &T,
+        size: usize,
+    ) -> usize {
+        if T::NEEDS_WALK && !self.has_room() {
+            // SAFETY: the caller guarantees the same.
+            return self
+                .contents_deep(&mut |ops: &mut Self| unsafe { ops.plain_block_with_contents(value, size) });
         }
-        self.contents_deep(&mut |ops: &mut Self| ops.plain_contents_of(value))
+        // SAFETY: the caller guarantees the block.
+        let own = unsafe { self.block(value, block_layout(value, size)) };
+        let contents = if T::NEEDS_WALK { value.size_of_excluding_this(self) } else { 0 };
+        own + contents.min(MOST_BYTES)
     }
+
+    /// The result of `walk`, run on a fresh stack; `None` while the present stack has room.
+    ///
+    /// A walk without steps passes itself, and so is compiled once. [`contents`](Self::contents) compiles its closure
+    /// twice, for either stack.
+    #[inline(always)]
+    pub(crate) fn on_fresh_stack<T: ?Sized>(
+        &mut self,
+        value: &T,
+        walk: fn(&T, &mut Self) -> usize,
+    ) -> Option<usize> {
+        if self.has_room() {
+            return None;
+        }
+        Some(self.contents_deep(&mut |ops: &mut Self| walk(value, ops)))
+    }
+}
+
+/// The layout of the block of this size that `value` starts.
+#[inline]
+#[allow(unsafe_code, reason = "a check of what holds for every block costs a fifth of the walk")]
+fn block_layout<T: ?Sized>(value: &T, size: usize) -> Layout {
+    // SAFETY: Rust allocates no block whose size exceeds `isize::MAX`, and alignments are powers of two.
+    unsafe { Layout::from_size_align_unchecked(size, align_of_val(value)) }
 }

@@ -34,14 +34,43 @@ fn hash_table<'a, K: 'a, R: Reading>(
     ops.enclosing(inside, table.block(entry))
 }
 
+/// The bytes of the block of a hash table and of its entries, in one pass: the walk is compiled for each type of entry.
+#[inline]
+fn table_with_entries<'a, K: 'a, E, R: Reading>(
+    capacity: usize,
+    entries: impl Iterator<Item = (&'a K, E)>,
+    layout: Layout,
+    ops: &mut MallocSizeOfOps<R>,
+    mut measure: impl FnMut(&'a K, E, &mut MallocSizeOfOps<R>) -> usize,
+) -> usize {
+    let mut table = TableProbe::new(capacity);
+    let mut inside: *const K = core::ptr::null();
+    let mut bytes = 0_usize;
+    for (key, other) in entries {
+        inside = &raw const *key;
+        table.entry(key);
+        bytes = bytes.saturating_add(measure(key, other, ops));
+    }
+    bytes.saturating_add(ops.enclosing(inside, table.block(layout)))
+}
+
 impl<K: MallocSizeOf, V: MallocSizeOf, S> MallocSizeOf for HashMap<K, V, S> {
     #[inline]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        if K::NEEDS_WALK || V::NEEDS_WALK || ops.wants_names() {
-            self.size_of_each(ops, |(key, value), ops| ops.key(key) + ops.value(value))
-        } else {
-            self.shallow_size_of_excluding_this(ops)
+        if R::STEPS || R::NAMES {
+            if K::NEEDS_WALK || V::NEEDS_WALK || ops.wants_names() {
+                return self.size_of_each(ops, |(key, value), ops| ops.key(key) + ops.value(value));
+            }
+        } else if K::NEEDS_WALK || V::NEEDS_WALK {
+            let layout = Layout::new::<(K, V)>();
+            if let Some(bytes) = ops.on_fresh_stack(self, Self::size_of_excluding_this) {
+                return bytes;
+            }
+            return table_with_entries(self.capacity(), self.iter(), layout, ops, |key, value, ops| {
+                ops.key(key) + ops.value(value)
+            });
         }
+        self.shallow_size_of_excluding_this(ops)
     }
 }
 
@@ -70,11 +99,19 @@ impl<K, V, S> MallocSizeOfEach for HashMap<K, V, S> {
 impl<T: MallocSizeOf, S> MallocSizeOf for HashSet<T, S> {
     #[inline]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        if T::NEEDS_WALK || ops.wants_names() {
-            self.size_of_each(ops, |element, ops| ops.element(element))
-        } else {
-            self.shallow_size_of_excluding_this(ops)
+        if R::STEPS || R::NAMES {
+            if T::NEEDS_WALK || ops.wants_names() {
+                return self.size_of_each(ops, |element, ops| ops.element(element));
+            }
+        } else if T::NEEDS_WALK {
+            let elements = self.iter().map(|element| (element, ()));
+            return ops.on_fresh_stack(self, Self::size_of_excluding_this).unwrap_or_else(|| {
+                table_with_entries(self.capacity(), elements, Layout::new::<T>(), ops, |element, (), ops| {
+                    ops.element(element)
+                })
+            });
         }
+        self.shallow_size_of_excluding_this(ops)
     }
 }
 

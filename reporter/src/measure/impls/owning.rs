@@ -17,6 +17,7 @@ fn boxed<T: ?Sized, R: Reading>(value: &T, ops: &mut MallocSizeOfOps<R>) -> usiz
 }
 
 #[inline]
+#[allow(unsafe_code, reason = "names the box's block")]
 fn boxed_and_contents<T: MallocSizeOf + ?Sized, R: Reading>(
     value: &T,
     ops: &mut MallocSizeOfOps<R>,
@@ -24,11 +25,8 @@ fn boxed_and_contents<T: MallocSizeOf + ?Sized, R: Reading>(
     if ops.wants_steps() {
         prefetch::behind(value);
     }
-    let own = boxed(value, ops);
-    if !T::NEEDS_WALK && !ops.wants_names() {
-        return own;
-    }
-    own + ops.contents_of(value)
+    // SAFETY: only called below, with what a `Box` points to: its block, with the value's size.
+    unsafe { ops.block_with_contents(value, size_of_val(value)) }
 }
 
 impl<T: MallocSizeOf + ?Sized> MallocSizeOf for Box<T> {

@@ -49,15 +49,20 @@ macro_rules! slice {
     ($($type:ident),*) => {$(
         impl<T: MallocSizeOf> MallocSizeOf for $type<T> {
             #[inline]
+            #[allow(unsafe_code, reason = "names the container's block")]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-                let own = self.shallow_size_of_excluding_this(ops);
                 if R::STEPS || R::NAMES {
+                    let own = self.shallow_size_of_excluding_this(ops);
                     let is_walked = T::NEEDS_WALK || ops.wants_names();
                     let contents =
                         if is_walked { elements(self.iter(), ops, T::size_of_excluding_this) } else { 0 };
                     return own + contents;
                 }
-                if T::NEEDS_WALK { own + ops.contents_of(self.as_slice()) } else { own }
+                if !T::NEEDS_WALK {
+                    return self.shallow_size_of_excluding_this(ops);
+                }
+                // SAFETY: the elements start the block, which was allocated for the capacity.
+                unsafe { ops.block_with_contents(self.as_slice(), array::<T>(self.capacity()).size()) }
             }
         }
     )*};
