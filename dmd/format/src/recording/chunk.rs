@@ -146,7 +146,11 @@ impl fmt::Display for ChunkError {
             Self::Io(error) => error.fmt(f),
             Self::NoRecording => f.write_str("it does not start like a recording of DMD"),
             Self::Version(version) => {
-                write!(f, "it has version {version} of the format, but only version {} is supported", MAGIC[7])
+                write!(
+                    f,
+                    "it has version {version} of the format, but only version {} is supported",
+                    MAGIC[7]
+                )
             }
             Self::Truncated(offset) => write!(f, "it ends in the middle of the chunk at byte {offset}"),
             Self::TooLong(offset) => {

@@ -59,9 +59,10 @@ pub fn decode_modules(payload: &[u8]) -> Result<Vec<RecordedModule>, MalformedPa
         let (start, length, bias) = (payload.number()?, payload.number()?, payload.number()?);
         let unloaded_since = match payload.number()? {
             0 => None,
-            number => {
-                Some(u32::try_from(number - 1).map_err(|_| payload.malformed("the number of a node is out of range"))?)
-            }
+            number => Some(
+                u32::try_from(number - 1)
+                    .map_err(|_| payload.malformed("the number of a node is out of range"))?,
+            ),
         };
         modules.push(RecordedModule {
             path,
