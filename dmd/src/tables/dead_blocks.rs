@@ -39,7 +39,7 @@ impl DeadBlocks {
 
     pub(crate) fn for_each(&self, mut each: impl FnMut(DeadKind, u64)) {
         for shard in &self.shards {
-            #[allow(clippy::iter_over_hash_type, reason = "a dump merges its blocks without an order, as in Firefox")]
+            #[allow(clippy::iter_over_hash_type, reason = "dumps merge blocks in any order, like Firefox")]
             for (kind, count) in shard.hold().iter() {
                 each(*kind, *count);
             }
