@@ -25,7 +25,7 @@ fn an_arena_collects_slice_by_slice_or_at_once() {
     seen.lock().unwrap().clear();
     assert_eq!(heap.slice("ALLOC_TRIGGER"), CycleProgress::Idle, "nothing was allocated");
 
-    // The root keeps the last hundred nodes; each step allocates some, and then pays for them.
+    // The root keeps the last hundred nodes. Each step allocates some nodes, and then pays for them.
     let mut slices = Vec::new();
     for step in 0..2_000 {
         heap.mutate(|mc, root| {
@@ -42,7 +42,7 @@ fn an_arena_collects_slice_by_slice_or_at_once() {
     assert!(finished > 1 && cycles.len() == finished, "{finished}, {cycles:?}");
     let ran = slices.iter().filter(|progress| **progress != CycleProgress::Idle).count();
     let listed: usize = cycles.iter().map(|cycle| cycle.collections.len()).sum();
-    // The slices of an open cycle come with its end.
+    // The slices of an unfinished cycle are reported at its end.
     assert!(listed <= ran && listed > finished, "{listed} of {ran}");
     assert!(cycles.iter().all(|cycle| cycle.nonincremental_reason.is_none()));
 

@@ -1,4 +1,4 @@
-//! Tests that cross crates, in a process whose allocator counts what each thread holds.
+//! Tests across several crates, in a process whose allocator counts the memory of each thread.
 
 mod foreign_types;
 mod matrix;

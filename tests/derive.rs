@@ -1,4 +1,4 @@
-//! The derive, tested by the sizes that it gives.
+//! Tests the derive by the sizes that it computes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -211,7 +211,7 @@ fn bounds_are_those_of_measured_parameters() {
     assert_eq!(computed_size_of(&unsized_tail), 3 * TEXT + 9);
 }
 
-#[allow(non_snake_case, non_camel_case_types, reason = "what a user may well write")]
+#[allow(non_snake_case, non_camel_case_types, reason = "users may write such code")]
 mod awkward {
     use super::*;
     mod renamed {
@@ -267,7 +267,7 @@ fn including_this_is_the_block_and_what_it_holds() {
     assert_eq!(boxed.size_of_excluding_this(&mut ops), boxed.size_of_including_this(&mut ops));
 }
 
-/// A custom reading: keeps a list of its calls.
+/// A custom reading that keeps a list of its calls.
 #[derive(Default)]
 struct Names {
     told: Vec<String>,
@@ -408,7 +408,8 @@ fn mixed() -> Mixed {
     Mixed { bytes: vec![0; 1000], texts: vec![text(1); 10], count: 1, reference: "", shared: Rc::new(1) }
 }
 
-/// Asserts that a reading gets the same calls for a value, for the value behind `dyn`, behind two, and in a closure.
+/// Asserts that a reading gets the same calls for a value, for the value behind one `dyn` and behind two, and in a
+/// closure.
 #[track_caller]
 fn told_alike<const NAMES: bool, const STEPS: bool, const MERGES: bool>(expected: &Told) {
     type Ops<const N: bool, const S: bool, const M: bool> = MallocSizeOfOps<ListenGuard<N, S, M>>;
@@ -441,7 +442,8 @@ impl Animal for Boxed {}
 #[test]
 fn below_dyn_a_reading_is_told_what_it_wants_and_no_more() {
     told_alike::<false, false, false>(&Told::default());
-    // `parts`: the fields that can own heap, and the texts. `opened`: the blocks of the texts' list and of the `Rc`.
+    // `parts` counts the fields that can own heap, and the texts. `opened` counts the blocks of the list of texts and
+    // of the `Rc`.
     let (parts, opened) = (3 + 10, 2);
     told_alike::<false, true, false>(&Told { parts, opened, ..Told::default() });
     told_alike::<false, true, true>(&Told { parts: 3 + 1, merged: 10, opened, ..Told::default() });
@@ -450,7 +452,8 @@ fn below_dyn_a_reading_is_told_what_it_wants_and_no_more() {
     told_alike::<true, true, true>(&Told { parts: 5 + 2, merged: 1010, ..all });
 }
 
-/// The derive under lints that a user's crate may forbid, so its code may not `allow` them either.
+/// Uses the derive under lints that a user's crate may forbid. So the derived code must not `allow` these lints,
+/// either.
 #[forbid(unsafe_code, warnings, deprecated, unused_qualifications, unused_variables)]
 #[forbid(clippy::pedantic, clippy::arithmetic_side_effects, clippy::allow_attributes)]
 #[forbid(clippy::trait_duplication_in_bounds, clippy::type_repetition_in_bounds, clippy::use_self)]
@@ -502,7 +505,7 @@ fn nothing_meets_the_lints_of_the_user() {
     assert_eq!(computed_size_of(&strict::Bound(text(5))), 5);
 }
 
-/// A macro's caller passes the types as tokens, and they keep the hygiene of the caller.
+/// The caller of a macro passes the types as tokens, and they keep the caller's hygiene.
 macro_rules! page {
     ($name:ident, $field:ident: $($type:tt)*) => {
         #[derive(MallocSizeOf)]
@@ -520,7 +523,7 @@ fn types_written_by_macros() {
     assert_eq!(computed_size_of(&book) + book.count as usize, TEXT + 3 + 1);
 }
 
-#[allow(non_camel_case_types, dead_code, reason = "what a user may well write")]
+#[allow(non_camel_case_types, dead_code, reason = "users may write such code")]
 mod shadowed {
     use super::*;
     struct usize;
@@ -553,7 +556,7 @@ fn only_what_is_owned_is_bound() {
 }
 
 #[derive(MallocSizeOf)]
-#[allow(clippy::type_complexity, reason = "what a user may well write")]
+#[allow(clippy::type_complexity, reason = "users may write such code")]
 struct Pointers<T, U> {
     next: Option<NonNull<T>>,
     atomic: AtomicPtr<T>,
@@ -582,9 +585,9 @@ fn pointers_bind_nothing() {
     let _ = (value.atomic, value.raw, value.parent, value.closure);
 }
 
-/// Functions of more signatures than a list of impls can have.
+/// Functions with more signatures than a list of impls can contain.
 #[derive(MallocSizeOf)]
-#[allow(clippy::type_complexity, reason = "what a user may well write")]
+#[allow(clippy::type_complexity, reason = "users may write such code")]
 struct Functions<T> {
     borrows: for<'a> fn(&'a T) -> &'a T,
     unsafe_mut: for<'a> unsafe fn(&'a mut T, u8) -> &'a mut T,
@@ -608,7 +611,7 @@ fn functions_of_any_signature_are_measured() {
         maybe: Some(|all| all.first()),
         pair: (|_, _| (), [|it| it; 2]),
     };
-    // Functions of the listed signatures are measurable within other types, too.
+    // Inside of other types, functions with the listed signatures are measurable, too.
     fn measured<T: MallocSizeOf>(value: &T) -> usize {
         computed_size_of(value)
     }

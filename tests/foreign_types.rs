@@ -1,4 +1,4 @@
-//! Mirrors of foreign types, and bytes that values state of themselves.
+//! Mirrors of foreign types, and bytes that values state by themselves.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use memory_reporter::{
 };
 use tests::grown;
 
-/// Types as another crate defines them: without `MallocSizeOf`.
+/// Types as another crate defines them, without `MallocSizeOf`.
 #[allow(unreachable_pub, dead_code, clippy::large_enum_variant, reason = "another crate")]
 mod foreign {
     use std::collections::HashMap;
@@ -30,7 +30,7 @@ mod foreign {
         Shared(Arc<T>, u8),
     }
 
-    /// As many parts as need more than one function.
+    /// A type with so many parts that measuring it needs more than one function.
     pub enum Wide {
         Narrow(String),
         Wide(
@@ -114,7 +114,7 @@ enum Shape<T> {
 }
 
 #[derive(MallocSizeOf)]
-#[allow(clippy::large_enum_variant, reason = "the foreign type is so")]
+#[allow(clippy::large_enum_variant, reason = "the foreign type has such a variant")]
 #[malloc_size_of(remote = foreign::Wide)]
 enum Wide {
     Narrow(String),
@@ -134,7 +134,7 @@ struct Text {
 }
 
 #[derive(MallocSizeOf)]
-#[malloc_size_of(remote = foreign::Shape<String>, rest = "the program makes pictures only")]
+#[malloc_size_of(remote = foreign::Shape<String>, rest = "the program makes only pictures")]
 enum OnlyPictures {
     Picture(#[malloc_size_of(with = Picture::measure)] foreign::Picture),
 }
@@ -262,7 +262,7 @@ impl MemoryReporter for Search {
 #[test]
 fn figures_that_values_state_are_marked() {
     let search = Search { first: foreign::Index(300), wrong: foreign::Index(1), names: vec!["ab".into()] };
-    assert_eq!(computed_size_of(&search), 300 + 24 + 2, "a negative figure is 0 bytes");
+    assert_eq!(computed_size_of(&search), 300 + 24 + 2, "a negative figure counts as 0 bytes");
     let summary = size_summary(&search);
     assert_eq!((summary.asked, summary.blocks), (326, 2));
     let tree = size_tree(&search);

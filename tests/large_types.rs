@@ -1,5 +1,5 @@
-//! Types of many fields and variants, and impls that use much stack: they compile, their sizes are right, and a small
-//! stack is enough to measure deep values of them.
+//! Types with many fields and variants, and impls that use much stack: they compile, their sizes are right, and deep
+//! values of them can be measured on a small stack.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -25,7 +25,7 @@ macro_rules! doubled {
 macro_rules! tuple {
     ($($ty:ident)*) => {
         #[derive(MallocSizeOf)]
-        #[allow(dead_code, reason = "it is enough that it compiles")]
+        #[allow(dead_code, reason = "the test only checks that it compiles")]
         struct Thousands($($ty),*);
     };
 }
@@ -44,7 +44,7 @@ struct Sizes {
 
 macro_rules! many {
     ($($name:ident)*) => {
-        /// More variants mean more work on the way to the next value.
+        /// Many variants: before the next value, a walk does more work.
         #[derive(MallocSizeOf)]
         #[malloc_size_of(sizes = Sizes)]
         enum Many {
@@ -59,24 +59,24 @@ macro_rules! many {
         }
 
         #[derive(MallocSizeOf)]
-        #[allow(non_snake_case, reason = "the names are those of the variants")]
+        #[allow(non_snake_case, reason = "the names come from the variants")]
         struct Wide {
             $($name: String,)*
             next: Option<Box<Wide>>,
         }
 
         #[derive(MallocSizeOf)]
-        #[allow(non_snake_case, reason = "the names are those of the variants")]
+        #[allow(non_snake_case, reason = "the names come from the variants")]
         enum Alone {
             All { $($name: String,)* }
         }
 
         #[derive(MallocSizeOf)]
-        #[allow(non_snake_case, clippy::large_enum_variant, reason = "the names are those of the variants")]
+        #[allow(non_snake_case, clippy::large_enum_variant, reason = "the names come from the variants")]
         enum Uneven {
             Few(String, String),
             Never(Infallible),
-            #[malloc_size_of(ignore = "to see that it is")]
+            #[malloc_size_of(ignore = "the test checks the attribute")]
             Ignored(#[allow(dead_code, reason = "never read")] String),
             All { $($name: String,)* },
             Nothing,
@@ -84,7 +84,7 @@ macro_rules! many {
 
         #[derive(MallocSizeOf)]
         #[repr(C, packed)]
-        #[allow(non_snake_case, reason = "the names are those of the variants")]
+        #[allow(non_snake_case, reason = "the names come from the variants")]
         struct Packed<T> {
             $($name: T,)*
         }
@@ -133,7 +133,7 @@ many!(
 );
 
 const VARIANTS: usize = 128;
-/// 1 + 2 + ... + `VARIANTS`.
+/// The sum 1 + 2 + ... + `VARIANTS`.
 const SUM: usize = VARIANTS * (VARIANTS + 1) / 2;
 
 #[test]
@@ -162,7 +162,7 @@ fn on_a_small_stack(walk: impl FnOnce() + Send + 'static) {
     thread.join().expect("the walk is right");
 }
 
-/// A list, and its bytes. It is never dropped, since the stack is too small for that.
+/// A list, and its bytes. The list is never dropped, since the stack is too small for that.
 fn list<T>(depth: usize, mut last: T, next: impl Fn(Box<T>) -> T) -> (ManuallyDrop<T>, usize) {
     for _ in 0..depth {
         last = next(Box::new(last));
@@ -197,7 +197,7 @@ fn lists_of_large_types_are_measured_on_a_small_stack() {
     });
 }
 
-/// Uses more stack than the library keeps free for unknown impls.
+/// Uses more stack than the library reserves for unknown impls.
 struct Greedy {
     next: Option<Box<Self>>,
     erased: Option<Box<dyn Shape>>,
@@ -233,7 +233,7 @@ struct Foreign {
     next: Option<Box<Foreign>>,
 }
 
-/// A chain of small steps; each has a value behind `dyn` that uses much stack.
+/// A chain of small steps. Each step has a value behind `dyn` that uses much stack.
 #[derive(MallocSizeOf)]
 struct Spine {
     greedy: Option<Box<dyn Shape>>,

@@ -1,5 +1,5 @@
-//! Lists every type of std that has a size, and how exact it is. The compiler checks that each implements the trait,
-//! and a test checks that the table of the documentation is this list.
+//! Lists every type of std that has a size, and how exactly it is measured. The compiler checks that each type
+//! implements the trait. A test checks that the table of the documentation is equal to this list.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -34,7 +34,7 @@ impl MallocSizeOf for OnlyOrd {
     }
 }
 
-/// How much of a type the library sees; the documentation says what each means.
+/// How much of a type the library sees. The documentation explains each value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Exact,
@@ -61,12 +61,12 @@ struct Row {
     note: &'static str,
 }
 
-/// A row for a type, which must implement the trait.
+/// Makes a row for a type, which must implement the trait.
 fn row<T: MallocSizeOf + ?Sized>(seen: Seen, tokens: &str, note: &'static str) -> Row {
     Row { name: spelled(tokens), type_name: any::type_name::<T>(), seen, note }
 }
 
-/// A type's tokens as people write them, without the spaces that the compiler puts between them.
+/// A type's tokens in the usual spelling, without the spaces that the compiler puts between them.
 fn spelled(tokens: &str) -> String {
     let mut name = String::new();
     let mut space = false;
@@ -100,21 +100,21 @@ macro_rules! rows {
     };
 }
 
-/// The types that programs use most; we compared other measuring crates by these.
+/// The types that programs use most. Other measuring crates were compared by these types.
 fn asked_of_all() -> Vec<Row> {
     rows![
     Exact Box<u8>;
     Exact Box<str>;
     Exact Box<[u8]>;
     Exact Box<[String]>;
-    Opaque Box<dyn Fn()> = "the box is counted; what the closure captured is not seen";
-    Opaque Box<dyn Any> = "the box is counted; what the value owns is not seen";
+    Opaque Box<dyn Fn()> = "the box is counted; captured values are not seen";
+    Opaque Box<dyn Any> = "the box is counted; memory that the value owns is not seen";
     Exact Rc<u8> = "counted once, its two counts included";
     Exact Rc<str>;
     Exact Rc<[u8]>;
     Exact Arc<u8> = "counted once, its two counts included";
-    Exact Arc<str> = "the empty one of `Default` is a static of std: 0";
-    Exact Arc<[u8]> = "the empty one of `Default` is a static of std: 0";
+    Exact Arc<str> = "the empty value of `Default` is a static of std: 0";
+    Exact Arc<[u8]> = "the empty value of `Default` is a static of std: 0";
     Opaque rc::Weak<u8> = "0 while a strong pointer owns the block; then the two counts, once";
     Opaque sync::Weak<u8> = "0 while a strong pointer owns the block; then the two counts, once";
     Exact Cell<u8> = "plain data only";
@@ -122,24 +122,24 @@ fn asked_of_all() -> Vec<Row> {
     Exact RefCell<u8> = "recorded as not seen while mutably borrowed";
     Exact cell::UnsafeCell<u8> = "plain data only";
     Exact cell::OnceCell<String>;
-    Exact cell::LazyCell<String> = "before Rust 1.94 opaque; never initialised by a look";
+    Exact cell::LazyCell<String> = "opaque before Rust 1.94; measuring never initializes it";
     Exact sync::OnceLock<String>;
-    Exact sync::LazyLock<String> = "before Rust 1.94 opaque; never initialised by a look";
+    Exact sync::LazyLock<String> = "opaque before Rust 1.94; measuring never initializes it";
     Exact sync::Once;
-    Exact Mutex<String> = "recorded as not seen while held; a poisoned one is read";
-    Exact RwLock<String> = "recorded as not seen while written to; a poisoned one is read";
+    Exact Mutex<String> = "recorded as not seen while locked; a poisoned one is measured";
+    Exact RwLock<String> = "recorded as not seen while locked for writing; a poisoned one is measured";
     Exact sync::Condvar;
     Exact sync::Barrier;
     Exact Vec<u8>;
     Exact Vec<String>;
-    Computed VecDeque<u8> = "seen from its start where the elements wrap around";
+    Computed VecDeque<u8> = "the start of the block is visible if the elements wrap around";
     Exact BinaryHeap<u8>;
     Computed LinkedList<u8>;
-    Computed HashMap<u8,u8> = "of tables thinned out by removals, about one in a thousand is seen too small";
+    Computed HashMap<u8,u8> = "after many removals, about one table in a thousand is seen too small";
     Computed HashMap<String,String,MyHasher> = "as above";
     Computed HashSet<u8> = "as above";
     Computed HashSet<String,MyHasher> = "as above";
-    Computed BTreeMap<u8,u8> = "but for the empty leaf that an emptied map keeps";
+    Computed BTreeMap<u8,u8> = "except the empty leaf that an emptied map keeps";
     Computed BTreeMap<OnlyOrd,OnlyOrd> = "as above";
     Computed BTreeSet<u8> = "as above";
     Exact String;
@@ -195,9 +195,9 @@ fn asked_of_all() -> Vec<Row> {
     Exact mem::MaybeUninit<u8> = "plain data only";
     Exact mem::Discriminant<Option<u8>>;
     Exact ptr::NonNull<u8>;
-    Opaque sync::mpsc::Sender<u8> = "what waits in a channel is not seen";
-    Opaque sync::mpsc::SyncSender<u8> = "what waits in a channel is not seen";
-    Opaque sync::mpsc::Receiver<u8> = "what waits in a channel is not seen";
+    Opaque sync::mpsc::Sender<u8> = "waiting messages are not seen";
+    Opaque sync::mpsc::SyncSender<u8> = "waiting messages are not seen";
+    Opaque sync::mpsc::Receiver<u8> = "waiting messages are not seen";
     Opaque thread::JoinHandle<u8>;
     Opaque thread::Thread;
     Exact thread::ThreadId;
@@ -218,14 +218,14 @@ fn asked_of_all() -> Vec<Row> {
     Exact panic::AssertUnwindSafe<u8>;
     Computed io::BufReader<fs::File>;
     Exact io::Cursor<Vec<u8>>;
-    AtLeast vec::IntoIter<u8> = "the elements left; room before and after them is not seen";
+    AtLeast vec::IntoIter<u8> = "the remaining elements; free room before and after them is not seen";
     Exact fs::File;
-    Opaque io::Error = "a custom one: its two boxes; what the error in it owns is not seen";
+    Opaque io::Error = "a custom error: its two boxes; memory that the inner error owns is not seen";
     Opaque backtrace::Backtrace = "0 if it was not captured";
     ]
 }
 
-/// More types that ordinary programs use.
+/// Further types that ordinary programs use.
 fn more() -> Vec<Row> {
     rows![
     Exact Pin<Box<String>>;
@@ -259,15 +259,15 @@ fn more() -> Vec<Row> {
     Opaque Cell<String>;
     Opaque cell::UnsafeCell<String>;
     Opaque mem::MaybeUninit<String>;
-    Opaque Box<dyn FnMut(u8,u8)->u8 + Send> = "the box is counted; what the closure captured is not seen";
-    Opaque Box<dyn FnOnce(&str)->u8 + Send + Sync> = "the box is counted; what the closure captured is not seen";
-    Opaque Box<dyn Any + Send + Sync> = "the box is counted; what the value owns is not seen";
-    Opaque Box<dyn Error + Send + Sync> = "the box is counted; what the error owns is not seen";
-    Opaque Box<dyn Iterator<Item=u8>> = "the box is counted; what the iterator owns is not seen";
-    Opaque Pin<Box<dyn Future<Output=u8> + Send>> = "the box is counted; what the future owns is not seen";
-    Opaque Box<dyn io::Read + Send> = "the box is counted; what the reader owns is not seen";
-    Opaque Box<dyn io::Write + Send> = "the box is counted; what the writer owns is not seen";
-    Opaque io::LineWriter<Vec<u8>> = "the writer in it is counted; the buffer is not seen";
+    Opaque Box<dyn FnMut(u8,u8)->u8 + Send> = "the box is counted; captured values are not seen";
+    Opaque Box<dyn FnOnce(&str)->u8 + Send + Sync> = "the box is counted; captured values are not seen";
+    Opaque Box<dyn Any + Send + Sync> = "the box is counted; memory that the value owns is not seen";
+    Opaque Box<dyn Error + Send + Sync> = "the box is counted; memory that the error owns is not seen";
+    Opaque Box<dyn Iterator<Item=u8>> = "the box is counted; memory that the iterator owns is not seen";
+    Opaque Pin<Box<dyn Future<Output=u8> + Send>> = "the box is counted; memory that the future owns is not seen";
+    Opaque Box<dyn io::Read + Send> = "the box is counted; memory that the reader owns is not seen";
+    Opaque Box<dyn io::Write + Send> = "the box is counted; memory that the writer owns is not seen";
+    Opaque io::LineWriter<Vec<u8>> = "the inner writer is counted; the buffer is not seen";
     Opaque thread::Builder;
     Opaque task::Waker;
     Opaque process::Command;
@@ -303,7 +303,7 @@ fn the_table_in_the_documentation_is_this_list() {
     golden("reporter/src/docs/std_types.md", &text);
 }
 
-/// Asserts that the library sees the value as the list says of its type.
+/// Asserts that the library sees the value as the list states for its type.
 fn check<T: MallocSizeOf>(make: impl FnOnce() -> T) {
     let type_name = any::type_name::<T>();
     let rows: Vec<Row> = asked_of_all().into_iter().chain(more()).collect();
@@ -428,7 +428,7 @@ fn the_blocks_of_opaque_types_that_can_be_seen_are_counted() {
     let closure = |n: u64| -> Box<dyn Fn() -> u64> { Box::new(move || n) };
     assert_eq!(computed_size_of(&closure(1)), 8);
     assert_eq!(computed_size_of::<Box<dyn Any>>(&(Box::new([0_u8; 33]) as Box<dyn Any>)), 33);
-    // A custom error has two boxes; an error of the system has none.
+    // A custom error has two boxes; an error of the system has no box.
     let (error, held) = grown(|| io::Error::other(std::fmt::Error));
     assert_eq!(computed_size_of(&error) as isize, held.asked);
     let (error, held) = grown(|| io::Error::other("ten".parse::<u8>().unwrap_err()));
@@ -465,10 +465,10 @@ fn the_block_that_weak_pointers_keep_is_counted_once() {
 fn lazy_values_are_seen_once_they_are_there() {
     let lock = sync::LazyLock::<String>::new(|| text(100));
     let cell = cell::LazyCell::<String>::new(|| text(100));
-    assert_eq!(computed_size_of(&lock) + computed_size_of(&cell), 0, "not there yet, and not made by a look");
+    assert_eq!(computed_size_of(&lock) + computed_size_of(&cell), 0, "measuring must not make the value");
     assert_eq!(lock.len() + cell.len(), 200);
     let mut ops = MallocSizeOfOps::computed();
     let bytes = lock.size_of_excluding_this(&mut ops) + cell.size_of_excluding_this(&mut ops);
-    // Before Rust 1.94 std gives no access to their contents.
+    // Before Rust 1.94, std gives no access to the contents of these types.
     assert!(bytes == 200 && ops.skipped().is_empty() || bytes == 0 && ops.skipped().len() == 2);
 }

@@ -1,7 +1,8 @@
-//! What a newcomer does first, by the README: a project of their own beside the clone, its documentation and a run.
+//! The first steps of a newcomer, as the README describes them: a new project beside the clone, its documentation and
+//! a run.
 //!
-//! The project has the dependencies and features that the README gives it, and no others. The workspace's own build has
-//! more features, so it finds neither a link to an item that is missing here nor a lint that fails only here.
+//! The project has exactly the dependencies and features of the README. The workspace's own build has more features,
+//! so it does not find a link to an item that is missing here, or a lint that fails only here.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -14,7 +15,7 @@ fn clone() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// A cargo that takes nothing from the surrounding build and nothing from the network.
+/// A cargo that uses no settings of the surrounding build and no network.
 fn cargo(folder: &Path, arguments: &[&str]) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in env::vars_os() {
@@ -24,7 +25,7 @@ fn cargo(folder: &Path, arguments: &[&str]) -> Command {
         }
     }
     cargo.current_dir(folder).args(arguments).args(["--offline", "--quiet"]);
-    // The next run of the test finds all compiled, but for what has changed.
+    // Keep the build folder, so that the next run of the test compiles only changes.
     cargo.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("newcomer"));
     cargo
 }
@@ -36,7 +37,7 @@ fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// The blocks of a language in the README, under "Add it to your program".
+/// The code blocks of a language in the README, under "Add it to your program".
 fn blocks(language: &str) -> Vec<String> {
     let readme = fs::read_to_string(clone().join("README.md")).unwrap();
     let (_, part) = readme.split_once("\n## Add it to your program\n").unwrap();
@@ -48,11 +49,11 @@ fn blocks(language: &str) -> Vec<String> {
     blocks
 }
 
-/// The project of the README, in a folder of its own.
+/// The project of the README, in a new folder.
 fn project(folder: &Path) -> PathBuf {
     succeed(&mut cargo(folder, &["init", "--vcs", "none", "--name", "my-program", "my-program"]));
     let project = folder.join("my-program");
-    // The versions that are there, since the test has no network.
+    // Use the versions that are already downloaded, since the test has no network.
     fs::copy(clone().join("Cargo.lock"), project.join("Cargo.lock")).unwrap();
     for line in blocks("sh").iter().flat_map(|block| block.lines()) {
         let path = line.strip_prefix("cargo add --path ../memory-reporter/").expect(line);
@@ -62,7 +63,7 @@ fn project(folder: &Path) -> PathBuf {
     project
 }
 
-/// The project's packages that are no package of a registry: the project and ours.
+/// The project's packages that do not come from a registry: the project and the workspace's crates.
 fn own_packages(project: &Path) -> Vec<String> {
     let tree = succeed(&mut cargo(project, &["tree", "--edges", "normal", "--prefix", "none"]));
     let tree = String::from_utf8(tree.stdout).unwrap();
@@ -83,7 +84,7 @@ fn the_project_of_the_readme_documents_itself() {
     let packages = own_packages(&project);
     assert!(packages.iter().any(|name| name == "memory-reporter"), "{packages:?}");
     let selected: Vec<&str> = packages.iter().flat_map(|name| ["--package", name]).collect();
-    // A link that leads nowhere is a warning to the newcomer, and an error here.
+    // For a newcomer, a broken link is a warning. Here it is an error.
     succeed(
         cargo(&project, &[&["doc", "--no-deps"], &*selected].concat()).env("RUSTDOCFLAGS", "-D warnings"),
     );
@@ -92,7 +93,8 @@ fn the_project_of_the_readme_documents_itself() {
     }
 }
 
-/// The project compiles without a warning, in the newcomer's build as in ours, and prints the tree of the README.
+/// The project compiles without a warning, both in the newcomer's build and in the workspace's, and prints the tree of
+/// the README.
 #[test]
 fn the_project_of_the_readme_runs() {
     if env::var_os("THOROUGH").is_none() {
@@ -109,7 +111,8 @@ fn the_project_of_the_readme_runs() {
     assert_eq!(names(tree), names(&blocks("text")[0]), "{text}");
 }
 
-/// Each crate's page alone, with its default features and without: the workspace's build unites the features of all.
+/// The documentation of each crate, with and without its default features. Each crate is built alone, because the
+/// workspace's build unites the features of all crates.
 #[test]
 fn each_crate_documents_itself_alone() {
     if env::var_os("THOROUGH").is_none() {

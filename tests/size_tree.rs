@@ -1,4 +1,4 @@
-//! The tree of sizes: its totals are those of the plain walk, for any merging.
+//! The tree of sizes: its totals are equal to the totals of the plain walk, for any merging.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -168,12 +168,12 @@ fn a_reporter_expands_fields_to_a_depth() {
             assert_eq!(reports.iter().map(|(_, amount)| amount).sum::<i64>(), total, "depth {depth}");
             for a in paths(&reports) {
                 let below = format!("{a}/");
-                assert!(!paths(&reports).iter().any(|b| b.starts_with(&below)), "{a} is no leaf");
+                assert!(!paths(&reports).iter().any(|b| b.starts_with(&below)), "{a} must be a leaf");
             }
         }
     }
     assert_eq!(paths(&expanded(&cache, "explicit/cache", 0)), ["explicit/cache"]);
-    // The walk counts shared blocks where it reaches them first, and `empty` owns nothing.
+    // The walk counts shared blocks at the first reference. `empty` owns no memory.
     let fields = expanded(&cache, "explicit/cache", 1);
     assert_eq!(paths(&fields), ["explicit/cache/entries", "explicit/cache/first"]);
     let deep = expanded(&cache, "explicit/cache", 3);

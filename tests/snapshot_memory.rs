@@ -13,9 +13,9 @@ use heap_graph::snapshot::{SnapshotReadOptions, SnapshotWriteOptions, read_from,
 use heap_graph::{Graph, GraphBuilder, NodeId, NodeParts};
 use tests::{Random, peak};
 
-/// Bytes of memory for each unpacked byte, also while arrays grow. Files of the smallest nodes take 5.
+/// The maximum memory for each unpacked byte, in bytes, even while arrays grow. Files with the smallest nodes need 5.
 const FOR_EACH_BYTE: usize = 16;
-/// Bytes for buffers and for the decompressor.
+/// The memory for buffers and for the decompressor, in bytes.
 const ALWAYS: usize = 600_000;
 
 fn golden() -> PathBuf {
@@ -28,7 +28,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Reads a file and asserts that the memory for it stays within the bound for its bytes.
+/// Reads a file, and asserts that the memory stays within the limit for its size.
 fn reads_within_bounds(unpacked: &[u8]) -> Result<Graph, SnapshotError> {
     let file = packed(unpacked);
     let (result, bytes) = peak(|| read_from(&file[..], &SnapshotReadOptions::new()));
@@ -81,7 +81,7 @@ fn a_damaged_file_takes_no_more_memory_than_its_bytes_are_worth() {
     assert!(files.len() > 80 && read > 100, "{} files, {read} read", files.len());
 }
 
-/// A list of nodes, each with a name of its own or all with the same name.
+/// A list of nodes. Each node has its own name, or all have the same name.
 fn list(nodes: u64, has_own_names: bool) -> Result<Graph, GraphError> {
     let mut builder = GraphBuilder::new();
     let next = builder.text("next")?;

@@ -1,4 +1,4 @@
-//! Values that the derive, or an impl by hand, splits into several sizes.
+//! Values that the derive, or a handwritten impl, splits into several sizes.
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -23,7 +23,7 @@ impl Sizes {
     }
 }
 
-/// Another crate's type.
+/// A type of another crate.
 struct Blob(Vec<u8>);
 
 fn blob<R: Reading>(blob: &Blob, ops: &mut MallocSizeOfOps<R>) -> usize {
@@ -102,7 +102,7 @@ fn the_parts_add_up_to_the_whole() {
     assert_eq!(computed.pictures, 100 + size_of::<Blob>() + 200 + 300 + 50);
 }
 
-/// Has an impl by hand, as for a type whose parts are not fields.
+/// A type with a handwritten impl, as for a type whose parts are not fields.
 struct Store {
     bytes: Vec<u8>,
     names: Vec<String>,
@@ -145,6 +145,6 @@ fn a_reporter_splits_and_counts_shared_blocks_once() {
     assert!(set.warnings().is_empty());
     let sum: i64 = set.iter().map(|report| report.amount).sum();
     let store = malloc_size_of(&pages.1.bytes) + malloc_size_of(&pages.1.names);
-    // The page's own measure includes what it shares, so `explicit/shared` adds nothing to it.
+    // The size of the page itself includes the shared text, so `explicit/shared` adds no bytes to it.
     assert_eq!(sum as usize, malloc_size_of(&pages.0) + store);
 }

@@ -17,7 +17,7 @@ fn text(bytes: usize) -> String {
     "x".repeat(bytes)
 }
 
-/// The bytes of the values without their list, which another thread may have allocated.
+/// The bytes of the values without their list, since another thread may have allocated the list.
 fn bytes(values: &[String]) -> usize {
     values.iter().map(malloc_size_of).sum()
 }
@@ -31,7 +31,7 @@ fn one_line_gives_the_threads_of_a_rayon_pool_a_tag() {
         .unwrap();
     let values: Vec<String> = pool.install(|| (0..10_000).into_par_iter().map(|i| text(i % 300)).collect());
     let in_pool = amount("explicit/rayon/pool");
-    // The pool's own memory is small, and the list may have been in pieces.
+    // The pool's own memory is small. The list may have been allocated in pieces.
     let least = bytes(&values);
     assert!((least..least + malloc_size_of(&values)).contains(&in_pool), "{in_pool} of at least {least}");
     drop(values);
@@ -84,7 +84,7 @@ fn tasks_of_tokio_keep_their_tags_on_every_thread() {
     });
     for (i, values) in kept.iter().enumerate() {
         let (held, exact) = (amount(&format!("explicit/tokio/{i}")), malloc_size_of(values));
-        // `tokio::spawn` itself allocates the task under the tag.
+        // `tokio::spawn` itself allocates the task while the tag is set.
         assert!((exact..exact + 4000).contains(&held), "{held} of at least {exact}");
     }
 }

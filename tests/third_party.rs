@@ -1,5 +1,5 @@
-//! Compares the sizes of other crates' types with a counting allocator, and the documentation's table of these crates
-//! with the features of the library.
+//! Compares the sizes of other crates' types with a counting allocator. Also compares the documentation's table of
+//! these crates with the features of the library.
 
 use std::fmt::Write as _;
 use std::hash::RandomState;
@@ -13,7 +13,7 @@ use memory_reporter::{
 };
 use tests::{Random, golden, grown};
 
-/// Asserts that the value is exact in both readings, and that neither skips a part of it.
+/// Asserts that both readings are exact for the value, and that neither skips a part of it.
 fn exact<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     let (value, held) = grown(make);
     let mut ops = MallocSizeOfOps::computed();
@@ -22,7 +22,8 @@ fn exact<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     assert_eq!(ops.skipped(), [], "{name}");
 }
 
-/// For a value that shows only the inside of some blocks: computed is exact, measured lies between.
+/// For a value that shows only the inside of some blocks. Asserts that the computed size is exact, and the measured
+/// size is between the requested and the usable bytes.
 fn exact_computed<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     let (value, held) = grown(make);
     let mut ops = MallocSizeOfOps::computed();
@@ -32,7 +33,7 @@ fn exact_computed<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     assert_eq!(ops.skipped(), [], "{name}");
 }
 
-/// Asserts that the computed size is at least `percent` of the requested bytes, and not more than all of them.
+/// Asserts that the computed size is at least `percent` of the requested bytes, and at most all of them.
 fn at_least<T: MallocSizeOf>(name: &str, percent: isize, make: impl FnOnce() -> T) {
     let (value, held) = grown(make);
     let computed = computed_size_of(&value) as isize;
@@ -111,7 +112,7 @@ fn bytes() {
     });
     at_least("part of a Bytes", 20, || Bytes::from(vec![1; 100]).split_off(70));
     exact("empty Bytes", Bytes::new);
-    // `Bytes` may be static or have several owners, and does not show which.
+    // `Bytes` may be static or have several owners, and this is not visible.
     skipped(&Bytes::from_static(b"static"), SkipReason::Opaque);
     exact_computed("BytesMut with room", || BytesMut::with_capacity(777));
     let (halves, held) = grown(|| {
@@ -120,7 +121,7 @@ fn bytes() {
         (front, back)
     });
     let computed = computed_size_of(&halves) as isize;
-    // The two share a buffer, and a header that counts its owners.
+    // The two halves share a buffer, and a header that counts the owners.
     assert!(computed <= held.asked && computed == 1000, "{computed} of {held:?}");
 }
 
@@ -254,7 +255,7 @@ fn once_cell() {
     exact("sync::OnceCell", || ::once_cell::sync::OnceCell::with_value(text(9)));
     exact("unsync::OnceCell", || ::once_cell::unsync::OnceCell::with_value(text(9)));
     let lazy = ::once_cell::sync::Lazy::<String>::new(|| text(9));
-    assert_eq!(computed_size_of(&lazy), 0, "not made by a look");
+    assert_eq!(computed_size_of(&lazy), 0, "measuring must not make the value");
     assert_eq!((lazy.len(), computed_size_of(&lazy)), (9, 9));
     let captured = text(9);
     skipped(&::once_cell::unsync::Lazy::new(move || captured.clone()), SkipReason::Opaque);
@@ -302,9 +303,13 @@ fn petgraph() {
         graph
     });
     let (graph, held) = grown(|| UnGraphMap::<u32, u8>::from_edges((0..100).map(|i| (i, i + 1, 1))));
-    // Each list starts with room for one neighbour, and grows to four.
+    // Each list of neighbors starts with room for one neighbor, and grows to four.
     let lists = (2 + 99 * 4) * size_of::<(u32, bool)>();
-    assert_eq!((computed_size_of(&graph) + lists) as isize, held.asked, "but for the lists of neighbours");
+    assert_eq!(
+        (computed_size_of(&graph) + lists) as isize,
+        held.asked,
+        "exact except for the lists of neighbors"
+    );
     skipped(&::petgraph::csr::Csr::<(), ()>::new(), SkipReason::Opaque);
 }
 
@@ -464,16 +469,16 @@ fn uuid() {
     exact("Uuid", || vec![::uuid::Uuid::nil(); 9]);
 }
 
-/// For each crate, how exactly the library sees its types, and a note.
+/// For each crate: its name, how exactly the library sees its types, and a note.
 const CRATES: &[(&str, &str, &str)] = &[
-    ("arc-swap", "computed", "the pointer that is in it at the time, counted once"),
+    ("arc-swap", "computed", "the current pointer, counted once"),
     ("arrayvec", "exact", "in place"),
     ("bitvec", "exact", ""),
-    ("bumpalo", "computed", "all chunks; what the values in them own elsewhere is not seen"),
+    ("bumpalo", "computed", "all chunks; memory that the values own elsewhere is not seen"),
     (
         "bytes",
         "at least",
-        "what a `Bytes` of one owner shows, the share of a `BytesMut`; a shared or static `Bytes` is opaque",
+        "the visible bytes of a `Bytes` with one owner, the share of a `BytesMut`; a shared or static `Bytes` is opaque",
     ),
     ("chrono", "exact", "plain data"),
     ("compact_str", "computed", ""),
@@ -483,13 +488,13 @@ const CRATES: &[(&str, &str, &str)] = &[
         "`DashMap`, if the program turns on dashmap's feature `raw-api`, and otherwise opaque, as `DashSet` and `ReadOnlyView` are",
     ),
     ("either", "exact", "in place"),
-    ("hashbrown", "computed", "whatever was removed; maps and sets whose keys are `Hash + Eq`"),
+    ("hashbrown", "computed", "also after removals; only maps and sets whose keys are `Hash + Eq`"),
     ("indexmap", "computed", "at least, after removals"),
-    ("lru", "at least", "all entries; the table that finds them is larger while the cache is not full"),
+    ("lru", "at least", "all entries; the index table is larger than counted while the cache is not full"),
     ("num-bigint", "at least", "the digits, not their capacity"),
-    ("once_cell", "exact", "what the function of a `Lazy` captured is opaque"),
+    ("once_cell", "exact", "values that the function of a `Lazy` captured are opaque"),
     ("ordered-float", "exact", "in place"),
-    ("parking_lot", "exact", "recorded as not seen while held; 0.13 needs Rust 1.95"),
+    ("parking_lot", "exact", "recorded as not seen while locked; 0.13 needs Rust 1.95"),
     (
         "petgraph",
         "exact",
@@ -515,7 +520,7 @@ const CRATES: &[(&str, &str, &str)] = &[
     (
         "tokio",
         "exact",
-        "`sync`: locks and cells, recorded as not seen while held; channels and `Barrier` opaque",
+        "`sync`: locks and cells, recorded as not seen while locked; channels and `Barrier` opaque",
     ),
     ("triomphe", "exact", "counted once; `UniqueArc` and `ThinArc` computed"),
     ("url", "at least", "the text, not its capacity"),
@@ -524,7 +529,7 @@ const CRATES: &[(&str, &str, &str)] = &[
 
 fn manifest(path: &str) -> toml::Table {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
-    std::fs::read_to_string(path).expect("the manifest is there").parse().expect("the manifest is TOML")
+    std::fs::read_to_string(path).expect("the manifest exists").parse().expect("the manifest is TOML")
 }
 
 /// The part of a version that a breaking release changes, without dots: 1 of 1.9, 017 of 0.17.
@@ -561,7 +566,7 @@ fn the_table_in_the_documentation_has_every_feature() {
     golden("reporter/src/docs/third_party.md", &text);
 }
 
-/// Reports one thing.
+/// A reporter with one report.
 struct One;
 
 impl MemoryReporter for One {
@@ -570,7 +575,7 @@ impl MemoryReporter for One {
     }
 }
 
-/// Asserts how many reports and warnings the reporter gives, and that it is named by the reporter inside.
+/// Asserts the numbers of reports and warnings, and that the wrapped reporter gives the name.
 fn gives(reporter: &dyn MemoryReporter, reports: usize, warnings: usize) {
     let set = Collection::new().with(reporter).collect();
     assert_eq!((set.len(), set.warnings().len()), (reports, warnings));

@@ -1,4 +1,4 @@
-//! The rules of the repository that the compiler does not check.
+//! Rules of the repository that the compiler does not check.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -40,7 +40,7 @@ fn members() -> Vec<String> {
     members.iter().map(|member| member.as_str().unwrap().to_owned()).collect()
 }
 
-/// All files below a folder whose names end in `end`, except build output.
+/// All files below a folder whose names end with `end`, except build output.
 fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -57,7 +57,8 @@ fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A crate that a program depends on by its path is linted in the program's own build, so a denied lint would end that.
+/// If a program depends on a crate by its path, the program's own build lints the crate. A denied lint would end that
+/// build.
 #[test]
 fn the_manifest_denies_no_lint() {
     let workspace: Table = read("Cargo.toml").parse().unwrap();
@@ -125,9 +126,10 @@ fn crates_depend_along_the_arrows_only() {
     let ours: BTreeSet<String> =
         members.iter().map(|m| manifest(m)["package"]["name"].as_str().unwrap().to_owned()).collect();
     for member in &members {
-        let allowed = allowed.get(member.as_str()).unwrap_or_else(|| panic!("{member}: no arrows given"));
+        let allowed =
+            allowed.get(member.as_str()).unwrap_or_else(|| panic!("{member}: the list has no arrows for it"));
         let manifest = manifest(member);
-        // Dev-dependencies may go against an arrow: the derive's tests use the crate that it derives for.
+        // Dev-dependencies may go against an arrow: the tests of the derive use the crate for which it derives.
         let Some(dependencies) = manifest.get("dependencies").and_then(|table| table.as_table()) else {
             continue;
         };
@@ -137,7 +139,7 @@ fn crates_depend_along_the_arrows_only() {
     }
 }
 
-/// Modules use each other in one direction only; each folder counts on its own.
+/// Modules use each other only in one direction. This is checked separately for each folder.
 #[test]
 fn modules_have_no_cycles() {
     let mut found = BTreeSet::new();
@@ -161,7 +163,7 @@ fn modules_have_no_cycles() {
     assert!(found.is_empty(), "{found:?}: see the arrows above");
 }
 
-/// The layers of each crate that has some: a layer uses only those before it.
+/// The layers of each crate that has layers: a layer uses only layers before it.
 const LAYERS: &[(&str, &[&str])] = &[
     (
         "reporter",
@@ -227,9 +229,9 @@ fn layers_use_only_those_before_them() {
             place.unwrap_or_else(|| panic!("{member}: {module} is in no layer"))
         };
         for (from, tos) in arrows.iter().filter(|(module, _)| !module.contains("::")) {
-            // A macro expands in the user's crate, so it names what `lib.rs` re-exports for it.
+            // A macro expands in the user's crate, so it uses names that `lib.rs` re-exports for it.
             for (to, line) in tos.iter().filter(|(to, _)| to.as_str() != "__private") {
-                // Any other re-export of `lib.rs` hides which layer is used.
+                // Any other re-export of `lib.rs` would hide the layer that is used.
                 assert!(arrows.contains_key(to), "{member}: {from} uses {to} of lib.rs at {line}");
                 assert!(
                     place_of(to) < place_of(from),
@@ -310,8 +312,9 @@ fn only_the_platform_module_names_an_operating_system() {
     }
 }
 
-/// Text of `top` and `watch` passes through one module, which escapes what deceives a reader. `npm run check` looks at the
-/// page in the same way, and `about-memory/tests/suite/hostile.rs` at the output of all commands.
+/// Text of `top` and `watch` passes through one module, which escapes characters that deceive a reader. `npm run
+/// check` checks the page in the same way, and `about-memory/tests/suite/hostile.rs` checks the output of all
+/// commands.
 #[test]
 fn screens_make_lines_in_one_module() {
     let folder = root().join("about-memory/src/cli");
@@ -324,7 +327,7 @@ fn screens_make_lines_in_one_module() {
         for word in
             ["Line::from(", "Line::raw(", "Line::styled(", "Span::", "Text::", "ListItem::", "Cell::from"]
         {
-            assert!(!text.contains(word), "{name}: {word} belongs into cli/line.rs");
+            assert!(!text.contains(word), "{name}: {word} may only be in cli/line.rs");
         }
     }
 }
@@ -341,7 +344,7 @@ fn the_guide_lists_every_feature() {
     assert!(read("README.md").contains("(docs/src/measuring.md#features-of-memory-reporter)"));
 }
 
-/// The advice about types of other crates names the features that measure them.
+/// The advice about types of other crates names the features that measure these types.
 #[test]
 fn suggestions_know_every_feature_that_measures_a_crate() {
     let file = "dmd/analyze/src/coverage/suggest/advice.rs";
@@ -370,12 +373,15 @@ fn the_readme_s_code_and_commands_are_real() {
     assert!(example.ends_with(code), "the code of README.md is not the end of examples/cache.rs");
     assert!(readme.contains("\n./test "), "the test command");
     assert!(root().join("test").exists());
-    // CI tests what a newcomer tests: neither has settings of its own.
+    // CI runs the same tests as a newcomer: neither has special settings.
     let ci = read(".ci/run");
     let commands: Vec<&str> = ci.lines().filter(|line| !line.starts_with('#')).collect();
     assert_eq!(commands, ["set -euo pipefail", "cd \"$(dirname \"$0\")/..\"", "exec ./test"]);
     let test = read("test");
-    assert!(!test.contains("${CI") && !test.contains("CARGO_INCREMENTAL"), "./test asks who runs it");
+    assert!(
+        !test.contains("${CI") && !test.contains("CARGO_INCREMENTAL"),
+        "./test must not depend on the environment of CI"
+    );
     for line in readme.lines().filter(|line| line.starts_with("cargo run ")) {
         let mut words = line.split_whitespace();
         let example = words.by_ref().skip_while(|word| *word != "--example").nth(1).unwrap();
@@ -401,10 +407,10 @@ fn every_crate_s_root_says_what_it_is() {
 fn every_compile_fail_case_has_its_message() {
     let ui = root().join("tests/ui");
     let mut cases = files(&ui, ".rs");
-    cases.retain(|case| case.parent() != Some(&ui)); // the test that compiles them
+    cases.retain(|case| case.parent() != Some(&ui)); // the test that compiles the cases
     assert!(cases.len() > 40);
     for case in &cases {
         assert!(case.with_extension("stderr").exists(), "{}: no message", case.display());
     }
-    assert_eq!(cases.len(), files(&ui, ".stderr").len(), "a message without its case");
+    assert_eq!(cases.len(), files(&ui, ".stderr").len(), "each message must have its case");
 }

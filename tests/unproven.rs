@@ -1,4 +1,5 @@
-//! A declaration of an allocator that is not the global one: the library never asks it, and computes all sizes.
+//! A declaration of an allocator that is not the global one: the library never asks this allocator, and computes all
+//! sizes.
 
 #![allow(unsafe_code, reason = "an allocator")]
 
@@ -21,7 +22,7 @@ static GLOBAL: Counting = Counting;
 /// An allocator that gives wrong sizes.
 struct Other;
 
-// SAFETY: forwards every call to `System`.
+// SAFETY: every call is forwarded to `System`.
 unsafe impl GlobalAlloc for Other {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller guarantees that the layout's size is not 0.
@@ -34,18 +35,18 @@ unsafe impl GlobalAlloc for Other {
     }
 }
 
-// SAFETY: the size is wrong, but the library must never ask for it: this is what the test checks.
+// SAFETY: the size is wrong, but the library must never ask for it. The test checks this.
 unsafe impl UsableSize for Other {
     unsafe fn usable_size(&self, _: *const u8, _: Layout) -> usize {
         1 << 40
     }
 }
 
-/// As `global_allocator!` makes it, but without the attribute.
+/// Declared like in `global_allocator!`, but without the attribute.
 static OTHER: CountingAllocator<Other> = CountingAllocator::new(Other);
 
 unsafe fn usable_size(block: *const u8, layout: Layout) -> usize {
-    // SAFETY: `usable_size` of `Other` has no precondition: it does not read the block.
+    // SAFETY: `usable_size` of `Other` has no precondition, since it does not read the block.
     unsafe { OTHER.usable_size(block, layout) }
 }
 

@@ -2,12 +2,12 @@
 //! link `memory-reporter`.
 
 pub(crate) mod dark_matter;
-#[allow(unsafe_code, reason = "takes paths of C")]
+#[allow(unsafe_code, reason = "takes paths as C strings")]
 pub(crate) mod dumping;
 #[cfg(engine = "native")]
 #[allow(unsafe_code, reason = "handles signals")]
 pub(crate) mod ending;
-#[allow(unsafe_code, reason = "gives functions to C")]
+#[allow(unsafe_code, reason = "exports functions to C")]
 pub(crate) mod engine_abi;
 #[allow(unsafe_code, reason = "functions for C")]
 pub(crate) mod entry;
@@ -22,7 +22,7 @@ pub(crate) mod logs;
 pub(crate) mod preload;
 #[allow(unsafe_code, reason = "calls and is called through a table of C functions")]
 pub(crate) mod recorder;
-#[allow(unsafe_code, reason = "functions of other programs")]
+#[allow(unsafe_code, reason = "calls functions of other programs")]
 pub(crate) mod reporter_hosts;
 #[allow(unsafe_code, reason = "ends the process")]
 pub(crate) mod self_test;
@@ -32,5 +32,5 @@ pub(crate) mod start;
 #[cfg(feature = "analyze")]
 pub(crate) mod unreported;
 #[cfg_attr(engine = "portable", path = "boundary/with_caller_portable.rs")]
-#[allow(unsafe_code, reason = "functions without a frame")]
+#[allow(unsafe_code, reason = "naked functions")]
 pub(crate) mod with_caller;

@@ -1,11 +1,11 @@
 //! The sampler of `--sample-bytes`: a Poisson process over the allocated bytes.
 //!
-//! The distances between the points of the process follow the exponential law, which has no memory: after a chosen
-//! block the next distance starts at the block's end. [`dmd_format::sample`] weighs the chosen blocks.
+//! The distances between the points of the process follow the exponential distribution, which has no memory: after a
+//! chosen block, the next distance starts at the block's end. [`dmd_format::sample`] weighs the chosen blocks.
 
 use crate::logarithm::ln;
 
-/// Draws the distances. The seed decides all of them, so that runs repeat.
+/// Draws the distances. The seed determines all distances, so that runs repeat.
 #[derive(Clone, Debug)]
 pub struct ByteSampler {
     state: u64,
@@ -21,7 +21,7 @@ impl ByteSampler {
         sampler
     }
 
-    /// Whether a block of this many bytes is chosen: with the probability 1 - exp(-bytes / mean).
+    /// Returns whether a block of this many bytes is chosen. The probability is 1 - exp(-bytes / mean).
     #[inline]
     pub fn trial(&mut self, bytes: u64) -> bool {
         let bytes = bytes.max(1);
@@ -34,13 +34,13 @@ impl ByteSampler {
     }
 
     /// The sampler of the nth thread of a process with this seed, without a mean distance.
-    #[cfg_attr(not(engine = "native"), allow(dead_code, reason = "nothing is sampled elsewhere"))]
+    #[cfg_attr(not(engine = "native"), allow(dead_code, reason = "only the native engine samples"))]
     pub(crate) fn for_thread(seed: u64, n: usize) -> Self {
         Self::new(seed.wrapping_add((n as u64 + 1).wrapping_mul(0xD1B5_4A32_D192_ED03)), 1)
     }
 
     /// Draws the number of the next chosen byte, from 1, at a mean distance.
-    #[cfg_attr(not(engine = "native"), allow(dead_code, reason = "nothing is sampled elsewhere"))]
+    #[cfg_attr(not(engine = "native"), allow(dead_code, reason = "only the native engine samples"))]
     pub(crate) fn next(&mut self, mean: u64) -> u64 {
         self.mean = mean.max(1);
         self.draw()
@@ -53,9 +53,10 @@ impl ByteSampler {
         bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
         bits ^= bits >> 31;
-        // Above 0 and at most 1, so that the logarithm is finite.
+        // The value is above 0 and at most 1, so that the logarithm is finite.
         let unit = ((bits >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-        // A whole distance has the same law as a real one that is rounded up. The longest is some 37 means.
+        // A whole distance has the same distribution as a real one that is rounded up. The longest possible distance
+        // is about 37 means.
         (-ln(unit) * self.mean as f64) as u64 + 1
     }
 }

@@ -1,13 +1,14 @@
-//! Writes the tables as JSON of version 5, which Firefox's `dmd.py` reads. Our own keys come after Firefox's.
+//! Writes the tables as JSON of version 5, the format of Firefox's `dmd.py`. DMD's own keys come after Firefox's.
 //!
-//! A dump streams: it merges blocks that are alike, and keeps only these. All its memory is our own. Other
-//! threads continue to allocate meanwhile, so a dump is exact only if they are quiet. A dump resolves no symbol: a
-//! frame is a library and an offset, and the list of modules has the build of each library.
+//! A dump is streamed: it merges equal blocks, and keeps only the merged ones in memory. All its memory comes from the
+//! engine's own pages. Other threads continue to allocate during the dump, so a dump is exact only if no other thread
+//! allocates or frees. A dump looks up no symbols: a frame is a library and an offset, and the list of modules has the
+//! build id of each library.
 
 mod at_peak;
 mod blocks;
 mod contents;
-#[allow(unsafe_code, reason = "descriptors and their flags")]
+#[allow(unsafe_code, reason = "reads and sets flags of descriptors")]
 pub(crate) mod file;
 mod json;
 #[allow(unsafe_code, reason = "asks the loader")]
@@ -55,7 +56,7 @@ pub(crate) fn write(output: &DumpOutput, number: usize) -> io::Result<()> {
     } else {
         DumpWriter::new(file.writer()).and_then(DumpWriter::write)
     };
-    // Half of a dump is useless, and the disk may be full: without its name, the file goes away.
+    // Half of a dump is useless, and the disk may be full: an unfinished file gets no name, so the system removes it.
     let written = written.and_then(|()| file.finish());
     match &written {
         Ok(name) if *name != path => {
@@ -71,17 +72,18 @@ pub(crate) fn write(output: &DumpOutput, number: usize) -> io::Result<()> {
     written.map(drop)
 }
 
-/// Readers would take half of a dump for a whole one. The error has the system's number, which C functions return.
+/// The error for a dump that must end early, since readers would take half of a dump for a whole one. It contains the
+/// system's number, which the C functions return.
 fn no_memory() -> io::Error {
     io::Error::from_raw_os_error(libc::ENOMEM)
 }
 
-/// Seconds with three digits.
+/// Rounds seconds to milliseconds.
 fn in_milliseconds(seconds: f64) -> f64 {
     (seconds * 1e3).round() / 1e3
 }
 
-/// A frame that was written, with the place of its module in the list.
+/// A frame that was written, with the index of its module in the list.
 struct DumpFrame {
     key: u32,
     pc: usize,
@@ -97,16 +99,16 @@ struct DumpWriter<W: Write> {
     traces: DumpVec<TraceId>,
     next_key: u32,
     max_frames: usize,
-    /// Scan mode has no state at the peak.
+    /// The heap at its peak; `None` in scan mode, or if memory is short.
     at_peak: Option<AtPeak>,
-    /// How often a stack, or a frame, is missing because memory was short.
+    /// The number of stacks that are missing because memory was short.
     lost_stacks: u64,
     lost_frames: u64,
-    /// Whether a block has [`NO_FRAMES`].
+    /// Whether a block has the key [`NO_FRAMES`].
     has_no_frames: bool,
 }
 
-/// The key of a stack without frames. A report gets it if its own stack is missing.
+/// The key of a stack without frames. A report gets this key if its own stack is missing.
 const NO_FRAMES: u32 = u32::MAX;
 
 impl<W: Write> DumpWriter<W> {
@@ -151,7 +153,7 @@ impl<W: Write> DumpWriter<W> {
             None => self.json.null("dmdEnvVar")?,
         }
         self.json.text("mode", setup.options.mode.name().as_bytes())?;
-        // This key is not Firefox's. Readers weigh the blocks by it.
+        // This key is not Firefox's. Readers use it to weigh the blocks.
         if ENGINE.mean() > 0 {
             self.json.number("sampleBytes", ENGINE.mean() as u64)?;
         }
@@ -263,7 +265,7 @@ impl<W: Write> DumpWriter<W> {
         Ok(())
     }
 
-    /// `None` if memory is too short to remember one more.
+    /// The key of a stack; `None` if memory is too short for a new key.
     fn trace_key(&mut self, trace: TraceId) -> Option<u32> {
         let next = self.next_key;
         let key = pages::entry(&mut self.trace_keys, trace.0, || next).copied();
@@ -324,7 +326,7 @@ impl<W: Write> DumpWriter<W> {
         self.json.end('}')
     }
 
-    /// A sample has no number of blocks.
+    /// Writes the statistics. A sample has no number of blocks.
     fn statistics(&mut self) -> io::Result<()> {
         if ENGINE.mean() > 0 {
             return Ok(());

@@ -1,12 +1,13 @@
-//! The one engine of the process: every hook ends here, and every dump starts here.
+//! The engine, one for each process. Hooks call it to record blocks, and dumps read its tables.
 //!
-//! Functions for hooks neither allocate nor panic, take no global lock and keep `errno` (functions that make a
+//! Functions for hooks neither allocate nor panic. They take no global lock and keep `errno` (functions that make a
 //! system call restore it). Because of the guard [`Inside`], the engine does not record allocations that it causes
-//! itself, in the loader for example. A signal handler may interrupt a thread inside, which may hold a lock. So the
-//! engine takes no lock for what the handler allocates, frees and reports, and its blocks have no stack.
+//! itself, for example in the loader. A signal handler may interrupt a thread inside the engine while the thread holds
+//! a lock. So the engine takes no lock when the handler allocates, frees and reports, and blocks of the handler have
+//! no stack.
 //!
-//! A program that recovers from a stack overflow jumps out of the hook. So hooks check that the stack has room
-//! before a step that must not stay half done. The engine counts what is lost.
+//! A program that recovers from a stack overflow jumps out of the hook. So hooks check that the stack has room before
+//! a step that must not be interrupted. The engine counts the blocks that are lost.
 
 mod block_ends;
 mod block_starts;
@@ -42,7 +43,7 @@ pub(crate) use usable::{SizeOf, UsableBytes};
 
 pub(crate) static ENGINE: Engine = Engine::new();
 
-// The engine's large tables. They are zero at first, so that they take addresses, but no bytes of the file.
+// The engine's large tables. They are zero at first, so they need addresses, but no bytes in the file.
 static TABLE: BlockTable = BlockTable::new();
 static TREE: TraceTree = TraceTree::new();
 #[used]
@@ -54,16 +55,16 @@ pub(crate) struct Engine {
     phase: AtomicPhase,
     /// The number of the session of sampling by bytes; [`NO_SESSION`](sampling::NO_SESSION) while the engine takes no sample.
     session: AtomicU32,
-    /// Sessions so far.
+    /// The number of sessions so far.
     sessions: AtomicU32,
     /// The mean distance in bytes of the samples; 0 if the engine does not sample by bytes.
     mean: AtomicUsize,
     full: AtomicBool,
-    /// The engine samples blocks of fewer usable bytes; 0 if the engine records every block.
+    /// The engine samples blocks with fewer usable bytes than this; 0 if the engine records every block.
     below: AtomicUsize,
     cumulative: AtomicBool,
     marking: AtomicBool,
-    /// The engine looks at freed blocks: it counts them, or a reporter may have reported them.
+    /// Whether the engine looks at freed blocks, because it counts them or because a reporter may have reported them.
     watches_frees: AtomicBool,
     dropped: AtomicU64,
     dropped_dead: AtomicU64,
@@ -78,8 +79,8 @@ pub(crate) struct Engine {
     setup: UnsafeCell<EngineSetup>,
 }
 
-// SAFETY: `start` writes `setup` before the phase is `On`, and tests write it when no other
-// thread looks. All other fields are atomic or locked.
+// SAFETY: `start` writes `setup` before the phase is `On`, and tests write it while no other thread reads it. All
+// other fields are atomic or locked.
 unsafe impl Sync for Engine {}
 
 impl Engine {
@@ -118,7 +119,7 @@ impl Engine {
         &TREE
     }
 
-    /// What changed since the peak of the heap.
+    /// The changes since the peak of the heap.
     #[inline(always)]
     pub(crate) fn peak(&self) -> &'static Peak {
         &PEAK
@@ -129,7 +130,7 @@ impl Engine {
         unsafe { *self.setup.get() }
     }
 
-    /// [`Inside::enter`] for callers that take a lock: also `None` if the stack has no room for that.
+    /// Like [`Inside::enter`], for callers that take a lock: also returns `None` if the stack has no room for that.
     #[inline(always)]
     fn enter_with_room() -> Option<Inside> {
         if slot::has_room() { Inside::enter() } else { None }

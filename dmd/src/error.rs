@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DumpError {
-    /// Nothing is recorded: `$DMD` is not set, or the process has neither `Dmd` nor `libdmd.so`.
+    /// DMD records nothing: `$DMD` is not set, or the process has neither `Dmd` nor `libdmd.so`.
     NotRunning,
     /// The file could not be written.
     Write {

@@ -20,15 +20,15 @@ use crate::recorder::{self, Recorder};
 /// # fn main() {}
 /// ```
 ///
-/// If `libdmd.so` is preloaded, its engine records the blocks, once. On platforms without DMD the wrapper only
-/// forwards.
+/// If `libdmd.so` is preloaded, its engine records each block, and the wrapper does not record it again. On platforms
+/// without DMD the wrapper only forwards calls.
 ///
-/// DMD knows the value of the report `heap-allocated` only while it records. To have it always, declare the wrapper
-/// by `memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System))`.
+/// DMD can give the report `heap-allocated` only while it records. To have the report always, declare the wrapper by
+/// `memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System))`.
 ///
-/// Sizes are usable bytes if DMD can ask the allocator: `System`, any that
-/// [`with_usable_size`](Self::with_usable_size) takes, and jemalloc and mimalloc with the feature of that name. For
-/// others they are requested bytes.
+/// Sizes are usable bytes if DMD can get them from the allocator: from `System`, from an allocator that
+/// [`with_usable_size`](Self::with_usable_size) accepts, and from jemalloc and mimalloc with the feature of that name.
+/// For other allocators, sizes are requested bytes.
 #[derive(Debug)]
 pub struct Dmd<A> {
     allocator: A,
@@ -39,22 +39,22 @@ pub struct Dmd<A> {
 type AskUsableSize<A> = unsafe fn(&A, *const u8, Layout) -> usize;
 
 impl<A: GlobalAlloc + 'static> Dmd<A> {
-    /// Records if the environment variable `DMD` is set, with the options in it.
+    /// Makes a wrapper that records if the environment variable `DMD` is set, with the options in it.
     pub const fn new(allocator: A) -> Self {
         Self { allocator, options: None, usable_size: None }
     }
 
-    /// Records nothing until `about-memory track` asks the running program for it, and nothing again afterwards. If
-    /// the environment variable `DMD` is set, the options in it decide, as for [`new`](Self::new).
+    /// Makes a wrapper that records only while `about-memory track` requests it from the running program. If the
+    /// environment variable `DMD` is set, its options decide, as for [`new`](Self::new).
     ///
-    /// Until then an allocation costs one look at a flag. The program must answer requests: see
+    /// While DMD does not record, an allocation costs one read of a flag more. The program must answer requests: see
     /// `memory_reporter::listen`.
     pub const fn on_request(allocator: A) -> Self {
         let options = Options::new().wait_for_track(true).quiet(true);
         Self { allocator, options: Some(options), usable_size: None }
     }
 
-    /// For tests: records with these options, whatever the variable `DMD` contains.
+    /// For tests: makes a wrapper that records with these options and ignores the variable `DMD`.
     pub const fn switched_on(allocator: A, options: Options) -> Self {
         Self { allocator, options: Some(options), usable_size: None }
     }
@@ -63,7 +63,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
     #[inline(always)]
     fn usable(&self, block: *mut u8, layout: Layout) -> usize {
         if let Some(ask) = self.usable_size {
-            // SAFETY: a live block of this allocator with its layout, as the callers below pass it.
+            // SAFETY: the callers below pass a live block of this allocator with its layout.
             return unsafe { ask(&self.allocator, block, layout) };
         }
         if TypeId::of::<A>() == TypeId::of::<System>() {
@@ -102,78 +102,78 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
 }
 
 impl<A: GlobalAlloc + UsableSize + 'static> Dmd<A> {
-    /// As [`new`](Self::new), for an allocator that returns the usable size of its blocks.
+    /// Like [`new`](Self::new), for an allocator that returns the usable size of its blocks.
     pub const fn with_usable_size(allocator: A) -> Self {
         Self { allocator, options: None, usable_size: Some(A::usable_size) }
     }
 }
 
-// SAFETY: every call goes to `A`, or to `internal_alloc`; recording neither allocates through this allocator nor
-// unwinds.
+// SAFETY: every call is forwarded to `A` or to `internal_alloc`. Recording neither allocates through this allocator
+// nor unwinds.
 unsafe impl<A: GlobalAlloc + 'static> GlobalAlloc for Dmd<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if recorder::is_off() {
-            // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
+            // SAFETY: the caller of `alloc` passes a layout whose size is not 0.
             return unsafe { self.allocator.alloc(layout) };
         }
         if recorder::passes_over(layout.size()) {
             // SAFETY: as above.
             return unsafe { self.allocator.alloc(layout) };
         }
-        // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
+        // SAFETY: the caller of `alloc` passes a layout whose size is not 0.
         unsafe { self.alloc_recorded(layout) }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if recorder::is_off() {
-            // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
+            // SAFETY: the caller of `alloc_zeroed` passes a layout whose size is not 0.
             return unsafe { self.allocator.alloc_zeroed(layout) };
         }
         if recorder::passes_over(layout.size()) {
             // SAFETY: as above.
             return unsafe { self.allocator.alloc_zeroed(layout) };
         }
-        // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
+        // SAFETY: the caller of `alloc_zeroed` passes a layout whose size is not 0.
         unsafe { self.alloc_zeroed_recorded(layout) }
     }
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if (recorder::is_off() && !internal_alloc::owns(block)) || recorder::has_no_record(block) {
-            // SAFETY: a live block of `self.allocator` with its layout: the caller of `dealloc` passes them.
+            // SAFETY: the caller of `dealloc` passes a live block of `self.allocator` with its layout.
             return unsafe { self.allocator.dealloc(block, layout) };
         }
-        // SAFETY: a live block of `self.allocator` with its layout: the caller of `dealloc` passes them.
+        // SAFETY: the caller of `dealloc` passes a live block of `self.allocator` with its layout.
         unsafe { self.dealloc_recorded(block, layout) }
     }
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if recorder::is_off() && !internal_alloc::owns(block) {
-            // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
+            // SAFETY: the caller of `realloc` passes a live block with its layout, and a size that is not 0.
             return unsafe { self.allocator.realloc(block, layout, size) };
         }
         if recorder::has_no_record(block) && recorder::passes_over(size) {
             // SAFETY: as above.
             return unsafe { self.allocator.realloc(block, layout, size) };
         }
-        // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
+        // SAFETY: the caller of `realloc` passes a live block with its layout, and a size that is not 0.
         unsafe { self.realloc_recorded(block, layout, size) }
     }
 }
 
-/// The path if an engine records, or if no hook has looked for one yet. It is out of line, so that a program
-/// without recording pays only for a look at a flag.
+/// The path for calls while an engine records, or before a hook has looked for an engine. It is out of line, so that a
+/// program without recording pays only for the read of a flag.
 ///
-/// Callers promise what [`GlobalAlloc`] asks for.
+/// Callers keep the contract of [`GlobalAlloc`].
 impl<A: GlobalAlloc + 'static> Dmd<A> {
     #[cold]
     #[inline(never)]
     unsafe fn alloc_recorded(&self, layout: Layout) -> *mut u8 {
         self.new_block(layout, |allocator| {
-            // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
+            // SAFETY: the caller of `alloc` passes a layout whose size is not 0.
             unsafe { allocator.alloc(layout) }
         })
     }
@@ -191,7 +191,7 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
             }
         }
         self.new_block(layout, |allocator| {
-            // SAFETY: a layout whose size is not 0: the caller of `alloc` passes it.
+            // SAFETY: the caller of `alloc_zeroed` passes a layout whose size is not 0.
             unsafe { allocator.alloc_zeroed(layout) }
         })
     }
@@ -201,34 +201,34 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
     unsafe fn dealloc_recorded(&self, block: *mut u8, layout: Layout) {
         // A block from a session of tracking may outlive the session.
         if internal_alloc::owns(block) {
-            // SAFETY: a live block of `internal_alloc` with its layout: the caller of `dealloc` passes them.
+            // SAFETY: the caller of `dealloc` passes a live block of `internal_alloc` with its layout.
             return unsafe { internal_alloc::dealloc(block, layout) };
         }
         let Some(recorder) = recorder::current(&self.options) else {
-            // SAFETY: a live block of `self.allocator` with its layout: the caller of `dealloc` passes them.
+            // SAFETY: the caller of `dealloc` passes a live block of `self.allocator` with its layout.
             return unsafe { self.allocator.dealloc(block, layout) };
         };
         recorder.forget(block);
-        // SAFETY: a live block of `self.allocator` with its layout: the caller of `dealloc` passes them.
+        // SAFETY: the caller of `dealloc` passes a live block of `self.allocator` with its layout.
         recorder.guarded(|| unsafe { self.allocator.dealloc(block, layout) });
     }
 
     #[cold]
     #[inline(never)]
     unsafe fn realloc_recorded(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller of `realloc` promises that the size rounded up to the alignment fits.
+        // SAFETY: the caller of `realloc` guarantees that the size, rounded up to the alignment, does not overflow.
         let new_layout = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         if internal_alloc::owns(block) {
-            // SAFETY: a live block of `internal_alloc` with its layout, and a size that is not 0: `realloc`'s
-            // caller passes them.
+            // SAFETY: the caller of `realloc` passes a live block of `internal_alloc` with its layout, and a size that
+            // is not 0.
             return unsafe { self.move_internal(block, layout, new_layout) };
         }
         let Some(recorder) = recorder::current(&self.options) else {
-            // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
+            // SAFETY: the caller of `realloc` passes a live block with its layout, and a size that is not 0.
             return unsafe { self.allocator.realloc(block, layout, size) };
         };
         let moving = recorder.begin_move(block);
-        // SAFETY: a live block with its layout, and a size that is not 0: `realloc`'s caller passes them.
+        // SAFETY: the caller of `realloc` passes a live block with its layout, and a size that is not 0.
         let moved = recorder.guarded(|| unsafe { self.allocator.realloc(block, layout, size) });
         if moved.is_null() {
             recorder.roll_back_move(&moving);
@@ -242,32 +242,33 @@ impl<A: GlobalAlloc + 'static> Dmd<A> {
 
     /// # Safety
     ///
-    /// As for `realloc`, with a block of [`internal_alloc`].
+    /// The contract of `realloc`, for a block of [`internal_alloc`].
     #[cold]
     unsafe fn move_internal(&self, block: *mut u8, layout: Layout, new_layout: Layout) -> *mut u8 {
-        // SAFETY: the size is not 0: `realloc`'s caller passes it.
+        // SAFETY: the caller of `realloc` passes a size that is not 0.
         let moved = unsafe { self.alloc(new_layout) };
         if !moved.is_null() {
             let bytes = layout.size().min(new_layout.size());
             // SAFETY: both blocks have this many bytes, and `moved` is fresh.
             unsafe { moved.copy_from_nonoverlapping(block, bytes) };
-            // SAFETY: a live block of `internal_alloc` with its layout, which `realloc`'s caller passes and uses no
-            // more.
+            // SAFETY: the caller of `realloc` passes a live block of `internal_alloc` with its layout, and does not
+            // use the block any more.
             unsafe { internal_alloc::dealloc(block, layout) };
         }
         moved
     }
 }
 
-// SAFETY: every block is the inner allocator's, except the engine's own. Only the engine has those, and no walk reaches them.
+// SAFETY: every block comes from the inner allocator, except the engine's own blocks. Only the engine has pointers to
+// these, and no measured value contains them.
 unsafe impl<A: UsableSize> UsableSize for Dmd<A> {
     #[inline]
     unsafe fn usable_size(&self, block: *const u8, layout: Layout) -> usize {
         if internal_alloc::owns(block) {
-            // It is not in the heap, so `heap-allocated` does not count it.
+            // The engine's block is not in the heap, so `heap-allocated` does not count it.
             return 0;
         }
-        // SAFETY: a live block of `self.allocator` with its layout: the caller of `usable_size` passes them.
+        // SAFETY: the caller of `usable_size` passes a live block of `self.allocator` with its layout.
         unsafe { self.allocator.usable_size(block, layout) }
     }
 
@@ -280,7 +281,7 @@ unsafe impl<A: UsableSize> UsableSize for Dmd<A> {
     }
 }
 
-/// All threads share the engine.
+/// Checks that `Recorder` is `Sync`: all threads share the engine.
 const _: fn() = || {
     fn is_sync<T: Sync>() {}
     is_sync::<Recorder>();

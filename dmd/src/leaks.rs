@@ -1,7 +1,7 @@
-//! `assert_no_leaks!`: what a part of a program allocated, it must free.
+//! `assert_no_leaks!`: checks that a part of a program frees all memory that it allocates.
 //!
-//! Two dumps, before and after, show which stacks have more live blocks than before. Nothing else happens in between: files are
-//! read and symbols are looked up afterwards, since that allocates, too.
+//! Two dumps, before and after, show which stacks have more live blocks than before. Reading the files and looking up
+//! symbols allocates, too, so both happen after the second dump.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,16 +15,18 @@ use crate::boundary::entry::{dump, is_running};
 #[cfg(not(any(engine = "native", engine = "portable")))]
 use crate::unsupported::{dump, is_running};
 
-/// The most stacks that a message names.
+/// The maximum number of stacks in a message.
 const STACKS: usize = 10;
 
-/// Asserts that what a closure allocates is freed when the closure has returned and its result was dropped.
+/// Asserts that all memory that a closure allocates is freed after the closure has returned and its result was
+/// dropped.
 ///
-/// The program needs DMD: a global allocator that is switched on (see [`Dmd::switched_on`](crate::Dmd::switched_on)), in any
-/// mode but cumulative, or `about-memory run`. With [`Stacks::Full`](crate::Stacks::Full) each leak has a stack; by default DMD
-/// records stacks for a sample, and the message counts small blocks without one. Blocks that libraries allocate once for a
-/// process are no leaks: see [`OneTime`](dmd_analyze::program::OneTime). Blocks of other threads that run at the same time
-/// count, too, so such a test runs alone in its process: as the only test of a file, or under `cargo nextest`.
+/// The program needs DMD: a global allocator that is switched on (see [`Dmd::switched_on`](crate::Dmd::switched_on)),
+/// in any mode except cumulative, or `about-memory run`. With [`Stacks::Full`](crate::Stacks::Full) the message names
+/// the stack of each leak. By default DMD records stacks only for a sample, and the message counts small blocks
+/// without stacks. Blocks that libraries allocate once for a process are not leaks: see
+/// [`OneTime`](dmd_analyze::program::OneTime). Blocks of other threads that run at the same time count, too. So such a
+/// test must be the only one in its process: as the only test of a file, or under `cargo nextest`.
 ///
 /// ```
 /// use dmd::{Dmd, Mode, Options, Stacks};
@@ -41,8 +43,8 @@ const STACKS: usize = 10;
 ///
 /// # Panics
 ///
-/// If more blocks of some stack are alive than before: the message names the stacks. If DMD does not record, or a dump
-/// cannot be written to the folder for temporary files.
+/// Panics if a stack has more live blocks than before; the message names the stacks. Also panics if DMD does not
+/// record, or if a dump cannot be written to the folder for temporary files.
 #[macro_export]
 macro_rules! assert_no_leaks {
     ($closure:expr $(,)?) => {
@@ -71,7 +73,7 @@ pub fn check<R>(run: impl FnOnce() -> R) {
         Some((path, error)) => Err(format!("{}: {error}", path.display())),
     };
     for file in [&before, &after] {
-        // The file is not needed any more, so a failure to remove it does not matter.
+        // The file is temporary, so a failure to remove it does not matter.
         let _ = std::fs::remove_file(file);
     }
     let leaks = leaks.unwrap_or_else(|error| panic!("{error}"));

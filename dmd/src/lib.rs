@@ -1,8 +1,8 @@
 //! DMD, the dark matter detector: it finds the stacks that allocated memory which no memory reporter reports.
 //!
 //! A program wraps its global allocator, or runs under `libdmd.so`, and `$DMD` switches recording on.
-//! [`report_and_dump`] runs the memory reporters, and writes which blocks they reported and which stacks allocated
-//! all blocks.
+//! [`report_and_dump`] runs the memory reporters. Then it writes which blocks they reported, and the stack of each
+//! block.
 //!
 //! ```
 //! use dmd::{Dmd, Mode, Options};
@@ -19,37 +19,38 @@
 //! # Ok::<(), dmd::DumpError>(())
 //! ```
 //!
-//! # How it hangs together
+//! # Structure
 //!
-//! A hook ([`Dmd`], or a function of `libdmd.so`) calls the engine through a table of C functions, so that one
-//! engine records even if a process has both. The engine keeps live blocks in a table indexed by address and stacks
-//! in a tree of calls, both outside of the measured heap. A reporter that measures values marks their blocks. A
-//! dump merges blocks and writes them; `analyze` looks symbols up later, from the file.
+//! A hook ([`Dmd`], or a function of `libdmd.so`) calls the engine through a table of C functions, so that one engine
+//! records even if a process has both hooks. The engine keeps live blocks in a table indexed by address, and stacks in
+//! a tree of calls. Both are outside of the measured heap. A reporter that measures values marks their blocks. A dump
+//! merges blocks and writes them; `analyze` looks up symbols later, from the file.
 //!
-//! Each layer uses those above it only:
+//! Each layer uses only the layers above it:
 //!
 //! ```text
-//! system    memory, locks, the thread's slot, forks, the process among others
+//! system    memory, locks, the thread's slot, forks, names of the process's files
 //! tables    live blocks, the tree of calls, marks
-//! engine    the one of the process: what hooks record
+//! engine    one for each process: records for the hooks
 //! dump      the file
 //! recording the file of all events
 //! boundary  hooks, entry points, the reporters of programs
 //! ```
 //!
-//! # What it does not do
+//! # Limits
 //!
-//! On Linux on `x86_64` and `aarch64` the engine has its own walker of stacks. Elsewhere on Linux, on macOS and on
-//! Windows, with addresses of 64 bits, a portable engine of the same tables takes stacks with the crate `backtrace`, and
-//! is slower. On other platforms [`Dmd`] only forwards. Programs read dumps on every platform.
+//! On Linux on `x86_64` and `aarch64`, the engine walks stacks by itself. On other architectures with Linux, on macOS
+//! and on Windows, with addresses of 64 bits, a portable engine with the same tables takes stacks with the crate
+//! `backtrace`, and is slower. On other platforms [`Dmd`] only forwards calls. Programs can read dumps on every
+//! platform.
 //!
-//! It does not see memory outside of `malloc` and the wrapped allocator: mappings, stacks, static data.
+//! DMD does not see memory outside of `malloc` and the wrapped allocator: mappings, stacks, static data.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     engine = "portable",
-    allow(dead_code, unreachable_pub, reason = "`libdmd.so` alone uses it, which has the native engine")
+    allow(dead_code, unreachable_pub, reason = "only `libdmd.so` uses it, with the native engine")
 )]
 
 mod byte_sampler;
@@ -85,14 +86,14 @@ cfg_if::cfg_if! {
         pub use dmd_unwind as unwind;
         pub use boundary::entry::{clear_reports, dump, is_running, report, report_and_dump, report_on_alloc};
 
-        /// For tests. Not for direct use, and without any promise.
+        /// For tests. Not for direct use, and without any guarantee of stability.
         #[cfg(engine = "portable")]
         #[doc(hidden)]
         pub mod __private {
             pub use crate::boundary::entry::reset;
         }
 
-        /// The parts of `libdmd.so`. Not for direct use, and without any promise.
+        /// The parts of `libdmd.so`. Not for direct use, and without any guarantee of stability.
         #[cfg(engine = "native")]
         #[doc(hidden)]
         pub mod __private {

@@ -1,5 +1,5 @@
-//! The natural logarithm, without the C library's mathematics: loading `libm` takes half a megabyte of every process
-//! that `libdmd.so` records.
+//! The natural logarithm. It does not use the C library's mathematics: `libm` would cost half a megabyte in every
+//! process that `libdmd.so` records.
 
 use core::f64::consts::{LN_2, SQRT_2};
 
@@ -16,7 +16,7 @@ pub(crate) fn ln(number: f64) -> f64 {
     if mantissa > SQRT_2 {
         (mantissa, exponent) = (mantissa / 2.0, exponent + 1);
     }
-    // ln m = 2 artanh((m - 1) / (m + 1)), whose argument is at most 0.172: eleven terms suffice.
+    // ln m = 2 artanh((m - 1) / (m + 1)). The argument is at most 0.172, so eleven terms are enough.
     let argument = (mantissa - 1.0) / (mantissa + 1.0);
     let square = argument * argument;
     let series = (0..11_u32).rev().fold(0.0, |sum, n| sum * square + 1.0 / f64::from(2 * n + 1));

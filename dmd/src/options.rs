@@ -10,7 +10,7 @@ pub use dmd_format::Mode;
 pub enum Stacks {
     /// A sampler chooses few blocks with most of the bytes. The default.
     Partial,
-    /// All.
+    /// All blocks get a stack.
     Full,
 }
 
@@ -24,19 +24,20 @@ impl Stacks {
     }
 }
 
-/// What the process is for.
+/// The purpose of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Run {
-    /// To be measured. The default.
+    /// The process is measured. The default.
     Normal,
-    /// To try the tool: DMD checks a built-in series of allocations and reports, then ends the process.
+    /// DMD tests itself with a built-in series of allocations and reports, then ends the process.
     Test,
-    /// To put load on the tool for a bounded time; then DMD ends the process.
+    /// DMD puts load on itself for a limited time, then ends the process.
     Stress,
 }
 
-/// How to record. Firefox's DMD lacks `max_frames`, `output`, `record`, `dump_at_exit`, `children`, `quiet` and `verbose`.
+/// The options of recording. Firefox's DMD lacks `max_frames`, `output`, `record`, `dump_at_exit`, `children`, `quiet`
+/// and `verbose`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -44,16 +45,16 @@ pub struct Options {
     pub mode: Mode,
     /// Which blocks get a stack. Default: [`Stacks::Partial`]; always full in scan mode.
     pub stacks: Stacks,
-    /// DMD samples blocks of fewer usable bytes: whenever their sum passes this size, the block at hand stands for
-    /// that many bytes and gets a stack. Default: DMD records every block.
+    /// DMD samples blocks with fewer usable bytes than this. Whenever the sum of their sizes exceeds this size, the
+    /// current block represents that many bytes and gets a stack. Default: DMD records every block.
     pub sample_below: Option<usize>,
-    /// DMD records a block with the probability 1 - exp(-n / this), where n is its requested size in bytes, and gives
-    /// it a stack. Readers of the dump weigh each block, so that their sums are unbiased estimates. This option takes
-    /// precedence over [`stacks`](Self::stacks) and [`sample_below`](Self::sample_below). Default: DMD records every
-    /// block.
+    /// DMD records a block with the probability 1 - exp(-n / `sample_bytes`), where n is its requested size in bytes,
+    /// and gives it a stack. Readers of the dump weigh each block, so that their sums are unbiased estimates. This
+    /// option takes precedence over [`stacks`](Self::stacks) and [`sample_below`](Self::sample_below). Default: DMD
+    /// records every block.
     pub sample_bytes: Option<usize>,
-    /// Decides which blocks [`sample_bytes`](Self::sample_bytes) samples, so that runs repeat. Default: each process
-    /// draws its own, so that the errors of many processes, or runs, cancel out.
+    /// Determines which blocks [`sample_bytes`](Self::sample_bytes) samples, so that runs repeat. Default: each
+    /// process draws its own seed, so that the errors of many processes or runs cancel out.
     pub seed: Option<u64>,
     /// Record nothing until `about-memory track` asks for it, in the mode [`Mode::Live`]. Default: no.
     pub wait_for_track: bool,
@@ -61,23 +62,23 @@ pub struct Options {
     pub show_dump_stats: bool,
     /// Most frames of a stack, 1 to 256. Default: 24, Firefox's limit.
     pub max_frames: usize,
-    /// Where the dump at the end of the process goes; `%p` stands for the number of the process. A name without it
-    /// is that of the first process, and other processes put their number before the extension. Default:
+    /// The path of the dump at the end of the process; `%p` is replaced by the process number. If the path has no
+    /// `%p`, the first process uses it as it is, and other processes add their number before the extension. Default:
     /// `dmd-%p.json.gz` in the folder in which the process started.
     pub output: Option<&'static str>,
     /// Run the memory reporters and write a dump when the process ends. Default: no.
     pub dump_at_exit: bool,
-    /// Record programs that this one starts, and its forks, too. Default: yes.
+    /// Also record programs that this process starts, and its forks. Default: yes.
     pub children: bool,
-    /// Write no lines to stderr, except if the process or the dump at its end fails. Default: no.
+    /// Write no lines to stderr, except if the process fails or the dump at its end fails. Default: no.
     pub quiet: bool,
-    /// Write lines about what DMD does to stderr, even if that is not a terminal; [`quiet`](Self::quiet) wins. Default:
-    /// no.
+    /// Write lines about DMD's work to stderr even if stderr is not a terminal. [`quiet`](Self::quiet) takes
+    /// precedence. Default: no.
     pub verbose: bool,
-    /// Where the recording of all events goes, with `%p` and numbers as in [`output`](Self::output). It has the stacks
-    /// of all blocks, and nothing is sampled. Default: DMD keeps no recording.
+    /// The path of the recording of all events, with `%p` and numbers as in [`output`](Self::output). A recording
+    /// contains the stacks of all blocks, and DMD does not sample. Default: DMD makes no recording.
     pub record: Option<&'static str>,
-    /// What the process is for. Default: [`Run::Normal`].
+    /// The purpose of the process. Default: [`Run::Normal`].
     pub run: Run,
 }
 
@@ -90,7 +91,7 @@ impl Default for Options {
 /// The largest value of `--max-frames`.
 pub(crate) const MOST_FRAMES: usize = 256;
 
-/// The options, and what each takes.
+/// The options with a description of their values, for messages.
 const TAKES: [(&str, &str); 14] = [
     ("--mode", "live, dark-matter, cumulative, scan, normal, test or stress"),
     ("--stacks", "partial or full"),
@@ -114,11 +115,11 @@ const TAKES: [(&str, &str); 14] = [
 pub struct BadEntry<'a> {
     /// The word, or the words that contradict each other.
     pub word: &'a [u8],
-    /// The place of the word, from 1; 0 for several words.
+    /// The position of the word in `$DMD`, from 1; 0 for several words.
     pub number: usize,
 }
 
-/// The first sentence is Firefox's.
+/// The first sentence is Firefox's text.
 impl fmt::Display for BadEntry<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { word, number } = *self;
@@ -186,7 +187,7 @@ impl Options {
         self
     }
 
-    /// Sets [`sample_bytes`](Self::sample_bytes), at least 1.
+    /// Sets [`sample_bytes`](Self::sample_bytes); 0 counts as 1.
     #[must_use]
     pub const fn sample_bytes(mut self, bytes: usize) -> Self {
         self.sample_bytes = Some(if bytes == 0 { 1 } else { bytes });
@@ -207,7 +208,7 @@ impl Options {
         self
     }
 
-    /// Sets [`max_frames`](Self::max_frames), brought into the range.
+    /// Sets [`max_frames`](Self::max_frames); a value outside of 1 to 256 is changed to the nearest limit.
     #[must_use]
     pub const fn max_frames(mut self, frames: usize) -> Self {
         self.max_frames = if frames == 0 {
@@ -255,7 +256,7 @@ impl Options {
         self
     }
 
-    /// Whether this value of `$DMD` switches DMD off: `0`, `off`, `no`, or nothing.
+    /// Whether this value of `$DMD` switches DMD off: `0`, `off`, `no`, or an empty value.
     pub fn is_off(text: &[u8]) -> bool {
         matches!(text.trim_ascii(), b"" | b"0" | b"off" | b"no")
     }
@@ -264,8 +265,8 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// The first word that is not exactly one of the options, or `--record` beside
-    /// `--sample-below`, `--sample-bytes` or `--wait-for-track`.
+    /// Returns the first word that is not exactly one of the options, or `--record` together with `--sample-below`,
+    /// `--sample-bytes` or `--wait-for-track`.
     pub fn parse(text: &'static [u8]) -> Result<Self, BadEntry<'static>> {
         let mut options = Self::new();
         if text == b"1" {
@@ -293,7 +294,7 @@ impl Options {
         Ok(options)
     }
 
-    /// A test of the tool looks at every block.
+    /// Switches sampling off for a test of DMD, which checks every block.
     pub(crate) fn sample_nothing_in_tests(&mut self) {
         if self.run != Run::Normal {
             (self.sample_below, self.sample_bytes, self.wait_for_track) = (None, None, false);
@@ -342,7 +343,7 @@ impl Options {
     }
 }
 
-/// A number of bytes, or of these units.
+/// Parses a number of bytes, with or without a unit.
 fn bytes(text: &str) -> Option<usize> {
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
     let unit = units.iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, *shift)));
@@ -350,7 +351,7 @@ fn bytes(text: &str) -> Option<usize> {
     number(digits)?.checked_mul(1 << shift)
 }
 
-/// A number of decimal digits only.
+/// Parses a number that consists of decimal digits only.
 fn number(text: &str) -> Option<usize> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

@@ -1,17 +1,18 @@
-//! The recording of all events into a file, whose format is `dmd_format::recording`.
+//! Records all events into a file in the format `dmd_format::recording`.
 //!
-//! A thread encodes its events into a buffer of its own, while it settles them for the peak. Full buffers go into a
-//! bounded queue; a thread of the engine compresses and writes them, so that the program does not wait for the
-//! disk. If the queue is full, or that thread is missing, the thread with the full buffer writes the queue and then its
-//! own: so memory is bounded, and each thread's events stay in order.
+//! A thread encodes its events into its own buffer, in the same step that updates the peak. Full buffers go into a
+//! bounded queue. An engine thread compresses and writes them, so that the program does not wait for the disk. If the
+//! queue is full, or the engine thread is missing, the thread with the full buffer writes the queue and then its own
+//! buffer. So memory is bounded, and each thread's events stay in order.
 //!
-//! The child of a fork starts a file of its own when it has filled a buffer, started a thread, lived for a tenth of a
-//! second after its first event, or ends: most children replace themselves by another program before.
+//! The child of a fork starts its own file when it has filled a buffer, has started a thread, has lived for a tenth of
+//! a second after its first event, or ends. It waits until then because most children replace themselves by another
+//! program first.
 //!
-//! A thread takes locks in this order: that of its lease, that of the queue or that of the file. The holder of the
-//! file's lock takes no lock of a lease, and does not ask the loader.
+//! A thread takes locks in this order: the lock of its lease, then the lock of the queue or of the file. The thread
+//! that holds the file's lock takes no lock of a lease, and does not call the loader.
 
-#[allow(unsafe_code, reason = "buffers from our own memory")]
+#[allow(unsafe_code, reason = "buffers in the engine's own memory")]
 mod buffer;
 mod live;
 mod names;
@@ -55,40 +56,40 @@ static RECORDING: ProcessRecording = ProcessRecording {
 
 struct ProcessRecording {
     state: AtomicU8,
-    /// The process whose events these are.
+    /// The process that makes these events.
     process: AtomicU32,
     /// The parent, if a fork made this process.
     forked_from: AtomicU32,
-    /// The system's nanoseconds of the start, or of the fork.
+    /// The time of the start, or of the fork, in nanoseconds of the system's clock.
     since: AtomicU64,
-    /// Events that found no memory, or no way into the file.
+    /// The number of lost events: memory was short, or the file could not be written.
     lost: AtomicU64,
-    /// Events that observers had lost when the recording began.
+    /// The number of events that observers had lost when the recording started.
     lost_before: AtomicU64,
-    /// Blocks that the engine had not recorded when a request began the recording.
+    /// The number of blocks that the engine had dropped when a request started the recording.
     dropped_before: AtomicU64,
 }
 
 /// Nothing is recorded.
 const OFF: u8 = 0;
-/// This is the child of a fork, and has no file yet.
+/// The process is the child of a fork, and has no file yet.
 const WAITING: u8 = 1;
 const ON: u8 = 2;
-/// The recording has ended. A request may begin another one.
+/// The recording has ended. A request may start another one.
 const ENDED: u8 = 3;
-/// A request begins a recording.
+/// A request is starting a recording.
 const STARTING: u8 = 4;
 
-/// Whether this process has a recording that has not ended, or may begin one.
+/// Whether this process has a recording that has not ended, or may still start one.
 pub(crate) fn is_on() -> bool {
     RECORDING.is_on()
 }
 
-/// Opens the file and begins to record, if the options ask for it. Called once, when the engine has started.
+/// Opens the file and starts to record, if the options contain `--record`. Called once, when the engine has started.
 pub(crate) fn start() {
     let options = ENGINE.setup().options;
     if options.wait_for_track {
-        // For a request.
+        // A later request may start a recording.
         observers::register(ObserverPlace::Recording, &RECORDING);
     }
     if options.record.is_none() || options.run != Run::Normal {
@@ -104,12 +105,12 @@ pub(crate) fn start() {
     });
 }
 
-/// Begins a recording into this file, since a request asks for it. The engine records no block yet, so that the file will
-/// have every block from here on, and no older block.
+/// Starts a recording into this file, as a request asks. The engine records no block yet: the file will contain every
+/// block from this call on, and no older block.
 ///
 /// # Errors
 ///
-/// If the file cannot be opened; `ResourceBusy` if there is a recording already.
+/// Returns the system's error if the file cannot be opened, and `ResourceBusy` if there is a recording already.
 pub(crate) fn begin_requested(path: &Path) -> io::Result<()> {
     let free = [OFF, ENDED].into_iter().any(|state| {
         RECORDING.state.compare_exchange(state, STARTING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -118,7 +119,7 @@ pub(crate) fn begin_requested(path: &Path) -> io::Result<()> {
         return Err(io::ErrorKind::ResourceBusy.into());
     }
     calmly(|| {
-        // What other threads have is from an earlier recording.
+        // Buffers of other threads contain events of an earlier recording.
         thread::hand_over_all(|lease| {
             if let Some(slot) = slots::slot_for(Some(lease)) {
                 slot.empty();
@@ -165,8 +166,8 @@ pub(crate) fn end_requested() {
     thread::stop_observing(ObserverPlace::Recording);
 }
 
-/// Starts the thread that writes, if there is a recording. The first call comes before `main`, where the loader and the
-/// C library are ready; without it, the first full buffer starts the thread.
+/// Starts the thread that writes, if there is a recording. The first call runs before `main`, when the loader and the
+/// C library are ready. If it fails, the first full buffer starts the thread.
 pub(crate) fn start_writer() {
     if RECORDING.state.load(Ordering::Relaxed) == ON {
         let _inside = Inside::deeper();
@@ -179,21 +180,22 @@ fn is_waiting() -> bool {
     RECORDING.state.load(Ordering::Relaxed) == WAITING
 }
 
-/// Opens the file of a child that has waited. The caller holds no lock.
+/// Opens the file of a forked child that has no file yet. The caller holds no lock.
 fn begin_if_waiting() {
     if is_waiting() && RECORDING.may_write() {
         calmly(|| RECORDING.begin_if_waiting());
     }
 }
 
-/// Writes what there is so far: the process may not come to its end. The caller has made sure that this thread holds no lock.
+/// Writes all events so far, in case the process never reaches its end. The caller has made sure that this thread
+/// holds no lock.
 pub(crate) fn write_now() {
     if RECORDING.state.load(Ordering::Relaxed) == ON && RECORDING.may_write() {
         calmly(|| writer::pass(&writer::list_modules()));
     }
 }
 
-/// Writes the rest and ends the recording. The caller has made sure that this thread holds no lock.
+/// Writes the remaining events and ends the recording. The caller has made sure that this thread holds no lock.
 pub(crate) fn process_ends() {
     end();
 }
@@ -231,15 +233,16 @@ fn end() {
     });
 }
 
-/// Runs `body` where it may use the stack, allocate and write: inside the engine, on another stack, with signals held.
+/// Runs `body` in conditions in which it may use the stack, allocate and write: inside the engine's guard, on another
+/// stack, with signals held.
 fn calmly<T>(body: impl FnOnce() -> T) -> T {
     let _inside = Inside::deeper();
     keeping_errno(|| signals::held(|| own_stack::run(body)))
 }
 
 impl ProcessRecording {
-    /// Opens the file with a name of this pattern, and writes what comes before the events. False if that fails: it says
-    /// so.
+    /// Opens the file with a name of this pattern, and writes the chunks before the events. If that fails, it prints
+    /// the reason and returns false.
     fn open_of(
         &self,
         pattern: Option<&'static str>,
@@ -264,7 +267,7 @@ impl ProcessRecording {
         }
     }
 
-    /// Writes what comes before the events into an open file.
+    /// Writes the chunks before the events into an open file.
     fn begin(
         &self,
         mut opened: RecordingOutput,
@@ -297,7 +300,7 @@ impl ProcessRecording {
         self.state.store(ON, Ordering::Relaxed);
     }
 
-    /// Opens the file of a child that has waited. The caller holds no lock.
+    /// Opens the file of a forked child that has no file yet. The caller holds no lock.
     fn begin_if_waiting(&self) {
         if self.state.load(Ordering::Relaxed) == WAITING {
             let (now, mut before) = (live::now(), EventsBefore::new());
@@ -312,8 +315,8 @@ impl ProcessRecording {
         }
     }
 
-    /// [`begin_if_waiting`](Self::begin_if_waiting), if no other thread has done so. `before` has the buffers of all
-    /// threads: there is one before the file is there.
+    /// Continues [`begin_if_waiting`](Self::begin_if_waiting), unless another thread has opened the file. `before` is
+    /// made from the buffers of all threads. Before the file is open, there is only one buffer.
     fn begin_forked(&self, now: &[LiveBlock], before: &EventsBefore) {
         let mut place = output();
         if self.state.load(Ordering::Relaxed) == WAITING {
@@ -332,12 +335,13 @@ impl ProcessRecording {
 
     /// Whether this process may write now.
     fn may_write(&self) -> bool {
-        // A child that shares the memory, or a copy of it that no handler has seen, has another number.
+        // A child that shares the memory has another process number, and so has a child that was made without the fork
+        // handlers.
         !confined::any_noted() && self.process.load(Ordering::Relaxed) == std::process::id()
     }
 
-    /// Hands a full buffer over, and leaves an empty one in its place. The caller is inside the engine, and holds the
-    /// lock of the source's lease.
+    /// Hands a full buffer over, and puts an empty one in its place. The caller is inside the engine's guard, and
+    /// holds the lock of the source's lease.
     #[cold]
     #[inline(never)]
     fn hand_over(&self, buffer: &mut Option<OwnedBuffer>) {
@@ -379,7 +383,7 @@ impl ProcessRecording {
         *buffer = Some(full);
     }
 
-    /// Whether it is time to write, since no other thread does.
+    /// Whether this thread must write now, because no other thread writes and the last write was too long ago.
     fn is_due(&self) -> bool {
         !writer::runs()
             && clock::nanoseconds().saturating_sub(self.since.load(Ordering::Relaxed))
@@ -433,7 +437,7 @@ impl Observer for ProcessRecording {
     }
 
     fn thread_began(&self) {
-        // From here on several threads allocate.
+        // From now on, several threads allocate.
         if is_waiting() {
             begin_if_waiting();
             start_writer();
@@ -473,7 +477,7 @@ impl Observer for ProcessRecording {
             _ => return,
         }
         names::forget();
-        // The thread that forked has another number in the child.
+        // In the child, the thread that forked has another number.
         slots::all().for_each(slots::BufferSlot::empty);
         while let Some(buffer) = { buffer::queue().pop() } {
             buffer::give_back(buffer);
@@ -484,16 +488,16 @@ impl Observer for ProcessRecording {
         self.forked_from.store(self.process.swap(std::process::id(), Ordering::Relaxed), Ordering::Relaxed);
         self.since.store(clock::nanoseconds(), Ordering::Relaxed);
         self.lost.store(0, Ordering::Relaxed);
-        // What the parent has lost is missing in its own file.
+        // Events that the parent has lost are missing only in the parent's file.
         self.lost_before.store(observers::lost(), Ordering::Relaxed);
         let options = ENGINE.setup().options;
-        // A request asked for the parent's events only.
+        // A request starts a recording only for the parent.
         let begins = options.children && options.record.is_some();
         self.state.store(if begins { WAITING } else { ENDED }, Ordering::Relaxed);
     }
 }
 
-/// An event as the format has it. With `with_blocks` ends contain their blocks.
+/// Converts an event to the format of recordings. With `with_blocks`, the end of a block contains the block.
 #[inline(always)]
 fn encoded(event: TableEvent, with_blocks: bool) -> format::BlockEvent {
     let block = live::block(event.block);

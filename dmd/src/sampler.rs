@@ -29,8 +29,8 @@ impl Sampler {
         Self::seeded(SEEDS)
     }
 
-    /// The sampler of the nth thread: the 0th has Firefox's seeds, the others have their own.
-    #[cfg_attr(not(engine = "native"), allow(dead_code, reason = "nothing is sampled elsewhere"))]
+    /// The sampler of the nth thread. Thread 0 uses Firefox's seeds, other threads use their own seeds.
+    #[cfg_attr(not(engine = "native"), allow(dead_code, reason = "only the native engine samples"))]
     pub(crate) fn for_thread(n: usize) -> Self {
         let turn = (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         Self::seeded((SEEDS.0 ^ turn, SEEDS.1 ^ turn.rotate_left(32)))

@@ -1,5 +1,5 @@
-//! The parts of the system that the engine needs, made to run inside an allocation: memory, locks, the thread's own
-//! slot, forks, the process among others. They do not know recorded blocks.
+//! The parts of the system that the engine needs: memory, locks, the thread's own slot, forks, names of the process's
+//! files. They can run inside an allocation, and do not use the table of blocks.
 
 #[cfg_attr(not(target_os = "linux"), path = "system/background_none.rs")]
 #[allow(unsafe_code, reason = "starts a thread")]
@@ -15,7 +15,7 @@ pub(crate) mod confined;
 pub(crate) mod copy;
 #[cfg(target_os = "linux")]
 #[cfg_attr(engine = "portable", path = "system/engine_threads_none.rs")]
-#[cfg_attr(engine = "native", allow(unsafe_code, reason = "threads of their own"))]
+#[cfg_attr(engine = "native", allow(unsafe_code, reason = "starts threads"))]
 pub(crate) mod engine_threads;
 #[allow(unsafe_code, reason = "writes a variable of the C library")]
 pub(crate) mod errno;
@@ -38,7 +38,7 @@ pub(crate) mod memory;
 #[allow(unsafe_code, reason = "system calls")]
 pub(crate) mod own_memory;
 #[cfg_attr(engine = "portable", path = "system/own_stack_portable.rs")]
-#[allow(unsafe_code, reason = "goes to another stack and back")]
+#[allow(unsafe_code, reason = "switches to another stack and back")]
 pub(crate) mod own_stack;
 #[allow(unsafe_code, reason = "an allocator of pages")]
 pub(crate) mod pages;
@@ -46,15 +46,15 @@ pub(crate) mod path_bytes;
 #[allow(unsafe_code, reason = "changes the environment before main")]
 pub(crate) mod process;
 pub(crate) mod process_id;
-#[cfg_attr(target_os = "linux", allow(unsafe_code, reason = "reads what the kernel gave the process"))]
+#[cfg_attr(target_os = "linux", allow(unsafe_code, reason = "reads random bytes of the kernel"))]
 pub(crate) mod process_seed;
 #[cfg_attr(not(target_os = "linux"), path = "system/session_peer_none.rs")]
-#[cfg_attr(target_os = "linux", allow(unsafe_code, reason = "a descriptor by its number"))]
+#[cfg_attr(target_os = "linux", allow(unsafe_code, reason = "uses a descriptor by its number"))]
 pub(crate) mod session_peer;
 #[cfg_attr(not(target_os = "linux"), path = "system/signals_none.rs")]
 #[allow(unsafe_code, reason = "masks signals")]
 pub(crate) mod signals;
-#[allow(unsafe_code, reason = "a thread-local without the language's")]
+#[allow(unsafe_code, reason = "a thread-local that Rust does not manage")]
 pub(crate) mod slot;
 #[cfg_attr(windows, path = "system/standard_error_windows.rs")]
 #[allow(unsafe_code, reason = "system calls")]

@@ -1,4 +1,4 @@
-//! For platforms without DMD: every entry point returns an error, and every hook only forwards.
+//! Stubs for platforms without DMD: every entry point returns an error, and every hook only forwards calls.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::error::DumpError;
 ///
 /// # Errors
 ///
-/// Always [`DumpError::NotRunning`].
+/// Always returns [`DumpError::NotRunning`].
 pub fn report_and_dump(_path: impl AsRef<Path>) -> Result<(), DumpError> {
     Err(DumpError::NotRunning)
 }
@@ -17,22 +17,22 @@ pub fn report_and_dump(_path: impl AsRef<Path>) -> Result<(), DumpError> {
 ///
 /// # Errors
 ///
-/// Always [`DumpError::NotRunning`].
+/// Always returns [`DumpError::NotRunning`].
 pub fn dump(_path: impl AsRef<Path>) -> Result<(), DumpError> {
     Err(DumpError::NotRunning)
 }
 
-/// Whether DMD records the blocks of this process: not on this platform.
+/// Whether DMD records the blocks of this process. Always false on this platform.
 pub fn is_running() -> bool {
     false
 }
 
-/// Marks nothing on this platform; always 0.
+/// Marks nothing on this platform. Returns 0.
 pub fn report<T: ?Sized>(_block: *const T) -> usize {
     0
 }
 
-/// Marks nothing on this platform; always 0.
+/// Marks nothing on this platform. Returns 0.
 pub fn report_on_alloc<T: ?Sized>(_block: *const T) -> usize {
     0
 }
@@ -47,7 +47,7 @@ pub(crate) mod recorder {
     #[derive(Clone, Copy, Debug)]
     pub(crate) enum Recorder {}
 
-    /// A block on its way from one address to another: nobody makes one.
+    /// A block that moves from one address to another. Never made on this platform.
     #[derive(Debug)]
     pub(crate) struct MovingBlock;
 
@@ -113,7 +113,7 @@ pub(crate) mod internal_alloc {
 
     /// # Safety
     ///
-    /// Always `None`.
-    #[allow(unsafe_code, reason = "called as where it is unsafe")]
+    /// Has no precondition, and does nothing.
+    #[allow(unsafe_code, reason = "has the signature of the function on other platforms")]
     pub(crate) unsafe fn dealloc(_block: *mut u8, _layout: Layout) {}
 }

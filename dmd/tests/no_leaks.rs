@@ -1,4 +1,4 @@
-//! `assert_no_leaks!`, in a process of its own: blocks of other threads would count, too.
+//! `assert_no_leaks!`, in a separate process: blocks of other threads would count, too.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -18,7 +18,7 @@ fn lose(bytes: usize) {
     std::hint::black_box(vec![1_u8; bytes].leak());
 }
 
-/// The message of the panic.
+/// Returns the message of the panic; `None` if there was none.
 fn message(run: impl FnOnce()) -> Option<String> {
     let panic = catch_unwind(AssertUnwindSafe(run)).err()?;
     panic.downcast::<String>().ok().map(|message| *message)
@@ -26,15 +26,15 @@ fn message(run: impl FnOnce()) -> Option<String> {
 
 #[test]
 fn what_is_left_is_named() {
-    // The thread that starts a test notes when it began only after that.
+    // Wait: the thread that starts a test records the start time shortly after the start, and this allocates.
     std::thread::sleep(Duration::from_millis(200));
     std::panic::set_hook(Box::new(|_| ()));
-    // Results are dropped, and so is what the closure owns.
+    // The result is dropped, and the values that the closure owns are dropped, too.
     let owned = vec![String::from("a"); 100];
     let freed = message(|| {
         dmd::assert_no_leaks!(move || owned.iter().map(|text| text.to_uppercase()).collect::<Vec<_>>());
     });
-    // What the library allocates once is no leak.
+    // Blocks that the library allocates only once are not leaks.
     let printed = message(|| {
         dmd::assert_no_leaks!(|| print!(""));
     });

@@ -1,5 +1,5 @@
-//! Compares computed sizes with the requested bytes, and measured sizes with the usable bytes, both as a counting
-//! allocator counts them.
+//! Compares computed sizes with requested bytes, and measured sizes with usable bytes. A counting allocator counts
+//! both.
 
 #[path = "statics.rs"]
 mod statics;
@@ -23,14 +23,15 @@ use memory_reporter::{
 
 memory_reporter::global_allocator!(Counting);
 
-/// Asserts that the value is exact in both readings.
+/// Asserts that both readings are exact for the value.
 fn exact<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     let (value, held) = grown(make);
     assert_eq!(computed_size_of(&value) as isize, held.asked, "computed: {name}");
     assert_eq!(malloc_size_of(&value) as isize, held.usable, "measured: {name}");
 }
 
-/// For a value that shows only the inside of some blocks: computed is exact, measured lies between.
+/// For a value that shows only the inside of some blocks. Asserts that the computed size is exact, and the measured
+/// size is between the requested and the usable bytes.
 fn exact_computed<T: MallocSizeOf>(name: &str, make: impl FnOnce() -> T) {
     let (value, held) = grown(make);
     assert_eq!(computed_size_of(&value) as isize, held.asked, "computed: {name}");
@@ -191,7 +192,7 @@ fn three_thousand_random_hash_tables_are_exact_but_for_one_in_a_thousand_after_r
         let n = random.below(6000) + 1;
         let (mut map, held) = grown(|| (0..n).map(|i| (i ^ 0x5555, i)).collect::<Table>());
         assert_eq!(computed_size_of(&map) as isize, held.asked, "round {round}, {n} entries");
-        // Removing frees nothing: the table stays.
+        // Removing entries frees no memory: the table stays.
         for i in random.below(n)..n {
             map.remove(&(i ^ 0x5555));
         }
@@ -272,7 +273,7 @@ fn cycles_end() {
 
 #[test]
 fn heap_allocated_follows_every_thread() {
-    // Other tests run meanwhile, so only a difference far above theirs is meaningful.
+    // Other tests run at the same time, so only a difference far above theirs is meaningful.
     const BIG: usize = 1 << 30;
     let before = amounts::heap_allocated().unwrap() as i64;
     let blocks: Vec<Vec<u8>> = std::thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! An allocator that puts a header before each block: a crate that passed its blocks to the C library's
-//! `malloc_usable_size` would read garbage or crash.
+//! An allocator that puts a header before each block. If a crate passed its blocks to the C library's
+//! `malloc_usable_size`, the function would read garbage or crash.
 
 #![allow(unsafe_code, reason = "an allocator")]
 
@@ -22,7 +22,7 @@ fn with_header(layout: Layout) -> (Layout, usize) {
     (whole.pad_to_align(), offset)
 }
 
-// SAFETY: forwards to `System`, with room for a header that holds the size.
+// SAFETY: every call is forwarded to `System`, with room for a header that contains the size.
 unsafe impl GlobalAlloc for Header {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let (whole, offset) = with_header(layout);
@@ -31,11 +31,11 @@ unsafe impl GlobalAlloc for Header {
         if start.is_null() {
             return start;
         }
-        // SAFETY: `offset` lies inside of the block, which has the size of `whole`.
+        // SAFETY: `offset` is inside the block, which has the size of `whole`.
         let pointer = unsafe { start.add(offset) };
-        // SAFETY: `offset` is at least the size of the header, so the result lies inside of the block.
+        // SAFETY: `offset` is at least the size of the header, so the result is inside the block.
         let header = unsafe { pointer.cast::<usize>().sub(1) };
-        // SAFETY: the header is part of the new block, which nobody else uses yet.
+        // SAFETY: the header is part of the new block, and no other code uses the block yet.
         unsafe { header.write_unaligned(layout.size()) };
         pointer
     }
@@ -56,7 +56,7 @@ unsafe impl GlobalAlloc for Header {
 // SAFETY: returns the size that `alloc` wrote into the header, and does not allocate.
 unsafe impl UsableSize for Header {
     unsafe fn usable_size(&self, pointer: *const u8, _: Layout) -> usize {
-        // SAFETY: the caller passes a live block of `alloc`, whose header lies right before it.
+        // SAFETY: the caller passes a live block of `alloc`, and its header is right before it.
         let header = unsafe { pointer.cast::<usize>().sub(1) };
         // SAFETY: `alloc` wrote the header, and it lives as long as the block.
         unsafe { header.read_unaligned() }
@@ -64,8 +64,8 @@ unsafe impl UsableSize for Header {
 }
 
 mod declared {
-    // Another item of this name must not replace the attribute in the macro.
-    #[allow(unused_imports, reason = "the macro must not see it")]
+    // A user's item with this name must not replace the attribute in the macro.
+    #[allow(unused_imports, reason = "the macro must not use it")]
     use core::prelude::v1::test as global_allocator;
 
     memory_reporter::global_allocator!(super::Header: super::Header);

@@ -1,4 +1,4 @@
-//! Values that lead to a static: it is no block, and no allocator may be asked about it.
+//! Values that point to a static: a static is not a block, and the library must not ask an allocator for its size.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, LinkedList, VecDeque};
@@ -15,7 +15,7 @@ use memory_reporter::{
     size_tree,
 };
 
-/// Asserts that the value owns as many requested bytes, and that each reading says so.
+/// Asserts that the value owns this many requested bytes, and that each reading returns them.
 fn owns<T: MallocSizeOf + ?Sized>(name: &str, value: &T, asked: usize) {
     assert_eq!(computed_size_of(value), asked, "computed: {name}");
     let (usable, summary) = (malloc_size_of(value), size_summary(value));
@@ -56,7 +56,7 @@ fn the_static_of_empty_shared_values_is_no_block() {
     assert!(seen <= 1);
 }
 
-/// Their blocks look like the static. Each is counted, with one owner or several.
+/// The blocks of these values look like the static. Each block is counted, with one owner or several.
 #[test]
 fn empty_values_in_blocks_of_their_own_are_counted() {
     #[repr(align(64))]

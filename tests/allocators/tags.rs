@@ -25,7 +25,7 @@ fn reports() -> ReportSet {
     collect_reports(&CollectOptions::new())
 }
 
-/// The amount at a path; 0 without reports.
+/// The amount at a path; 0 if there is no report.
 fn amount(path: &str) -> usize {
     let set = reports();
     set.iter().filter(|report| report.path == path).map(|report| report.amount as usize).sum()
@@ -155,7 +155,7 @@ fn a_panic_ends_the_tag() {
     let kept: Result<(), _> = kept;
     let kept = kept.unwrap_err().downcast::<String>().unwrap();
     assert_eq!(amount("explicit/panics"), malloc_size_of(&*kept));
-    assert!(amount("explicit/panics/third") > 0, "the panic's own box");
+    assert!(amount("explicit/panics/third") > 0, "the tag must have the panic's own box");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_block_keeps_its_tag_while_it_grows() {
     grown.shrink_to_fit();
     assert_eq!(grown, [1, 0, 1]);
     assert_eq!(amount("explicit/grows/first"), malloc_size_of(&grown));
-    // A block without a tag gets that of the thread in which it grows, and none when it shrinks.
+    // If a block without a tag grows, it gets the tag of the current thread. If it shrinks, it gets no tag.
     let mut shrunk: Vec<u8> = Vec::with_capacity(5000);
     second.run(|| shrunk.shrink_to(100));
     assert_eq!(amount("explicit/grows/second"), 0);
@@ -179,7 +179,7 @@ fn a_block_keeps_its_tag_while_it_grows() {
     assert_eq!(amount("explicit/grows/second"), malloc_size_of(&other));
 }
 
-/// All hooks, in an arbitrary order, against a model.
+/// Compares all hooks, in a random order, with a model.
 #[test]
 fn any_sequence_of_calls_is_exact() {
     let tags: Vec<Tag> = (0..3).map(|i| Tag::new(format!("explicit/random/{i}"))).collect();
@@ -204,7 +204,7 @@ fn any_sequence_of_calls_is_exact() {
                 let block = unsafe { allocate(layout) };
                 assert_eq!(block.addr() % layout.align(), 0);
                 if is_zeroed {
-                    // SAFETY: a live block of zeros of this size.
+                    // SAFETY: a live block with this size that contains zeros.
                     let bytes = unsafe { core::slice::from_raw_parts(block, layout.size()) };
                     assert!(bytes.iter().all(|b| *b == 0));
                 }
@@ -218,7 +218,7 @@ fn any_sequence_of_calls_is_exact() {
                 let size = sizes(&mut random);
                 // SAFETY: a live block of this layout.
                 let moved = unsafe { alloc::realloc(block, layout, size) };
-                // SAFETY: a live block of this size, whose first bytes were filled.
+                // SAFETY: a live block with this size, and its first bytes were filled.
                 let bytes = unsafe { core::slice::from_raw_parts(moved, size.min(layout.size())) };
                 assert!(bytes.iter().all(|b| *b == fill));
                 // SAFETY: the block has this size.
@@ -276,7 +276,7 @@ fn a_reporter_wins_over_a_tag() {
     let registered = register_local(Rc::new(Owner(Rc::clone(&values))));
     let owned = amount("explicit/owner");
     assert_eq!(amount(path), malloc_size_of(&rest));
-    // What the reporter claims is less by the slop of blocks of which it sees only the inside.
+    // The reporter's amount is smaller by the slop of blocks of which it has only a pointer to the inside.
     assert!((owned..owned + whole / 4).contains(&(whole - malloc_size_of(&rest))), "{owned} of {whole}");
     drop(registered);
     assert_eq!(amount(path), whole);
@@ -298,7 +298,7 @@ fn a_reporter_of_a_part_of_a_block_takes_that_part_from_the_tag() {
     let path = "explicit/halves";
     let (buffer, other) = Tag::new(path).run(|| (Rc::new(vec![1_u8; 64 << 10]), text(5000)));
     let whole = amount(path);
-    // One half starts in the middle of the block, so its pointer does not lead to the tag.
+    // The second half starts in the middle of the block, so its pointer does not lead to the tag.
     let first = register_local(Rc::new(Half(Rc::clone(&buffer), 0)));
     assert_eq!(amount(path), whole - (32 << 10));
     drop(first);
@@ -353,7 +353,7 @@ fn threads_jobs_and_futures_inherit_where_asked() {
     let plain = plain.join().unwrap();
     assert_eq!(Tag::current(), Tag::NONE);
     let bytes: usize = values.iter().map(malloc_size_of).sum();
-    // The thread that inherits the tag and the one that does not, their handles included, have ended.
+    // Both threads have ended, and their handles are dropped: the thread that inherited the tag, and the other one.
     let least = bytes..bytes + 2000;
     assert!(least.contains(&amount("explicit/parent")), "{}", amount("explicit/parent"));
     drop(plain);
@@ -366,7 +366,7 @@ fn threads_jobs_and_futures_inherit_where_asked() {
     let kept = kept.join().unwrap();
     assert_eq!(amount("explicit/kept/inner"), malloc_size_of(&kept.1));
     let rest = amount("explicit/kept") - malloc_size_of(&kept.0);
-    assert!(rest < 500, "{rest} bytes of the thread itself");
+    assert!(rest < 500, "{rest} bytes for the thread itself");
 }
 
 fn poll<F: Future>(future: F) -> F::Output {
@@ -375,7 +375,7 @@ fn poll<F: Future>(future: F) -> F::Output {
     assert_eq!(Tag::current(), Tag::NONE);
     match poll {
         Poll::Ready(output) => output,
-        Poll::Pending => unreachable!("it waits for nothing"),
+        Poll::Pending => unreachable!("the future never waits"),
     }
 }
 

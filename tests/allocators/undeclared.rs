@@ -1,4 +1,4 @@
-//! A program that declares no allocator: the library computes all sizes, and they are right for any allocator.
+//! A program that declares no allocator: the library computes all sizes, which are correct for any allocator.
 
 #[path = "statics.rs"]
 mod statics;

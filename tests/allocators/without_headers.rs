@@ -27,13 +27,13 @@ fn a_shared_value_without_size_hides_no_other_block() {
     }
     let starts: HashSet<usize> = owners.iter().map(|arc| arc.heap_ptr().addr()).collect();
     let after = |arc: &Arc<()>| starts.contains(&Arc::as_ptr(arc).addr());
-    assert!(ends.0.iter().any(after), "no block starts where a value lies");
+    assert!(ends.0.iter().any(after), "no block starts at the address of a value");
     let computed = computed_size_of(&ends) + computed_size_of(&weak) + computed_size_of(&owners);
     let measured = malloc_size_of(&ends) + malloc_size_of(&weak) + malloc_size_of(&owners);
     assert!(computed > 500 * 1000);
     let together = (ends, weak, owners);
     assert_eq!((computed_size_of(&together), malloc_size_of(&together)), (computed, measured));
-    // The walk recognises a block at each later reference to it.
+    // The walk recognizes a block at each later reference to it.
     let (ends, ..) = together;
     let clones: Vec<_> = ends.0.iter().cloned().chain(ends.0.iter().cloned()).collect();
     let once = computed_size_of(&ends) + computed_size_of(&clones) - 100 * 16;

@@ -1,5 +1,5 @@
-// memlab and the loader of Chrome's developer tools, on heap snapshots: the number of nodes, their bytes, and the retained
-// size of each node.
+// Compares about-memory with memlab and the loader of Chrome's developer tools on heap snapshots: the number of nodes,
+// their bytes, and the retained size of each node.
 //
 // usage: node heap.mjs PROGRAM SNAPSHOTS FOLDER
 import { execFileSync } from "node:child_process";
@@ -23,7 +23,7 @@ function compare(client, name, wanted, found) {
   for (const [index, size] of wanted.retained.entries()) {
     if (found.retained[index] !== size) {
       equal(`${client}: ${name}: retained size of node ${index}`, found.retained[index], size);
-      return; // One is enough.
+      return; // One difference is enough.
     }
   }
 }
@@ -73,7 +73,7 @@ for (const name of ["small-a", "medium"]) {
   const snapshot = join(snapshots, `${name}.fxsnapshot`);
   const file = join(folder, `${name}.heapsnapshot`);
   run("export", snapshot, "-o", file);
-  // All nodes of these snapshots but the root have a dominator.
+  // In these snapshots, every node except the root has a dominator.
   const rows = run("snapshot", "dominators", snapshot, "--tsv").trim().split("\n").slice(1);
   const retained = rows.map((row) => Number(row.split("\t")[2]));
   const { retainedSize: bytes } = JSON.parse(run("snapshot", "dominators", snapshot, "--json"));

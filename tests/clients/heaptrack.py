@@ -14,7 +14,7 @@ for name, profile in profiles.items():
         continue
     count += 1
     blocks, size = profile["blocks and bytes"]
-    # The client rounds what it prints, but not what it writes for flame graphs.
+    # The client rounds the numbers that it prints, but not the numbers that it writes for flame graphs.
     flames = folder / f"{name}.flames"
     command = ["heaptrack_print", "-f", folder / file, "-p0", "-a0", "-T0", "-l0"]
     for cost, wanted in [("leaked", size), ("allocations", blocks), ("peak", size)]:

@@ -1,4 +1,5 @@
-// dh_view.html of Valgrind and speedscope, in a headless Chromium: the sums that each shows of each file.
+// Opens files in dh_view.html of Valgrind and in speedscope, in a headless Chromium, and compares the sums that they
+// show.
 //
 // usage: node pages.mjs INPUTS DH_VIEW SPEEDSCOPE_FOLDER
 import { readFileSync } from "node:fs";
@@ -29,7 +30,7 @@ async function dhat(browser) {
     const file = files["dhat.json"];
     if (!file) continue;
     const page = await browser.newPage();
-    page.setDefaultTimeout(300_000); // A million stacks take a minute and more.
+    page.setDefaultTimeout(300_000); // A million stacks take more than a minute.
     page.on("pageerror", (error) => failures.push(`${file}: ${error}`));
     await page.goto(pathToFileURL(dhView).href);
     await page.setInputFiles("input[type=file]", join(inputs, file));
@@ -61,7 +62,7 @@ async function scope(browser) {
     const file = files["speedscope.json"];
     if (!file) continue;
     const page = await browser.newPage({ acceptDownloads: true });
-    page.setDefaultTimeout(300_000); // A million stacks take a minute and more.
+    page.setDefaultTimeout(300_000); // A million stacks take more than a minute.
     page.on("pageerror", (error) => failures.push(`${file}: ${error}`));
     await page.goto(`http://127.0.0.1:${server.address().port}/index.html`);
     await page.setInputFiles("input[type=file]", join(inputs, file));

@@ -40,7 +40,7 @@ for name, profile in profiles.items():
             last = None
     equal(f"{file.name}: -raw", {kind: sum for kind, sum in sums.items() if any(sum)}, kinds)
     if name == "hostile":
-        # pprof demangles what it takes for a mangled name, and so this became `::extend`.
+        # pprof demangles names that look mangled. Because of that, it once changed this name to `::extend`.
         name_of_rust = "<alloc::vec::Vec<T> as core::iter::Extend>::extend"
         equal("the name of a function of Rust is whole", name_of_rust in raw, True)
     if name in ("empty", "beyond", "below"):

@@ -71,7 +71,7 @@ def check(server, program):
         stored = {series(result["metric"]) for result in query(name)}
         wanted = {series(sample.labels) for sample in own if sample.name == name}
         assert stored == wanted, (name, stored ^ wanted)
-    # Nobody greets any more.
+    # The program gets no more greetings.
     [stored] = query('memory_report_bytes{path="explicit/greeted"}')
     [wanted] = [sample.value for sample in own if sample.labels.get("path") == "explicit/greeted"]
     assert int(stored["value"][1]) == wanted > NAMES * 24, (stored, wanted)

@@ -1,5 +1,5 @@
-//! How to measure types of crates for which memory-reporter has no feature. Each file in `ways/` is the code for one
-//! crate, as the documentation shows it; the tests compare what it measures with a counting allocator.
+//! Shows how to measure types of crates for which memory-reporter has no feature. Each file in `ways/` contains the
+//! code for one crate, as the documentation shows it. The tests compare the measured sizes with a counting allocator.
 
 #![allow(unreachable_pub, missing_docs, missing_debug_implementations, reason = "code of the documentation")]
 
@@ -50,7 +50,7 @@ fn exact<T>(name: &str, make: impl FnOnce() -> T, measure: impl FnOnce(&T, &mut 
     assert_eq!(ops.skipped(), [], "{name}");
 }
 
-/// Asserts that a function measures at least `percent` of the requested bytes, and not more than all of them.
+/// Asserts that a function measures at least `percent` of the requested bytes, and at most all of them.
 fn at_least<T>(
     name: &str,
     percent: isize,

@@ -123,7 +123,7 @@ fn mapped_files() {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&vec![1; 1 << 20]).unwrap();
     #[allow(unsafe_code, reason = "maps a file")]
-    // SAFETY: nobody else has this file without a name.
+    // SAFETY: the file has no name, and no other process uses it.
     let file = unsafe { memmap2::Mmap::map(&file) }.unwrap();
     assert_eq!(file.iter().map(|byte| u32::from(*byte)).sum::<u32>(), 1 << 20, "all pages are touched");
     let set = Collection::new().with(&ways::memmap2::Index { file }).collect();
@@ -132,7 +132,7 @@ fn mapped_files() {
     assert_eq!(rows, if cfg!(target_os = "linux") { expected.as_slice() } else { &[] });
 }
 
-/// Only what a program has touched is resident.
+/// Only pages that a program has touched are resident.
 #[cfg(target_os = "linux")]
 #[test]
 fn touched_pages() {

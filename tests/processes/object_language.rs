@@ -1,14 +1,14 @@
 //! The example `object_language` as a user runs it: its log, its cycles and its censuses agree with the program that
-//! it ran.
+//! it has run.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
-// `./test` builds the example in debug only.
+// `./test` builds the example only in debug.
 #![cfg(debug_assertions)]
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// The example of this test's build, which `./test` has made, or this makes.
+/// The path of the example in this test's build. Builds it unless `./test` has built it.
 fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().unwrap().parent().unwrap();
@@ -28,7 +28,7 @@ fn run(text: &str) -> Output {
     Command::new(program()).arg(&file).env_remove("DMD").output().unwrap()
 }
 
-/// The rows below a heading: counts by class.
+/// The rows below a heading: numbers by class.
 fn rows<'a>(text: &'a str, heading: &str) -> Vec<(u64, &'a str)> {
     let after = text.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("{heading}: {text}")).1;
     let rows = after.lines().take_while(|line| !line.is_empty());
@@ -58,7 +58,7 @@ fn classes_of_the_language_are_in_the_log_and_in_censuses() {
     assert_eq!(objects, [(6, "Pair"), (3001, "Point")]);
     let mut left = rows(&text, "objects that are left, by class");
     left.sort_by_key(|(_, class)| *class);
-    // The last point that the loop made still has its name.
+    // The last point of the loop still has a name.
     assert_eq!(left, [(6, "Pair"), (2, "Point")]);
     let by_stack = rows(&text, "the same by allocation stack");
     assert_eq!(by_stack.iter().map(|(count, _)| count).sum::<u64>(), 8);

@@ -1,4 +1,4 @@
-//! Reporters: registering, collecting, and the limits to the harm of a bad one.
+//! Reporters: registration, collection, and limits for the damage that a bad reporter can do.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ use memory_reporter::{
 
 memory_reporter::global_allocator!(std::alloc::System);
 
-/// A reporter from a closure.
+/// A reporter that a closure implements.
 struct By<F>(&'static str, F);
 
 impl<F: Fn(&mut Reports)> MemoryReporter for By<F> {
@@ -33,13 +33,13 @@ impl<F: Fn(&mut Reports)> MemoryReporter for By<F> {
     }
 }
 
-/// A lock for tests that use the program's one registry: they run one at a time.
+/// Locks the program's only registry, so that the tests run one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sets a flag at the end of a test, even of one that fails, so that no thread waits for it for ever.
+/// Sets a flag when a test ends, even if it fails, so that no thread waits for the flag forever.
 struct SetAtEnd(Arc<AtomicBool>, bool);
 
 impl Drop for SetAtEnd {
@@ -56,7 +56,7 @@ fn has(set: &ReportSet, path: &str) -> bool {
     set.iter().any(|report| report.path == path)
 }
 
-/// All warnings except those of slowness, which depends on the machine.
+/// All warnings, except warnings about slow reporters, which depend on the machine.
 fn warnings(set: &ReportSet) -> Vec<(WarningKind, String)> {
     let warnings = set.warnings().iter().filter(|warning| warning.kind != WarningKind::Slow);
     warnings.map(|warning| (warning.kind, warning.to_string())).collect()
@@ -221,7 +221,10 @@ fn a_panic_costs_only_its_own_reports() {
     let set = Collection::new().with(&bad).with(&worse).with(&good).collect();
     let amounts = amounts(&set);
     assert_eq!(amounts.len(), 1);
-    assert!(amounts["explicit/good"] > 20, "what the bad one had counted is counted by the good one");
+    assert!(
+        amounts["explicit/good"] > 20,
+        "the good reporter must count the value that the bad one had counted"
+    );
     assert_eq!(
         warnings(&set),
         [
@@ -259,7 +262,7 @@ fn a_stuck_reporter_is_named_left_behind_and_not_run_again() {
     assert_eq!(about_stuck(&first), ["did not answer within 300ms"]);
     assert_eq!(about_stuck(&second), ["still runs since an earlier collection"]);
     assert_eq!(runs.load(Ordering::SeqCst), 1);
-    // Dropping the registration returns without waiting for the reporter.
+    // Dropping the registration does not wait for the reporter.
     drop(registration);
 }
 
@@ -280,7 +283,7 @@ fn a_reporter_that_recovers_is_run_again() {
     slow.store(false, Ordering::SeqCst);
     let start = Instant::now();
     while !has(&collect_reports(&options), "recovered") {
-        assert!(start.elapsed() < Duration::from_secs(30), "it never ran again");
+        assert!(start.elapsed() < Duration::from_secs(30), "the reporter never ran again");
     }
 }
 
@@ -426,7 +429,7 @@ fn minimizing_runs_every_hook_three_times() {
     assert_eq!(calls.load(Ordering::SeqCst), 6);
 }
 
-/// Notes whether a collection calls it after it is unregistered.
+/// Records whether a collection calls it after it was unregistered.
 struct Final {
     unregistered: AtomicBool,
     called_after: AtomicBool,
@@ -517,7 +520,7 @@ fn the_c_allocation_functions_count() {
     assert!(!zeros.is_null() && (116..140).contains(&FOREIGN.bytes()), "{}", FOREIGN.bytes());
     // SAFETY: `calloc` returned a live block of 100 zeroed bytes.
     assert!(unsafe { std::slice::from_raw_parts(zeros.cast::<u8>(), 100) }.iter().all(|byte| *byte == 0));
-    // SAFETY: the block is live, has 100 bytes, and nobody else uses it.
+    // SAFETY: the block is live and has 100 bytes, and no other code uses it.
     unsafe { zeros.cast::<u8>().write_bytes(7, 100) };
     // SAFETY: `zeros` is a live block of these functions, and this test does not use it after the call.
     let larger = unsafe { Malloc::realloc(zeros, 100_000) };
@@ -526,7 +529,7 @@ fn the_c_allocation_functions_count() {
     assert!(unsafe { std::slice::from_raw_parts(larger.cast::<u8>(), 100) }.iter().all(|byte| *byte == 7));
     assert_eq!(larger.addr() % 16, 0);
     assert!(Malloc::malloc(usize::MAX).is_null() && Malloc::calloc(usize::MAX, 2).is_null());
-    // SAFETY: `larger` is a live block of these functions, and a call that fails leaves it as it is.
+    // SAFETY: `larger` is a live block of these functions. A failed call does not change it.
     assert!(unsafe { Malloc::realloc(larger, usize::MAX - 20) }.is_null());
     // SAFETY: `larger` is a live block of these functions, freed once.
     unsafe { Malloc::free(larger) };
@@ -565,19 +568,19 @@ fn the_resident_map_adds_up_to_resident() {
     };
     let resident = sum("resident") - sum("resident-");
     let mapped = sum("resident-map/");
-    // The kernel counts pages lazily, and other tests run meanwhile.
+    // The kernel counts pages lazily, and other tests run at the same time.
     assert!((resident - mapped).abs() < 24 << 20, "resident {resident}, mapped {mapped}");
     assert!(sum("resident-map/explicit/heap") >= 64 << 20);
     for kind in ["code", "files"] {
         assert!(sum(&format!("resident-map/{kind}/")) > 0, "{kind}");
     }
-    // The proportional tree has every kind: it subtracts nothing.
+    // The proportional tree has every kind of memory: it subtracts no memory.
     for kind in ["code", "files", "heap", "anonymous", "stacks"] {
         assert!(sum(&format!("proportional-map/{kind}/")) > 0, "{kind}");
     }
     let proportional = sum("proportional-map/");
     assert!(proportional > 64 << 20 && proportional <= mapped + (24 << 20), "{proportional}");
-    // A collection without the option neither waits for the map nor has it.
+    // A collection without the option neither waits for the map nor reports it.
     let plain = collect_reports(&CollectOptions::new());
     assert!(plain.iter().all(|report| !report.path.starts_with("resident-map/")));
     assert_eq!(touched[touched.len() - 1], 1);

@@ -1,5 +1,5 @@
-//! Random values under DMD: each reading has the bytes that the allocator holds for a value, slop included, whether Rust
-//! shows the start of a block or only its inside.
+//! Random values under DMD: each reading returns the bytes that the allocator has given for a value, slop included. It
+//! does not matter whether Rust shows the start of a block or only its inside.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -42,7 +42,7 @@ fn pairs(random: &mut Random, most: u64) -> impl Iterator<Item = (u64, u8)> + us
     numbers(random, most).into_iter().map(|n| (n, n as u8))
 }
 
-/// Removes some of the entries, perhaps all.
+/// Returns a function that selects the entries to keep, perhaps none.
 fn keeps(random: &mut Random) -> impl FnMut() -> bool + use<> {
     let share = random.below(4);
     let mut random = random.clone();
@@ -56,7 +56,7 @@ struct Comparison {
     differing: BTreeMap<&'static str, Vec<(Bytes, isize)>>,
 }
 
-/// The usable bytes of a value, by each reading.
+/// The usable bytes of a value according to each reading.
 #[derive(Debug)]
 struct Bytes {
     reported: usize,
@@ -82,12 +82,12 @@ impl Bytes {
 }
 
 impl Comparison {
-    /// For a value whose blocks all show a byte.
+    /// Checks a value if each of its blocks shows the address of a byte.
     fn exact<T: MallocSizeOf>(&mut self, kind: &'static str, make: impl FnOnce() -> T) {
         self.check(kind, make, |bytes, held| bytes == held);
     }
 
-    /// For a value that hides the place of a block.
+    /// Checks a value that hides the address of a block.
     fn at_most<T: MallocSizeOf>(&mut self, kind: &'static str, make: impl FnOnce() -> T) {
         self.check(kind, make, |bytes, held| bytes <= held);
     }
@@ -161,7 +161,7 @@ impl Comparison {
                 |random: &mut Random| numbers(random, 30).into_iter().map(|n| (n, text(random))).collect();
             (0..random.below(9)).map(|n| (n, map(random))).collect::<HashMap<_, BTreeMap<_, _>>>()
         });
-        // Without an entry, std shows no address of the table, and nothing of the last leaf.
+        // Without entries, std shows no address of the table, and no address of the last leaf.
         self.at_most("emptied HashMap", || {
             let mut map: HashMap<_, _> = pairs(random, 200).collect();
             map.clear();

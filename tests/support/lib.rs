@@ -1,4 +1,4 @@
-//! Code that the tests of several crates share: a counting allocator as the ground truth, and golden text.
+//! Code that the tests of several crates share: a counting allocator as the reference, and golden text.
 
 mod golden;
 #[cfg(doctest)]

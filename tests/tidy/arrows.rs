@@ -1,9 +1,9 @@
-//! Reads which module of a crate names which other one, from the tokens of its files.
+//! Finds out which modules of a crate use which others, from the tokens of their files.
 //!
 //! An arrow is a path that starts with `crate`, `$crate` or `super`, in a `use` line, in a body, or in a macro. It
-//! connects two modules of one folder: the one that has the path in it or below it, and the one that has the path's
-//! end in it or below it. A name that a module re-exports counts as the module that it comes from. Paths between a
-//! module and its own folder are not arrows, and modules under `#[cfg(test)]` do not count.
+//! connects two modules of one folder: the module that contains the path (in its own file or below), and the module
+//! that contains the item at the end of the path. A name that a module re-exports counts for the module from which it
+//! comes. Paths between a module and its own folder are not arrows, and modules under `#[cfg(test)]` do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// From a module (`a::b`) to the modules of the same folder that it names, each with one place where it does.
+/// From a module (`a::b`) to the modules of the same folder that it uses, each with one place of a use.
 pub(crate) type Arrows = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The arrows between the modules of the crate in `src`.
@@ -19,7 +19,7 @@ pub(crate) fn of_crate(src: &Path) -> Arrows {
     let files: Vec<_> = super::files(src, ".rs").into_iter().map(|path| File::read(src, &path)).collect();
     let mut names =
         Names { modules: files.iter().map(|file| file.module.clone()).collect(), ..Names::default() };
-    // Twice, since a name may come through another module, which this loop reads later.
+    // Read the files twice, since a name may come through another module, which this loop reads later.
     for file in files.iter().chain(&files) {
         names.read_exports(&file.tokens, &file.module);
     }
@@ -38,7 +38,7 @@ pub(crate) fn of_crate(src: &Path) -> Arrows {
     arrows
 }
 
-/// The groups of modules that reach one another.
+/// The groups of modules that use each other in a cycle.
 pub(crate) fn cycles(arrows: &Arrows) -> BTreeSet<BTreeSet<String>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         arrows.keys().map(|module| (module.as_str(), reached_from(module, arrows))).collect();
@@ -67,7 +67,7 @@ fn reached_from<'a>(module: &str, arrows: &'a Arrows) -> BTreeSet<&'a str> {
 
 struct File {
     name: String,
-    /// `[]` is the crate's root.
+    /// The path of the module; `[]` for the crate's root.
     module: Vec<String>,
     tokens: Vec<TokenTree>,
 }
@@ -75,7 +75,7 @@ struct File {
 impl File {
     fn read(src: &Path, path: &Path) -> Self {
         let text = fs::read_to_string(path).expect("a source file can be read");
-        let relative = path.strip_prefix(src).expect("the file lies in the crate");
+        let relative = path.strip_prefix(src).expect("the file is in the crate");
         let mut module: Vec<String> =
             relative.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
         if module.len() == 1 && ["lib", "main"].contains(&module[0].as_str()) {
@@ -86,11 +86,11 @@ impl File {
     }
 }
 
-/// The modules that the names of a crate stand for.
+/// The modules to which the names of a crate belong.
 #[derive(Default)]
 struct Names {
     modules: BTreeSet<Vec<String>>,
-    /// From a name that a module brings into itself to the module that it comes from.
+    /// From a name that a module imports to the module from which it comes.
     exports: BTreeMap<Vec<String>, Vec<String>>,
 }
 
@@ -107,7 +107,7 @@ impl Names {
                     let inner = [module, &[tokens[at - 1].to_string()]].concat();
                     self.read_exports(&stream(body), &inner);
                 }
-                // A line, not the `use<..>` of a type.
+                // A `use` line, not the `use<..>` of a type.
                 TokenTree::Ident(word) if word == "use" && !is_punct(tokens.get(at + 1), '<') => {
                     for (path, name) in trees(&tokens[at + 1..]) {
                         let to = self.follow(&path, module);
@@ -125,7 +125,7 @@ impl Names {
         }
     }
 
-    /// The module that a path in `module` leads to; `[]` if it leads out of the crate or to its root.
+    /// The module to which a path in `module` leads; `[]` if it leads out of the crate or to its root.
     fn follow(&self, path: &[String], module: &[String]) -> Vec<String> {
         let mut at = module.to_vec();
         for (index, name) in path.iter().enumerate() {
@@ -150,12 +150,12 @@ impl Names {
         at
     }
 
-    /// Whether `module` is an inline module with names of its own.
+    /// Whether `module` is an inline module with its own names.
     fn has_inside(&self, module: &[String]) -> bool {
         self.exports.range(module.to_vec()..).next().is_some_and(|(name, _)| name.starts_with(module))
     }
 
-    /// Calls `each` with every module that a path in `tokens` leads to, and with the line.
+    /// Calls `each` with every module to which a path in `tokens` leads, and with the line.
     fn paths_in(&self, tokens: &[TokenTree], module: &[String], each: &mut dyn FnMut(Vec<String>, usize)) {
         for (at, token) in tokens.iter().enumerate() {
             match token {
@@ -177,7 +177,7 @@ impl Names {
     }
 }
 
-/// The paths of a tree as in `use a::{b, c as d}`, each with the name that it brings. Ignores tokens after the tree.
+/// The paths of a tree like `use a::{b, c as d}`, each with the name that it imports. Ignores tokens after the tree.
 fn trees(tokens: &[TokenTree]) -> Vec<(Vec<String>, String)> {
     let mut path: Vec<String> = Vec::new();
     let mut at = 0;
@@ -207,18 +207,18 @@ fn stream(group: &proc_macro2::Group) -> Vec<TokenTree> {
     group.stream().into_iter().collect()
 }
 
-/// Whether `mod name` is the end of `before`.
+/// Whether `before` ends with `mod name`.
 fn is_inline_module(before: &[TokenTree]) -> bool {
     matches!(before, [.., TokenTree::Ident(word), TokenTree::Ident(_)] if word == "mod")
 }
 
-/// Whether `before` ends in a name and `::`, so that the next token continues a path.
+/// Whether `before` ends with a name and `::`, so that the next token continues a path.
 fn goes_on(before: &[TokenTree]) -> bool {
     let [name @ .., _, _] = before else { return false };
     is_separator(&before[before.len() - 2..]) && matches!(name.last(), Some(TokenTree::Ident(_)))
 }
 
-/// Whether the attributes at the end of `before` say `cfg(test)`.
+/// Whether the attributes at the end of `before` contain `cfg(test)`.
 fn is_for_tests(before: &[TokenTree]) -> bool {
     let pairs = before.rchunks(2).take_while(|pair| is_punct(pair.first(), '#'));
     pairs.into_iter().any(|pair| pair[1].to_string().replace(' ', "") == "[cfg(test)]")

@@ -1,4 +1,4 @@
-//! The README, the guide in docs/ and the pages beside them: links, anchors, code, pictures, commands.
+//! Checks the README, the guide in docs/ and the pages beside them: links, anchors, code, pictures, commands.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::{files, read, root};
 
-/// The Markdown that people read in the repository. Golden files are output, and rustdoc checks the links of its own
+/// The Markdown files for readers of the repository. Golden files are output, and rustdoc checks the links of its own
 /// pages.
 fn pages() -> Vec<PathBuf> {
     let rustdoc = root().join("reporter/src/docs");
@@ -26,7 +26,7 @@ fn prose(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The targets of a page's links and pictures. Code has none.
+/// The targets of a page's links and pictures, except in code.
 fn targets(text: &str) -> Vec<String> {
     let prose = prose(text);
     let parts = prose.split("](").collect::<Vec<_>>();
@@ -52,7 +52,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     headings.map(anchor).collect()
 }
 
-/// The links of a page that lead nowhere.
+/// The links of a page that lead to no target.
 fn dead_links(page: &Path, text: &str) -> Vec<String> {
     let is_dead = |target: &String| {
         if target.starts_with("http://") || target.starts_with("https://") {
@@ -105,14 +105,17 @@ fn the_code_of_the_guide_is_compiled() {
         for opening in fences.step_by(2) {
             let known = ["```rust", "```rust,standalone_crate", "```sh", "```toml", "```text", "```sql"]
                 .contains(&opening);
-            assert!(known, "{name}: {opening}: the guide has no such blocks, or rust that is not compiled");
+            assert!(
+                known,
+                "{name}: {opening}: the guide must not contain such blocks, nor Rust that is not compiled"
+            );
         }
         let has_code = text.contains("```rust\n") || text.contains("```rust,standalone_crate\n");
         assert_eq!(compiled.contains(&format!("/docs/src/{name}\"")), has_code, "{name}");
     }
 }
 
-/// The guide's code for tantivy is compiled by the example only, which is a workspace of its own.
+/// Only the example compiles the guide's code for tantivy, since the example is a separate workspace.
 #[test]
 fn the_guide_shows_the_code_of_the_tantivy_example() {
     let (page, example) = (read("docs/src/foreign-types.md"), read("examples/tantivy_index/src/index.rs"));
@@ -133,7 +136,7 @@ fn pictures_are_small_and_shown() {
     let pictures = files(&root().join("docs"), ".png");
     assert!(!pictures.is_empty());
     let texts: Vec<_> = pages().iter().map(|page| fs::read_to_string(page).unwrap()).collect();
-    // Of the live page, a program takes the pictures that it lists.
+    // A program makes the listed pictures from the live page.
     let (make, serve) = (read("docs/pictures/make"), read("docs/pictures/serve.mjs"));
     for picture in pictures {
         let name = picture.file_name().unwrap().to_str().unwrap();
@@ -150,7 +153,7 @@ fn pictures_are_small_and_shown() {
     }
 }
 
-/// Runs the lines in a new program beside a clone, as the README says.
+/// Runs the lines in a new program beside a clone, as the README describes.
 #[test]
 fn the_readme_s_cargo_add_lines_work() {
     let readme = read("README.md");

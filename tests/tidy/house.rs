@@ -14,7 +14,7 @@ const COLUMN_WIDTH: usize = 216;
 const ROW_HEIGHT: usize = 100;
 const MARGIN: usize = 12;
 
-/// The name of each crate with those of its dependencies that are ours.
+/// The name of each crate with the names of its dependencies in this workspace.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let folders = published();
     let ours: BTreeSet<String> = folders.iter().map(|folder| name(folder)).collect();
@@ -30,13 +30,13 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     folders.iter().map(of_crate).collect()
 }
 
-/// All crates that a crate is built on.
+/// All crates on which a crate depends, directly or not.
 fn below(crates: &BTreeMap<String, BTreeSet<String>>, name: &str) -> BTreeSet<String> {
     let direct = &crates[name];
     direct.iter().cloned().chain(direct.iter().flat_map(|name| below(crates, name))).collect()
 }
 
-/// The number of crates on the longest way down.
+/// The number of crates on the longest path downwards.
 fn level(crates: &BTreeMap<String, BTreeSet<String>>, name: &str) -> usize {
     crates[name].iter().map(|below| level(crates, below) + 1).max().unwrap_or(0)
 }
@@ -45,7 +45,7 @@ fn folder(wanted: &str) -> String {
     published().into_iter().find(|folder| name(folder) == wanted).unwrap()
 }
 
-/// A box for each crate, above all crates that it depends on. A line that others imply is left out.
+/// A box for each crate, above all crates on which it depends. A line that follows from other lines is left out.
 fn picture() -> String {
     let crates = dependencies();
     let mut rows: Vec<Vec<&str>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Names of types explain themselves, and a bare name leads to one type.
+//! Names of types explain themselves, and a bare name belongs to one type.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ struct TypeDeclaration {
     is_public: bool,
 }
 
-/// The types of all crates that are part of the product.
+/// The types of all crates of the product.
 fn declarations() -> Vec<TypeDeclaration> {
     let mut found = Vec::new();
     for folder in members()
@@ -40,7 +40,7 @@ fn declarations() -> Vec<TypeDeclaration> {
     found
 }
 
-/// The name of the type that a line declares at the top level of a module, and whether it is public.
+/// The name of the type that a line declares at the top level of a module, and whether the type is public.
 fn declared(line: &str) -> Option<(bool, &str)> {
     let (is_public, rest) = match line.strip_prefix("pub ") {
         Some(rest) => (true, rest),
@@ -57,7 +57,7 @@ fn declared(line: &str) -> Option<(bool, &str)> {
     Some((is_public, &name[..end]))
 }
 
-/// The words of a name in camel case.
+/// The number of words in a name in camel case.
 fn words(name: &str) -> usize {
     let bytes = name.as_bytes();
     (0..bytes.len())
@@ -70,7 +70,7 @@ fn words(name: &str) -> usize {
         .count()
 }
 
-/// Participles and pronouns that leave open what they belong to.
+/// Participles and pronouns that do not show to what they belong.
 const BARE: &[&str] = &[
     "Asked", "Begun", "Between", "Both", "Chosen", "Counted", "Cut", "Done", "Each", "Found", "Given",
     "Gone", "Held", "Here", "Kept", "Known", "Learn", "Left", "Lost", "Made", "Marked", "Merged", "More",
@@ -96,7 +96,7 @@ fn at_most_two_modules_have_a_type_of_one_name() {
         places.entry(name).or_default().insert(format!("{folder}/src/{file}"));
     }
     places.retain(|_, files| files.len() > 2);
-    assert!(places.is_empty(), "give these names that say what is different: {places:#?}");
+    assert!(places.is_empty(), "give each of these types a name that shows the difference: {places:#?}");
 }
 
 #[test]
@@ -106,10 +106,10 @@ fn no_type_is_called_by_a_bare_participle_or_pronoun() {
         .filter(|declaration| words(&declaration.name) == 1 && BARE.contains(&declaration.name.as_str()))
         .map(|TypeDeclaration { name, folder, file, .. }| format!("{name} in {folder}/src/{file}"))
         .collect();
-    assert!(bare.is_empty(), "name what it is: {bare:#?}");
+    assert!(bare.is_empty(), "use a noun that names the thing: {bare:#?}");
 }
 
-/// A function called `of` says neither what it does nor what it returns.
+/// The name `of` explains neither the work of a function nor its result.
 #[test]
 fn no_function_is_called_of() {
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Checks that each crate that may be published is a package that others can use.
+//! Checks that each crate that may be published is a package that other projects can use.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ pub(super) fn name(folder: &str) -> String {
     manifest(folder)["package"]["name"].as_str().unwrap().to_owned()
 }
 
-/// The categories of crates.io that our crates use.
+/// The categories of crates.io that the workspace's crates use.
 const CATEGORIES: &[&str] = &[
     "command-line-utilities",
     "data-structures",
@@ -58,7 +58,7 @@ fn published_crates_say_what_they_are() {
         for category in categories {
             assert!(CATEGORIES.contains(&category.as_str()), "{folder}: {category}");
         }
-        // Readers of a package have only its own files, so its links must not lead into the repository.
+        // Readers of a package have only the package's files, so its links must not lead into the repository.
         let readme = read(format!("{folder}/README.md"));
         assert!(readme.starts_with(&format!("# {}\n", name(&folder))), "{folder}: README.md");
         for target in readme.split("](").skip(1) {
@@ -80,7 +80,7 @@ fn published_crates_depend_on_published_crates() {
     }
 }
 
-/// The files that the sources in a folder of this name include, relative to it.
+/// The files that the sources in a folder with this name include, relative to the folder.
 fn included(folder: &str) -> BTreeSet<String> {
     let sources = root().join(folder).join("src");
     let mut found = BTreeSet::new();
@@ -140,7 +140,7 @@ fn cargo_packages_every_published_crate() {
     }
 }
 
-/// A downloaded `about-memory` builds `libdmd.so` by a manifest of its own.
+/// The downloaded package `about-memory` builds `libdmd.so` with its own manifest.
 #[test]
 fn libdmd_has_the_same_manifest_in_the_package() {
     let parsed = |path: &str| -> Table { read(path).parse().unwrap() };
@@ -153,7 +153,7 @@ fn libdmd_has_the_same_manifest_in_the_package() {
     for key in ["version", "edition"] {
         assert_eq!(package["package"][key], settings["package"][key], "{key}");
     }
-    // A dependency of the workspace inherits its version and adds its features to those of the workspace.
+    // A dependency of the workspace inherits its version, and adds its features to the features of the workspace.
     let whole = |name: &str, dependency: &toml::Value| {
         let inherited = settings["dependencies"].get(name).filter(|_| dependency.get("workspace").is_some());
         let field = |of: Option<&toml::Value>, key: &str| of.and_then(|of| of.get(key)).cloned();

@@ -1,17 +1,17 @@
-//! The modules of about-memory's page, which are written in TypeScript: no cycles, and folders in one order.
+//! Checks the modules of about-memory's page, which are written in TypeScript: no cycles, and folders in one order.
 
 use std::path::Path;
 
 use super::arrows::{Arrows, cycles};
 
-/// The folders of `src`. A folder uses those before it only; files outside of folders may use all.
+/// The folders of `src`. A folder uses only folders before it; files outside of folders may use all.
 const FOLDERS: &[&str] = &["text", "data", "model", "widgets", "views", "serve"];
 
 fn source() -> std::path::PathBuf {
     super::root().join("about-memory/ui/src")
 }
 
-/// From each module to the modules that it imports, each with one place where it does.
+/// From each module to the modules that it imports, each with one place of an import.
 fn arrows(src: &Path) -> Arrows {
     let mut arrows = Arrows::new();
     for path in super::files(src, ".ts") {
@@ -19,7 +19,7 @@ fn arrows(src: &Path) -> Arrows {
         let from = name.to_str().unwrap().to_owned();
         let imported = arrows.entry(from.clone()).or_default();
         for (number, line) in super::read(&path).lines().enumerate() {
-            // `} from ".."` ends an import of several lines. A type is an import, too.
+            // `} from ".."` ends an import of several lines. An import of a type counts, too.
             let end = line.split_once(" from \"").map(|(_, end)| end).and_then(|end| end.strip_suffix("\";"));
             let Some(to) = end.filter(|to| to.starts_with('.')) else { continue };
             let mut parts: Vec<&str> = from.split('/').collect();
@@ -43,7 +43,7 @@ fn modules_of_the_page_have_no_cycle() {
     assert!(arrows.len() > 50 && arrows.values().map(|to| to.len()).sum::<usize>() > 100, "few are read");
     for (from, imported) in &arrows {
         for (to, place) in imported {
-            assert!(arrows.contains_key(to), "{from} imports {to}, which is no module, at {place}");
+            assert!(arrows.contains_key(to), "{from} imports {to}, which is not a module, at {place}");
         }
     }
     assert_eq!(cycles(&arrows), [].into());
@@ -54,12 +54,12 @@ fn folders_of_the_page_use_only_those_before_them() {
     let folder = |module: &str| -> Option<usize> {
         let (folder, _) = module.split_once('/')?;
         let place = FOLDERS.iter().position(|one| *one == folder);
-        Some(place.unwrap_or_else(|| panic!("the folder {folder} has no place in the order")))
+        Some(place.unwrap_or_else(|| panic!("the folder {folder} is not in FOLDERS")))
     };
     for (from, imported) in arrows(&source()) {
         for (to, place) in imported {
             let (Some(own), Some(other)) = (folder(&from), folder(&to)) else {
-                assert!(folder(&to).is_some(), "{from} imports {to}, a start of the page, at {place}");
+                assert!(folder(&to).is_some(), "{from} imports {to}, an entry file of the page, at {place}");
                 continue;
             };
             assert!(other <= own, "{from} imports {to}, of a later folder, at {place}");

@@ -1,4 +1,4 @@
-//! Each mistake fails to compile, and the message says what to do. `TRYBUILD=overwrite` rewrites the messages.
+//! Each mistake fails to compile with a message that explains what to do. `TRYBUILD=overwrite` rewrites the messages.
 
 #[test]
 fn mistakes() {

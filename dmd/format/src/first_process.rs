@@ -1,9 +1,9 @@
-//! The suffix of `$DMD` by which the processes of one run know the first one. The first process gets the plain name of a
-//! dump; relative names belong to the folder in which it started.
+//! A suffix of `$DMD` that identifies the first process of a run for all processes of the run. The first process gets
+//! the plain name of a dump. Relative names are relative to the folder in which it started.
 //!
 //! The suffix is ` --first-process=NUMBER NAMESPACE FOLDER`. FOLDER extends to the end of the variable. Both numbers
-//! have a fixed number of digits, and are 0 before the first process starts. The first process writes its own numbers
-//! in place, so that its environment stays as the kernel laid it out.
+//! have a fixed number of digits, and are 0 before the first process starts. The first process overwrites the digits
+//! with its own numbers, so that the layout of its environment does not change.
 
 use core::ffi::CStr;
 use std::ffi::OsString;
@@ -12,14 +12,14 @@ use std::path::Path;
 const WORD: &str = " --first-process=";
 const DIGITS: usize = 10;
 
-/// The content of the suffix.
+/// The contents of the suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstProcess {
-    /// The number of the first process; 0 if it is the process that reads this.
+    /// The number of the first process; 0 if the current process is the first one.
     pub process: u32,
     /// The namespace of that number.
     pub namespace: u32,
-    /// The folder in which the first process started; empty if it is not known.
+    /// The folder in which the first process started; empty if it is unknown.
     pub folder: &'static CStr,
     /// The offset of the digits in the variable's value.
     pub digits_at: usize,
@@ -28,15 +28,15 @@ pub struct FirstProcess {
 /// The digits of both numbers, with a space between them.
 pub type ProcessDigits = [u8; 2 * DIGITS + 1];
 
-/// The suffix for a process that is about to start as the first one of a run. Relative names of dumps belong to
-/// `folder`. The suffix must be the end of `$DMD`.
+/// The suffix for a process that is about to start as the first process of a run. Relative names of dumps are relative
+/// to `folder`. The suffix must be the end of `$DMD`.
 pub fn suffix(folder: &Path) -> OsString {
     let mut suffix = OsString::from(format!("{WORD}{} ", String::from_utf8_lossy(&digits(0, 0))));
     suffix.push(folder);
     suffix
 }
 
-/// The digits of a process: its number and the namespace of the number.
+/// Formats the digits of a process: its number and the namespace of the number.
 pub fn digits(process: u32, namespace: u32) -> ProcessDigits {
     let mut digits = [b' '; 2 * DIGITS + 1];
     for (number, end) in [(process, DIGITS), (namespace, digits.len())] {
@@ -49,7 +49,8 @@ pub fn digits(process: u32, namespace: u32) -> ProcessDigits {
     digits
 }
 
-/// Splits the value of `$DMD` into what the user wrote and the content of the suffix, if it has a valid one.
+/// Splits the value of `$DMD` into the user's text and the contents of the suffix. The second part is `None` if there
+/// is no valid suffix.
 pub fn split(variable: &'static CStr) -> (&'static [u8], Option<FirstProcess>) {
     let all = variable.to_bytes();
     let Some(at) = all.windows(WORD.len()).position(|words| words == WORD.as_bytes()) else {

@@ -1,7 +1,7 @@
 //! The formats that DMD's engine and its readers share.
 //!
-//! The crate opens no file and contains no unsafe code. It is linked into measured programs, so it has two small
-//! dependencies. Input is untrusted: each decoder has bounds, and an error contains the place of the fault.
+//! The crate opens no file and contains no unsafe code. It is linked into measured programs, so it has only two small
+//! dependencies. Input is untrusted: each decoder has limits, and an error contains the position of the fault.
 //!
 //! ```
 //! use dmd_format::recording::{ChunkKind, ChunkReader, MAGIC, push_chunk};
@@ -16,16 +16,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What it does not do: record (`dmd` does), or read the JSON of dumps, replay a recording and look up symbols
-//! (`dmd-analyze` does).
+//! The crate does not record (`dmd` does that). It also does not read the JSON of dumps, replay recordings or look up
+//! symbols (`dmd-analyze` does that).
 //!
-//! # How it hangs together
+//! # Structure
 //!
 //! - [`recording`] is the format of a recording: chunks of events, stacks, modules and threads.
 //! - [`tables`] is the layout of the engine's tables, for readers outside of the process.
 //! - [`sample`] computes how many blocks a sampled block represents.
-//! - [`Mode`] is what DMD records.
-//! - [`first_process`] is a suffix of `$DMD`, by which the processes of one run find the first one.
+//! - [`Mode`] selects which blocks and data DMD records.
+//! - [`first_process`] is a suffix of `$DMD` that identifies the first process of a run.
 //! - [`LINKED_MARK`] marks the file of a program that contains the wrapper `dmd::Dmd`.
 
 #![forbid(unsafe_code)]

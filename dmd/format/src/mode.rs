@@ -1,18 +1,18 @@
-//! What DMD records.
+//! The modes of DMD.
 
 use core::fmt;
 
-/// What DMD records and writes.
+/// Selects which blocks and data DMD records and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
-    /// All live blocks.
+    /// Writes all live blocks.
     Live,
-    /// All live blocks, and who reported them. The default.
+    /// Writes all live blocks and their reports. The default.
     DarkMatter,
-    /// All live blocks, and how many blocks of each kind were freed.
+    /// Writes all live blocks, and the number of freed blocks of each kind.
     Cumulative,
-    /// All live blocks one by one, with their addresses and contents.
+    /// Writes each live block with its address and contents.
     Scan,
 }
 
@@ -27,7 +27,7 @@ impl Mode {
         }
     }
 
-    /// The mode with this name.
+    /// The mode with this name; `None` if there is no such mode.
     pub fn named(name: &str) -> Option<Self> {
         [Self::Live, Self::DarkMatter, Self::Cumulative, Self::Scan]
             .into_iter()

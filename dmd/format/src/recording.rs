@@ -1,8 +1,8 @@
 //! The format of DMD's recordings: every allocation, reallocation and end of a block, with its time, thread and stack.
 //!
-//! This module has no process and no file of its own. DMD's engine encodes with it while a program runs, and readers
-//! decode with it. Input is untrusted: each decoder has bounds, returns [`MalformedPayload`] with the place, and never
-//! panics.
+//! This module uses no process and no file. DMD's engine encodes events with it while a program runs, and readers
+//! decode them. Input is untrusted: each decoder has limits, returns [`MalformedPayload`] with the position of a
+//! fault, and never panics.
 //!
 //! ```
 //! use dmd_format::recording::*;
@@ -27,69 +27,70 @@
 //!
 //! # The file
 //!
-//! A file starts with [`MAGIC`], whose last byte is the version. Chunks follow up to the end of the file. A chunk
-//! has a header of [`CHUNK_HEADER`] bytes, all numbers little-endian, and a payload:
+//! A file starts with [`MAGIC`], whose last byte is the version. Chunks follow up to the end of the file. A chunk has
+//! a header of [`CHUNK_HEADER`] bytes and a payload. All numbers in the header are little-endian:
 //!
 //! | bytes | |
 //! |---|---|
 //! | 0 | the kind: [`ChunkKind`] |
 //! | 1 | flags: bit 0 is set if the payload is one block of LZ4 |
 //! | 2, 3 | 0 |
-//! | 4 to 7 | the length of the payload once decompressed, at most [`MOST_PAYLOAD`] |
+//! | 4 to 7 | the length of the decompressed payload, at most [`MOST_PAYLOAD`] |
 //! | 8 to 11 | the length of the payload in the file |
-//! | 12 to 15 | CRC-32 (that of gzip) of bytes 0 to 11 and of the payload in the file |
+//! | 12 to 15 | CRC-32 (as in gzip) of bytes 0 to 11 and of the payload in the file |
 //!
 //! Readers skip chunks of unknown kinds. If a file has no [`ChunkKind::End`], its process was killed or its disk was
-//! full. All chunks before the cut are valid.
+//! full. All chunks before that point are valid.
 //!
 //! # Numbers
 //!
-//! A *varint* has 1 to 9 bytes. The number of zero bits below the lowest one bit of the first byte, plus one, is the
-//! number of bytes, and the number is above that bit: 7 bits in one byte, 14 in two, 56 in eight. After a first byte
-//! of 0, the number has 8 bytes. A *signed* varint maps 0, -1, 1, -2 to 0, 1, 2, 3.
+//! A *varint* has 1 to 9 bytes. To get the number of bytes, count the zero bits below the lowest one bit of the first
+//! byte, and add one. The bits above this one bit are the number: 7 bits in one byte, 14 in two, 56 in eight. After a
+//! first byte of 0, the number has 8 bytes. A *signed* varint maps 0, -1, 1, -2 to 0, 1, 2, 3.
 //!
 //! # Time
 //!
-//! A *tick* is a reading of the processor's clock, some ten nanoseconds long. It is the same clock in all threads.
-//! Each clock chunk has a tick and the nanoseconds since the start of the recording at that tick; readers interpolate.
-//! The tick of an allocation was read after the allocator returned, the tick of an end before the allocator was
-//! called. So if several threads use one address, the order of ticks is that of the events; at equal ticks of several
-//! threads ends come before begins. The events of one thread stay in their order.
+//! A *tick* is a reading of the processor's clock, about ten nanoseconds long. All threads use the same clock. Each
+//! clock chunk contains a tick and the nanoseconds from the start of the recording to that tick; readers interpolate.
+//! For an allocation, the tick is read after the allocator has returned; for an end, before the allocator is called.
+//! So if several threads use one address, the ticks are in the order of the events. If events of several threads have
+//! the same tick, ends come before begins. The events of one thread keep their order.
 //!
 //! # Events
 //!
-//! An events chunk belongs to one thread and is decoded alone; the chunks of one thread are in order. It starts with
-//! the number of the thread and the tick that the first event's tick counts from, both varints. Thread 0 stands for
-//! events whose thread is not known: those of signal handlers that interrupted the engine. Events have:
+//! An events chunk belongs to one thread and is decoded alone; the chunks of one thread are in order. The chunk starts
+//! with the number of the thread and the tick from which the first event's tick counts; both are varints. Thread 0
+//! contains events whose thread is unknown, from signal handlers that interrupted the engine. An event consists of:
 //!
-//! - one byte: in bits 0 and 1 the kind (0 begin, 1 end, 2 end by a move, 3 other), in bit 2 whether the stack is the
-//!   predicted one, above them the ticks since the event before; 31 says that a varint with the ticks beyond 31
-//!   follows;
-//! - for kind 3 one more byte: 0 for a block that is back, since the allocator did not move it; 1 and 2 for an end and
-//!   an end by a move with the block; 16 plus the address modulo 16, which holds for the next event and is 0 for
-//!   all others; this one is no event, and has neither ticks nor what follows here;
-//! - a signed varint: the address divided by 16, less that of the event before (0 before the first one);
+//! - one byte: bits 0 and 1 are the kind (0 begin, 1 end, 2 end by a move, 3 other). Bit 2 is set if the stack is the
+//!   predicted one. The bits above are the ticks since the event before; 31 means that a varint with the ticks beyond
+//!   31 follows;
+//! - for kind 3, one more byte. 0 is a block that is back, since the allocator did not move it. 1 and 2 are an end and
+//!   an end by a move, with the block. 16 plus the address modulo 16 applies to the next event; for all other events
+//!   the address modulo 16 is 0. A byte of at least 16 is not an event, so it has no ticks and none of the following
+//!   parts;
+//! - a signed varint: the address divided by 16, minus the same number of the event before (0 before the first event);
 //! - for begins, blocks that are back, and ends with the block: the block.
 //!
-//! A block is a varint with twice the requested bytes, plus 1 if a varint with the slop follows; without one the slop
-//! is that of glibc's `malloc` ([`natural_slop`]). Then, unless the stack is the predicted one, there is a signed
-//! varint: the id of the stack, less that of the block before (0 before the first). A decoder predicts that a stack
-//! comes after another one if it came after it last time, by a table of [`PREDICTIONS`] stacks that the stack before,
-//! modulo that number, selects, and whose entries are 0 at first.
+//! A block starts with a varint that contains twice the requested bytes, plus 1 if a varint with the slop follows.
+//! Without that varint, the slop is the slop of glibc's `malloc` ([`natural_slop`]). If the stack is not the predicted
+//! one, a signed varint follows: the id of the stack minus the stack id of the block before (0 before the first
+//! block). To predict, a decoder assumes that a stack is followed by the same stack as last time. It uses a table of
+//! [`PREDICTIONS`] stacks. The index is the id of the stack before, modulo that number. The entries are 0 at first.
 //!
-//! A move is an end by a move, followed by the next begin of the same thread. A begin at the address of a live block
-//! says that the program freed that block where DMD did not see it.
+//! A move is an end by a move, followed by the next begin of the same thread. If a block begins at the address of a
+//! live block, then the program has freed the live block in a way that DMD did not see.
 //!
 //! # Order
 //!
-//! The chunks of different threads are in no order. [`ChunkKind::Watermark`] has a tick: events of later chunks have
-//! that tick or a later one, except if the system stopped a thread for a tenth of a second in the middle of an event.
-//! So a reader that merges threads keeps the events since the last watermark only.
+//! The chunks of different threads are in no particular order. [`ChunkKind::Watermark`] contains a tick: events in
+//! later chunks have that tick or a later one. The exception is an event in the middle of which the system stopped a
+//! thread for a tenth of a second. So a reader that merges threads keeps only the events since the last watermark.
 //!
-//! A node of the tree of stacks precedes the events that use it. [`StackNode::pc`] is a return address; nodes with a
-//! `pc` below [`FIRST_PC`] are no frames, but separate stacks of times when different libraries lay at one
-//! address. The last modules chunk holds for the whole file. `live` chunks come before all events: they have the
-//! blocks that were alive when the recording started.
+//! A node of the tree of stacks precedes the events that use it. [`StackNode::pc`] is a return address. Nodes with a
+//! `pc` below [`FIRST_PC`] are not frames: they separate stacks from times in which different libraries were loaded at
+//! the same address. The last modules chunk is valid for the whole file. `live` chunks come before all events: they
+//! contain the blocks that were live when the recording started.
 
 mod chunk;
 mod events;
@@ -116,13 +117,13 @@ pub const MAGIC: [u8; 8] = *b"DMDREC\n\x01";
 /// The length of a chunk's header in bytes.
 pub const CHUNK_HEADER: usize = 16;
 
-/// The most bytes of a chunk's payload.
+/// The maximum number of bytes of a chunk's payload.
 pub const MOST_PAYLOAD: usize = 4 << 20;
 
-/// The bytes of an events chunk's payload that a writer has room for.
+/// The size of a writer's buffer for the payload of an events chunk, in bytes.
 pub const EVENT_BUFFER: usize = 64 << 10;
 
-/// The number of stacks that a decoder of events predicts from.
+/// The number of stacks in the table from which a decoder of events predicts the next stack.
 pub const PREDICTIONS: usize = 1024;
 
 pub use super::tables::FIRST_PC;
@@ -130,27 +131,27 @@ pub use super::tables::FIRST_PC;
 /// The sizes and the stack of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RecordedBlock {
-    /// Bytes that the program asked for.
+    /// The bytes that the program requested.
     pub requested: u64,
-    /// Usable bytes beyond those.
+    /// The usable bytes minus the requested bytes.
     pub slop: u64,
-    /// The node of the tree of stacks where the block was allocated; 0 if its stack is not known.
+    /// The node of the tree of stacks at which the block was allocated; 0 if its stack is unknown.
     pub stack: u32,
 }
 
-/// Usable bytes beyond the requested ones of a small block of glibc's `malloc`.
+/// The slop of a small block of glibc's `malloc`, in bytes.
 #[inline]
 pub fn natural_slop(requested: u64) -> u64 {
     let usable = (requested.saturating_add(8 + 15) & !15).saturating_sub(8).max(24);
     usable.saturating_sub(requested)
 }
 
-/// A fault of a payload.
+/// An error in the contents of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedPayload {
-    /// The place in the payload, in bytes.
+    /// The offset of the error in the payload, in bytes.
     pub offset: usize,
-    /// The fault.
+    /// The description of the error.
     pub reason: &'static str,
 }
 

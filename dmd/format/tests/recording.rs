@@ -1,4 +1,4 @@
-//! Recordings of DMD: what is encoded is decoded, and hostile bytes are errors.
+//! Recordings of DMD: decoding returns the encoded values, and hostile bytes are errors.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -101,7 +101,7 @@ proptest! {
     }
 }
 
-/// What the documentation says of numbers, ticks, addresses and predictions, byte by byte.
+/// The documentation's rules for numbers, ticks, addresses and predictions, byte by byte.
 #[test]
 fn the_bytes_are_those_of_the_documentation() {
     let first = RecordedBlock { requested: 100, slop: 4, stack: 3 };
@@ -125,7 +125,7 @@ fn the_bytes_are_those_of_the_documentation() {
         &[0b1111_1000, one(3), one(3), many[0], many[1], one(4)],
         &[3, 16 + 8, 0b0000_0000, one(0), one(17), one(0), one(3)],
         &[0b0000_0010, one(0)],
-        // The stack 3 came after 5, and 5 after 3.
+        // The stack 3 was followed by 5, and 5 by 3.
         &[0b0000_1000, one(0), one(16), one(0)],
         &[0b0000_0011, 0, one(0), many[0], many[1], one(4)],
     ];
@@ -246,9 +246,9 @@ fn a_damaged_chunk_costs_only_itself() {
 #[test]
 fn other_files_are_refused() {
     let error = |bytes: &[u8]| ChunkReader::open(bytes).unwrap_err().to_string();
-    assert_eq!(error(b""), "it does not start as a recording of DMD does");
-    assert_eq!(error(b"{\"version\": 5}"), "it does not start as a recording of DMD does");
-    assert_eq!(error(b"DMDREC\n\x09more"), "it has version 9 of the format, and version 1 is known");
+    assert_eq!(error(b""), "it does not start like a recording of DMD");
+    assert_eq!(error(b"{\"version\": 5}"), "it does not start like a recording of DMD");
+    assert_eq!(error(b"DMDREC\n\x09more"), "it has version 9 of the format, but only version 1 is supported");
     let mut file = MAGIC.to_vec();
     file.extend_from_slice(&[5, 0, 0, 0, 255, 255, 255, 255, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
     let refused = ChunkReader::open(&file[..]).unwrap().next().unwrap().unwrap_err().to_string();

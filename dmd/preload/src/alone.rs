@@ -1,6 +1,6 @@
-//! Calls that need a process with one thread, and calls that change what a thread may do. The engine threads end for the time
-//! of such a call, and continue with what the calling thread has then: the program finds its threads only, and no thread
-//! keeps rights that the program gives up.
+//! Calls that need a process with one thread, and calls that change the rights of a thread. The engine threads end for
+//! the time of such a call, and continue with the rights that the calling thread has afterwards. So during the call
+//! the process has only the program's threads, and no thread keeps rights that the program drops.
 
 use core::ffi::{c_char, c_int, c_void};
 
@@ -14,10 +14,10 @@ macro_rules! alone {
         ///
         /// # Safety
         ///
-        /// As for the C library's function.
+        /// The contract of the C library's function.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
-            // Looks the C library's functions up, if the program has not allocated yet.
+            // Make sure that the C library's functions are looked up, even if the program has not allocated yet.
             real::known();
             // SAFETY: the program guarantees that the arguments suit this function; they are passed on unchanged.
             without_engine_threads(|| unsafe { real::$name($($argument),*) })
@@ -60,7 +60,7 @@ macro_rules! with_calls_for_one_thread {
 }
 pub(crate) use with_calls_for_one_thread;
 
-/// Whether this system call is one of them.
+/// Whether this number is one of these system calls.
 pub(crate) fn is_for_one_thread(number: libc::c_long) -> bool {
     macro_rules! is_any_of {
         ($($name:ident),*) => { matches!(number, $(libc::$name)|*) };

@@ -1,5 +1,5 @@
-//! Calls that wait for children. A copy of the process, which a reader has asked for, is a child that sends no signal: only
-//! calls with `__WALL` or `__WCLONE` would find it. The program does not find it by them either.
+//! Calls that wait for children. A copy of the process, which a reader has requested, is a child that sends no signal:
+//! only calls with `__WALL` or `__WCLONE` would find it. This module hides the copy from such calls, too.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -14,9 +14,10 @@ fn finds_copies(options: c_int) -> bool {
     options & (libc::__WALL | libc::__WCLONE) != 0 && ProcessCopies::any()
 }
 
-/// Makes a call that waits until it finds no copy. The call returns the number of a process, 0 or -1.
+/// Repeats a call that waits until it finds a process that is not a copy. The call returns the number of a process, 0
+/// or -1.
 ///
-/// A cancelled thread unwinds from the call through this function, which has nothing to drop.
+/// If the thread is cancelled in the call, it unwinds through this function, which has nothing to drop.
 fn wait(options: c_int, mut call: impl FnMut() -> c_int) -> c_int {
     loop {
         if finds_copies(options) && ProcessCopies::are_all_children() {
@@ -37,7 +38,7 @@ fn wait(options: c_int, mut call: impl FnMut() -> c_int) -> c_int {
 ///
 /// # Safety
 ///
-/// As for the C library's function.
+/// The contract of the C library's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C-unwind" fn waitpid(
     process: libc::pid_t,
@@ -54,7 +55,7 @@ pub(crate) unsafe extern "C-unwind" fn waitpid(
 ///
 /// # Safety
 ///
-/// As for the C library's function.
+/// The contract of the C library's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C-unwind" fn wait3(
     status: *mut c_int,
@@ -70,7 +71,7 @@ pub(crate) unsafe extern "C-unwind" fn wait3(
 ///
 /// # Safety
 ///
-/// As for the C library's function.
+/// The contract of the C library's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C-unwind" fn wait4(
     process: libc::pid_t,
@@ -88,7 +89,7 @@ pub(crate) unsafe extern "C-unwind" fn wait4(
 ///
 /// # Safety
 ///
-/// As for the C library's function.
+/// The contract of the C library's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C-unwind" fn waitid(
     kind: libc::idtype_t,
@@ -104,17 +105,17 @@ pub(crate) unsafe extern "C-unwind" fn waitid(
     let mut own = MaybeUninit::<libc::siginfo_t>::zeroed();
     let info = if info.is_null() { own.as_mut_ptr() } else { info };
     let found = wait(options, || {
-        // SAFETY: the program's arguments, and a place for what was found.
+        // SAFETY: the program's arguments, and a valid place for the result.
         if unsafe { real::waitid(kind, id, info, options) } != 0 {
             return -1;
         }
-        // SAFETY: the call succeeded, and has filled the place.
+        // SAFETY: the call succeeded, so it has filled the place.
         let info = unsafe { &*info };
-        // SAFETY: for a call that waits, the number of a process is there.
+        // SAFETY: a call that waits for a child sets the number of the process.
         let found = unsafe { info.si_pid() };
         if options & libc::WNOWAIT != 0 && ProcessCopies::has(found) {
-            // It would be found again.
-            // SAFETY: a null pointer asks for no status.
+            // Collect the copy: the next call would find it again.
+            // SAFETY: a null pointer requests no status.
             unsafe { real::waitpid(found, null_mut(), libc::__WALL) };
         }
         found

@@ -1,6 +1,7 @@
-//! `syscall`, and calls that install filters of system calls. This library sees them here and informs the engine at once: under
-//! a filter, even the system call that asks about filters may end the process. `syscall` makes the call itself, without a frame
-//! of its own, as the C library's function does: a call may return on another stack, or in a child that shares this stack.
+//! `syscall`, and calls that install filters of system calls. This library sees them here and informs the engine at
+//! once: under a filter, even the system call that reads the filters may end the process. `syscall` makes the system
+//! call without a frame of its own, like the C library's function: a system call may return on another stack, or in a
+//! child that shares this stack.
 
 use core::ffi::{c_int, c_long, c_ulong};
 
@@ -8,11 +9,11 @@ use engine::__private::{confined, without_engine_threads};
 
 use crate::alone::{is_for_one_thread, with_calls_for_one_thread};
 
-/// Makes a system call. If it fails, sets `errno` and returns -1, as the C library's function does.
+/// Makes a system call. If it fails, sets `errno` and returns -1, like the C library's function.
 ///
 /// # Safety
 ///
-/// As for the system call itself.
+/// The contract of the system call itself.
 // Unwinders need to know that the function has no frame: threads wait in it.
 #[unsafe(naked)]
 unsafe extern "C" fn raw(
@@ -65,7 +66,7 @@ unsafe extern "C" fn raw(
     );
 }
 
-/// Where a thread that waits in `syscall` is.
+/// The address at which a thread waits in `syscall`.
 pub(crate) fn entry() -> usize {
     (raw as *const ()).addr()
 }
@@ -84,7 +85,7 @@ macro_rules! syscall {
         ///
         /// # Safety
         ///
-        /// As for the system call itself.
+        /// The contract of the system call itself.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn syscall(
@@ -132,7 +133,7 @@ macro_rules! syscall {
 
 with_calls_for_one_thread!(syscall);
 
-/// Makes one of the calls that may install a filter, or that are for a process with one thread.
+/// Makes a system call that may install a filter, or that needs a process with one thread.
 unsafe extern "C" fn watched(
     number: c_long,
     a: c_ulong,
@@ -164,7 +165,7 @@ unsafe extern "C" fn watched(
 ///
 /// # Safety
 ///
-/// As for the system call itself.
+/// The contract of the system call itself.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn prctl(
     option: c_int,

@@ -18,7 +18,7 @@ extern "C" fn at_start(_: c_int, _: *mut *mut c_char, environment: *mut *mut c_c
     listen_if_asked();
 }
 
-/// The functions of this library's engine. The name is `engine_abi::SYMBOL` of `memory-reporter`.
+/// Returns the table of functions of this library's engine. The name is `engine_abi::SYMBOL` of `memory-reporter`.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case, reason = "in line with the other C functions")]
 pub(crate) extern "C" fn DMDEngine3() -> *const EngineTable {

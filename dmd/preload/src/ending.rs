@@ -1,5 +1,5 @@
-//! Calls that ask for the action of a signal, or set it. Where a program has no handler for SIGTERM or SIGINT, the
-//! engine has one, which writes the last dump. Here the program sees and sets actions as if there were none.
+//! Calls that read or set the action of a signal. If a program has no handler for SIGTERM or SIGINT, the engine
+//! installs one, which writes the last dump. These functions hide the engine's handler from the program.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -20,10 +20,10 @@ pub(crate) unsafe extern "C" fn sigaction(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> c_int {
-    // Looks the C library's functions up, if the program has not allocated yet.
+    // Make sure that the C library's functions are looked up, even if the program has not allocated yet.
     real::known();
     if !HiddenHandler::concerns(signal) {
-        // SAFETY: the program's arguments, unchanged.
+        // SAFETY: the arguments of the program, unchanged.
         return unsafe { real::sigaction(signal, new, old) };
     }
     let mut found = MaybeUninit::<libc::sigaction>::zeroed();
@@ -33,12 +33,12 @@ pub(crate) unsafe extern "C" fn sigaction(
         _ => *new,
     });
     let new = new.as_ref().map_or(null(), core::ptr::from_ref);
-    // SAFETY: null or an action, and a place for the old one.
+    // SAFETY: `new` is null or an action, and `found` is a valid place for the old action.
     let result = unsafe { real::sigaction(signal, new, found.as_mut_ptr()) };
     if result == 0 && !old.is_null() {
         // SAFETY: all zeros are valid, and `sigaction` leaves them or fills the action.
         let found = unsafe { found.assume_init() };
-        // SAFETY: the caller passes a place for the old action.
+        // SAFETY: the caller passes a valid place for the old action.
         unsafe { old.write(HiddenHandler::seen(found)) };
     }
     result
@@ -52,7 +52,7 @@ pub(crate) unsafe extern "C" fn sigaction(
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t {
     real::known();
-    // SAFETY: the program's arguments, unchanged.
+    // SAFETY: the arguments of the program, unchanged.
     let before = unsafe { real::signal(signal, handler) };
     if !HiddenHandler::concerns(signal) || before == libc::SIG_ERR {
         return before;

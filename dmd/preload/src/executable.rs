@@ -1,12 +1,13 @@
-//! Whether a program can start with this library in `$LD_PRELOAD`. A file is untrusted: each number in it is checked.
+//! Decides whether a program can start with this library in `$LD_PRELOAD`. A file is untrusted: each number in it is
+//! checked.
 
-/// What the first bytes of a file are.
+/// The kind of a file, from its first bytes.
 pub(crate) enum Executable<'f> {
-    /// A script, with this interpreter.
+    /// A script with this interpreter.
     Script(&'f [u8]),
-    /// A program that starts with this library, or that this module does not understand.
+    /// A program that starts with this library, or a file of an unknown kind.
     Preloadable,
-    /// A program whose loader fails or complains with this library, or whose sanitizer must come first.
+    /// A program whose loader fails or prints an error with this library, or whose sanitizer must be loaded first.
     Other,
 }
 
@@ -25,7 +26,8 @@ const END: u64 = 0;
 const STRINGS: u64 = 5;
 const STRINGS_SIZE: u64 = 10;
 
-/// In the names of a program that is built with a sanitizer: a library that it needs, or a function that it calls.
+/// A program with one of these names is built with a sanitizer: the name of a library that it needs, or of a function
+/// that it calls.
 const SANITIZERS: [&[u8]; 10] = [
     b"\0libasan.so",
     b"\0libtsan.so",
@@ -73,7 +75,7 @@ impl<'f> Executable<'f> {
     }
 }
 
-/// `None` if the file has no such parts.
+/// Whether the program is of the kind `Other`. `None` if the file lacks the parts that contain this.
 fn is_other(file: &[u8]) -> Option<bool> {
     file.strip_prefix(EXECUTABLE)?;
     if number(file, 4, 1)? != u64::from(BITS_64) || number(file, 5, 1)? != u64::from(LITTLE_ENDIAN) {

@@ -1,9 +1,9 @@
 //! libdmd.so: DMD for any Linux program, by `LD_PRELOAD`.
 //!
-//! Forwards every call to the function that the program would have called without it, and records the block. Exports
-//! `malloc` and its family, the entry points of `dmd.h`, the calls that install filters of system calls, those that
-//! install handlers of signals, those that start programs, those that the engine's own threads would disturb, and those
-//! that wait for children. The library is empty on other systems.
+//! The library forwards every call to the function that the program would have called without it, and records the
+//! block. It exports `malloc` and its family, the entry points of `dmd.h`, and calls that do the following: install
+//! filters of system calls, install handlers of signals, start programs, wait for children, or would be disturbed by
+//! the engine's own threads. The library is empty on other systems.
 
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #![deny(unsafe_code)]

@@ -1,8 +1,8 @@
 //! `malloc` and its family: each function makes the real call, and one call of the engine.
 //!
-//! The functions pass their arguments on unchanged, so the real functions decide what sizes of zero and overflows
-//! give, and set `errno`. The engine forgets a block before the real function frees or moves it. After the real
-//! call, another thread could already have a block at that address.
+//! The functions pass their arguments on unchanged. So the real functions decide how sizes of zero and overflows are
+//! handled, and set `errno`. The engine forgets a block before the real function frees or moves it: after the real
+//! call, another thread may already have a block at that address.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -15,7 +15,7 @@ use engine::__private::{
 use crate::real::AllocatingFunction;
 use crate::{bootstrap, real, start};
 
-/// How the engine's self-test allocates.
+/// The allocator for the engine's self-test.
 pub(crate) const THIS_LIBRARY: Allocator = Allocator {
     alloc: |bytes| {
         // SAFETY: the function has no precondition.
@@ -27,8 +27,8 @@ pub(crate) const THIS_LIBRARY: Allocator = Allocator {
     },
 };
 
-/// Whether this thread cannot call the real functions: they are not known yet, or they take no locks since the program has one
-/// thread, and this is another one.
+/// Whether this thread must not call the real functions. This is the case if they are not looked up yet. It is also
+/// the case on an engine thread: while the program has one thread, the real functions take no locks.
 #[inline(always)]
 fn needs_own_memory() -> bool {
     !real::known() || is_engine_thread()
@@ -55,8 +55,8 @@ fn recorded(giver: AllocatingFunction, block: *mut c_void, requested: usize) -> 
     block
 }
 
-/// Keeps the compiler from making the call before it a jump. The frame of this library thus stays on the stack, where
-/// the handler of a signal sees that it has interrupted the real function.
+/// Prevents the compiler from turning the call before this one into a jump. So the frame of this library stays on the
+/// stack, and a signal handler finds that it has interrupted the real function.
 #[inline(always)]
 fn stay_on_the_stack() {
     // SAFETY: the assembly is empty, so the options hold.
@@ -103,7 +103,7 @@ pub(crate) unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mu
         return unsafe { realloc_null(bytes) };
     }
     if bootstrap::owns(block) {
-        // SAFETY: the program passes a live block, and `owns` says that it is one of `bootstrap`.
+        // SAFETY: the program passes a live block, and `owns` has found that it belongs to `bootstrap`.
         return unsafe { move_out(block, bytes) };
     }
     if recording() == PreloadRecording::No {
@@ -171,7 +171,7 @@ pub(crate) unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, b
 ///
 /// # Safety
 ///
-/// The block is null or live, and nobody uses it after the call.
+/// The block is null or live, and is not used after the call.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     if block.is_null() || bootstrap::owns(block) || needs_own_memory() {
@@ -186,11 +186,13 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     stay_on_the_stack();
 }
 
-/// [`free`] for a block that may be recorded: a function of its own, so that the other path saves no registers.
+/// Like [`free`], for a block that may be recorded. It is a separate function, so that the other path saves no
+/// registers.
 #[inline(never)]
 unsafe fn free_recorded(block: *mut c_void) {
     forget(block);
-    // SAFETY: `free` has looked for the real functions, and the program passes a live block that it does not use again.
+    // SAFETY: `free` has made sure that the real functions are looked up, and the program passes a live block that it
+    // does not use again.
     unsafe { real::free(block) }
     stay_on_the_stack();
 }

@@ -1,8 +1,8 @@
-//! Calls that start programs. A program of another C library, of another machine or with a sanitizer does not start with
-//! this library in `$LD_PRELOAD`, so it gets an environment without it, and is not recorded.
+//! Calls that start programs. A program with another C library, for another machine or with a sanitizer does not start
+//! with this library in `$LD_PRELOAD`. Such a program gets an environment without the library, and is not recorded.
 //!
 //! The child of a `vfork` calls these functions, too: they allocate nothing, take no lock, and leave no memory behind.
-//! Calls within the C library (`system`, `popen`, `execl`) do not come here.
+//! Calls within the C library (`system`, `popen`, `execl`) do not use these functions.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
@@ -19,10 +19,11 @@ unsafe extern "C" {
 
 const PRELOAD: &[u8] = b"LD_PRELOAD=";
 const THIS_LIBRARY: &[u8] = b"libdmd.so";
-/// The longest chain of scripts whose interpreters are scripts, as in Linux.
+/// The maximum number of scripts in a chain in which the interpreter of a script is again a script, as in Linux.
 const MOST_SCRIPTS: usize = 5;
 const LONGEST_PATH: usize = 4096;
-/// An environment with more variables, or with a longer list of libraries, stays as it is.
+/// The maximum number of variables. An environment with more variables, or with a longer list of libraries, stays
+/// unchanged.
 const MOST_VARIABLES: usize = 1024;
 const LONGEST_LIST: usize = 4096;
 
@@ -32,7 +33,7 @@ macro_rules! starts_program {
         ///
         /// # Safety
         ///
-        /// As for the C function.
+        /// The contract of the C function.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(
             $($before: $type,)*
@@ -44,7 +45,7 @@ macro_rules! starts_program {
             real::known();
             let start = |environment| {
                 $when;
-                // SAFETY: the program's arguments, and its environment or a part of it.
+                // SAFETY: the arguments of the program, and its environment or a part of it.
                 unsafe { real::$name($($before,)* $program, $($after,)* words, environment) }
             };
             // SAFETY: the program passes a name and an environment, as the C function requires.
@@ -66,12 +67,12 @@ macro_rules! replaces_program {
         ///
         /// # Safety
         ///
-        /// As for the C function.
+        /// The contract of the C function.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name(program: *const c_char, words: CStrings) -> c_int {
-            // SAFETY: nobody changes the variable meanwhile, as the C function requires, too.
+            // SAFETY: no thread changes the variable during the call. The C function requires that, too.
             let environment = unsafe { environ };
-            // SAFETY: the program's arguments, and its environment.
+            // SAFETY: the arguments of the program, and its environment.
             unsafe { $with_environment(program, words, environment) }
         }
     )*};
@@ -82,27 +83,28 @@ replaces_program! {
     execvp, execvpe;
 }
 
-/// Whether the system would start the file, as far as its rights say. A program may try several paths.
+/// Whether the rights of the file allow this process to start it. A program may try several paths.
 fn is_executable(path: *const c_char) -> bool {
     // SAFETY: the system checks the pointer.
     !path.is_null() && unsafe { libc::access(path, libc::X_OK) } == 0
 }
 
-/// Calls `start` with the environment, or with one without this library if the program cannot start with it.
+/// Calls `start` with the environment, or with an environment without this library if the program cannot start with
+/// it.
 ///
 /// # Safety
 ///
-/// The name is null or ends in 0; the environment is null or as C has it.
+/// The name is null or ends in 0. The environment is null or has the format of C.
 unsafe fn with_environment(
     name: *const c_char,
     is_searched: bool,
     environment: CStrings,
     start: impl FnOnce(CStrings) -> c_int,
 ) -> c_int {
-    // SAFETY: the environment is null or as C has it.
+    // SAFETY: the environment is null or has the format of C.
     let preload = unsafe { variables(environment) }.position(is_for_us);
     let Some(preload) = preload.filter(|_| !name.is_null()) else { return start(environment) };
-    // SAFETY: not null, and so it ends in 0.
+    // SAFETY: the pointer is not null, so the name ends in 0.
     let name = unsafe { CStr::from_ptr(name) };
     if is_confined() || !keeping_errno(|| is_other(name, is_searched)) {
         return start(environment);
@@ -125,14 +127,14 @@ fn is_this_library(name: &[u8]) -> bool {
 
 /// # Safety
 ///
-/// The environment is null or as C has it, for as long as the result is used.
+/// The environment is null or has the format of C, for as long as the result is used.
 unsafe fn variables<'e>(environment: CStrings) -> impl Iterator<Item = &'e CStr> {
     let mut next = environment;
     core::iter::from_fn(move || {
         if next.is_null() {
             return None;
         }
-        // SAFETY: null stands behind the last string, and this does not pass it.
+        // SAFETY: null follows the last string, and this code stops at the null.
         let variable = unsafe { *next };
         if variable.is_null() {
             return None;
@@ -143,12 +145,12 @@ unsafe fn variables<'e>(environment: CStrings) -> impl Iterator<Item = &'e CStr>
     })
 }
 
-/// Replaces the variable at this place by one without this library.
+/// Calls `start` with an environment in which the variable at this index does not name this library.
 #[inline(never)]
 fn start_without(environment: CStrings, preload: usize, start: impl FnOnce(CStrings) -> c_int) -> c_int {
     let mut pointers = [null::<c_char>(); MOST_VARIABLES + 1];
     let mut list = [0_u8; LONGEST_LIST];
-    // SAFETY: the caller has found a variable in this environment, so that it is as C has it.
+    // SAFETY: the caller has found a variable in this environment, so the environment has the format of C.
     let all = || unsafe { variables(environment) };
     if all().count() > MOST_VARIABLES {
         return start(environment);
@@ -205,7 +207,7 @@ fn is_other(name: &CStr, is_searched: bool) -> bool {
     false
 }
 
-/// Writes a path, which ends in 0, and returns its length; `None` if it is too long.
+/// Writes a path, with a 0 at its end, and returns its length; `None` if it is too long.
 fn copy(parts: &[&[u8]], path: &mut [u8; LONGEST_PATH]) -> Option<usize> {
     let mut length = 0;
     for part in parts {
@@ -216,13 +218,14 @@ fn copy(parts: &[&[u8]], path: &mut [u8; LONGEST_PATH]) -> Option<usize> {
     Some(length)
 }
 
-/// Looks for a program in `$PATH`, as the C library does.
+/// Searches for a program in `$PATH`, like the C library. Returns the length of its path.
 fn find(name: &[u8], path: &mut [u8; LONGEST_PATH]) -> Option<usize> {
-    // SAFETY: the name ends in 0; nobody changes the environment meanwhile, as the program's call requires, too.
+    // SAFETY: the name ends in 0. No thread changes the environment during the call; the program's call requires that,
+    // too.
     let folders = unsafe { libc::getenv(c"PATH".as_ptr()) };
     let folders = match folders.is_null() {
         true => c"/bin:/usr/bin",
-        // SAFETY: not null, and so a string that ends in 0.
+        // SAFETY: the pointer is not null, so it is a string that ends in 0.
         false => unsafe { CStr::from_ptr(folders) },
     };
     for folder in folders.to_bytes().split(|byte| *byte == b':') {
@@ -236,14 +239,14 @@ fn find(name: &[u8], path: &mut [u8; LONGEST_PATH]) -> Option<usize> {
     None
 }
 
-/// A file in memory, until dropped.
+/// A file that is mapped into memory until dropped.
 struct MappedProgram {
     start: *mut c_void,
     length: usize,
 }
 
 impl MappedProgram {
-    /// `None` if the path is not that of a file with contents that this process may read.
+    /// Maps a file. Returns `None` if the path is not a file with contents that this process may read.
     fn open(path: &CStr) -> Option<Self> {
         let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
         // SAFETY: the path ends in 0.
@@ -252,18 +255,18 @@ impl MappedProgram {
             return None;
         }
         let mapped = Self::map(descriptor);
-        // SAFETY: the descriptor that was opened above, which nobody else knows.
+        // SAFETY: the descriptor was opened above, and no other code uses it.
         unsafe { libc::close(descriptor) };
         mapped
     }
 
     fn map(descriptor: c_int) -> Option<Self> {
         let mut about = MaybeUninit::<libc::stat>::zeroed();
-        // SAFETY: an open descriptor, and a place for the answer.
+        // SAFETY: an open descriptor, and a valid place for the answer.
         if unsafe { libc::fstat(descriptor, about.as_mut_ptr()) } != 0 {
             return None;
         }
-        // SAFETY: `fstat` has filled it.
+        // SAFETY: `fstat` has filled the structure.
         let about = unsafe { about.assume_init() };
         let length = usize::try_from(about.st_size).ok().filter(|length| *length > 0)?;
         if about.st_mode & libc::S_IFMT != libc::S_IFREG {
@@ -277,7 +280,8 @@ impl MappedProgram {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: a mapping of this length, which stays until the drop. A program that is about to start keeps its length.
+        // SAFETY: a mapping of this length, which exists until the drop. A program that is about to start keeps its
+        // length.
         unsafe { core::slice::from_raw_parts(self.start.cast(), self.length) }
     }
 }

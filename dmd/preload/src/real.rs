@@ -1,7 +1,7 @@
 //! The functions that the program would have called without this library.
 //!
-//! `dlsym` looks each name up in the libraries that come after this one. glibc's private names for its functions
-//! would miss another allocator that stands in front of glibc.
+//! `dlsym` looks each name up in the libraries that come after this one. glibc's private names for its functions are
+//! no alternative: with them, this library would skip another allocator that is loaded before glibc.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::mem::MaybeUninit;
@@ -13,7 +13,7 @@ use crate::stat_by_number::{fstatat_by_number, lstat_by_number, stat_by_number};
 
 type RealFunction = AtomicPtr<c_void>;
 
-/// Strings of C, with null behind the last one: the words or the environment of a program.
+/// An array of C strings that ends in null: the words or the environment of a program.
 pub(crate) type CStrings = *const *const c_char;
 
 /// A function that allocates blocks.
@@ -29,16 +29,16 @@ pub(crate) enum AllocatingFunction {
     Pvalloc,
 }
 
-/// Defines [`RealFunctions`], and a function of the same name that calls each of its functions. The C library's functions have this
-/// type; those in a group with "C-unwind" may unwind.
+/// Defines [`RealFunctions`], and for each of its functions a Rust function of the same name that calls it. The types
+/// are the types of the C library's functions. Functions in a group with "C-unwind" may unwind.
 macro_rules! functions {
     ($($abi:literal: $($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*)*) => {
-        /// One pointer for each function; null if the program has none.
+        /// A pointer for each function; null if no library has the function.
         pub(crate) struct RealFunctions {
             state: AtomicU8,
             $($($name: RealFunction,)*)*
-            /// A bit for each [`AllocatingFunction`] that is in another file than `malloc_usable_size`, which cannot tell the size of its
-            /// blocks: some libraries define only a part of the family.
+            /// A bit for each [`AllocatingFunction`] that is in another file than `malloc_usable_size`. Some libraries
+            /// define only a part of the family. Then `malloc_usable_size` cannot return the size of their blocks.
             without_size: AtomicU16,
         }
 
@@ -58,12 +58,12 @@ macro_rules! functions {
         $($(
             /// # Safety
             ///
-            /// As for the C function; also, the functions are [`known`].
+            /// The contract of the C function. Also, the functions must be [`known`].
             #[inline(always)]
             pub(crate) unsafe fn $name($($argument: $type),*) -> $result {
                 let function = REAL.$name.load(Ordering::Relaxed);
-                // SAFETY: C fixes the type of the function of this name. It is null only if no library has the
-                // function, and then the program could not have called it without this library either.
+                // SAFETY: C fixes the type of the function of this name. The pointer is null only if no library has
+                // the function. In this case the program could not have called it without this library either.
                 let function: unsafe extern $abi fn($($type),*) -> $result = unsafe { core::mem::transmute(function) };
                 // SAFETY: the program guarantees what C requires of the arguments, which are passed on unchanged.
                 unsafe { function($($argument),*) }
@@ -80,8 +80,8 @@ const fn unknown() -> RealFunction {
     AtomicPtr::new(core::ptr::null_mut())
 }
 
-/// Whether the functions are known; looks them up at the first call. `false` means that the call comes while the
-/// functions are being looked up.
+/// Whether the functions are known. The first call looks them up. `false` means that this is a call during that
+/// look-up.
 #[inline(always)]
 pub(crate) fn known() -> bool {
     REAL.state.load(Ordering::Acquire) == KNOWN || REAL.look_up()
@@ -147,7 +147,7 @@ functions! {
     __fxstatat(version: c_int, folder: c_int, path: *const c_char, about: *mut c_void, flags: c_int) -> c_int;
     __fxstatat64(version: c_int, folder: c_int, path: *const c_char, about: *mut c_void, flags: c_int) -> c_int;
 
-    // A thread that is cancelled in one of these unwinds its stack.
+    // If a thread is cancelled in one of these functions, it unwinds its stack.
     "C-unwind":
     waitpid(process: libc::pid_t, status: *mut c_int, options: c_int) -> libc::pid_t;
     wait3(status: *mut c_int, options: c_int, usage: *mut libc::rusage) -> libc::pid_t;
@@ -156,7 +156,7 @@ functions! {
 }
 
 impl RealFunctions {
-    /// This library exports functions that an old C library lacks, and its own code calls them.
+    /// Sets functions that this library exports but an old C library lacks: this library's own code calls them.
     fn fill_in(&self) {
         let missing = core::ptr::null_mut();
         for (real, by_number) in [
@@ -201,15 +201,15 @@ impl RealFunctions {
     }
 }
 
-/// The function that gives the usable bytes of a live block that `giver` made; `None` if no library has one. The functions are
-/// [`known`].
+/// The function that returns the usable bytes of a live block that `giver` made; `None` if no library has such a
+/// function. The functions must be [`known`].
 #[inline(always)]
 pub(crate) fn size_of(giver: AllocatingFunction) -> Option<unsafe extern "C" fn(*mut c_void) -> usize> {
     if REAL.without_size.load(Ordering::Relaxed) >> giver as u16 & 1 != 0 {
         return None;
     }
     let function = REAL.malloc_usable_size.load(Ordering::Relaxed);
-    // SAFETY: C fixes the type of the function of this name, and `None` stands for null.
+    // SAFETY: C fixes the type of the function of this name, and a null pointer becomes `None`.
     unsafe { core::mem::transmute(function) }
 }
 
@@ -220,14 +220,14 @@ const fn name_for_c(name: &'static str) -> &'static CStr {
     }
 }
 
-/// The oldest version of the C library's functions. Some exist in no newer one, for programs from before: `dlsym` does not
-/// find those.
+/// The oldest version of the C library's functions. Some functions have only this version, for old programs, and
+/// `dlsym` does not find them.
 #[cfg(target_arch = "x86_64")]
 const OLDEST: &CStr = c"GLIBC_2.2.5";
 #[cfg(target_arch = "aarch64")]
 const OLDEST: &CStr = c"GLIBC_2.17";
 
-/// Looks a function up in the libraries after this one; null if no library has one of this name.
+/// Looks a function up in the libraries after this one. Returns null if no library has a function of this name.
 fn behind(name: &CStr) -> *mut c_void {
     // SAFETY: a `CStr` ends in 0.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
@@ -238,7 +238,7 @@ fn behind(name: &CStr) -> *mut c_void {
     unsafe { libc::dlvsym(libc::RTLD_NEXT, name.as_ptr(), OLDEST.as_ptr()) }
 }
 
-/// The start in memory of the file that contains an address; null if no file does.
+/// The start address of the file that contains an address; null if no file contains it.
 pub(crate) fn file_of(address: *const c_void) -> *mut c_void {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: `info` is valid for a write. `dladdr` compares the address and does not read from it.

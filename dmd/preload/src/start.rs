@@ -1,5 +1,5 @@
-//! Starts recording once: at the first allocation after the C library has set `environ`, or at the latest when the
-//! loader initialises this library.
+//! Starts recording once: at the first allocation after the C library has set `environ`, and not later than when the
+//! loader initializes this library.
 
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -16,17 +16,18 @@ unsafe extern "C" {
 
 static STARTED: AtomicBool = AtomicBool::new(false);
 
-/// Starts if `environ` is set. It is not set yet when the loader allocates.
+/// Starts if `environ` is set. Allocations of the loader come before that.
 #[cold]
 pub(crate) fn try_to_start(allocator: Allocator) {
-    // SAFETY: this runs before the program starts a second thread, so nobody changes the variable meanwhile.
+    // SAFETY: this runs before the program starts a second thread, so no thread changes the variable during the call.
     let environment = unsafe { environ };
     if !environment.is_null() {
         start(environment, allocator);
     }
 }
 
-/// Says so if the executable defines `malloc` itself: the program then does not call the functions of this library.
+/// Prints a message if the executable defines `malloc` itself: the program then does not call the functions of this
+/// library.
 fn say_if_not_called() {
     // SAFETY: the literal ends in 0.
     let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"malloc".as_ptr()) };
@@ -35,11 +36,11 @@ fn say_if_not_called() {
     }
 }
 
-/// Starts unless an earlier call did. `allocator` is [`THIS_LIBRARY`](crate::malloc::THIS_LIBRARY).
+/// Starts unless an earlier call has started. `allocator` is [`THIS_LIBRARY`](crate::malloc::THIS_LIBRARY).
 pub(crate) fn start(environment: *mut *mut c_char, allocator: Allocator) {
     if recording() == PreloadRecording::Undecided && !STARTED.swap(true, Ordering::AcqRel) {
         system_call_at(confine::entry());
-        // SAFETY: both callers pass the environment of the process, before `main` could change it.
+        // SAFETY: both callers pass the environment of the process, and `main` has not run, so it is unchanged.
         unsafe { start_preloaded(environment) };
         if recording() == PreloadRecording::Yes {
             say_if_not_called();

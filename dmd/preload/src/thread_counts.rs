@@ -1,6 +1,6 @@
-//! Calls by which a program counts its threads: the folder `/proc/self/task` has two links and one for each thread. The
-//! engine's threads end for the time of such a call. Sandboxes refuse to start in a process with a second thread,
-//! Chromium's for one.
+//! Calls by which a program counts its threads: the folder `/proc/self/task` has two links plus one for each thread.
+//! The engine's threads end for the time of such a call. Sandboxes, for example Chromium's, refuse to start in a
+//! process with a second thread.
 //!
 //! Programs that read the folder, or the count in `/proc/self/stat` or `/proc/self/status`, find the engine threads.
 
@@ -16,7 +16,7 @@ macro_rules! asks_about_file {
         ///
         /// # Safety
         ///
-        /// As for the C library's function.
+        /// The contract of the C library's function.
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name($($before: $type,)* $path: *const c_char, $($after: $type_after),*) -> c_int {
             real::known();
@@ -44,7 +44,7 @@ asks_about_file! {
     __fxstatat64(version: c_int, folder: c_int, |path| about: *mut c_void, flags: c_int);
 }
 
-/// Asks again without engine threads if the path is that of a folder of threads.
+/// Calls `ask`. If the path is a folder of threads, calls `ask` again without engine threads.
 ///
 /// # Safety
 ///
@@ -59,7 +59,7 @@ unsafe fn counted(path: *const c_char, ask: impl Fn() -> c_int) -> c_int {
     if is_of_threads(path.to_bytes()) { without_engine_threads(ask) } else { result }
 }
 
-/// Whether the path may be `/proc/PID/task`, or the end of it.
+/// Whether the path may be `/proc/PID/task`, or a relative path to it.
 fn is_of_threads(path: &[u8]) -> bool {
     let mut parts = path.rsplit(|byte| *byte == b'/').skip_while(|part| part.is_empty());
     parts.next() == Some(b"task")

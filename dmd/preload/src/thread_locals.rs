@@ -1,5 +1,5 @@
-//! The call by which a thread-local with a destructor registers it. The C library takes a lock for it and allocates, which
-//! engine threads must not do, so they keep their own list.
+//! The function that registers the destructor of a thread-local. The C library's function takes a lock and allocates.
+//! Engine threads must not do that, so they have their own list of destructors.
 
 use core::ffi::{c_int, c_void};
 
@@ -11,7 +11,7 @@ use crate::real;
 ///
 /// # Safety
 ///
-/// As for the C library's function.
+/// The contract of the C library's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn __cxa_thread_atexit_impl(
     destructor: Destructor,

@@ -1,4 +1,4 @@
-//! The beginning and the end of a collection of reports, and the rows for blocks that it did not report. Only the
+//! Starts and ends collections of reports, and computes the rows for blocks that a collection did not report. Only the
 //! collection that owns the marks gets rows (see [`runs`](crate::tables::runs)).
 
 use memory_reporter::engine_abi::{DarkRow, RowsOutcome};
@@ -12,18 +12,18 @@ use crate::system::slot::Inside;
 use crate::system::slot::slot;
 use crate::tables::runs::RunNumber;
 
-/// Returns the number of a run of reporters, or 0 if the engine marks no blocks.
+/// Starts a run of reporters. Returns its number, or 0 if the engine marks no blocks.
 pub(crate) extern "C" fn begin(rows: bool) -> RunNumber {
     if !ENGINE.records() || ENGINE.setup().options.mode != Mode::DarkMatter {
         return 0;
     }
     let dumping = slot().run.get();
     if dumping != 0 {
-        // A dump runs the reporters on this thread.
+        // A dump runs the reporters on this thread, and it has the run's number already.
         return dumping;
     }
     let run = ENGINE.runs.next();
-    // The writer of a dump holds `dumping`, and reads the marks.
+    // The thread that writes a dump holds `dumping`, and reads the marks.
     if rows
         && let Some(_dumping) = ENGINE.dumping.try_hold()
         && ENGINE.runs.claim(run)
@@ -33,13 +33,13 @@ pub(crate) extern "C" fn begin(rows: bool) -> RunNumber {
     run
 }
 
-/// Ends a run that was begun with rows, and calls `each` with every row.
+/// Ends a run that was started with rows, and calls `each` for every row.
 #[cfg(feature = "analyze")]
 pub(crate) fn end(run: RunNumber, each: &mut dyn FnMut(&DarkRow<'_>)) -> RowsOutcome {
     if slot().run.get() == run {
         return RowsOutcome::None;
     }
-    // The engine does not record what this allocates, mostly for the lookup of symbols.
+    // The engine does not record allocations made here; most of them are for the lookup of symbols.
     let _inside = Inside::deeper();
     let rows = rows(run);
     ENGINE.runs.give_up(run);
@@ -57,7 +57,7 @@ pub(crate) fn end(run: RunNumber, each: &mut dyn FnMut(&DarkRow<'_>)) -> RowsOut
     RowsOutcome::Told
 }
 
-/// `None` if another run has taken the marks, or a thread writes a dump, which takes them away.
+/// `None` if another run has taken the marks, or if a thread writes a dump: a dump takes the marks, too.
 #[cfg(feature = "analyze")]
 fn rows(run: RunNumber) -> Option<Vec<dmd_analyze::dark_matter::DarkMatterRow>> {
     if !ENGINE.runs.is_owner(run) {

@@ -26,15 +26,15 @@ pub(crate) const NOT_RUNNING: c_int = -1;
 /// Number of dumps written so far.
 static DUMPS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether the hooks are in this copy of the library, which is preloaded.
+/// Whether this copy of the library is preloaded and so has the hooks.
 static HOOKS_ARE_HERE: AtomicBool = AtomicBool::new(false);
 
-/// Notes that the hooks are in this copy of the library, which is preloaded.
+/// Notes that this copy of the library is preloaded and so has the hooks.
 pub(crate) fn hooks_are_here() {
     HOOKS_ARE_HERE.store(true, Ordering::Relaxed);
 }
 
-/// Whether the hooks are in this copy of the library.
+/// Whether this copy of the library is preloaded and so has the hooks.
 pub(crate) fn are_hooks_here() -> bool {
     HOOKS_ARE_HERE.load(Ordering::Relaxed)
 }
@@ -57,11 +57,11 @@ pub(crate) unsafe extern "C" fn local_dump(path: *const c_char) -> c_int {
 ///
 /// The path is null or ends in 0.
 pub(crate) unsafe fn local_report_and_dump(path: *const c_char, deadline: Option<Duration>) -> c_int {
-    // Reporters allocate. They could wait for ever for an allocator that a signal handler has interrupted.
+    // Reporters allocate. They could wait forever for an allocator that a signal handler has interrupted.
     if slot().guard.is_set() || (HOOKS_ARE_HERE.load(Ordering::Relaxed) && stack::is_interrupted_here()) {
         return error_numbers::BUSY;
     }
-    // SAFETY: `path` is null or ends in 0: the caller of this function passes such a one.
+    // SAFETY: `path` is null or ends in 0: the caller of this function guarantees that.
     unsafe { report_and_write(path, deadline) }
 }
 
@@ -84,7 +84,7 @@ unsafe fn report_and_write(path: *const c_char, deadline: Option<Duration>) -> c
         dumping.leave();
         return error_numbers::CANCELED;
     }
-    // SAFETY: `path` is null or ends in 0: the caller of this function passes such a one.
+    // SAFETY: `path` is null or ends in 0: the caller of this function guarantees that.
     unsafe { write(path) }
 }
 
@@ -96,14 +96,14 @@ unsafe fn write(path: *const c_char) -> c_int {
         if path.is_null() {
             return process::output(&ENGINE.setup().options);
         }
-        // SAFETY: not null, and so a string that ends in 0: each caller of `write` passes one.
+        // SAFETY: the pointer is not null, so it is a string that ends in 0: each caller of `write` guarantees that.
         let path = path_of(unsafe { CStr::from_ptr(path) }.to_bytes());
         DumpOutput::At(process::absolute(&path))
     })
 }
 
 fn write_to(output: impl FnOnce() -> DumpOutput) -> c_int {
-    // The engine does not record what the dump allocates.
+    // The engine does not record allocations of the dump.
     let _inside = Inside::deeper();
     if !internal_alloc::is_ready() {
         log::say(format_args!("no dump: no memory is left"));
@@ -126,7 +126,7 @@ fn write_here(output: &DumpOutput) -> c_int {
 pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
     // SAFETY: the caller passes a string that ends in 0.
     let words = unsafe { CStr::from_ptr(options) }.to_bytes();
-    // The options keep pointing into the words.
+    // The options contain references to the words.
     let words: &'static [u8] = {
         let _inside = Inside::deeper();
         Box::leak(words.to_vec().into_boxed_slice())
@@ -143,13 +143,14 @@ pub(crate) unsafe extern "C" fn local_reset(options: *const c_char) -> c_int {
     }
 }
 
-/// How often the end of the process tries to write its dump while another one is written: for some seconds.
+/// How often the end of the process tries to write its dump while another dump is being written. All tries together
+/// take some seconds.
 const TRIES: usize = 500;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
-/// A reporter that waits for a thread which never comes must not keep the process alive.
+/// A reporter that waits forever for another thread must not keep the process alive.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Whether the process writes something when it ends: options or a session of tracking ask for it.
+/// Whether the process writes a dump or a recording when it ends: options or a session of tracking ask for it.
 pub(crate) fn leaves_something() -> bool {
     #[cfg(target_os = "linux")]
     let is_tracked = session_peer::is_there();
@@ -174,8 +175,8 @@ pub(crate) fn process_ends() {
     if options.dump_at_exit && (options.children || !fork::is_child()) {
         let run = slot().run.get();
         if run != 0 {
-            // A reporter ends the process. It does not return, and reporters after it do not run, so no answer is
-            // worth waiting for.
+            // A reporter ends the process. The call does not return, and later reporters do not run, so there is no
+            // reason to wait for an answer.
             last_dump(|| write_partial(run));
         } else {
             // SAFETY: `report_and_write` takes null.
@@ -184,14 +185,15 @@ pub(crate) fn process_ends() {
     }
     #[cfg(target_os = "linux")]
     dump_to_peer();
-    // After the dump: its reporters allocate, too.
+    // The recording ends after the dump, since the dump's reporters allocate, too.
     recording::process_ends();
 }
 
-/// The process becomes another program, unless that fails: writes what would be lost.
+/// Writes the dump and the recording before the process becomes another program, since they would be lost.
 #[cfg(engine = "native")]
 pub fn program_is_replaced() {
-    // A handler that has interrupted the engine may hold its locks. Under a filter a call may end the process.
+    // A handler that has interrupted the engine may hold locks of the engine. If a filter of system calls is
+    // installed, a call may end the process.
     if !leaves_something() || slot().guard.is_set() || confined::any_noted() {
         return;
     }
@@ -201,7 +203,7 @@ pub fn program_is_replaced() {
     });
 }
 
-/// Gives the peer of a session of tracking the dump that it has waited for.
+/// Sends the dump to the peer of a session of tracking, if the peer waits for it.
 #[cfg(target_os = "linux")]
 fn dump_to_peer() {
     let Some(peer) = session_peer::take() else { return };
@@ -213,7 +215,7 @@ fn dump_to_peer() {
     });
 }
 
-/// Tries until no other thread writes a dump or collects reports.
+/// Retries until no other thread writes a dump or collects reports.
 fn last_dump(mut write: impl FnMut() -> c_int) {
     for _ in 0..TRIES {
         if write() != error_numbers::BUSY {
@@ -235,7 +237,7 @@ fn write_partial(run: RunNumber) -> c_int {
     if ENGINE.runs.is_owner(run) {
         log::say(format_args!("a memory reporter ends the process: the reports are not complete"));
     } else {
-        // The marks belong to another run, or to none.
+        // The marks belong to another run, or to no run.
         ENGINE.begin_reports();
         log::say(format_args!("a memory reporter ends the process: there are no reports"));
     }

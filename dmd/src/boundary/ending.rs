@@ -1,16 +1,17 @@
-//! SIGTERM and SIGINT in a process that `libdmd.so` records. Where the program has no handler, the handler here writes
-//! the dump of the process's end, and then lets the signal end the process.
+//! Handles SIGTERM and SIGINT in a process that `libdmd.so` records. If the program has no handler, the handler here
+//! writes the dump of the process's end, and then lets the signal end the process.
 //!
-//! `libdmd.so` hides this handler from the program ([`HiddenHandler`]): the program sees the default action, and whatever it
-//! installs replaces the handler. A program that ignores the signal at the start goes on to ignore it.
+//! `libdmd.so` hides this handler from the program ([`HiddenHandler`]): the program sees the default action, and any
+//! action that the program installs replaces the handler. If the program ignores the signal at the start, the signal
+//! stays ignored.
 //!
-//! A signal may interrupt an allocation, whose locks the dump would wait for. Then the handler returns, and a timer of
-//! the process sends the signal again a tenth of a millisecond later. No thread waits for signals: programs without
-//! threads stay without. A program that replaces itself by another within that time (`execve`) loses the signal: the
-//! timer ends with it.
+//! A signal may interrupt an allocation. The dump would wait for the locks of that allocation. So the handler returns,
+//! and a timer of the process sends the signal again a tenth of a millisecond later. No thread waits for signals:
+//! programs without threads stay without threads. If a program replaces itself by another program within that time
+//! (`execve`), it loses the signal: the timer ends with the old program.
 //!
-//! A process that ends by itself writes its dump after all code of the program. These signals then end it at once
-//! ([`while_the_process_ends`]), unless the program ignores them.
+//! A process that ends by itself writes its dump after all code of the program. Then these signals end the process at
+//! once ([`while_the_process_ends`]), unless the program ignores them.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -28,42 +29,43 @@ use crate::system::slot::slot;
 use crate::system::{confined, fork, log, own_stack, signals};
 use crate::tables::stack;
 
-/// When the first signal came, in nanoseconds of the monotonic clock; 0 before.
+/// The time of the first signal, in nanoseconds of the monotonic clock; 0 before.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
-/// The dump is being written.
+/// Whether the dump is being written.
 static WRITING: AtomicBool = AtomicBool::new(false);
 /// The kernel's number of the timer; -1 before it is made.
 static TIMER: AtomicI32 = AtomicI32::new(-1);
-/// When the timer sends the signal, as in [`BEGUN`]; 0 if it does not.
+/// The time at which the timer sends the signal, as in [`BEGUN`]; 0 if the timer is not set.
 static DUE: AtomicU64 = AtomicU64::new(0);
-/// The process that these statics are about. A child of `vfork` shares them with its parent, and a child of `fork` has
-/// a copy, but neither has the timer.
+/// The process that owns these statics. A child of `vfork` shares them with its parent, and a child of `fork` has a
+/// copy; neither child has the timer.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// When the process began to end by itself, as in [`BEGUN`]; 0 if it has not, or when all is written.
+/// The time at which the process started to end by itself, as in [`BEGUN`]. 0 if the process has not started to end,
+/// or when everything is written.
 static ENDING_SINCE: AtomicU64 = AtomicU64::new(0);
-/// The process that does so.
+/// The process to which [`ENDING_SINCE`] applies.
 static ENDING_PROCESS: AtomicU32 = AtomicU32::new(0);
-/// The program took these signals itself, so one of them may be why the process ends.
+/// Whether the program handles these signals itself, so that a signal may be the reason why the process ends.
 static WAS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// One request to end may come as two signals: `timeout` sends one to the process and one to its group.
+/// One request to end the process may arrive as two signals: `timeout` sends one to the process and one to its group.
 const ONE_REQUEST: Duration = Duration::from_millis(250);
 const RETRY: Duration = Duration::from_micros(100);
 const LONGEST_RETRIES: Duration = Duration::from_secs(1);
-/// The signal may have interrupted other code with a lock that a reporter waits for.
+/// The dump has a time limit: the signal may have interrupted code that holds a lock for which a reporter waits.
 const LONGEST_DUMP: Duration = Duration::from_secs(60);
 
-/// Whether the options ask for a dump at the end, so that a signal that ends the process writes it, or a session of tracking may
+/// Whether this handler is needed: the options ask for a dump at the end of the process, or a session of tracking may
 /// ask for one.
 fn is_wanted() -> bool {
     let options = ENGINE.setup().options;
     let may_leave = ENGINE.records() && (options.dump_at_exit || options.record.is_some());
-    // Default actions do not end the first process of a namespace.
+    // Default actions do not end process 1 of a namespace.
     (may_leave || options.wait_for_track) && options.run == Run::Normal && std::process::id() != 1
 }
 
-/// Installs the handler for each signal with the default action. The process has no second thread.
+/// Installs the handler for each signal that has the default action. The process must have only one thread.
 pub(crate) fn start() {
     if !is_wanted() {
         return;
@@ -86,23 +88,23 @@ fn action() -> libc::sigaction {
     // SAFETY: all zeros are a valid action.
     let mut action = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
     action.sa_sigaction = handle as extern "C" fn(c_int) as usize;
-    // A second signal interrupts the handler. The handler does not run on a signal's own stack: the second one would
-    // find it free while the dump is written elsewhere, and overwrite the first.
+    // A second signal interrupts the handler. The handler does not run on a signal stack: while the dump is written on
+    // another stack, the signal stack would be free, and the second signal would overwrite the first one's frames.
     action.sa_flags = libc::SA_RESTART | libc::SA_NODEFER;
     action
 }
 
-/// How `libdmd.so` hides the handler from a program that asks for the action of a signal, or sets it.
+/// Hides the handler from a program that reads or sets the action of a signal.
 #[derive(Debug)]
 pub struct HiddenHandler;
 
 impl HiddenHandler {
-    /// Whether the handler here may stand for the default action of this signal.
+    /// Whether the handler here may replace the default action of this signal.
     pub fn concerns(signal: c_int) -> bool {
         ENDING.contains(&signal) && is_wanted() && BEGUN.load(Ordering::Relaxed) == 0
     }
 
-    /// The action that the program is to see, if the system has this one.
+    /// The action to show to the program if the system returns this one.
     pub fn seen(found: libc::sigaction) -> libc::sigaction {
         if found.sa_sigaction == action().sa_sigaction {
             // SAFETY: all zeros are a valid action: the default one.
@@ -111,13 +113,14 @@ impl HiddenHandler {
         found
     }
 
-    /// The action to install where the program asks for the default one.
+    /// The action to install if the program asks for the default action.
     pub fn instead_of_default() -> libc::sigaction {
         action()
     }
 }
 
-/// Writes what a process that ends by itself leaves. A signal that asks it to end does not wait for that.
+/// Writes the dump and the recording of a process that ends by itself. A signal that asks the process to end does not
+/// wait for them.
 pub(crate) fn while_the_process_ends(write: impl FnOnce()) {
     if !dumping::leaves_something() || confined::is_confined() || WRITING.load(Ordering::Relaxed) {
         return write();
@@ -151,11 +154,11 @@ pub(crate) fn while_the_process_ends(write: impl FnOnce()) {
             unsafe { libc::sigaction(*signal, before, null_mut()) };
         }
     }
-    // Only now: a signal before would begin another dump.
+    // Reset this last: an earlier signal would start another dump.
     ENDING_SINCE.store(0, Ordering::Relaxed);
 }
 
-/// Ends the process without the dump that it was writing.
+/// Ends the process without finishing the dump that it was writing.
 fn end_without_dump(signal: c_int) -> ! {
     file::remove_unfinished();
     signals::end_by(signal)
@@ -202,8 +205,8 @@ extern "C" fn handle(signal: c_int) {
     });
 }
 
-/// Whether this process may write the dump. A child of `fork` becomes the owner of its own copy: its parent, and no
-/// other process, is the owner before. A child of `vfork` runs in its parent's memory, and must not change it.
+/// Whether this process may write the dump. A child of `fork` becomes the owner of its own copy, because its parent
+/// was the owner. A child of `vfork` runs in its parent's memory, and must not change it.
 fn is_owner() -> bool {
     let this = std::process::id();
     if OWNER.load(Ordering::Relaxed) == this {
@@ -231,8 +234,8 @@ fn now() -> u64 {
     (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64).max(1)
 }
 
-/// Lets the kernel send the signal to the process after some time. Makes system calls by their numbers: the C library's
-/// functions for timers allocate.
+/// Lets the kernel send the signal to the process after some time. The function makes the system calls by number,
+/// because the C library's functions for timers allocate.
 fn send_later(signal: c_int, after: Duration) -> bool {
     if TIMER.load(Ordering::Relaxed) < 0 {
         // SAFETY: all zeros are a valid event.

@@ -83,7 +83,7 @@ const _: () = assert!(
     "a move fits into the room that programs give for it"
 );
 
-/// The table of the engine in this copy of the library, for the symbol of `libdmd.so`.
+/// The table of the engine in this copy of the library. `libdmd.so` exports it as a symbol.
 pub fn table() -> *const EngineTable {
     &raw const TABLE
 }
@@ -92,15 +92,15 @@ pub fn table() -> *const EngineTable {
 pub(crate) fn connect_local() {
     reporter_hosts::pin((&raw const TABLE).cast());
     reporter_hosts::add(memory_reporter::__private::run_reporters);
-    // SAFETY: the functions below and those of the modules named in the table do what its entries say. They stay
-    // valid, since `pin` keeps this library loaded.
+    // SAFETY: the functions below, and the functions of the modules named in the table, do what the entries of the
+    // table describe. They stay valid, since `pin` keeps this library loaded.
     unsafe { memory_reporter::engine_abi::connect(&TABLE) };
 }
 
 /// Connects the engine with the `memory-reporter` in the preloaded library.
 pub(crate) fn connect_itself() {
-    // SAFETY: the functions below and those of the modules named in the table do what its entries say, and the
-    // preloaded library stays loaded.
+    // SAFETY: the functions below, and the functions of the modules named in the table, do what the entries of the
+    // table describe. The preloaded library stays loaded.
     unsafe { memory_reporter::engine_abi::connect_itself(&TABLE) };
 }
 
@@ -109,7 +109,7 @@ extern "C" fn is_running() -> bool {
 }
 
 extern "C" fn add_program(run_reporters: RunReporters) {
-    // The engine does not record what the loader allocates for this.
+    // The engine does not record allocations that the loader makes for this.
     let _inside = Inside::deeper();
     reporter_hosts::add(run_reporters);
     listening::leave_to_program();
@@ -122,20 +122,21 @@ with_caller!(
 );
 
 with_caller!(
-    /// Records a block. `size_of` gives its usable bytes; without it, they are `usable`.
+    /// Records a block. `size_of` returns its usable bytes; if `size_of` is `None`, the usable bytes are `usable`.
     ///
     /// # Safety
     ///
-    /// `size_of` takes this block.
+    /// The block is valid for `size_of`.
     [unsafe] record_with(address: *mut c_void, requested: usize, usable: usize, size_of: Option<SizeOf>)
         => record_for, ["r8", "r9"], ["x4", "x5"]
 );
 
-/// One function for all hooks: where a walk steps through it, each further frame would be a step more.
+/// All hooks share this one function: a walk of the stack that steps through it would need one more step for each
+/// further frame.
 ///
 /// # Safety
 ///
-/// `size_of` takes this block.
+/// The block is valid for `size_of`.
 unsafe extern "C" fn record_for(
     address: *mut c_void,
     requested: usize,
@@ -144,9 +145,9 @@ unsafe extern "C" fn record_for(
     place: usize,
     fp: usize,
 ) {
-    // The function of the program's allocator takes no other pointer than this.
+    // `size_of` needs a pointer with provenance.
     let address = address.expose_provenance();
-    // SAFETY: the caller promised that the function takes this block, which the engine gets with it.
+    // SAFETY: the caller guarantees that the block is valid for `size_of`, and the engine gets both together.
     let usable = unsafe { UsableBytes::by(size_of, usable) };
     ENGINE.record(address, requested, usable, Caller::new(place, fp));
 }
@@ -180,7 +181,7 @@ extern "C" fn look_at_guard() {
 
 unsafe extern "C" fn path(text: *const u8, len: usize) -> u32 {
     if ENGINE.setup().options.mode != Mode::DarkMatter {
-        // No block is marked with it.
+        // No block is marked with this path.
         return PathId::NONE.0;
     }
     let _inside = Inside::deeper();
@@ -263,7 +264,7 @@ unsafe extern "C" fn sizes(sizes: *mut Sizes) {
         marks: ours.marks as u64,
         threads: ours.threads as u64,
     };
-    // SAFETY: the caller passes a place for the sizes.
+    // SAFETY: the caller passes a valid pointer for the sizes.
     unsafe { sizes.write(told) };
 }
 
@@ -306,7 +307,7 @@ unsafe extern "C" fn site_type(site: u64, context: *mut c_void, each: EachName) 
 }
 
 unsafe extern "C" fn log_state(log: u32, state: *mut LogState) {
-    // SAFETY: the caller passes a place for the state.
+    // SAFETY: the caller passes a valid pointer for the state.
     unsafe { state.write(logs::state(log)) };
 }
 
@@ -322,7 +323,7 @@ unsafe extern "C" fn drain_log_places(log: u32, state: *mut LogState, context: *
         // SAFETY: the caller passes the context that `each` takes, and waits for this function.
         unsafe { each(context, block) };
     });
-    // SAFETY: the caller passes a place for the state.
+    // SAFETY: the caller passes a valid pointer for the state.
     unsafe { state.write(contained) };
 }
 
@@ -400,7 +401,7 @@ unsafe extern "C" fn copy_process(made: *mut CopyHandle) -> c_int {
     }
     match copy::make(add_stacks) {
         Ok(copy) => {
-            // SAFETY: the caller passes a place for the copy.
+            // SAFETY: the caller passes a valid pointer for the copy.
             unsafe { made.write(copy) };
             0
         }
@@ -408,7 +409,7 @@ unsafe extern "C" fn copy_process(made: *mut CopyHandle) -> c_int {
     }
 }
 
-/// In a copy of the process: adds what the engine knows of the threads of the process.
+/// In a copy of the process: adds the engine's stacks of the threads of the process.
 fn add_stacks(threads: &mut ThreadTable) {
     thread::for_each_stack(&mut |thread, stack| threads.add(thread, stack.frames()));
 }

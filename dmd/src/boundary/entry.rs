@@ -1,4 +1,4 @@
-//! The functions that a program, or a person at a debugger, calls.
+//! The functions that a program calls, or a person in a debugger.
 
 use core::ffi::{c_char, c_int, c_void};
 use std::io;
@@ -16,8 +16,8 @@ use crate::system::error_numbers;
 ///
 /// # Errors
 ///
-/// If nothing is recorded, or the file cannot be written; while another dump is written; and in a signal handler
-/// that interrupted an allocation.
+/// Returns an error if DMD records nothing, if the file cannot be written, while another dump is written, and in a
+/// signal handler that interrupted an allocation.
 pub fn report_and_dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
     let recorder = recorder::any();
     // SAFETY: `with_path` passes a string that ends in 0.
@@ -28,8 +28,8 @@ pub fn report_and_dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
 ///
 /// # Errors
 ///
-/// If nothing is recorded, or the file cannot be written; while another dump is written; and in a signal handler
-/// that interrupted this library where it holds a lock.
+/// Returns an error if DMD records nothing, if the file cannot be written, while another dump is written, and in a
+/// signal handler that interrupted this library while it held a lock.
 pub fn dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
     let recorder = recorder::any();
     // SAFETY: `with_path` passes a string that ends in 0.
@@ -38,7 +38,7 @@ pub fn dump(path: impl AsRef<Path>) -> Result<(), DumpError> {
 
 fn with_path(path: &Path, call: impl FnOnce(*const c_char) -> c_int) -> Result<(), DumpError> {
     let error = |source| DumpError::Write { path: path.to_owned(), source };
-    // The text is on the stack: the dump would contain an allocation made here.
+    // The text is on the stack: if it were allocated here, the dump would contain its block.
     let mut text = [0; 4097];
     let bytes = path.as_os_str().as_encoded_bytes();
     if bytes.len() >= text.len() || bytes.contains(&0) {
@@ -57,14 +57,15 @@ pub fn is_running() -> bool {
     recorder::running_one().is_some()
 }
 
-/// Marks the block that starts here as reported, and returns its usable bytes; 0 if no block starts here.
+/// Marks the block that starts at this address as reported. Returns its usable bytes, or 0 if no block starts there.
 ///
-/// Use it for foreign memory: a reporter that measures values marks their blocks without it.
+/// Use it for foreign memory. A reporter that measures values marks their blocks by itself.
 pub fn report<T: ?Sized>(block: *const T) -> usize {
     recorder::running_one().map_or(0, |recorder| recorder.report(block.cast(), false))
 }
 
-/// Like [`report`], for a block that the program counts at its allocation: the mark stays until the block is freed.
+/// Like [`report`], for a block that the program counts when it allocates the block: the mark stays until the block is
+/// freed.
 pub fn report_on_alloc<T: ?Sized>(block: *const T) -> usize {
     recorder::running_one().map_or(0, |recorder| recorder.report(block.cast(), true))
 }
@@ -76,15 +77,15 @@ pub fn clear_reports() {
     }
 }
 
-/// For tests: forgets all blocks, and continues with `options`, which are words as in `$DMD`.
+/// For tests: forgets all blocks, and continues with `options`, in the syntax of `$DMD`.
 ///
 /// # Safety
 ///
-/// No other thread allocates or frees meanwhile: it would use tables that this function clears.
+/// No other thread may allocate or free during the call: the thread would use tables that this function clears.
 ///
 /// # Errors
 ///
-/// If nothing is recorded, or a word is bad.
+/// Returns an error if DMD records nothing, or if `options` contains a bad word.
 #[doc(hidden)]
 pub unsafe fn reset(options: &str) -> Result<(), DumpError> {
     let recorder = recorder::running_one().ok_or(DumpError::NotRunning)?;
@@ -92,8 +93,8 @@ pub unsafe fn reset(options: &str) -> Result<(), DumpError> {
     with_path(Path::new(options), |options| unsafe { recorder.reset(options) })
 }
 
-/// C: [`report_and_dump`]. A null path stands for that of the dump at the end of the process. Returns 0, the
-/// system's error number, or -1 if nothing is recorded.
+/// C: [`report_and_dump`]. If the path is null, the file is the same as for the dump at the end of the process.
+/// Returns 0, the system's error number, or -1 if DMD records nothing.
 ///
 /// # Safety
 ///
@@ -149,7 +150,7 @@ pub(crate) extern "C" fn DMDClearReports() {
 ///
 /// # Safety
 ///
-/// The options end in 0, and no other thread allocates meanwhile.
+/// The options end in 0, and no other thread allocates during the call.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case, reason = "Firefox's name")]
 pub(crate) unsafe extern "C" fn DMDReset(options: *const c_char) -> c_int {
@@ -157,8 +158,8 @@ pub(crate) unsafe extern "C" fn DMDReset(options: *const c_char) -> c_int {
     unsafe { recorder::any().reset(options) }
 }
 
-/// Refers to all functions for C. [`process_ends`] refers to it, so that the linker of a program with the wrapper
-/// keeps them for a debugger.
+/// References all functions for C. [`process_ends`] references this static, so that the linker of a program with the
+/// wrapper keeps the functions for a debugger.
 static FOR_C: ForC = ForC {
     dump: [DMDReportAndDump, DMDDump, DMDReset],
     report: [DMDReport, DMDReportOnAlloc],
@@ -166,7 +167,7 @@ static FOR_C: ForC = ForC {
     is_running: DMDIsRunning,
 };
 
-#[allow(dead_code, reason = "there to be referred to")]
+#[allow(dead_code, reason = "keeps the functions in the program")]
 struct ForC {
     dump: [unsafe extern "C" fn(*const c_char) -> c_int; 3],
     report: [extern "C" fn(*const c_void) -> usize; 2],
@@ -174,7 +175,7 @@ struct ForC {
     is_running: extern "C" fn() -> c_int,
 }
 
-/// Runs at the end of the process.
+/// Writes the dump and the recording at the end of the process.
 pub(crate) extern "C" fn process_ends() {
     core::hint::black_box(&FOR_C);
     #[cfg(engine = "native")]

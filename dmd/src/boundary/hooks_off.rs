@@ -1,10 +1,11 @@
-//! Whether the wrapper's hooks do nothing: a flag of its own, so that a hook then costs one look at it.
+//! Whether the wrapper's hooks do nothing. This is a separate flag, so that a hook that is off costs only one read of
+//! it.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
 static IS_OFF: AtomicBool = AtomicBool::new(false);
 
-/// Whether the hooks are off: for good, or until the engine in this copy of the library gets a request.
+/// Whether the hooks are off: forever, or until the engine in this copy of the library gets a request.
 #[inline(always)]
 pub(crate) fn is_off() -> bool {
     IS_OFF.load(Ordering::Relaxed)

@@ -1,7 +1,7 @@
-//! Answers requests in a process whose program does not link `memory-reporter`: `libdmd.so` has a copy of it.
+//! Answers requests in a process whose program does not link `memory-reporter`: `libdmd.so` has a copy of that crate.
 //!
-//! `ABOUT_MEMORY` asks for it, as it asks programs that link the crate. Such a program connects when it starts, after
-//! `libdmd.so`, and then answers with its own reporters: so the library stops.
+//! `ABOUT_MEMORY` switches it on, as for programs that link the crate. A program that links the crate connects when it
+//! starts, after `libdmd.so`, and then answers requests with its own reporters. Then the library stops answering.
 
 #[cfg(engine = "native")]
 use core::ffi::CStr;
@@ -27,19 +27,19 @@ static HOST: ThreadHost = ThreadHost {
 #[cfg(engine = "native")]
 static NAME: &CStr = c"about-memory";
 
-/// Listens. The caller is inside the engine's guard, so that the engine does not record the thread's memory.
+/// Starts to listen. The caller is inside the engine's guard, so that the engine does not record the thread's memory.
 pub(crate) fn start() {
     #[cfg(engine = "native")]
     if engine_threads::are_possible() {
         engine_threads::prepare_descriptors();
         host_threads(&HOST);
     }
-    // Without a socket the process cannot be found: the variable asks for an attempt only.
+    // An error is ignored: the process then has no socket, and other processes cannot find it.
     let listening = listen_until_dropped(&ListenOptions::new()).ok();
     *LISTENING.lock().unwrap_or_else(PoisonError::into_inner) = listening;
 }
 
-/// Leaves the answering to a program that has connected.
+/// Stops answering, because a program that has connected answers requests.
 pub(crate) fn leave_to_program() {
     drop(LISTENING.lock().unwrap_or_else(PoisonError::into_inner).take());
 }

@@ -1,4 +1,4 @@
-//! Functions and lines of return addresses in this very process. Each address is looked up once.
+//! Functions and lines of return addresses in this process. Each address is looked up once.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -9,21 +9,21 @@ use rustc_hash::FxHashSet;
 use crate::dump::modules::DumpModules;
 use crate::tables::trace_id::TraceId;
 
-/// All frames that were looked up so far. If a library was unloaded and another one took its place, addresses there
-/// keep the frames of the first.
+/// All frames that were looked up so far. If another library is loaded at the place of an unloaded one, addresses
+/// there keep the frames of the unloaded library.
 static KNOWN: Mutex<Option<ResolvedFrames>> = Mutex::new(None);
 
-/// The known frames of return addresses. Its users are inside the engine's guard, so that the engine does not
-/// record what it allocates.
+/// The known frames of return addresses. Users are inside the engine's guard, so that the engine does not record
+/// allocations made here.
 pub(crate) struct LiveFrames {
-    /// `None` while another thread has the frames; after a fork that thread may not exist any more.
+    /// `None` while another thread uses the frames. After a fork, that thread may not exist in the child.
     shared: Option<MutexGuard<'static, Option<ResolvedFrames>>>,
     /// Used if `shared` is `None`.
     new: ResolvedFrames,
 }
 
 impl LiveFrames {
-    /// All known frames; or none, while another thread uses them.
+    /// All known frames; empty while another thread uses them.
     pub(crate) fn known() -> Self {
         let shared = match KNOWN.try_lock() {
             Ok(frames) => Some(frames),
@@ -49,7 +49,7 @@ impl LiveFrames {
             return;
         }
         asked.sort_unstable();
-        // The module that was the last at this place.
+        // The module that was loaded last at this place.
         let last = TraceId(u32::MAX);
         let place = |pc: usize| {
             modules.find(last, pc).and_then(|module| modules.offset(module, pc).map(|at| (module, at)))

@@ -13,8 +13,8 @@ use crate::tables::logs::{LOGS, LogContents, LoggedAllocation, MOST};
 use crate::tables::observers::ObserverPlace;
 use crate::tables::thread;
 
-/// Opens a log, and returns its number, from 1; 0 if there is no room for it, [`LOG_OF_SAMPLE`] if the engine takes a
-/// sample.
+/// Opens a log. Returns its number, from 1. Returns 0 if there is no room for another log, and [`LOG_OF_SAMPLE`] if
+/// the engine takes a sample.
 pub(crate) extern "C" fn open(limits: LogLimits) -> u32 {
     match ENGINE.phase() {
         Phase::On => {}
@@ -80,14 +80,14 @@ pub(crate) fn state(log: u32) -> LogState {
     told(LOGS.state(log))
 }
 
-/// Calls `each` with the allocations of a log, and empties it. Returns what the log contained. The engine does not record
-/// what `each` allocates. With `symbols`, it looks up the frames of all stacks at once.
+/// Calls `each` with the allocations of a log, and empties the log. Returns the state of the log. The engine does not
+/// record allocations of `each`. With `symbols`, it looks up the frames of all stacks at once.
 pub(crate) fn drain(log: u32, symbols: bool, each: &mut dyn FnMut(&BlockRow)) -> LogState {
     let _inside = Inside::deeper();
     let Some(log) = index(log) else { return LogState::default() };
     thread::hand_over_all(|_| {});
     let mut contained = LogContents::default();
-    // A panic must not reach the caller, which may be another library. It loses the rest of the entries.
+    // A panic must not reach the caller, which may be another library. After a panic, the remaining entries are lost.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         let list;
         (list, contained) = LOGS.drain(log);
@@ -122,7 +122,7 @@ pub(crate) extern "C" fn close(log: u32) {
         return;
     }
     thread::stop_observing(ObserverPlace::Logs);
-    // Another thread may have opened a log between the two.
+    // Another thread may have opened a log in the meantime.
     if LOGS.any() {
         thread::observe(ObserverPlace::Logs, &LOGS);
     }

@@ -12,13 +12,13 @@ use crate::system::{engine_threads, process};
 /// Whether a preloaded library records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreloadRecording {
-    /// The options are not read yet: blocks are recorded without stacks.
+    /// The options are not read yet: the library records blocks without stacks.
     Undecided,
-    /// No.
+    /// The library does not record.
     No,
-    /// Yes.
+    /// The library records.
     Yes,
-    /// A sample by bytes: [`passes_over`] and [`has_no_record`] decide which blocks are left out.
+    /// The library records a sample by bytes: [`passes_over`] and [`has_no_record`] decide which blocks are left out.
     Sample,
 }
 
@@ -39,7 +39,7 @@ const NAME: &[u8] = b"DMD=";
 ///
 /// # Safety
 ///
-/// `environment` is the process's, and there is no second thread.
+/// `environment` is the environment of the process, and the process has no second thread.
 pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
     let mut at = environment;
     let (entry, variable) = loop {
@@ -58,7 +58,7 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
         }
         at = at.wrapping_add(1);
     };
-    // The program's first allocation may call this, and must find `errno` as it was.
+    // The program's first allocation may call this function, which must preserve `errno`.
     keeping_errno(|| {
         let Some((setup, first)) = EngineSetup::parse(variable) else { return ENGINE.switch_off() };
         if first.is_none() && process::hands_on(&setup.options) {
@@ -79,8 +79,8 @@ pub unsafe fn start_preloaded(environment: *mut *mut c_char) {
     });
 }
 
-/// Lets the preloaded library have threads of its own that the C library does not count. The library calls this once, when the
-/// loader initialises it, before anything that starts one.
+/// Lets the preloaded library start threads that the C library does not count. The library calls this once, when the
+/// loader initializes it, and before it starts a thread.
 pub fn prepare_engine_threads() {
     if ENGINE.records() || ENGINE.phase() == Phase::Waiting {
         let _inside = Inside::deeper();
@@ -107,8 +107,8 @@ pub fn listen_if_asked() {
     });
 }
 
-/// Whether the library samples blocks by bytes and does not sample a new block of this size. A hook asks once for each
-/// block, and does not record such a block.
+/// Whether the library samples blocks by bytes and does not sample a new block of this size. A hook calls this once
+/// for each block, and does not record the block if the result is true.
 #[inline(always)]
 pub fn passes_over(requested: usize) -> bool {
     ENGINE.passes_over(requested)
@@ -120,20 +120,21 @@ pub fn has_no_record(block: *mut c_void) -> bool {
     ENGINE.has_no_record(block.addr())
 }
 
-/// Records a block. `size_of` gives its usable bytes; without it, they are the requested ones. The hook itself calls
-/// this: its frame is the innermost of the stack.
+/// Records a block. `size_of` returns its usable bytes; if `size_of` is `None`, the usable bytes are the requested
+/// bytes. The hook itself calls this: its frame is the innermost of the stack.
 ///
 /// # Safety
 ///
-/// `size_of` takes this block.
+/// The block is valid for `size_of`.
 #[inline(always)]
 pub unsafe fn record(block: *mut c_void, requested: usize, size_of: Option<SizeOf>) {
     if ENGINE.phase() == Phase::Undecided {
-        // SAFETY: `size_of` takes this block: the hook passes the function of the allocator that has just made it.
+        // SAFETY: the block is valid for `size_of`: the hook passes the function of the allocator that has just made
+        // it.
         let usable = size_of.map_or(requested, |size_of| unsafe { size_of(block) });
         ENGINE.record_early(block.addr(), requested, usable);
     } else {
-        // SAFETY: `size_of` takes this block, as the caller promised.
+        // SAFETY: the caller guarantees that the block is valid for `size_of`.
         unsafe { engine_abi::record_with(block, requested, requested, size_of) };
     }
 }
@@ -150,19 +151,20 @@ pub fn begin_move(block: *mut c_void) -> BlockMove {
     ENGINE.begin_move(block.addr())
 }
 
-/// The allocator moved the block.
+/// Records that the allocator moved the block.
 #[inline(always)]
 pub fn commit_move(begun: BlockMove) {
     ENGINE.commit_move(begun);
 }
 
-/// The allocator did not move the block.
+/// Records that the allocator did not move the block.
 #[inline(always)]
 pub fn roll_back_move(begun: BlockMove) {
     ENGINE.roll_back_move(begun);
 }
 
-/// Whether a block that this thread allocates now is the engine's own, or part of one that another hook sees.
+/// Whether the hook must ignore a block that this thread allocates now: the block belongs to the engine, or another
+/// hook records it.
 #[inline(always)]
 pub fn passes_by() -> bool {
     slot().guard.passes_by()

@@ -1,7 +1,7 @@
-//! The way from a hook, or from an entry point, to the engine that records for this process.
+//! Connects a hook or an entry point with the engine that records for this process.
 //!
-//! A program may have several copies of this library: linked in, and preloaded. One copy records for all: the
-//! preloaded one, if there is one that this copy understands (see [`memory_reporter::engine_abi`]).
+//! A program may have several copies of this library: one linked in, and one preloaded. One copy records for all: the
+//! preloaded copy, if this copy understands its table (see [`memory_reporter::engine_abi`]), or else the linked copy.
 
 use core::alloc::Layout;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -33,22 +33,22 @@ const LOCAL: Recorder = Recorder(&engine_abi::TABLE);
 /// Null until a call finds the engine.
 static CURRENT: AtomicPtr<EngineTable> = AtomicPtr::new(null_mut());
 
-/// Whether this copy's engine samples blocks by bytes and does not sample a new block of this size. A hook asks once
-/// for each block, and does not record such a block.
+/// Whether this copy's engine samples blocks by bytes and does not sample a new block of this size. A hook calls this
+/// once for each block, and does not record the block if the result is true.
 #[inline(always)]
 pub(crate) fn passes_over(requested: usize) -> bool {
     ENGINE.passes_over(requested)
 }
 
-/// Whether it is certain that this copy's engine samples blocks by bytes and has no record of this one, which is no
-/// block of [`internal_alloc`] either.
+/// Whether it is certain that this copy's engine samples blocks by bytes and has no record of this block, and that
+/// [`internal_alloc`] does not own the block.
 #[inline(always)]
 pub(crate) fn has_no_record(block: *mut u8) -> bool {
     ENGINE.phase() == Phase::Sampling && ENGINE.has_no_record(block.addr()) && !internal_alloc::owns(block)
 }
 
-/// The engine that records, if one does. The first call looks for a preloaded engine, or starts one
-/// with these options; without options, `$DMD` decides.
+/// The engine that records; `None` if no engine does. The first call looks for a preloaded engine. If there is none,
+/// it starts an engine with these options, or with the options of `$DMD` if `options` is `None`.
 #[inline(always)]
 pub(crate) fn current(options: &Option<Options>) -> Option<Recorder> {
     if is_off() {
@@ -63,7 +63,7 @@ pub(crate) fn current(options: &Option<Options>) -> Option<Recorder> {
 /// The engine that an earlier call found.
 #[inline(always)]
 fn known() -> Option<Recorder> {
-    // SAFETY: null, or a table, which every copy of the library keeps in a static.
+    // SAFETY: the pointer is null, or a table, which every copy of the library keeps in a static.
     unsafe { CURRENT.load(Ordering::Acquire).as_ref() }.map(Recorder)
 }
 
@@ -73,7 +73,7 @@ fn remember(recorder: Recorder) {
 
 #[cold]
 fn decide(options: &Option<Options>) -> Option<Recorder> {
-    // The loader may allocate: those blocks are not recorded.
+    // The loader may allocate: the engine does not record those blocks.
     if slot().guard.is_set() {
         return None;
     }
@@ -95,7 +95,7 @@ fn decide(options: &Option<Options>) -> Option<Recorder> {
     let recorder = match (preloaded, ENGINE.phase()) {
         (Some(preloaded), _) => Some(preloaded),
         (None, Phase::On | Phase::Sampling) => Some(LOCAL),
-        // Another thread starts the engine: this block is not recorded, and the next call looks again.
+        // Another thread starts the engine: this block is not recorded, and the next call checks again.
         (None, Phase::Starting | Phase::StartingSession) => return None,
         (None, Phase::Undecided | Phase::Off) => None,
         // A request switches the hooks on.
@@ -152,7 +152,7 @@ fn start_local(options: Option<Options>) {
     unsafe { process::start(first, value) };
     if ENGINE.start(setup) {
         recording::start();
-        // The program's Rust code runs, so that the C library is ready.
+        // The program's Rust code runs, so the C library is ready.
         recording::start_writer();
         engine_abi::connect_local();
     }
@@ -184,8 +184,8 @@ fn usable(found: PreloadedEngine) -> Option<Recorder> {
     }
 }
 
-/// The engine that records, if one does. Entry points call this: it starts no engine, since without a hook an
-/// engine would know no blocks.
+/// The engine that records; `None` if no engine does. Entry points call this function. It starts no engine: without a
+/// hook, an engine would have no blocks.
 pub(crate) fn running_one() -> Option<Recorder> {
     if is_off() {
         return None;
@@ -193,18 +193,19 @@ pub(crate) fn running_one() -> Option<Recorder> {
     if let Some(recorder) = known() {
         return Some(recorder).filter(|recorder| recorder.is_running());
     }
-    // The loader may allocate: those blocks are not recorded.
+    // The loader may allocate: the engine does not record those blocks.
     let _inside = Inside::deeper();
     let recorder = usable(preloaded()).unwrap_or(LOCAL);
     if !recorder.is_running() {
         return None;
     }
-    // Keep it: the next call may come from a signal handler, which must not call the loader.
+    // Keep the engine: the next call may come from a signal handler, which must not call the loader.
     remember(recorder);
     Some(recorder)
 }
 
-/// Notes that this copy of the library is preloaded: if its engine runs, all calls use it without the loader.
+/// Notes that this copy of the library is preloaded. If its engine runs, all calls then find the engine without the
+/// loader.
 pub(crate) fn is_preloaded() {
     dumping::hooks_are_here();
     if LOCAL.may_record() {
@@ -212,12 +213,12 @@ pub(crate) fn is_preloaded() {
     }
 }
 
-/// The engine that records, or our own, which refuses: it records nothing.
+/// The engine that records, or the engine of this copy, which refuses calls because it records nothing.
 pub(crate) fn any() -> Recorder {
     running_one().unwrap_or(LOCAL)
 }
 
-/// A block on its way from one address to another. The engine that began the move knows the contents.
+/// A block that moves from one address to another. Only the engine that began the move can interpret the contents.
 #[derive(Debug)]
 pub(crate) struct MovingBlock(MoveRoom);
 
@@ -231,7 +232,7 @@ impl Recorder {
         (self.0.is_running)()
     }
 
-    /// Runs a call of the allocator, so that other hooks do not record its blocks.
+    /// Runs a call of the allocator in such a way that other hooks do not record its blocks.
     #[inline]
     pub(crate) fn guarded<T>(self, body: impl FnOnce() -> T) -> T {
         let guard = self.guard();
@@ -243,8 +244,8 @@ impl Recorder {
 
     #[inline]
     fn guard(self) -> &'static Guard {
-        // SAFETY: the table's function returns the guard of this thread, which stays where it is; all engines of
-        // this version have this layout. The reference does not leave the thread.
+        // SAFETY: the table's function returns the guard of this thread, which does not move. All engines of this
+        // version have this layout. The reference does not leave the thread.
         unsafe { &*(self.0.guard)().cast() }
     }
 
@@ -273,14 +274,14 @@ impl Recorder {
         moving
     }
 
-    /// `moving` must be from this engine, as the process has one that does not change.
+    /// Commits a move that this engine began. A process has only one engine, and it does not change.
     #[inline(always)]
     pub(crate) fn commit_move(self, moving: &MovingBlock) {
         // SAFETY: `begin_move` filled the room.
         unsafe { (self.0.commit_move)(&raw const moving.0) };
     }
 
-    /// As for [`commit_move`](Self::commit_move).
+    /// Rolls back a move that this engine began, as for [`commit_move`](Self::commit_move).
     #[inline(always)]
     pub(crate) fn roll_back_move(self, moving: &MovingBlock) {
         // SAFETY: `begin_move` filled the room.
@@ -299,7 +300,7 @@ impl Recorder {
     ///
     /// The path ends in 0, or is null.
     pub(crate) unsafe fn dump(self, path: *const c_char) -> c_int {
-        // SAFETY: the path is null or ends in 0: `entry` passes such a one.
+        // SAFETY: the path is null or ends in 0: `entry` guarantees that.
         unsafe { (self.0.dump)(path) }
     }
 
@@ -307,7 +308,7 @@ impl Recorder {
     ///
     /// The path ends in 0, or is null.
     pub(crate) unsafe fn report_and_dump(self, path: *const c_char) -> c_int {
-        // SAFETY: the path is null or ends in 0: `entry` passes such a one.
+        // SAFETY: the path is null or ends in 0: `entry` guarantees that.
         unsafe { (self.0.report_and_dump)(path, 0) }
     }
 
@@ -315,7 +316,7 @@ impl Recorder {
     ///
     /// The options end in 0.
     pub(crate) unsafe fn reset(self, options: *const c_char) -> c_int {
-        // SAFETY: the options end in 0: `entry` passes such a string.
+        // SAFETY: the options end in 0: `entry` guarantees that.
         unsafe { (self.0.reset)(options) }
     }
 }

@@ -1,4 +1,4 @@
-//! The connected programs, which link `memory-reporter`: the engine can run their reporters.
+//! The connected programs, which link `memory-reporter`. The engine can run their reporters.
 
 use core::ffi::c_void;
 use core::ptr::null_mut;
@@ -9,13 +9,14 @@ use memory_reporter::engine_abi::RunReporters;
 
 pub(crate) use crate::system::libraries::pin;
 
-/// More than one copy of `memory-reporter` is rare: each library that links its own has one.
+/// The maximum number of connected programs. More than one copy of `memory-reporter` is rare: each library that links
+/// its own has one.
 const MOST: usize = 8;
 
-/// The function of each program that runs its reporters; null for no program.
+/// The function of each program that runs its reporters; null in unused entries.
 static PROGRAMS: [AtomicPtr<c_void>; MOST] = [const { AtomicPtr::new(null_mut()) }; MOST];
 
-/// Adds a program by its function, once, and keeps it loaded.
+/// Adds a program by its function, unless it was added before, and keeps the program loaded.
 pub(crate) fn add(run_reporters: RunReporters) {
     let program = run_reporters as *mut c_void;
     pin(program);

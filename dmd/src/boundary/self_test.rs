@@ -1,4 +1,4 @@
-//! `--mode=test` and `--mode=stress`: they test the tool in this process, which then ends.
+//! `--mode=test` and `--mode=stress` test DMD in this process. Then the process ends.
 
 use core::hint::black_box;
 use core::ptr::null_mut;
@@ -22,7 +22,7 @@ pub struct Allocator {
     pub free: fn(*mut u8, usize),
 }
 
-/// Runs the test or the load that the options ask for and ends the process, or returns for a normal run.
+/// Runs the test or the load that the options request and ends the process. Returns at once in a normal run.
 pub fn run(allocator: Allocator) {
     let passed = match ENGINE.setup().options.run {
         Run::Normal => return,
@@ -70,7 +70,7 @@ impl SelfTestChecks {
     }
 }
 
-/// A size that no other code asks for.
+/// A size that no other code requests.
 const ODD: usize = 71_237;
 
 fn test(Allocator { alloc, free }: Allocator) -> bool {
@@ -166,7 +166,7 @@ fn load(Allocator { alloc, free }: Allocator, seed: u64, live: &AtomicU64) {
             free(block, bytes);
         }
     }
-    // These blocks stay.
+    // These blocks are never freed.
     for _ in 0..100 {
         black_box(alloc(ODD));
         live.fetch_add(1, Ordering::Relaxed);

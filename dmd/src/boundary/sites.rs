@@ -15,7 +15,8 @@ use crate::system::slot::Inside;
 use crate::tables::block_table::FoundBlock;
 use crate::tables::trace_id::TraceId;
 
-/// The number of the stack that allocated the block which starts here; 0 if the block or its stack is not known.
+/// The number of the stack that allocated the block which starts at this address; 0 if the block or its stack is not
+/// known.
 pub(crate) extern "C" fn site(address: *const c_void) -> u64 {
     if !ENGINE.records() {
         return 0;
@@ -23,7 +24,7 @@ pub(crate) extern "C" fn site(address: *const c_void) -> u64 {
     ENGINE.table().get(address.addr()).map_or(0, |block| block.trace.0.into())
 }
 
-/// As [`site`], for the block around the address.
+/// Like [`site`], for the block that contains the address.
 pub(crate) extern "C" fn enclosing_site(address: *const c_void) -> u64 {
     if !ENGINE.records() {
         return 0;
@@ -39,11 +40,11 @@ pub(crate) fn live_blocks(each: &mut dyn FnMut(&BlockRow)) {
     if !ENGINE.records() {
         return;
     }
-    // The engine does not record what this allocates.
+    // The engine does not record allocations made here.
     let _inside = Inside::deeper();
-    // A panic must not reach the caller, which may be another library. It loses the rest of the blocks.
+    // A panic must not reach the caller, which may be another library. After a panic, the remaining blocks are lost.
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        // The caller may look at a block's stack, so the table is not in use meanwhile.
+        // The caller may look up a block's stack in the table, so the table is not in use while `each` runs.
         let mut rows = Vec::new();
         ENGINE.table().for_each(|address, block| {
             let counted = ENGINE.counted(block);
@@ -74,28 +75,28 @@ pub(crate) fn type_name(site: u64, each: &mut dyn FnMut(&str)) {
     }));
 }
 
-/// Types need symbols.
+/// Does nothing: types need symbols.
 #[cfg(not(feature = "analyze"))]
 pub(crate) fn type_name(_: u64, _: &mut dyn FnMut(&str)) {}
 
-/// Calls `each` with the frames of a stack, the innermost first; not at all if there is no such stack.
+/// Calls `each` with the frames of a stack, the innermost first. Does nothing if the stack is unknown.
 pub(crate) fn frames(site: u64, each: &mut dyn FnMut(&FrameRow<'_>)) {
-    // The engine does not record what this allocates, mostly for the lookup of symbols.
+    // The engine does not record allocations made here; most of them are for the lookup of symbols.
     let _inside = Inside::deeper();
     let Some(trace) = u32::try_from(site).ok().filter(|trace| *trace <= TraceId::MAX) else { return };
-    // A panic must not reach the caller, which may be another library. It loses the rest of the frames.
+    // A panic must not reach the caller, which may be another library. After a panic, the remaining frames are lost.
     let _ = catch_unwind(AssertUnwindSafe(|| for_each_frame(TraceId(trace), each)));
 }
 
-/// As [`frames`], without symbols.
+/// Like [`frames`], without symbols.
 pub(crate) fn places(site: u64, each: &mut dyn FnMut(&FrameRow<'_>)) {
     let _inside = Inside::deeper();
     let Some(trace) = u32::try_from(site).ok().filter(|trace| *trace <= TraceId::MAX) else { return };
     let _ = catch_unwind(AssertUnwindSafe(|| for_each_place(TraceId(trace), each)));
 }
 
-/// Passes on the frames of a stack without the allocator's own, innermost first. The caller is inside the engine's
-/// guard.
+/// Calls `each` with the frames of a stack, innermost first, without the allocator's own frames. The caller is inside
+/// the engine's guard.
 #[cfg(feature = "analyze")]
 fn for_each_frame(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
     with_frames(trace, |frames| {
@@ -128,7 +129,7 @@ pub(crate) fn look_up(traces: impl Iterator<Item = TraceId>) {
     }
 }
 
-/// A look-up needs symbols.
+/// Does nothing: a lookup needs symbols.
 #[cfg(not(feature = "analyze"))]
 pub(crate) fn look_up(_: impl Iterator<Item = TraceId>) {}
 
@@ -138,8 +139,8 @@ fn with_frames(trace: TraceId, each: impl FnOnce(&[dmd_analyze::CallFrame<'_>]))
     let pcs: Vec<usize> = ENGINE.tree().frames(trace).collect();
     let mut live_frames = LiveFrames::known();
     if pcs.iter().any(|pc| !live_frames.frames().has(*pc)) {
-        // Opening a file with symbols costs more than all lookups in it, and a caller that asks for one stack will
-        // ask for those of the other blocks.
+        // Opening a file with symbols costs more than all lookups in it. A caller that requests one stack will also
+        // request the stacks of the other blocks.
         let mut traces = FxHashSet::from_iter([trace]);
         ENGINE.table().for_each(|_, block| {
             traces.insert(block.trace);
@@ -155,7 +156,8 @@ fn with_frames(trace: TraceId, each: impl FnOnce(&[dmd_analyze::CallFrame<'_>]))
 #[cfg(not(feature = "analyze"))]
 use for_each_place as for_each_frame;
 
-/// Passes on the places of a stack, innermost first. The caller is inside the engine's guard.
+/// Calls `each` with the module and offset of each call of a stack, innermost first. The caller is inside the engine's
+/// guard.
 fn for_each_place(trace: TraceId, each: &mut dyn FnMut(&FrameRow<'_>)) {
     let modules = DumpModules::now();
     for (node, pc) in ENGINE.tree().calls(trace) {

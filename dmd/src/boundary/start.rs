@@ -18,13 +18,13 @@ static AT_END: extern "C" fn() = entry::process_ends;
 static AT_START: extern "C" fn() = process_starts;
 
 extern "C" fn process_starts() {
-    // Exit handlers that the program registers later run earlier.
+    // Exit handlers that the program registers later run before this one.
     #[cfg(not(target_os = "linux"))]
     // SAFETY: a function of this library, which the C library calls at the end of the process.
     unsafe {
         libc::atexit(entry::process_ends)
     };
-    // The preloaded library starts it once it can have engine threads.
+    // The preloaded library starts the writer later, when it can have engine threads.
     if ENGINE.phase() == Phase::On && !dumping::are_hooks_here() {
         recording::start_writer();
     }

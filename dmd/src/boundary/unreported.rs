@@ -15,7 +15,7 @@ use crate::tables::block_table::TableBlock;
 use crate::tables::mark::{PathId, PathTable};
 use crate::tables::trace_id::TraceId;
 
-/// Stands for code that reported a block by its address, without a path.
+/// The label for code that reported a block by its address, without a path.
 const NO_PATH: &str = "(no path)";
 
 /// Blocks with the same values count together.
@@ -28,12 +28,12 @@ struct UnreportedKind {
     reports: [Option<PathId>; 2],
 }
 
-/// The rows in order of crates, types and functions. The caller is inside the engine's guard, so that the engine does not
-/// record what this allocates.
+/// The rows in order of crates, types and functions. The caller is inside the engine's guard, so that the engine does
+/// not record allocations made here.
 pub(crate) fn rows() -> Vec<DarkMatterRow> {
     let kinds = kinds();
     let mut dark_matter = DarkMatter::new();
-    // Estimates need only the reports of blocks that were reported once: their stacks are not looked up.
+    // The stacks of blocks that were reported once are not looked up: estimates need only the reports of these blocks.
     let named: FxHashSet<TraceId> = kinds
         .iter()
         .filter(|(kind, _)| kind.trace != TraceId::NONE && !is_once(kind))
@@ -84,7 +84,7 @@ fn is_once(kind: &UnreportedKind) -> bool {
     matches!(kind.reports, [Some(_), None])
 }
 
-/// A step looks up this many frames of each stack.
+/// The number of frames of each stack that one step looks up.
 const STEP: usize = 6;
 
 /// Adds the site and type of each stack.

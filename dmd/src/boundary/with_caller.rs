@@ -1,8 +1,9 @@
-//! Functions that pass on the place that they were called from.
+//! Functions that pass the place of their call on to another function.
 
-/// Passes on the two words of its own [caller](crate::tables::stack::Caller), which is the hook: frames further in belong
-/// to DMD. The second one is 0 on aarch64. Before them comes another argument if there is one: its value, and the
-/// instructions for that. `[unsafe]` before the name is for functions with a contract.
+/// Passes the two words of its own [caller](crate::tables::stack::Caller) on to the callee. The caller is the hook:
+/// frames further in belong to DMD. The second word is 0 on aarch64. Before the words, the function may pass another
+/// argument: its value, and the instructions that load the value. `[unsafe]` before the name marks functions with a
+/// contract.
 macro_rules! with_caller {
     ($(#[$doc:meta])* $([$unsafe:ident])? $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? $(, $value:expr, $x86_value:literal, $arm_value:literal)?
         => $to:ident, [$x86_place:literal, $x86_fp:literal], [$arm_place:literal, $arm_fp:literal]) => {

@@ -1,17 +1,18 @@
-//! Functions that pass on a place on the stack below the hook's frame.
+//! Functions that pass an address on the stack, below the hook's frame, on to another function.
 
-/// Passes on an address in its own frame, and 0: frames further in belong to DMD. Before it comes `None` if the callee takes a
-/// function that this one has not. `[unsafe]` before the name is for functions with a contract.
+/// Passes an address in its own frame, and 0, on to the callee. Frames further in belong to DMD. Before these two, it
+/// passes `None` if the callee takes a function that this one does not take. `[unsafe]` before the name marks
+/// functions with a contract.
 macro_rules! with_caller {
     ($(#[$doc:meta])* [unsafe] $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?
         => $to:ident, [$x86_place:literal, $x86_fp:literal], [$arm_place:literal, $arm_fp:literal]) => {
         $(#[$doc])*
         #[inline(never)]
         pub(crate) unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
-            // The callee may look at the place, so that this frame stays as long as the call.
+            // The callee may read this place, so the frame must exist during the call.
             let here = 0_usize;
             let here = core::hint::black_box(&raw const here).addr();
-            // SAFETY: the caller keeps the contract of this function, which is that of the callee.
+            // SAFETY: the caller keeps the contract of this function, and the callee has the same contract.
             unsafe { $to($($argument,)* here, 0) }
         }
     };
@@ -22,7 +23,7 @@ macro_rules! with_caller {
         pub(crate) extern "C" fn $name($($argument: $type),*) $(-> $result)? {
             let here = 0_usize;
             let here = core::hint::black_box(&raw const here).addr();
-            // SAFETY: the callee's contract is about the function that it gets, and it gets none.
+            // SAFETY: the callee's contract is about the function that it gets, and the function is `None` here.
             unsafe { $to($($argument,)* None, here, 0) }
         }
     };

@@ -1,4 +1,4 @@
-//! What each stack had at the peak: its live blocks without what changed since.
+//! Computes what each stack had at the peak of the heap: its live blocks, minus the changes since the peak.
 
 use core::cmp::Reverse;
 
@@ -20,7 +20,7 @@ pub(super) struct AtPeak {
     pub(super) sum: BlockAmount,
     /// Seconds from the start to the peak.
     pub(super) seconds: f64,
-    /// Bytes by which the sum may differ from the highest one.
+    /// The sum of the stacks may differ from the peak by this many bytes.
     pub(super) within: u64,
     /// Stacks with bytes, the largest first.
     pub(super) stacks: DumpVec<(TraceId, BlockAmount)>,
@@ -38,7 +38,7 @@ impl LiveStacks {
         }
     }
 
-    /// Goes back to the peak. `None` if memory is short.
+    /// Computes the state at the peak from the live blocks. `None` if memory is short.
     pub(super) fn at_peak(mut self) -> Option<AtPeak> {
         let peak = ENGINE.peak();
         let level = peak.level();
@@ -54,14 +54,14 @@ impl LiveStacks {
                 pending.events().for_each(|(trace, amount)| self.add(trace, amount.negative()));
             });
         } else {
-            // The heap has never had more than now.
+            // The heap is at its peak now.
             seconds = now;
         }
         let mut stacks = pages::list();
         let mut sum = BlockAmount::default();
         #[allow(clippy::iter_over_hash_type, reason = "sorted below")]
         for (trace, amount) in &self.amounts {
-            // Threads that allocate meanwhile may end blocks that this dump has not seen.
+            // Threads that allocate during the dump may free blocks that this dump has not seen.
             if amount.bytes > 0 {
                 let amount = BlockAmount { blocks: amount.blocks.max(1), ..*amount };
                 sum = sum.plus(amount);

@@ -1,4 +1,4 @@
-//! Merges blocks that are alike.
+//! Merges equal blocks.
 
 use core::hash::BuildHasher as _;
 
@@ -37,12 +37,12 @@ impl BlockKind {
     }
 }
 
-/// The maximum number of kinds for which the list takes room before it knows how many there are: 56 MiB of addresses,
-/// so that a process with a limit has some left for its own threads.
+/// The maximum number of kinds for which the list reserves room in advance: 56 MiB of addresses. So a process with a
+/// limit has some addresses left for its own threads.
 const MOST_RESERVED: u64 = 1 << 20;
 
-/// Calls `each` for every live block, and in cumulative mode for freed ones, with a lock of these held. Adds the
-/// live ones to `stacks`.
+/// Calls `each` for every live block, and in cumulative mode for every freed block, while the lock of these blocks is
+/// held. Adds the live blocks to `stacks`.
 pub(super) fn for_each(mode: Mode, stacks: &mut LiveStacks, mut each: impl FnMut(BlockKind, u64)) {
     *stacks = LiveStacks::new();
     ENGINE.table().for_each(|address, block| {
@@ -64,8 +64,8 @@ pub(super) struct LiveBlocks {
     list: DumpVec<(BlockKind, u64)>,
 }
 
-/// The place of a kind in the list. The table does not hold the kinds themselves: a program may have a kind for each
-/// block.
+/// The index of a kind in the list. The table does not contain the kinds themselves, since a program may have one kind
+/// for each block.
 #[derive(Clone, Copy)]
 struct KindPlace {
     hash: u32,
@@ -73,7 +73,7 @@ struct KindPlace {
 }
 
 impl KindPlace {
-    /// The table takes some bits from the top and others from the bottom.
+    /// Spreads the hash over 64 bits: the table uses some bits from the top and others from the bottom.
     fn hash(&self) -> u64 {
         u64::from(self.hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
@@ -82,15 +82,15 @@ impl KindPlace {
 impl LiveBlocks {
     fn new() -> Self {
         let mut list = pages::list();
-        // A list copies its kinds when it grows. The room takes memory only where it is used, and the list also works
-        // without it.
+        // Reserve room, since a list copies its kinds when it grows. The reserved pages take memory only when they are
+        // used. If the reservation fails, the list works without it.
         let statistics = ENGINE.statistics();
         let live = statistics.allocations.saturating_sub(statistics.frees);
         let _ = list.try_reserve(live.min(MOST_RESERVED) as usize);
         Self { places: HashTable::new_in(PageAllocator), list }
     }
 
-    /// Merges all blocks by kind. Gives `None` if there is not enough memory for the kinds.
+    /// Merges all blocks by kind. Returns `None` if there is not enough memory for the kinds.
     pub(super) fn merged(mode: Mode, stacks: &mut LiveStacks) -> Option<Self> {
         let mut live = Self::new();
         let mut fits = true;
@@ -98,7 +98,7 @@ impl LiveBlocks {
         fits.then_some(live)
     }
 
-    /// False if there is no memory.
+    /// Adds blocks of a kind. Returns false if there is no memory.
     fn add(&mut self, kind: BlockKind, count: u64) -> bool {
         let Self { places, list } = self;
         let hash = (FxBuildHasher.hash_one(kind) >> 32) as u32;

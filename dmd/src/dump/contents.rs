@@ -1,5 +1,5 @@
-//! Reads the words of blocks. Other threads may free them meanwhile, so it reads through the kernel, which returns an
-//! error where a direct read would end the process.
+//! Reads the words of blocks. Other threads may free the blocks during the read. So the read goes through the kernel,
+//! which returns an error where a direct read would end the process.
 
 use std::io;
 
@@ -18,7 +18,7 @@ impl BlockReader {
         Self { memory: OwnMemory::open(), window: [0; WINDOW] }
     }
 
-    /// Calls `each` for the whole words of a block; words that cannot be read are 0.
+    /// Calls `each` for the whole words of a block; a word that cannot be read is 0.
     pub(super) fn for_each_word(
         &mut self,
         start: usize,

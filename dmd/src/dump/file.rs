@@ -23,28 +23,29 @@ use unfinished::UnfinishedFile;
 #[cfg(engine = "native")]
 pub(crate) use unfinished::remove as remove_unfinished;
 
-/// Most names for processes with the same number: further ones overwrite each other's dumps.
+/// The maximum number of names for processes with the same process number. Further processes overwrite each other's
+/// dumps.
 const MOST_OF_A_NUMBER: u32 = 10_000;
 
-/// The file of a dump. It gets its name when it is whole. Only this user may read it, since it contains memory of the
-/// program.
+/// The file of a dump. The file gets its name when the dump is complete. Only this user may read it, since it contains
+/// memory of the program.
 pub(super) struct DumpFile<'o> {
     pub(super) path: PathBuf,
     target: DumpTarget<'o>,
 }
 
 enum DumpTarget<'o> {
-    /// A pipe, a device or the like.
+    /// A pipe, a device or a similar file.
     Stream(File),
     #[cfg(target_os = "linux")]
     Peer(&'o SessionPeer),
     /// The dump replaces a file of this name.
     Named(UnfinishedFile),
-    /// The dump gets this one of the names, or the next that no file has.
+    /// The dump gets the name with the number `which`, or the next name that no file has.
     Numbered { file: UnfinishedFile, names: &'o NumberedNames, which: u32 },
 }
 
-/// Opens the file for writing. The error comes with the name.
+/// Opens the file for writing. The error contains the name.
 pub(super) fn open(output: &DumpOutput) -> Result<DumpFile<'_>, (PathBuf, io::Error)> {
     match output {
         DumpOutput::At(path) => open_at(path.clone()),
@@ -67,7 +68,7 @@ fn open_at(path: PathBuf) -> Result<DumpFile<'static>, (PathBuf, io::Error)> {
     }
 }
 
-/// A process overwrites its own dumps, and never another process's.
+/// Opens a file with a numbered name. A process overwrites its own dumps, and never the dumps of another process.
 fn open_numbered(names: &NumberedNames) -> Result<DumpFile<'_>, (PathBuf, io::Error)> {
     if let Some(which) = names.taken() {
         return open_at(names.name(which));
@@ -95,7 +96,7 @@ impl DumpFile<'_> {
         }
     }
 
-    /// Gives the file its name. Returns the name.
+    /// Gives the file its name, and returns the name.
     pub(super) fn finish(mut self) -> io::Result<PathBuf> {
         match &mut self.target {
             DumpTarget::Stream(_) => {}
@@ -117,7 +118,7 @@ impl DumpFile<'_> {
     }
 }
 
-/// Opens a pipe or the like. Opening a pipe without a reader fails at once.
+/// Opens a pipe, a device or a similar file. Opening a pipe without a reader fails at once.
 #[cfg(unix)]
 fn open_stream(path: &Path) -> io::Result<File> {
     use std::os::fd::AsRawFd;

@@ -1,13 +1,13 @@
-//! JSON in Firefox's layout: one space of indent a level, one line for each block, trace and frame.
+//! JSON in Firefox's layout: one space of indent for each level, and one line for each block, trace and frame.
 
 use std::io::{self, Write};
 
 pub(super) struct JsonWriter<W: Write> {
     out: PieceWriter<W>,
     depth: usize,
-    /// No item of this collection is written yet.
+    /// Whether the next item is the first of its collection.
     first: bool,
-    /// The same for the collection within a line.
+    /// Whether the next item is the first of its collection within a line.
     first_inline: bool,
 }
 
@@ -77,14 +77,14 @@ impl<W: Write> JsonWriter<W> {
         self.string(value)
     }
 
-    /// Opens a collection in a line of its own.
+    /// Opens a collection on a new line.
     pub(super) fn item(&mut self, bracket: char) -> io::Result<()> {
         self.line()?;
         self.first_inline = true;
         self.byte(bracket)
     }
 
-    /// The same, with a key.
+    /// Opens a collection with a key on a new line.
     pub(super) fn key_item(&mut self, key: &[u8], bracket: char) -> io::Result<()> {
         self.key(key)?;
         self.first_inline = true;
@@ -103,7 +103,7 @@ impl<W: Write> JsonWriter<W> {
         Ok(())
     }
 
-    /// `key` has no character that needs an escape.
+    /// Writes a key. `key` must not contain characters that need an escape.
     fn inline_key(&mut self, key: &str) -> io::Result<()> {
         self.separator()?;
         self.out.store(b"\"")?;
@@ -188,7 +188,7 @@ impl<W: Write> JsonWriter<W> {
         self.out.put(&INDENT[..INDENT.len().min(1 + self.depth)])
     }
 
-    /// Writes a number. A dump may have millions, for which the library's formatter takes longer.
+    /// Writes a number. A dump may have millions of numbers, and the standard library's formatter is slower.
     fn decimal(&mut self, mut value: u64) -> io::Result<()> {
         let digits = value.checked_ilog10().unwrap_or(0) as usize + 1;
         for digit in self.out.room(digits)?.iter_mut().rev() {
@@ -238,7 +238,7 @@ impl<W: Write> JsonWriter<W> {
     }
 }
 
-/// Writes many short pieces. `BufWriter` copies each by a call of the C library, which takes longer than the copy of one
+/// Writes many short pieces. `BufWriter` copies each piece by a call of the C library. That takes longer than a copy
 /// of known length.
 struct PieceWriter<W> {
     out: W,
@@ -253,7 +253,7 @@ impl<W: Write> PieceWriter<W> {
         Self { out, bytes: vec![0; Self::LENGTH], used: 0 }
     }
 
-    /// Room for the next bytes: at most [`LENGTH`](Self::LENGTH).
+    /// Returns room for the next bytes. `length` is at most [`LENGTH`](Self::LENGTH).
     #[inline(always)]
     fn room(&mut self, length: usize) -> io::Result<&mut [u8]> {
         if self.bytes.len() - self.used < length {
@@ -274,7 +274,7 @@ impl<W: Write> PieceWriter<W> {
         Ok(())
     }
 
-    /// [`put`](Self::put) for a piece of known length that each block has, which becomes a few stores.
+    /// Like [`put`](Self::put), for a piece of known length that each block has. The copy compiles to a few stores.
     #[inline(always)]
     fn store<const LENGTH: usize>(&mut self, bytes: &[u8; LENGTH]) -> io::Result<()> {
         self.room(LENGTH)?.copy_from_slice(bytes);
@@ -301,7 +301,7 @@ impl<W: Write> Write for PieceWriter<W> {
     }
 }
 
-/// A key in Firefox's form: base 32, digits A to Z and a to f.
+/// The text of a key in Firefox's form: base 32 with the digits A to Z and a to f.
 pub(super) struct Base32Text {
     digits: [u8; 7],
     start: usize,

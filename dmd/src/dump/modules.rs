@@ -1,7 +1,8 @@
-//! The executable and the libraries that are or were loaded: their places, and which builds they are.
+//! The executable and the libraries that are or were loaded: their addresses and their builds.
 //!
-//! A dump looks them up; a hook never does, since a thread that allocates may hold the loader's lock. In the child
-//! of a fork that lock may be held for ever, and an engine thread must not take it, so there a dump asks the kernel instead.
+//! A dump looks them up. A hook never does, since a thread that allocates may hold the loader's lock. In the child of
+//! a fork, another thread of the parent may have held that lock, so it may never become free, and an engine thread
+//! must not take it. In these two cases, a dump asks the kernel instead.
 
 #[cfg_attr(target_os = "macos", path = "modules/macos.rs")]
 #[cfg_attr(windows, path = "modules/windows.rs")]
@@ -23,18 +24,18 @@ pub(crate) use loaded::changes;
 /// One loaded file.
 #[derive(Debug, Default)]
 pub(crate) struct DumpModule {
-    /// The loader's name; for the executable, its path. If a later build is at the path now, the name also has the
-    /// build.
+    /// The loader's name for a library, or the path of the executable. If a later build is at the path now, the text
+    /// also contains the build.
     pub(crate) path: Vec<u8>,
-    /// The difference between addresses in the process and in the file.
+    /// The address in the process minus the address in the file.
     pub(crate) bias: usize,
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// Hexadecimal; empty if the file has none.
+    /// The build id in hexadecimal; empty if the file has no build id.
     pub(crate) build_id: String,
-    /// A sample of a module without a build id; otherwise 0.
+    /// Some bytes of a module without a build id; 0 for other modules.
     sample: ModuleSample,
-    /// If the module is not loaded any more, the first node of the tree that has it.
+    /// The first node of the tree that has the module, if the module is not loaded any more; otherwise `None`.
     pub(crate) since: Option<TraceId>,
 }
 
@@ -45,10 +46,10 @@ pub(crate) struct DumpModules {
     loaded: usize,
 }
 
-/// This many digits of a build id distinguish two builds of one library.
+/// The number of digits of a build id that are enough to distinguish two builds of one library.
 const SHORT_ID: usize = 8;
 
-/// Firefox's limit: longer frames are cut.
+/// The maximum length of a frame's text, as in Firefox. Longer texts are cut.
 const LONGEST_FRAME: usize = 1023;
 
 impl DumpModules {
@@ -67,14 +68,14 @@ impl DumpModules {
             let LoadedLibrary { start, end, bias, path, build_id, sample, .. } = seen.module;
             let (mut path, build_id) = (absolute(path.to_bytes()), hexadecimal(build_id));
             let is_build = |module: &DumpModule| (&module.build_id, module.sample) == (&build_id, sample);
-            // The kernel's paths contain no links.
+            // The kernel's paths contain no symbolic links.
             let is_it = |module: &DumpModule| {
                 (module.start, module.end) == (start, end)
                     && is_build(module)
                     && (module.path == path || !by_loader)
             };
             if !modules[..loaded].iter().any(is_it) {
-                // A later build is at the path: symbols of this one must not be looked up there.
+                // A later build is at the path. Readers must not look up symbols of this module there.
                 if modules.iter().any(|later| later.path == path && !is_build(later)) {
                     let id = if build_id.is_empty() { hexadecimal(&sample) } else { build_id.clone() };
                     let short = id.get(..SHORT_ID).unwrap_or(&id);
@@ -98,9 +99,9 @@ impl DumpModules {
         self.all.iter()
     }
 
-    /// The module of a return address that a node of the tree has.
+    /// The index of the module to which a return address belongs. `node` is a node of the tree that has the address.
     pub(crate) fn find(&self, node: TraceId, return_address: usize) -> Option<usize> {
-        // The call comes before the address where it returns to.
+        // The call is just before the return address.
         let pc = return_address.saturating_sub(1);
         let (loaded, unloaded) = self.all.split_at(self.loaded);
         let holds = |module: &DumpModule| (module.start..module.end).contains(&pc);
@@ -109,7 +110,7 @@ impl DumpModules {
         if !unloaded.iter().any(holds) {
             return now;
         }
-        // Of the modules that were at this place, take the last one when the node was made.
+        // Several modules were at this place: take the last one that was loaded before the node was made.
         let seen = seen_modules::iter().find(|seen| seen.holds(pc) && seen.since.0 <= node.0);
         let then = seen.and_then(|seen| {
             let (since, start) = (Some(seen.since), seen.module.start);
@@ -118,13 +119,13 @@ impl DumpModules {
         then.map(|then| self.loaded + then).or(now)
     }
 
-    /// The call before a return address, as an address in the file of a module.
+    /// The call before a return address, as an address in the file of the module.
     pub(crate) fn offset(&self, module: usize, return_address: usize) -> Option<u64> {
         let pc = return_address.saturating_sub(1);
         self.all.get(module).map(|module| pc.wrapping_sub(module.bias) as u64)
     }
 
-    /// The text of a frame. Its number is always 0, since stacks share frames.
+    /// The text of a frame. The frame's number is always 0, since stacks share frames.
     pub(crate) fn describe(&self, module: Option<usize>, return_address: usize) -> String {
         let place =
             module.and_then(|module| Some((self.all.get(module)?, self.offset(module, return_address)?)));
@@ -143,7 +144,8 @@ impl DumpModules {
     }
 }
 
-/// A program may load a library by a path relative to its folder at that time: mostly the first one.
+/// Makes a path absolute. A program may load a library by a path relative to its current folder, which usually is the
+/// folder in which it started.
 fn absolute(path: &[u8]) -> Vec<u8> {
     if path.starts_with(b"/") || !path.contains(&b'/') {
         return path.to_vec();

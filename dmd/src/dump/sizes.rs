@@ -1,4 +1,4 @@
-//! Sizes of our own tables.
+//! The sizes of the engine's own tables.
 
 use crate::engine::ENGINE;
 use crate::system::log::say;
@@ -21,7 +21,7 @@ pub(crate) struct TableSizes {
 pub(crate) fn sizes() -> TableSizes {
     let (traces_used, traces_unused, trace_table) = ENGINE.tree().bytes();
     TableSizes {
-        // With what changed since the peak.
+        // This includes the table of changes since the peak.
         traces_used: traces_used + ENGINE.peak().mapped(),
         traces_unused,
         trace_table,

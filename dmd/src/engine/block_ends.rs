@@ -1,5 +1,5 @@
-//! A block ends, or moves: hooks call the engine before the allocator frees or moves it, and roll a move back that the
-//! allocator did not make.
+//! Records that a block ends or moves. Hooks call the engine before the allocator frees or moves the block. If the
+//! allocator did not move the block, they roll the move back.
 
 use core::sync::atomic::Ordering;
 
@@ -11,8 +11,8 @@ use crate::tables::mark::{BlockReport, BlockReports, FaultKind, ReportFault};
 use crate::tables::statistics::BlockEnd;
 use crate::tables::{observers, thread};
 
-/// A block on its way from one address to another, with its reports. A hook begins the move before the allocator
-/// moves the block, and then commits it or rolls it back.
+/// A block that moves from one address to another, with its reports. A hook begins the move before the allocator moves
+/// the block, and then commits the move or rolls it back.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
 pub struct BlockMove(Option<(usize, TableBlock, BlockReports)>);
@@ -24,14 +24,14 @@ impl core::fmt::Debug for BlockMove {
 }
 
 impl Engine {
-    /// Forgets the block that starts here. Callers do so before they free it: otherwise another thread could get
-    /// the address in between.
+    /// Forgets the block that starts at this address. Callers do so before they free the block: otherwise another
+    /// thread could get the address in between.
     #[inline(always)]
     pub(crate) fn forget(&self, address: usize) {
         if self.has_no_record(address) {
             return;
         }
-        // Most allocators look in front of the block next. Both waits for memory overlap.
+        // Most allocators read the word before the block next. The prefetch lets both waits for memory overlap.
         memory::prefetch(core::ptr::without_provenance::<u8>(address.wrapping_sub(8)));
         if self.watches_frees.load(Ordering::Relaxed) {
             self.forget_watched(address);
@@ -45,7 +45,8 @@ impl Engine {
         self.commit_move(self.take(address, BlockEnd::Freed));
     }
 
-    /// Forgets the block that starts here, and counts its end. `None`, without a change, if that is not simple.
+    /// Forgets the block that starts at this address, and counts its end. Returns `None` and changes nothing if the
+    /// block needs [`remove_other`](Self::remove_other).
     #[inline(always)]
     fn remove_simple(&self, address: usize, end: BlockEnd) -> Option<BlockWord> {
         let _inside = Self::enter_with_room()?;
@@ -57,7 +58,7 @@ impl Engine {
         Some(word)
     }
 
-    /// [`remove_simple`](Self::remove_simple) for any block, which it returns.
+    /// Like [`remove_simple`](Self::remove_simple), for any block. Returns the block.
     #[inline(never)]
     fn remove_other(&self, address: usize, end: BlockEnd) -> Option<TableBlock> {
         let block = self.table().remove(address)?;
@@ -78,7 +79,7 @@ impl Engine {
         Some(block)
     }
 
-    /// Forgets the block that starts here, before the allocator moves it.
+    /// Forgets the block that starts at this address, before the allocator moves the block.
     #[inline]
     pub(crate) fn begin_move(&self, address: usize) -> BlockMove {
         if self.has_no_record(address) { BlockMove(None) } else { self.take(address, BlockEnd::Moved) }
@@ -95,11 +96,11 @@ impl Engine {
 
     #[cold]
     fn remove_marks(&self, address: usize) -> BlockReports {
-        // Marks that stay belong to no block, since the bit in the table is gone.
+        // If the stack has no room, the marks stay. They belong to no block then, since the bit in the table is gone.
         Self::enter_with_room().map_or_else(BlockReports::default, |_inside| self.marks.remove(address))
     }
 
-    /// The allocator moved the block: its old address is free.
+    /// Completes a move: the allocator moved the block, and the old address is free.
     #[inline]
     pub(crate) fn commit_move(&self, begun: BlockMove) {
         let Some((address, block, reports)) = begun.0 else { return };
@@ -121,7 +122,7 @@ impl Engine {
         }
     }
 
-    /// The allocator left the block where it was.
+    /// Undoes a move: the allocator left the block where it was.
     pub(crate) fn roll_back_move(&self, begun: BlockMove) {
         let Some((address, block, reports)) = begun.0 else { return };
         if self.insert_again(address, block) {

@@ -1,4 +1,4 @@
-//! A block begins: a hook records it, in the order of steps that fits its options and its thread.
+//! Records the start of a block. The order of the steps depends on the options and on the thread.
 
 use core::sync::atomic::Ordering;
 
@@ -32,13 +32,14 @@ impl Engine {
         };
         let home = self.fetch_home(address);
         let trace = lease.with_state(|state| state.stack.trace(caller, self.tree()));
-        // The head of the block has its length, and may be in no cache either: the walk does not wait for
-        // it.
+        // The head of the block contains its length, and may be outside of all caches, too. So its load overlaps with
+        // the walk of the stack.
         let slop = usable.ask(address).saturating_sub(requested);
         self.record_at(address, home, TableBlock { requested, slop, trace, sampled: false, marked: false });
     }
 
-    /// [`record`](Self::record) for any options, and for a thread's first block. The thread is inside.
+    /// Like [`record`](Self::record), for any options, and for a thread's first block. The caller is inside the
+    /// engine's guard.
     #[inline(never)]
     fn record_chosen(&self, address: usize, requested: usize, usable: usize, caller: Caller) {
         let home = self.fetch_home(address);
@@ -65,8 +66,8 @@ impl Engine {
         self.record_at(address, home, TableBlock { requested, slop, trace, sampled, marked: false });
     }
 
-    /// Where a block is to be recorded. The line is rarely in a cache, since the table is large: it comes while the engine
-    /// walks the stack.
+    /// The place in the table for a block. The table is large, so the place is rarely in a cache: the prefetch loads
+    /// it while the engine walks the stack.
     #[inline(always)]
     fn fetch_home(&self, address: usize) -> Option<BlockHome<'_>> {
         let home = self.table().home(address)?;
@@ -74,7 +75,7 @@ impl Engine {
         Some(home)
     }
 
-    /// Records a block of a thread that is inside.
+    /// Records a block. The caller is inside the engine's guard.
     #[inline(always)]
     fn record_at(&self, address: usize, home: Option<BlockHome<'_>>, block: TableBlock) {
         if let Some(home) = home
@@ -90,7 +91,7 @@ impl Engine {
         self.record_inside(address, block);
     }
 
-    /// [`record_at`](Self::record_at) for any block.
+    /// Like [`record_at`](Self::record_at), for any block.
     #[inline(never)]
     pub(super) fn record_inside(&self, address: usize, block: TableBlock) {
         if !self.insert(address, block) {
@@ -108,8 +109,8 @@ impl Engine {
         }
     }
 
-    /// Records a block of a signal handler that interrupted this thread in the engine. The thread's state is in
-    /// use, and the thread may hold a lock.
+    /// Records a block of a signal handler that interrupted this thread in the engine. The thread's state is in use,
+    /// and the thread may hold a lock.
     #[cold]
     #[inline(never)]
     fn record_for_handler(&self, address: usize, requested: usize, usable: usize) {
@@ -119,7 +120,8 @@ impl Engine {
         if self.take_lost(address).is_some() && self.cumulative.load(Ordering::Relaxed) {
             self.drop_dead_block();
         }
-        // A small block stands for itself alone: the sum of small blocks is in the thread's state.
+        // A small block counts only for itself here: the sum of small blocks is in the thread's state, which is in
+        // use.
         let slop = usable.saturating_sub(requested);
         let block = TableBlock { requested, slop, trace: TraceId::NONE, sampled: false, marked: false };
         if self.table().insert(address, block) {
@@ -138,7 +140,7 @@ impl Engine {
         }
     }
 
-    /// False if there is no memory for the block.
+    /// Adds a block to the table. Returns false if there is no memory for the block.
     #[inline(always)]
     fn insert(&self, address: usize, block: TableBlock) -> bool {
         if let Some(lost) = self.take_lost(address) {
@@ -151,7 +153,8 @@ impl Engine {
         inserted
     }
 
-    /// The block that was recorded where a new one begins: the program freed it where no hook saw it.
+    /// Takes out the recorded block at the address of a new block: the program freed the old block without a call of a
+    /// hook.
     #[inline(always)]
     fn take_lost(&self, address: usize) -> Option<TableBlock> {
         if self.table().is_live(address) { self.take_live(address) } else { None }
@@ -161,7 +164,7 @@ impl Engine {
     #[inline(never)]
     fn take_live(&self, address: usize) -> Option<TableBlock> {
         let lost = self.table().remove(address)?;
-        // Observers see it by the begin of the next block, which takes its place.
+        // Observers learn of the old block's end from the start of the new block at the same address.
         self.uncount_sample(address, lost);
         self.end_alone(lost, BlockEnd::Freed);
         Some(lost)

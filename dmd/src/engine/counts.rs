@@ -1,4 +1,4 @@
-//! How blocks are counted, and counts of blocks that the engine could not record.
+//! Counts of recorded blocks, and of blocks that the engine could not record.
 
 use core::sync::atomic::Ordering;
 
@@ -10,18 +10,19 @@ use crate::tables::statistics::{BlockEnd, EventStatistics};
 use crate::tables::thread;
 
 impl Engine {
-    /// Blocks that the engine did not record: memory or room on the stack was short, or a jump left the hook.
+    /// The number of blocks that the engine did not record, because memory or room on the stack was short, or because
+    /// a jump left the hook.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed) + slot::jumps().load(Ordering::Relaxed)
     }
 
-    /// Freed blocks that the engine did not count: memory or room on the stack was short, or a signal handler freed
-    /// them.
+    /// The number of freed blocks that the engine did not count, because memory or room on the stack was short, or
+    /// because a signal handler freed them.
     pub(crate) fn dropped_dead(&self) -> u64 {
         self.dropped_dead.load(Ordering::Relaxed)
     }
 
-    /// Reports that the engine did not keep: memory or room on the stack was short.
+    /// The number of reports that the engine did not keep, because memory or room on the stack was short.
     pub(crate) fn dropped_reports(&self) -> u64 {
         self.unmarked.load(Ordering::Relaxed)
     }
@@ -36,8 +37,8 @@ impl Engine {
         self.dropped_dead.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A block as dumps count it: a sample of small blocks has the bytes of all blocks that it stands for. A sample by
-    /// bytes has its own, which readers weigh.
+    /// The block with the sizes that dumps show. A sample of small blocks gets the bytes of all blocks that it
+    /// represents. A sample by bytes keeps its own sizes, and readers weigh it.
     #[inline(always)]
     pub(crate) fn counted(&self, block: TableBlock) -> TableBlock {
         match block.sampled {
@@ -46,7 +47,7 @@ impl Engine {
         }
     }
 
-    /// Allocations, frees and the like of all threads.
+    /// The numbers of allocations, frees and other events of all threads.
     pub(crate) fn statistics(&self) -> EventStatistics {
         let mut statistics = EventStatistics::default();
         statistics.add(&self.counts);

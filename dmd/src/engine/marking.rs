@@ -1,7 +1,7 @@
 //! Marks: a reporter has measured a block.
 //!
-//! Where the table has every live block, a pointer that it does not have is a fault of the reporter. Then the caller must
-//! not ask an allocator about it.
+//! If the table has every live block, then a pointer outside of the table is a fault of the reporter. In this case the
+//! caller must not ask an allocator about the pointer.
 
 use core::sync::atomic::Ordering;
 
@@ -16,39 +16,39 @@ use crate::tables::stack::Caller;
 use crate::tables::thread;
 use crate::tables::trace_id::TraceId;
 
-/// `log` names this many unknown pointers on stderr; further ones are only counted.
+/// The maximum number of unknown pointers that are printed on stderr. Further ones are only counted.
 const MOST_SAID: u64 = 20;
 
-/// How a program asks for a mark.
+/// The options of a mark.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MarkOptions {
-    /// The mark stays until the block is freed.
+    /// Whether the mark stays until the block is freed.
     pub(crate) on_alloc: bool,
-    /// The address may be inside the block.
+    /// Whether the address may be inside the block.
     pub(crate) enclosing: bool,
     pub(crate) allocator: OfAllocator,
 }
 
-/// The allocator of the block, as the program names it.
+/// The allocator of the block, as the program states it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum OfAllocator {
-    /// The program names none. An unknown pointer is a fault.
+    /// The program names no allocator. An unknown pointer is a fault.
     #[default]
     Unsaid,
-    /// One that the engine records. An unknown pointer is a fault, which the program wants to know.
+    /// An allocator that the engine records. An unknown pointer is a fault, and the program gets the kind of fault.
     Recorded,
-    /// One that the engine may not record. An unknown pointer is allowed.
+    /// An allocator that the engine may not record. An unknown pointer is allowed.
     Foreign,
 }
 
-/// What the engine found at a pointer.
+/// The result of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkOutcome {
     /// A block with these usable bytes.
     Block(usize),
-    /// The table has no block there, and may lack some blocks.
+    /// The table has no block at the pointer, and may lack some blocks.
     Unknown,
-    /// No block is there.
+    /// No live block is at the pointer.
     Fault(FaultKind),
 }
 
@@ -60,7 +60,7 @@ impl Engine {
         self.phase() == Phase::On && !is_part && self.dropped() == 0
     }
 
-    /// Marks the block that starts here, or with `enclosing` the one around the address. `caller` as for
+    /// Marks the block that starts at this address, or with `enclosing` the block that contains it. `caller` as for
     /// [`record`](Self::record).
     pub(crate) fn report(
         &self,
@@ -73,7 +73,7 @@ impl Engine {
             return MarkOutcome::Unknown;
         }
         let MarkOptions { on_alloc, enclosing, allocator } = options;
-        // A handler that interrupted an allocation marks no block: this thread may hold a lock that marking takes.
+        // A handler that interrupted an allocation marks no block: this thread may hold a lock that marking needs.
         let interrupts = slot().guard.is_set();
         let mut marking =
             self.marking.load(Ordering::Relaxed) && !interrupts && (on_alloc || self.runs.may_mark());
@@ -90,7 +90,7 @@ impl Engine {
         let (start, block) = match found {
             FoundBlock::Start(block) => (address, block),
             FoundBlock::Inside(start, block) if enclosing => (start, block),
-            // Report unknown pointers only if the table has every block.
+            // Unknown pointers are faults only if the table has every block.
             _ if !self.knows_all() || allocator == OfAllocator::Foreign => return MarkOutcome::Unknown,
             _ => {
                 let kind = match found {
@@ -121,7 +121,7 @@ impl Engine {
     }
 
     pub(super) fn mark(&self, address: usize, report: BlockReport, allowed: impl FnOnce() -> bool) {
-        // A thread that does not see this yet may free the block. Then its report counts for nothing, since the bit
+        // A thread that does not see this value yet may free the block. Then its report has no effect, since the bit
         // in the table is gone.
         self.watches_frees.store(true, Ordering::SeqCst);
         let Some(fresh) = self.table().mark(address) else { return };
@@ -135,7 +135,8 @@ impl Engine {
             let trace = self.trace_of_report(caller);
             if self.marks.fault(ReportFault { kind, address, path, trace }) <= MOST_SAID {
                 let line = format_args!("Unknown pointer {address:#x}");
-                // A dump and a collection list it; a report outside of both has no place for it.
+                // A dump or a collection lists the fault. A report outside of both cannot list it, so the log prints
+                // it.
                 if slot().run.get() != 0 { log::mention(line) } else { log::say(line) }
             }
         });
@@ -159,8 +160,8 @@ impl Engine {
         self.clear_marks();
     }
 
-    /// [`clear_reports`](Self::clear_reports) for a run that owns them. If no report is left, forgets all paths
-    /// too. The caller holds `dumping`, since a dump names paths.
+    /// Like [`clear_reports`](Self::clear_reports), for a run that owns the reports. If no report is left, it also
+    /// forgets all paths. The caller holds `dumping`, since a dump names paths.
     pub(crate) fn begin_reports(&self) {
         let _inside = Inside::anyway();
         if self.clear_marks() == 0 {
@@ -168,7 +169,7 @@ impl Engine {
         }
     }
 
-    /// Returns how many blocks still have reports: those made at allocation.
+    /// Removes the marks, except those made at allocation. Returns how many blocks still have reports.
     fn clear_marks(&self) -> usize {
         let _inside = Inside::anyway();
         let left = self.marks.clear_reports(|address| self.table().unmark(address));

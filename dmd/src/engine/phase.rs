@@ -1,4 +1,4 @@
-//! Whether the engine records, as hooks and readers outside of the process see it.
+//! The state of the engine: whether it records. Hooks and other processes read it.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -6,23 +6,24 @@ use dmd_format::tables::RECORDS_ALL;
 
 use super::Engine;
 
-/// Whether the engine records blocks. Hooks compare the numbers: the engine takes no sample by bytes below [`Sampling`](Self::Sampling).
+/// The state of the engine. Hooks compare the numbers: in each phase below [`Sampling`](Self::Sampling), the engine
+/// takes no sample by bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Phase {
-    /// No hook has looked at the options.
+    /// No hook has read the options yet.
     Undecided = 0,
-    /// The engine records nothing, for good.
+    /// The engine never records.
     Off = 1,
     /// The engine records every block, or a sample of the small ones.
     On = RECORDS_ALL,
-    /// The engine starts: it records nothing yet.
+    /// The engine is starting. It records nothing yet.
     Starting = 3,
     /// The engine records a sample by bytes.
     Sampling = 4,
     /// The engine records nothing until a request asks for it.
     Waiting = 5,
-    /// The engine starts because a request asked for it: it records nothing yet.
+    /// The engine is starting because of a request. It records nothing yet.
     StartingSession = 6,
 }
 
@@ -47,7 +48,7 @@ impl AtomicPhase {
         }
     }
 
-    /// Whether the phase has a smaller number than this one.
+    /// Whether the number of the current phase is less than the number of `phase`.
     #[inline(always)]
     pub(super) fn is_before(&self, phase: Phase) -> bool {
         self.0.load(Ordering::Relaxed) < phase as u8
@@ -57,13 +58,13 @@ impl AtomicPhase {
         self.0.store(phase as u8, Ordering::Release);
     }
 
-    /// Changes the phase if it is `from`. Only one thread does so.
+    /// Changes the phase to `to` if it is `from`. Returns true in the one thread that changed it.
     pub(super) fn change(&self, from: Phase, to: Phase) -> bool {
         let changed = self.0.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire);
         changed.is_ok()
     }
 
-    /// The number, for readers outside of the process.
+    /// The phase as a number, for readers outside of the process.
     pub(super) const fn number(&self) -> &AtomicU8 {
         &self.0
     }

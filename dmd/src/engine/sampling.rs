@@ -1,8 +1,8 @@
 //! Recording a sample by bytes.
 //!
-//! Hooks first ask [`Engine::passes_over`] and [`Engine::has_no_record`], which cost a few instructions: most blocks are
-//! not sampled, and leave no trace. A thread counts its bytes down to the next sample in its slot. The session number
-//! shows a thread that its countdown is of an earlier session, with another mean distance perhaps.
+//! Hooks first call [`Engine::passes_over`] and [`Engine::has_no_record`], which cost a few instructions: most blocks
+//! are not sampled, and have no record. A thread counts its bytes down to the next sample in its slot. If the session
+//! number in the slot is old, the countdown belongs to an earlier session, perhaps with another mean distance.
 
 use core::sync::atomic::Ordering;
 
@@ -14,24 +14,24 @@ use crate::tables::stack::Caller;
 use crate::tables::thread;
 use dmd_format::sample;
 
-/// No slot has this number.
+/// The session number while the engine takes no sample. No slot has this number.
 pub(super) const NO_SESSION: u32 = 1;
 
-/// The largest mean distance, in bytes. A sample of a larger one would have no block.
+/// The maximum mean distance, in bytes. With a larger one, a sample would have no block.
 pub(super) const LARGEST_MEAN: usize = 1 << 40;
 
 impl Engine {
-    /// The mean distance in bytes of samples by bytes; 0 if the engine takes none.
+    /// The mean distance in bytes of a sample by bytes; 0 if the engine takes no such sample.
     pub(crate) fn mean(&self) -> usize {
         self.mean.load(Ordering::Relaxed)
     }
 
-    /// Whether the engine samples by bytes and does not sample a new block of this size. The caller asks once for each
-    /// block, and does not record such a block.
+    /// Whether the engine samples by bytes and does not sample a new block of this size. The caller calls this once
+    /// for each block, and does not record the block if the result is true.
     #[inline(always)]
     pub(crate) fn passes_over(&self, requested: usize) -> bool {
         let slot = slot();
-        // A block of another hook, or of the engine itself, does not count.
+        // Blocks of another hook, or of the engine itself, are not counted.
         slot.session.get() == self.session.load(Ordering::Relaxed)
             && !slot.guard.is_used()
             && count_down(slot, requested)
@@ -52,7 +52,7 @@ impl Engine {
         if self.phase() != Phase::Sampling || !slot::has_room() {
             return;
         }
-        // A handler that interrupts the engine allocates too little to matter.
+        // A handler that interrupts the engine allocates so little that its blocks are left out.
         let Some(_inside) = Inside::enter() else { return };
         let slot = slot();
         let session = self.session.load(Ordering::Relaxed);
@@ -79,7 +79,7 @@ impl Engine {
         self.record_inside(address, TableBlock { requested, slop, trace, sampled: true, marked: false });
     }
 
-    /// Records a block again that the table has forgotten; false if there is no memory, or no room on the stack.
+    /// Records a block again after the table forgot it. Returns false if there is no memory, or no room on the stack.
     pub(super) fn insert_again(&self, address: usize, block: TableBlock) -> bool {
         if !block.sampled || self.mean() == 0 {
             return self.table().insert(address, block);
@@ -90,7 +90,7 @@ impl Engine {
         })
     }
 
-    /// Notes that the table has forgotten a block.
+    /// Updates the filter after the table forgot a block.
     pub(super) fn forget_sample(&self, address: usize, block: TableBlock) {
         if self.uncount_sample(address, block)
             && let Some(_inside) = Self::enter_with_room()
@@ -99,7 +99,7 @@ impl Engine {
         }
     }
 
-    /// Removes a block from the filter; false if it is not of a sample by bytes.
+    /// Removes a block from the filter. Returns false if the block is not from a sample by bytes.
     pub(super) fn uncount_sample(&self, address: usize, block: TableBlock) -> bool {
         let is_sample = block.sampled && self.mean() > 0;
         if is_sample {
@@ -108,7 +108,8 @@ impl Engine {
         is_sample
     }
 
-    /// False if there is no memory for the block. The caller is inside the engine if the block is sampled by bytes.
+    /// Adds a block to the table. Returns false if there is no memory for the block. If the block is sampled by bytes,
+    /// the caller must be inside the engine's guard.
     #[inline(always)]
     pub(super) fn insert_any(&self, address: usize, block: TableBlock) -> bool {
         if !block.sampled || self.mean() == 0 {
@@ -129,7 +130,7 @@ impl Engine {
         }
     }
 
-    /// How many blocks of its size a block stands for.
+    /// The number of blocks of the same size that a block represents.
     fn weight(&self, block: TableBlock) -> f64 {
         match self.mean() {
             mean if mean > 0 && block.sampled => sample::weight(block.requested as u64, mean as u64),
@@ -137,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// The blocks and requested bytes that a block stands for.
+    /// The blocks and requested bytes that a block represents.
     #[inline]
     pub(crate) fn amount(&self, block: TableBlock) -> BlockAmount {
         if !block.sampled || self.mean() == 0 {
@@ -147,19 +148,20 @@ impl Engine {
         BlockAmount { blocks: weight.round() as i64, bytes: (weight * block.requested as f64).round() as i64 }
     }
 
-    /// The number of blocks of its size that a block stands for, rounded.
+    /// The number of blocks of the same size that a block represents, rounded.
     #[cfg(feature = "analyze")]
     pub(crate) fn number(&self, block: TableBlock) -> u64 {
         self.weight(block).round() as u64
     }
 
-    /// The usable bytes that a block stands for.
+    /// The usable bytes that a block represents.
     pub(crate) fn usable_of(&self, block: TableBlock) -> usize {
         (self.weight(block) * self.counted(block).usable() as f64).round() as usize
     }
 }
 
-/// Counts the bytes of a new block down to the next sample. Returns false, without a change, if that is in the block.
+/// Counts the bytes of a new block down to the next sample. Returns false, and changes nothing, if the next sample is
+/// in this block.
 #[inline(always)]
 fn count_down(slot: &slot::ThreadSlot, requested: usize) -> bool {
     let (skip, bytes) = (slot.skip.get(), requested.max(1));

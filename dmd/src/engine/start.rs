@@ -1,4 +1,4 @@
-//! The start of the engine with its options, its start anew for tests, and what a fork needs.
+//! The start of the engine with its options, its restart for tests, and its repair after a fork.
 
 use core::sync::atomic::Ordering;
 
@@ -28,12 +28,12 @@ static FORKING: ForkHandlers = ForkHandlers {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EngineSetup {
     pub(crate) options: Options,
-    /// The value of `$DMD`, if the options are from there.
+    /// The value of `$DMD`, if the options come from there; otherwise `None`.
     pub(crate) variable: Option<&'static [u8]>,
 }
 
 impl Engine {
-    /// Starts recording. Only the first call does so, and returns true.
+    /// Starts to record. Only the first call does so, and returns true.
     pub(crate) fn start(&self, setup: EngineSetup) -> bool {
         if !self.phase.change(Phase::Undecided, Phase::Starting) {
             return false;
@@ -54,7 +54,7 @@ impl Engine {
     }
 
     fn set(&self, mut setup: EngineSetup) {
-        // A dump names the options that are in force.
+        // A dump names the options that are in effect.
         setup.options.sample_nothing_in_tests();
         if setup.options.wait_for_track {
             (setup.options.mode, setup.options.sample_bytes) = (Mode::Live, None);
@@ -84,7 +84,7 @@ impl Engine {
     }
 
     /// For tests: forgets all blocks, and continues with other options and a fresh sampler. No other thread may
-    /// allocate meanwhile.
+    /// allocate during the call.
     pub(crate) fn reset(&self, setup: EngineSetup) {
         let _inside = Inside::deeper();
         self.set(setup);
@@ -105,7 +105,7 @@ impl Engine {
         self.begin(self.setup().options);
     }
 
-    /// Calls `each` for all locks, in the order in which a thread may take them together.
+    /// Calls `each` for all locks, in the order in which a thread may take several of them.
     fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
         self.table().for_each_lock(each);
         self.marks.for_each_lock(each);
@@ -121,7 +121,7 @@ impl Engine {
     fn after_fork_in_child(&self) {
         #[cfg(target_os = "linux")]
         engine_threads::after_fork_in_child();
-        // A thread of the parent may have been writing a dump, another collecting reports.
+        // Other threads of the parent may have been writing a dump, or collecting reports.
         self.dumping.free_in_child();
         self.runs.after_fork_in_child();
         stack::after_fork_in_child();

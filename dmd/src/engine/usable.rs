@@ -5,7 +5,8 @@ use core::ffi::c_void;
 /// A function of the program's allocator that takes one of its blocks.
 pub(crate) type SizeOf = unsafe extern "C" fn(*mut c_void) -> usize;
 
-/// The usable bytes of a new block, or the function that knows them, which is only called if they are needed.
+/// The usable bytes of a new block, or a function that returns them. The function is called only if the bytes are
+/// needed.
 #[derive(Clone, Copy)]
 pub(crate) struct UsableBytes {
     bytes: usize,
@@ -13,11 +14,11 @@ pub(crate) struct UsableBytes {
 }
 
 impl UsableBytes {
-    /// `size_of` gives the bytes; without it, `bytes` does.
+    /// `size_of` returns the usable bytes; if `size_of` is `None`, they are `bytes`.
     ///
     /// # Safety
     ///
-    /// [`Engine::record`](super::Engine::record) gets this value with a block that `size_of` takes.
+    /// [`Engine::record`](super::Engine::record) gets this value together with a block that is valid for `size_of`.
     #[inline(always)]
     pub(crate) unsafe fn by(size_of: Option<SizeOf>, bytes: usize) -> Self {
         Self { bytes, by: size_of }
@@ -27,7 +28,7 @@ impl UsableBytes {
     pub(super) fn ask(self, address: usize) -> usize {
         match self.by {
             None => self.bytes,
-            // SAFETY: the caller of `by` promised that this function takes the block of this value.
+            // SAFETY: the caller of `by` guarantees that the block is valid for this function.
             Some(size_of) => unsafe { size_of(core::ptr::with_exposed_provenance_mut(address)) },
         }
     }

@@ -1,4 +1,4 @@
-//! Recording that requests switch on and off in a running process: an engine that waits, and its sessions.
+//! Requests switch recording on and off in a running process: an engine that waits, and its sessions.
 //!
 //! A block that the program allocated before a session is not in the table, so its end changes nothing.
 
@@ -13,7 +13,7 @@ use crate::tables::pending::PendingEvents;
 use crate::tables::{observers, thread};
 
 impl Engine {
-    /// Begins to record as the options say, or to wait.
+    /// Starts to record, or to wait for a request, as the options require.
     pub(super) fn begin(&self, options: Options) {
         if options.wait_for_track {
             return self.set_phase(Phase::Waiting, 0);
@@ -24,7 +24,7 @@ impl Engine {
     fn record_every(&self, mean: Option<usize>) {
         match mean {
             Some(mean) => {
-                // Blocks from before the options were known have no weight.
+                // Blocks from before the options were known have no weight in a sample.
                 self.table().release();
                 SAMPLED.clear();
                 self.set_phase(Phase::Sampling, mean.min(LARGEST_MEAN));
@@ -36,7 +36,7 @@ impl Engine {
     fn set_phase(&self, phase: Phase, mean: usize) {
         self.mean.store(mean, Ordering::Relaxed);
         let session = if phase == Phase::Sampling { self.next_session() } else { NO_SESSION };
-        // A thread that sees the session samples at once.
+        // A thread that reads the new session number samples from then on.
         self.session.store(session, Ordering::Relaxed);
         self.phase.set(phase);
     }
@@ -47,11 +47,11 @@ impl Engine {
         if number <= NO_SESSION { NO_SESSION + 1 } else { number }
     }
 
-    /// Starts to record in a process that waits for it: a sample by bytes, or with `None` every block. False if the
-    /// engine does not wait, since it records or is off, or if a log would take samples for all allocations. Blocks from
-    /// before stay unknown.
+    /// Starts to record in a process that waits for a request: a sample by bytes, or every block if `mean` is `None`.
+    /// Returns false if the engine does not wait, because it records or is off. Also returns false if a log is open,
+    /// because the log would take the samples for all allocations. Blocks from before the call stay unknown.
     pub(crate) fn start_tracking(&self, mean: Option<usize>) -> bool {
-        // A dump reads the table.
+        // Wait for the end of a dump, since a dump reads the table.
         let _dumping = self.dumping.hold();
         if mean.is_some() && observers::any() {
             return false;
@@ -66,7 +66,7 @@ impl Engine {
         true
     }
 
-    /// Ends what [`start_tracking`](Self::start_tracking) began, and gives the memory of the table back.
+    /// Ends a session of [`start_tracking`](Self::start_tracking), and gives the memory of the table back.
     pub(crate) fn stop_tracking(&self) {
         if !self.setup().options.wait_for_track || !self.records() {
             return;
@@ -77,8 +77,8 @@ impl Engine {
         self.forget_all();
     }
 
-    /// Forgets all blocks and counts. A thread that is in the middle of recording a block may still add it: the next
-    /// session forgets it, since this runs again before that.
+    /// Forgets all blocks and counts. A thread in the middle of recording may still add its block. The start of the
+    /// next session calls this function again, and so forgets that block.
     fn forget_all(&self) {
         self.table().release();
         SAMPLED.clear();

@@ -1,4 +1,5 @@
-//! Buffers of encoded events, from our own memory: one for each thread that records, and a bounded queue of full ones.
+//! Buffers of encoded events in the engine's own memory: one buffer for each thread that records, and a bounded queue
+//! of full buffers.
 
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
@@ -8,7 +9,7 @@ use dmd_format::recording::{BlockEvent, EVENT_BUFFER, EventEncoder};
 use crate::system::lock::{Lock, LockUse, LockedValue};
 use crate::system::memory;
 
-/// Events of one thread. All zero at first.
+/// The encoded events of one thread. All bytes are zero at first.
 pub(super) struct EventBuffer {
     encoder: EventEncoder,
     started: bool,
@@ -16,7 +17,7 @@ pub(super) struct EventBuffer {
 }
 
 impl EventBuffer {
-    /// Whether there is no event yet.
+    /// Whether the buffer has no events.
     pub(super) fn is_empty(&self) -> bool {
         !self.started
     }
@@ -26,7 +27,7 @@ impl EventBuffer {
         if self.started { self.encoder.events() } else { 0 }
     }
 
-    /// Adds an event of a thread; false if there is no room.
+    /// Adds an event of a thread. Returns false if there is no room.
     #[inline(always)]
     pub(super) fn push(&mut self, thread: u32, event: &BlockEvent) -> bool {
         if !self.started {
@@ -36,7 +37,7 @@ impl EventBuffer {
         self.encoder.push(&mut self.bytes, event)
     }
 
-    /// The payload of a chunk.
+    /// The encoded events, as the payload of a chunk.
     pub(super) fn payload(&self) -> &[u8] {
         self.bytes.get(..self.encoder.len()).unwrap_or_default()
     }
@@ -46,14 +47,14 @@ impl EventBuffer {
     }
 }
 
-/// A buffer that one place has. It is a leak to drop it.
+/// A buffer with exactly one owner. Dropping it leaks the memory.
 pub(super) struct OwnedBuffer(NonNull<EventBuffer>);
 
-// SAFETY: the one owner of a mapping may be any thread.
+// SAFETY: the mapping has one owner, and the owner may be any thread.
 unsafe impl Send for OwnedBuffer {}
 
 impl OwnedBuffer {
-    /// A fresh buffer; `None` if memory is short.
+    /// Maps a fresh buffer; `None` if memory is short.
     fn map() -> Option<Self> {
         let pages = memory::map_for_dump(size_of::<EventBuffer>().next_multiple_of(PAGE));
         NonNull::new(pages.cast()).map(Self)
@@ -61,7 +62,7 @@ impl OwnedBuffer {
 
     fn unmap(self) {
         let bytes = size_of::<EventBuffer>().next_multiple_of(PAGE);
-        // SAFETY: `map` mapped it with this size, and its one owner gives it here.
+        // SAFETY: `map` mapped the buffer with this size, and its only owner passes it here.
         unsafe { memory::unmap_for_dump(self.0.as_ptr().cast(), bytes) };
     }
 
@@ -75,7 +76,7 @@ impl OwnedBuffer {
 
     /// # Safety
     ///
-    /// The pointer is null or came from [`into_raw`](Self::into_raw), and no other code makes a buffer of it.
+    /// The pointer is null or was returned by [`into_raw`](Self::into_raw), and it is used only once to make a buffer.
     pub(super) unsafe fn from_raw(raw: *mut EventBuffer) -> Option<Self> {
         NonNull::new(raw).map(Self)
     }
@@ -87,26 +88,26 @@ impl Deref for OwnedBuffer {
     type Target = EventBuffer;
 
     fn deref(&self) -> &EventBuffer {
-        // SAFETY: a mapping of `map`, whose zeroes are a buffer, and which only this owner reaches.
+        // SAFETY: `map` made the mapping. Its zeros are a valid buffer, and only this owner uses it.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl DerefMut for OwnedBuffer {
     fn deref_mut(&mut self) -> &mut EventBuffer {
-        // SAFETY: a mapping of `map`, whose zeroes are a buffer, and which only this owner reaches.
+        // SAFETY: `map` made the mapping. Its zeros are a valid buffer, and only this owner uses it.
         unsafe { self.0.as_mut() }
     }
 }
 
-/// Full buffers that wait at most.
+/// The maximum number of full buffers that wait.
 const MOST_WAITING: usize = 48;
-/// Places in the queue: those beyond [`MOST_WAITING`] are for the thread that writes.
+/// The number of places in the queue. The places beyond [`MOST_WAITING`] are for the thread that writes.
 const PLACES: usize = 64;
-/// Empty buffers that are kept at most.
+/// The maximum number of empty buffers that are kept.
 const MOST_FREE: usize = 16;
 
-/// The buffers that no thread has.
+/// The buffers that no thread uses.
 pub(super) struct BufferQueue {
     waiting: [Option<OwnedBuffer>; PLACES],
     first: usize,
@@ -123,7 +124,7 @@ static QUEUE: LockedValue<BufferQueue> = LockedValue::new(BufferQueue {
     free_count: 0,
 });
 
-/// The queue, for as long as the result lives.
+/// Locks the queue until the result is dropped.
 pub(super) fn queue() -> LockUse<'static, BufferQueue> {
     QUEUE.hold()
 }
@@ -132,7 +133,7 @@ pub(super) fn lock() -> &'static Lock {
     QUEUE.lock()
 }
 
-/// An empty buffer; `None` if memory is short.
+/// Returns an empty buffer; `None` if memory is short.
 pub(super) fn empty() -> Option<OwnedBuffer> {
     let free = queue().take_free();
     free.or_else(OwnedBuffer::map)
@@ -148,8 +149,8 @@ pub(super) fn give_back(mut buffer: OwnedBuffer) {
 }
 
 impl BufferQueue {
-    /// Adds a buffer behind the others, or returns it if the queue is full. The thread that writes also has places
-    /// that others do not have.
+    /// Adds a buffer at the end of the queue, or returns it if the queue is full. The thread that writes may also use
+    /// the reserved places.
     pub(super) fn push(&mut self, buffer: OwnedBuffer, is_writer: bool) -> Result<(), OwnedBuffer> {
         if self.count >= if is_writer { PLACES } else { MOST_WAITING } {
             return Err(buffer);
@@ -159,7 +160,7 @@ impl BufferQueue {
         Ok(())
     }
 
-    /// The buffer that has waited longest.
+    /// Takes out the buffer that has waited longest.
     pub(super) fn pop(&mut self) -> Option<OwnedBuffer> {
         if self.count == 0 {
             return None;

@@ -1,9 +1,9 @@
-//! The blocks that were alive when a recording started.
+//! The blocks that were live when a recording started.
 //!
 //! The child of a fork starts its file late, because most children soon replace themselves by another program. Until
-//! then the events of the child stay in the buffers, and each end contains its block. The blocks at the fork are the live
-//! blocks without an event, and the blocks whose first event is an end. Other threads may have started meanwhile, so the
-//! writer reads the table first, and then the buffers: the buffers contain the events in between.
+//! then the events of the child stay in the buffers, and each end contains its block. The blocks at the fork are the
+//! live blocks without an event, and the blocks whose first event is an end. Other threads may have started in the
+//! meantime, so the writer first reads the table, and then the buffers: the buffers contain the events in between.
 
 use dmd_format::recording::{BlockAction, ChunkKind, EventDecoder, LiveBlock, LiveEncoder, RecordedBlock};
 
@@ -13,13 +13,13 @@ use crate::recording::output::{CHUNK, RecordingOutput};
 use crate::system::pages::{self, DumpMap, DumpVec};
 use crate::tables::block_table;
 
-/// A block as the format has it.
+/// Converts a block to the format of recordings.
 #[inline(always)]
 pub(super) fn block(block: block_table::TableBlock) -> RecordedBlock {
     RecordedBlock { requested: block.requested as u64, slop: block.slop as u64, stack: block.trace.0 }
 }
 
-/// What each block of the buffers was before its first event there; `None` if it was none.
+/// For each address in the buffers: the block before its first event; `None` if there was no block.
 pub(super) struct EventsBefore(DumpMap<u64, Option<RecordedBlock>>);
 
 impl EventsBefore {
@@ -44,7 +44,7 @@ impl EventsBefore {
     }
 }
 
-/// The blocks that are alive at one time. Those for which memory is short are missing.
+/// Returns the blocks that are live now. Drops blocks when memory runs out.
 pub(super) fn now() -> DumpVec<LiveBlock> {
     let mut now = pages::list();
     ENGINE.table().for_each(|address, found| {
@@ -53,7 +53,7 @@ pub(super) fn now() -> DumpVec<LiveBlock> {
     now
 }
 
-/// Writes the blocks that are alive at one time, or were before the events of some buffers.
+/// Writes the blocks that are live now and have no events, and the blocks from before the first events.
 pub(super) fn write(output: &mut RecordingOutput, now: &[LiveBlock], before: &EventsBefore) {
     output.nodes();
     let mut encoder = LiveEncoder::new();
@@ -69,7 +69,7 @@ pub(super) fn write(output: &mut RecordingOutput, now: &[LiveBlock], before: &Ev
             add(live.address, live.block);
         }
     }
-    // The order of blocks is of no importance.
+    // The order of the blocks does not matter.
     #[allow(clippy::iter_over_hash_type, reason = "readers put the blocks into a table")]
     for (address, block) in &before.0 {
         if let Some(block) = block {

@@ -1,4 +1,5 @@
-//! The names of threads: those of threads that run are looked up now and then, and a thread that ends leaves its own.
+//! The names of threads. Names of running threads are looked up from time to time, and a thread that ends records its
+//! own name.
 
 use std::fs;
 
@@ -15,7 +16,8 @@ pub(super) fn lock() -> &'static Lock {
     NAMES.lock()
 }
 
-/// Keeps the name of this thread, which ends. The child of a fork also ends its parent's threads: their names are not kept.
+/// Keeps the name of this thread, which is ending. The child of a fork also ends its parent's threads: their names are
+/// not kept.
 pub(super) fn thread_ends(number: u32, system_id: u32) {
     if system_id == background::system_id() {
         let name = background::name().to_bytes().to_vec();
@@ -28,7 +30,7 @@ pub(super) fn forget() {
     NAMES.hold().clear();
 }
 
-/// The payload of a chunk with the names that are new.
+/// Takes out the payload of a chunk with the new names.
 pub(super) fn take() -> Vec<u8> {
     let mut payload = core::mem::take(&mut *NAMES.hold());
     for (number, system_id) in slots::all().filter_map(BufferSlot::nameless) {

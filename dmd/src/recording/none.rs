@@ -1,4 +1,4 @@
-//! Where recordings are not supported: only Linux has them. A program that asks for one gets a message.
+//! Recordings on systems without support: only Linux has them. A program that asks for a recording gets a message.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::engine::ENGINE;
 use crate::options::Run;
 use crate::system::log;
 
-/// Prints that there is no recording, if the options ask for one.
+/// Prints that recordings are not supported, if the options ask for one.
 pub(crate) fn start() {
     let options = ENGINE.setup().options;
     if options.record.is_some() && options.run == Run::Normal {
@@ -15,7 +15,7 @@ pub(crate) fn start() {
     }
 }
 
-/// Refuses a recording for which a request asks.
+/// Refuses a recording that a request asks for.
 pub(crate) fn begin_requested(_path: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
@@ -26,7 +26,7 @@ pub(crate) fn end_requested() {}
 /// Does nothing: there is no recording.
 pub(crate) fn start_writer() {}
 
-/// Whether there is a recording: never.
+/// Whether there is a recording. Always false.
 pub(crate) fn is_on() -> bool {
     false
 }

@@ -1,4 +1,4 @@
-//! The file of a recording. The thread that holds its lock writes, in the order of the queue.
+//! The file of a recording. The thread that holds the file's lock writes, in the order of the queue.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::fs::File;
@@ -19,45 +19,47 @@ use crate::system::pages::{self, DumpVec};
 use crate::system::{clock, log};
 use crate::tables::trace_id::TraceId;
 
-/// Bytes of a chunk of nodes, or of live blocks, about.
+/// The approximate size of a chunk of nodes or live blocks, in bytes.
 pub(super) const CHUNK: usize = 256 << 10;
 
-/// The most nodes that another thread was making when they were due, and which are written later.
+/// The maximum number of nodes that are written later, because another thread was making them when it was their turn.
 const MOST_MISSING: usize = 4096;
 
-/// The file, and what it contains so far.
+/// The file, and the state of its contents.
 pub(super) struct RecordingOutput {
     file: Option<File>,
     path: PathBuf,
-    /// Device and inode: a program may close descriptors that are not its own, and open its own files there.
+    /// The device and inode of the file. A program may close descriptors that it did not open, and open its own files
+    /// under the same numbers.
     identity: (u64, u64),
     length: u64,
-    /// Pages of our own: a program may count what its allocator has.
+    /// A buffer for a framed chunk, in the engine's own pages: a program may count the blocks of its allocator.
     framed: DumpVec<u8>,
     /// The first node that is not written.
     next_node: u32,
     missing: Vec<u32>,
     modules: Vec<u8>,
-    /// Nanoseconds of the system's clock at the start.
+    /// The system's time at the start, in nanoseconds.
     started: u64,
-    /// The tick for a watermark, up to which all is written: the start of the last pass.
+    /// The tick of the next watermark, before which all events are written: the start of the last pass.
     passed: u64,
-    /// Passes since the last event, up to 2. Nothing is new after 2.
+    /// The number of passes since the last event, at most 2. A third pass would write nothing new.
     quiet_passes: u32,
     pub(super) lost_events: u64,
 }
 
 static OUTPUT: LockedValue<Option<RecordingOutput>> = LockedValue::new(None);
 
-/// The file could not be written any further.
+/// Whether a write to the file has failed.
 static FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the file could not be written to its end.
+/// Whether a write to the file has failed, so that the recording is incomplete.
 pub(super) fn has_failed() -> bool {
     FAILED.load(Ordering::Relaxed)
 }
 
-/// The output, for as long as the result lives. `None` inside before the start and after the end.
+/// Locks the output until the result is dropped. The value is `None` before the start and after the end of a
+/// recording.
 pub(super) fn output() -> LockUse<'static, Option<RecordingOutput>> {
     OUTPUT.hold()
 }
@@ -89,7 +91,7 @@ impl RecordingOutput {
         Ok(output)
     }
 
-    /// Whether the file may still grow.
+    /// Whether more can be written to the file.
     pub(super) fn is_open(&self) -> bool {
         self.file.is_some()
     }
@@ -99,7 +101,7 @@ impl RecordingOutput {
         let is_ours =
             |file: &File| file.metadata().is_ok_and(|about| (about.dev(), about.ino()) == self.identity);
         if !is_ours(&file) {
-            // The descriptor is the program's now.
+            // The descriptor now belongs to the program.
             let _ = std::os::fd::IntoRawFd::into_raw_fd(file);
             file = file::open_again(&self.path)?;
             if !is_ours(&file) {
@@ -110,7 +112,7 @@ impl RecordingOutput {
         }
         let written = file.write_all(bytes);
         if written.is_err() {
-            // Up to here the file is whole.
+            // Cut the incomplete chunk off.
             let _ = file.set_len(self.length);
             return written;
         }
@@ -119,7 +121,7 @@ impl RecordingOutput {
         Ok(())
     }
 
-    /// Writes a chunk. If that fails, prints why, and the recording ends here.
+    /// Writes a chunk. If that fails, prints the reason and ends the recording.
     pub(super) fn chunk(&mut self, kind: ChunkKind, payload: &[u8]) {
         let mut framed = core::mem::replace(&mut self.framed, pages::list());
         let most = most_framed(payload.len());
@@ -138,7 +140,7 @@ impl RecordingOutput {
         }
     }
 
-    /// Writes the nodes that are new.
+    /// Writes the nodes that are not written yet.
     pub(super) fn nodes(&mut self) {
         let tree = ENGINE.tree();
         let end = tree.nodes() as u32;
@@ -150,7 +152,7 @@ impl RecordingOutput {
         for id in missing.into_iter().chain(self.next_node..end) {
             match tree.entry(TraceId(id)) {
                 Some((parent, pc)) => encoder.push(StackNode { id, parent: parent.0, pc: pc as u64 }),
-                // Another thread is making it, or memory was short.
+                // Another thread is making the node, or memory was short.
                 None if self.missing.len() < MOST_MISSING => self.missing.push(id),
                 None => {}
             }
@@ -178,10 +180,10 @@ impl RecordingOutput {
         self.quiet_passes = 0;
     }
 
-    /// Writes the buffers that wait.
+    /// Writes the waiting buffers.
     pub(super) fn drain(&mut self) {
         loop {
-            // The queue's lock is free again before the writing.
+            // Release the queue's lock before writing.
             let buffer = buffer::queue().pop();
             let Some(buffer) = buffer else { return };
             self.events(&buffer);
@@ -189,7 +191,7 @@ impl RecordingOutput {
         }
     }
 
-    /// Writes the modules, unless they are as they were.
+    /// Writes the modules if they have changed.
     pub(super) fn modules(&mut self, modules: &[RecordedModule]) {
         let payload = encode_modules(modules);
         if payload != self.modules {
@@ -205,13 +207,13 @@ impl RecordingOutput {
         self.chunk(ChunkKind::Clock, &clock.encode());
     }
 
-    /// The tick, and the nanoseconds since the start.
+    /// The current tick, and the nanoseconds since the start.
     pub(super) fn time(&self) -> (u64, u64) {
         (clock::ticks(), clock::nanoseconds().saturating_sub(self.started))
     }
 
-    /// Says that a pass which began at this tick has handed over what all threads had. The watermark is that of the pass
-    /// before: a thread may have been in the middle of an event.
+    /// Records that a pass, which started at this tick, has handed over the events of all threads. The watermark is
+    /// the start of the pass before: a thread may have been in the middle of an event.
     pub(super) fn passed(&mut self, tick: u64) {
         const UNTIL_ALL_IS_SAID: u32 = 2;
         if self.quiet_passes < UNTIL_ALL_IS_SAID {
@@ -231,7 +233,7 @@ impl RecordingOutput {
         self.file = None;
     }
 
-    /// For the child of a fork: the file is the parent's.
+    /// For the child of a fork: forgets the file, since it belongs to the parent.
     pub(super) fn leave_to_parent(&mut self) {
         FAILED.store(false, Ordering::Relaxed);
         if let Some(file) = self.file.take()

@@ -9,15 +9,15 @@ use crate::system::memory;
 const SEGMENT: usize = 256;
 const SEGMENTS: usize = 1024;
 
-/// What the recording has for a lease. All zero at first.
+/// The state of the recording for one lease. All zero at first.
 pub(super) struct BufferSlot {
     buffer: AtomicPtr<EventBuffer>,
-    /// The buffer that the lease's thread fills now. If the jump of a signal handler left that thread meanwhile, it still is
-    /// here the next time.
+    /// The buffer that the lease's thread fills now. If the jump of a signal handler left the thread while it filled
+    /// the buffer, the pointer is still set the next time.
     filled: AtomicPtr<EventBuffer>,
-    /// Events that would be lost if a jump left the thread now.
+    /// The number of events that would be lost if a jump left the thread now.
     at_risk: AtomicU32,
-    /// The number of the lease's thread; 0 if no event of it was recorded.
+    /// The number of the lease's thread; 0 if none of its events was recorded.
     thread: AtomicU32,
     system_id: AtomicU32,
     /// How often the name of the thread was looked up.
@@ -36,27 +36,28 @@ impl BufferSlot {
         }
     }
 
-    /// Takes the buffer away. Of several threads that do so, one gets it.
+    /// Takes the buffer away. If several threads call this at once, only one gets the buffer.
     pub(super) fn take(&self) -> Option<OwnedBuffer> {
-        // SAFETY: null or a pointer of `put`, and the exchange gives it to one thread only.
+        // SAFETY: the pointer is null or comes from `put`, and the exchange gives it to only one thread.
         unsafe { OwnedBuffer::from_raw(self.buffer.swap(null_mut(), Ordering::AcqRel)) }
     }
 
-    /// Notes the buffer that the thread fills, and the events that a jump would lose. Only the thread that holds the lock of
-    /// the lease calls this.
+    /// Stores the buffer that the thread fills, and the number of events that a jump would lose. Only the thread that
+    /// holds the lock of the lease calls this.
     #[inline(always)]
     pub(super) fn fill(&self, buffer: Option<&mut OwnedBuffer>, at_risk: usize) {
         self.at_risk.store(at_risk as u32, Ordering::Relaxed);
         self.filled.store(buffer.map_or(null_mut(), OwnedBuffer::as_raw), Ordering::Relaxed);
     }
 
-    /// As [`fill`](Self::fill), for the same buffer.
+    /// Like [`fill`](Self::fill), for the same buffer.
     #[inline(always)]
     pub(super) fn still_at_risk(&self, at_risk: usize) {
         self.at_risk.store(at_risk as u32, Ordering::Relaxed);
     }
 
-    /// The buffer that a jump left, and the number of events that it lost. As for [`fill`](Self::fill).
+    /// Returns the buffer that a jump left, and the number of events that were lost; `None` if no event was lost. The
+    /// same threads as for [`fill`](Self::fill) may call this.
     #[inline(always)]
     pub(super) fn left_by_jump(&self) -> Option<(Option<OwnedBuffer>, usize)> {
         let (buffer, lost) = (&self.filled, self.at_risk.load(Ordering::Relaxed));
@@ -64,11 +65,12 @@ impl BufferSlot {
             return None;
         }
         self.at_risk.store(0, Ordering::Relaxed);
-        // SAFETY: null, or the buffer that a thread with the lock had, which never put it back.
+        // SAFETY: the pointer is null, or the buffer of a thread with the lock, and that thread never put the buffer
+        // back.
         Some((unsafe { OwnedBuffer::from_raw(buffer.swap(null_mut(), Ordering::Relaxed)) }, lost as usize))
     }
 
-    /// Puts a buffer where none is.
+    /// Puts a buffer into the slot, which must be empty.
     pub(super) fn put(&self, buffer: OwnedBuffer) {
         self.buffer.store(buffer.into_raw(), Ordering::Release);
     }
@@ -82,7 +84,7 @@ impl BufferSlot {
         }
     }
 
-    /// Notes whose events come. Only the thread that holds the lock of the lease calls this.
+    /// Stores the thread whose events come next. Only the thread that holds the lock of the lease calls this.
     pub(super) fn set_thread(&self, thread: u32, system_id: u32) {
         if self.thread.load(Ordering::Relaxed) != thread {
             self.names.store(0, Ordering::Relaxed);
@@ -91,8 +93,8 @@ impl BufferSlot {
         }
     }
 
-    /// The thread's number and the system's, if its name is to be looked up once more: the first names of threads are
-    /// mostly those of their parents.
+    /// Returns the thread's number and the system's number, if its name must be looked up again. The first name of a
+    /// thread is usually the name of its parent.
     pub(super) fn nameless(&self) -> Option<(u32, u32)> {
         const LOOKS: u32 = 3;
         let thread = self.thread.load(Ordering::Acquire);
@@ -116,7 +118,7 @@ static MAPPED: AtomicUsize = AtomicUsize::new(0);
 /// For events whose thread is not known.
 static UNKNOWN: BufferSlot = BufferSlot::new();
 
-/// The slot of a lease, or that of all unknown threads; `None` if memory is short.
+/// The slot of a lease, or the slot of all unknown threads if `lease` is `None`. Returns `None` if memory is short.
 #[inline]
 pub(super) fn slot_for(lease: Option<usize>) -> Option<&'static BufferSlot> {
     let Some(lease) = lease else { return Some(&UNKNOWN) };
@@ -124,15 +126,15 @@ pub(super) fn slot_for(lease: Option<usize>) -> Option<&'static BufferSlot> {
     if place.load(Ordering::Relaxed).is_null() && !memory::map_once(place, &MAPPED) {
         return None;
     }
-    // SAFETY: a segment of `map_once`. Its zeroes are slots, and it stays mapped.
+    // SAFETY: a segment of `map_once`. Its zeros are valid slots, and it is never unmapped.
     let segment = unsafe { place.load(Ordering::Acquire).as_ref() }?;
     Some(&segment[lease % SEGMENT])
 }
 
-/// All slots that there are.
+/// All slots that exist.
 pub(super) fn all() -> impl Iterator<Item = &'static BufferSlot> {
     let segments = ALL.iter().filter_map(|place| {
-        // SAFETY: null, or a segment of `map_once`, which stays mapped.
+        // SAFETY: null, or a segment of `map_once`, which is never unmapped.
         unsafe { place.load(Ordering::Acquire).as_ref() }
     });
     segments.flatten().chain([&UNKNOWN])

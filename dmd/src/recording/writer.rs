@@ -1,5 +1,5 @@
-//! The thread that compresses and writes. A tenth of a second after the last time it takes what every thread has, so
-//! that a process that is killed leaves all but its last moments.
+//! The thread that compresses and writes. Every tenth of a second it collects the buffers of all threads. So if the
+//! process is killed, only the events of its last moments are missing.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 use core::time::Duration;
@@ -16,14 +16,14 @@ use crate::tables::{observers, seen_modules, thread};
 /// The time between two passes.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
 
-/// The thread looks whether it is the last one of the process after this many passes.
+/// After this many passes, the thread checks whether it is the last thread of the process.
 const PASSES_TO_LOOK: u64 = 10;
 
 static BELL: Bell = Bell::new();
 static STATE: AtomicU8 = AtomicU8::new(NONE);
 const NONE: u8 = 0;
 const RUNS: u8 = 1;
-/// The system refused to start one.
+/// The system refused to start a thread.
 const REFUSED: u8 = 2;
 
 /// Whether the thread runs.
@@ -40,18 +40,18 @@ pub(super) fn start() {
     }
 }
 
-/// For the child of a fork, which has no such thread.
+/// For the child of a fork, which does not have this thread.
 pub(super) fn after_fork_in_child() {
     STATE.store(NONE, Ordering::Relaxed);
 }
 
-/// Tells the thread that a buffer waits.
+/// Wakes the thread, since a buffer waits.
 pub(super) fn wake() {
     BELL.ring();
 }
 
-/// In the child of a fork that has no file yet: starts an engine thread, which opens the file in a tenth of a second. Where
-/// there are no engine threads the child opens it at an event.
+/// In the child of a fork that has no file yet: starts an engine thread that opens the file after a tenth of a second.
+/// On systems without engine threads, the child opens the file at an event.
 pub(super) fn start_to_wait() {
     if engine_threads::are_possible() {
         start();
@@ -66,7 +66,7 @@ fn run() {
     loop {
         write_one();
         STATE.store(NONE, Ordering::Release);
-        // A recording may have begun since, and found this thread still there.
+        // A request may have started another recording in the meantime, and found this thread still running.
         let is_open = output().as_ref().is_some_and(RecordingOutput::is_open);
         let again = || STATE.compare_exchange(NONE, RUNS, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if !is_open || !again() {
@@ -85,7 +85,7 @@ fn write_one() {
         }
         wait();
         if confined::all_noted() {
-            // A filter may end the process for the next call.
+            // A filter may end the process at the next system call.
             background::vanish();
         }
         if passes.is_multiple_of(PASSES_TO_LOOK) {
@@ -99,9 +99,9 @@ fn write_one() {
     }
 }
 
-/// How often the program has loaded and unloaded libraries. The caller holds no lock, since the loader has one. In the
-/// child of a fork that one may be held for ever, and an engine thread does not take it: then these are the libraries that were
-/// on a stack so far.
+/// The numbers of libraries that the program has loaded and unloaded. The caller holds no lock, since the loader takes
+/// its own. In the child of a fork, the loader's lock may never be released, and an engine thread must not take it: in
+/// both cases, the first number counts the libraries on stacks so far.
 fn loaded_and_unloaded() -> (u64, u64) {
     if fork::is_child() || engine_threads::is_engine_thread() {
         return (seen_modules::noted(), 0);
@@ -128,7 +128,7 @@ fn wait() {
     }
 }
 
-/// The modules as recordings have them.
+/// The modules in the format of recordings.
 pub(super) fn list_modules() -> Vec<RecordedModule> {
     let modules = DumpModules::now();
     let as_recorded = modules.iter().map(|module| RecordedModule {
@@ -142,7 +142,7 @@ pub(super) fn list_modules() -> Vec<RecordedModule> {
     as_recorded.collect()
 }
 
-/// Takes what every thread has, and writes it. Returns whether the recording goes on.
+/// Collects the buffers of all threads and writes them. Returns whether the recording continues.
 pub(super) fn pass(modules: &[RecordedModule]) -> bool {
     let tick = clock::ticks();
     hand_over();
@@ -158,7 +158,7 @@ pub(super) fn pass(modules: &[RecordedModule]) -> bool {
     output.is_open()
 }
 
-/// Puts what every thread has into the queue.
+/// Puts the buffers of all threads into the queue.
 pub(super) fn hand_over() {
     loop {
         let mut is_full = false;

@@ -1,4 +1,4 @@
-//! A thread of the engine's own, and what the system knows of threads.
+//! A background thread of the engine, and the system's numbers and names of threads.
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -9,14 +9,15 @@ use crate::system::bell::Bell;
 use crate::system::engine_threads;
 use crate::system::slot::Inside;
 
-/// Room for what the thread does, in debug builds too. Untouched pages take no memory.
+/// The size of the thread's stack, enough for debug builds, too. Untouched pages take no memory.
 const STACK: usize = 1 << 20;
 
 /// The name of the thread.
 static NAME: &CStr = c"dmd-recorder";
 
-/// Starts a thread that runs `body` inside the engine, so that none of its blocks is recorded, and that gets no signals:
-/// an engine thread where there are engine threads. `bell` wakes it. False if the system refuses.
+/// Starts a thread that runs `body` inside the engine's guard, so that none of its blocks is recorded. The thread gets
+/// no signals. It is an engine thread if the process can have engine threads. `bell` wakes it. Returns false if the
+/// system refuses to start the thread.
 pub(crate) fn start(bell: &'static Bell, body: fn()) -> bool {
     bell.set_lost(false);
     if engine_threads::are_possible() {
@@ -48,7 +49,7 @@ pub(crate) fn start(bell: &'static Bell, body: fn()) -> bool {
 
 extern "C" fn run(body: *mut c_void) -> *mut c_void {
     let _inside = Inside::deeper();
-    // SAFETY: names this thread, by a string that ends in 0.
+    // SAFETY: the call sets the name of this thread, and the name ends in 0.
     unsafe { libc::prctl(libc::PR_SET_NAME, NAME.as_ptr()) };
     // SAFETY: `start` passes a function of this type.
     let body: fn() = unsafe { core::mem::transmute(body) };
@@ -61,7 +62,7 @@ pub(crate) fn vanish() {
     if engine_threads::is_engine_thread() {
         engine_threads::end();
     }
-    // SAFETY: ends this thread, which holds no lock. No thread waits for it.
+    // SAFETY: the call ends this thread, which holds no lock. No thread waits for it.
     unsafe { libc::syscall(libc::SYS_exit, 0) };
 }
 
@@ -80,7 +81,7 @@ pub(crate) fn name() -> CString {
     CStr::from_bytes_until_nul(&name).map(CStr::to_owned).unwrap_or_default()
 }
 
-/// The thread that `body` starts inherits the mask.
+/// Runs `body` with all signals blocked: a thread that `body` starts inherits the mask.
 fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `all` is a place for the set.

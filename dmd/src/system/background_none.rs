@@ -1,6 +1,6 @@
-//! What the engine knows of threads where it makes no recordings.
+//! Information about threads on systems without recordings.
 
-/// Only recordings name threads.
+/// Returns 0: only recordings need this number.
 pub(crate) fn system_id() -> u32 {
     0
 }

@@ -1,4 +1,4 @@
-//! How others wake a thread of the engine.
+//! Wakes a thread of the engine from other threads.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
@@ -30,19 +30,19 @@ impl Bell {
         self.rings.load(Ordering::SeqCst)
     }
 
-    /// Waits until there were more rings than `known`, or for a time.
+    /// Waits until the number of rings differs from `known`, or until the time is over.
     pub(crate) fn wait(&self, known: u32, longest: Duration) {
         self.is_awaited.store(true, Ordering::SeqCst);
         waiting::wait(&self.rings, known, Some(longest));
         self.is_awaited.store(false, Ordering::SeqCst);
     }
 
-    /// Notes whether the system refused to continue the thread.
+    /// Stores whether the system refused to continue the thread.
     pub(crate) fn set_lost(&self, is_lost: bool) {
         self.is_lost.store(is_lost, Ordering::SeqCst);
     }
 
-    /// Whether the bell rings in vain, since the system refused to continue the thread.
+    /// Whether ringing has no effect, since the system refused to continue the thread.
     pub(crate) fn is_lost(&self) -> bool {
         self.is_lost.load(Ordering::SeqCst)
     }

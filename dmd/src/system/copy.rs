@@ -1,7 +1,9 @@
-//! A copy of the process for a reader from outside: its memory stays as it is now while the process goes on.
+//! Makes a copy of the process for a reader outside of it. The memory of the copy does not change while the process
+//! continues.
 //!
-//! A raw `clone` makes it, so that no handler of the program for forks runs, and nobody gets a signal when it ends. It has one
-//! thread, which runs no code but that below, and the descriptors of the process are closed in it.
+//! A raw `clone` makes the copy, so the program's fork handlers do not run, and no process gets a signal when the copy
+//! ends. The copy has one thread, which runs only the code in this module, and it closes the descriptors of the
+//! process.
 
 use core::ffi::{c_int, c_long, c_ulong};
 use core::sync::atomic::{AtomicI32, Ordering};
@@ -13,40 +15,42 @@ use crate::system::slot::{Inside, slot};
 use crate::system::threads::{ThreadTable, for_each_thread, read_of_thread};
 use crate::system::{confined, error_numbers, fork, signals};
 
-/// How often the copy looks whether the process is still there: another process may hold the other end of its socket open.
+/// How often the copy checks whether the process still exists: another process may hold the other end of its socket
+/// open.
 const LOOK_MILLISECONDS: c_int = 500;
 
-/// The time in which a copy closes its descriptors.
+/// The maximum time in which a copy closes its descriptors.
 const TIME_TO_BEGIN_MILLISECONDS: c_int = 1000;
 
-/// An argument of `prctl` that a request does not use.
+/// Fills the arguments of `prctl` that a request does not use.
 const NOTHING: c_ulong = 0;
 
-/// Where the system cannot close all descriptors at once, the copy closes these.
+/// The copy closes descriptors below this number, if the system cannot close all of them at once.
 const MOST_DESCRIPTORS: c_int = 65_536;
 
-/// Copies at one time that [`ProcessCopies`] knows, at most: as many as peers get answers.
+/// The maximum number of copies that [`ProcessCopies`] lists: the maximum number of peers.
 const MOST: usize = 16;
-/// The numbers of the copies that have not been waited for; 0 for none. One that has ended meanwhile is negative.
+/// The process numbers of the copies for which `waitpid` was not called yet; 0 for an unused entry. The number is
+/// negative if the program has waited for the copy.
 static COPIES: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
 
-/// The copies. A program must not find them among its children.
+/// The copies of this process. A program must not find them among its children.
 #[derive(Debug)]
 pub struct ProcessCopies;
 
 impl ProcessCopies {
-    /// Whether there are any.
+    /// Whether this process has copies.
     #[inline]
     pub fn any() -> bool {
         COPIES.iter().any(|copy| copy.load(Ordering::Relaxed) != 0)
     }
 
-    /// Whether this process is a copy that nobody has waited for.
+    /// Whether this process is a copy for which the program has not waited.
     pub fn has(process: c_int) -> bool {
         process > 0 && COPIES.iter().any(|copy| copy.load(Ordering::Relaxed) == process)
     }
 
-    /// Notes that the program has waited for this process. Returns whether it is a copy.
+    /// Records that the program has waited for this process. Returns whether the process is a copy.
     pub fn has_ended(process: c_int) -> bool {
         let ended = |copy: &AtomicI32| {
             copy.compare_exchange(process, -process, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -54,7 +58,8 @@ impl ProcessCopies {
         Self::has(process) && COPIES.iter().any(ended)
     }
 
-    /// Whether this process has children, and all are copies. False if the system does not answer.
+    /// Whether this process has children, and all of them are copies. Returns false if the system does not list the
+    /// children.
     pub fn are_all_children() -> bool {
         let (mut copies, mut others) = (0, 0);
         for_each_thread(|thread| {
@@ -70,14 +75,14 @@ impl ProcessCopies {
     }
 }
 
-/// Bytes of a list of children that are read: more than those of the copies.
+/// The maximum number of bytes of a list of children that are read. The list of all copies is shorter.
 const CHILDREN: usize = 512;
 
-/// Makes a copy; the error is the system's number. The process stands still for as long as a fork takes. In the copy,
-/// `add_stacks` adds the stacks that the engine knows.
+/// Makes a copy, or returns the system's error number. The process stops for as long as a fork takes. In the copy,
+/// `add_stacks` adds the stacks that the engine has.
 pub(crate) fn make(add_stacks: fn(&mut ThreadTable)) -> Result<CopyHandle, c_int> {
-    // In a signal handler that interrupted an allocation this thread may hold a lock. A filter of system calls may end the
-    // process.
+    // In a signal handler that interrupted an allocation, this thread may hold a lock. If a filter of system calls is
+    // installed, the calls may end the process.
     if slot().guard.is_set() || confined::is_confined() {
         return Err(error_numbers::BUSY);
     }
@@ -91,7 +96,7 @@ pub(crate) fn make(add_stacks: fn(&mut ThreadTable)) -> Result<CopyHandle, c_int
     let [theirs, hold] = ends;
     // SAFETY: the function has no precondition.
     let process = unsafe { libc::getpid() };
-    // The copy keeps the mask: no handler of the program runs in it.
+    // The copy keeps the mask, so no handler of the program runs in it.
     let before = signals::block_all();
     let made = fork::with_all_locks(|| {
         let mut threads = ThreadTable::listed();
@@ -120,7 +125,7 @@ pub(crate) fn make(add_stacks: fn(&mut ThreadTable)) -> Result<CopyHandle, c_int
     signals::set_mask(before);
     close(theirs);
     if made.is_ok() {
-        // Who asked for the copy may read it once it is ready.
+        // Wait until the copy is ready: the caller may read it at once.
         is_told(hold, TIME_TO_BEGIN_MILLISECONDS);
     } else {
         close(hold);
@@ -130,7 +135,7 @@ pub(crate) fn make(add_stacks: fn(&mut ThreadTable)) -> Result<CopyHandle, c_int
 
 /// Ends a copy, and waits until it has ended.
 pub(crate) fn end(copy: CopyHandle) {
-    // Closing is not enough: a process that the program forked meanwhile may have the descriptor, too.
+    // Closing is not enough: a process that the program forked in the meantime may have the descriptor, too.
     // SAFETY: the descriptor of a socket.
     unsafe { libc::shutdown(copy.hold, libc::SHUT_RDWR) };
     close(copy.hold);
@@ -147,7 +152,7 @@ pub(crate) fn end(copy: CopyHandle) {
 /// Waits until a copy has ended.
 fn wait_for(process: c_int) {
     loop {
-        // SAFETY: a null pointer asks for no status. The flag is for children that send no signal.
+        // SAFETY: a null pointer requests no status. The flag is for children that send no signal.
         let waited = unsafe { libc::waitpid(process, core::ptr::null_mut(), libc::__WALL) };
         if waited >= 0 || error_number() != libc::EINTR {
             return;
@@ -155,36 +160,36 @@ fn wait_for(process: c_int) {
     }
 }
 
-/// The copy reports that it is ready, waits until the other end of its socket or the process ends, and ends. It makes
-/// system calls only: the copy may lie in the middle of anything that other threads did.
+/// Runs in the copy: it reports that it is ready, waits until the other end of its socket or the process ends, and
+/// ends. It only makes system calls, because other threads may have been in the middle of any operation.
 fn wait(socket: c_int, process: c_int) -> ! {
-    // A kernel that knows no such permission needs none.
-    // SAFETY: lets other processes of this user read this one's memory.
+    // A kernel without this permission does not need it.
+    // SAFETY: the call lets other processes of this user read this process's memory.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, NOTHING, NOTHING, NOTHING) };
     // SAFETY: a string that ends in 0.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"dmd-copy".as_ptr(), NOTHING, NOTHING, NOTHING) };
     close_all_but(socket);
-    // SAFETY: one byte. If nobody reads it, the copy ends below.
+    // SAFETY: the call sends one byte. If no process reads it, the copy ends below.
     unsafe { libc::send(socket, [0_u8].as_ptr().cast(), 1, libc::MSG_NOSIGNAL) };
     loop {
         // SAFETY: the function has no precondition.
         if is_told(socket, LOOK_MILLISECONDS) || unsafe { libc::getppid() } != process {
-            // SAFETY: ends this process, which has one thread.
+            // SAFETY: the call ends this process, which has only one thread.
             unsafe { libc::_exit(0) };
         }
     }
 }
 
-/// Whether the other end of a socket sends a byte or ends within this time.
+/// Whether the other end of a socket sends a byte or closes within this time.
 fn is_told(socket: c_int, milliseconds: c_int) -> bool {
     let mut end = libc::pollfd { fd: socket, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one descriptor.
+    // SAFETY: `end` is one descriptor.
     unsafe { libc::poll(&raw mut end, 1, milliseconds) != 0 }
 }
 
 fn close_all_but(kept: c_int) {
     let close_range = |first: c_int, last: c_long| {
-        // SAFETY: closes descriptors of this process, whose only thread uses none of them.
+        // SAFETY: the call closes descriptors of this process, and its only thread uses none of them.
         first as c_long > last || unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } == 0
     };
     if close_range(0, c_long::from(kept) - 1) && close_range(kept + 1, c_long::from(u32::MAX)) {
@@ -194,7 +199,7 @@ fn close_all_but(kept: c_int) {
 }
 
 fn close(descriptor: c_int) {
-    // SAFETY: nobody else has this descriptor.
+    // SAFETY: no other code uses this descriptor.
     unsafe { libc::close(descriptor) };
 }
 

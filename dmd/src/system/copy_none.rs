@@ -1,4 +1,4 @@
-//! On this system no process is copied.
+//! Processes cannot be copied on this system.
 
 use core::ffi::c_int;
 
@@ -6,7 +6,7 @@ use memory_reporter::engine_abi::CopyHandle;
 
 use crate::system::threads::ThreadTable;
 
-/// No number of an error.
+/// The error for an unsupported request. The system has no error with this number.
 const UNSUPPORTED: c_int = -1;
 
 pub(crate) fn make(_add_stacks: fn(&mut ThreadTable)) -> Result<CopyHandle, c_int> {

@@ -1,18 +1,19 @@
-//! Engine threads: threads of the engine's own that the C library does not count. So a program whose `main` ends its thread by
-//! `pthread_exit` ends with its last thread, and a program with one thread stays one: the C library goes on without locks, and
-//! calls that need a process with one thread succeed, since [`without`] ends all engine threads for the time of such a call.
+//! Engine threads: the engine's own threads, which the C library does not count. So a program whose `main` ends its
+//! thread by `pthread_exit` ends together with its last own thread. A program with one thread still has one thread for
+//! the C library, which keeps working without locks. Calls that need a process with one thread succeed: [`without`]
+//! ends all engine threads for the time of such a call.
 //!
-//! An engine thread has a stack and thread-locals of its own, in memory of the engine; the thread of the kernel only runs
-//! there. Where an engine thread waits, it can leave its stack ([`pause_point`]) and end. Another thread of the kernel
-//! continues it later, with the credentials of the thread that starts it: an engine thread never keeps rights that the program
-//! has given up.
+//! An engine thread has its own stack and thread-locals in memory of the engine, and a thread of the kernel runs on
+//! them. At a [`pause_point`], an engine thread can leave its stack, and its kernel thread ends. Another thread of the
+//! kernel continues the engine thread later. It has the credentials of the thread that starts it, so an engine thread
+//! never keeps rights that the program has dropped.
 //!
-//! While the program has one thread it takes no locks in the C library. So an engine thread must not call what takes such a
-//! lock, or changes the C library's data: its heap, its streams, the loader. `libdmd.so` gives engine threads memory of its
-//! own.
+//! While the program has one thread, it takes no locks in the C library. So an engine thread must not call a function
+//! that takes such a lock, or that changes data of the C library: its heap, its streams, the loader. `libdmd.so` gives
+//! engine threads their own memory.
 //!
-//! Only `libdmd.so` has engine threads. Elsewhere, and if the loader cannot make thread-locals, threads of the engine are those
-//! of the C library.
+//! Only `libdmd.so` has engine threads. In other programs, and if the loader cannot make thread-locals, the engine
+//! uses threads of the C library.
 
 mod switch;
 mod thread_locals;
@@ -39,13 +40,13 @@ pub(crate) type ThreadBody = Box<dyn FnOnce() + Send>;
 /// The destructor of a thread-local.
 pub type Destructor = unsafe extern "C" fn(*mut c_void);
 
-/// Engine threads at one time, at most.
+/// The maximum number of engine threads at one time.
 const MOST: usize = 24;
-/// Room for what an engine thread does, in debug builds too. Untouched pages take no memory.
+/// The size of an engine thread's stack, enough for debug builds, too. Untouched pages take no memory.
 const STACK: usize = 2 << 20;
 const PAGE: usize = 4096;
 
-/// As a thread of the C library, but without its counts.
+/// The same flags as for a thread of the C library, but without the C library's counts.
 const FLAGS: usize = (libc::CLONE_VM
     | libc::CLONE_FS
     | libc::CLONE_FILES
@@ -55,46 +56,47 @@ const FLAGS: usize = (libc::CLONE_VM
     | libc::CLONE_SETTLS
     | libc::CLONE_PARENT_SETTID) as usize;
 
-/// How long a call waits for engine threads to end: one may write to a slow disk or pipe, or be in the middle of a dump. Then
-/// the call is made, and the engine thread ends before it does anything else ([`pause_point`]): it never works with the rights
-/// from before.
+/// The maximum time for which a call waits for engine threads to end: an engine thread may write to a slow disk or
+/// pipe, or be in the middle of a dump. After that time the call is made, and the engine thread ends at its next
+/// [`pause_point`]. So it never works with the rights from before the call.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// A place for an engine thread.
+/// The state of one engine thread.
 struct EngineThread {
     state: AtomicU32,
-    /// The kernel's number of the last thread, which the kernel writes before the thread runs; 0 once it is known to have
-    /// ended.
+    /// The kernel's number of the last thread. The kernel writes it before the thread runs. It is 0 when the thread is
+    /// known to have ended.
     last: AtomicU32,
-    /// The start of the memory; 0 before the first use. It stays for later engine threads.
+    /// The start of the memory; 0 before the first use. Later engine threads use the same memory.
     memory: AtomicUsize,
     thread_pointer: AtomicUsize,
-    /// [`CALLS`] when its last thread started.
+    /// The value of [`CALLS`] when the last thread started.
     calls: AtomicU32,
     stack_pointer: UnsafeCell<usize>,
     body: UnsafeCell<Option<ThreadBody>>,
-    /// Destructors of its thread-locals, called before it ends.
+    /// Destructors of the thread-locals. They run before the engine thread ends.
     ends: UnsafeCell<Vec<(Destructor, *mut c_void)>>,
     name: AtomicPtr<CName>,
-    /// Null if nobody rings for it.
+    /// The bell that wakes the engine thread; null if it has none.
     bell: AtomicPtr<Bell>,
 }
 
-/// A name is found by the address of a static pointer to it.
+/// A name. The address of a static pointer identifies it.
 type CName = &'static CStr;
 
-// SAFETY: only the engine thread, and the thread that starts it before it runs, reach the cells: `state` decides which.
+// SAFETY: only the engine thread, and the thread that starts it before it runs, use the cells: `state` decides which
+// of them.
 unsafe impl Sync for EngineThread {}
 
 const FREE: u32 = 0;
-/// A thread makes it ready.
+/// A thread prepares the engine thread.
 const STARTS: u32 = 1;
 const RUNS: u32 = 2;
-/// It has left its stack, or has not begun.
+/// The engine thread has left its stack, or has not started.
 const PAUSED: u32 = 3;
-/// Its work is done.
+/// The engine thread has finished its work.
 const ENDED: u32 = 4;
-/// The system refuses to continue it, for good.
+/// The system permanently refuses to continue the engine thread.
 const LOST: u32 = 5;
 
 static ENGINE_THREADS: [EngineThread; MOST] = [const {
@@ -112,20 +114,20 @@ static ENGINE_THREADS: [EngineThread; MOST] = [const {
     }
 }; MOST];
 
-/// The number of calls that want no engine threads now.
+/// The number of current calls that need a process without engine threads.
 static PAUSES: AtomicU32 = AtomicU32::new(0);
-/// The number of such calls so far.
+/// The number of calls so far that needed a process without engine threads.
 static CALLS: AtomicU32 = AtomicU32::new(0);
-/// A paused engine thread waits for a thread of the program to continue it: it has ended after a call that did not wait for it,
-/// or the system had no room for a thread.
+/// Whether a paused engine thread waits for a thread of the program to continue it. This happens if its thread ended
+/// after a call that did not wait for it, or if the system had no room for a thread.
 static ANY_WAITS: AtomicBool = AtomicBool::new(false);
-/// When threads of the program last tried to continue engine threads, in nanoseconds.
+/// The time, in nanoseconds, at which threads of the program last tried to continue engine threads.
 static LAST_TRY: AtomicU64 = AtomicU64::new(0);
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
-/// The process that has the engine threads; 0 before [`prepare`].
+/// The process to which the engine threads belong; 0 before [`prepare`].
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// Lets this process have engine threads. Called at its start, while it has one thread.
+/// Lets this process have engine threads. Called at the start of the process, while it has one thread.
 pub(crate) fn prepare() {
     if OWNER.load(Ordering::Relaxed) == 0 {
         thread_locals::prepare();
@@ -144,8 +146,8 @@ pub fn is_engine_thread() -> bool {
     slot().engine_thread.get() != 0
 }
 
-/// Starts an engine thread with a name for its thread. `bell` wakes it. False if there is no place or no memory, or the system
-/// refuses.
+/// Starts an engine thread, and gives its thread a name. `bell` wakes it. Returns false if there is no free entry or
+/// no memory, or if the system refuses.
 pub(crate) fn start(name: &'static CName, bell: Option<&'static Bell>, body: ThreadBody) -> bool {
     if !are_possible() {
         return false;
@@ -160,21 +162,21 @@ pub(crate) fn start(name: &'static CName, bell: Option<&'static Bell>, body: Thr
     let bell = bell.map_or(core::ptr::null_mut(), |bell| core::ptr::from_ref(bell).cast_mut());
     engine_thread.bell.store(bell, Ordering::Relaxed);
     engine_thread.state.store(PAUSED, Ordering::SeqCst);
-    // A call that wants no engine threads continues this one, too.
+    // A call that needs a process without engine threads continues this engine thread when it ends.
     PAUSES.load(Ordering::SeqCst) != 0
         || engine_thread.go_on()
         || engine_thread.state.load(Ordering::SeqCst) != LOST
 }
 
 impl EngineThread {
-    /// Takes a place whose thread has ended.
+    /// Reserves an entry whose thread has ended.
     fn take(&self) -> bool {
         let take =
             |from| self.state.compare_exchange(from, STARTS, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         take(FREE) || (self.state.load(Ordering::Acquire) == ENDED && self.is_gone() && take(ENDED))
     }
 
-    /// Makes the stack and the thread-locals. Only the thread that took the place calls this.
+    /// Makes the stack and the thread-locals. Only the thread that reserved the entry calls this.
     fn make(&self, number: usize, body: ThreadBody) -> bool {
         let bytes = STACK + thread_locals::bytes().next_multiple_of(PAGE) + PAGE;
         let mut start = core::ptr::with_exposed_provenance_mut::<u8>(self.memory.load(Ordering::Relaxed));
@@ -183,29 +185,30 @@ impl EngineThread {
             if start.is_null() {
                 return false;
             }
-            // The last page keeps the mapping apart from others.
+            // The last page separates the mapping from other mappings.
             for page in [start, start.wrapping_add(bytes - PAGE)] {
-                // SAFETY: a page of the mapping, which nothing uses yet.
+                // SAFETY: a page of the mapping, and no code uses it yet.
                 unsafe { libc::mprotect(page.cast(), PAGE, libc::PROT_NONE) };
             }
             self.memory.store(start.expose_provenance(), Ordering::Relaxed);
         }
         let end = start.wrapping_add(STACK);
-        // SAFETY: the rest of the mapping, whose last thread has ended.
+        // SAFETY: the rest of the mapping, and its last thread has ended.
         let pointer = unsafe { thread_locals::copy_to(end) };
         self.thread_pointer.store(pointer, Ordering::Relaxed);
         let distance = core::ptr::from_ref(slot()).addr().wrapping_sub(thread_pointer());
         let slot = core::ptr::with_exposed_provenance::<ThreadSlot>(pointer.wrapping_add(distance));
-        // SAFETY: the slot of the copy, which no thread uses yet.
+        // SAFETY: the slot of the copy, and no thread uses it yet.
         unsafe { &*slot }.engine_thread.set(number as u16 + 1);
         let words = end.cast::<usize>().wrapping_sub(WORDS);
-        // SAFETY: words on the stack, which no thread uses yet.
+        // SAFETY: words on the stack, and no thread uses them yet.
         unsafe { words.write_bytes(0, WORDS) };
         // SAFETY: as above.
         unsafe { words.wrapping_add(GO_ON).write((run as *const ()).expose_provenance()) };
-        // SAFETY: no thread runs in this place yet.
+        // SAFETY: no thread runs on this entry yet.
         unsafe { *self.stack_pointer.get() = words.expose_provenance() };
-        // In the child of a fork both may be those of the parent's engine thread, half written: they are leaked, not dropped.
+        // In the child of a fork, both values may belong to the parent's engine thread and be half written: they are
+        // leaked, not dropped.
         // SAFETY: as above.
         unsafe { self.body.get().write(Some(body)) };
         // SAFETY: as above.
@@ -213,25 +216,27 @@ impl EngineThread {
         true
     }
 
-    /// Continues a paused engine thread. False if it is not paused, a call wants no engine threads, or the system refuses.
+    /// Continues a paused engine thread. Returns false if the engine thread is not paused, if a call needs a process
+    /// without engine threads, or if the system refuses.
     fn go_on(&self) -> bool {
         let calls = loop {
-            // Before the look at `PAUSES`: a call that begins later has a higher number.
+            // Read this before `PAUSES`: a call that starts later has a higher number.
             let calls = CALLS.load(Ordering::SeqCst);
             if self.state.compare_exchange(PAUSED, RUNS, Ordering::SeqCst, Ordering::Relaxed).is_err() {
                 return false;
             }
-            // A call that began meanwhile either sees that this engine thread runs, or is seen here.
+            // If a call has started in the meantime, either the call finds this engine thread running, or this check
+            // finds the call.
             if PAUSES.load(Ordering::SeqCst) == 0 {
                 break calls;
             }
             self.state.store(PAUSED, Ordering::SeqCst);
-            // If that call has ended by now, it may have found the engine thread running.
+            // If that call has ended already, it may have found the engine thread running, and did not continue it.
             if PAUSES.load(Ordering::SeqCst) != 0 {
                 return false;
             }
         };
-        // The thread that left the stack may be ending still.
+        // The thread that left the stack may still be ending.
         while self.last.load(Ordering::SeqCst) != 0 && !self.has_ended() {
             std::thread::yield_now();
         }
@@ -240,8 +245,8 @@ impl EngineThread {
         // SAFETY: the engine thread has left its stack, and its thread has ended.
         let stack = unsafe { *self.stack_pointer.get() };
         let mask = signals::block_all();
-        // SAFETY: the last thread wrote the words to the stack and has ended, as the loop above made sure; `state` keeps
-        // others out. The thread-locals are this engine thread's.
+        // SAFETY: the last thread wrote the words to the stack. It has ended, as the loop above made sure, and `state`
+        // keeps other threads out. The thread-locals belong to this engine thread.
         let number = unsafe { clone_onto(FLAGS, stack, self.last.as_ptr(), pointer) };
         signals::set_mask(mask);
         let has_started = number >= 0;
@@ -256,7 +261,7 @@ impl EngineThread {
         has_started
     }
 
-    /// Whether the place has no kernel thread, and gets none unless this process starts one.
+    /// Whether this engine thread has no kernel thread, and will get one only from this process.
     fn is_gone(&self) -> bool {
         match self.state.load(Ordering::SeqCst) {
             STARTS | RUNS => false,
@@ -283,10 +288,10 @@ impl EngineThread {
     }
 }
 
-/// Whether this process has a thread of this number.
+/// Whether this process has a thread with this number.
 fn is_there(number: u32) -> bool {
     keeping_errno(|| {
-        // SAFETY: the signal 0 only asks.
+        // SAFETY: the signal 0 only checks whether the thread exists.
         unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), number, 0) == 0 }
     })
 }
@@ -299,7 +304,7 @@ extern "C" fn run() -> ! {
         if let Some(body) = unsafe { &mut *engine_thread.body.get() }.take() {
             body();
         }
-        // SAFETY: this is the engine thread. The borrow ends before the call, which may add more.
+        // SAFETY: this is the engine thread. The borrow ends before the call, which may add more destructors.
         while let Some((destructor, object)) = unsafe { &mut *engine_thread.ends.get() }.pop() {
             // SAFETY: `at_end` got both together.
             unsafe { destructor(object) };
@@ -308,10 +313,10 @@ extern "C" fn run() -> ! {
     end()
 }
 
-/// Has a destructor called when this engine thread ends: the C library would take a lock to note it.
+/// Registers a destructor that runs when this engine thread ends: the C library would take a lock to register it.
 pub fn at_end(destructor: Destructor, object: *mut c_void) {
     if let Some(engine_thread) = here() {
-        // SAFETY: this is the engine thread, and nothing refers to the list.
+        // SAFETY: this is the engine thread, and no other reference to the list exists.
         unsafe { &mut *engine_thread.ends.get() }.push((destructor, object));
     }
 }
@@ -320,7 +325,7 @@ impl EngineThread {
     fn show_name(&self) {
         // SAFETY: null, or a static.
         if let Some(name) = unsafe { self.name.load(Ordering::Relaxed).as_ref() } {
-            // SAFETY: names this thread, by a string that ends in 0.
+            // SAFETY: the call sets the name of this thread, and the name ends in 0.
             unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
         }
     }
@@ -334,16 +339,18 @@ fn here() -> Option<&'static EngineThread> {
 pub(crate) fn end() -> ! {
     if let Some(engine_thread) = here() {
         engine_thread.state.store(ENDED, Ordering::SeqCst);
-        // SAFETY: a place for the stack pointer, which only this thread uses: an ended engine thread is not continued.
+        // SAFETY: a valid place for the stack pointer. Only this thread uses it, since an ended engine thread is not
+        // continued.
         unsafe { leave(engine_thread.stack_pointer.get()) };
     }
-    // SAFETY: ends this thread.
+    // SAFETY: the call ends this thread.
     unsafe { libc::syscall(libc::SYS_exit, 0) };
     std::process::abort()
 }
 
-/// Where an engine thread waits, and holds no lock: if a call wants no engine threads, its thread ends here, and it continues
-/// on another one after the call. So it does if it has missed a call.
+/// A place where an engine thread may pause. The caller is an engine thread that waits and holds no lock. If a call
+/// needs a process without engine threads, or if the engine thread has missed such a call, its thread ends here. After
+/// the call, the engine thread continues on another thread.
 pub(crate) fn pause_point() {
     let Some(engine_thread) = here() else { return };
     if PAUSES.load(Ordering::SeqCst) == 0
@@ -353,16 +360,16 @@ pub(crate) fn pause_point() {
     }
     engine_thread.state.store(PAUSED, Ordering::SeqCst);
     if PAUSES.load(Ordering::SeqCst) == 0 {
-        // The call has ended, perhaps before it could find this engine thread paused.
+        // The call has ended, perhaps before it found this engine thread paused.
         ANY_WAITS.store(true, Ordering::SeqCst);
     }
-    // SAFETY: a place for the stack pointer. In the state PAUSED only `go_on` uses the stack, and it waits until this thread
-    // has ended.
+    // SAFETY: a valid place for the stack pointer. In the state `PAUSED`, only `go_on` uses the stack, and it waits
+    // until this thread has ended.
     unsafe { leave(engine_thread.stack_pointer.get()) };
     engine_thread.show_name();
 }
 
-/// On a thread of the program, which comes here now and then: continues engine threads that wait for that.
+/// Continues engine threads that wait for a thread of the program. Threads of the program call this from time to time.
 #[inline]
 pub(crate) fn continue_waiting() {
     if ANY_WAITS.load(Ordering::Relaxed) {
@@ -386,13 +393,13 @@ fn continue_now() {
     }
 }
 
-/// Ends this engine thread if only engine threads are left: threads of the program that end by the system call alone leave
-/// nobody who ends the process.
+/// Ends this engine thread if only engine threads are left. If the threads of the program end by the raw system call,
+/// then no thread ends the process.
 pub(crate) fn end_if_alone() {
     let mut text = [0; 1024];
     let read = File::open("/proc/self/stat").and_then(|mut file| file.read(&mut text)).unwrap_or(0);
     let text = &text[..read];
-    // The name of the program, in parentheses, may contain anything.
+    // The name of the program, in parentheses, may contain any characters.
     let Some(after) = text.iter().rposition(|byte| *byte == b')').and_then(|end| text.get(end + 2..)) else {
         return;
     };
@@ -405,10 +412,11 @@ pub(crate) fn end_if_alone() {
     }
 }
 
-/// Runs a call of the program while there is no engine thread.
+/// Runs a call of the program while there are no engine threads.
 pub fn without<T>(call: impl FnOnce() -> T) -> T {
-    // A child of `vfork` uses its parent's memory. A signal handler that interrupted the engine holds locks that engine threads
-    // wait for. A filter of system calls may end the process for those below.
+    // In three cases the call runs without waiting. A child of `vfork` uses its parent's memory. A signal handler that
+    // interrupted the engine may hold locks that engine threads wait for. If a filter of system calls is installed,
+    // the calls below may end the process.
     let is_ours = OWNER.load(Ordering::Relaxed) == std::process::id();
     if !is_ours || slot().guard.is_set() || is_engine_thread() || confined::any_noted() {
         return call();

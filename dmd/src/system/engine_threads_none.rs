@@ -1,4 +1,4 @@
-//! The portable engine has no engine threads.
+//! Stubs: the portable engine has no engine threads.
 
 use core::ffi::CStr;
 

@@ -1,4 +1,4 @@
-//! The error number of the C library, on Windows that of the system. A hook must leave it as it was.
+//! The error number of the C library; on Windows, of the system. A hook must preserve it.
 
 /// Runs `body`, then restores the error number.
 #[cfg(unix)]

@@ -1,5 +1,5 @@
-//! A fork while other threads hold our locks: the forking thread first takes all of them, so that the child finds
-//! every table whole.
+//! Handles a fork while other threads hold locks of the engine. The forking thread first takes all locks, so that
+//! every table is complete in the child.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
@@ -9,10 +9,10 @@ use crate::system::lock::Lock;
 use crate::system::process_id;
 use crate::system::slot::{Inside, on_jump, slot};
 
-/// Calls its argument with every lock, in the order in which a thread may take them together.
+/// Calls its argument with every lock, in the order in which a thread may take several of them.
 type ForEachLock = fn(&mut dyn FnMut(&Lock));
 
-/// The functions of the locks' owner that a fork calls.
+/// The functions that a fork calls. The owner of the locks provides them.
 #[derive(Debug)]
 pub(crate) struct ForkHandlers {
     /// Calls its argument with all locks.
@@ -22,31 +22,32 @@ pub(crate) struct ForkHandlers {
 }
 
 static FORKING: OnceLock<&'static ForkHandlers> = OnceLock::new();
-/// Whether a fork of a process that records made this one.
+/// Whether this process is the child of a fork of a process that records.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// The process in which the handlers last ran after a fork, as its child.
+/// The process in which the handlers last ran as the child of a fork.
 static CHILD: AtomicU32 = AtomicU32::new(0);
 
-/// Whether the handlers made this process of that number ready after a fork. They do not run for `vfork`, whose child
-/// runs in its parent's memory.
+/// Whether the fork handlers have prepared the process with this number. The handlers do not run for `vfork`, whose
+/// child runs in its parent's memory.
 pub(crate) fn is_child_of_fork(process: u32) -> bool {
     CHILD.load(Ordering::Relaxed) == process
 }
 
-/// Registers the handlers, once. As early as possible: then they run last before a fork, and first after it.
+/// Registers the handlers, once. Call this as early as possible: the handlers then run last before a fork, and first
+/// after it.
 pub(crate) fn start(forking: &'static ForkHandlers) {
     if FORKING.set(forking).is_ok() {
         on_jump(|| for_each_lock(&mut |lock| lock.release_if_ours()));
         #[cfg(unix)]
-        // SAFETY: the handlers are functions of this library, which is never unloaded.
+        // SAFETY: the handlers are functions of this library, and it is never unloaded.
         unsafe {
             libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child))
         };
     }
 }
 
-/// Whether a fork of a process that records made this one, even a raw call that runs no handlers.
+/// Whether this process is the child of a fork of a process that records, even of a raw call that runs no handlers.
 pub(crate) fn is_child() -> bool {
     FORKED.load(Ordering::Relaxed) || process_id::is_another_than_started()
 }
@@ -57,14 +58,14 @@ fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
     }
 }
 
-/// Whether this is a signal handler that interrupted its thread where it holds a lock: the thread would wait for
-/// itself.
+/// Whether this is a signal handler that interrupted its thread while the thread held a lock: the thread would wait
+/// for itself.
 pub(crate) fn would_wait_for_itself() -> bool {
     slot().guard.is_set() && slot().locks.get() != 0
 }
 
-/// Calls `body` with all locks held, so that every table is whole in the child of a fork that it makes. The child does
-/// not return from it.
+/// Calls `body` with all locks held, so that every table is complete in the child of a fork that `body` makes. The
+/// child must not return from `body`.
 #[cfg(target_os = "linux")]
 pub(crate) fn with_all_locks<T>(body: impl FnOnce() -> T) -> T {
     for_each_lock(&mut |lock| lock.acquire());
@@ -73,8 +74,8 @@ pub(crate) fn with_all_locks<T>(body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Whether every lock becomes free within some tenths of a second. Then this thread holds none, for which it would
-/// wait for itself.
+/// Whether every lock becomes free within some tenths of a second. If so, this thread holds no lock for which it would
+/// wait forever.
 pub(crate) fn locks_are_free() -> bool {
     let mut free = true;
     for_each_lock(&mut |lock| {
@@ -91,14 +92,14 @@ pub(crate) fn locks_are_free() -> bool {
 
 extern "C" fn before() {
     if slot().guard.is_set() {
-        // A signal handler forks in the middle of an allocation: this thread may hold one of the locks, and would
-        // wait for itself.
+        // A signal handler forks in the middle of an allocation: this thread may hold one of the locks, and would wait
+        // for itself.
         return;
     }
-    // A handler that interrupts this finds the thread inside, and takes no lock.
+    // A handler that interrupts this code finds the guard set, and takes no lock.
     let _inside = Inside::deeper();
     for_each_lock(&mut |lock| lock.acquire());
-    // From here to the end of the fork this thread ignores the locks: other libraries' handlers allocate.
+    // Until the end of the fork, this thread ignores the locks: fork handlers of other libraries allocate.
     slot().forking.set(true);
 }
 

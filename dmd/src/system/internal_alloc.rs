@@ -1,5 +1,5 @@
-//! The heap of the engine's own Rust code while it writes a dump: pages of our own, so that a dump does not change
-//! the heap that it describes.
+//! The heap of the engine's own Rust code while it writes a dump. It uses its own pages, so that a dump does not
+//! change the heap that it describes.
 
 use core::alloc::Layout;
 use core::ptr::null_mut;
@@ -8,18 +8,18 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use crate::system::lock::{Lock, LockedValue};
 use crate::system::memory;
 
-/// The heap maps one region of this size and never another one: what does not fit goes elsewhere.
+/// The heap maps one region of this size and no further region. Blocks that do not fit are allocated elsewhere.
 const REGION: usize = 32 << 20;
-/// Enough for a dump if address space is short by then. The engine sets it aside at the start.
+/// The size of the reserve, enough for a dump if address space is short. The engine maps it at the start.
 const RESERVE: usize = 2 << 20;
-/// The smallest block, as a power of two.
+/// The size of the smallest block, as a power of two.
 const LEAST: u32 = 4;
 const CLASSES: usize = 22;
 
 struct InternalHeap {
     used: usize,
     live: usize,
-    /// Free blocks by size, each with the address of the next in its first word.
+    /// The first free block of each size. The first word of a free block is the address of the next free block.
     free: [usize; CLASSES],
 }
 
@@ -28,7 +28,7 @@ static HEAP: LockedValue<InternalHeap> =
 /// Start of the region; 0 before it is mapped.
 static START: AtomicUsize = AtomicUsize::new(0);
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
-/// Start of the reserve; 0 before `reserve` maps it, and if it could not.
+/// Start of the reserve; 0 before `reserve` maps it, or if it could not be mapped.
 static RESERVED: AtomicUsize = AtomicUsize::new(0);
 
 pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
@@ -52,14 +52,14 @@ pub(crate) fn alloc(layout: Layout) -> *mut u8 {
     let free = heap.free[class];
     if free != 0 {
         let block = core::ptr::with_exposed_provenance_mut::<usize>(free);
-        // SAFETY: a free block of this heap, whose first word has the address of the next one.
+        // SAFETY: a free block of this heap. Its first word is the address of the next free block.
         heap.free[class] = unsafe { block.read() };
         heap.live += bytes_of(class);
         return block.cast();
     }
     let Some((region, length)) = region() else { return null_mut() };
     let bytes = bytes_of(class);
-    // Every size is a power of two, and so a valid alignment.
+    // Every size is a power of two, so it is a valid alignment.
     let start = (region + heap.used).next_multiple_of(bytes.min(4096));
     if start + bytes > region + length {
         return null_mut();
@@ -83,13 +83,13 @@ fn region() -> Option<(usize, usize)> {
     (start != 0).then_some((start, length))
 }
 
-/// Sets the reserve aside. Called once.
+/// Maps the reserve. Called once.
 pub(crate) fn reserve() {
     RESERVED.store(memory::map_for_dump(RESERVE).expose_provenance(), Ordering::Relaxed);
 }
 
-/// Maps the region if it is not mapped yet. False if there is no memory to write a dump with: Rust would end the
-/// process then.
+/// Maps the region if it is not mapped yet. Returns false if there is not enough memory to write a dump: Rust would
+/// end the process in that case.
 pub(crate) fn is_ready() -> bool {
     let _heap = HEAP.hold();
     region().is_some()
@@ -100,7 +100,7 @@ pub(crate) fn live() -> usize {
     HEAP.hold().live
 }
 
-/// Whether the block came from [`alloc`].
+/// Whether the block was made by [`alloc`].
 #[inline]
 pub(crate) fn owns(block: *const u8) -> bool {
     let start = START.load(Ordering::Relaxed);
@@ -111,12 +111,12 @@ pub(crate) fn owns(block: *const u8) -> bool {
 ///
 /// # Safety
 ///
-/// The block came from [`alloc`] for the same layout, and it is not used any more.
+/// The block was made by [`alloc`] for the same layout, and it is not used any more.
 pub(crate) unsafe fn dealloc(block: *mut u8, layout: Layout) {
     let Some(class) = class(layout) else { return };
     let mut heap = HEAP.hold();
     let next = heap.free[class];
-    // SAFETY: `dealloc`'s caller passes a block of `alloc`, which has at least 16 bytes and is free now.
+    // SAFETY: the caller of `dealloc` passes a block of `alloc`. It has at least 16 bytes and is free now.
     unsafe { block.cast::<usize>().write(next) };
     heap.free[class] = block.expose_provenance();
     heap.live -= bytes_of(class);
@@ -126,8 +126,7 @@ pub(crate) unsafe fn dealloc(block: *mut u8, layout: Layout) {
 #[derive(Clone, Copy, Debug)]
 pub struct InternalAllocator;
 
-// SAFETY: blocks are disjoint parts of one region, or mappings of their own, with the size and the alignment that
-// were asked for.
+// SAFETY: blocks are disjoint parts of one region, or separate mappings. They have the requested size and alignment.
 unsafe impl core::alloc::GlobalAlloc for InternalAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let block = alloc(layout);
@@ -139,7 +138,7 @@ unsafe impl core::alloc::GlobalAlloc for InternalAllocator {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if owns(block) {
-            // SAFETY: a block of the region, which came from `alloc`; the caller passes its layout and uses it no
+            // SAFETY: a block of the region, so `alloc` made it. The caller passes its layout and does not use it any
             // more.
             unsafe { dealloc(block, layout) }
         } else {

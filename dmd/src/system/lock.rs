@@ -1,8 +1,8 @@
-//! A lock for use inside an allocation: a waiting thread sleeps. The lock never
-//! allocates, never panics, and the child of a fork can free it.
+//! A lock for use inside an allocation: a waiting thread sleeps. The lock never allocates and never panics, and the
+//! child of a fork can free it.
 //!
-//! While a thread forks it holds every lock (see `fork`) and its own calls ignore them: other libraries' fork
-//! handlers may allocate.
+//! While a thread forks, it holds every lock (see `fork`). Its own calls ignore the locks: fork handlers of other
+//! libraries may allocate.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -13,18 +13,20 @@ use crate::system::slot::slot;
 use crate::system::waiting;
 
 const FREE: u32 = 0;
-/// Other threads wait for the lock. The other bits name the thread that holds it.
+/// Other threads wait for the lock. The remaining bits identify the thread that holds it.
 const AWAITED: u32 = 1 << 31;
 
-/// The jump of a signal handler may leave a thread that has freed the lock and not woken the next one.
+/// The maximum sleep of a waiting thread. The jump of a signal handler may stop a thread that has freed the lock but
+/// has not woken the next thread.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 pub(crate) struct Lock(AtomicU32);
 
-/// Frees the lock when dropped.
+/// Holds the lock, and frees it when dropped.
 pub(crate) struct LockGuard<'a>(Option<&'a Lock>);
 
-/// A name of this thread: a part of its slot's address. Threads have the same name only if their slots are 128 GiB apart.
+/// A number that identifies this thread: a part of its slot's address. Two threads have the same number only if their
+/// slots are a multiple of 128 GiB apart.
 #[inline(always)]
 fn this_thread() -> u32 {
     const LINE_BITS: u32 = 6;
@@ -45,7 +47,7 @@ impl Lock {
         LockGuard(Some(self))
     }
 
-    /// Takes the lock, unless somebody has it.
+    /// Takes the lock, unless another thread holds it.
     pub(crate) fn try_hold(&self) -> Option<LockGuard<'_>> {
         count(1);
         if self.exchange(FREE, this_thread()) {
@@ -73,7 +75,7 @@ impl Lock {
         loop {
             let now = self.0.load(Ordering::Relaxed);
             if now == FREE {
-                // Others may wait, too.
+                // Other threads may wait, too.
                 if self.exchange(FREE, this_thread() | AWAITED) {
                     return;
                 }
@@ -103,13 +105,14 @@ impl Lock {
         }
     }
 
-    /// For the child of a fork, whose only thread holds the lock: no thread waits for it.
+    /// For the child of a fork, whose only thread holds the lock: frees the lock. No thread waits for it.
     pub(crate) fn free_in_child(&self) {
         self.0.store(FREE, Ordering::Release);
     }
 }
 
-/// Tells signal handlers how many locks this thread holds: for an instant one too many, never too few.
+/// Updates the number of locks that this thread holds, for signal handlers. For an instant the number may be one too
+/// high, but never too low.
 #[inline]
 fn count(change: i16) {
     let locks = &slot().locks;
@@ -126,7 +129,7 @@ impl Drop for LockGuard<'_> {
 }
 
 impl LockGuard<'_> {
-    /// Leaves the lock to another thread that has taken it over.
+    /// Drops the guard without freeing the lock, because another thread has taken the lock over.
     pub(crate) fn leave(mut self) {
         self.0 = None;
         count(-1);
@@ -142,7 +145,7 @@ pub(crate) struct LockedValue<T> {
 // SAFETY: only the thread that holds the lock reaches the value.
 unsafe impl<T: Send> Sync for LockedValue<T> {}
 
-/// The value, until dropped.
+/// Access to the value. The lock is held until this is dropped.
 pub(crate) struct LockUse<'a, T> {
     value: &'a UnsafeCell<T>,
     _held: LockGuard<'a>,

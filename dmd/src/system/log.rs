@@ -1,7 +1,7 @@
-//! The messages of DMD on stderr: whole lines after `DMD[pid] `, in one write each.
+//! DMD's messages on stderr: whole lines after `DMD[pid] `, each in one write.
 //!
-//! Messages stop if descriptor 2 is not what it was at the start: a program may close it and open its own file
-//! there.
+//! Messages stop if descriptor 2 refers to another file than at the start: a program may close it and open its own
+//! file under this number.
 
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,13 +20,15 @@ static VERBOSE: AtomicBool = AtomicBool::new(false);
 /// Whether stderr was a terminal at the start.
 static TERMINAL: AtomicBool = AtomicBool::new(false);
 
-/// Switches off all lines except those of [`say_anyway`], or switches on those of [`mention`].
+/// With `quiet`, switches off all lines except lines of [`say_anyway`]. With `verbose`, switches on lines of
+/// [`mention`].
 pub(crate) fn set(quiet: bool, verbose: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
     VERBOSE.store(verbose, Ordering::Relaxed);
 }
 
-/// Notes what stderr is, and prints that recording starts. `variable` is `$DMD`, if the options are from there.
+/// Stores the identity of stderr, and prints that recording starts. `variable` is `$DMD`, if the options come from
+/// there.
 pub(crate) fn start(variable: Option<&[u8]>) {
     for (place, value) in STDERR.iter().zip(standard_error::identity().unwrap_or_default()) {
         place.store(value, Ordering::Relaxed);
@@ -40,15 +42,15 @@ pub(crate) fn start(variable: Option<&[u8]>) {
     mention(format_args!("DMD is enabled"));
 }
 
-/// Writes one line about what DMD does. Programs read what their children write to stderr, so DMD writes such lines
-/// only to a terminal, or if the options ask for them.
+/// Writes one line about DMD's work. Programs read the stderr of their child processes, so DMD writes such lines only
+/// to a terminal, or if the options request them.
 pub(crate) fn mention(line: fmt::Arguments<'_>) {
     if VERBOSE.load(Ordering::Relaxed) || TERMINAL.load(Ordering::Relaxed) {
         say(line);
     }
 }
 
-/// Writes one line about a problem that no dump contains, or one that somebody asked for.
+/// Writes one line about a problem that no dump contains, or a line that the user requested.
 pub(crate) fn say(line: fmt::Arguments<'_>) {
     keeping_errno(|| {
         let known = [STDERR[0].load(Ordering::Relaxed), STDERR[1].load(Ordering::Relaxed)];
@@ -63,7 +65,7 @@ pub fn say_text(line: &str) {
     say(format_args!("{line}"));
 }
 
-/// Writes one line even in quiet mode: why the process cannot continue.
+/// Writes one line even in quiet mode: the reason why the process cannot continue.
 pub(crate) fn say_anyway(line: fmt::Arguments<'_>) {
     let mut text = LogLine { bytes: [0; 512], len: 0 };
     // A line that is too long is cut.
@@ -75,7 +77,7 @@ pub(crate) fn say_anyway(line: fmt::Arguments<'_>) {
 
 struct LogLine {
     bytes: [u8; 512],
-    /// Less than the length of `bytes`.
+    /// The number of bytes in use, less than the length of `bytes`.
     len: usize,
 }
 

@@ -4,14 +4,14 @@ use core::ptr::null_mut;
 
 use crate::system::errno::keeping_errno;
 
-/// Bytes of a page of the system.
+/// The size of a page of the system, in bytes.
 #[cfg(target_os = "linux")]
 pub(crate) fn page_size() -> u64 {
-    // SAFETY: a question that changes nothing.
+    // SAFETY: the call changes nothing.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
 }
 
-/// Zeroed pages, or null.
+/// Maps zeroed pages. Returns null if that fails.
 pub(super) fn map_pages(bytes: usize) -> *mut u8 {
     keeping_errno(|| {
         // SAFETY: an anonymous mapping anywhere overwrites nothing.
@@ -36,7 +36,7 @@ pub(super) fn map_pages(bytes: usize) -> *mut u8 {
 /// `pages` came from [`map_pages`] with the same size, and they are not used any more.
 pub(super) unsafe fn unmap_pages(pages: *mut u8, bytes: usize) {
     keeping_errno(|| {
-        // SAFETY: a whole mapping that nobody uses: the caller promises it.
+        // SAFETY: the caller guarantees that this is a whole mapping that no code uses.
         unsafe { libc::munmap(pages.cast(), bytes) };
     });
 }

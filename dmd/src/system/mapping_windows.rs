@@ -8,7 +8,7 @@ use windows_sys::Win32::System::Memory::{
 
 use crate::system::errno::keeping_errno;
 
-/// Zeroed pages, or null.
+/// Maps zeroed pages. Returns null if that fails.
 pub(super) fn map_pages(bytes: usize) -> *mut u8 {
     // SAFETY: fresh pages anywhere overwrite no others.
     keeping_errno(|| unsafe { VirtualAlloc(null(), bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE) }).cast()
@@ -21,7 +21,8 @@ pub(super) fn map_pages(bytes: usize) -> *mut u8 {
 /// `pages` came from [`map_pages`], and they are not used any more.
 pub(super) unsafe fn unmap_pages(pages: *mut u8, _bytes: usize) {
     keeping_errno(|| {
-        // SAFETY: the start of pages that are not used any more: the caller promises it. The system knows their size.
+        // SAFETY: the caller guarantees that this is the start of pages that no code uses. The system knows their
+        // size.
         unsafe { VirtualFree(pages.cast(), 0, MEM_RELEASE) };
     });
 }

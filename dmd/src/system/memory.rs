@@ -1,8 +1,8 @@
-//! Memory for DMD itself, from the system and never from the measured heap.
+//! Memory for DMD's own data. It comes from the system, never from the measured heap.
 //!
-//! Everything here may run inside an allocation: it neither allocates nor panics, keeps `errno`, and returns null
-//! when the system has no memory or the bound of our own memory is reached. The bound is for tables that grow with
-//! the program. So it does not count large mappings that are hardly touched.
+//! All functions here may run inside an allocation: they neither allocate nor panic, and they keep `errno`. They
+//! return null if the system has no memory, or if DMD's own memory would exceed its limit. The limit is for tables
+//! that grow with the program, so it does not count large mappings that are hardly touched.
 
 use core::marker::PhantomData;
 use core::ptr::null_mut;
@@ -13,18 +13,19 @@ use crate::system::lock::Lock;
 pub(crate) use crate::system::mapping::page_size;
 use crate::system::mapping::{map_pages, unmap_pages};
 
-/// Most bytes that all tables together may map. Beyond it the engine drops new blocks and counts them.
+/// The maximum number of bytes that all tables together may map. Above it, the engine drops new blocks and counts
+/// them.
 const BOUND: usize = 16 << 30;
 
-/// Most bytes that all logs of allocations together may map: observers choose their lengths, and tables must not be short
-/// of memory because of that.
+/// The maximum number of bytes that all logs of allocations together may map. Logs have their own limit because
+/// observers choose their lengths, and long logs must not take the memory of tables.
 const LOG_BOUND: usize = 4 << 30;
 
 static TABLES: AtomicUsize = AtomicUsize::new(0);
 static LOGS: AtomicUsize = AtomicUsize::new(0);
 static OTHERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes mapped by all tables, by logs and for dumps.
+/// The number of bytes mapped by all tables, for logs and for dumps.
 pub(crate) fn mapped() -> usize {
     TABLES.load(Ordering::Relaxed) + LOGS.load(Ordering::Relaxed) + OTHERS.load(Ordering::Relaxed)
 }
@@ -39,7 +40,7 @@ pub(crate) fn map_for_log(bytes: usize) -> *mut u8 {
     map_within(&LOGS, LOG_BOUND, bytes)
 }
 
-/// Bytes mapped for logs.
+/// The number of bytes mapped for logs.
 pub(crate) fn mapped_for_logs() -> usize {
     LOGS.load(Ordering::Relaxed)
 }
@@ -56,8 +57,8 @@ fn map_within(mapped: &AtomicUsize, bound: usize, bytes: usize) -> *mut u8 {
     pages
 }
 
-/// Maps zeroed pages for the value that `place` points to, unless a thread has done so. Adds their bytes to `mapped`.
-/// Returns whether the pages are there.
+/// Maps zeroed pages for the value that `place` points to, unless another thread has mapped them. Adds their size in
+/// bytes to `mapped`. Returns whether the pages are mapped.
 pub(crate) fn map_once<T>(place: &AtomicPtr<T>, mapped: &AtomicUsize) -> bool {
     if !place.load(Ordering::Acquire).is_null() {
         return true;
@@ -76,7 +77,7 @@ pub(crate) fn map_once<T>(place: &AtomicPtr<T>, mapped: &AtomicUsize) -> bool {
     true
 }
 
-/// Maps zeroed pages for a dump, whatever the tables have mapped, or returns null.
+/// Maps zeroed pages for a dump, or returns null. Memory for dumps has no limit.
 pub(crate) fn map_for_dump(bytes: usize) -> *mut u8 {
     let pages = map_pages(bytes);
     if !pages.is_null() {
@@ -85,7 +86,8 @@ pub(crate) fn map_for_dump(bytes: usize) -> *mut u8 {
     pages
 }
 
-/// Has lines of a processor's caches for itself: several threads write it, and read what would lie beside it.
+/// A value in its own lines of the processor's cache: several threads write it, and data beside it would slow them
+/// down.
 #[repr(align(128))]
 pub(crate) struct OwnLine<T>(pub(crate) T);
 
@@ -119,7 +121,8 @@ pub(crate) fn prefetch_to_read<T>(place: *const T) {
 ///
 /// `pages` came from [`map`] with the same size, and they are not used any more.
 pub(crate) unsafe fn unmap(pages: *mut u8, bytes: usize) {
-    // SAFETY: pages of `map_pages` with this size, no longer in use: this function's caller promises both.
+    // SAFETY: pages of `map_pages` with this size that are no longer in use: the caller of this function guarantees
+    // both.
     unsafe { unmap_pages(pages, bytes) };
     TABLES.fetch_sub(bytes, Ordering::Relaxed);
 }
@@ -130,7 +133,8 @@ pub(crate) unsafe fn unmap(pages: *mut u8, bytes: usize) {
 ///
 /// `pages` came from [`map_for_log`] with the same size, and they are not used any more.
 pub(crate) unsafe fn unmap_for_log(pages: *mut u8, bytes: usize) {
-    // SAFETY: pages of `map_pages` with this size, no longer in use: this function's caller promises both.
+    // SAFETY: pages of `map_pages` with this size that are no longer in use: the caller of this function guarantees
+    // both.
     unsafe { unmap_pages(pages, bytes) };
     LOGS.fetch_sub(bytes, Ordering::Relaxed);
 }
@@ -141,12 +145,14 @@ pub(crate) unsafe fn unmap_for_log(pages: *mut u8, bytes: usize) {
 ///
 /// `pages` came from [`map_for_dump`] with the same size, and they are not used any more.
 pub(crate) unsafe fn unmap_for_dump(pages: *mut u8, bytes: usize) {
-    // SAFETY: pages of `map_pages` with this size, no longer in use: this function's caller promises both.
+    // SAFETY: pages of `map_pages` with this size that are no longer in use: the caller of this function guarantees
+    // both.
     unsafe { unmap_pages(pages, bytes) };
     OTHERS.fetch_sub(bytes, Ordering::Relaxed);
 }
 
-/// Parts of one size, zeroed and never freed. A pool takes no lock, so that a signal handler may interrupt it.
+/// A pool of parts of one size. The parts are zeroed and never freed. A pool takes no lock, so that a signal handler
+/// may interrupt it.
 pub(crate) struct ZeroedPool<T> {
     /// The first page of the mapping from which parts are taken, and the number of parts taken.
     current: AtomicU64,
@@ -164,12 +170,12 @@ impl<T> ZeroedPool<T> {
         Self { current: AtomicU64::new(0), mapped: AtomicUsize::new(0), parts: PhantomData }
     }
 
-    /// Bytes mapped for the pool.
+    /// The number of bytes mapped for the pool.
     pub(crate) fn mapped(&self) -> usize {
         self.mapped.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the parts that were taken.
+    /// The number of bytes in the parts that were taken.
     pub(crate) fn used(&self) -> usize {
         let (_, taken) = Self::split(self.current.load(Ordering::Relaxed));
         let left = Self::IN_MAPPING.saturating_sub(taken) as usize * size_of::<T>();
@@ -181,7 +187,7 @@ impl<T> ZeroedPool<T> {
         (page << Self::PAGE_BITS, current & ((1 << Self::COUNT_BITS) - 1))
     }
 
-    /// A zeroed part, or null.
+    /// Returns a zeroed part, or null.
     pub(crate) fn take(&self) -> *mut T {
         loop {
             let current = self.current.load(Ordering::Acquire);
@@ -212,7 +218,7 @@ impl<T> ZeroedPool<T> {
 
 const CHUNK: usize = 256 << 10;
 
-/// A bump allocator for small things that live as long as the process.
+/// A bump allocator for small data that lives as long as the process.
 pub(crate) struct Arena {
     lock: Lock,
     next: AtomicPtr<u8>,
@@ -241,7 +247,7 @@ impl Arena {
             return null_mut();
         }
         let left = if left < bytes { CHUNK } else { left };
-        // The jump of a signal handler may leave this in the middle: then the rest is lost.
+        // The jump of a signal handler may leave this code in the middle: then the remaining bytes are lost.
         self.left.store(0, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         self.next.store(start.wrapping_add(bytes), Ordering::Relaxed);

@@ -5,7 +5,8 @@ mod by_system {
     use std::fs::File;
     use std::os::unix::fs::FileExt;
 
-    /// The kernel's file of the memory. A process that has changed its user may not open it.
+    /// The kernel's file of the process's memory; `None` if it cannot be opened. A process that has changed its user
+    /// may not open the file.
     pub(crate) struct OwnMemory(Option<File>);
 
     impl OwnMemory {
@@ -13,7 +14,7 @@ mod by_system {
             Self(File::open("/proc/self/mem").ok())
         }
 
-        /// Fills `window` with the bytes at an address; false if that fails.
+        /// Fills `window` with the bytes at an address. Returns false if that fails.
         pub(crate) fn read(&self, address: usize, window: &mut [u8]) -> bool {
             match &self.0 {
                 Some(memory) => memory.read_exact_at(window, address as u64).is_ok(),
@@ -47,7 +48,7 @@ mod by_system {
             Self
         }
 
-        /// Fills `window` with the bytes at an address; false if that fails.
+        /// Fills `window` with the bytes at an address. Returns false if that fails.
         pub(crate) fn read(&self, address: usize, window: &mut [u8]) -> bool {
             let (length, mut read) = (window.len() as u64, 0);
             // SAFETY: the function has no precondition.
@@ -75,7 +76,7 @@ mod by_system {
             Self
         }
 
-        /// Fills `window` with the bytes at an address; false if that fails.
+        /// Fills `window` with the bytes at an address. Returns false if that fails.
         pub(crate) fn read(&self, address: usize, window: &mut [u8]) -> bool {
             let (length, mut read) = (window.len(), 0);
             // SAFETY: the function has no precondition.

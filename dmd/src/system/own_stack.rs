@@ -1,15 +1,17 @@
-//! A stack to write a dump on: a process may end on a signal's small stack, or on one that is nearly full.
+//! A separate stack for writing a dump: a process may end on a signal's small stack, or on a stack that is nearly
+//! full.
 
 use core::ffi::c_void;
 
 use crate::system::memory;
 
 const PAGE: usize = 4096;
-/// A dump itself needs up to 10 KiB. Backends of flate2 make their tables on the stack before they move them to the
-/// heap: in a debug build the one in Rust needs some 500 KiB. Untouched pages take no memory.
+/// The size of the stack. A dump itself needs up to 10 KiB. Backends of flate2 make their tables on the stack before
+/// they move them to the heap: in a debug build, the backend in Rust needs about 500 KiB. Untouched pages take no
+/// memory.
 const BYTES: usize = 2 << 20;
 
-/// Runs `body` on a stack of its own, or on the caller's if there is no memory for one.
+/// Runs `body` on a separate stack, or on the caller's stack if there is no memory.
 pub(crate) fn run<T, F: FnOnce() -> T>(body: F) -> T {
     let stack = memory::map_for_dump(BYTES);
     if stack.is_null() {
@@ -31,7 +33,7 @@ struct StackWork<T, F> {
 }
 
 extern "C" fn work_on<T, F: FnOnce() -> T>(work: *mut c_void) {
-    // SAFETY: `run` passes its `work`, and waits meanwhile.
+    // SAFETY: `run` passes its `work`, and waits during the call.
     let work = unsafe { &mut *work.cast::<StackWork<T, F>>() };
     work.result = work.body.take().map(|body| body());
 }

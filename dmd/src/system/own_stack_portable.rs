@@ -1,9 +1,9 @@
-//! A stack to write a dump on: a thread may have a small one, or one that is nearly full.
+//! A separate stack for writing a dump: a thread may have a small stack, or one that is nearly full.
 
-/// Backends of flate2 need some 500 KiB in a debug build.
+/// The size of the stack. Backends of flate2 need about 500 KiB in a debug build.
 const BYTES: usize = 2 << 20;
 
-/// Runs `body` on a stack of its own.
+/// Runs `body` on a separate stack.
 pub(crate) fn run<T>(body: impl FnOnce() -> T) -> T {
     stacker::grow(BYTES, body)
 }

@@ -1,4 +1,4 @@
-//! Growing tables over pages of our own, for code that not every allocation runs.
+//! Growing tables in the engine's own pages, for code that does not run in every allocation.
 
 use core::alloc::Layout;
 use core::hash::Hash;
@@ -11,14 +11,14 @@ use crate::system::memory;
 
 const PAGE: usize = 4096;
 
-/// Maps whole pages, and nothing smaller: for a table, or for a dump.
+/// An allocator that always maps whole pages, for a table or for a dump.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageAllocator<const FOR_DUMP: bool>;
 
-/// A list over [`PageAllocator`]; [`push`] never panics.
+/// A list in [`PageAllocator`] memory; [`push`] never panics.
 pub(crate) type PageVec<T, const FOR_DUMP: bool = false> =
     allocator_api2::vec::Vec<T, PageAllocator<FOR_DUMP>>;
-/// A map over [`PageAllocator`]; [`entry`] never panics.
+/// A map in [`PageAllocator`] memory; [`entry`] never panics.
 pub(crate) type PageMap<K, V, const FOR_DUMP: bool = false> =
     hashbrown::HashMap<K, V, FxBuildHasher, PageAllocator<FOR_DUMP>>;
 
@@ -35,7 +35,7 @@ pub(crate) const fn list<T, const FOR_DUMP: bool>() -> PageVec<T, FOR_DUMP> {
     PageVec::new_in(PageAllocator)
 }
 
-/// Adds to a list; false if memory is short.
+/// Adds a value to a list. Returns false if memory is short.
 pub(crate) fn push<T, const FOR_DUMP: bool>(list: &mut PageVec<T, FOR_DUMP>, value: T) -> bool {
     let room = list.try_reserve(1).is_ok();
     if room {
@@ -44,7 +44,7 @@ pub(crate) fn push<T, const FOR_DUMP: bool>(list: &mut PageVec<T, FOR_DUMP>, val
     room
 }
 
-/// A copy of a list, for a dump; `None` if memory is short.
+/// Copies a list for a dump. Returns `None` if memory is short.
 pub(crate) fn copy<T: Copy>(list: &[T]) -> Option<DumpVec<T>> {
     let mut copy = self::list();
     copy.try_reserve_exact(list.len()).ok()?;
@@ -52,7 +52,7 @@ pub(crate) fn copy<T: Copy>(list: &[T]) -> Option<DumpVec<T>> {
     Some(copy)
 }
 
-/// The value of a key, made if there is none; `None` if memory is short.
+/// The value of a key. Makes the value if the key has none. Returns `None` if memory is short.
 pub(crate) fn entry<K: Eq + Hash, V, const FOR_DUMP: bool>(
     map: &mut PageMap<K, V, FOR_DUMP>,
     key: K,
@@ -62,12 +62,12 @@ pub(crate) fn entry<K: Eq + Hash, V, const FOR_DUMP: bool>(
     Some(map.entry(key).or_insert_with(make))
 }
 
-/// Bytes that a map has taken, approximately.
+/// The approximate size of a map in bytes.
 pub(crate) fn map_bytes<K, V>(map: &PageMap<K, V>) -> usize {
     map.capacity() * (size_of::<(K, V)>() + 1) * 8 / 7
 }
 
-// SAFETY: nobody else uses a mapping until it is unmapped, and it is aligned to a page.
+// SAFETY: a mapping has one owner until it is unmapped, and it is aligned to a page.
 unsafe impl<const FOR_DUMP: bool> Allocator for PageAllocator<FOR_DUMP> {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         if layout.align() > PAGE || layout.size() > isize::MAX as usize - PAGE {

@@ -1,4 +1,4 @@
-//! The process among others: where its dump goes, and what it hands on to the processes that it starts.
+//! The process among other processes: the path of its dump, and the values that it passes to processes that it starts.
 
 #[cfg(engine = "native")]
 mod again;
@@ -20,33 +20,33 @@ use crate::system::{confined, fork};
 pub(crate) use again::{hands_on, leave_out, start_again};
 
 static STRINGS: Arena = Arena::new();
-/// The folder in which the process started: the process may change to another one.
+/// The folder in which the process started. The process may change its current folder later.
 static START_FOLDER: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 static FIRST: ProcessCell = ProcessCell::nobody();
-/// The process that last took a name with a number for its dump, and which of the names that was.
+/// The process that last took a numbered name for its dump.
 static NUMBERED: ProcessCell = ProcessCell::nobody();
 static NUMBERED_NAME: AtomicU32 = AtomicU32::new(0);
 
-/// A copy of the value of `$DMD`: a program that changes its title overwrites its environment.
+/// Copies the value of `$DMD`: a program that changes its title overwrites its environment.
 pub(crate) fn keep(variable: &'static CStr) -> &'static CStr {
     let text = variable.to_bytes_with_nul();
     let place = STRINGS.take(text.len());
     if place.is_null() {
         return variable;
     }
-    // SAFETY: `STRINGS` gives zeroed bytes that no other code has.
+    // SAFETY: `STRINGS` returns zeroed bytes that no other code uses.
     let copy = unsafe { core::slice::from_raw_parts_mut(place, text.len()) };
     copy.copy_from_slice(text);
     CStr::from_bytes_with_nul(copy).unwrap_or(variable)
 }
 
-/// Remembers this process and the folder in which it started, or those of the first process, if `first` has them.
-/// If this process is the first one and `value` has room, writes its number there, for the processes that it
-/// starts.
+/// Stores this process and the folder in which it started. If `first` contains a process or a folder, stores these
+/// instead. If this process is the first one and `value` has room, writes its number into `value`, for the processes
+/// that it starts.
 ///
 /// # Safety
 ///
-/// `value` is the variable that `first` was read from, ends in 0, and no other code uses it meanwhile.
+/// `value` is the variable from which `first` was read. It ends in 0, and no other code uses it during the call.
 pub(crate) unsafe fn start(first: Option<FirstProcess>, value: *mut c_char) {
     let this = process_id::start();
     confined::start();
@@ -55,8 +55,8 @@ pub(crate) unsafe fn start(first: Option<FirstProcess>, value: *mut c_char) {
             FIRST.store(this);
             let digits = first_process::digits(this.number, this.namespace);
             let place = value.wrapping_add(first.digits_at).cast::<u8>();
-            // SAFETY: `first_process::split` found all digits at this offset of the value, and the caller of `start`
-            // makes sure that no other code uses the environment meanwhile.
+            // SAFETY: `first_process::split` found all digits at this offset of the value. The caller of `start`
+            // guarantees that no other code uses the environment during the call.
             unsafe { place.copy_from_nonoverlapping(digits.as_ptr(), digits.len()) };
         } else {
             FIRST.store(ProcessIdentity { number: first.process, namespace: first.namespace });
@@ -68,16 +68,16 @@ pub(crate) unsafe fn start(first: Option<FirstProcess>, value: *mut c_char) {
     const LONGEST: usize = 4096;
     let place = STRINGS.take(LONGEST).cast::<c_char>();
     if !place.is_null() {
-        // SAFETY: `STRINGS` gave `LONGEST` bytes.
+        // SAFETY: `STRINGS` returned `LONGEST` bytes.
         let folder = unsafe { libc::getcwd(place, LONGEST as _) };
         START_FOLDER.store(folder, Ordering::Release);
     }
 }
 
-/// The name of a dump, or names that other processes may have.
+/// The destination of a dump.
 #[derive(Debug)]
 pub(crate) enum DumpOutput {
-    /// The dump replaces a file of this name.
+    /// The dump replaces the file at this path.
     At(PathBuf),
     /// The dump gets the first of these names that no other process has.
     Numbered(NumberedNames),
@@ -86,20 +86,21 @@ pub(crate) enum DumpOutput {
     Peer(SessionPeer),
 }
 
-/// Names with the number of the process, and then with a second one, since processes of two namespaces share
-/// numbers.
+/// Names with the number of the process. If a name is taken, the next names also have a second number, since processes
+/// in two namespaces may have the same number.
 #[derive(Debug)]
 pub(crate) struct NumberedNames {
     pattern: &'static str,
     process: ProcessIdentity,
 }
 
-/// The names of a recording.
+/// The possible names of a recording.
 #[derive(Debug)]
 pub(crate) struct RecordingNames {
-    /// The name without a number, if this process may have it.
+    /// The name without a number, if this process may use it; otherwise `None`.
     pub(crate) plain: Option<PathBuf>,
-    /// The names to try if there is no `plain` name or another recording has it. The first one without a file is used.
+    /// The names to try if `plain` is `None` or another recording has that name. The process uses the first name
+    /// without a file.
     pub(crate) numbered: NumberedNames,
 }
 
@@ -117,7 +118,7 @@ impl NumberedNames {
         absolute(Path::new(&name))
     }
 
-    /// Which of the names this process took before.
+    /// The index of the name that this process took before; `None` if it took none.
     pub(crate) fn taken(&self) -> Option<u32> {
         let is_mine = NUMBERED.get().is_some_and(|process| process.is(self.process));
         is_mine.then(|| NUMBERED_NAME.load(Ordering::Relaxed))
@@ -129,7 +130,7 @@ impl NumberedNames {
     }
 }
 
-/// Where the dump at the end of this process goes.
+/// The destination of the dump at the end of this process.
 pub(crate) fn output(options: &Options) -> DumpOutput {
     let pattern = options.output.unwrap_or("dmd-%p.json.gz");
     let process = ProcessIdentity::this();
@@ -137,30 +138,30 @@ pub(crate) fn output(options: &Options) -> DumpOutput {
         .map_or(DumpOutput::Numbered(NumberedNames { pattern, process }), DumpOutput::At)
 }
 
-/// Where the recording of this process goes.
+/// The possible names of this process's recording.
 pub(crate) fn recording_names(pattern: &'static str) -> RecordingNames {
     let process = ProcessIdentity::this();
     RecordingNames { plain: plain_name(pattern, process), numbered: NumberedNames { pattern, process } }
 }
 
-/// The name without a number, which is that of the first process.
+/// The name without a number, if this process is the first one; otherwise `None`.
 fn plain_name(pattern: &str, process: ProcessIdentity) -> Option<PathBuf> {
     let is_first = !fork::is_child() && FIRST.get().is_none_or(|first| first.is(process));
     (is_first && !pattern.contains("%p")).then(|| absolute(Path::new(pattern)))
 }
 
-/// A path, relative to the folder in which the process started.
+/// Makes a path absolute. A relative path starts at the folder in which the process started.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
     let folder = START_FOLDER.load(Ordering::Acquire);
     if path.is_absolute() || folder.is_null() {
         return path.to_owned();
     }
-    // SAFETY: a string of `getcwd` or of `keep`, which is never freed.
+    // SAFETY: a string of `getcwd` or of `keep`, and neither is ever freed.
     let folder = unsafe { CStr::from_ptr(folder) };
     path_of(folder.to_bytes()).join(path)
 }
 
-/// `a/b.json.gz` gives `a/b-7.json.gz`.
+/// Inserts a number before the extension: `a/b.json.gz` becomes `a/b-7.json.gz`.
 fn with_number(pattern: &str, number: &str) -> String {
     let name_start = pattern.rfind('/').map_or(0, |slash| slash + 1);
     let name = &pattern[name_start..];

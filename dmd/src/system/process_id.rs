@@ -1,15 +1,14 @@
-//! Processes by number and namespace, and the one that started.
+//! Identifies processes by number and namespace, among them the process that started recording.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
 static AT_START: ProcessCell = ProcessCell::nobody();
 
-/// A process, by its number and the namespace of that number: processes of other namespaces may have the same
-/// number.
+/// A process, by its number and the namespace of that number. Processes in other namespaces may have the same number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProcessIdentity {
     pub(crate) number: u32,
-    /// 0 if it is not known.
+    /// 0 if the namespace is unknown.
     pub(crate) namespace: u32,
 }
 
@@ -36,7 +35,7 @@ fn namespace() -> u32 {
     0
 }
 
-/// A process that all threads can read.
+/// Stores a process, so that all threads can read it.
 pub(crate) struct ProcessCell {
     number: AtomicU32,
     namespace: AtomicU32,
@@ -58,14 +57,14 @@ impl ProcessCell {
     }
 }
 
-/// Remembers the process that starts.
+/// Stores this process as the process that started.
 pub(crate) fn start() -> ProcessIdentity {
     let this = ProcessIdentity::this();
     AT_START.store(this);
     this
 }
 
-/// Whether a fork of the process that started made this one, by whatever system call.
+/// Whether this process is a fork of the process that started, no matter by which system call.
 pub(crate) fn is_another_than_started() -> bool {
     AT_START.get().is_some_and(|start| !ProcessIdentity::this().is(start))
 }

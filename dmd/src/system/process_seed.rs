@@ -1,4 +1,4 @@
-//! A number that differs from process to process and from run to run.
+//! A number that is different in each process and in each run.
 
 /// Draws a number without a system call: the kernel gives each program random bytes when it starts.
 #[cfg(target_os = "linux")]
@@ -9,9 +9,9 @@ pub(crate) fn draw() -> u64 {
     if words.is_null() {
         return for_child(0);
     }
-    // SAFETY: the kernel has put 16 bytes there, which stay.
+    // SAFETY: the kernel has put 16 bytes there, and they do not change.
     let [first, second] = unsafe { words.read_unaligned() };
-    // The C library keeps secrets of these bytes, which must not be found by the number.
+    // The C library keeps secrets in these bytes. The result must not reveal them.
     mixed(mixed(first) ^ second)
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn draw() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-/// The number of a forked child whose parent has this one.
+/// The number of a forked child whose parent has this number.
 pub(crate) fn for_child(number: u64) -> u64 {
     mixed(number ^ u64::from(std::process::id()).rotate_left(32))
 }

@@ -1,8 +1,9 @@
-//! The peer of a session of tracking. If the process ends, or becomes another program, before the session does, it gets the
-//! dump that the session would have ended with. The process makes no file for it: the peer does, with its own rights.
+//! The peer of a session of tracking. If the process ends, or becomes another program, before the session ends, the
+//! peer gets the dump that the session would have ended with. The process makes no file for this dump: the peer makes
+//! the file with its own rights.
 //!
-//! A program may close every descriptor and open its own under the same numbers. So the descriptor has a high number, and its
-//! use checks that it is still the same socket.
+//! A program may close every descriptor and open its own under the same numbers. So the descriptor has a high number,
+//! and each use checks that it is still the same socket.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -16,20 +17,21 @@ use std::os::unix::net::UnixStream;
 
 use crate::system::errno::keeping_errno;
 
-/// The descriptor; -1 while there is no session. The thread that exchanges it for -1 owns it.
+/// The descriptor; -1 while there is no session. The thread that swaps it for -1 owns it.
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
-/// The number of its socket, as `fstat` has it.
+/// The inode of the socket, as `fstat` returns it.
 static SOCKET: AtomicU64 = AtomicU64::new(0);
-/// The process that the session tracks. A child of a fork has a copy of all this.
+/// The process that the session tracks. A child of a fork has a copy of these statics.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// Programs expect low numbers to be free.
+/// The lowest number for the descriptor: programs expect low numbers to be free.
 const HIGH: c_int = 512;
-/// How long the end of the process waits for a peer that does not read.
+/// The maximum time for which the end of the process waits for a peer that does not read.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Begins a session with the peer at the other end of this socket; a number below 0 begins none. The session before, if any, is
-/// over. The descriptor stays the caller's. Returns 1 if the session has the peer, or if it had one and has none now.
+/// Starts a session with the peer at the other end of this socket, and ends the session before, if any. If the number
+/// is below 0, it only ends that session. The caller keeps the descriptor. Returns 1 if the session has the peer, or
+/// if a session has ended; otherwise 0.
 pub(crate) extern "C" fn set(descriptor: c_int) -> c_int {
     keeping_errno(|| {
         let before = take();
@@ -41,7 +43,7 @@ pub(crate) extern "C" fn set(descriptor: c_int) -> c_int {
         if own < 0 {
             return 0;
         }
-        // SAFETY: a fresh descriptor of this function's own.
+        // SAFETY: a fresh descriptor that this function owns.
         let own = File::from(unsafe { OwnedFd::from_raw_fd(own) });
         SOCKET.store(own.metadata().map_or(0, |about| about.ino()), Ordering::Relaxed);
         PROCESS.store(std::process::id(), Ordering::Relaxed);
@@ -55,7 +57,7 @@ pub(crate) fn is_there() -> bool {
     DESCRIPTOR.load(Ordering::Relaxed) >= 0 && PROCESS.load(Ordering::Relaxed) == std::process::id()
 }
 
-/// Takes the peer, if there is one. The session is over when it is dropped.
+/// Takes the peer, if there is one. The session ends when the result is dropped.
 pub(crate) fn take() -> Option<SessionPeer> {
     if !is_there() {
         return None;
@@ -64,14 +66,14 @@ pub(crate) fn take() -> Option<SessionPeer> {
     if descriptor < 0 {
         return None;
     }
-    // SAFETY: the descriptor of `set`, which the exchange gave to this thread only, or a file that the program has opened
-    // under its number.
+    // SAFETY: the descriptor of `set`, which the exchange gave only to this thread, or a file that the program has
+    // opened under its number.
     let file = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
     let is_socket = file
         .metadata()
         .is_ok_and(|about| about.file_type().is_socket() && about.ino() == SOCKET.load(Ordering::Relaxed));
     if !is_socket {
-        // The file is the program's.
+        // The file belongs to the program.
         _ = file.into_raw_fd();
         return None;
     }
@@ -83,22 +85,23 @@ pub(crate) fn take() -> Option<SessionPeer> {
 pub(crate) struct SessionPeer(UnixStream);
 
 impl SessionPeer {
-    /// Lets writing fail if the peer does not read for a while.
+    /// Sets a time limit, after which a write fails if the peer does not read.
     pub(crate) fn set_patience(&self) {
         _ = self.0.set_write_timeout(Some(PATIENCE));
     }
 
-    /// Ends the connection, also for children of the process that have copies of it.
+    /// Ends the connection, also for child processes that have copies of it.
     pub(crate) fn hang_up(&self) {
         _ = self.0.shutdown(Shutdown::Both);
     }
 }
 
 impl Write for &SessionPeer {
-    /// Sends without the signal that a peer which has gone would cause: it would end the program.
+    /// Sends bytes. If the peer has closed the connection, the call returns an error and sends no signal: the signal
+    /// would end the program.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let start = bytes.as_ptr().cast();
-        // SAFETY: an open descriptor, and bytes that are there.
+        // SAFETY: an open descriptor, and a valid slice of bytes.
         let sent = unsafe { libc::send(self.0.as_raw_fd(), start, bytes.len(), libc::MSG_NOSIGNAL) };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }

@@ -1,4 +1,4 @@
-//! Only Linux has sessions of tracking that peers begin.
+//! Stubs: only Linux has sessions of tracking with peers.
 
 use core::ffi::c_int;
 

@@ -1,19 +1,20 @@
-//! Signals wait while a dump is written: a handler may allocate, end the process, or never return. Signals that end the
-//! process do not wait if one of them has asked for the dump. A file that may not grow, or a pipe without a reader,
-//! must not end the program either. A cancellation of the thread waits too, since it would unwind the thread.
+//! Holds signals while a dump is written: a handler may allocate, end the process, or never return. Signals that end
+//! the process are not held if such a signal has requested the dump. The signals for exceeding a file's limit, or for
+//! a pipe without a reader, must not end the program either. Cancellation of the thread is held, too, since it would
+//! unwind the thread.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// Signals by which others ask a process to end.
+/// The signals that request the end of a process.
 pub(crate) const ENDING: [c_int; 2] = [libc::SIGTERM, libc::SIGINT];
 
-/// [`ENDING`] signals do not wait.
+/// Whether [`ENDING`] signals are not held.
 static ENDING_OPEN: AtomicBool = AtomicBool::new(false);
 
-/// From now on, signals that end the process do not wait while a dump is written.
+/// From now on, signals that end the process are not held while a dump is written.
 pub(crate) fn leave_ending_open() {
     ENDING_OPEN.store(true, Ordering::Relaxed);
 }
@@ -27,30 +28,31 @@ pub(crate) fn is_blocked(signal: c_int) -> bool {
     unsafe { libc::sigismember(blocked.as_ptr(), signal) == 1 }
 }
 
-/// Ends the process by a signal whose default action does so.
+/// Ends the process by a signal. The default action of the signal must end a process.
 pub(crate) fn end_by(signal: c_int) -> ! {
-    // By its number: in `libdmd.so`, `sigaction` is the program's view.
+    // Call the kernel by number: in `libdmd.so`, `sigaction` is the program's view.
     let default = [0_u64; 4];
     let no_old = null_mut::<u64>();
-    // SAFETY: the kernel's layout of an action; all zeros are the default one. A set of signals has 8 bytes.
+    // SAFETY: an array in the kernel's layout of an action; all zeros are the default action. A set of signals has 8
+    // bytes.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, &raw const default, no_old, 8_usize) };
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `set` is a place for the set.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
     // SAFETY: `sigemptyset` made the set.
     unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
-    // SAFETY: a set, and a null pointer for the old one.
+    // SAFETY: a set, and a null pointer for the old set.
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), null_mut()) };
     // SAFETY: the function has no precondition.
     let thread = unsafe { libc::syscall(libc::SYS_gettid) };
     // SAFETY: sends a signal to this thread.
     unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread, signal) };
-    // A filter of system calls forbids that: the status is as a shell has it.
+    // A filter of system calls forbids the signal. So the process exits with the status that a shell would return.
     // SAFETY: `_exit` ends the process.
     unsafe { libc::_exit(128 + signal) }
 }
 
-/// The kernel sends these to a thread that exceeds a file's limit, or writes to a pipe without a reader.
+/// The kernel sends these signals to a thread that exceeds a file's limit, or that writes to a pipe without a reader.
 const OF_WRITING: [i32; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
 
 unsafe extern "C" {
@@ -59,7 +61,7 @@ unsafe extern "C" {
 
 const CANCEL_DISABLE: c_int = 1;
 
-/// Runs `body` while no handler runs in this thread. Signals that its own writes caused are discarded.
+/// Runs `body` while no handler runs in this thread. Signals that the writes of `body` caused are discarded.
 pub(crate) fn held<T>(body: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `all` is a place for the set.
@@ -102,7 +104,7 @@ fn is_pending(signal: i32) -> bool {
     unsafe { libc::sigismember(pending.as_ptr(), signal) == 1 }
 }
 
-/// Discards a signal that waits.
+/// Discards a pending signal.
 fn take(signal: i32) {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `set` is a place for the set.
@@ -110,20 +112,21 @@ fn take(signal: i32) {
     // SAFETY: `sigemptyset` made the set.
     unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
     let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a set and a time; a null pointer asks for no details of the signal.
+    // SAFETY: a set and a time; a null pointer requests no details of the signal.
     unsafe { libc::sigtimedwait(set.as_ptr(), null_mut(), &raw const no_time) };
 }
 
-/// Blocks all signals in this thread, including those that the C library keeps for itself. Returns the mask from before.
+/// Blocks all signals in this thread, including the signals that the C library reserves for itself. Returns the mask
+/// from before.
 pub(crate) fn block_all() -> u64 {
     set_mask(!0)
 }
 
-/// Blocks these signals in this thread, and returns the ones that it has blocked so far.
+/// Blocks exactly these signals in this thread, and returns the mask from before.
 pub(crate) fn set_mask(signals: u64) -> u64 {
     let mut before = 0_u64;
     let bytes = size_of::<u64>();
-    // SAFETY: the kernel's set of signals, and a place for the old one.
+    // SAFETY: the kernel's set of signals, and a valid place for the old set.
     unsafe {
         libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const signals, &raw mut before, bytes)
     };

@@ -1,6 +1,6 @@
-//! Signals do not wait while a dump is written, except on Linux.
+//! Stubs: only on Linux are signals held while a dump is written.
 
-/// Runs `body`.
+/// Runs `body` without holding signals.
 pub(crate) fn held<T>(body: impl FnOnce() -> T) -> T {
     body()
 }

@@ -1,6 +1,6 @@
-//! The data of each thread: the guard against re-entry, and what else the engine must know without a lock.
+//! The data of each thread that the engine needs without a lock, with the guard against re-entry.
 //!
-//! The slot has the guard ([`inside`]). Reaching it neither allocates through a hook nor takes a lock.
+//! The slot contains the guard ([`inside`]). Access to the slot neither allocates through a hook nor takes a lock.
 
 #[cfg(engine = "portable")]
 mod any_room;
@@ -31,24 +31,25 @@ use room::StackRoom;
 #[repr(C)]
 pub(crate) struct ThreadSlot {
     pub(crate) guard: Guard,
-    /// This thread holds all locks, for a fork.
+    /// Whether this thread holds all locks for a fork.
     pub(crate) forking: Cell<bool>,
-    /// This thread is past the end of its thread-specific data: it returns what it leases at once.
+    /// Whether the last round of destructors of thread-specific data is over: the thread gives every new lease back at
+    /// once.
     pub(crate) ending: Cell<bool>,
-    /// Rounds of destructors of thread-specific data that this thread has begun.
+    /// The number of rounds of destructors of thread-specific data that this thread has started.
     pub(crate) end_rounds: Cell<u8>,
-    /// Number of locks that this thread holds.
+    /// The number of locks that this thread holds.
     pub(crate) locks: Cell<u16>,
-    /// The run that this thread reports for; 0 if none.
+    /// The run for which this thread reports; 0 if there is none.
     pub(crate) run: Cell<u32>,
-    /// The reporter of that run; 0 if none.
+    /// The reporter of that run; 0 if there is none.
     pub(crate) reporter: Cell<u32>,
-    /// The state that this thread has leased, of a type that only its pool knows.
+    /// The state that this thread has leased. Only its pool uses the type of the state.
     pub(crate) state: Cell<*mut c_void>,
-    /// Bytes up to the next sampled one, and the session of sampling that drew them.
+    /// The number of bytes until the next sampled byte.
     pub(crate) skip: Cell<usize>,
     pub(crate) session: Cell<u32>,
-    /// The number of this thread, which it keeps for all its leases; 0 before the first one.
+    /// The number of this thread, the same for all its leases; 0 before its first lease.
     pub(crate) thread: Cell<u32>,
     /// The engine thread's number plus 1 if this thread is an engine thread; 0 for other threads.
     #[cfg(engine = "native")]
@@ -56,7 +57,7 @@ pub(crate) struct ThreadSlot {
     room: StackRoom,
 }
 
-/// Whether the stack has room for the engine.
+/// Whether the stack has enough room for the engine.
 #[inline(always)]
 pub(crate) fn has_room() -> bool {
     slot().room.is_below(inside::stack_pointer())

@@ -1,4 +1,4 @@
-//! The standard error, without the library's buffers and locks.
+//! The standard error, without the standard library's buffers and locks.
 
 use core::ptr::null_mut;
 
@@ -19,11 +19,11 @@ pub(super) fn identity() -> Option<[u64; 2]> {
 
 pub(super) fn is_terminal() -> bool {
     let mut mode = 0;
-    // SAFETY: `mode` is a place for the answer, and the system refuses a handle that is not a console's.
+    // SAFETY: `mode` is a valid place for the answer, and the system rejects a handle that is not a console.
     handle().is_some_and(|handle| unsafe { GetConsoleMode(handle, &raw mut mode) } != 0)
 }
 
-/// Writes as much as the system takes.
+/// Writes as many bytes as the system accepts.
 pub(super) fn write(bytes: &[u8]) {
     let Some(handle) = handle() else { return };
     let (length, mut written) = (bytes.len() as u32, 0);

@@ -1,15 +1,16 @@
-//! Tells the engine when a thread ends.
+//! Calls a function of the engine when a thread ends.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::system::errno::keeping_errno;
 
-/// The key of the system plus 1; 0 if there is none.
+/// The key of the system plus 1; 0 if there is no key.
 static KEY: AtomicU64 = AtomicU64::new(0);
 
-/// How often `ends` may ask for another call. Systems repeat the destructors of thread-specific data as long as there are new
-/// values, and POSIX promises four rounds. A thread whose first event is in another destructor has three of them left.
+/// The maximum number of further calls that `ends` may request. Systems repeat the destructors of thread-specific data
+/// as long as there are new values, and POSIX guarantees four rounds. A thread whose first event is in another
+/// destructor has three rounds left.
 #[cfg(unix)]
 pub(crate) const ROUNDS: u8 = 3;
 #[cfg(windows)]
@@ -26,14 +27,14 @@ pub(crate) fn start(ends: extern "C" fn(*mut c_void)) {
     }
 }
 
-/// Asks for the call at the end of this thread, with this pointer, which is not null. The C library may allocate a list
-/// for the key.
+/// Requests the call at the end of this thread, with this pointer, which is not null. The C library may allocate a
+/// list for the key.
 #[cfg(unix)]
 #[allow(clippy::unnecessary_cast, reason = "the key has another type on macOS")]
 pub(crate) fn watch(pointer: *mut c_void) {
     if let Some(key) = KEY.load(Ordering::Acquire).checked_sub(1) {
         keeping_errno(|| {
-            // SAFETY: `start` made the key, which stays.
+            // SAFETY: `start` made the key, and it is never deleted.
             unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, pointer) };
         });
     }
@@ -55,21 +56,21 @@ pub(crate) fn start(ends: extern "C" fn(*mut c_void)) {
     }
 
     ENDS.get_or_init(|| ends);
-    // SAFETY: a function that takes any pointer.
+    // SAFETY: the function accepts any pointer.
     let key = unsafe { FlsAlloc(Some(call)) };
     if key != FLS_OUT_OF_INDEXES {
         KEY.store(u64::from(key) + 1, Ordering::Release);
     }
 }
 
-/// Asks for the call at the end of this thread, with this pointer, which is not null.
+/// Requests the call at the end of this thread, with this pointer, which is not null.
 #[cfg(windows)]
 pub(crate) fn watch(pointer: *mut c_void) {
     use windows_sys::Win32::System::Threading::FlsSetValue;
 
     if let Some(key) = KEY.load(Ordering::Acquire).checked_sub(1) {
         keeping_errno(|| {
-            // SAFETY: `start` made the key, which stays.
+            // SAFETY: `start` made the key, and it is never deleted.
             unsafe { FlsSetValue(key as u32, pointer) };
         });
     }

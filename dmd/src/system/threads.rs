@@ -1,5 +1,5 @@
-//! Where the threads of this process are, for a reader of a copy. The copy has one thread:
-//! `dmd_format::tables` has the layout.
+//! Lists the stacks of all threads of this process for a reader of a copy: the copy itself has only one thread.
+//! `dmd_format::tables` describes the layout.
 
 use core::ffi::{CStr, c_int};
 use core::iter;
@@ -11,28 +11,30 @@ use dmd_format::tables::{RECORDED, THREAD, THREAD_NAME};
 
 use crate::system::memory;
 
-/// Bytes of the table, and of the part for the threads of the system, of which it holds some 26,000. Untouched pages cost
-/// nothing.
+/// The size of the table in bytes. The part for the system's threads has room for about 26,000 threads. Untouched
+/// pages take no memory.
 const BYTES: usize = 64 << 20;
 const MOST: usize = 1 << 20;
 
 const NUMBERS: usize = 16;
 
-/// The length of a path in `/proc/self/task`, at most.
+/// The maximum length of a path in `/proc/self/task`.
 const PATH: usize = 64;
 
-/// Bytes of the kernel's text about a thread's system call, and of a piece of a list of a folder.
+/// The size in bytes of the buffers for the kernel's text about a thread's system call, and for a part of a folder's
+/// list.
 const TEXT: usize = 256;
 const LIST: usize = 4096;
 
-/// An entry of a folder: an inode, an offset, the length of the entry, a kind, and the name, which ends at a 0.
+/// An entry of a folder consists of an inode, an offset, the length of the entry, a kind, and the name, which ends in
+/// 0.
 const ENTRY_LENGTH: usize = 16;
 const ENTRY_NAME: usize = 19;
 
-/// The table of a copy. Null in a process that is not one.
+/// The table of a copy. Null in a process that is not a copy.
 pub(crate) static THREADS: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The table while it is made.
+/// The table under construction.
 pub(crate) struct ThreadTable {
     bytes: &'static mut [u8],
     listed: usize,
@@ -40,14 +42,14 @@ pub(crate) struct ThreadTable {
 }
 
 impl ThreadTable {
-    /// Asks the system where each thread is; `None` if there is no memory. A thread that waits stays where it is only if it
-    /// waits for a lock that this one holds.
+    /// Reads the stack pointer of each thread from the system. Returns `None` if there is no memory. A thread that
+    /// waits stays at this place only if it waits for a lock that this thread holds.
     pub(crate) fn listed() -> Option<Self> {
         let pages = memory::map_for_dump(BYTES);
         if pages.is_null() {
             return None;
         }
-        // SAFETY: zeroed pages of this size, which only this thread has.
+        // SAFETY: zeroed pages of this size, which only this thread uses.
         let bytes = unsafe { slice::from_raw_parts_mut(pages, BYTES) };
         let mut threads = Self { bytes, listed: 0, recorded: 0 };
         for_each_thread(|name| {
@@ -69,7 +71,7 @@ impl ThreadTable {
         Some(threads)
     }
 
-    /// Adds a thread by its thread pointer, with the frames of its last stack, outermost first.
+    /// Adds the last stack of a thread. `thread` is its thread pointer; the frames are outermost first.
     pub(crate) fn add(&mut self, thread: usize, frames: impl ExactSizeIterator<Item = [usize; 3]>) {
         let at = NUMBERS + self.listed * THREAD + self.recorded * RECORDED;
         let Some(rows) = self.bytes.get_mut(at..at + (1 + frames.len()) * RECORDED) else { return };
@@ -82,7 +84,7 @@ impl ThreadTable {
         }
     }
 
-    /// In the copy: shows the table to readers.
+    /// In the copy: publishes the table for readers.
     pub(crate) fn show(&mut self) {
         for (number, count) in self.bytes.chunks_exact_mut(8).zip([self.listed, self.recorded]) {
             number.copy_from_slice(&(count as u64).to_le_bytes());
@@ -93,12 +95,12 @@ impl ThreadTable {
 
 impl Drop for ThreadTable {
     fn drop(&mut self) {
-        // SAFETY: mapped with this size; nobody uses the bytes after this.
+        // SAFETY: mapped with this size, and no code uses the bytes after this call.
         unsafe { memory::unmap_for_dump(self.bytes.as_mut_ptr(), BYTES) };
     }
 }
 
-/// The stack pointer of a thread and the address of its next instruction; zeros if it runs.
+/// The stack pointer of a thread and the address of its next instruction; zeros if the thread runs.
 fn place_of(number: u64) -> (u64, u64) {
     let mut text = [0; TEXT];
     let filled = read(number, "syscall", &mut text);
@@ -110,12 +112,12 @@ fn place_of(number: u64) -> (u64, u64) {
     }
 }
 
-/// Calls `each` with the names in the folder of threads.
+/// Calls `each` with the name of each thread's folder.
 pub(super) fn for_each_thread(mut each: impl FnMut(&[u8])) {
     let folder = open(c"/proc/self/task");
     let mut list = [0; LIST];
     loop {
-        // SAFETY: a place for a part of the list. The call fails if there is no folder.
+        // SAFETY: a valid place for a part of the list. The call fails if there is no folder.
         let filled = unsafe { libc::syscall(libc::SYS_getdents64, folder, list.as_mut_ptr(), list.len()) };
         let Some(mut rest) = usize::try_from(filled).ok().and_then(|filled| list.get(..filled)) else {
             break;
@@ -133,13 +135,13 @@ pub(super) fn for_each_thread(mut each: impl FnMut(&[u8])) {
     close(folder);
 }
 
-/// Reads the start of a file of a thread, which has this name in the folder of threads. Returns how many bytes it filled.
+/// Reads the start of a file of a thread. `name` is the name of the thread's folder. Returns the number of bytes read.
 pub(super) fn read_of_thread(name: &[u8], file: &str, into: &mut [u8]) -> usize {
     let number = str::from_utf8(name).ok().and_then(|name| name.parse().ok());
     number.map_or(0, |number| read(number, file, into))
 }
 
-/// Reads the start of a file of a thread. Returns how many bytes it filled.
+/// Reads the start of a file of a thread. Returns the number of bytes read.
 fn read(number: u64, file: &str, into: &mut [u8]) -> usize {
     let mut path = [0; PATH];
     let Ok(()) = write!(Cursor::new(&mut path[..PATH - 1]), "/proc/self/task/{number}/{file}") else {
@@ -147,19 +149,19 @@ fn read(number: u64, file: &str, into: &mut [u8]) -> usize {
     };
     let Ok(path) = CStr::from_bytes_until_nul(&path) else { return 0 };
     let file = open(path);
-    // SAFETY: a place for these bytes. The call fails if there is no file.
+    // SAFETY: a valid place for these bytes. The call fails if there is no file.
     let filled = unsafe { libc::read(file, into.as_mut_ptr().cast(), into.len()) };
     close(file);
     usize::try_from(filled).unwrap_or(0)
 }
 
-/// A descriptor, or -1.
+/// Opens a file. Returns its descriptor, or -1.
 fn open(path: &CStr) -> c_int {
-    // SAFETY: a string that ends at a 0.
+    // SAFETY: a string that ends in 0.
     unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) }
 }
 
 fn close(descriptor: c_int) {
-    // SAFETY: a descriptor of this module, or -1, which the call refuses.
+    // SAFETY: a descriptor of this module, or -1, which the call rejects.
     unsafe { libc::close(descriptor) };
 }

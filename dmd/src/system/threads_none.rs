@@ -1,11 +1,11 @@
-//! On this system no process is copied.
+//! Processes cannot be copied on this system.
 
 use core::sync::atomic::AtomicPtr;
 
-/// Null: no process is a copy.
+/// Always null, since this process is not a copy.
 pub(crate) static THREADS: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 
-/// No code makes one.
+/// Never made.
 pub(crate) enum ThreadTable {}
 
 impl ThreadTable {

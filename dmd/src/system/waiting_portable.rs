@@ -1,4 +1,4 @@
-//! Threads that sleep until a word changes, on systems without a call for that: they look again and again.
+//! Lets threads sleep until a word changes, on systems without a call for that: they check the word repeatedly.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
@@ -6,13 +6,14 @@ use std::thread;
 
 use crate::system::errno::keeping_errno;
 
-/// Looks before the thread sleeps: the holder of a lock is mostly about to free it.
+/// The number of checks before the thread sleeps: usually the holder of a lock frees it soon.
 const QUICK_LOOKS: usize = 64;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(200);
 
-/// Waits while the word has this value, or for a time; without a time, for an instant. May return earlier.
+/// Waits while the word has this value, or until the time is over; without a time, waits only an instant. May return
+/// earlier.
 pub(crate) fn wait(word: &AtomicU32, value: u32, longest: Option<Duration>) {
-    // A signal that interrupts the sleep sets the error number.
+    // A signal that interrupts the sleep changes the error number.
     keeping_errno(|| {
         for _ in 0..QUICK_LOOKS {
             if word.load(Ordering::Relaxed) != value {
@@ -29,5 +30,5 @@ pub(crate) fn wait(word: &AtomicU32, value: u32, longest: Option<Duration>) {
     });
 }
 
-/// Does nothing: the threads look.
+/// Does nothing, since waiting threads check the word.
 pub(crate) fn wake_one(_word: &AtomicU32) {}

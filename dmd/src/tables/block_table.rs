@@ -1,13 +1,14 @@
-//! The live blocks, indexed by address. The table has a line of 64 bytes for each 512 bytes of heap, and a further
-//! one where many small blocks are: see [`line`]. It touches its memory only where blocks are. A stretch of heap with
-//! only large blocks has a few slots instead: see [`sparse`]. A cell of a line takes precedence over a slot of the
-//! same address, so that nothing moves when lines replace slots.
+//! The live blocks, indexed by address. The table has a line of 64 bytes for each 512 bytes of heap, and further lines
+//! where many small blocks are: see [`line`]. The table uses memory only for parts of the heap with blocks. A part of
+//! the heap that contains only large blocks has a few slots instead of lines: see [`sparse`]. A cell of a line takes
+//! precedence over a slot of the same address, so that no data moves when lines replace slots.
 //!
-//! The table has no lock. The engine records a block by one exchange, after the allocator handed it out, and forgets
-//! it by one store, before it is freed. An allocator that aligns to less than 16 gets a plane of the table for each
-//! remainder modulo 16.
+//! The table has no lock. The engine records a block by one exchange, after the allocator has returned the block, and
+//! forgets it by one store, before the block is freed. If an allocator aligns to less than 16, the table has one plane
+//! for each remainder modulo 16.
 //!
-//! [`around`] finds the block around an address in a bounded number of looks, however empty the heap before it is.
+//! [`around`] finds the block around an address. The number of its reads is bounded, even if the heap before the
+//! address is empty.
 
 mod around;
 mod line;
@@ -37,12 +38,12 @@ pub(crate) use word::BlockWord;
 /// The table's data about one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableBlock {
-    /// Bytes that the program asked for.
+    /// The bytes that the program requested.
     pub(crate) requested: usize,
-    /// Usable bytes beyond those.
+    /// The usable bytes minus the requested bytes.
     pub(crate) slop: usize,
     pub(crate) trace: TraceId,
-    /// The block stands for all small blocks since the last sampled one.
+    /// Whether the block represents all small blocks since the last sampled block.
     pub(crate) sampled: bool,
     pub(crate) marked: bool,
 }
@@ -57,28 +58,28 @@ impl TableBlock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FoundBlock {
     Start(TableBlock),
-    /// Inside the block that starts at this address.
+    /// Inside the block that starts at the address in the first field.
     Inside(usize, TableBlock),
     /// The start of a block that was freed.
     Freed,
     Nothing,
 }
 
-/// A thread reads a wide block at most this many times while others change it.
+/// The maximum number of times that a thread reads a wide block again because other threads change it.
 const TRIES: usize = 32;
 
-/// Bytes of a page, as the table counts.
+/// The size of a page in the table's own count, in bytes.
 const PAGE: usize = 4096;
 
-/// The bits of an address that may be set where nearly all blocks are: at multiples of 16, and in the table's range.
+/// The bits that may be set in the address of a usual block: a multiple of 16 in the table's range.
 const MOST_BLOCKS: usize = ((1 << ADDRESS_BITS) - 1) & !(PLANES - 1);
 
 const LEAF_LINES: usize = 1 << (LEAF_BITS - LINE_BITS);
 const LEAVES: usize = 1 << (MIDDLE_BITS - LEAF_BITS);
 const ROOTS: usize = 1 << (ADDRESS_BITS - MIDDLE_BITS);
 
-/// All zero at first, like the other parts of the table. Small blocks use nearly all of a leaf, so that the mapped bytes
-/// are about the resident ones.
+/// The lines for one part of the heap. All zero at first, like the other parts of the table. Small blocks use nearly
+/// all of a leaf, so nearly all of its mapped bytes are resident.
 #[repr(C)]
 struct TableLeaf {
     lines: [BlockLine; LEAF_LINES],
@@ -93,7 +94,7 @@ pub(super) struct MiddleTable {
 
 pub(super) type RootTable = [AtomicPtr<MiddleTable>; ROOTS];
 
-/// Where a block is recorded: the first line for its stretch of heap, and the slots of the larger stretch around that.
+/// The place for a block: the first line for its part of the heap, and the slots of the larger part around it.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockHome<'t> {
     pub(crate) line: &'t BlockLine,
@@ -101,19 +102,19 @@ pub(crate) struct BlockHome<'t> {
 }
 
 pub(crate) struct BlockTable {
-    /// For blocks at multiples of 16, which are all blocks of a C library.
+    /// The root for blocks at multiples of 16. All blocks of a C library are there.
     pub(super) root: RootTable,
     pub(super) planes: [AtomicPtr<RootTable>; PLANES],
     starts: around::InTable,
     leaves: ZeroedPool<TableLeaf>,
-    /// Lines that follow those of leaves.
+    /// Further lines of the chains that start in leaves.
     lines: ZeroedPool<BlockLine>,
     chunks: ZeroedPool<SparseChunk>,
-    /// Held while a sampled block comes, or a page goes.
+    /// Held while a thread adds a sampled block, or gives a page back.
     pages: Lock,
-    /// Bytes of roots and middles.
+    /// The bytes mapped for roots and middles.
     mapped: AtomicUsize,
-    /// Usable bytes of the largest block so far.
+    /// The usable bytes of the largest block so far.
     largest: AtomicUsize,
 }
 
@@ -136,7 +137,7 @@ impl BlockTable {
         each(&self.pages);
     }
 
-    /// Bytes mapped for the table.
+    /// The number of bytes mapped for the table.
     pub(crate) fn mapped(&self) -> usize {
         self.mapped.load(Ordering::Relaxed)
             + self.leaves.mapped()
@@ -144,7 +145,7 @@ impl BlockTable {
             + self.chunks.mapped()
     }
 
-    /// Resident bytes of the table, without those of middles.
+    /// The resident bytes of the table, without its middles.
     pub(crate) fn touched(&self) -> usize {
         let mut pages = 0;
         self.for_each_stretch(|_, leaf, _| {
@@ -154,7 +155,7 @@ impl BlockTable {
         pages * PAGE + self.lines.used() + self.chunks.used()
     }
 
-    /// Records a block; false if there is no memory to do so.
+    /// Records a block. Returns false if there is no memory to do so.
     #[inline]
     pub(crate) fn insert(&self, address: usize, block: TableBlock) -> bool {
         let stored = match self.line(address) {
@@ -167,7 +168,7 @@ impl BlockTable {
         stored
     }
 
-    /// Records a block at an address that has no line.
+    /// Records a block at an address without a line.
     #[cold]
     fn insert_first(&self, address: usize, block: TableBlock) -> bool {
         if block.usable() >= around::LARGE
@@ -189,8 +190,8 @@ impl BlockTable {
         line.store(word | key, &self.lines).is_some()
     }
 
-    /// Forgets the block that starts here and returns its word; `None`, without a change, if its
-    /// sizes do not fit a word, or if it stands for others.
+    /// Forgets the block that starts at this address, and returns its word. Returns `None` and changes nothing if the
+    /// sizes do not fit into a word, or if the block represents other blocks.
     #[inline(always)]
     pub(crate) fn remove_word(&self, address: usize) -> Option<BlockWord> {
         let key = key_of(address);
@@ -202,7 +203,7 @@ impl BlockTable {
         Some(BlockWord::from_bits(value))
     }
 
-    /// Forgets the block that starts here and returns it.
+    /// Forgets the block that starts at this address, and returns it.
     pub(crate) fn remove(&self, address: usize) -> Option<TableBlock> {
         let place = self.find_place(address)?;
         let (value, key) = (place.word().load(Ordering::Relaxed), key_of(address));
@@ -219,13 +220,13 @@ impl BlockTable {
         Some(block)
     }
 
-    /// Whether a live block starts here.
+    /// Whether a live block starts at this address.
     #[inline]
     pub(crate) fn is_live(&self, address: usize) -> bool {
         self.value(address) & TAG == LIVE
     }
 
-    /// Sets the mark bit and returns whether it was clear before; `None` if no block starts here.
+    /// Sets the mark bit. Returns whether it was clear before, or `None` if no block starts at this address.
     pub(crate) fn mark(&self, address: usize) -> Option<bool> {
         let place = self.find_place(address)?;
         let marked = |value| is_live(value, key_of(address)).then_some(value | MARKED);
@@ -236,20 +237,20 @@ impl BlockTable {
     /// Clears the mark bit.
     pub(crate) fn unmark(&self, address: usize) {
         if let Some(place) = self.find_place(address) {
-            // This fails if another thread freed the block meanwhile: then the block has no mark.
+            // This fails if another thread has freed the block in the meantime: then the block has no mark.
             let _ = place.word().fetch_update(Ordering::AcqRel, Ordering::Acquire, |value| {
                 is_live(value, key_of(address)).then_some(value & !MARKED)
             });
         }
     }
 
-    /// The live block that starts here.
+    /// The live block that starts at this address.
     pub(crate) fn get(&self, address: usize) -> Option<TableBlock> {
         self.read(address, self.find_place(address)?)
     }
 
-    /// The live block of a place. Another thread may free it meanwhile and record another one there. So the
-    /// function reads the sizes of a wide block again until they match its word.
+    /// The live block at a place. Another thread may free it during the call and record another block at the place. So
+    /// the function reads the sizes of a wide block again until they match its word.
     #[inline]
     fn read(&self, address: usize, place: BlockPlace<'_>) -> Option<TableBlock> {
         let mut read = None;
@@ -271,7 +272,7 @@ impl BlockTable {
         read
     }
 
-    /// Whether a live block starts here, has the address inside, or was freed here, in this order.
+    /// Whether a live block starts at this address, contains it, or was freed there. Checks in this order.
     pub(crate) fn find(&self, address: usize) -> FoundBlock {
         if let Some(block) = self.get(address) {
             return FoundBlock::Start(block);
@@ -306,7 +307,7 @@ impl BlockTable {
             let mut slots = sparse::in_order(slots).into_iter().flatten().peekable();
             for (at, line) in leaf.map_or(&[][..], |leaf| &leaf.lines).iter().enumerate() {
                 let first = at * KEYS;
-                // Places in order, each with a bit in `taken`: most lines have few blocks.
+                // The places in order, each with a bit in `taken`, because most lines have few blocks.
                 let (mut cells, mut taken) = ([None; KEYS], 0_u32);
                 for cell in line.cells() {
                     let word = cell.load(Ordering::Acquire);
@@ -335,7 +336,7 @@ impl BlockTable {
         });
     }
 
-    /// Calls `each` for every stretch of heap that has a leaf or slots, or both.
+    /// Calls `each` for every part of the heap that has a leaf, slots, or both.
     fn for_each_stretch<'t>(
         &'t self,
         mut each: impl FnMut(usize, Option<&'t TableLeaf>, Option<&'t SparseChunk>),
@@ -367,14 +368,14 @@ impl BlockTable {
         TableBlock { requested: requested as usize, slop: slop as usize, ..block }
     }
 
-    /// The word of the block that starts here, or was freed; 0 if there is none.
+    /// The word of the live or freed block that starts at this address; 0 if there is none.
     fn value(&self, address: usize) -> u64 {
         let value = self.find_place(address).map_or(0, |place| place.word().load(Ordering::Acquire));
-        // Another block may have taken the cell meanwhile.
+        // Another block may have taken the cell in the meantime.
         if is_block(value, key_of(address)) { value } else { 0 }
     }
 
-    /// The place where the block that starts here is recorded, or was.
+    /// The place of the live or freed block that starts at this address.
     #[inline]
     fn find_place(&self, address: usize) -> Option<BlockPlace<'_>> {
         let cell =
@@ -382,14 +383,15 @@ impl BlockTable {
         cell.or_else(|| self.slot(address).map(BlockPlace::Slot))
     }
 
-    /// The slot of an address, if it has one.
+    /// The slot of an address; `None` if it has none.
     fn slot(&self, address: usize) -> Option<&SparseSlot> {
         let first = self.middle(address)?.sparse[leaf_index(address)].load(Ordering::Acquire);
         // SAFETY: null, or a chunk of `make_slot`, and the table never unmaps one.
         unsafe { first.as_ref() }?.find(place_index(address))
     }
 
-    /// The slot of an address, made if necessary; `None` if its stretch of heap has too many, or memory is short.
+    /// The slot of an address. Makes the slot if necessary. Returns `None` if this part of the heap has too many
+    /// slots, or if memory is short.
     fn make_slot(&self, address: usize) -> Option<&SparseSlot> {
         let middle = self.make_middle(address)?;
         sparse::make(&middle.sparse[leaf_index(address)], place_index(address), &self.chunks)
@@ -414,7 +416,7 @@ impl BlockTable {
         unsafe { self.root[address >> MIDDLE_BITS].load(Ordering::Acquire).as_ref() }
     }
 
-    /// [`middle`](Self::middle) for any address.
+    /// Like [`middle`](Self::middle), for any address.
     #[inline(never)]
     fn other_middle(&self, address: usize) -> Option<&MiddleTable> {
         let middle = self.root(address % PLANES)?.get(address >> MIDDLE_BITS)?.load(Ordering::Acquire);
@@ -422,7 +424,7 @@ impl BlockTable {
         unsafe { middle.as_ref() }
     }
 
-    /// Where a block that starts at an address is recorded, if the address has a line.
+    /// The place for a block that starts at an address; `None` if the address has no line.
     #[inline(always)]
     pub(crate) fn home(&self, address: usize) -> Option<BlockHome<'_>> {
         let middle = self.middle(address)?;
@@ -430,7 +432,7 @@ impl BlockTable {
         Some(BlockHome { line, slots: &middle.sparse[leaf_index(address)] })
     }
 
-    /// The first line for the stretch of heap around an address.
+    /// The first line for the part of the heap around an address.
     #[inline(always)]
     fn line(&self, address: usize) -> Option<&BlockLine> {
         Some(self.home(address)?.line)
@@ -444,7 +446,7 @@ impl BlockTable {
             if fresh.is_null() {
                 return None;
             }
-            // If another thread was faster, its leaf counts, and this one is never touched.
+            // If another thread was faster, its leaf is used, and this leaf is never touched.
             let _ = place.compare_exchange(null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire);
         }
         self.line(address)
@@ -459,7 +461,7 @@ impl BlockTable {
         self.make(&root[address >> MIDDLE_BITS])
     }
 
-    /// The part behind a pointer. The first thread that needs it maps it.
+    /// The part behind a pointer. The first thread that needs the part maps it.
     fn make<T>(&self, place: &AtomicPtr<T>) -> Option<&T> {
         let known = place.load(Ordering::Acquire);
         if !known.is_null() {
@@ -473,11 +475,11 @@ impl BlockTable {
         match place.compare_exchange(null_mut(), fresh.cast(), Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
                 self.mapped.fetch_add(size_of::<T>(), Ordering::Relaxed);
-                // SAFETY: a fresh mapping of this size, whose zeroes are null pointers and empty words.
+                // SAFETY: a fresh mapping of this size. Its zeros are null pointers and empty words.
                 Some(unsafe { &*fresh.cast::<T>() })
             }
             Err(other) => {
-                // SAFETY: mapped above, and no other thread has seen it.
+                // SAFETY: mapped above, and no other thread has its address.
                 unsafe { memory::unmap(fresh, size_of::<T>()) };
                 // SAFETY: another thread stored this part, and the table never unmaps one.
                 Some(unsafe { &*other })
@@ -496,7 +498,8 @@ impl MiddleTable {
 }
 
 impl BlockHome<'_> {
-    /// Records a block where its first line has room and no live block; otherwise returns false, without a change.
+    /// Records a block if its first line has room and no live block at this address. Otherwise it returns false and
+    /// changes nothing.
     #[inline(always)]
     pub(crate) fn insert_word(self, address: usize, word: BlockWord) -> bool {
         let key = key_of(address);
@@ -512,17 +515,17 @@ fn leaf_index(address: usize) -> usize {
     address >> LEAF_BITS & (LEAVES - 1)
 }
 
-/// The number of an address within its leaf's stretch of heap.
+/// The number of an address within the part of the heap that its leaf covers.
 #[inline(always)]
 fn place_index(address: usize) -> usize {
     address >> GRAIN_BITS & (LEAF_LINES * KEYS - 1)
 }
 
-/// Resident pages of a leaf.
+/// The number of resident pages of a leaf.
 #[cfg(target_os = "linux")]
 fn resident_pages(leaf: &TableLeaf) -> usize {
     let mut resident = [0u8; size_of::<TableLeaf>().div_ceil(PAGE)];
-    // SAFETY: `leaf` is whole pages of a mapping, and `resident` has a byte for each of them.
+    // SAFETY: `leaf` consists of whole pages of a mapping, and `resident` has a byte for each page.
     let failed = unsafe {
         libc::mincore(
             core::ptr::from_ref(leaf).cast_mut().cast(),
@@ -533,7 +536,7 @@ fn resident_pages(leaf: &TableLeaf) -> usize {
     if failed == 0 { resident.iter().filter(|page| **page & 1 == 1).count() } else { 0 }
 }
 
-/// Resident pages of a leaf, at most: this module asks no other system.
+/// The maximum number of resident pages of a leaf, since this module has no such call for other systems.
 #[cfg(not(target_os = "linux"))]
 fn resident_pages(_leaf: &TableLeaf) -> usize {
     size_of::<TableLeaf>().div_ceil(PAGE)

@@ -7,7 +7,7 @@ use crate::tables::trace_id::TraceId;
 
 const SHARDS: usize = 64;
 
-/// Freed blocks with the same values count together.
+/// The values of a freed block. Blocks with the same values are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DeadKind {
     pub(crate) requested: usize,
@@ -29,7 +29,7 @@ impl DeadBlocks {
         self.shards.iter().for_each(|shard| each(shard.lock()));
     }
 
-    /// Counts a freed block; false if memory is short.
+    /// Counts a freed block. Returns false if memory is short.
     pub(crate) fn count(&self, block: TableBlock) -> bool {
         let TableBlock { requested, slop, trace, sampled, .. } = block;
         let mut shard = self.shards[(trace.0 as usize ^ requested) % SHARDS].hold();
@@ -39,7 +39,7 @@ impl DeadBlocks {
 
     pub(crate) fn for_each(&self, mut each: impl FnMut(DeadKind, u64)) {
         for shard in &self.shards {
-            #[allow(clippy::iter_over_hash_type, reason = "dumps are merged, and not ordered, as Firefox's")]
+            #[allow(clippy::iter_over_hash_type, reason = "dumps merge blocks in any order, like Firefox")]
             for (kind, count) in shard.hold().iter() {
                 each(*kind, *count);
             }

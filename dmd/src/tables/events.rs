@@ -1,4 +1,4 @@
-//! What happens to a block, as observers get it.
+//! Events of blocks, in the form in which observers get them.
 
 use crate::system::clock;
 use crate::tables::block_table::TableBlock;
@@ -9,7 +9,7 @@ use crate::tables::statistics::BlockEnd;
 pub(crate) enum EventKind {
     Began,
     Ended(BlockEnd),
-    /// The allocator did not move the block, whose end by a move came before.
+    /// The block is live again: its end by a move was recorded, but the allocator did not move it.
     CameBack,
 }
 

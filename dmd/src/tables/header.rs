@@ -1,4 +1,5 @@
-//! Where the tables are, for readers that run no code in this process: `dmd_format::tables` has the layout.
+//! The addresses of the tables, for readers that run no code in this process. `dmd_format::tables` describes the
+//! layout.
 
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 
@@ -8,13 +9,13 @@ use super::block_table::{BlockTable, RootTable};
 use super::trace_tree::{NodeSegments, TraceTree};
 use crate::system::threads::THREADS;
 
-/// Only readers outside of the process read it.
+/// The addresses of the tables. Only readers outside of the process read the fields.
 #[allow(dead_code, reason = "read from outside")]
 #[repr(C)]
 pub(crate) struct TablesHeader {
     magic: [u8; 16],
     this: &'static Self,
-    /// Atomic, so that the header lies in writable memory, which core files always have.
+    /// An atomic, so that the header is in writable memory: core files always contain writable memory.
     version: AtomicU32,
     bytes: u32,
     phase: &'static AtomicU8,
@@ -29,7 +30,7 @@ pub(crate) struct TablesHeader {
 const _: () = assert!(size_of::<TablesHeader>() == HEADER || size_of::<usize>() != 8);
 
 impl TablesHeader {
-    /// The header of these tables, at this address.
+    /// Makes the header of these tables. `this` is the address of the header itself.
     pub(crate) const fn new(
         this: &'static Self,
         table: &'static BlockTable,

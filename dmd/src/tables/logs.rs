@@ -1,12 +1,12 @@
-//! Logs of allocations, for observers in the program: Firefox's `Debugger.Memory`.
+//! Logs of allocations, for observers in the program, as in Firefox's `Debugger.Memory`.
 //!
-//! Threads hand over what they allocated in batches, when it suits them. So a log keeps some more entries than its
-//! limit, in the order in which they came, and a drain sorts them by time and takes the newest. An entry that was
-//! dropped is older than as many entries as the limit has, if no more than [`SLACK`] allocations were waiting in the
-//! lists of threads.
+//! Threads hand their allocations over in batches, at times that they choose. So a log keeps some more entries than
+//! its limit, in the order of arrival. A drain sorts the entries by time and returns the newest ones. If at most
+//! [`SLACK`] allocations were waiting in the lists of threads, then a dropped entry is older than all returned
+//! entries, and their number is the limit.
 //!
-//! Each allocation is drawn for once while any log is open, and enters each log whose share is above the draw. The nth
-//! draw since the first log was opened is a function of n alone.
+//! While a log is open, the module draws one random number for each allocation. The allocation enters each log whose
+//! share is larger than the number. The nth draw since the first log was opened depends only on n.
 
 use core::cell::UnsafeCell;
 use core::ptr::null_mut;
@@ -18,16 +18,16 @@ use crate::tables::events::{EventKind, TableEvent};
 use crate::tables::observers::{self, EventBatch, EventSource, Observer};
 use crate::tables::trace_id::TraceId;
 
-/// The most logs at one time.
+/// The maximum number of logs at one time.
 pub(crate) const MOST: usize = 16;
 
-/// Entries beyond the limit of a log: the lists of 256 threads.
+/// The number of entries that a log keeps beyond its limit: the lists of 256 threads.
 const SLACK: usize = 64 * 256;
 
-/// Draws are from 0 to this, exclusively.
+/// Draws are less than this number.
 const DRAWS: u64 = 1 << 53;
 
-/// An allocation.
+/// An allocation in a log.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct LoggedAllocation {
@@ -48,21 +48,21 @@ impl LoggedAllocation {
     }
 }
 
-/// The contents of a log, and its counts.
+/// The contents of a log, as counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LogContents {
     pub(crate) length: u64,
     pub(crate) overflowed: bool,
-    /// Events since the last drain that observers did not get.
+    /// The number of events since the last drain that observers did not get.
     pub(crate) lost: u64,
 }
 
 /// The logs of the process.
 pub(crate) static LOGS: Logs = Logs::new();
 
-/// See [`LOGS`].
+/// The logs of a process: see [`LOGS`].
 pub(crate) struct Logs {
-    /// The share of each log, times [`DRAWS`]; 0 for closed logs. Hooks look at these first.
+    /// The share of each log, times [`DRAWS`]; 0 for closed logs. Hooks read the shares first.
     shares: [AtomicU64; MOST],
     /// The number of the next draw.
     draws: AtomicU64,
@@ -77,20 +77,20 @@ struct AllocationLog {
 // SAFETY: every access to a ring happens while its lock is held.
 unsafe impl Sync for Logs {}
 
-/// The newest entries in the order in which they came: `written` modulo `capacity` is the next place. Closed without
+/// The newest entries in the order of arrival. The next place is `written` modulo `capacity`. A closed log has no
 /// rows.
 struct AllocationRing {
     rows: *mut LoggedAllocation,
     capacity: usize,
     limit: usize,
-    /// Since the last drain.
+    /// The number of entries since the last drain, including overwritten ones.
     written: usize,
-    /// The entries that a drain may return.
+    /// The number of entries that a drain may return.
     length: usize,
     overflowed: bool,
-    /// Allocations before this tick are not the log's.
+    /// The log contains no allocations before this tick.
     since: u64,
-    /// Lost events of the process at the last drain.
+    /// The number of lost events of the process at the last drain.
     lost: u64,
 }
 
@@ -110,13 +110,13 @@ impl AllocationRing {
         if self.rows.is_null() || allocation.tick < self.since {
             return;
         }
-        // SAFETY: the mapping has `capacity` places, and the lock keeps others away.
+        // SAFETY: the mapping has `capacity` places, and the lock keeps other threads away.
         unsafe { self.rows.wrapping_add(self.written % self.capacity).write(allocation) };
         self.written += 1;
         if self.length < self.limit { self.length += 1 } else { self.overflowed = true }
     }
 
-    /// The entries that are still there, in the order in which they came.
+    /// The entries that are not overwritten yet, in the order of arrival.
     fn rows(&self) -> impl Iterator<Item = LoggedAllocation> + '_ {
         let first = self.written.saturating_sub(self.capacity);
         // SAFETY: these places have been written, and the lock keeps writers away.
@@ -133,22 +133,22 @@ impl AllocationRing {
 
     fn unmap(&mut self) {
         if !self.rows.is_null() {
-            // SAFETY: mapped with this capacity, and no pointer to it is left.
+            // SAFETY: mapped with this capacity, and no pointer to the mapping is left.
             unsafe { memory::unmap_for_log(self.rows.cast(), self.capacity * size_of::<LoggedAllocation>()) };
         }
     }
 }
 
-/// A new ring for so many entries.
+/// Maps a new ring for a log with this limit. Returns its rows and its capacity.
 fn map(limit: usize) -> Option<(*mut LoggedAllocation, usize)> {
     let capacity = limit.checked_add(SLACK)?;
     let rows = memory::map_for_log(capacity.checked_mul(size_of::<LoggedAllocation>())?);
     (!rows.is_null()).then_some((rows.cast(), capacity))
 }
 
-/// The share that a probability stands for.
+/// The share that belongs to a probability.
 fn share(probability: f64) -> u64 {
-    // Converting saturates, and makes 0 of what is not a number.
+    // The conversion saturates, and converts NaN to 0.
     ((probability * DRAWS as f64) as u64).min(DRAWS)
 }
 
@@ -179,7 +179,7 @@ impl Logs {
         body(unsafe { &mut *log.ring.get() })
     }
 
-    /// Opens a log of allocations from this tick on; `None` if there is no room for it.
+    /// Opens a log of allocations that starts at this tick. Returns `None` if there is no room for another log.
     pub(crate) fn open(&self, probability: f64, limit: usize, since: u64) -> Option<usize> {
         let (rows, capacity) = map(limit)?;
         let lost = observers::lost();
@@ -208,7 +208,7 @@ impl Logs {
         Some(opened)
     }
 
-    /// Changes the limits of a log; false, without a change, if there is no memory for them.
+    /// Changes the limits of a log. Returns false and changes nothing if there is no memory for them.
     pub(crate) fn limit(&self, log: usize, probability: f64, limit: usize) -> bool {
         let Some((rows, capacity)) = map(limit) else { return false };
         let is_open = self.with(log, |ring| {
@@ -247,12 +247,12 @@ impl Logs {
         (0..MOST).any(|log| self.with(log, |ring| !ring.rows.is_null()))
     }
 
-    /// Empties a log into a list, the oldest first, and returns what it contained. The caller is inside the engine, which does
-    /// not record the list.
+    /// Moves the entries of a log into a list, the oldest first, and returns the state of the log before. The caller
+    /// is inside the engine's guard, so that the list is not recorded.
     pub(crate) fn drain(&self, log: usize) -> (Vec<LoggedAllocation>, LogContents) {
         let mut list: Vec<LoggedAllocation> = Vec::new();
         loop {
-            // The list grows while the lock is free: threads that allocate wait for it.
+            // The list grows while the lock is free, because threads that allocate wait for the lock.
             let count = self.with(log, |ring| ring.written.min(ring.capacity));
             list.reserve_exact(count + SLACK);
             let contained = self.with(log, |ring| {
@@ -310,6 +310,6 @@ impl Observer for Logs {
         self.logs.iter().for_each(|log| each(&log.lock));
     }
 
-    /// The child has logs of its own, which begin with what the parent had.
+    /// Does nothing: the child has its own logs, which start with the parent's entries.
     fn after_fork_in_child(&self) {}
 }

@@ -1,8 +1,8 @@
-//! The reports of blocks, and reports of pointers that are not blocks.
+//! Reports of blocks, and reports of pointers that are not blocks.
 //!
-//! A block keeps its first two reports, in order: two of them mean that it was reported twice or more. The table of
-//! live blocks has a bit for each block with reports, so that a block without them costs nothing when it is freed.
-//! Without the bit, reports found here are of a block that has been freed.
+//! A block keeps its first two reports, in order: two reports mean that it was reported at least twice. The table of
+//! live blocks has a bit for each block with reports, so that freeing a block without reports costs nothing more. If
+//! the bit is not set, reports found here belong to a freed block.
 
 use crate::system::lock::{Lock, LockedValue};
 use crate::system::pages::{self, PageMap, PageVec};
@@ -10,10 +10,10 @@ use crate::tables::runs::ReporterNumber;
 use crate::tables::trace_id::TraceId;
 
 const SHARDS: usize = 64;
-/// At most this many faults are kept one by one; further ones are only counted.
+/// The maximum number of faults in the list. Further faults are only counted.
 const MOST_FAULTS: usize = 1000;
 
-/// A path of a report, as its place in the list.
+/// A path of a report, as its index in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PathId(pub(crate) u32);
 
@@ -26,25 +26,25 @@ impl PathId {
 pub(crate) struct BlockReport {
     pub(crate) trace: TraceId,
     pub(crate) path: PathId,
-    /// Made at allocation, so it stays for the next analysis.
+    /// Whether the report was made at allocation, so that it stays for the next analysis.
     pub(crate) on_alloc: bool,
-    /// The reporter that made it; 0 if it is not one of a collection.
+    /// The reporter that made the report; 0 if the report was made outside of a collection.
     pub(crate) reporter: ReporterNumber,
 }
 
 /// The reports of one block.
 pub(crate) type BlockReports = [Option<BlockReport>; 2];
 
-/// What is wrong with a reported pointer.
+/// The reason why a reported pointer is a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FaultKind {
-    /// Not in a known block: on the stack, static, mapped, or of another allocator.
+    /// The pointer is outside of all known blocks: on the stack, static, mapped, or in a block of another allocator.
     NotHeap,
-    /// Inside a block, but not at its start.
+    /// The pointer is inside a block, but not at its start.
     Interior,
-    /// The start of a block that had been freed.
+    /// The pointer is the start of a block that was already freed.
     Freed,
-    /// A live block, freed after it had been reported.
+    /// The block was freed after the report.
     FreedSince,
 }
 
@@ -67,18 +67,18 @@ pub(crate) struct ReportFault {
     pub(crate) kind: FaultKind,
     pub(crate) address: usize,
     pub(crate) path: PathId,
-    /// The stack of the report.
+    /// The stack of the code that made the report.
     pub(crate) trace: TraceId,
 }
 
-/// A path, its claims and its marks.
+/// A path with its amounts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReportPath {
     start: usize,
     len: usize,
-    /// The sum of the amounts reported at it.
+    /// The sum of the amounts that were reported at this path.
     pub(crate) claimed: u64,
-    /// Usable bytes of the blocks marked for it.
+    /// The usable bytes of the blocks that were marked for this path.
     pub(crate) marked: u64,
 }
 
@@ -100,7 +100,7 @@ impl<const FOR_DUMP: bool> PathTable<FOR_DUMP> {
     }
 }
 
-/// The paths, and the place of each by a hash of its text.
+/// The paths, and an index by the hash of the text.
 struct KnownPaths {
     paths: PathTable,
     by_text: PageMap<u64, PathId>,
@@ -114,7 +114,7 @@ impl KnownPaths {
 
 pub(crate) struct FaultList<const FOR_DUMP: bool = false> {
     pub(crate) list: PageVec<ReportFault, FOR_DUMP>,
-    /// By kind, including faults that are not in the list.
+    /// The number of faults of each kind, including faults that are not in the list.
     pub(crate) counts: [u64; 4],
 }
 
@@ -143,11 +143,12 @@ impl Marks {
         &self.shards[(address >> 4 ^ address >> 12) % SHARDS]
     }
 
-    /// Adds a report. With `fresh` the block has none yet: an entry that exists is of a freed block. False if memory is
-    /// short.
+    /// Adds a report. `fresh` means that the block has no report yet: an existing entry belongs to a freed block.
+    /// Returns false if memory is short.
     ///
-    /// This calls `allowed` under the lock that `clear_reports` takes too. So `clear_reports` removes a report that
-    /// was allowed before it, and a later call sees what was decided before it.
+    /// The function calls `allowed` under the lock that `clear_reports` takes, too. So `clear_reports` removes a
+    /// report that was allowed before it. A later call of this function uses the decision that was made before
+    /// `clear_reports`.
     pub(crate) fn add(
         &self,
         address: usize,
@@ -179,8 +180,8 @@ impl Marks {
         self.shard(address).hold().remove(&address).unwrap_or_default()
     }
 
-    /// Removes all reports except those made at allocation. Calls `unmarked` for each block that has none left, and
-    /// returns how many blocks have some.
+    /// Removes all reports except those made at allocation. Calls `unmarked` for each block without remaining reports.
+    /// Returns the number of blocks that still have reports.
     pub(crate) fn clear_reports(&self, mut unmarked: impl FnMut(usize)) -> usize {
         let mut left = 0;
         for shard in &self.shards {
@@ -196,7 +197,7 @@ impl Marks {
             });
             left += shard.len();
         }
-        // One lock at a time: a fork takes all of them, in the order of `for_each_lock`.
+        // Hold only one lock at a time: a fork takes all of them, in the order of `for_each_lock`.
         for path in &mut self.paths.hold().paths.list {
             (path.claimed, path.marked) = (0, 0);
         }
@@ -206,8 +207,8 @@ impl Marks {
         left
     }
 
-    /// Removes a reporter's reports for a path, or for all paths if it is `NONE`, except those made at allocation.
-    /// Calls `unmarked` for each block that has none left.
+    /// Removes a reporter's reports for a path, or for all paths if `path` is `NONE`, except reports made at
+    /// allocation. Calls `unmarked` for each block without remaining reports.
     pub(crate) fn withdraw(
         &self,
         reporter: ReporterNumber,
@@ -219,7 +220,7 @@ impl Marks {
             report.reporter == reporter && !report.on_alloc && (path == PathId::NONE || path == report.path)
         };
         for shard in &self.shards {
-            // Count after the lock is free: one lock at a time, since a fork takes all of them.
+            // Count after the lock is free. Hold only one lock at a time, since a fork takes all of them.
             let mut marked: PageVec<_> = pages::list();
             shard.hold().retain(|address, reports| {
                 for report in reports.iter().flatten().filter(|report| is_withdrawn(report)) {
@@ -241,7 +242,8 @@ impl Marks {
         }
     }
 
-    /// Forgets all paths, once no report has one. An id that somebody still has then names no path, or another.
+    /// Forgets all paths. No report may have a path any more. After the call, an old id names no path, or another
+    /// path.
     pub(crate) fn forget_paths(&self) {
         let mut known = self.paths.hold();
         if !known.paths.list.is_empty() {
@@ -268,7 +270,7 @@ impl Marks {
         for byte in text {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
         }
-        // If two paths have one hash, try the next numbers.
+        // If two paths have the same hash, try the next numbers.
         while let Some(known) = by_text.get(&hash) {
             let path = paths.list[known.0 as usize];
             if paths.text.get(path.start..path.start + path.len) == Some(text) {
@@ -316,14 +318,14 @@ impl Marks {
         faults.counts.iter().sum()
     }
 
-    /// A copy, for slow callers: reporters and forks wait for the lock. `None` if memory is short.
+    /// A copy of the paths: the caller is slow, and reporters and forks wait for the lock. `None` if memory is short.
     pub(crate) fn paths(&self) -> Option<PathTable<true>> {
         let known = self.paths.hold();
         let PathTable { text, list } = &known.paths;
         Some(PathTable { text: pages::copy(text)?, list: pages::copy(list)? })
     }
 
-    /// A copy, for the same reason.
+    /// A copy of the faults, for the same reason. `None` if memory is short.
     pub(crate) fn faults(&self) -> Option<FaultList<true>> {
         let faults = self.faults.hold();
         Some(FaultList { list: pages::copy(&faults.list)?, counts: faults.counts })

@@ -1,13 +1,14 @@
-//! Who gets every event of every block, in batches: a recording, and the logs of allocations.
+//! Observers get every event of every block, in batches. They are the recording and the logs of allocations.
 //!
-//! A thread keeps the events of its list ([`pending`](super::pending)) with their addresses and ticks while anybody
-//! observes, and hands them over when it settles. Another thread may hand over what a quiet one has
-//! ([`hand_over_all`](super::thread::hand_over_all)). An event that has no place in a list is a batch of its own; the
-//! thread hands its list over first, so that its events stay in order. Signal handlers that interrupt the engine,
-//! and threads without a lease, put events into a short queue without a lock, and their thread is not known.
+//! While an observer is on, a thread keeps the address and the tick of each event in its list
+//! ([`pending`](super::pending)), and hands the events over when it settles. For a quiet thread, another thread may
+//! hand the events over ([`hand_over_all`](super::thread::hand_over_all)). An event that does not fit into a list is a
+//! batch of its own. The thread hands its list over before such an event, so that its events stay in order. Signal
+//! handlers that interrupt the engine, and threads without a lease, put events into a short queue without a lock. For
+//! these events the thread is unknown.
 //!
-//! An observer runs inside the engine, with the lock of the thread's lease: it neither allocates through hooks nor
-//! panics, and waits for no other thread that may settle.
+//! An observer runs inside the engine's guard, with the lock of the thread's lease. It neither allocates through hooks
+//! nor panics, and does not wait for another thread that may settle.
 
 use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
@@ -32,11 +33,11 @@ const PLACES: usize = 2;
 /// The thread of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventSource {
-    /// The number of the lease, which has one thread at a time; `None` if the thread is not known.
+    /// The number of the lease, which belongs to one thread at a time; `None` if the thread is unknown.
     pub(crate) lease: Option<usize>,
-    /// The number of the thread, from 1; 0 if it is not known.
+    /// The number of the thread, from 1; 0 if it is unknown.
     pub(crate) thread: u32,
-    /// The system's number of the thread; 0 if it is not known.
+    /// The system's number of the thread; 0 if it is unknown.
     pub(crate) system_id: u32,
 }
 
@@ -69,48 +70,49 @@ impl EventBatch<'_> {
     }
 }
 
-/// What gets the events. Functions of one lease never run at the same time.
+/// Receives the events. Calls for the same lease never run at the same time.
 pub(crate) trait Observer: Sync {
     /// Gets the next events of a thread.
     fn observe(&self, source: EventSource, batch: &EventBatch<'_>);
 
-    /// A thread gets a lease: it is about to record its first block. It holds no lock.
+    /// Runs when a thread gets a lease, before its first block is recorded. The thread holds no lock.
     fn thread_began(&self);
 
-    /// The thread has ended: its lease may get another one. With `again` the thread had ended before, and came back for
-    /// an event: the C library frees memory of a thread late.
+    /// Runs when a thread has ended: its lease may go to another thread. `again` means that the thread had ended
+    /// before and recorded another event, because the C library frees a thread's memory late.
     fn thread_ended(&self, source: EventSource, again: bool);
 
-    /// Calls `each` for all locks that the observer takes, in the order in which it takes them together.
+    /// Calls `each` for all locks that the observer takes, in the order in which it takes several of them.
     fn for_each_lock(&self, each: &mut dyn FnMut(&Lock));
 
-    /// This process is the child of a fork. Events from before the fork are the parent's.
+    /// Runs in the child of a fork. Events from before the fork belong to the parent.
     fn after_fork_in_child(&self);
 }
 
 static OBSERVERS: [OnceLock<&'static dyn Observer>; PLACES] = [const { OnceLock::new() }; PLACES];
-/// A bit for each place whose observer gets events.
+/// A bit for each place whose observer is on.
 static ACTIVE: AtomicU8 = AtomicU8::new(0);
 
-/// Whether anybody observes.
+/// Whether an observer is on.
 #[inline(always)]
 pub(crate) fn any() -> bool {
     ACTIVE.load(Ordering::Relaxed) != 0
 }
 
-/// Gives a place its observer, which gets no events yet. A fork takes the locks of all observers that it finds, so each
-/// registers before the process can have a second thread.
+/// Sets the observer of a place. The observer is not on yet. A fork takes the locks of all registered observers, so
+/// each observer must register before the process can have a second thread.
 pub(crate) fn register(place: ObserverPlace, observer: &'static dyn Observer) {
     OBSERVERS[place as usize].get_or_init(|| observer);
 }
 
-/// Switches the observer of a place on. Only [`thread::observe`](super::thread::observe) calls this: it also tells all leases.
+/// Switches the observer of a place on. Only [`thread::observe`](super::thread::observe) calls this, and it also
+/// updates all leases.
 pub(super) fn switch_on(place: ObserverPlace, observer: &'static dyn Observer) {
     register(place, observer);
     ACTIVE.fetch_or(1 << place as u8, Ordering::SeqCst);
 }
 
-/// Only [`thread::stop_observing`](super::thread::stop_observing) calls this.
+/// Switches the observer of a place off. Only [`thread::stop_observing`](super::thread::stop_observing) calls this.
 pub(super) fn switch_off(place: ObserverPlace) {
     ACTIVE.fetch_and(!(1 << place as u8), Ordering::SeqCst);
 }
@@ -126,22 +128,22 @@ fn for_each_active(mut each: impl FnMut(&'static dyn Observer)) {
     }
 }
 
-/// The caller holds the lock of the source's lease.
+/// Passes a batch to the observers that are on. The caller holds the lock of the source's lease.
 pub(super) fn observe(source: EventSource, batch: &EventBatch<'_>) {
     for_each_active(|observer| observer.observe(source, batch));
 }
 
-/// The caller holds no lock.
+/// Informs the observers that are on. The caller holds no lock.
 pub(super) fn thread_began() {
     for_each_active(|observer| observer.thread_began());
 }
 
-/// The caller holds the lock of the source's lease.
+/// Informs the observers that are on. The caller holds the lock of the source's lease.
 pub(super) fn thread_ended(source: EventSource, again: bool) {
     for_each_active(|observer| observer.thread_ended(source, again));
 }
 
-/// Calls `each` for the locks of all observers, in the order in which a thread may take them together.
+/// Calls `each` for the locks of all observers, in the order in which a thread may take several of them.
 pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
     each(&TAKING);
     for observer in OBSERVERS.iter().filter_map(OnceLock::get) {
@@ -149,7 +151,7 @@ pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
     }
 }
 
-/// For the child of a fork.
+/// Informs the observers that this process is the child of a fork.
 pub(crate) fn after_fork_in_child() {
     TAKEN.store(ADDED.load(Ordering::Relaxed), Ordering::Relaxed);
     for observer in OBSERVERS.iter().filter_map(OnceLock::get) {
@@ -157,17 +159,17 @@ pub(crate) fn after_fork_in_child() {
     }
 }
 
-/// Most events without a lease that wait for an observer.
+/// The maximum number of waiting events without a lease.
 const WAITING: usize = 1024;
 
-/// An event that waits. `ready` is its number plus 1 once all of it is there.
+/// A waiting event. `ready` is the event's number plus 1 when the event is complete.
 struct WaitingEvent {
     ready: AtomicU64,
     tick: AtomicU64,
     address: AtomicUsize,
     requested: AtomicUsize,
     slop: AtomicUsize,
-    /// The stack, and above it what happened.
+    /// The stack in the lower half; the kind of event and the sample flag in the upper half.
     trace_and_more: AtomicU64,
 }
 
@@ -194,17 +196,17 @@ const HAPPENED: [EventKind; 4] = [
     EventKind::CameBack,
 ];
 
-/// Keeps other threads from handing over events whose thread is not known.
+/// Prevents other threads from handing over events of unknown threads.
 pub(crate) fn hold_unknown() -> LockGuard<'static> {
     TAKING.hold()
 }
 
-/// Events that were not handed over, since the queue was full.
+/// The number of events that were lost because the queue was full, or because a jump left them incomplete.
 pub(crate) fn lost() -> u64 {
     LOST.load(Ordering::Relaxed)
 }
 
-/// Hands an event over that has no lease. Any code may call this, also a signal handler that interrupted the engine.
+/// Hands an event without a lease over. Any code may call this, even a signal handler that interrupted the engine.
 #[cold]
 #[inline(never)]
 pub(crate) fn observe_alone(address: usize, happened: EventKind, block: TableBlock) {
@@ -237,7 +239,7 @@ pub(super) fn many_wait() -> bool {
     ADDED.load(Ordering::Relaxed).wrapping_sub(TAKEN.load(Ordering::Relaxed)) >= MANY
 }
 
-/// Hands the events of the queue over. The caller is inside the engine.
+/// Hands the events of the queue over. The caller is inside the engine's guard.
 #[cold]
 pub(super) fn take_alone() {
     let _taking = TAKING.hold();
@@ -248,7 +250,8 @@ pub(super) fn take_alone() {
             if ADDED.load(Ordering::Acquire).wrapping_sub(number) < WAITING as u64 / 2 {
                 return;
             }
-            // A signal handler that jumped away never finishes its event. The others must not wait for it.
+            // A signal handler that has jumped away never completes its event. Skip the event, so that later ones do
+            // not wait for it.
             LOST.fetch_add(1, Ordering::Relaxed);
             TAKEN.store(number + 1, Ordering::Release);
             continue;

@@ -1,13 +1,14 @@
-//! The peak of the heap: the highest sum of requested bytes of all live blocks, and what each stack had then.
+//! The peak of the heap: the highest sum of requested bytes of all live blocks, and the amount of each stack at that
+//! moment.
 //!
-//! Nothing is copied at a peak. One word has the sum and the *level* of the highest sum so far; each stack has a
-//! [`StackChange`] since that level was reached. A dump subtracts the changes from the live blocks. A change keeps the
-//! level that it belongs to, so that a new level makes all changes void at once, at no cost. Levels are 8 KiB or
-//! one part in 1,024 apart, so that there are few of them.
+//! No data is copied at a peak. One word contains the sum and the *level* of the highest sum so far. Each stack has a
+//! [`StackChange`] since that level was reached. A dump subtracts the changes from the live blocks. A change contains
+//! its level, so that a new level makes all changes invalid at once, at no cost. Levels are 8 KiB or one part in 1,024
+//! apart, so that there are few of them.
 //!
-//! Threads collect their events by stack (see [`pending`](super::pending)) and add many at once: the sum first, then,
-//! unless the sum reached a new level, the changes of the stacks. Events that led to a new level are part of its
-//! state, and leave no change.
+//! Threads collect their events by stack (see [`pending`](super::pending)) and add many events at once. They add to
+//! the sum first. Then they add to the changes of the stacks, unless the sum has reached a new level. Events that led
+//! to a new level are part of the state at that level, so they are not a change.
 
 mod change;
 
@@ -24,15 +25,16 @@ use change::{CompactChange, StackChange};
 /// The level is in the upper 16 bits of a word, above a signed number.
 const LEVEL_SHIFT: u32 = 48;
 
-/// Logarithm of the bytes between the lowest levels, and of the levels in which a sum doubles.
+/// Logarithm of the number of bytes between the lowest levels.
 const STEP_BITS: u32 = 13;
 const OCTAVE_BITS: u32 = 10;
 
-/// Bytes that all threads together may keep from the sum, and that part of it for a larger sum.
+/// The minimum number of bytes that all threads together may keep out of the sum.
 const PENDING: i64 = 16 << 10;
 const PENDING_SHIFT: u32 = 9;
 
-/// Entries whose memory a thread fetches at a time: all waits for it overlap, since most of it is not in a cache.
+/// The number of entries whose memory a thread prefetches at a time. The waits for memory overlap, since most entries
+/// are not in a cache.
 const BATCH: usize = 32;
 
 const SEGMENT: usize = 1 << 14;
@@ -42,19 +44,19 @@ const SEGMENTS: usize = (TraceId::MAX as usize + 1) / SEGMENT;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HeapLevel(u64);
 
-/// All zero at first.
+/// The state of the peak. All zero at first.
 pub(crate) struct Peak {
-    /// Bytes of all blocks, with the level of their highest sum.
+    /// The requested bytes of all blocks, with the level of the highest sum.
     sum: OwnLine<AtomicU64>,
-    /// Bytes beyond [`PENDING`] that all threads together may keep pending.
+    /// The bytes beyond [`PENDING`] that all threads together may keep pending.
     allowance: AtomicUsize,
-    /// Nanoseconds of the system's monotonic clock: the start, and the last new level.
+    /// The time of the start, in nanoseconds of the system's monotonic clock.
     started: AtomicU64,
     reached: AtomicU64,
-    /// Changes of blocks without a stack.
+    /// The changes of blocks without a stack.
     no_stack: OwnLine<StackChange>,
     segments: [AtomicPtr<[StackChange; SEGMENT]>; SEGMENTS],
-    /// The number of changes, or more.
+    /// The number of changes, or a larger number.
     made: AtomicU32,
     mapped: AtomicUsize,
     lost: AtomicU64,
@@ -74,7 +76,7 @@ impl HeapLevel {
         (self.0 >> OCTAVE_BITS).saturating_sub(1)
     }
 
-    /// Bytes up to the next level.
+    /// The number of bytes between this level and the next level.
     fn step(self) -> i64 {
         1 << (u64::from(STEP_BITS) + self.octave())
     }
@@ -89,7 +91,7 @@ impl HeapLevel {
         self.floor() as u64
     }
 
-    /// Bytes that all threads together may keep pending.
+    /// The number of bytes that all threads together may keep pending.
     fn pending(self) -> i64 {
         (self.floor() >> PENDING_SHIFT).max(PENDING)
     }
@@ -123,23 +125,24 @@ impl Peak {
         self.started.store(clock::nanoseconds(), Ordering::Relaxed);
     }
 
-    /// Bytes mapped for the changes.
+    /// The number of bytes mapped for the changes.
     pub(crate) fn mapped(&self) -> usize {
         self.mapped.load(Ordering::Relaxed)
     }
 
-    /// Changes that are missing because memory was short.
+    /// The number of changes that are missing because memory was short.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Bytes that all threads together may keep pending, each an equal part.
+    /// The number of bytes that all threads together may keep pending, each thread an equal part.
     #[inline(always)]
     pub(crate) fn allowance(&self) -> usize {
         PENDING as usize + self.allowance.load(Ordering::Relaxed)
     }
 
-    /// Adds the blocks that started and ended on a thread, in one step: a peak contains all of them or none.
+    /// Adds the blocks that started and ended on a thread, in one step: a peak contains either all of them or none of
+    /// them.
     pub(crate) fn add_pending(&self, tree: &TraceTree, pending: &PendingEvents) {
         let Some(level) = self.add_to_sum(pending.net()) else { return };
         let settled = pending.settled().filter(|(_, amount)| *amount != BlockAmount::default());
@@ -154,7 +157,7 @@ impl Peak {
                 }
             }),
         );
-        // Sizes that fit a word are few.
+        // Amounts of events in the list fit into a word, so they are small.
         self.add_few(
             tree,
             level,
@@ -162,7 +165,7 @@ impl Peak {
         );
     }
 
-    /// Adds what began or ended of one stack.
+    /// Adds the blocks of one stack that started or ended.
     pub(crate) fn add(&self, tree: &TraceTree, trace: TraceId, amount: BlockAmount) {
         if let Some(level) = self.add_to_sum(amount.bytes) {
             self.add_change(tree, level, trace, amount);
@@ -177,7 +180,8 @@ impl Peak {
         }
     }
 
-    /// Adds to the changes of stacks. The first loop fetches the nodes of a batch, and the second one the changes.
+    /// Adds to the changes of stacks. The first loop prefetches the nodes of a batch, the second loop prefetches the
+    /// changes.
     #[inline(always)]
     fn add_few(
         &self,
@@ -216,7 +220,7 @@ impl Peak {
         }
     }
 
-    /// Returns the level since which the events are a change; `None` if they led to a new level.
+    /// Adds to the sum. Returns the level to which the events are a change; `None` if they led to a new level.
     fn add_to_sum(&self, by: i64) -> Option<HeapLevel> {
         let mut old = self.sum.0.load(Ordering::Relaxed);
         loop {
@@ -241,7 +245,8 @@ impl Peak {
         unpacked(self.sum.0.load(Ordering::Relaxed)).0
     }
 
-    /// The changes of a stack, made if it has none; `None` if memory is short. Blocks without a stack have no node.
+    /// The change of a stack. Makes it if the stack has none. Returns `None` if memory is short. Blocks without a
+    /// stack have no node.
     #[inline]
     fn change(&self, node: Option<&StackNode>) -> Option<&StackChange> {
         let Some(node) = node else { return Some(&self.no_stack.0) };
@@ -254,12 +259,12 @@ impl Peak {
     #[inline]
     fn numbered(&self, number: u32) -> Option<&StackChange> {
         let segment = self.segments.get(number as usize / SEGMENT)?.load(Ordering::Acquire);
-        // SAFETY: null, or a segment of `make`. Segments stay mapped.
+        // SAFETY: null, or a segment of `make`. Segments are never unmapped.
         let segment = unsafe { segment.as_ref() }?;
         Some(&segment[number as usize % SEGMENT])
     }
 
-    /// The number of a fresh change.
+    /// Makes a new change, and returns its number.
     #[cold]
     fn make(&self) -> Option<u32> {
         let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
@@ -273,7 +278,7 @@ impl Peak {
         Some(number)
     }
 
-    /// Calls `each` for every stack that changed since a level.
+    /// Calls `each` for every stack with its change since a level.
     pub(crate) fn for_each_since(
         &self,
         level: HeapLevel,
@@ -288,21 +293,22 @@ impl Peak {
         });
     }
 
-    /// Bytes by which the highest sum may differ from that of the level's state, with at most this many threads at
-    /// a time. When there were n threads, each kept at most an nth part of the allowance.
+    /// The maximum number of bytes by which the highest sum may differ from the sum at the level. `threads` is the
+    /// maximum number of threads at a time. While there were n threads, each thread kept at most one nth of the
+    /// allowance.
     pub(crate) fn within(&self, level: HeapLevel, threads: usize) -> u64 {
         let pending: i64 = (1..=threads as i64).map(|nth| level.pending() / nth).sum();
         (level.step() + pending) as u64
     }
 
-    /// Seconds from the start to the last new level, and to now.
+    /// Seconds from the start to the last new level, and from the start to now.
     pub(crate) fn seconds(&self) -> (f64, f64) {
         let started = self.started.load(Ordering::Relaxed);
         let since = |time: u64| time.saturating_sub(started) as f64 / 1e9;
         (since(self.reached.load(Ordering::Relaxed)), since(clock::nanoseconds()))
     }
 
-    /// For tests: forgets all. No other thread may allocate meanwhile.
+    /// For tests: forgets everything. No other thread may allocate during the call.
     pub(crate) fn clear(&self, tree: &TraceTree) {
         self.sum.0.store(0, Ordering::Relaxed);
         self.reached.store(0, Ordering::Relaxed);

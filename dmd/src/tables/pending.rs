@@ -1,11 +1,11 @@
-//! Blocks of one thread that began or ended and that the peak does not count yet.
+//! Starts and ends of blocks of one thread that the peak does not count yet.
 //!
-//! Only the thread itself adds events, inside the engine. Other threads read them for a dump. An event is first one
-//! word in a short list, so that `free` does not wait for the block's word in the table, which is rarely in a cache.
-//! The thread settles the list when it is full, or when the sum of all pending events reaches the thread's share: when
-//! another thread finds a peak, few bytes of this thread are missing. Settled events of one stack are one entry: most
-//! blocks that end soon thus leave nothing to count. Where nearly every event has another stack, the thread hands the
-//! list over as it is for a while.
+//! Only the thread itself adds events, inside the engine's guard. Other threads read the events for a dump. A new
+//! event is one word in a short list, so that `free` does not wait for the block's word in the table, which is rarely
+//! in a cache. The thread settles the list when it is full, or when the sum of all pending events reaches the thread's
+//! share. So when another thread finds a peak, only few bytes of this thread are missing. Settling merges the events
+//! of one stack into one entry: most blocks end soon, so they leave nothing to count. If nearly every event has a
+//! different stack, the thread hands several lists over without merging.
 
 use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
@@ -17,37 +17,40 @@ use crate::tables::events::{EventKind, TableEvent};
 use crate::tables::statistics::{BlockEnd, EventCounts, EventStatistics};
 use crate::tables::trace_id::TraceId;
 
-/// Most events of the list.
+/// The maximum number of events in the list.
 const RECENT: usize = 64;
 
-/// Entries are in an open-addressed table. The thread hands them over when there are this many, and settles at most
-/// a list before.
+/// The number of entries at which the thread hands them over. Before that, it settles at most one more list. Entries
+/// are in an open-addressed table.
 const MOST: usize = 128;
 const SLOT_BITS: u32 = 8;
 const SLOTS: usize = 1 << SLOT_BITS;
 const _: () = assert!(MOST + RECENT < SLOTS);
 
-/// Events come and go between two peaks: their bytes without signs may be this many times the share of their sum.
+/// Many starts and ends between two peaks cancel out: the sum of their bytes without signs may be this many times the
+/// thread's share.
 const GROSS_SHARES: usize = 4;
 
-/// Most events that the thread settles before it hands them over, so that a number of blocks fits its entry.
+/// The maximum number of events that the thread settles before it hands them over, so that a number of blocks fits
+/// into its entry.
 const MOST_EVENTS: usize = 1 << 18;
 
-/// Lists that a thread hands over as they are, before it looks again whether events have stacks in common.
+/// The number of lists that a thread hands over without merging. After that, it checks again whether events have
+/// common stacks.
 const UNMERGED_LISTS: u32 = 15;
 
-/// In an event: the block ended, and that was by a move.
+/// The flag in an event that the block has ended.
 const ENDED: u64 = BlockWord::SPARE_BITS[0];
 const MOVED: u64 = BlockWord::SPARE_BITS[1];
 
-/// Blocks and requested bytes; negative if more ended than began.
+/// A number of blocks and of requested bytes; negative if more blocks ended than started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockAmount {
     pub(crate) blocks: i64,
     pub(crate) bytes: i64,
 }
 
-/// Begins and ends of blocks of one stack. All zero if it is not in use.
+/// The starts and ends of blocks of one stack. All zero if the entry is not in use.
 struct StackEvents {
     /// The id of the stack plus 1.
     trace: AtomicU32,
@@ -55,7 +58,7 @@ struct StackEvents {
     bytes: AtomicI64,
 }
 
-/// Where and when an event of the list happened. All zero if that was before anybody observed.
+/// The place and time of an event in the list. All zero if no observer was on at that time.
 struct EventMoment {
     address: AtomicUsize,
     tick: AtomicU64,
@@ -67,36 +70,37 @@ pub(crate) struct EventList<'a> {
     seen: &'a [EventMoment],
 }
 
-/// All zero at first.
+/// The pending events of one thread. All zero at first.
 pub(crate) struct PendingEvents {
-    /// The address of the block that this thread allocated last.
+    /// The address of the last block that this thread allocated; 0 after the end of that block.
     last: AtomicUsize,
     /// The sum of all events, in bytes.
     net: AtomicI64,
     /// The thread settles the list when `net` reaches this many bytes in either direction.
     share: AtomicUsize,
     length: AtomicUsize,
-    /// Whether the thread keeps the address and the tick of each event of the list.
+    /// Whether an observer is on, so that the thread keeps the address and the tick of each event in the list.
     observed: AtomicBool,
     recent: [AtomicU64; RECENT],
     seen: [EventMoment; RECENT],
-    /// The events of the list that observers have. The thread changes it while it holds the lock of its lease.
+    /// The number of events in the list that observers have received. The thread changes it while it holds the lock of
+    /// its lease.
     handed: AtomicUsize,
     slots: [StackEvents; SLOTS],
-    /// The slots in use, as the first `entries` of these.
+    /// The numbers of the slots in use. The first `entries` elements are valid.
     used: [AtomicU8; SLOTS],
     entries: AtomicUsize,
-    /// Bytes of all settled events, without their signs.
+    /// The sum of the bytes of all settled events, without signs.
     gross: AtomicUsize,
     /// The number of settled events.
     events: AtomicUsize,
-    /// Lists that the thread hands over as they are from here on.
+    /// The number of lists that the thread will still hand over without merging.
     unmerged: AtomicU32,
     counts: EventCounts,
 }
 
 impl BlockAmount {
-    /// One block.
+    /// The amount of one block.
     #[inline]
     pub(crate) fn from_block(block: TableBlock) -> Self {
         Self { blocks: 1, bytes: i64::try_from(block.requested).unwrap_or(i64::MAX) }
@@ -120,21 +124,22 @@ impl BlockAmount {
 }
 
 impl PendingEvents {
-    /// A block of this thread begins. Returns whether the thread is to settle.
+    /// Adds the start of a block on this thread. Returns whether the thread must settle.
     #[inline(always)]
     pub(crate) fn begin(&self, address: usize, word: BlockWord) -> bool {
         self.last.store(address, Ordering::Relaxed);
         self.push(address, word.bits(), word.requested() as i64)
     }
 
-    /// [`begin`](Self::begin) for any block. The thread is to settle. No other thread reads the events meanwhile.
+    /// Like [`begin`](Self::begin), for any block. The thread must settle afterwards. No other thread may read the
+    /// events during the call.
     pub(crate) fn begin_other(&self, address: usize, trace: TraceId, amount: BlockAmount) {
         self.last.store(address, Ordering::Relaxed);
         self.counts.add(1, 0);
         self.push_other(trace, amount);
     }
 
-    /// This thread ends a block. Returns whether it is to settle.
+    /// Adds the end of a block on this thread. Returns whether the thread must settle.
     #[inline(always)]
     pub(crate) fn end(&self, address: usize, word: BlockWord, end: BlockEnd) -> bool {
         self.end_last(address);
@@ -146,7 +151,8 @@ impl PendingEvents {
         full
     }
 
-    /// [`end`](Self::end) for any block. The thread is to settle. No other thread reads the events meanwhile.
+    /// Like [`end`](Self::end), for any block. The thread must settle afterwards. No other thread may read the events
+    /// during the call.
     pub(crate) fn end_other(&self, address: usize, trace: TraceId, amount: BlockAmount, end: BlockEnd) {
         self.end_last(address);
         self.counts.add(0, 1);
@@ -169,7 +175,7 @@ impl PendingEvents {
         let net = self.net.load(Ordering::Relaxed).wrapping_add(bytes);
         self.net.store(net, Ordering::Relaxed);
         let length = self.length.load(Ordering::Relaxed);
-        // The list has room unless the jump of a signal handler kept the thread from settling.
+        // The list has room, unless the jump of a signal handler prevented the thread from settling.
         self.recent[length % RECENT].store(event, Ordering::Relaxed);
         if self.observed.load(Ordering::Relaxed) {
             let seen = &self.seen[length % RECENT];
@@ -218,9 +224,9 @@ impl PendingEvents {
         self.share.store(0, Ordering::Relaxed);
     }
 
-    /// Settles the list. Sets the thread's share, in bytes, and returns whether the thread is to hand all over. Then the list
-    /// may still be in place: the thread hands it over with the rest, and [`forget`](Self::forget) empties it. No other
-    /// thread reads the events meanwhile.
+    /// Settles the list and sets the thread's share, in bytes. Returns whether the thread must hand all events over.
+    /// In this case the list may not be empty: the thread hands it over with the entries, and then
+    /// [`forget`](Self::forget) empties it. No other thread may read the events during the call.
     pub(crate) fn settle(&self, share: usize) -> bool {
         self.share.store(share, Ordering::Relaxed);
         let unmerged = self.unmerged.load(Ordering::Relaxed);
@@ -245,7 +251,8 @@ impl PendingEvents {
         full
     }
 
-    /// Adds the events of the list to the entries of their stacks. Returns how many blocks began, and how many ended.
+    /// Adds the events of the list to the entries of their stacks. Returns the number of blocks that started, and the
+    /// number that ended.
     fn merge(&self) -> (u64, u64) {
         let (mut gross, mut ended) = (0, 0);
         let mut without_stack = BlockAmount::default();
@@ -276,13 +283,13 @@ impl PendingEvents {
         self.handed.store(0, Ordering::Relaxed);
     }
 
-    /// How many blocks began in the list, and how many ended.
+    /// The number of blocks in the list that started, and the number that ended.
     fn begun_and_ended(&self) -> (u64, u64) {
         let ended = self.recent().filter(|event| event & ENDED != 0).count();
         ((self.recent().len() - ended) as u64, ended as u64)
     }
 
-    /// Begins or ends to keep addresses and ticks. The caller holds the lock of the lease.
+    /// Starts or stops to keep addresses and ticks. The caller holds the lock of the lease.
     pub(crate) fn set_observed(&self, observed: bool) {
         if observed && !self.is_observed() {
             for seen in &self.seen {
@@ -298,13 +305,13 @@ impl PendingEvents {
         self.observed.load(Ordering::Relaxed)
     }
 
-    /// Takes the list for one that observers have. The caller holds the lock of the lease.
+    /// Marks all events of the list as received by observers. The caller holds the lock of the lease.
     pub(crate) fn skip_list(&self) {
         self.handed.store(self.length.load(Ordering::Acquire), Ordering::Relaxed);
     }
 
-    /// The events of the list that observers do not have, and which they have from now on. The caller holds the lock
-    /// of the lease.
+    /// Takes the events of the list that observers have not received, and marks them as received. The caller holds the
+    /// lock of the lease.
     pub(crate) fn take_list(&self) -> Option<EventList<'_>> {
         let length = self.length.load(Ordering::Acquire).min(RECENT);
         let handed = self.handed.load(Ordering::Relaxed);
@@ -319,7 +326,7 @@ impl PendingEvents {
         self.recent[..length].iter().map(|event| event.load(Ordering::Relaxed))
     }
 
-    /// What began and ended of each stack, without the list.
+    /// The amount of each stack that started or ended, without the events of the list.
     #[inline]
     pub(crate) fn settled(&self) -> impl Iterator<Item = (TraceId, BlockAmount)> + Clone {
         let entries = self.entries.load(Ordering::Relaxed).min(SLOTS);
@@ -330,13 +337,13 @@ impl PendingEvents {
         })
     }
 
-    /// What began and ended in the list. A stack may come several times.
+    /// The amounts of the events in the list. A stack may occur several times.
     #[inline]
     pub(crate) fn listed(&self) -> impl Iterator<Item = (TraceId, BlockAmount)> {
         self.recent().map(|event| (BlockWord::from_bits(event).trace(), BlockAmount::from_event(event)))
     }
 
-    /// What began and ended. A stack may come several times.
+    /// The amounts of all events. A stack may occur several times.
     pub(crate) fn events(&self) -> impl Iterator<Item = (TraceId, BlockAmount)> {
         self.settled().chain(self.listed())
     }
@@ -346,14 +353,14 @@ impl PendingEvents {
         self.net.load(Ordering::Relaxed)
     }
 
-    /// Adds how often blocks of this thread ever began and ended.
+    /// Adds the number of starts and ends of all blocks of this thread so far.
     pub(crate) fn add_to(&self, statistics: &mut EventStatistics) {
         statistics.add(&self.counts);
         let (begun, ended) = self.begun_and_ended();
         statistics.add_events(begun, ended);
     }
 
-    /// Forgets the events, also those of the list.
+    /// Forgets all events, including the events of the list.
     pub(crate) fn forget(&self) {
         let entries = self.entries.load(Ordering::Relaxed).min(SLOTS);
         for slot in &self.used[..entries] {
@@ -368,7 +375,7 @@ impl PendingEvents {
         self.gross.store(0, Ordering::Relaxed);
     }
 
-    /// For tests: forgets all that there ever was.
+    /// For tests: forgets all events and counts.
     pub(crate) fn clear(&self) {
         self.forget();
         self.unmerged.store(0, Ordering::Relaxed);
@@ -383,7 +390,7 @@ impl EventList<'_> {
         self.events.len()
     }
 
-    /// Calls `each` for the events, without those from before anybody observed.
+    /// Calls `each` for the events, except events from before an observer was on.
     #[inline(always)]
     pub(crate) fn for_each(&self, mut each: impl FnMut(TableEvent)) {
         for (event, seen) in self.events.iter().zip(self.seen) {

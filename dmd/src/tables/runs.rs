@@ -1,8 +1,8 @@
-//! Runs of reporters, which may overlap. Only one run marks blocks: otherwise a block would count as reported twice
-//! because two runs reported it once each.
+//! Runs of reporters, which may overlap. Only one run may mark blocks: otherwise, if two runs each reported a block
+//! once, the block would count as reported twice.
 //!
-//! A collection owns the marks if no other run does; a dump takes them from any run. Reports of a run that does not
-//! own the marks leave none, and a collection that has lost them warns. No run waits for another.
+//! A collection owns the marks if no other run owns them; a dump takes them from any run. Reports of a run that does
+//! not own the marks make no marks, and a collection that has lost the marks warns. No run waits for another.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,10 +12,10 @@ use crate::system::slot::slot;
 pub(crate) type RunNumber = u32;
 
 pub(crate) struct Runs {
-    /// 0 if no run owns the marks.
+    /// The run that owns the marks; 0 if no run owns them.
     owner: AtomicU32,
     last: AtomicU32,
-    /// The run of a dump that runs reporters before it is written; 0 if no dump does.
+    /// The run of a dump that runs reporters before it is written; 0 if there is no such dump.
     of_dump: AtomicU32,
 }
 
@@ -24,7 +24,7 @@ impl Runs {
         Self { owner: AtomicU32::new(0), last: AtomicU32::new(0), of_dump: AtomicU32::new(0) }
     }
 
-    /// Returns a number for another run.
+    /// Returns the number for a new run.
     pub(crate) fn next(&self) -> RunNumber {
         loop {
             let run = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
@@ -34,19 +34,19 @@ impl Runs {
         }
     }
 
-    /// Gives the marks to the run, unless another run has them.
+    /// Gives the marks to the run, unless another run owns them. Returns whether the run got them.
     pub(crate) fn claim(&self, run: RunNumber) -> bool {
         self.owner.compare_exchange(0, run, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Gives the marks to the run, whoever has them; 0 takes them from every run.
+    /// Gives the marks to the run, even if another run owns them; 0 takes them from every run.
     pub(crate) fn seize(&self, run: RunNumber) {
         self.owner.store(run, Ordering::SeqCst);
     }
 
-    /// The run needs the marks no longer.
+    /// Ends the run's ownership of the marks.
     pub(crate) fn give_up(&self, run: RunNumber) {
-        // If this fails, the run has lost them already.
+        // If this fails, another run has already taken the marks.
         let _ = self.owner.compare_exchange(run, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
@@ -54,24 +54,24 @@ impl Runs {
         self.owner.load(Ordering::SeqCst) == run
     }
 
-    /// A dump is about to run its reporters: gives the marks to its run, whoever has them.
+    /// Gives the marks to the run of a dump, which is about to run its reporters, even if another run owns them.
     pub(crate) fn begin_dump(&self, run: RunNumber) {
         self.seize(run);
         self.of_dump.store(run, Ordering::SeqCst);
     }
 
-    /// The reporters have run. False if another thread has taken the dump over.
+    /// Ends the reporters of a dump. Returns false if another thread has taken the dump over.
     pub(crate) fn end_reporters(&self, run: RunNumber) -> bool {
         self.take_over(run)
     }
 
-    /// Makes the dump that runs these reporters the caller's: one of the reporters ends the process, and the thread
-    /// that began the dump would wait for it. False if there is no such dump.
+    /// Transfers the dump that runs these reporters to the calling thread: one of the reporters ends the process, and
+    /// the thread that started the dump would wait for it. Returns false if there is no such dump.
     pub(crate) fn take_over(&self, run: RunNumber) -> bool {
         self.of_dump.compare_exchange(run, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// For the child of a fork: threads that ran reporters are not here, or continue in the parent.
+    /// For the child of a fork: forgets the runs, since their threads do not exist here, or continue in the parent.
     pub(crate) fn after_fork_in_child(&self) {
         self.of_dump.store(0, Ordering::SeqCst);
         self.seize(0);
@@ -83,7 +83,7 @@ impl Runs {
         run != 0 && self.is_owner(run)
     }
 
-    /// Whether reports of this thread leave marks. Reports outside of any run always do.
+    /// Whether reports of this thread make marks. Reports outside of any run always do.
     pub(crate) fn may_mark(&self) -> bool {
         let run = slot().run.get();
         let owner = self.owner.load(Ordering::SeqCst);
@@ -106,22 +106,22 @@ impl Drop for EnteredRun {
     }
 }
 
-/// The number of a reporter of a run, for its marks; never 0. Numbers repeat after some 65,000, more than any run
-/// has.
+/// The number of a reporter of a run, for its marks; never 0. Numbers repeat after about 65,000. No run has that many
+/// reporters.
 pub(crate) type ReporterNumber = u16;
 
-/// For programs: returns a number for another reporter.
+/// For programs: returns the number for a new reporter.
 pub(crate) extern "C" fn new_reporter() -> u32 {
     static LAST: AtomicU32 = AtomicU32::new(0);
     LAST.fetch_add(1, Ordering::Relaxed) % u32::from(ReporterNumber::MAX) + 1
 }
 
-/// For programs: makes this thread mark for a reporter, and returns the one from before.
+/// For programs: sets the reporter for which this thread marks, and returns the reporter from before.
 pub(crate) extern "C" fn enter_reporter(reporter: u32) -> u32 {
     slot().reporter.replace(reporter)
 }
 
-/// For programs: makes this thread report for a run, and returns the one from before.
+/// For programs: sets the run for which this thread reports, and returns the run from before.
 pub(crate) extern "C" fn enter(run: RunNumber) -> RunNumber {
     slot().run.replace(run)
 }

@@ -1,7 +1,8 @@
-//! Libraries that were on a stack. A dump also names the ones that were unloaded since.
+//! Libraries that were on a stack. A dump also names those of them that were unloaded since.
 //!
-//! The tree notes a library when it makes a node, since the library is certainly loaded then. Nodes are numbered in
-//! order. So if two libraries were loaded to the same place, the number of a node decides between them.
+//! The tree records a library when it makes a node, since the library is certainly loaded then. Nodes are numbered in
+//! order. So if two libraries were loaded at the same address, the number of a node decides which of them it belongs
+//! to.
 
 use core::ffi::CStr;
 use core::ptr::null_mut;
@@ -16,11 +17,11 @@ use dmd_unwind::{is_loaded, loaded};
 /// A library as it was loaded at one time.
 #[derive(Debug)]
 pub(crate) struct SeenModule {
-    /// Path and build id are copies.
+    /// The library; its path and build id are copies.
     pub(crate) module: LoadedLibrary,
-    /// The first node that has it.
+    /// The first node of the tree that has the library.
     pub(crate) since: TraceId,
-    /// The library that was noted before this one.
+    /// The library that was recorded before this one.
     older: *mut SeenModule,
 }
 
@@ -30,9 +31,9 @@ impl SeenModule {
     }
 }
 
-/// At most this many libraries are kept.
+/// The maximum number of libraries that are kept.
 const MOST: usize = 4096;
-/// The number of places for modules that cannot be unloaded.
+/// The maximum number of libraries that cannot be unloaded.
 const PERMANENT: usize = 8;
 
 struct ModulePlace {
@@ -47,30 +48,30 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 static LOCK: Lock = Lock::new();
 static ARENA: Arena = Arena::new();
 
-/// Calls `each` for all locks, in the order in which a thread may take them together.
+/// Calls `each` for all locks, in the order in which a thread may take several of them.
 pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
     each(&LOCK);
     each(ARENA.lock());
 }
 
-/// All libraries noted so far, the newest first.
+/// All libraries recorded so far, the newest first.
 pub(crate) fn iter() -> impl Iterator<Item = &'static SeenModule> {
     let mut next = NEWEST.load(Ordering::Acquire);
     core::iter::from_fn(move || {
-        // SAFETY: null, or a record of `add`. Records stay as they are.
+        // SAFETY: null, or a record of `add`. Records do not change.
         let seen = unsafe { next.as_ref() }?;
         next = seen.older;
         Some(seen)
     })
 }
 
-/// The number of libraries noted so far, including those that stay loaded.
+/// The number of libraries recorded so far, including libraries that cannot be unloaded.
 pub(crate) fn noted() -> u64 {
     let permanent = PERMANENT_PLACES.iter().filter(|place| place.end.load(Ordering::Relaxed) != 0).count();
     (COUNT.load(Ordering::Relaxed) + permanent) as u64
 }
 
-/// Notes the library of a return address on this thread's stack. The tree has just made a node for it.
+/// Records the library of a return address on this thread's stack. The tree has just made a node for the address.
 pub(crate) fn note(return_address: usize, node: TraceId) {
     let pc = return_address.wrapping_sub(1);
     let is_permanent = PERMANENT_PLACES
@@ -97,7 +98,7 @@ fn add(pc: usize, node: TraceId) {
         }
         return;
     }
-    // Another thread may have been first.
+    // Another thread may have recorded the library first.
     if is_noted(pc) || COUNT.load(Ordering::Relaxed) >= MOST {
         return;
     }
@@ -117,7 +118,7 @@ fn add(pc: usize, node: TraceId) {
     COUNT.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A copy that outlives the library.
+/// Copies bytes, so that the copy outlives the library.
 fn keep(bytes: &[u8]) -> Option<&'static [u8]> {
     if bytes.is_empty() {
         return Some(&[]);
@@ -126,7 +127,7 @@ fn keep(bytes: &[u8]) -> Option<&'static [u8]> {
     if place.is_null() {
         return None;
     }
-    // SAFETY: the arena gives zeroed bytes that no other code has.
+    // SAFETY: the arena returns zeroed bytes that no other code uses.
     let copy = unsafe { core::slice::from_raw_parts_mut(place, bytes.len()) };
     copy.copy_from_slice(bytes);
     Some(copy)

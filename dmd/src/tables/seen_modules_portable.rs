@@ -1,5 +1,5 @@
-//! Libraries that were on a stack: the portable engine notes none. So frames of a library that was unloaded have no
-//! module in a dump.
+//! Libraries that were on a stack. The portable engine records none. So in a dump, frames of an unloaded library have
+//! no module.
 
 use core::ffi::CStr;
 
@@ -9,7 +9,7 @@ use crate::tables::trace_id::TraceId;
 /// A sample of the contents of a module without a build id.
 pub(crate) type ModuleSample = [u8; 0];
 
-/// No sample: it is for modules that were unloaded.
+/// Returns no sample: samples are only for modules that were unloaded.
 pub(crate) fn sample_at(_start: usize) -> ModuleSample {
     []
 }
@@ -25,11 +25,11 @@ pub(crate) struct LoadedLibrary {
     pub(crate) sample: ModuleSample,
 }
 
-/// A library that was noted.
+/// A library that was recorded.
 #[derive(Debug)]
 pub(crate) struct SeenModule {
     pub(crate) module: LoadedLibrary,
-    /// The first node that has it.
+    /// The first node of the tree that has the library.
     pub(crate) since: TraceId,
 }
 
@@ -39,19 +39,19 @@ impl SeenModule {
     }
 }
 
-/// This engine has no locks here.
+/// Does nothing: the portable engine has no locks here.
 pub(crate) fn for_each_lock(_each: &mut dyn FnMut(&Lock)) {}
 
-/// No library.
+/// Returns no libraries.
 pub(crate) fn iter() -> impl Iterator<Item = &'static SeenModule> {
     core::iter::empty()
 }
 
-/// No library is ever noted.
+/// Returns 0: the portable engine records no library.
 #[cfg(target_os = "linux")]
 pub(crate) fn noted() -> u64 {
     0
 }
 
-/// Does nothing.
+/// Does nothing: the portable engine records no library.
 pub(crate) fn note(_return_address: usize, _node: TraceId) {}

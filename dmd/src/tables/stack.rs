@@ -1,6 +1,6 @@
 //! The caller's stack, as a trace.
 //!
-//! No other file names a walker.
+//! Only this file uses a walker.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,21 +9,20 @@ use crate::tables::trace_tree::TraceTree;
 pub(crate) use dmd_unwind::Caller;
 use dmd_unwind::{LastStack, Registers, StackRange};
 
-const _: () = assert!(crate::options::MOST_FRAMES == dmd_unwind::MOST, "what is asked for is kept");
+const _: () = assert!(crate::options::MOST_FRAMES == dmd_unwind::MOST, "the walker must keep as many frames as the options allow");
 
 /// The engine's data about one thread's stack. All zero for a new thread.
 pub(crate) struct ThreadStack {
     range: StackRange,
     last: LastStack<TraceId>,
-    /// The time of the last stack, as [`dmd_unwind::replaced`] counts, and the node where stacks of that time
-    /// start.
+    /// The epoch of the last stack, as [`dmd_unwind::replaced`] counts epochs.
     epoch: u32,
     root: TraceId,
     calls: KnownCalls,
 }
 
 impl ThreadStack {
-    /// Forgets all: from now on the state is another thread's.
+    /// Forgets everything: from now on, the state belongs to another thread.
     pub(crate) fn forget(&mut self) {
         self.range = StackRange::new();
         self.last.forget();
@@ -31,13 +30,13 @@ impl ThreadStack {
         self.root = TraceId::NONE;
     }
 
-    /// The frames of the last stack, outermost first: where each continues, its stack pointer, and the address of the return
-    /// address that leads to it, or 0.
+    /// The frames of the last stack, outermost first. Each has the address at which it continues, its stack pointer,
+    /// and the address of the return address that leads to it, or 0.
     pub(crate) fn frames(&self) -> impl ExactSizeIterator<Item = [usize; 3]> {
         self.last.frames().map(|(frame, return_at)| [frame.pc, frame.sp, return_at])
     }
 
-    /// Takes the running frames, outwards from that of `caller`.
+    /// Takes the current frames, outwards from the frame of `caller`.
     #[inline(always)]
     pub(crate) fn trace(&mut self, caller: Caller, tree: &TraceTree) -> TraceId {
         let registers = Registers::here();
@@ -54,7 +53,8 @@ impl ThreadStack {
         if trace == self.root { TraceId::NONE } else { trace }
     }
 
-    /// Another library lies where one was: from here on the same addresses mean other functions.
+    /// Starts an epoch: another library is loaded at the address of an unloaded one, so the same addresses now belong
+    /// to other functions.
     #[cold]
     fn begin_epoch(&mut self, registers: &Registers, caller: Caller, tree: &TraceTree) -> TraceId {
         let epoch = dmd_unwind::replaced();
@@ -70,8 +70,8 @@ impl ThreadStack {
 }
 
 /// Nodes of the tree that this thread has looked up, by parent and return address. One load then replaces the search
-/// through a node's children, where each look waits for the one before. A node never changes its parent or its
-/// address, so that an entry stays true for good.
+/// through a node's children, in which each read waits for the read before. A node never changes its parent or its
+/// address, so an entry stays valid forever.
 struct KnownCalls([KnownCall; CALLS]);
 
 const CALLS: usize = 512;
@@ -94,7 +94,7 @@ impl KnownCalls {
             return known.node;
         }
         let node = tree.child(parent, pc);
-        // A full tree gives the parent.
+        // If the tree is full, it returns the parent.
         if node != parent {
             *known = KnownCall { pc: pc as u64, parent, node };
         }
@@ -107,25 +107,25 @@ pub(crate) fn after_fork_in_child() {
     dmd_unwind::after_fork_in_child();
 }
 
-/// Where the library's `syscall` enters the kernel; 0 if it has none.
+/// The address at which the library's `syscall` enters the kernel; 0 if the library has no such function.
 static SYSTEM_CALL: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes of that code.
+/// The length of that code in bytes.
 const SYSTEM_CALL_BYTES: usize = 48;
 
-/// Says where the library's `syscall` enters the kernel. A thread that waits there is in no function of the engine.
+/// Sets the address at which the library's `syscall` enters the kernel. A thread that waits there is not inside a
+/// function of the engine.
 pub fn system_call_at(code: usize) {
     SYSTEM_CALL.store(code, Ordering::Relaxed);
 }
 
-/// For a signal handler: whether it has interrupted a function of this library, or code that such a function
-/// called.
+/// For a signal handler: whether it has interrupted a function of this library, or code that such a function called.
 pub(crate) fn is_interrupted_here() -> bool {
     let start = SYSTEM_CALL.load(Ordering::Relaxed);
     dmd_unwind::is_interrupted_here(&(start..start + SYSTEM_CALL_BYTES))
 }
 
-/// Bytes of the walker's own tables.
+/// The number of bytes of the walker's own tables.
 pub(crate) fn bytes() -> usize {
     dmd_unwind::mapped_bytes()
 }
@@ -134,8 +134,8 @@ pub(crate) fn bytes() -> usize {
 mod tests {
     use super::*;
 
-    /// Once another library has taken a place, stacks start at a node that is no frame. A stack without frames
-    /// still is no stack.
+    /// After another library has taken an address, stacks start at a node that is not a frame. An empty stack stays
+    /// `NONE`.
     #[test]
     fn a_stack_without_frames_is_none_in_every_epoch() {
         static TREE: TraceTree = TraceTree::new();
@@ -146,10 +146,10 @@ mod tests {
             let calls = KnownCalls([KnownCall { pc: 0, parent: root, node: TraceId::NONE }; CALLS]);
             let mut stack =
                 ThreadStack { range: StackRange::new(), last, epoch: dmd_unwind::replaced(), root, calls };
-            // No frame of the stack is there, so that no frame counts.
+            // The stack has no readable frame, so no frame counts.
             assert_eq!(stack.trace(Caller::new(8, 0), &TREE), TraceId::NONE, "{epoch}");
         }
-        // Later epochs take no stacks.
+        // An epoch with a larger number has no root.
         assert_eq!(TREE.root(100_000), None);
     }
 }

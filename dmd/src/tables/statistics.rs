@@ -1,25 +1,25 @@
-//! How often blocks began and ended.
+//! Counts of starts and ends of blocks.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The numbers of one thread, or of all events without one.
+/// The counts of one thread, or of all events without a thread.
 #[derive(Debug)]
 pub(crate) struct EventCounts {
     begun: AtomicU64,
     ended: AtomicU64,
-    /// Moves that began. Each also counts an end; the new block counts as begun.
+    /// The number of moves that began. Each move also counts as an end, and its new block counts as a start.
     moved: AtomicU64,
     temporary: AtomicU64,
 }
 
-/// The numbers of all threads at one time.
+/// The sum of the counts of all threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventStatistics {
-    /// New blocks, except for blocks that a move made.
+    /// The number of new blocks, without blocks that a move made.
     pub(crate) allocations: u64,
     pub(crate) frees: u64,
     pub(crate) reallocations: u64,
-    /// Blocks that ended before their thread allocated another one.
+    /// The number of blocks that ended before their thread allocated another block.
     pub(crate) temporary: u64,
 }
 
@@ -53,24 +53,24 @@ impl EventCounts {
         }
     }
 
-    /// Counts a move that did not happen.
+    /// Takes back the count of a move that did not happen.
     pub(crate) fn roll_back(&self) {
         self.ended.fetch_sub(1, Ordering::Relaxed);
         self.moved.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Counts blocks. Only the thread that counts here calls this.
+    /// Counts starts and ends of blocks. Only the thread that owns these counts may call this.
     pub(crate) fn add(&self, begun: u64, ended: u64) {
         add(&self.begun, begun);
         add(&self.ended, ended);
     }
 
-    /// Counts a move, whose end counts on its own. Only the thread that counts here calls this.
+    /// Counts a move; its end is counted separately. Only the thread that owns these counts may call this.
     pub(crate) fn add_move(&self) {
         add(&self.moved, 1);
     }
 
-    /// Counts a temporary block. Only the thread that counts here calls this.
+    /// Counts a temporary block. Only the thread that owns these counts may call this.
     #[inline(always)]
     pub(crate) fn add_temporary(&self) {
         add(&self.temporary, 1);
@@ -87,21 +87,21 @@ impl EventStatistics {
     pub(crate) fn add(&mut self, counts: &EventCounts) {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let moved = get(&counts.moved);
-        // The counts of a move that did not happen are subtracted for any thread, and wrap there.
+        // Moves that did not happen are subtracted from the counts of any thread, so its counts may wrap.
         self.allocations = self.allocations.wrapping_add(get(&counts.begun)).wrapping_sub(moved);
         self.frees = self.frees.wrapping_add(get(&counts.ended)).wrapping_sub(moved);
         self.reallocations = self.reallocations.wrapping_add(moved);
         self.temporary = self.temporary.wrapping_add(get(&counts.temporary));
     }
 
-    /// Adds blocks that no count has yet.
+    /// Adds blocks that are not in any count yet.
     pub(crate) fn add_events(&mut self, begun: u64, ended: u64) {
         self.allocations = self.allocations.wrapping_add(begun);
         self.frees = self.frees.wrapping_add(ended);
     }
 }
 
-/// Adds for the only thread that writes.
+/// Adds to a count that only one thread writes.
 #[inline(always)]
 fn add(count: &AtomicU64, by: u64) {
     count.store(count.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! The memory in which each thread takes its stacks, and keeps its pending events.
+//! Leases: the memory of each thread for taking stacks and for its pending events.
 //!
-//! A thread leases it from a pool when it records its first block, and returns it when it ends, so that memory does
-//! not grow with dead threads.
+//! A thread leases the memory from a pool when it records its first block, and returns it when it ends, so that memory
+//! does not grow with the number of ended threads.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -24,21 +24,21 @@ use crate::tables::observers::{self, EventBatch, EventSource, Observer, Observer
 use crate::tables::pending::PendingEvents;
 use crate::tables::stack::ThreadStack;
 
-/// A thread's state for recording blocks. Only the thread that leased it touches it, inside the engine.
+/// A thread's state for recording blocks. Only the thread that leased it uses it, inside the engine's guard.
 pub(crate) struct ThreadState {
     pub(crate) sampler: Sampler,
     pub(crate) byte_sampler: ByteSampler,
     pub(crate) stack: ThreadStack,
-    /// Usable bytes of small blocks since the engine recorded one for them all.
+    /// The usable bytes of small blocks since the last sampled block.
     pub(crate) below: usize,
 }
 
-/// What a thread leases.
+/// The memory that a thread leases.
 pub(crate) struct Lease {
     state: UnsafeCell<ThreadState>,
     pub(crate) pending: PendingEvents,
     number: AtomicUsize,
-    /// The thread's number, and the system's number of it.
+    /// The thread's own number.
     thread: AtomicU32,
     system_id: AtomicU32,
     /// The thread pointer; 0 if no thread has the lease.
@@ -47,14 +47,14 @@ pub(crate) struct Lease {
     next_free: AtomicPtr<Lease>,
 }
 
-/// A thread holds one of these, by its number, while it settles events and hands them over, so that a dump, or the
-/// child of a fork, finds none half done.
+/// Locks for leases. A thread holds the lock that belongs to its lease's number while it settles events and hands them
+/// over. So a dump, or the child of a fork, never finds an event half processed.
 static SETTLING: [OwnLine<Lock>; 16] = [const { OwnLine(Lock::new()) }; 16];
 
-/// Threads that have been, with a lease.
+/// The number of threads so far that had a lease.
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
-/// Counts events for the peak.
+/// The function that counts events for the peak.
 static COUNT: OnceLock<fn(&PendingEvents)> = OnceLock::new();
 
 struct LeasePool {
@@ -79,24 +79,24 @@ pub(crate) fn for_each_lock(each: &mut dyn FnMut(&Lock)) {
     each(POOL.arena.lock());
 }
 
-/// Bytes of all leases.
+/// The number of bytes of all leases.
 pub(crate) fn bytes() -> usize {
     made() * size_of::<Lease>()
 }
 
-/// The number of leases: of threads at one time, at most.
+/// The number of leases: the highest number of threads at one time, or less.
 #[inline(always)]
 pub(crate) fn made() -> usize {
     POOL.made.load(Ordering::Relaxed)
 }
 
-/// Decides what samples by bytes choose.
+/// The seed that determines which blocks samples by bytes choose.
 static SEED: AtomicU64 = AtomicU64::new(0);
-/// The options have set it.
+/// Whether the options contain the seed.
 static SEED_IS_SET: AtomicBool = AtomicBool::new(false);
 
-/// Lets the pool learn of the end of a thread, and keeps the function that counts events, and the seed if the options
-/// have one. Called once, before the first lease.
+/// Registers the pool for the end of threads. Stores the function that counts events, and the seed if the options
+/// contain one. Called once, before the first lease.
 pub(crate) fn start(count: fn(&PendingEvents), seed: Option<u64>) {
     COUNT.get_or_init(|| count);
     SEED.store(seed.unwrap_or_else(process_seed::draw), Ordering::Relaxed);
@@ -109,8 +109,8 @@ pub(crate) fn seed() -> u64 {
     SEED.load(Ordering::Relaxed)
 }
 
-/// Destructors of other keys run after this one, and may free all that the thread has: the thread keeps its lease up to
-/// the last round.
+/// Runs when a thread ends. Destructors of other keys run after this one, and may free blocks of the thread. So the
+/// thread keeps its lease until the last round of destructors.
 extern "C" fn thread_ends(pointer: *mut c_void) {
     let slot = slot();
     // A signal may interrupt this thread, and its handler may allocate.
@@ -127,7 +127,7 @@ extern "C" fn thread_ends(pointer: *mut c_void) {
     }
 }
 
-/// With `again` the thread had ended before it leased this.
+/// Returns a lease to the pool. `again` means that the thread had already ended when it leased this.
 fn give_back(lease: &'static Lease, again: bool) {
     lease.hand_over();
     if lease.pending.is_observed() {
@@ -141,15 +141,15 @@ fn give_back(lease: &'static Lease, again: bool) {
 }
 
 impl Lease {
-    /// Runs `body` with the state. The caller is [`Inside`], on the thread that leased it.
+    /// Runs `body` with the state. The caller is [`Inside`], on the thread that leased the state.
     #[inline(always)]
     pub(crate) fn with_state<T>(&self, body: impl FnOnce(&mut ThreadState) -> T) -> T {
         // SAFETY: this thread leased the state, and the guard lets only one caller on the thread use it.
         body(unsafe { &mut *self.state.get() })
     }
 
-    /// Settles the pending events, and hands them over if they are more than this thread's part of `allowance`, in
-    /// bytes, which all threads divide. Only the thread that leased them does so.
+    /// Settles the pending events. Hands them over if they exceed this thread's part of `allowance`. `allowance` is in
+    /// bytes, and all threads share it. Only the thread that leased the events may call this.
     #[inline(never)]
     pub(crate) fn settle(&self, allowance: usize) {
         let _held = self.hold();
@@ -157,7 +157,7 @@ impl Lease {
         self.settle_held(allowance);
     }
 
-    /// As [`settle`](Self::settle), after adding an event that has no place in the list: `add` adds it.
+    /// Like [`settle`](Self::settle), with an event that does not fit into the list: `add` adds the event first.
     pub(crate) fn settle_after(
         &self,
         allowance: usize,
@@ -178,7 +178,8 @@ impl Lease {
         engine_threads::continue_waiting();
     }
 
-    /// Hands the pending events over. Only the thread that leased them calls this, or a caller that keeps that thread out.
+    /// Hands the pending events over. Only the thread that leased them may call this, or a caller that keeps that
+    /// thread out.
     fn hand_over(&self) {
         let _held = self.hold();
         self.show_list();
@@ -186,7 +187,7 @@ impl Lease {
         self.count();
     }
 
-    /// Hands an event that has no place in the list to observers.
+    /// Hands an event that does not fit into the list to observers.
     pub(crate) fn observe(&self, event: impl FnOnce() -> TableEvent) {
         if self.pending.is_observed() {
             let _held = self.hold();
@@ -194,7 +195,7 @@ impl Lease {
         }
     }
 
-    /// [`observe`](Self::observe), for a caller that holds the lock.
+    /// Like [`observe`](Self::observe), for a caller that holds the lock.
     fn show(&self, event: impl FnOnce() -> TableEvent) {
         if self.pending.is_observed() {
             self.show_list();
@@ -223,7 +224,7 @@ impl Lease {
         }
     }
 
-    /// Says that the lease has another thread: this one.
+    /// Records that the lease now belongs to this thread.
     fn begin_thread(&self) {
         let slot = slot();
         let is_new = slot.thread.get() == 0;
@@ -243,7 +244,7 @@ impl Lease {
         }
     }
 
-    /// Hands settled events over, and those of a list that `settle` left in place.
+    /// Hands settled events over, and the events of a list that `settle` did not empty.
     fn count(&self) {
         if let Some(count) = COUNT.get() {
             count(&self.pending);
@@ -283,7 +284,7 @@ pub(crate) fn with_state<T>(body: impl FnOnce(&mut ThreadState) -> T) -> Option<
 fn with_new_lease<T>(body: impl FnOnce(&Lease) -> T) -> Option<T> {
     let slot = slot();
     let lease = new_lease()?;
-    // SAFETY: leased above, so that only this thread uses it.
+    // SAFETY: leased above, so only this thread uses it.
     unsafe { &mut *lease.state.get() }.stack.forget();
     lease.begin_thread();
     if slot.ending.get() {
@@ -311,10 +312,10 @@ fn new_lease() -> Option<&'static Lease> {
         return Some(lease);
     }
     let fresh = POOL.arena.take(size_of::<Lease>()).cast::<Lease>();
-    // SAFETY: null, or zeroed bytes, which are a lease with an unseeded sampler.
+    // SAFETY: null, or zeroed bytes, which are a valid lease with an unseeded sampler.
     let lease = unsafe { fresh.as_ref() }?;
     let made = POOL.made.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: the lease is new: no other thread has its address.
+    // SAFETY: the lease is new, and no other thread has its address.
     let state = unsafe { &mut *lease.state.get() };
     state.sampler = Sampler::for_thread(made);
     state.byte_sampler = ByteSampler::for_thread(seed(), made);
@@ -331,8 +332,8 @@ fn leases() -> impl Iterator<Item = &'static Lease> {
     core::iter::successors(at(&POOL.all), move |lease| at(&lease.next))
 }
 
-/// For a copy of the process, which has no other thread: calls `each` with the thread pointer and the last stack of each thread
-/// that has a lease.
+/// For a copy of the process, which has no other thread: calls `each` with the thread pointer and the last stack of
+/// each thread with a lease.
 pub(crate) fn for_each_stack(each: &mut dyn FnMut(usize, &ThreadStack)) {
     for lease in leases() {
         let thread = lease.thread_pointer.load(Ordering::Relaxed);
@@ -343,7 +344,7 @@ pub(crate) fn for_each_stack(each: &mut dyn FnMut(usize, &ThreadStack)) {
     }
 }
 
-/// Calls `each` for the events and counts of every thread that has been, while the thread settles none.
+/// Calls `each` with the events and counts of every thread so far, while that thread does not settle.
 pub(crate) fn for_each_pending(mut each: impl FnMut(&PendingEvents)) {
     for lease in leases() {
         let _held = lease.hold();
@@ -351,13 +352,13 @@ pub(crate) fn for_each_pending(mut each: impl FnMut(&PendingEvents)) {
     }
 }
 
-/// Gives a place its observer, and hands it the events from now on.
+/// Sets the observer of a place, and hands the events to it from now on.
 pub(crate) fn observe(place: ObserverPlace, observer: &'static dyn Observer) {
     observers::switch_on(place, observer);
     set_observed();
 }
 
-/// Hands the observer of a place no more events.
+/// Stops to hand events to the observer of a place.
 pub(crate) fn stop_observing(place: ObserverPlace) {
     observers::switch_off(place);
     set_observed();
@@ -381,24 +382,25 @@ pub(crate) fn hand_over_all(mut each: impl FnMut(usize)) {
     observers::take_alone();
 }
 
-/// For the child of a fork: frees the leases of threads that are not here any more.
+/// For the child of a fork: frees the leases of threads that do not exist in the child.
 pub(crate) fn forget_other_threads() {
-    // The events so far are the parent's.
+    // The events so far belong to the parent.
     leases().for_each(|lease| lease.pending.skip_list());
     if let Some(lease) = lease().filter(|lease| lease.pending.is_observed()) {
         lease.system_id.store(system_id(), Ordering::Relaxed);
-        // An observer may want to know of the first event.
+        // An observer may need the first event soon.
         lease.pending.settle_soon();
     }
     observers::after_fork_in_child();
     if !SEED_IS_SET.load(Ordering::Relaxed) {
-        // Children that do the same would choose the same blocks.
+        // With the same seed, children that run the same code would choose the same blocks.
         SEED.store(process_seed::for_child(seed()), Ordering::Relaxed);
         for lease in leases() {
             let number = lease.number.load(Ordering::Relaxed);
-            // SAFETY: the place is valid as long as the lease, and the child has no thread but this one.
+            // SAFETY: the place is valid as long as the lease, and the child has only this thread.
             let sampler = unsafe { &raw mut (*lease.state.get()).byte_sampler };
-            // SAFETY: as above. If a handler that interrupted a draw has forked, the draw goes on from the new state.
+            // SAFETY: as above. If a handler that interrupted a draw has forked, the draw continues from the new
+            // state.
             unsafe { sampler.write(ByteSampler::for_thread(seed(), number)) };
         }
         slot().session.set(0);

@@ -6,7 +6,7 @@ pub(crate) struct TraceId(pub(crate) u32);
 
 impl TraceId {
     pub(crate) const NONE: Self = Self(0);
-    /// Bits of every id: the word of a block has room for no more.
+    /// The number of bits of an id. The word of a block has no room for more.
     pub(crate) const BITS: u32 = 25;
     /// The largest id.
     pub(crate) const MAX: u32 = (1 << Self::BITS) - 1;

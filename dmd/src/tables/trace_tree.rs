@@ -1,11 +1,12 @@
-//! All stacks, as one tree of calls: a stack is a node with an id of four bytes, whose ancestors are its frames.
+//! All stacks, as one tree of calls. A stack is a node with an id of four bytes; the node and its ancestors are the
+//! frames.
 //!
-//! The tree only grows. A thread finds a known node without a lock, and takes one of many locks to add a new one.
-//! Nodes are never moved or removed, so that an id stays valid for the life of the process. When the tree is full,
-//! a stack loses its innermost frames, and the tree counts it.
+//! The tree only grows. A thread finds an existing node without a lock, and takes one of many locks to add a new node.
+//! Nodes are never moved or removed, so that an id stays valid for the life of the process. When the tree is full, a
+//! stack loses its innermost frames, and the tree counts the stack.
 //!
-//! The first children of a node are in a list, which needs no memory beyond the nodes. These lie near each other,
-//! since a program mostly makes similar stacks one after another. Further children are in a table.
+//! The first children of a node are in a list, which needs no memory beyond the nodes. Its nodes are near each other
+//! in memory, since a program usually makes similar stacks one after another. Further children are in a table.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -18,7 +19,7 @@ use crate::system::memory::{self, Arena};
 use crate::tables::seen_modules;
 use crate::tables::trace_id::TraceId;
 
-/// An empty node is all zero. Id 0 stands for no node: the root has no parent.
+/// A node. An empty node is all zero. Id 0 means that there is no node: the root has no parent.
 #[repr(C)]
 pub(super) struct StackNode {
     pc: AtomicU64,
@@ -27,16 +28,16 @@ pub(super) struct StackNode {
     first_child: AtomicU32,
     /// The next older child of the same parent in the list.
     next_sibling: AtomicU32,
-    /// In the lowest four bits the number of children in the list; above them the number of the stack's change
-    /// since the peak, or 0.
+    /// The number of children in the list, in the lowest four bits. The bits above contain the number of the stack's
+    /// change since the peak, or 0.
     listed_and_change: AtomicU32,
 }
 
-/// Later epochs take no stacks: they would share nodes with stacks of other libraries. No return address is this
-/// small, since no page is mapped there.
+/// The maximum number of epochs. Later epochs record no stacks, because their nodes would mix with stacks of other
+/// libraries. An epoch's number is less than any return address, since no page is mapped there.
 const MOST_EPOCHS: usize = FIRST_PC as usize - 1;
 
-/// Most children in a list.
+/// The maximum number of children in a list.
 const LISTED: u32 = 8;
 const LISTED_BITS: u32 = 4;
 const _: () = assert!(size_of::<StackNode>() == NODE);
@@ -46,17 +47,17 @@ const SEGMENTS: usize = (TraceId::MAX as usize + 1) / SEGMENT;
 const STRIPES: usize = 64;
 const FIRST_INDEX: usize = 64;
 
-/// A node that is not in a list, by its parent and return address. The copy of them saves a load of the node.
+/// A node that is not in a list, with copies of its parent and return address. The copies save a load of the node.
 struct NodeSlot {
     pc: AtomicU64,
-    /// The parent's id in the upper half, the node's in the lower; 0 if the slot is empty. The writer stores it
-    /// last.
+    /// The parent's id in the upper half, the node's id in the lower half; 0 if the slot is empty. The writer stores
+    /// this field last.
     link: AtomicU64,
 }
 
-/// An open-addressed table of slots, at most half full. The stripe keeps it as one word: the address, and above it
-/// the logarithm of the length. It is never unmapped, since another thread may still read it when a larger one
-/// replaces it.
+/// An open-addressed table of slots, at most half full. The stripe stores it as one word: the address, and above it
+/// the logarithm of the length. The table is never unmapped, since another thread may still read it when a larger
+/// table replaces it.
 #[derive(Clone, Copy)]
 struct NodeIndex(usize);
 
@@ -74,7 +75,7 @@ impl NodeIndex {
         if start.is_null() {
             return &[];
         }
-        // SAFETY: `roomy_index` took this many slots from the arena, which stays mapped.
+        // SAFETY: `roomy_index` took this many slots from the arena, which is never unmapped.
         unsafe { core::slice::from_raw_parts(start, self.length()) }
     }
 }
@@ -88,10 +89,10 @@ struct IndexStripe {
 /// The segments of all nodes.
 pub(super) type NodeSegments = [AtomicPtr<[StackNode; SEGMENT]>; SEGMENTS];
 
-/// All zero at first.
+/// The tree. All zero at first.
 pub(crate) struct TraceTree {
     pub(super) segments: NodeSegments,
-    /// The number of nodes without the root, or more.
+    /// The number of nodes without the root, or a larger number.
     pub(super) added: AtomicU32,
     stripes: [IndexStripe; STRIPES],
     arena: Arena,
@@ -113,7 +114,7 @@ impl TraceTree {
         }
     }
 
-    /// Calls `each` for all locks, in the order in which a thread may take them together.
+    /// Calls `each` for all locks, in the order in which a thread may take several of them.
     pub(crate) fn for_each_lock(&self, each: &mut dyn FnMut(&Lock)) {
         for stripe in &self.stripes {
             each(&stripe.lock);
@@ -121,7 +122,7 @@ impl TraceTree {
         each(self.arena.lock());
     }
 
-    /// Bytes in nodes, bytes mapped for nodes but unused, and bytes of the index.
+    /// The bytes in nodes, the bytes that are mapped for nodes but unused, and the bytes of the index.
     pub(crate) fn bytes(&self) -> (usize, usize, usize) {
         let nodes = self.nodes();
         let used = nodes * size_of::<StackNode>();
@@ -129,17 +130,17 @@ impl TraceTree {
         (used, segments - used, self.mapped.load(Ordering::Relaxed).saturating_sub(segments))
     }
 
-    /// The number of nodes, with the root.
+    /// The number of nodes, including the root.
     pub(crate) fn nodes(&self) -> usize {
         (self.added.load(Ordering::Acquire) as usize + 1).min(TraceId::MAX as usize + 1)
     }
 
-    /// Stacks that lost frames because the tree was full.
+    /// The number of stacks that lost frames because the tree was full.
     pub(crate) fn cut(&self) -> usize {
         self.cut.load(Ordering::Relaxed)
     }
 
-    /// The node from which stacks of an epoch start. It is no frame. `None` if the epoch has no such node.
+    /// The node from which stacks of an epoch start. The node is not a frame. `None` if the epoch has no such node.
     pub(crate) fn root(&self, epoch: u32) -> Option<TraceId> {
         match epoch as usize {
             0 => Some(TraceId::NONE),
@@ -153,7 +154,7 @@ impl TraceTree {
         self.cut.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The stack with one more frame inside of `parent`; `parent` itself if the tree is full.
+    /// The stack with one more frame inside of `parent`. Returns `parent` itself if the tree is full.
     #[inline]
     pub(crate) fn child(&self, parent: TraceId, pc: usize) -> TraceId {
         match self.listed_child(parent, pc) {
@@ -178,7 +179,7 @@ impl TraceTree {
     #[inline(never)]
     fn further_child(&self, parent: TraceId, pc: usize) -> TraceId {
         let hash = hash(parent, pc);
-        // One stripe has all children of a node, and its lock is also that of their list.
+        // All children of a node are in one stripe, and its lock also protects the list of children.
         let stripe = &self.stripes[parent.0 as usize % STRIPES];
         match look_up(NodeIndex(stripe.index.load(Ordering::Acquire)).slots(), hash, parent, pc) {
             Ok(id) => id,
@@ -195,7 +196,7 @@ impl TraceTree {
         let listed = self.node(parent).map_or(0, StackNode::listed);
         if listed < LISTED {
             let Some(id) = self.new_node(parent, pc) else { return self.cut_at(parent) };
-            // The root exists once the first node does.
+            // The root exists as soon as the first node exists.
             if let (Some(node), Some(parent)) = (self.node(id), self.node(parent)) {
                 node.next_sibling.store(parent.first_child.load(Ordering::Relaxed), Ordering::Relaxed);
                 parent.listed_and_change.fetch_add(1, Ordering::Relaxed);
@@ -236,7 +237,7 @@ impl TraceTree {
         Some(TraceId(id))
     }
 
-    /// The stripe's slots. Doubles them when half are used.
+    /// The stripe's slots. Doubles them when half of them are used.
     fn roomy_index(&self, stripe: &IndexStripe) -> Option<&'static [NodeSlot]> {
         let old = NodeIndex(stripe.index.load(Ordering::Acquire));
         if stripe.used.load(Ordering::Relaxed) < old.length() / 2 {
@@ -264,13 +265,13 @@ impl TraceTree {
         Some(fresh.slots())
     }
 
-    /// The node of a stack; `None` for blocks without a stack. Whoever has another id has it from the node.
+    /// The node of a stack; `None` for blocks without a stack. The caller must have a valid id.
     #[inline(always)]
     pub(super) fn counted_node(&self, id: TraceId) -> Option<&StackNode> {
         if id == TraceId::NONE { None } else { self.node(id) }
     }
 
-    /// Calls `each` for every stack that has a change since the peak, with the number of it.
+    /// Calls `each` for every stack that has a change since the peak, with the number of the change.
     pub(crate) fn for_each_change(&self, mut each: impl FnMut(TraceId, u32)) {
         for id in (1..self.nodes() as u32).map(TraceId) {
             match self.node(id).map_or(0, StackNode::change) {
@@ -288,7 +289,8 @@ impl TraceTree {
         Some(&segment[id.0 as usize % SEGMENT])
     }
 
-    /// The parent and the return address of a node; `None` if no thread has made it, or not all of it yet.
+    /// The parent and the return address of a node; `None` if no thread has made the node, or if it is not complete
+    /// yet.
     pub(crate) fn entry(&self, id: TraceId) -> Option<(TraceId, usize)> {
         let node = self.node(id)?;
         let pc = node.pc.load(Ordering::Acquire);
@@ -301,7 +303,7 @@ impl TraceTree {
         self.calls(id).map(|(_, pc)| pc)
     }
 
-    /// The stacks that end at each frame of this one, and their return addresses, innermost first.
+    /// For each frame of a stack, the stack that ends there and its return address, innermost first.
     pub(crate) fn calls(&self, mut id: TraceId) -> impl Iterator<Item = (TraceId, usize)> {
         core::iter::from_fn(move || {
             if id == TraceId::NONE {
@@ -327,8 +329,8 @@ impl StackNode {
         self.listed_and_change.load(Ordering::Relaxed) >> LISTED_BITS
     }
 
-    /// Gives a stack without a change this number, and returns the number that it has: another thread may have been
-    /// faster.
+    /// Sets the number of the change if the stack has none. Returns the stack's number, which may come from another
+    /// thread that was faster.
     pub(super) fn set_change(&self, number: u32) -> u32 {
         let set = |word| (word >> LISTED_BITS == 0).then_some(word | number << LISTED_BITS);
         let known = self.listed_and_change.fetch_update(Ordering::Relaxed, Ordering::Relaxed, set);
@@ -343,7 +345,7 @@ impl NodeSlot {
     }
 }
 
-/// The id of the node, or the slot where it belongs, if there are slots.
+/// The id of the node, or the slot where the node belongs. The slot is `None` if there are no slots.
 #[inline(always)]
 fn look_up(
     slots: &[NodeSlot],

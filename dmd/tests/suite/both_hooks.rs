@@ -15,7 +15,7 @@ fn check(allocator: &str) {
     succeed(command(&victim).arg(&file).env("DMD", "--mode=live --stacks=full --quiet"));
     let dump = read_dump(&file);
     assert_eq!(count(&dump, |block| block["req"] == 100), 1000);
-    assert_eq!(count(&dump, |block| block["req"] == 201), 0, "malloc is not the wrapper's");
+    assert_eq!(count(&dump, |block| block["req"] == 201), 0, "the wrapper must not record malloc's blocks");
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_program_without_a_hook_is_told_that_nothing_is_recorded() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// A program's options act as those of `$DMD` do: scan mode takes every stack, and the dump says so.
+/// Options of a program work like the options in `$DMD`: scan mode takes every stack, and the dump contains the mode.
 #[test]
 fn a_program_chooses_scan_mode_itself() {
     let folder = tempfile::tempdir().unwrap();

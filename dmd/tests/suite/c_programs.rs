@@ -1,4 +1,4 @@
-//! C programs that are hard on a preloaded library (`tests/torture`), and one that uses `dmd.h`.
+//! C programs that are difficult for a preloaded library (`tests/torture`), and a program that uses `dmd.h`.
 
 use std::io::Read;
 use std::path::Path;
@@ -42,7 +42,7 @@ fn same_with(name: &str, arguments: &[&str]) {
 fn no_error_is_left_from_before_the_program() {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), "first");
-    // The program starts in a folder that no longer exists.
+    // The program starts in a folder that was deleted.
     let script = format!(
         "mkdir gone && cd gone && rmdir ../gone && DMD=--quiet LD_PRELOAD={} exec {}",
         libdmd().display(),
@@ -71,7 +71,7 @@ fn handlers_report() {
     }
 }
 
-/// Neither a fork nor a report waits for the thread that writes a dump.
+/// Forks and reports do not wait for the thread that writes a dump.
 #[test]
 fn who_reads_a_dump_reports_and_forks() {
     let folder = tempfile::tempdir().unwrap();
@@ -132,7 +132,7 @@ fn a_program_that_confines_itself() {
     same("confined");
 }
 
-/// At the end the library does not ask the kernel about filters: a filter may forbid the question.
+/// At its end, the library does not ask the kernel about filters, because a filter may forbid that call.
 #[test]
 fn programs_that_allow_themselves_next_to_nothing() {
     for how in ["prctl", "syscall", "thread", "all"] {
@@ -140,7 +140,7 @@ fn programs_that_allow_themselves_next_to_nothing() {
     }
 }
 
-/// Only the first thread's filters prevent the dump, since that thread ends the process.
+/// Only filters of the first thread prevent the dump, since the first thread ends the process.
 #[test]
 fn a_thread_that_confines_itself_leaves_the_others_their_dump() {
     let folder = tempfile::tempdir().unwrap();
@@ -180,7 +180,7 @@ fn a_dump_does_not_fit() {
     same_with("limits", &["address space"]);
 }
 
-/// If memory is too short to merge blocks, the dump has them one by one.
+/// If memory is too short to merge blocks, the dump contains them one by one.
 #[test]
 fn a_dump_for_which_memory_is_short_is_whole() {
     let folder = tempfile::tempdir().unwrap();
@@ -219,7 +219,7 @@ fn blocks_are_those_that_are_live() {
     assert_eq!(count(&dump, |block| block["req"] == 1234), 7);
     assert_eq!(count(&dump, |block| block["req"] == 1234 && block.get("reps").is_some()), 2);
     assert_eq!(count(&dump, |block| block["req"] == 4321), 0, "freed");
-    // A block of each function of the family.
+    // One block from each function of the family.
     for requested in [3001, 3002, 3003, 3004, 3005, 3006, 3007, 3008] {
         assert_eq!(count(&dump, |block| block["req"] == requested), 1, "{requested}");
     }
@@ -228,12 +228,12 @@ fn blocks_are_those_that_are_live() {
     assert_eq!(dump["reportFaultCounts"]["freed"], 1);
     assert_eq!(dump["reportFaultCounts"]["not-heap"], 1);
     assert_eq!(dump["reportFaultCounts"]["freed-since"], 1);
-    // Without the library DMD does not run.
+    // Without the library, DMD does not run.
     let output = run(command(&program).arg(&file));
     assert_eq!(output.stdout, b"not running\n");
 }
 
-/// This holds for blocks of any size, at any distance from the block before.
+/// This is true of blocks of any size, at any distance from the block before.
 #[test]
 fn pointers_into_the_middle_of_blocks_are_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -244,14 +244,14 @@ fn pointers_into_the_middle_of_blocks_are_told() {
     let counts = &read_dump(&file)["reportFaultCounts"];
     assert_eq!(counts["interior"], 100);
     assert_eq!(counts["not-heap"].as_u64().unwrap() + counts["freed"].as_u64().unwrap(), 33);
-    // If DMD knows only some blocks, it reports no faults.
+    // If the table lacks some blocks, DMD reports no faults.
     let output = succeed(preloaded(&program, "--sample-below=5000000 --quiet").arg(&file));
     assert_eq!(output.stdout, b"100 inside, 33 behind\n");
     let counts = &read_dump(&file)["reportFaultCounts"];
     assert!(counts.as_object().unwrap().values().all(|count| count == 0), "{counts}");
 }
 
-/// The engine may run its reporters at any time.
+/// The plugin stays loaded, since the engine may run its reporters at any time.
 #[test]
 fn a_plugin_that_connects_stays() {
     let folder = tempfile::tempdir().unwrap();
@@ -262,7 +262,7 @@ fn a_plugin_that_connects_stays() {
     assert_eq!(succeed(preloaded(&program, "--quiet").arg(&plugin)).stdout, b"there\n");
 }
 
-/// This holds even if the block stands for so many bytes that every block of that size would be recorded.
+/// This is true even if the block represents so many bytes that every block of that size would be recorded.
 #[test]
 fn a_sampled_block_has_its_own_size() {
     let folder = tempfile::tempdir().unwrap();
@@ -280,7 +280,7 @@ fn a_sampled_block_has_its_own_size() {
     }
 }
 
-/// A dump allocates nothing in the heap that it describes, and other threads go on meanwhile.
+/// A dump allocates nothing in the heap that it describes, and other threads continue during the dump.
 #[test]
 fn dumps_while_others_allocate() {
     let folder = tempfile::tempdir().unwrap();
@@ -296,8 +296,8 @@ fn dumps_while_others_allocate() {
     }
 }
 
-/// Attaches gdb to a program that says that it is ready, and gives the command of `dmd.h` and of the guide. Returns the
-/// dump and what gdb printed; `None` without gdb.
+/// Attaches gdb to a program after it has printed that it is ready, and runs the command from `dmd.h` and the guide.
+/// Returns the dump and gdb's output; `None` if gdb is missing.
 fn dump_by_gdb(program: &mut Command) -> Option<(Value, String)> {
     if Command::new("gdb").arg("--version").output().is_err() {
         return None;
@@ -326,7 +326,7 @@ fn a_dump_is_had_from_gdb() {
     assert_eq!(count(&dump, |block| block["req"] == 777), 10);
 }
 
-/// The program has lines and no types.
+/// The program has debug information with lines and without types.
 #[test]
 fn a_dump_of_a_program_with_dmd_built_in_is_had_from_gdb() {
     let mut program = command(victim("waiting"));
@@ -336,7 +336,7 @@ fn a_dump_of_a_program_with_dmd_built_in_is_had_from_gdb() {
     assert_eq!(count(&dump, |block| block["req"] == 10_000 && block.get("reps").is_some()), 100);
 }
 
-/// The number of frames of `/name` in the stacks of the two blocks of `gaps`.
+/// The number of frames from `/name` in the stacks of the two blocks of `gaps`.
 fn frames_in_gaps(dump: &Path, name: &str) -> [usize; 2] {
     let dump = read_dump(dump);
     [1000, 2000].map(|requested| {
@@ -357,7 +357,7 @@ fn programs_with_gaps_between_their_segments() {
         let folder = tempfile::tempdir().unwrap();
         let program = compile(folder.path(), "cc", "gaps.c", name, flags);
         succeed(preloaded(&program, DUMP_OF_GAPS).current_dir(folder.path()));
-        // `leaf`, `main` and `_start`; the second block also has `outer`.
+        // The first stack has `leaf`, `main` and `_start`; the second also has `outer`.
         assert_eq!(frames_in_gaps(&folder.path().join("dump.json"), name), [3, 4], "{name}");
     }
 }

@@ -1,7 +1,7 @@
-//! The frames of the engine and of its wrapper are on no shown stack, however the program was compiled: with any
-//! debug information, optimization, number of code units, incrementally or at once, and by any linking.
+//! No shown stack contains frames of the engine or of its wrapper. The compilation of the program does not matter: any
+//! debug information, optimization, number of code units and linking, incremental or not.
 //!
-//! Where debug information has only lines, an inlined function has a name without a path.
+//! If debug information has only lines, an inlined function has a name without a path.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use crate::support::{build_folder, command, succeed};
 
 const SOURCE: &str = include_str!("../victims/compiled.rs");
 
-/// Whether to try all ways.
+/// Whether to try all compilations.
 fn all() -> bool {
     std::env::var_os("THOROUGH").is_some()
 }
 
-/// The libraries of a crate that are older than this test, the newest first: each selection of features has one, and another
-/// test may have cargo build one meanwhile.
+/// The libraries of a crate that are older than this test, the newest first. There is one for each selection of
+/// features. Newer libraries are left out, because another test may let cargo build one at the same time.
 fn libraries(name: &str) -> Vec<PathBuf> {
     let modified = |path: &Path| path.metadata().unwrap().modified().unwrap();
     let linked = modified(&std::env::current_exe().unwrap());
@@ -41,7 +41,7 @@ fn libraries(name: &str) -> Vec<PathBuf> {
     found.into_iter().rev().map(|(_, path)| path).collect()
 }
 
-/// Compiles the program with the libraries of this build.
+/// Compiles the program with the libraries from the build of this test.
 struct Compiler {
     folder: tempfile::TempDir,
     dmd: PathBuf,
@@ -55,7 +55,7 @@ impl Compiler {
         fs::write(folder.path().join("source/main.rs"), SOURCE).unwrap();
         let libraries_of_dmd = libraries("dmd");
         let mut errors = Vec::new();
-        // Two libraries that do not belong together do not compile.
+        // Two libraries from different builds do not compile together.
         for dmd in libraries_of_dmd.iter().take(3) {
             for memory_reporter in libraries("memory_reporter") {
                 let compiler =
@@ -175,7 +175,8 @@ fn check(program: &Path, has_inlined: bool, how: &str) {
     assert!(!text.contains("recorder.rs") && !text.contains("global_alloc.rs"), "{how}: {text}");
 }
 
-/// Whether a name is that of a function of the engine, of its wrapper or of the declared allocator, or of their sources.
+/// Whether a name belongs to a function of the engine, its wrapper or the declared allocator, or to their source
+/// files.
 fn is_of_engine(name: &str) -> bool {
     let last = name.rsplit("::").next().unwrap();
     let last = last.split('<').next().unwrap();
@@ -217,7 +218,7 @@ fn of_a_program_with_the_libraries_of_this_build() {
     }
 }
 
-/// A package outside of the workspace, with profiles of its own: the engine is compiled by them, too.
+/// A package outside of the workspace with its own profiles, which also compile the engine.
 #[test]
 fn of_a_package_of_its_own() {
     if !all() {

@@ -13,7 +13,7 @@ use crate::support::{command, count, golden, preloaded, read_dump, succeed, vict
 const UNCLASSIFIED: &str = "explicit/heap-unclassified/";
 const TWICE: &str = "twice-reported/";
 
-/// The second report of the victim, which adds up.
+/// The second report of the victim. Checks that its amounts add up.
 fn report_set(run: impl FnOnce(&std::path::Path)) -> ReportSet {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.json");
@@ -49,7 +49,8 @@ fn amounts(set: &ReportSet) -> BTreeMap<String, i64> {
     amounts
 }
 
-/// The bytes of a function, as `CRATE/FUNCTION`, below a root, and the number of its paths. A type may be between.
+/// The bytes of a function, as `CRATE/FUNCTION`, below a root, and the number of its paths. There may be a type
+/// between crate and function.
 fn of_function(amounts: &BTreeMap<String, i64>, root: &str, name: &str) -> (i64, usize) {
     let is_of_function = |path: &str| {
         let Some(path) = path.strip_prefix(root) else { return false };
@@ -60,7 +61,7 @@ fn of_function(amounts: &BTreeMap<String, i64>, root: &str, name: &str) -> (i64,
     (paths().map(|(_, amount)| amount).sum(), paths().count())
 }
 
-/// Paths with fewer bytes than these get no number.
+/// Paths with fewer bytes than this are written without a number.
 const FEW: i64 = 50_000;
 
 /// Paths with rounded amounts, so that small differences do not matter.
@@ -80,14 +81,14 @@ fn the_function_is_named_that_allocated_what_nobody_reports() {
     let amounts = report(|path| {
         succeed(command(victim("dark")).arg(path).env("DMD", "--stacks=full --quiet"));
     });
-    // The C library gives 104 for 100, and 300,024 or so (mapped) for 300,000.
+    // The C library's usable sizes are 104 for 100 bytes, and about 300,024 (a mapping) for 300,000 bytes.
     let (large, paths) = of_function(&amounts, UNCLASSIFIED, "dark/dark::forget_large");
     assert!((300_000..310_000).contains(&large) && paths == 1, "{large}: {amounts:#?}");
     let (small, paths) = of_function(&amounts, UNCLASSIFIED, "dark/dark::forget_small");
     assert!((2_080_000..2_090_000).contains(&small) && paths == 1, "{small}: {amounts:#?}");
-    // Reported blocks are not in it.
+    // Reported blocks are not in `heap-unclassified`.
     assert_eq!(of_function(&amounts, UNCLASSIFIED, "name_twice").1, 0);
-    // DMD knows every block of the heap, and its own memory is not in the heap.
+    // DMD has every block of the heap, and its own memory is not in the heap.
     let rest = amounts[&format!("{UNCLASSIFIED}(rest)")];
     assert!(rest.abs() < 1000, "{rest}");
     assert!((50_000..500_000).contains(&amounts["explicit/dmd/working-memory"]), "{amounts:#?}");
@@ -120,7 +121,7 @@ fn a_preloaded_engine_tells_it_too() {
     let amounts = report(|path| {
         succeed(preloaded(victim("dark"), "--stacks=full --quiet").arg(path));
     });
-    // DMD also records the C library's blocks, which `heap-allocated` does not count: the path may have a `~`.
+    // DMD also records the C library's blocks, and `heap-allocated` does not count them: the path may have a `~`.
     let (small, _) = of_function(&amounts, UNCLASSIFIED, "dark::forget_small");
     assert!((2_070_000..2_090_000).contains(&small), "{small}: {amounts:#?}");
 }
@@ -142,7 +143,7 @@ fn without_recording_there_is_no_such_tree() {
 
 fn withdrawn(what: &str) -> Command {
     let mut command = command(victim("withdrawn"));
-    // A panic takes long to print its stack.
+    // Without this, a panic takes long to print its stack.
     command.arg(what).env("DMD", "--stacks=full --quiet").env("RUST_BACKTRACE", "0");
     command
 }
@@ -156,7 +157,8 @@ fn what_is_left_out_is_not_reported() {
     let twice: Vec<_> = amounts.keys().filter(|path| path.starts_with(TWICE)).collect();
     assert!(twice.is_empty(), "{twice:?}");
     assert_eq!(of_function(&amounts, UNCLASSIFIED, "report_well::{{closure}}").1, 0, "{amounts:#?}");
-    // The collection's threads allocate after it has read `heap-allocated`; the largest loses at most 1% by that.
+    // The collection's threads allocate after it has read `heap-allocated`; the largest amount is at most 1 % too
+    // small because of that.
     let (lost, paths) = of_function(&amounts, UNCLASSIFIED, "withdrawn::lose::{{closure}}");
     assert!((1_975_000..2_020_000).contains(&lost) && paths == 1, "{lost}: {amounts:#?}");
     assert!(amounts.keys().all(|path| !path.contains("caught") && !path.contains("late")));
@@ -191,7 +193,7 @@ fn amounts_without_blocks_are_a_row_of_their_own() {
     assert!(warnings(&set).is_empty(), "{:?}", set.warnings());
     assert_eq!(amounts["explicit/textures"], 400_000);
     assert_eq!((amounts["explicit/sounds"], amounts["explicit/parts"]), (400_000, 7000));
-    // 2,048 places of 17 bytes, and a group more.
+    // 2,048 places of 17 bytes, and one more group.
     let emptied = amounts["explicit/emptied"];
     assert!((34_800..35_000).contains(&emptied), "{emptied}");
     assert_eq!(amounts[BY_AMOUNT], -(400_000 + 210_000 + 25_000 + 7000 + emptied), "{amounts:#?}");
@@ -209,12 +211,12 @@ fn amounts_without_blocks_are_a_row_of_their_own() {
         )
     );
 
-    // The blocks are still there.
+    // Blocks that were reported by amount are still listed.
     let (textures, _) = of_function(&amounts, UNCLASSIFIED, "count_textures");
     assert!((400_000..402_000).contains(&textures), "{amounts:#?}");
     let (scratch, _) = of_function(&amounts, UNCLASSIFIED, "forget_scratch");
     assert!((210_000..215_000).contains(&scratch), "{amounts:#?}");
-    // Those of the others are not.
+    // Blocks of other reporters are not listed.
     assert!((500_000..510_000).contains(&amounts["explicit/zlib"]), "{amounts:#?}");
     assert!((80_000..80_100).contains(&amounts["explicit/cache/keys"]), "{amounts:#?}");
     for function in ["compress", "count_sounds"] {
@@ -261,12 +263,12 @@ fn a_dump_has_claims_without_marks_only_where_blocks_are_unknown() {
     let sounds =
         |block: &Value| block["req"] == 100_001 && block["reps"].as_array().is_some_and(|r| r.len() == 1);
     assert_eq!(count(&dump, sounds), 4);
-    // Pointers that start no block are no faults.
+    // A pointer that starts no block is not a fault here.
     let faults = dump["reportFaultCounts"].as_object().unwrap().values();
     assert_eq!(faults.filter_map(Value::as_u64).sum::<u64>(), 0, "{}", dump["reportFaults"]);
 }
 
-/// Blocks with a tag are reported, and each once.
+/// Blocks with a tag are reported, each block once.
 #[test]
 fn blocks_with_a_tag_are_reported() {
     let folder = tempfile::tempdir().unwrap();

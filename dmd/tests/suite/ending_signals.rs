@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT: where the program has no handler, they write the last dump and then end the process.
+//! SIGTERM and SIGINT: if the program has no handler, they write the last dump and then end the process.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -13,7 +13,7 @@ use crate::support::{c_program, command, count, preloaded, read_dump, succeed};
 
 const OPTIONS: &str = "--stacks=full --quiet --dump-at-exit --output=dump.json";
 
-/// Starts a command and waits until it says that it is ready.
+/// Starts a command and waits until it prints that it is ready.
 fn start(command: &mut Command, folder: &Path) -> Child {
     let command = command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -24,7 +24,7 @@ fn start(command: &mut Command, folder: &Path) -> Child {
 }
 
 fn send(child: &Child, signal: i32) {
-    // SAFETY: the function only sends a signal, to a process that nobody has waited for.
+    // SAFETY: the function only sends a signal. The process was not waited for, so its number is still valid.
     assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
 }
 
@@ -62,7 +62,7 @@ fn the_dump_is_written_and_the_parent_sees_the_signal() {
     }
 }
 
-/// The signal comes at any point of an allocation.
+/// The signal may arrive at any point of an allocation.
 #[test]
 fn an_interrupted_allocation_ends_first() {
     let folder = tempfile::tempdir().unwrap();
@@ -104,13 +104,13 @@ fn a_program_that_ignores_them_goes_on_to() {
     assert_eq!(blocks(folder.path()), 1000, "the dump of a normal end");
 }
 
-/// A program whose dump goes into a pipe. Nobody reads the rest, so the dump waits in the middle.
+/// Starts a program whose dump goes into a pipe. The test does not read the pipe, so the dump waits in the middle.
 fn start_with_pipe(folder: &Path, how: &str) -> (Child, File) {
     let program = c_program(folder, "ended");
     let pipe = folder.join(format!("pipe-{how}"));
     succeed(command("mkfifo").arg(&pipe));
     let options = format!("--mode=scan --quiet --dump-at-exit --output={}", pipe.display());
-    // A dump into a pipe that nobody reads fails, so somebody reads it before the program starts.
+    // Opens the pipe for reading before the program starts: a dump into a pipe without a reader fails.
     let pipe = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(pipe).unwrap();
     (start(preloaded(&program, &options).arg(how), folder), pipe)
 }
@@ -118,7 +118,7 @@ fn start_with_pipe(folder: &Path, how: &str) -> (Child, File) {
 fn wait_for_dump(pipe: &mut File) {
     let begun = Instant::now();
     while !matches!(pipe.read(&mut [0]), Ok(1)) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the dump does not begin");
+        assert!(begun.elapsed() < Duration::from_secs(60), "the dump does not start");
         sleep(Duration::from_millis(1));
     }
 }
@@ -129,7 +129,7 @@ fn a_second_signal_ends_the_process_at_once() {
     let (child, mut pipe) = start_with_pipe(folder.path(), "waits");
     send(&child, libc::SIGTERM);
     wait_for_dump(&mut pipe);
-    // One request may be two signals at once.
+    // One request may arrive as two signals at once.
     send(&child, libc::SIGINT);
     sleep(Duration::from_millis(400));
     let second = Instant::now();
@@ -148,14 +148,14 @@ fn a_signal_ends_a_process_that_writes_its_last_dump() {
         assert_eq!(end_of(child).signal(), Some(signal));
         std::fs::remove_file(folder.path().join("pipe-ends")).unwrap();
     }
-    // The program ends because of the first signal, which may be two at once.
+    // The program ends because of the first signal, which may arrive twice at once.
     let (child, mut pipe) = start_with_pipe(folder.path(), "ends_later");
     send(&child, libc::SIGTERM);
     wait_for_dump(&mut pipe);
     sleep(Duration::from_millis(400));
     send(&child, libc::SIGTERM);
     assert_eq!(end_of(child).signal(), Some(libc::SIGTERM));
-    // The program ignores them.
+    // The program ignores the signals.
     let (child, mut pipe) = start_with_pipe(folder.path(), "ends_deaf");
     wait_for_dump(&mut pipe);
     send(&child, libc::SIGTERM);
@@ -164,14 +164,14 @@ fn a_signal_ends_a_process_that_writes_its_last_dump() {
     assert_eq!(end_of(child).code(), Some(7));
 }
 
-/// Names in a folder of dumps that are being written.
+/// The names of dumps in a folder that are still being written.
 fn incomplete(folder: &Path) -> Vec<String> {
     let names =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.starts_with("incomplete-")).collect()
 }
 
-/// The dump of an earlier run stays, and what is cut off does not have its name.
+/// The dump of an earlier run stays, and an incomplete dump does not get its name.
 #[test]
 fn a_dump_that_is_cut_off_has_no_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -184,10 +184,10 @@ fn a_dump_that_is_cut_off_has_no_name() {
         send(&child, libc::SIGTERM);
         let begun = Instant::now();
         while incomplete(folder.path()).is_empty() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "the dump does not begin");
+            assert!(begun.elapsed() < Duration::from_secs(60), "the dump does not start");
             sleep(Duration::from_millis(1));
         }
-        // It is not to become complete meanwhile.
+        // Stop the process, so that the dump cannot become complete.
         send(&child, libc::SIGSTOP);
         sleep(Duration::from_millis(400));
         send(&child, signal);
@@ -198,7 +198,7 @@ fn a_dump_that_is_cut_off_has_no_name() {
     }
 }
 
-/// Without a dump at the end there is nothing to write.
+/// Without a dump at the end, the signal has no work for the handler.
 #[test]
 fn without_a_last_dump_the_signal_has_its_default_action() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
-//! Programs run as without the engine's own threads: the C library does not count these, and they end where a call needs a
-//! process with one thread. Nor does a program find a copy of the process that a reader has asked for.
+//! Programs run as they would without the engine's own threads: the C library does not count these threads, and they
+//! end when a call needs a process with one thread. A program also does not find a copy of the process that a reader
+//! has requested.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -12,7 +13,7 @@ use crate::recordings::replay::Recording;
 use crate::support::{c_program, command, preloaded, run};
 use crate::tracking::Session;
 
-/// Options under which the engine has threads of its own.
+/// Options with which the engine has its own threads.
 const WITH_THREADS: [&str; 3] =
     ["--quiet --record=r-%p.dmdrec", "--quiet --wait-for-track", "--quiet --mode=live --stacks=full"];
 
@@ -58,7 +59,7 @@ fn a_program_with_one_thread_stays_one() {
     same("one_thread");
 }
 
-/// Sandboxes count the threads before they close.
+/// Sandboxes count the threads before they install filters.
 #[test]
 fn a_sandbox_counts_one_thread() {
     same("sandbox");
@@ -69,7 +70,7 @@ fn handlers_fork_in_the_allocator() {
     same("handler_forks_in_realloc");
 }
 
-/// Users of all threads of a process.
+/// The user ids of all threads of a process.
 fn users(process: u32) -> Vec<String> {
     let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let user = |thread: fs::DirEntry| {
@@ -79,7 +80,7 @@ fn users(process: u32) -> Vec<String> {
     threads.map(|thread| user(thread.unwrap())).collect()
 }
 
-/// No thread keeps the rights that the program gives up, and whoever started the program may still ask it.
+/// No thread keeps rights that the program drops, and the user who started the program can still send requests to it.
 #[test]
 fn a_program_that_becomes_another_user_answers() {
     if users(std::process::id())[0] != "0\t0\t0\t0" {
@@ -98,7 +99,7 @@ fn a_program_that_becomes_another_user_answers() {
     }
 }
 
-/// A call does not wait longer than 10 s for a thread that writes. That thread works with the new rights from then on.
+/// A call waits at most 10 s for a thread that writes. After that, the thread works with the new rights.
 #[test]
 fn a_thread_that_writes_loses_its_rights_later() {
     if users(std::process::id())[0] != "0\t0\t0\t0" {
@@ -109,7 +110,7 @@ fn a_thread_that_writes_loses_its_rights_later() {
     let program = c_program(folder.path(), "gives_up_late");
     let pipe = folder.path().join("r.dmdrec");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    // Opened for both, so that opening waits for nobody.
+    // Opened for reading and writing, so that the open call does not wait.
     let mut reader = fs::File::options().read(true).write(true).open(&pipe).unwrap();
     let mut command = preloaded(&program, "--quiet --record=r.dmdrec");
     let mut child =
@@ -139,7 +140,7 @@ fn a_thread_that_writes_loses_its_rights_later() {
     read.join().unwrap();
 }
 
-/// The system has no room for a thread for a while.
+/// For a while, the system has no room for a thread.
 #[test]
 fn a_thread_goes_on_when_there_is_room_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -150,7 +151,7 @@ fn a_thread_goes_on_when_there_is_room_again() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
 }
 
-/// The child's file has all events although the child allocates nothing more: it may be killed at any time.
+/// The child's file contains all events even if the child allocates nothing more: it may be killed at any time.
 #[test]
 fn a_quiet_child_of_a_fork_is_recorded() {
     for arguments in [&[][..], &["allocates"]] {
@@ -180,13 +181,13 @@ fn a_quiet_child_of_a_fork_is_recorded() {
     }
 }
 
-/// A handler that leaves the engine by a jump leaves no lock behind.
+/// A handler that jumps out of the engine leaves no lock held.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn handlers_jump_out() {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), "jumps_out");
-    // A step takes some microseconds, and the recording fills its buffers by many small ones.
+    // A single step takes some microseconds, and the recording needs many small steps to fill its buffers.
     for (options, calls) in [
         ("--quiet --mode=live --stacks=full", "80"),
         ("--quiet --mode=scan", "80"),
@@ -220,7 +221,7 @@ fn a_program_does_not_find_a_copy_among_its_children() {
     check(&mut waiting, &["block"], "none");
     check(&mut waiting, &["start"], "running");
     check(&mut waiting, &all, "running");
-    // The copy ends, and nobody has waited for it.
+    // The copy ends, and no process has waited for it yet.
     assert!(Command::new("kill").args(["-9", &copied["pid"].to_string()]).status().unwrap().success());
     while !fs::read_to_string(format!("/proc/{}/stat", copied["pid"])).is_ok_and(|stat| stat.contains(") Z "))
     {

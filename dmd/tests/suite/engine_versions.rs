@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::{command, compile, count, libdmd, read_dump, succeed, victim};
 
-/// A library that hands on the table of `libdmd.so` with more entries, or with fewer.
+/// Compiles a library that passes on the table of `libdmd.so` with more entries, or with fewer.
 fn other_engine(folder: &Path, entries: i32) -> PathBuf {
     let entries = format!("-DENTRIES={entries}");
     compile(folder, "cc", "other_engine.c", "engine.so", &["-shared", "-fPIC", &entries])
@@ -37,7 +37,7 @@ fn a_table_with_more_entries_is_used() {
 
     let output = succeed(under(&engine, "hooks_system", options, folder.path()).arg("both.json"));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
-    // The engine of libdmd.so records the wrapper's blocks, and sees those of C.
+    // The engine of libdmd.so records the wrapper's blocks, and sees C's blocks.
     let dump = read_dump(folder.path().join("both.json"));
     assert_eq!(count(&dump, |block| block["req"] == 100), 1000);
     assert_eq!(count(&dump, |block| block["req"] == 201), 500);
@@ -58,11 +58,11 @@ fn a_table_with_fewer_entries_is_left_alone() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("libdmd.so is older than this program's copy of the crate dmd"), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
-    // The program's engine records what the wrapper sees, and libdmd.so what passes through malloc.
+    // The program's engine records the blocks of the wrapper, and libdmd.so records the blocks of malloc.
     let dump = read_dump(folder.path().join("wrapper.json"));
     assert_eq!(count(&dump, |block| block["req"] == 100), 1000);
     assert_eq!(count(&dump, |block| block["req"] == 201), 0);
-    let [first, second] = &dumps(folder.path(), "end-")[..] else { panic!("a dump of each engine") };
+    let [first, second] = &dumps(folder.path(), "end-")[..] else { panic!("expected one dump of each engine") };
     let of_c = |dump: &Value| count(dump, |block| block["req"] == 201);
     let mut counts = [of_c(&read_dump(first)), of_c(&read_dump(second))];
     counts.sort_unstable();
@@ -72,7 +72,7 @@ fn a_table_with_fewer_entries_is_left_alone() {
     succeed(under(&engine, "reporting", options, other.path()).arg("unmarked.json"));
     let dump = read_dump(other.path().join("unmarked.json"));
     assert_eq!(count(&dump, |block| block["req"] == 1000), 10);
-    assert_eq!(marked(&dump), 0, "the program does not use the table");
+    assert_eq!(marked(&dump), 0, "the program must not use the table");
 }
 
 #[test]
@@ -87,11 +87,11 @@ fn a_library_of_another_version_is_not_found() {
         assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
         assert_eq!(count(&read_dump(&file), |block| block["req"] == 100), 1000);
     }
-    // Programs of version 1 do not find this library either: `exports.rs` has all names that it exports.
+    // Programs for version 1 do not find this library, either: `exports.rs` checks all names that it exports.
     succeed(command(victim("reporting")).env("LD_PRELOAD", &old));
 }
 
-/// The dumps in a folder whose names begin so.
+/// The dumps in a folder whose names start with this text.
 fn dumps(folder: &Path, start: &str) -> Vec<PathBuf> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     files.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(start)).collect()

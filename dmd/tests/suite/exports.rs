@@ -1,4 +1,4 @@
-//! The functions that `libdmd.so` puts in front of a program's own.
+//! The functions of `libdmd.so` that replace a program's own.
 
 use std::process::Command;
 
@@ -77,7 +77,7 @@ fn libdmd_exports_malloc_s_family_and_its_entry_points() {
     assert_eq!(names.join("\n") + "\n", EXPORTS);
 }
 
-/// A function that looks up a thread-local may allocate, or wait for the loader.
+/// The library must not call a function that looks up a thread-local, because it may allocate, or wait for the loader.
 #[test]
 fn libdmd_reaches_its_guard_without_the_loader() {
     let output = succeed(Command::new("readelf").args(["--dynamic", "--wide"]).arg(libdmd()));

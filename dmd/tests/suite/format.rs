@@ -1,12 +1,12 @@
-//! JSON of version 5 as Firefox's `dmd.py` reads it: the members that it needs are there, in its order and with its
-//! types, and our own members are where it does not look. `read_dump` checks every dump that a test reads.
+//! JSON of version 5 in the form that Firefox's `dmd.py` reads. The members that it needs exist, in its order and with
+//! its types. DMD's own members are at places that it ignores. `read_dump` checks every dump that a test reads.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
 const TOP: [&str; 5] = ["version", "invocation", "blockList", "traceTable", "frameTable"];
-/// In the order in which Firefox writes them.
+/// The members of a block, in the order in which Firefox writes them.
 const BLOCK: [&str; 7] = ["addr", "contents", "req", "slop", "alloc", "reps", "num"];
 const BLOCK_OURS: [&str; 2] = ["repPaths", "sampled"];
 
@@ -28,7 +28,7 @@ pub(crate) fn check(text: &str, dump: &Value) {
     assert_eq!(
         used,
         traces.keys().map(String::as_str).collect(),
-        "traces that blocks have, or had at the peak"
+        "the traces of blocks, now or at the peak"
     );
     let frames = dump["frameTable"].as_object().unwrap();
     let most = dump["sampling"]["maxFrames"].as_u64().unwrap() as usize;
@@ -38,11 +38,11 @@ pub(crate) fn check(text: &str, dump: &Value) {
         assert!(trace.len() <= most);
         used.extend(trace.iter().map(|key| key.as_str().unwrap()));
     }
-    assert_eq!(used, frames.keys().map(String::as_str).collect(), "frames that traces have");
+    assert_eq!(used, frames.keys().map(String::as_str).collect(), "the frames of traces");
     for name in traces.keys().chain(frames.keys()) {
         assert!(name.bytes().all(|digit| matches!(digit, b'A'..=b'Z' | b'a'..=b'f')), "{name}");
     }
-    assert!(traces.keys().all(|name| !frames.contains_key(name)), "one counter for both");
+    assert!(traces.keys().all(|name| !frames.contains_key(name)), "traces and frames share one counter");
     for frame in frames.values() {
         check_frame(frame.as_str().unwrap());
     }
@@ -79,10 +79,10 @@ fn check_block<'d>(block: &'d Map<String, Value>, mode: &str, traces: &mut BTree
     traces.extend(block.get("alloc").map(|key| key.as_str().unwrap()));
 }
 
-/// The state at the peak, which is ours.
+/// Checks the state at the peak, which Firefox does not have.
 fn check_peak<'d>(dump: &'d Value, mode: &str, traces: &mut BTreeSet<&'d str>) {
     match dump["statistics"].as_object() {
-        // A sample does not count allocations.
+        // A sample contains no number of allocations.
         None => assert!(dump["invocation"]["sampleBytes"].is_number()),
         Some(statistics) => {
             let names = ["seconds", "allocations", "frees", "reallocations", "temporary"];
@@ -91,7 +91,7 @@ fn check_peak<'d>(dump: &'d Value, mode: &str, traces: &mut BTreeSet<&'d str>) {
             );
         }
     }
-    // A dump for which memory is short has no peak either.
+    // A dump has no peak either if memory was short.
     assert!(dump["peak"].is_null() || mode != "scan");
     let Some(peak) = dump["peak"].as_object() else { return };
     let (mut bytes, mut blocks) = (0, 0);
@@ -115,7 +115,7 @@ fn check_frame(frame: &str) {
     assert!(is_place || text == "??? (???:???)", "{frame}");
 }
 
-/// Each block, trace and frame has a line of its own: Firefox's scripts that fix stacks work by lines.
+/// Each block, trace and frame has its own line: Firefox's scripts that fix stacks work line by line.
 fn check_lines(text: &str, dump: &Value) {
     let lines = |section: &str| {
         let start = text.find(&format!("\n \"{section}\": ")).unwrap() + 1;

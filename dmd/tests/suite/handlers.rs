@@ -1,8 +1,8 @@
-//! Handlers of signals that interrupt the library.
+//! Signal handlers that interrupt the library.
 
 use crate::support::{c_program, count, preloaded, read_dump, succeed, victim};
 
-/// The dump has each block of a handler, or counts it as lost.
+/// The dump contains each block of a handler, or counts it as lost.
 #[test]
 fn blocks_that_they_make_are_counted() {
     let folder = tempfile::tempdir().unwrap();
@@ -20,7 +20,7 @@ fn blocks_that_they_make_are_counted() {
     }
 }
 
-/// The dump has the live block in any case.
+/// The dump contains the live block under all options.
 #[test]
 fn blocks_that_they_make_are_recorded() {
     let folder = tempfile::tempdir().unwrap();
@@ -48,7 +48,7 @@ fn dumps_that_they_ask_for_do_not_wait() {
     }
 }
 
-/// Reporters allocate, and the interrupted code may hold the C library's lock.
+/// The reporters do not wait, although they allocate and the interrupted code may hold the C library's lock.
 #[test]
 fn reporters_that_they_ask_for_do_not_wait() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! The wrapper, in programs that interrupt, fork and end threads at any point.
+//! The wrapper, in programs that interrupt threads, fork and end threads at any point.
 
 use crate::support::{command, count, read_dump, succeed, victim};
 
-/// What a handler allocates while DMD takes a stack is the program's: DMD records it. Only a handler that interrupts the
-/// wrapped allocator itself makes blocks that count as parts of the interrupted one.
+/// If a handler allocates while DMD takes a stack, its blocks belong to the program, and DMD records them. Only if a
+/// handler interrupts the wrapped allocator itself, its blocks count as parts of the interrupted block.
 #[test]
 fn blocks_of_a_handler_are_the_programs() {
     let folder = tempfile::tempdir().unwrap();

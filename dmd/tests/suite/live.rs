@@ -1,4 +1,4 @@
-//! Dumps that another process requests: by the socket of `memory-reporter`, and by its signals.
+//! Dumps that another process requests: through the socket of `memory-reporter`, and by its signals.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -40,7 +40,7 @@ impl Waiting {
         Self { child, output: Some(output), folder }
     }
 
-    /// What the program writes after its first line.
+    /// The program's output after its first line.
     pub(crate) fn output(&mut self) -> BufReader<ChildStdout> {
         self.output.take().unwrap()
     }
@@ -86,7 +86,7 @@ impl Waiting {
     }
 
     fn signal(&self) {
-        // SAFETY: the call has no precondition. Nobody has waited for the child, so no other process has its number.
+        // SAFETY: the call has no precondition. The child was not waited for, so no other process has its number.
         unsafe { libc::kill(self.child.id() as i32, libc::SIGRTMIN()) };
     }
 }
@@ -116,10 +116,11 @@ fn check_all(command: Command) {
     let pages = waiting.amount("explicit/pages").unwrap();
     assert!((pages..pages + 3_000_000).contains(&heap), "{pages} of {heap}");
     assert!(waiting.requests().contains(&"dmd-dump".to_owned()));
-    // Another user could take these names to prevent dumps, but cannot know a dump's name while DMD writes it.
+    // Another user could create files with these names to prevent dumps, but cannot guess the name that a dump has
+    // while DMD writes it.
     let taken = |number| waiting.folder.path().join(format!("dmd-{}-{number}.json.gz", waiting.child.id()));
     (0..4).for_each(|number| fs::write(taken(number), "taken").unwrap());
-    // The second dump is of a process that has dumped before.
+    // The second dump comes from a process that has dumped before.
     for number in 0..2 {
         let answer = waiting.ask("dmd-dump");
         assert_eq!(answer[..2], [0x1f, 0x8b], "{}", String::from_utf8_lossy(&answer));
@@ -128,7 +129,7 @@ fn check_all(command: Command) {
         check(&path);
     }
     (0..4).for_each(|number| fs::remove_file(taken(number)).unwrap());
-    assert!(named(waiting.folder.path(), "dmd-").is_empty(), "nothing is left behind");
+    assert!(named(waiting.folder.path(), "dmd-").is_empty(), "no file must remain");
 
     waiting.signal();
     let dumps = waiting.saved("dmd-");
@@ -161,7 +162,7 @@ fn of_the_wrapper() {
 fn none_if_nothing_is_recorded() {
     let waiting = Waiting::start(command(victim("waiting")));
     assert!(!waiting.requests().contains(&"dmd-dump".to_owned()));
-    assert_eq!(waiting.amount("heap-allocated"), None, "the wrapper counts nothing then");
+    assert_eq!(waiting.amount("heap-allocated"), None, "the wrapper must not count");
     let answer = String::from_utf8(waiting.ask("dmd-dump")).unwrap();
     assert!(answer.contains("there is no request"), "{answer}");
     waiting.signal();
@@ -169,7 +170,7 @@ fn none_if_nothing_is_recorded() {
     assert!(named(waiting.folder.path(), "dmd-").is_empty());
 }
 
-/// The library's own copy of `memory-reporter` answers for a program that has none.
+/// The library's own copy of `memory-reporter` answers for a program without that crate.
 #[test]
 fn of_a_program_without_reporters() {
     let folder = tempfile::tempdir().unwrap();
@@ -187,7 +188,7 @@ fn of_a_program_without_reporters() {
     assert_eq!(count(&read_dump(&path), |block| block["req"] == 77), 1000);
 }
 
-/// The program may close descriptors that it never opened, and reuse their numbers.
+/// The program may close descriptors that it did not open, and reuse their numbers.
 #[test]
 fn the_library_never_answers_on_another_socket() {
     let folder = tempfile::tempdir().unwrap();
@@ -198,7 +199,7 @@ fn the_library_never_answers_on_another_socket() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "nobody else accepted\n");
 }
 
-/// The process that the program forks has the descriptors by which the engine holds the copy.
+/// A process that the program forks inherits the descriptors that keep the copy alive.
 #[test]
 fn a_copy_ends_although_the_program_has_forked() {
     let folder = tempfile::tempdir().unwrap();
@@ -210,7 +211,7 @@ fn a_copy_ends_although_the_program_has_forked() {
     let answer: Value = serde_json::from_str(&line).unwrap();
     let copy = PathBuf::from(format!("/proc/{}", answer["pid"]));
     assert_eq!(fs::read_to_string(copy.join("comm")).unwrap(), "dmd-copy\n");
-    assert_eq!(fs::read_dir(copy.join("fd")).unwrap().count(), 1, "nobody waits for the copy's descriptors");
+    assert_eq!(fs::read_dir(copy.join("fd")).unwrap().count(), 1, "the copy must keep only its socket");
 
     let until = |what: &str, is_so: &dyn Fn() -> bool| {
         let start = Instant::now();
@@ -227,7 +228,7 @@ fn a_copy_ends_although_the_program_has_forked() {
     until("the copy ends", &|| !copy.exists());
 }
 
-/// What the tool allocates to answer, also by the C library, is no block of the program.
+/// Blocks that DMD or the C library allocates for an answer are not blocks of the program.
 #[test]
 fn dumps_have_the_program_s_blocks_only() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The dump at the end of a hard program has exactly the program's live blocks, in every mode.
+//! The dump at the end of a difficult program contains exactly the program's live blocks, in every mode.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,7 +21,8 @@ const ALL_OPTIONS: [&str; 6] = [
     "--mode=live --max-frames=256 --stacks=full",
 ];
 
-/// The dumps of a program and of the programs that it starts. It must end as it does without the library.
+/// The dumps of a program and of the programs that it starts. The program must end in the same way as without the
+/// library.
 fn dumps(program: &Path, arguments: &[&Path], options: &str) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let plain = run(command(program).args(arguments).current_dir(folder.path()));
@@ -121,7 +122,8 @@ fn of_programs_that_start_others() {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), "starts");
     let dumps = dumps(&program, &[], "--mode=live --stacks=full");
-    // Started by vfork and posix_spawn, and by the shell of system and popen; those without an environment have none.
+    // The programs were started by vfork and posix_spawn, and by the shell of system and popen. Programs without an
+    // environment write no dump.
     let leaves = dumps.iter().filter(|dump| sizes(dump, 7001..7002) == BTreeMap::from([(7001, 3)]));
     assert_eq!(leaves.count(), 4);
     let forks = dumps.iter().flat_map(|dump| sizes(dump, 7100..7150)).collect::<BTreeMap<_, _>>();
@@ -143,7 +145,7 @@ fn of_programs_that_fork_by_themselves() {
     }
 }
 
-/// No thread of the child releases the lock, so the library must not ask the loader for its libraries.
+/// No thread of the child releases the lock, so the library must not ask the loader for the list of libraries.
 #[test]
 fn of_a_child_that_was_forked_while_the_loader_s_list_was_locked() {
     let folder = tempfile::tempdir().unwrap();
@@ -153,7 +155,7 @@ fn of_a_child_that_was_forked_while_the_loader_s_list_was_locked() {
     let block = child["blockList"].as_array().unwrap().iter().find(|block| block["req"] == 9301).unwrap();
     let frames = frames(child, &block["alloc"]);
     assert!(frames[1].starts_with(&format!("#00: ???[{} +0x", program.display())), "{frames:#?}");
-    // The kernel and the loader give the same modules.
+    // The kernel and the loader list the same modules.
     let modules = |dump: &Value| -> BTreeSet<(String, String)> {
         let text = |module: &Value, key: &str| module[key].as_str().unwrap().to_owned();
         let place = |module| ["bias", "start", "end"].map(|key| text(module, key)).join(" ");
@@ -198,7 +200,7 @@ fn of_programs_that_end_where_there_is_no_room() {
 fn of_a_program_that_writes_over_its_environment() {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), "title");
-    // The program as the first process, and started by another one.
+    // The program is either the first process, or another program starts it.
     for (program, arguments, number) in
         [(&*program, vec![], 1), (Path::new("/usr/bin/env"), vec![&*program], 1)]
     {
@@ -232,7 +234,7 @@ fn of_an_allocator_that_tells_no_sizes() {
     }
 }
 
-/// Sizes are those that the C library says, also if it checks each block.
+/// Sizes are the C library's sizes, even if it checks each block.
 #[test]
 fn as_large_as_the_c_library_says() {
     let folder = tempfile::tempdir().unwrap();
@@ -262,7 +264,7 @@ fn is_kept_by_sizes(requested: u64) -> bool {
     sizes.contains(&requested) || is_near(7000) || is_near(8000) || is_near(9000)
 }
 
-/// Several libraries have the same place, one after another: their blocks and frames outlive them.
+/// Several libraries have the same address, one after another: their blocks and frames outlive them.
 #[test]
 fn of_libraries_that_were_unloaded() {
     let folder = tempfile::tempdir().unwrap();
@@ -272,7 +274,7 @@ fn of_libraries_that_were_unloaded() {
         compile(folder.path(), "cc", "plugin.c", &format!("{name}.so"), &flags)
     };
     let [first, second, third] = [plugin("first", 1201), plugin("second", 1202), plugin("third", 1203)];
-    // The program loads the first one again.
+    // The program loads the first library again.
     let dumps = dumps(&program, &[&first, &second, &third, &first], "--mode=live --stacks=full");
     let dump = &dumps[0];
     for (library, bytes, number) in [(&first, 1201, 2), (&second, 1202, 1), (&third, 1203, 1)] {
@@ -299,7 +301,7 @@ fn of_libraries_that_were_unloaded() {
     }
 }
 
-/// DMD tells libraries without a build id apart by their path and some of their contents.
+/// DMD distinguishes libraries without a build id by their path and some of their contents.
 #[test]
 fn of_libraries_without_build_ids() {
     let folder = tempfile::tempdir().unwrap();
@@ -324,10 +326,10 @@ fn of_libraries_without_build_ids() {
         assert_eq!((&module["unloaded"], &module["buildId"]), (&Value::from(true), &Value::from("")));
         places.insert(module["start"].as_str().unwrap());
     }
-    assert_eq!(places.len(), 1, "all lay at one place, or nothing was tried");
+    assert_eq!(places.len(), 1, "all libraries must have the same address, or the test proves nothing");
 }
 
-/// The libraries have the same name and the same place, but different build ids and blocks.
+/// The libraries have the same name and the same address, but different build ids and blocks.
 #[test]
 fn of_libraries_that_were_built_anew() {
     let folder = tempfile::tempdir().unwrap();
@@ -348,7 +350,7 @@ fn of_libraries_that_were_built_anew() {
     let of_name = |module: &&Value| module["path"].as_str().unwrap().starts_with(name);
     let builds: Vec<&Value> = modules.iter().filter(of_name).collect();
     assert_eq!(builds.len(), 3, "{builds:#?}");
-    // The file has only the last build.
+    // The file contains only the last build.
     let named: Vec<String> = builds
         .iter()
         .enumerate()
@@ -362,7 +364,7 @@ fn of_libraries_that_were_built_anew() {
     assert_eq!(ids.len(), 3, "{builds:#?}");
     assert!(builds.iter().all(|module| module["unloaded"] == true), "{builds:#?}");
 
-    // Each library has frames of its own, although these are at the same addresses.
+    // Each library has its own frames, although they are at the same addresses.
     let blocks = dump["blockList"].as_array().unwrap();
     let stacks = |bytes: u64| -> BTreeSet<&str> {
         let of_size = blocks.iter().filter(|block| block["req"] == bytes);
@@ -383,8 +385,8 @@ fn of_libraries_that_were_built_anew() {
             assert!(frame.starts_with(&format!("#00: ???[{name} +0x")), "{frame}");
         }
     }
-    // DMD starts the program's own stacks again once for each library that takes another's place, not for each of
-    // its functions.
+    // DMD starts the program's own stacks again once for each library that replaces another at the same address, and
+    // not for each of its functions.
     assert_eq!(count(&dump, |block| block["req"] == 2222), 60);
     assert!((1..=3).contains(&stacks(2222).len()), "{:?}", stacks(2222));
 }

@@ -1,4 +1,4 @@
-//! Runs whole processes under DMD, by either hook, and checks its dumps and messages.
+//! Runs whole processes under DMD with each hook, and checks DMD's dumps and messages.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

@@ -1,4 +1,4 @@
-//! The tables of a running engine, read from outside of the process.
+//! Reads the tables of a running engine from outside of the process.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ fn memory(child: &Child) -> File {
     File::open(format!("/proc/{}/mem", child.id())).unwrap()
 }
 
-/// A program that waits, and the blocks that it has printed: their addresses and sizes.
+/// Starts a program that waits. Returns the process, and the addresses and sizes of the blocks that it has printed.
 fn start(options: &str) -> (Child, BTreeMap<u64, u64>, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), "outside");
@@ -64,7 +64,7 @@ fn end(mut child: Child) {
     assert!(child.wait().unwrap().success());
 }
 
-/// For each address the requested and the usable bytes, and the frames of the stack.
+/// For each address, the requested bytes, the usable bytes, and the frames of the stack.
 fn blocks_of(dump: &Dump) -> BTreeMap<u64, (u64, u64, Vec<String>)> {
     let stacks: Vec<Vec<String>> =
         dump.stacks().map(|stack| stack.map(|frame| frame.name().to_owned()).collect()).collect();
@@ -86,14 +86,14 @@ fn every_block_is_read_from_outside_with_its_stack() {
     for (address, size) in &printed {
         assert_eq!(read.get(address).map(|block| block.0), Some(*size), "0x{address:x}");
     }
-    // The library has some for its output.
+    // The library has some blocks for its output.
     assert!(read.len() <= printed.len() + 3, "{} and {}", read.len(), printed.len());
     assert!(read.values().all(|(_, _, frames)| frames.len() >= 2), "{read:?}");
     let dump = read_with(folder.path().join("scan.json"), &DumpReadOptions::new()).unwrap();
-    assert_eq!(blocks_of(&dump), read, "the engine's own dump says the same");
+    assert_eq!(blocks_of(&dump), read, "the engine's own dump must contain the same blocks");
     let modules = |dump: &Dump| {
         let all = dump.modules().iter().filter(|module| module.path.starts_with('/'));
-        // The loader's paths may be links.
+        // The loader's paths may be symbolic links.
         let path = |path: &str| fs::canonicalize(path).unwrap();
         all.map(|module| (path(&module.path), module.build_id.clone(), module.bias)).collect::<Vec<_>>()
     };
@@ -119,7 +119,7 @@ fn what_records_no_or_not_all_blocks_is_refused() {
     assert!(error.contains("no engine of DMD"), "{error}");
 }
 
-/// Each run changes one word in one of the reads: addresses, counts, words of blocks, headers.
+/// Each run changes one word in one of the reads: an address, a count, a word of a block, or a header.
 #[test]
 fn damaged_tables_are_refused_or_read() {
     let (child, ..) = start("--quiet --mode=live --stacks=full");

@@ -1,4 +1,4 @@
-//! The contents of a report or a dump while another thread runs the reporters too.
+//! The contents of a report or a dump while another thread runs the reporters, too.
 
 use std::path::PathBuf;
 
@@ -26,9 +26,9 @@ fn sum(set: &ReportSet, root: &str) -> i64 {
 
 fn is_told(set: &ReportSet) {
     assert!(set.iter().any(|report| report.path.starts_with("explicit/heap-unclassified/")));
-    assert_eq!(sum(set, "twice-reported/"), 0, "nothing is reported twice");
+    assert_eq!(sum(set, "twice-reported/"), 0, "no block is reported twice");
     let dark: i64 = sum(set, "explicit/heap-unclassified/");
-    assert!((0..500_000).contains(&dark), "what is reported is not dark: {dark}");
+    assert!((0..500_000).contains(&dark), "reported memory must not be dark: {dark}");
     assert!(warnings(set).is_empty(), "{:?}", set.warnings());
 }
 
@@ -46,7 +46,7 @@ fn is_sound(dump: &Value) {
     for size in [10_000, 7_777] {
         assert_eq!(count(dump, |block| block["req"] == size && reports(block) == 1), 100);
     }
-    assert_eq!(count(dump, |block| reports(block) == 2), 0, "nothing is reported twice");
+    assert_eq!(count(dump, |block| reports(block) == 2), 0, "no block is reported twice");
     for name in ["explicit/pages", "explicit/words"] {
         let paths = dump["reportPaths"].as_array().unwrap();
         let path = paths.iter().find(|path| path["path"] == name).unwrap();
@@ -80,7 +80,7 @@ fn a_child_tells_all_whatever_ran_where_it_was_forked() {
         let (_folder, _, report) = run(first, "forked");
         let set = file::read(report).unwrap();
         assert!(set.iter().any(|report| report.path.starts_with("explicit/heap-unclassified/")), "{first}");
-        assert_eq!(sum(&set, "twice-reported/"), 0, "{first}: nothing is reported twice");
+        assert_eq!(sum(&set, "twice-reported/"), 0, "{first}: no block is reported twice");
         assert!((0..500_000).contains(&sum(&set, "explicit/heap-unclassified/")), "{first}");
     }
 }

@@ -1,4 +1,4 @@
-//! The state at the peak agrees with a counting allocator that looks after every event.
+//! Compares the state at the peak with a counting allocator that checks for a new peak after every event.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{command, frames, preloaded, read_dump, succeed, victim};
 
-/// What a victim printed: a name, and the numbers behind it.
+/// The output of a victim: for each name, the numbers after it.
 fn told(stdout: &[u8]) -> BTreeMap<String, Vec<i64>> {
     let lines = std::str::from_utf8(stdout).unwrap().lines();
     let parsed = lines.map(|line| {
@@ -36,7 +36,7 @@ fn check(story: &str, options: &str, by_preload: bool) {
 
     let expected = told["peak"][0];
     let bytes = peak["bytes"].as_i64().unwrap();
-    // A preloaded library also records what the C library allocates.
+    // A preloaded library also records blocks of the C library.
     let (within, tolerance) = (peak["within"].as_i64().unwrap(), tolerance(expected));
     assert!(within <= tolerance, "{what}: within {within}");
     let others = if by_preload { 80 << 10 } else { 0 };
@@ -58,7 +58,7 @@ fn check(story: &str, options: &str, by_preload: bool) {
     assert_eq!((sums.req, sums.num), (i128::from(bytes), i128::from(sum("num"))), "{what}");
 }
 
-/// Bytes at the peak of stacks whose blocks have this size.
+/// The bytes at the peak in stacks whose blocks have this size.
 fn bytes_of_size(dump: &Value, size: i64) -> i64 {
     let stacks = dump["peak"]["stacks"].as_array().unwrap();
     let amount = |stack: &Value, member| stack[member].as_i64().unwrap();

@@ -1,4 +1,4 @@
-//! The portable engine takes the same stacks as the native one, of the same program.
+//! The portable engine takes the same stacks as the native engine in the same program.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use dmd::analyze::symbolize::SymbolOptions;
 
 use crate::support::{build_folder, command, succeed, victim};
 
-/// The program with the native engine, in a folder of its own.
+/// Builds the program with the native engine, in a separate folder.
 fn with_native_engine(name: &str) -> PathBuf {
     let target = build_folder().parent().unwrap().join("native-engine");
     let mut cargo = Command::new(env!("CARGO"));
@@ -20,7 +20,7 @@ fn with_native_engine(name: &str) -> PathBuf {
     target.join(build_folder().file_name().unwrap()).join("examples").join(name)
 }
 
-/// For blocks of each size: how many there are, and the names of the functions on each of their stacks.
+/// For each block size: the names of the functions on each stack, with the number of blocks.
 type Stacks = BTreeMap<u64, BTreeMap<Vec<String>, u64>>;
 
 fn stacks(program: &Path) -> Stacks {
@@ -43,7 +43,7 @@ fn stacks(program: &Path) -> Stacks {
 fn its_stacks_are_those_of_the_native_engine() {
     let native = stacks(&with_native_engine("deep"));
     let portable = stacks(&victim("deep"));
-    // The program's own blocks; the runtime's are of other sizes.
+    // Only the program's own blocks: blocks of the runtime have other sizes.
     let (native, portable) = (native.range(10_000..), portable.range(10_000..));
     assert_eq!(native.clone().count(), 23, "{:?}", native.clone().map(|(size, _)| size).collect::<Vec<_>>());
     for ((size, native), (other, portable)) in native.zip(portable) {

@@ -1,4 +1,4 @@
-//! Children, forks, names of files, and comments.
+//! Child processes, forks, names of files, and messages.
 
 use std::fs;
 use std::io::Read as _;
@@ -44,7 +44,7 @@ fn children_may_be_left_alone() {
     assert_eq!(output.stdout, b"0\n");
 }
 
-/// Processes of other namespaces may have the same number, and so may an older process that left a file.
+/// A process in another namespace may have the same number, and so may an older process that left a file.
 #[test]
 fn a_dump_of_a_number_is_not_written_over() {
     let folder = tempfile::tempdir().unwrap();
@@ -61,7 +61,7 @@ fn a_dump_of_a_number_is_not_written_over() {
     let third = others.iter().min_by_key(|path| path.as_os_str().len()).unwrap().with_extension("");
     let third = folder.path().join(format!("{}-3.json", third.file_name().unwrap().to_str().unwrap()));
     read_dump(&third);
-    // The message has the name of the file.
+    // The message contains the name of the file.
     let text = String::from_utf8(output.stderr).unwrap();
     for path in dumps {
         let path = folder.path().canonicalize().unwrap().join(path.file_name().unwrap());
@@ -69,7 +69,7 @@ fn a_dump_of_a_number_is_not_written_over() {
     }
 }
 
-/// Whoever made the files beforehand, and may read them, sees nothing of the program.
+/// A user who has created the files in advance, and may read them, gets no data of the program.
 #[test]
 fn files_from_before_are_not_written_into() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,7 +88,8 @@ fn files_from_before_are_not_written_into() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
-/// A shell and `env` start them in three ways. They run without the library, and those after them with it.
+/// A shell and `env` start these programs in three ways. They run without the library, and programs after them run
+/// with it.
 #[test]
 fn programs_that_cannot_be_preloaded_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -102,7 +103,7 @@ fn programs_that_cannot_be_preloaded_start() {
         run(&mut compiler).status.success()
     };
     assert!(compile("usual", &["tells.c"]) && compile("other.so", &["-shared", "other.c"]));
-    // The GNU loader under the name of musl's.
+    // The GNU loader under the name of musl's loader.
     let usual = succeed(command("readelf").args(["-l", "usual"]).current_dir(folder.path()));
     let usual = String::from_utf8(usual.stdout).unwrap();
     let (_, loader) = usual.split_once("interpreter: ").unwrap();
@@ -112,7 +113,7 @@ fn programs_that_cannot_be_preloaded_start() {
     fs::write(folder.path().join("script"), format!("#!{}/musl\n", folder.path().display())).unwrap();
     fs::set_permissions(folder.path().join("script"), fs::Permissions::from_mode(0o755)).unwrap();
     let mut programs = vec!["musl", "script"];
-    // Not every compiler has them.
+    // Not every compiler has these sanitizers.
     for (name, sanitizer) in [("asan", "address"), ("tsan", "thread")] {
         if compile(name, &["tells.c", &format!("-fsanitize={sanitizer}")]) {
             programs.push(name);
@@ -126,7 +127,7 @@ fn programs_that_cannot_be_preloaded_start() {
         let output = succeed(shell.args(["-c", &script]).current_dir(folder.path()));
         let expected = format!("none\nnone\nnone\n{library}\n");
         assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{program}");
-        // Other libraries of the list stay.
+        // Other libraries in the list stay.
         shell.env("LD_PRELOAD", format!("{}:{library}", other.display()));
         if program == "musl" {
             let output = succeed(&mut shell);
@@ -149,7 +150,7 @@ fn a_script_starts_as_ever() {
     let output = run(preloaded(&script, options).args(["a b", "", "c"]).current_dir(folder.path()));
     assert_eq!((output.status.code(), output.stdout), (Some(9), plain.stdout));
     let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
-    // The dumps of the shell, of `ls` and of the substitution.
+    // There are dumps of the shell, of `ls` and of the substitution.
     assert!(names.filter(|name| name.to_str().unwrap().starts_with("dump")).count() >= 3);
     let dump = read_dump(folder.path().join("dump.json"));
     assert_eq!(dump["invocation"]["dmdEnvVar"], options);
@@ -174,7 +175,7 @@ fn it_says_what_it_does() {
     );
     assert_eq!(text.replace(&format!("DMD[{pid}]"), "DMD[P]"), expected);
 
-    // Programs read what their children write to stderr.
+    // No line on stderr: programs read the stderr of their child processes.
     let silent = succeed(preloaded("/bin/true", "--dump-at-exit --output=y.json").current_dir(folder.path()));
     assert_eq!(String::from_utf8(silent.stderr).unwrap(), "");
     assert!(folder.path().join("y.json").exists());
@@ -196,14 +197,14 @@ fn the_tool_is_tried_by_either_hook() {
         "--mode=test --quiet",
         "--mode=test --stacks=full --quiet",
         "--mode=stress --quiet",
-        // Tests look at every block, whatever is sampled beside them.
+        // In the test modes DMD records every block, even with options for samples.
         "--mode=test --sample-below=100000 --quiet",
         "--mode=test --sample-bytes=1000000 --quiet",
         "--wait-for-track --mode=test --quiet",
         "--mode=stress --sample-bytes=1000000 --quiet",
     ] {
         let mut outputs = vec![succeed(&mut preloaded("/bin/false", options))];
-        // Without optimization, the stress takes seconds.
+        // Without optimization, the stress mode takes seconds.
         if !options.contains("stress") || std::env::var_os("THOROUGH").is_some() {
             outputs.push(succeed(command(victim("smoke_wrapper")).env("DMD", options)));
         }

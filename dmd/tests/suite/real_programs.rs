@@ -1,5 +1,5 @@
-//! Programs of the system under `libdmd.so`: each has the same output and status as without it, and each process
-//! writes a complete dump. The tests skip programs that are not installed.
+//! Programs of the system under `libdmd.so`: each program has the same output and status as without the library, and
+//! each process writes a complete dump. The tests skip programs that are not installed.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -19,19 +19,19 @@ fn is_there(program: &str) -> bool {
         .is_some_and(|folders| std::env::split_paths(&folders).any(|folder| folder.join(program).exists()))
 }
 
-/// Runs a shell script in a folder of its own.
+/// Runs a shell script in a new folder.
 fn script(mut shell: Command, script: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();
     run(shell.args(["-c", script]).current_dir(folder.path()).env("HOME", folder.path()).env("LC_ALL", "C"))
 }
 
-/// `needed` lists the programs that the script calls.
+/// Compares a script with and without the library. `needed` lists the programs that the script calls.
 fn same(needed: &[&str], text: &str) {
     if !needed.iter().all(|program| is_there(program)) {
         return;
     }
     let plain = script(command("/bin/bash"), text);
-    // By default each script has three of the options, which its length chooses.
+    // By default, each script runs with three of the options. The length of the script selects them.
     let number = if std::env::var_os("THOROUGH").is_some() { ALL_OPTIONS.len() } else { 3 };
     for options in ALL_OPTIONS.into_iter().cycle().skip(text.len()).take(number) {
         let dumps = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn databases_and_tools() {
     );
 }
 
-/// The loader searches the program's own libraries after ours.
+/// The loader searches the program's own libraries after `libdmd.so`.
 #[test]
 fn those_with_another_allocator_before_them() {
     for library in ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"] {

@@ -1,4 +1,4 @@
-//! Recordings, replayed, agree with dumps and with a counting allocator.
+//! Recordings, when replayed, agree with dumps and with a counting allocator.
 
 pub(crate) mod replay;
 
@@ -11,7 +11,7 @@ use replay::{Recording, State, kinds_of_dump};
 
 const EXACT: &str = "--mode=live --stacks=full --quiet";
 
-/// The numbers behind each name that a victim printed last.
+/// The last output of a victim: for each name, the numbers after it.
 fn told(stdout: &[u8]) -> BTreeMap<String, Vec<i64>> {
     let lines = std::str::from_utf8(stdout).unwrap().lines();
     let parsed = lines.map(|line| {
@@ -21,7 +21,7 @@ fn told(stdout: &[u8]) -> BTreeMap<String, Vec<i64>> {
     parsed.collect()
 }
 
-/// Files of a folder that end so.
+/// The files in a folder whose names end with this text.
 fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = entries.filter(|path| path.to_string_lossy().ends_with(end)).collect();
@@ -29,7 +29,7 @@ fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     files
 }
 
-/// A story by the wrapper or the preloaded library, with a recording and a dump at the end.
+/// Runs a story with the wrapper or the preloaded library, with a recording and a dump at the end.
 fn story(folder: &Path, name: &str, by_preload: bool) -> Command {
     let options = format!("{EXACT} --record=r.dmdrec --dump-at-exit --output=d.json");
     let mut command =
@@ -38,7 +38,7 @@ fn story(folder: &Path, name: &str, by_preload: bool) -> Command {
     command
 }
 
-/// The recording is whole, and has the blocks of the dump.
+/// Checks that the recording is complete, and contains the blocks of the dump.
 fn agrees(recording: &Recording, dump: &Path) -> State {
     let state = recording.replay();
     let end = recording.end.expect("an end");
@@ -62,8 +62,9 @@ fn agrees(recording: &Recording, dump: &Path) -> State {
         assert_eq!(state.moved, number("reallocations"), "{what}");
     }
     assert_eq!((end.allocations, end.frees), (number("allocations"), number("frees")), "{what}");
-    // The engine looks now and then, the recording after every event. A child inherits its parent's peak. With one thread,
-    // the engine's peak is a state that was; other threads keep ends from the sum.
+    // The engine checks for a peak from time to time, the recording after every event. A child inherits its parent's
+    // peak. With one thread, the engine's peak is a state that the heap really had; with several, threads may count
+    // ends later.
     let most = if recording.events.len() > 1 { state.peak_at_most + end.peak_within } else { state.peak };
     assert!(is_forked || most >= end.peak_bytes, "{what}: {most} {end:?}");
     assert!(is_forked || state.peak <= end.peak_bytes + end.peak_within, "{what}: {} {end:?}", state.peak);
@@ -78,8 +79,8 @@ fn check(name: &str, by_preload: bool) {
     let state = agrees(&recording, &folder.path().join("d.json"));
     let (live, [least, most]) = (told["live"][0], [told["peak"][0], told["peak"][1]]);
     let (bytes, what) = (state.bytes as i64, format!("{name} {by_preload}"));
-    // The preloaded library also records what the C library allocates. The counting allocator around the wrapper also
-    // counts what the engine allocates for itself.
+    // The preloaded library also records blocks of the C library. The counting allocator around the wrapper also
+    // counts blocks that the engine allocates for itself.
     let others = 80 << 10;
     assert!((bytes - live).abs() <= others, "{what}: {bytes} {live}");
     let peak = state.peak as i64;
@@ -107,8 +108,8 @@ fn eight_threads_by_the_preloaded_library() {
     check("threads", true);
 }
 
-/// A library in front of DMD counts after every call of the program and of the C library: no event is missing, and the
-/// heap has the same peak.
+/// A library that is loaded before DMD counts after every call of the program and of the C library: no event is
+/// missing, and the heap has the same peak.
 #[test]
 fn a_recording_has_what_a_counting_library_counts() {
     let folder = tempfile::tempdir().unwrap();
@@ -140,7 +141,7 @@ fn threads_have_names() {
     assert!(recording.events.keys().filter(|thread| **thread != 0).count() >= 9);
 }
 
-/// A child has the blocks of its parent at its start, and a file of its own.
+/// A child starts with the blocks of its parent, and has its own file.
 #[test]
 fn forks_have_their_own_files() {
     for by_preload in [false, true] {
@@ -158,7 +159,7 @@ fn forks_have_their_own_files() {
     }
 }
 
-/// What a parent lost is missing in its own file only.
+/// Events that a parent lost are missing only in the parent's file.
 #[test]
 fn a_child_counts_its_own_lost_events() {
     let folder = tempfile::tempdir().unwrap();
@@ -172,7 +173,7 @@ fn a_child_counts_its_own_lost_events() {
     }
 }
 
-/// The file of a killed process lacks its last tenth of a second, and is good otherwise.
+/// The file of a killed process lacks the last tenth of a second, and is valid otherwise.
 #[test]
 fn a_killed_process_leaves_what_it_had() {
     let folder = tempfile::tempdir().unwrap();
@@ -188,7 +189,7 @@ fn a_killed_process_leaves_what_it_had() {
     assert!((1000..=1001).contains(&known), "{known}");
 }
 
-/// Each program of a process has its own file.
+/// Each program that a process runs has its own file.
 #[test]
 fn a_program_that_replaces_itself_starts_another_file() {
     for by_preload in [false, true] {
@@ -215,13 +216,13 @@ fn a_signal_that_ends_the_program_ends_the_recording() {
     let output = run(&mut story(folder.path(), "terminated", true));
     assert!(!output.status.success());
     agrees(&Recording::read(folder.path().join("r.dmdrec")), &folder.path().join("d.json"));
-    // Without a dump, too.
+    // The same without a dump.
     let options = format!("{EXACT} --record=alone.dmdrec");
     run(preloaded(victim("recorded"), &options).arg("terminated").current_dir(folder.path()));
     assert!(Recording::read(folder.path().join("alone.dmdrec")).end.is_some());
 }
 
-/// The program runs on, and what is in the file is good.
+/// The program continues, and the contents of the file are valid.
 #[test]
 fn a_full_disk_ends_the_recording() {
     let folder = tempfile::tempdir().unwrap();
@@ -247,7 +248,8 @@ fn a_file_that_cannot_be_made_is_said() {
     assert!(said.contains("] no recording: /nowhere/r.dmdrec: No such file or directory"), "{said}");
 }
 
-/// A destructor of thread-specific data runs after the engine's own, and all that it does belongs to its thread.
+/// A destructor of thread-specific data runs after the engine's own destructor, and all its events belong to its
+/// thread.
 #[test]
 fn a_thread_s_last_events_are_its_own() {
     const BLOCKS: usize = 20_000;
@@ -261,17 +263,17 @@ fn a_thread_s_last_events_are_its_own() {
     let state = agrees(&recording, &folder.path().join("d.json"));
     assert!(!state.blocks.values().any(|block| block.requested == 48));
     let of_threads: Vec<_> = recording.events.iter().filter(|(thread, _)| **thread != 0).collect();
-    // The main thread, the one with the blocks, and the others.
+    // The main thread, the thread with the blocks, and the other threads.
     assert_eq!(of_threads.len(), THREADS + 2);
     let most = of_threads.iter().map(|(_, events)| events.len()).max().unwrap();
     assert!((2 * BLOCKS..2 * BLOCKS + 20).contains(&most), "{most}");
-    // Each of the others in 4 rounds.
+    // Each of the other threads allocates in 4 rounds.
     let events = 2 * (1 + 4 * 19);
     let whole = of_threads.iter().filter(|(_, of)| (events..events + 20).contains(&of.len())).count();
     assert_eq!(whole, THREADS);
 }
 
-/// Handlers that interrupt the engine, and threads that fork.
+/// Programs with handlers that interrupt the engine, and with threads that fork.
 #[test]
 fn c_programs_keep_all_their_events() {
     let folder = tempfile::tempdir().unwrap();
@@ -286,7 +288,7 @@ fn c_programs_keep_all_their_events() {
         let program = c_program(folder.path(), name);
         let folder = tempfile::tempdir().unwrap();
         let options = format!("{EXACT} --record=r.dmdrec --dump-at-exit --output=d.json");
-        // Some end with a status of their own.
+        // Some programs end with a status other than 0.
         run(preloaded(&program, &options).args(arguments).current_dir(folder.path()));
         let recording = Recording::read(folder.path().join("r.dmdrec"));
         agrees(&recording, &folder.path().join("d.json"));

@@ -27,7 +27,7 @@ fn its_reporters_run_at_the_end_too() {
     assert!(output.stderr.is_empty(), "{output:?}");
     let file = folder.path().join("end.json");
     check(&read_dump(&file));
-    // The first collection of a process reports the list of reporters, too.
+    // The first collection of a process also reports the list of reporters.
     let mut dump = dmd::analyze::read(&file).unwrap();
     dump.symbolize(&SymbolOptions::new());
     let unreported = Suggestions::new(dump, usize::MAX).unwrap().suggestions;
@@ -41,8 +41,8 @@ fn check(dump: &Value) {
     let reports = |block: &Value| block.get("reps").map_or(0, |reports| reports.as_array().unwrap().len());
     assert_eq!(count(dump, |block| block["req"] == 1000 && reports(block) == 1), 10);
     assert_eq!(count(dump, |block| block["req"] == 5000 && reports(block) == 0), 1);
-    assert_eq!(count(dump, |block| reports(block) == 2), 0, "nothing is reported twice");
-    // The hash table: its reporter sees only a pointer into the block.
+    assert_eq!(count(dump, |block| reports(block) == 2), 0, "no block is reported twice");
+    // The block of the hash table: its reporter only has a pointer into the block.
     let table = |block: &Value| block["req"].as_u64().unwrap() > 16 * 1024 && reports(block) == 1;
     assert_eq!(count(dump, table), 1);
 
@@ -60,7 +60,7 @@ fn check(dump: &Value) {
     let faults: u64 = dump["reportFaultCounts"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
     assert_eq!(faults, 0, "{}", dump["reportFaults"]);
 
-    // The innermost frame is malloc's own.
+    // The innermost frame belongs to malloc itself.
     let stack = frames(dump, &block["alloc"]);
     assert!(stack[0].starts_with(&format!("#00: ???[{} +0x", libdmd().display())), "{stack:?}");
     assert!(stack[1].contains("examples/reporting"), "{stack:?}");
@@ -99,7 +99,8 @@ fn a_program_built_alone_is_asked_too() {
         root.join("reporter").display()
     );
     fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
-    // Use the versions that are already downloaded. With the profile and the folder of this build, many are built.
+    // Use the versions that are already downloaded. With the profile and the folder of this build, many of them are
+    // already built.
     fs::copy(root.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
     fs::create_dir(folder.path().join("src")).unwrap();
     let source = "use std::sync::Mutex;\n\
@@ -129,7 +130,7 @@ fn warnings_and_dump(victim: &str, command: &mut Command) -> (ReportSet, Value) 
     (file::read(&report).unwrap(), read_dump(&dump))
 }
 
-/// An allocator that is asked about such a pointer reads memory that is not its own.
+/// For such a pointer, an allocator would read memory that it does not own.
 #[test]
 fn pointers_without_a_block_count_nothing_and_are_named() {
     let options = "--stacks=full --quiet";
@@ -175,7 +176,7 @@ fn pointers_without_a_block_count_nothing_and_are_named() {
     }
 }
 
-/// There, DMD cannot know what is a block.
+/// For such an allocator, DMD cannot find out which pointers are blocks.
 #[test]
 fn blocks_of_an_allocator_that_dmd_does_not_see_are_no_faults() {
     let options = "--stacks=full --quiet";

@@ -1,4 +1,4 @@
-//! The sampler gives the same numbers as Firefox's.
+//! The sampler returns the same numbers as Firefox's sampler.
 
 use dmd::Sampler;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ fn first_skips_are_firefox_s() {
     let skips: Vec<_> = (0..6)
         .map(|_| {
             let skip = sampler.skip();
-            assert!(sampler.trial(skip), "the byte after so many is chosen");
+            assert!(sampler.trial(skip), "the byte after {skip} skipped bytes must be chosen");
             skip
         })
         .collect();

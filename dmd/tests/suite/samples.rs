@@ -1,4 +1,4 @@
-//! The sample by bytes: its counts follow the binomial law, and its weights are unbiased.
+//! The sample by bytes: its counts follow the binomial distribution, and its weights are unbiased.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,8 @@ use dmd_format::sample::{largest_error, variance, weight};
 
 use crate::support::{c_program, preloaded, read_dump, succeed};
 
-/// Distances from the mean that an honest sampler exceeds once in two million tests; the seeds are fixed.
+/// The maximum distance from the mean, in standard deviations. A correct sampler exceeds it once in two million tests;
+/// the seeds are fixed.
 const SIGMAS: f64 = 5.0;
 
 #[test]
@@ -29,7 +30,8 @@ fn counts_follow_the_binomial_law() {
     }
 }
 
-/// The spread of the counts is the law's too: neither a regular sampler nor one of bursts passes.
+/// The spread of the counts follows the distribution, too: a sampler with regular distances or with bursts fails this
+/// test.
 #[test]
 fn counts_spread_as_the_binomial_law_says() {
     let (mean, bytes, trials, runs) = (4096, 64, 6400, 2000);
@@ -43,7 +45,7 @@ fn counts_spread_as_the_binomial_law_says() {
         })
         .sum();
     let ratio = squares / runs as f64 / (expected * (1.0 - chance));
-    // The deviation of the estimate of a variance from n values is sqrt(2 / n).
+    // The standard deviation of the estimate of a variance from n values is sqrt(2 / n).
     assert!((ratio - 1.0).abs() <= SIGMAS * (2.0 / runs as f64).sqrt(), "{ratio}");
 }
 
@@ -59,8 +61,8 @@ fn weights_are_the_inverse_of_the_chance() {
     assert!((weight(7, 0) - 1.0).abs() < f64::EPSILON, "every block is recorded");
 }
 
-/// A population of all sizes, sampled often: the mean of the estimates is the truth, and their spread is what the
-/// sample itself says.
+/// Samples blocks of all sizes many times: the mean of the estimates is the true value, and their spread is the spread
+/// that the sample itself states.
 #[test]
 fn estimates_are_unbiased() {
     let mean = 16_384;
@@ -100,7 +102,7 @@ fn options_take_units() {
     assert!(Options::parse(b"--wait-for-track=maybe").is_err());
 }
 
-/// The sizes of the sampled blocks of each process, all of which make the same blocks.
+/// For each process, the sizes of the sampled blocks. All processes make the same blocks.
 fn samples(options: &str, children: &str) -> Vec<BTreeSet<u64>> {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), "seeded");
@@ -116,7 +118,7 @@ fn samples(options: &str, children: &str) -> Vec<BTreeSet<u64>> {
     sizes.filter(|sizes| !sizes.is_empty()).collect()
 }
 
-/// The errors of many estimates cancel out only if the samples have nothing in common.
+/// The errors of many estimates cancel out only if the samples are independent of each other.
 #[test]
 fn each_process_and_run_has_its_own_sample() {
     let runs = [samples("", "0"), samples("", "0")];

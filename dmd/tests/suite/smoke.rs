@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::support::{command, count, golden, number_of, preloaded, read_dump, succeed, victim};
 
-/// Blocks merged by stacks, as `dmd.py` merges them. Addresses differ from run to run, so each stack gets a name by
-/// the order of its blocks.
+/// Blocks merged by stacks, like in `dmd.py`. Addresses differ from run to run, so each stack gets a name by the order
+/// of its blocks.
 fn records(dump: &Value) -> String {
     let mut by_stacks = BTreeMap::<String, Vec<String>>::new();
     for block in dump["blockList"].as_array().unwrap() {
@@ -78,7 +78,8 @@ fn check(folder: &Path) {
 #[test]
 fn by_the_wrapper() {
     let folder = tempfile::tempdir().unwrap();
-    // The length of no path depends on where the program runs: an allocator cuts free blocks by what was in them.
+    // No path has a length that depends on the folder of the test: the path's block would change the sizes of later
+    // blocks.
     succeed(command(victim("smoke_wrapper")).arg(".").current_dir(folder.path()).env("DMD", "--quiet"));
     check(folder.path());
 }

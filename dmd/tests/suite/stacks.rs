@@ -1,4 +1,4 @@
-//! Stacks that overflow, stacks beside other stacks, and stacks with large frames.
+//! Stacks that overflow, stacks next to other stacks, and stacks with large frames.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::support::{c_program, command, count, frames, preloaded, read_dump, ru
 
 const OPTIONS: &str = "--mode=live --stacks=full --quiet --dump-at-exit --output=dump.json";
 
-/// DMD goes on recording a program that recovers from stack overflows, at any place in the library where the stack
+/// DMD continues to record a program that recovers from stack overflows, no matter where in the library the stack
 /// ends. The dump counts the lost blocks.
 #[test]
 fn that_overflow() {
@@ -51,7 +51,7 @@ fn with_large_frames() {
     let dump = read_dump(folder.path().join("dump.json"));
     let blocks = dump["blockList"].as_array().unwrap();
     for (first, outermost) in [(4000, 1), (5000, 2)] {
-        // `leaf`, `big` and `outer`; then `in_thread`, or `main` and `_start`.
+        // The inner frames are `leaf`, `big` and `outer`. Then `in_thread` follows, or `main` and `_start`.
         for (size, inner) in [(first, 3), (first + 1, 2), (first + 2, 2)] {
             let number = if size == first { 1000 } else { 1 };
             assert_eq!(count(&dump, |block| block["req"] == size), number, "{size}");

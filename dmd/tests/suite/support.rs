@@ -16,13 +16,13 @@ use serde_json::Value;
 
 use crate::format;
 
-/// The folder of this test's build: `target/debug`.
+/// The folder in which this test was built, for example `target/debug`.
 pub(crate) fn build_folder() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().unwrap().parent().unwrap().to_owned()
 }
 
-/// Whether `./test` built all programs that tests run. Not every way to run tests does.
+/// Whether `./test` has built all programs that tests run. Other ways to run the tests do not build them.
 fn programs_are_built() -> bool {
     std::env::var_os("PROGRAMS_ARE_BUILT").is_some()
 }
@@ -49,7 +49,7 @@ pub(crate) fn victim(name: &str) -> PathBuf {
     build_folder().join("examples").join(name)
 }
 
-/// `libdmd.so`, as users build it.
+/// The path of `libdmd.so`, built as users build it.
 pub(crate) fn libdmd() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -87,8 +87,8 @@ pub(crate) fn compile(folder: &Path, compiler: &str, source: &str, name: &str, f
     program
 }
 
-/// A command without the variables that affect DMD. `$PROGRAM_RUNNER` is the command of an emulator, if the tests are
-/// built for another processor.
+/// A command without the variables that affect DMD. If the tests are built for another processor, `$PROGRAM_RUNNER`
+/// contains the command of an emulator.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let runner = std::env::var("PROGRAM_RUNNER").unwrap_or_default();
     let mut words = runner.split_whitespace();
@@ -111,7 +111,7 @@ pub(crate) fn preloaded(program: impl AsRef<OsStr>, options: &str) -> Command {
     command
 }
 
-/// Runs a command. Kills one that hangs, and fails the test.
+/// Runs a command. If the command hangs, kills it and fails the test.
 pub(crate) fn run(command: &mut Command) -> Output {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -137,7 +137,7 @@ pub(crate) fn run(command: &mut Command) -> Output {
     Output { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
 }
 
-/// As [`run`], but the command must succeed.
+/// Like [`run`], but the command must succeed.
 pub(crate) fn succeed(command: &mut Command) -> Output {
     let output = run(command);
     assert!(output.status.success(), "{command:?}: {output:?}");
@@ -158,7 +158,7 @@ pub(crate) fn read_dump(path: impl AsRef<Path>) -> Value {
     dump
 }
 
-/// The number of blocks of a dump that satisfy a condition.
+/// The number of blocks in a dump that satisfy a condition.
 pub(crate) fn count(dump: &Value, condition: impl Fn(&Value) -> bool) -> u64 {
     let blocks = dump["blockList"].as_array().unwrap();
     blocks.iter().filter(|block| condition(block)).map(number_of).sum()
@@ -174,7 +174,7 @@ pub(crate) fn frames(dump: &Value, trace: &Value) -> Vec<String> {
     keys.iter().map(|key| dump["frameTable"][key.as_str().unwrap()].as_str().unwrap().to_owned()).collect()
 }
 
-/// The warnings of a collection, without those that a reporter took long: on a busy machine every reporter may.
+/// The warnings of a collection, except warnings about slow reporters: on a busy machine, every reporter may be slow.
 pub(crate) fn warnings(set: &ReportSet) -> Vec<&Warning> {
     set.warnings().iter().filter(|warning| warning.kind != WarningKind::Slow).collect()
 }

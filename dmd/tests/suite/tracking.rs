@@ -18,7 +18,7 @@ use crate::support::{c_program, command, count, preloaded, read_dump, victim};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Blocks of 107 bytes that the program has after each line.
+/// The number of blocks of 107 bytes that the program has after each line.
 fn young() -> u64 {
     if std::env::var_os("THOROUGH").is_some() { 160_000 } else { 40_000 }
 }
@@ -27,7 +27,7 @@ fn young() -> u64 {
 pub(crate) struct Session(BufReader<UnixStream>);
 
 impl Session {
-    /// Asks for a session, and returns it with the program's first answer.
+    /// Requests a session. Returns it with the program's first answer.
     fn ask(waiting: &Waiting, members: &str) -> (Self, String) {
         Self::request(waiting, "dmd-track", members)
     }
@@ -50,14 +50,14 @@ impl Session {
         session
     }
 
-    /// Begins a recording into `record.dmdrec` of a folder.
+    /// Starts a recording into this file.
     fn record(waiting: &Waiting, path: &Path) -> Self {
         let (session, line) = Self::ask(waiting, &format!(",\"record\":\"{}\"", path.display()));
         assert_eq!(line, RECORDS);
         session
     }
 
-    /// Ends a recording, which is complete then.
+    /// Ends a recording. The file is complete after that.
     fn finish(mut self) {
         self.0.get_mut().write_all(b"\n").unwrap();
         let mut rest = String::new();
@@ -70,7 +70,7 @@ impl Session {
         self.dump().unwrap()
     }
 
-    /// The dump that the process sends before it hangs up; `None` if it sends nothing.
+    /// The dump that the process sends before it closes the connection; `None` if it sends nothing.
     fn dump(mut self) -> Option<Value> {
         if self.0.fill_buf().unwrap().is_empty() {
             return None;
@@ -105,7 +105,7 @@ fn check_sessions(mut waiting: Waiting) {
     assert_eq!([of_size(&dump, 107), of_size(&dump, 200), of_size(&dump, 3000)], [young(), 0, 0]);
     assert!(refused(&waiting).contains("DMD records nothing"));
 
-    // The blocks of the first session end in the second one, in which they are unknown.
+    // The blocks of the first session end in the second session, which does not know them.
     for (name, mean) in [("fine", 4096), ("coarse", 65_536)] {
         let session = Session::begin(&waiting, mean);
         grow(&mut waiting, name);
@@ -114,13 +114,13 @@ fn check_sessions(mut waiting: Waiting) {
         assert_eq!([of_size(&dump, 200), of_size(&dump, 3000)], [0, 0]);
         let recorded = of_size(&dump, 107) as f64;
         let estimate = recorded * weight(107, mean);
-        // The deviation of a number of rare events is its root.
+        // The standard deviation of a number of rare events is its square root.
         assert!((estimate / young() as f64 - 1.0).abs() < 5.0 / recorded.sqrt(), "{mean}: {estimate}");
         let stacks = dump["blockList"].as_array().unwrap();
         assert!(stacks.iter().all(|block| block.get("alloc").is_some()), "each sampled block has a stack");
     }
 
-    // A peer that hangs up ends its session.
+    // If a peer closes the connection, its session ends.
     drop(Session::begin(&waiting, 0));
     let start = Instant::now();
     loop {
@@ -136,7 +136,7 @@ fn check_sessions(mut waiting: Waiting) {
 
 const RECORDS: &str = "{\"version\":1,\"sample_bytes\":0,\"recording\":true}\n";
 
-/// The live blocks of this size at the end of a recording, and all that had it.
+/// The number of live blocks of this size at the end of a recording, and the number of all blocks of this size.
 fn recorded(recording: &Recording, size: u64) -> (u64, u64) {
     let state = recording.replay();
     assert_eq!(state.faults, 0, "each end belongs to a block of the recording");
@@ -151,7 +151,7 @@ fn check_recordings(mut waiting: Waiting) {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     grow(&mut waiting, "before");
-    // Each session has a file of its own. The blocks from before end in it, and leave no trace.
+    // Each session has its own file. Older blocks end during the session and are not in the file.
     for name in ["first.dmdrec", "first.dmdrec"] {
         let session = Session::record(&waiting, &path(name));
         grow(&mut waiting, name);
@@ -171,7 +171,7 @@ fn check_recordings(mut waiting: Waiting) {
         assert_eq!(recorded(&recording, 3000), (0, 0));
         std::fs::remove_file(waiting.saved(name).remove(0)).unwrap();
     }
-    // A peer that hangs up ends its recording, and a dump is possible afterwards.
+    // If a peer closes the connection, its recording ends, and a dump is possible afterwards.
     let session = Session::record(&waiting, &path("left.dmdrec"));
     grow(&mut waiting, "left");
     drop(session);
@@ -195,7 +195,7 @@ fn check_recordings(mut waiting: Waiting) {
     grow(&mut waiting, "last");
 }
 
-/// A session of exact tracking, once the one before has ended.
+/// Starts a session of exact tracking, after the previous session has ended.
 fn again(waiting: &Waiting) -> Session {
     let start = Instant::now();
     loop {
@@ -226,13 +226,14 @@ fn logged(waiting: &mut Waiting, members: &str, line: &str) -> Vec<String> {
     log.0.0.lines().map(Result::unwrap).collect()
 }
 
-/// The lines of allocations of this size.
+/// The number of lines for allocations of this size.
 fn logged_of(lines: &[String], size: u64) -> u64 {
     let end = format!(",\"requested\":{size}}}");
     lines.iter().filter(|line| line.ends_with(&end)).count() as u64
 }
 
-/// A hundredth of all allocations is in the log. The deviation of a number of rare events is its root.
+/// Checks that a hundredth of all allocations is in the log. The standard deviation of a number of rare events is its
+/// square root.
 fn assert_share(lines: &[String]) {
     let (found, expected) = (logged_of(lines, 107) as f64, young() as f64 / 100.0);
     assert!((found - expected).abs() < 5.0 * expected.sqrt(), "{found}");
@@ -242,21 +243,21 @@ fn assert_share(lines: &[String]) {
 
 fn check_logs(mut waiting: Waiting) {
     assert!(waiting.requests().contains(&"dmd-log".to_owned()));
-    // A short log says that it lacks entries, and a smaller share has no more than that.
+    // A short log states that entries are missing. A log with a smaller share only lacks the other allocations.
     let lines = logged(&mut waiting, ",\"length\":10", "short");
     assert!(lines.iter().any(|line| line == "{\"overflowed\":true}"));
     assert!(logged_of(&lines, 107) < young());
     let lines = logged(&mut waiting, ",\"length\":1000000,\"per_million\":10000", "share");
     assert_share(&lines);
-    // The thread that writes the lines logs nothing of its own.
+    // The log does not contain allocations of the thread that writes the lines.
     assert!((lines.len() as u64) < 2 * young() / 50, "{}", lines.len());
     assert_eq!(logged(&mut waiting, ",\"per_million\":0", "none").len(), 0);
-    // A log that is long enough has every allocation: some hundred megabytes of text.
+    // A log that is long enough contains every allocation: some hundred megabytes of text.
     if std::env::var_os("THOROUGH").is_some() {
         let lines = logged(&mut waiting, ",\"length\":1000000", "all");
         assert_eq!((logged_of(&lines, 107), logged_of(&lines, 200)), (young(), young()));
     }
-    // Two peers have a log each, and DMD waits again after the last.
+    // Two peers have one log each, and DMD waits again after the last log.
     let (first, _) = Session::request(&waiting, "dmd-log", "");
     let (second, _) = Session::request(&waiting, "dmd-log", "");
     let (_, busy) = Session::ask(&waiting, "");
@@ -298,7 +299,7 @@ fn a_recorded_process_streams_its_log() {
     }
 }
 
-/// A log says what every allocation was, which nobody knows of a sample.
+/// A log contains every allocation, and a sample does not.
 #[test]
 fn a_sample_waits_until_no_log_is_open() {
     let mut waiting = Waiting::start(command(victim("tracked")));
@@ -322,11 +323,11 @@ fn a_declared_wrapper_records_on_request() {
 
 #[test]
 fn a_preloaded_library_records_on_request() {
-    // The program declares a wrapper, whose blocks the preloaded engine records.
+    // The program declares a wrapper, and the preloaded engine records its blocks.
     check_sessions(Waiting::start(preloaded(victim("tracked"), "--wait-for-track")));
 }
 
-/// Blocks of `leaves.c`.
+/// The number of blocks of `leaves.c`; `None` without a dump.
 fn of_leaves(session: Session) -> Option<u64> {
     session.dump().map(|dump| of_size(&dump, 4321))
 }
@@ -336,7 +337,7 @@ fn a_process_that_ends_sends_its_dump() {
     let folder = tempfile::tempdir().unwrap();
     let program = c_program(folder.path(), "leaves");
     let start = || Waiting::start(preloaded(&program, "--wait-for-track"));
-    // `execl` does not come through the library: nothing can be sent.
+    // `execl` does not call a function of the library, so the library cannot send a dump.
     for (line, expected) in [("exit", Some(100)), ("execv", Some(100)), ("exec", None), ("_exit", None)] {
         let mut waiting = start();
         let session = Session::begin(&waiting, 0);
@@ -356,13 +357,13 @@ fn a_process_that_ends_sends_its_dump() {
         assert_eq!(of_leaves(session), expected, "{signal}");
         assert!(!waiting.child.wait().unwrap().success(), "{signal}");
     }
-    // Outside of a session the signal ends the process at once.
+    // Outside of a session, the signal ends the process at once.
     let mut waiting = start();
     drop(Session::begin(&waiting, 0));
     let pid = waiting.child.id().to_string();
     assert!(Command::new("kill").args(["-s", "TERM", &pid]).status().unwrap().success());
     assert_eq!(waiting.child.wait().unwrap().signal(), Some(15));
-    // With a wrapper alone, a dump is possible where the program ends by itself.
+    // With only a wrapper, a dump is possible if the program ends by itself.
     let mut waiting = Waiting::start(command(victim("tracked")));
     let session = Session::begin(&waiting, 0);
     grow(&mut waiting, "grown");
@@ -372,8 +373,8 @@ fn a_process_that_ends_sends_its_dump() {
     assert!(waiting.child.wait().unwrap().success());
 }
 
-/// A program that looks for another one in several places stays in its session. If only the system refuses to start it, the
-/// session is over, and the next one works.
+/// A program that tries several paths for another program stays in its session. If only the system refuses to start
+/// the program, the session ends, and the next session works.
 #[test]
 fn a_program_that_does_not_become_another_one_goes_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -398,7 +399,7 @@ fn a_program_that_does_not_become_another_one_goes_on() {
     assert_eq!(of_size(&session.end(), 4321), 200);
 }
 
-/// A peer that has gone, or does not read, does not keep a process from its end.
+/// A peer that has closed the connection, or that does not read, cannot prevent the end of a process.
 #[test]
 fn a_process_ends_without_its_peer() {
     let folder = tempfile::tempdir().unwrap();
@@ -422,7 +423,7 @@ fn hostile_requests_get_one_line() {
         let (_, line) = Session::ask(&waiting, members);
         assert!(line.contains("\"error\"") && line.ends_with("\"}\n"), "{members}: {line}");
     }
-    // The largest mean distance samples nothing, and works.
+    // With the largest mean distance, no block is sampled, and the session still works.
     let session = Session::begin(&waiting, u64::MAX);
     grow(&mut waiting, "largest");
     assert_eq!(of_size(&session.end(), 107), 0);
@@ -435,7 +436,7 @@ fn hostile_requests_get_one_line() {
     grow(&mut waiting, "last");
 }
 
-/// A whole run under eight threads, without requests.
+/// A complete run with eight threads, without requests.
 #[test]
 fn a_sampled_run_estimates_its_heap() {
     let folder = tempfile::tempdir().unwrap();

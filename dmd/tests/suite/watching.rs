@@ -43,7 +43,7 @@ fn an_engine_that_takes_a_sample_keeps_no_logs_and_says_so() {
     succeed(command.env("LD_PRELOAD", libdmd()).env("DMD", options));
 }
 
-/// That engine looks no symbols up in the process.
+/// The preloaded engine looks up no symbols in the process.
 #[test]
 fn the_preloaded_engine_keeps_logs() {
     for case in CASES {

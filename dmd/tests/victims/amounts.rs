@@ -19,7 +19,7 @@ memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
 static PAGES: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 memory_reporter::define_reporter!("explicit/pages", Heap, &PAGES, "Memory used by pages.");
 
-/// Its blocks are marked since their allocation: nothing is by amount.
+/// The blocks of this counter are marked since their allocation: it has no amount without blocks.
 static ZLIB: MemoryCounter = MemoryCounter::new();
 struct Zlib;
 impl CounterSite for Zlib {
@@ -27,7 +27,7 @@ impl CounterSite for Zlib {
 }
 memory_reporter::define_reporter!("explicit/zlib", Heap, Bytes, ZLIB.bytes(), "Memory used by zlib.");
 
-/// By amount: 400,000 bytes.
+/// 400,000 bytes without known blocks.
 static TEXTURES: MemoryCounter = MemoryCounter::new();
 memory_reporter::define_reporter!(
     "explicit/textures",
@@ -37,15 +37,15 @@ memory_reporter::define_reporter!(
     "Memory used by textures."
 );
 
-/// It knows the blocks: nothing is by amount.
+/// The blocks of this counter are known: it has no amount without blocks.
 static SOUNDS: MemoryCounter = MemoryCounter::new();
 memory_reporter::define_reporter!("explicit/sounds", Heap, Bytes, SOUNDS.bytes(), "Memory used by sounds.");
 
-/// It is told of pointers that start no block. By amount: 7,000 bytes.
+/// The program passes pointers that start no block to this counter: 7,000 bytes without known blocks.
 static PARTS: MemoryCounter = MemoryCounter::new();
 memory_reporter::define_reporter!("explicit/parts", Heap, Bytes, PARTS.bytes(), "Memory used by parts.");
 
-/// An emptied table shows no pointer to its block: by amount.
+/// A table without entries contains no pointer to its block, so its amount is without known blocks.
 static EMPTIED: Mutex<Option<HashMap<u64, u64>>> = Mutex::new(None);
 memory_reporter::define_reporter!("explicit/emptied", Heap, &EMPTIED, "Memory used by the table.");
 
@@ -75,17 +75,17 @@ impl MemoryReporter for Mixed {
 
     fn collect_reports(&self, out: &mut Reports) {
         // A value that states its own bytes names no block.
-        out.heap_with("explicit/stated", |ops| ops.stated(self, 25_000), "Memory used by what states it.");
+        out.heap_with("explicit/stated", |ops| ops.stated(self, 25_000), "Memory used by a value that states it.");
         // Two amounts of measured blocks.
         let sizes: Sizes = out.split(&*CACHE.lock().expect("unpoisoned"));
         collect_report!(out, "explicit/cache/keys", Heap, Bytes, sizes.keys, "Memory used by keys.");
         collect_report!(out, "explicit/cache/values", Heap, Bytes, sizes.values, "Memory used by values.");
-        // By amount: 10,000 to 60,000 bytes.
+        // Amounts without known blocks: 10,000 to 60,000 bytes.
         for index in 1..=6 {
             let path = format!("explicit/scratch/{index}");
             collect_report!(out, path, Heap, Bytes, 10_000 * index, "Memory used by scratch space.");
         }
-        // Not by amount: outside of the heap or of `explicit/`.
+        // Not in the row for amounts, since the memory is outside of the heap or of `explicit/`.
         collect_report!(out, "explicit/mapped", NonHeap, Bytes, 1_000_000, "Memory of a mapped file.");
         collect_report!(out, "cache-bytes", Other, Bytes, ZLIB.bytes(), "Memory used by zlib.");
     }
@@ -95,13 +95,13 @@ impl MemoryReporter for Mixed {
 fn count_textures() {
     for _ in 0..4 {
         let texture = Box::leak(vec![1_u8; 100_000].into_boxed_slice());
-        // Its owner does not know where it is.
+        // The owner passes no address of the memory.
         TEXTURES.allocated(core::ptr::null::<u8>(), 100_000);
         black_box(texture);
     }
 }
 
-/// 400,000 bytes after one of five is freed.
+/// 400,000 bytes remain after one of five blocks is freed.
 #[inline(never)]
 fn count_sounds() {
     for number in 0..5 {
@@ -115,7 +115,7 @@ fn count_sounds() {
     }
 }
 
-/// Parts of the block of pages, and of no block.
+/// The parts are inside the block of pages, or in no block.
 #[inline(never)]
 fn count_parts() {
     let pages = PAGES.lock().expect("unpoisoned");
@@ -136,14 +136,14 @@ fn forget_scratch() {
     black_box(Box::leak(vec![1_u8; 210_000].into_boxed_slice()));
 }
 
-/// 500,000 bytes after some have moved and some are freed.
+/// 500,000 bytes remain after some blocks have moved and some are freed.
 #[inline(never)]
 fn compress() {
     type Malloc = CountingMalloc<Zlib>;
     let blocks: Vec<*mut c_void> = (0..10).map(|_| Malloc::malloc(60_000)).collect();
     for (index, block) in blocks.into_iter().enumerate() {
         if index % 2 == 0 {
-            // SAFETY: `malloc` returned the live block, which nobody else uses.
+            // SAFETY: `malloc` returned the live block, and no other code uses it.
             black_box(unsafe { Malloc::realloc(block, 100_000) });
         } else {
             // SAFETY: as above.

@@ -1,5 +1,6 @@
-//! Keeps blocks of known sizes in functions of known names. The tests compile it in many ways. Usage: with `DMD`:
-//! `compiled FILE REPORT`; writes a dump and the first report, and prints for each block who allocated it.
+//! Keeps blocks of known sizes that functions with known names allocate. The tests compile this program in many ways.
+//! Usage, with `DMD`: `compiled FILE REPORT`. The program writes a dump and the first report, and prints the function
+//! that allocated each block.
 
 use std::alloc::System;
 use std::hint::black_box;
@@ -8,7 +9,7 @@ use memory_reporter::{CollectOptions, collect_reports, watching::SiteFrame};
 
 memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
 
-/// Both crates must be of one build.
+/// Both crates must come from one build.
 const _: fn(SiteFrame) -> dmd::SiteFrame = |frame| frame;
 
 #[inline(never)]
@@ -42,7 +43,7 @@ fn main() {
     let mut arguments = std::env::args_os().skip(1);
     let (file, report) = (arguments.next().expect("a file"), arguments.next().expect("a second file"));
     let lists = [around(), allocate(), allocate_zeroed(), reallocate()];
-    // The first collection: no frame is known yet.
+    // The first collection, when no frame has been looked up yet.
     let reports = collect_reports(&CollectOptions::new());
     memory_reporter::file::write(&report, &reports).expect("writable");
     for list in &lists {

@@ -1,5 +1,6 @@
-//! Threads that make, grow, hand over and free blocks, end and panic, while signals interrupt them and the process forks
-//! and writes dumps. Usage, with `DMD`: `crowd FILE CHILDS_FILE`: writes a dump, and each forked child another.
+//! Threads that make, grow, pass on and free blocks, end and panic, while signals interrupt them and the process forks
+//! and writes dumps. Usage, with `DMD`: `crowd FILE CHILDS_FILE`. The process writes a dump into the first file, and
+//! each forked child writes one into the second.
 
 #![allow(clippy::print_stderr, reason = "tells the test")]
 
@@ -26,7 +27,7 @@ fn keep(bytes: usize) {
     black_box(Box::leak(vec![1_u8; bytes].into_boxed_slice()));
 }
 
-/// Allocates when it is dropped.
+/// A value that allocates when it is dropped.
 struct Leaves(usize);
 
 impl Drop for Leaves {
@@ -44,7 +45,7 @@ use libc::__errno_location as errno_place;
 #[cfg(target_os = "macos")]
 use libc::__error as errno_place;
 
-/// Frees a value; the error number stays as it was.
+/// Frees a value, and checks that this does not change the error number.
 fn free(value: impl Sized) {
     const OTHER: c_int = 77;
     // SAFETY: the C library has no precondition for this.
@@ -89,7 +90,7 @@ extern "C" fn count_signal(_: c_int) {
 }
 
 fn fork(file: &Path) {
-    // SAFETY: the child allocates and writes a dump, which the library allows after a fork, and ends.
+    // SAFETY: the child allocates and writes a dump, which the library allows after a fork, and then ends.
     let child = unsafe { libc::fork() };
     if child == 0 {
         (0..100).for_each(|_| keep(80_001));
@@ -107,7 +108,7 @@ fn main() {
     let files: Vec<_> = std::env::args_os().skip(1).collect();
     let [file, childs_file] = &files[..] else { panic!("two files") };
     std::panic::set_hook(Box::new(|info| {
-        // The panics that are part of the test have a number.
+        // Panics that are part of the test have a number as payload.
         if !info.payload().is::<usize>() {
             eprintln!("{info}");
             std::process::abort();
@@ -141,7 +142,7 @@ fn main() {
             }
         });
         (0..FORKS).for_each(|_| fork(childs_file.as_ref()));
-        // A thread that still runs sends to one that may have ended.
+        // A thread that still runs may send to a thread that has ended.
         let ends: Vec<_> = workers.into_iter().map(|worker| worker.join().expect("no panic")).collect();
         drop(ends);
         ended.store(true, Ordering::Relaxed);

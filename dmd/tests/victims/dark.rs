@@ -1,5 +1,5 @@
-//! A program that records itself, with blocks that no reporter reports and some that two report. Usage: with `DMD`:
-//! `dark FILE`; writes the second of two reports.
+//! A program that records itself. No reporter reports some of its blocks, and two reporters report others. Usage, with
+//! `DMD`: `dark FILE`. The program writes the second of two reports.
 
 use std::alloc::System;
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! The wrapper as `memory-reporter`'s declared allocator: it counts `heap-allocated`, and tells reporters the sizes
-//! of their blocks. With `DMD` it also marks these blocks. Usage: `declared FILE`.
+//! The wrapper as the declared allocator of `memory-reporter`: it counts `heap-allocated`, and gives reporters the
+//! sizes of their blocks. With `DMD` it also marks these blocks. Usage: `declared FILE`.
 
 #![allow(clippy::print_stdout, reason = "tells the test")]
 
@@ -13,25 +13,25 @@ memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
 static PAGES: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 memory_reporter::define_reporter!("explicit/pages", Heap, &PAGES, "Memory used by pages.");
 
-/// Between the runs of its reporters, another value takes its place at the same address.
+/// Between two of its reporters, another value is put at the same address.
 static SHARED: Mutex<Option<Arc<Vec<u8>>>> = Mutex::new(None);
-memory_reporter::define_reporter!("explicit/shared/before", Heap, &SHARED, "Memory of what is shared.");
-memory_reporter::define_reporter!("explicit/shared/same", Heap, &SHARED, "Memory of what is shared.");
-memory_reporter::define_reporter!("explicit/shared/then", Heap, &SHARED, "Memory of what is shared.");
-memory_reporter::define_reporter!("explicit/shared/then-too", Heap, &SHARED, "Memory of what is shared.");
+memory_reporter::define_reporter!("explicit/shared/before", Heap, &SHARED, "Memory of shared values.");
+memory_reporter::define_reporter!("explicit/shared/same", Heap, &SHARED, "Memory of shared values.");
+memory_reporter::define_reporter!("explicit/shared/then", Heap, &SHARED, "Memory of shared values.");
+memory_reporter::define_reporter!("explicit/shared/then-too", Heap, &SHARED, "Memory of shared values.");
 
 struct Swap;
 memory_reporter::register_reporter!(Swap);
 
 impl MemoryReporter for Swap {
-    /// After `same` and before `then`, since reporters run by name.
+    /// The name is between `same` and `then`, since reporters run in the order of their names.
     fn name(&self) -> &str {
         "explicit/shared/swap"
     }
 
     fn collect_reports(&self, _: &mut Reports) {
         let mut shared = SHARED.lock().expect("unpoisoned");
-        // The allocator may give other free blocks of that size first.
+        // The allocator may return other free blocks of that size first.
         let mut others = Vec::with_capacity(100);
         let address = shared.as_ref().map(Arc::as_ptr);
         *shared = None;
@@ -43,8 +43,8 @@ impl MemoryReporter for Swap {
             }
             others.push(next);
         }
-        let shared = shared.as_mut().expect("the block's place is taken again");
-        *Arc::get_mut(shared).expect("nobody else has it") = vec![0; 1 << 20];
+        let shared = shared.as_mut().expect("a new value has the same address");
+        *Arc::get_mut(shared).expect("the value has one owner") = vec![0; 1 << 20];
     }
 }
 
@@ -54,14 +54,14 @@ fn main() {
     *SHARED.lock().expect("unpoisoned") = Some(Arc::new(vec![0; 10]));
     let reports = collect_reports(&CollectOptions::new());
     let amount = |path: &str| reports.iter().find(|report| report.path == path).map(|report| report.amount);
-    // The C library gives 10,008 for 10,000, and 2,408 or so for the buffer of 100 vectors.
+    // The C library's usable sizes are 10,008 for 10,000 bytes, and about 2,408 for the buffer of 100 vectors.
     let pages = amount("explicit/pages").expect("reported");
     assert!((1_003_200..1_003_300).contains(&pages), "{pages}");
     assert!(amount("heap-allocated").expect("counted") > pages);
     let is_on = amount("explicit/dmd/live-block-table").is_some();
     let shared = |name| amount(&format!("explicit/shared/{name}")).expect("reported");
     assert!((1..1000).contains(&shared("before")));
-    // Only the engine knows that this is another block.
+    // Only the engine can detect that this is another block.
     assert_eq!((1 << 20..2 << 20).contains(&shared("then")), is_on, "{}", shared("then"));
     assert_eq!((shared("same"), shared("then-too")), (0, 0));
     println!("{}", if is_on { "on" } else { "off" });

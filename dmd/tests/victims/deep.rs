@@ -1,6 +1,6 @@
-//! Blocks with all kinds of stacks: generic functions, closures, recursion, other threads, deeper stacks than a dump keeps,
-//! stacks that continue on another one.
-//! Each has a size of its own. Usage: `deep FILE`; writes a dump.
+//! Blocks with all kinds of stacks: generic functions, closures, recursion, other threads, stacks that are deeper than
+//! a dump keeps, and stacks that continue on another stack. Each kind of block has its own size. Usage: `deep FILE`.
+//! The program writes a dump.
 
 use std::alloc::System;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ fn recursive(depth: usize, bytes: usize) {
     } else {
         recursive(depth - 1, bytes);
     }
-    // Without this the recursion may become a loop.
+    // Without this, the compiler may turn the recursion into a loop.
     black_box(depth);
 }
 
@@ -43,25 +43,25 @@ impl Drop for Dropped {
 
 fn map(bytes: usize) -> *mut libc::c_void {
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: fresh pages anywhere overwrite nothing.
+    // SAFETY: fresh pages at any address overwrite no memory.
     unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) }
 }
 
-/// Allocates on a stack that lies above its caller's, which lies below that of `main`. The kernel maps new pages below
-/// older ones, or into the highest hole that they fit into.
+/// Allocates on a stack above the caller's stack, which is below the stack of `main`. The kernel maps new pages below
+/// older ones, or into the highest hole that is large enough.
 #[inline(never)]
 fn on_other_stacks() {
     const PART: usize = 16 << 20;
     let hole = map(4 * PART);
     stacker::grow(2 * PART, || {
         let lower = 0_u8;
-        // SAFETY: mapped above, and nobody uses the pages.
+        // SAFETY: mapped above, and no code uses the pages.
         assert_eq!(unsafe { libc::munmap(hole, 4 * PART) }, 0);
         stacker::grow(3 * PART, || {
             let upper = 0_u8;
             keep(95_001);
             let (lower, upper) = (black_box(&raw const lower), black_box(&raw const upper));
-            assert!(lower < upper, "the stacks lie the other way round: {lower:?} {upper:?}");
+            assert!(lower < upper, "the stacks are in the wrong order: {lower:?} {upper:?}");
         });
     });
 }

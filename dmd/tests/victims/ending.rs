@@ -1,4 +1,5 @@
-//! Ends while another thread is in the middle of a dump. Usage, with `DMD`: `ending FILE`, the file of that dump.
+//! The process ends while another thread is in the middle of a dump. Usage, with `DMD`: `ending FILE`, the file of
+//! that dump.
 
 use std::alloc::System;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! A reporter that ends the process. Usage, with `DMD`: `exits WHEN`: in a `dump`, in a `report`, in a `late` report
-//! with a deadline, or when another process has `asked` by the socket.
+//! A reporter that ends the process. Usage, with `DMD`: `exits WHEN`. It ends the process in a `dump`, in a `report`,
+//! in a `late` report with a deadline, or when another process has `asked` through the socket.
 
 #![allow(clippy::print_stdout, reason = "tells the test")]
 
@@ -21,7 +21,7 @@ struct Exits;
 memory_reporter::register_reporter!(Exits);
 
 impl MemoryReporter for Exits {
-    /// Between the other two: reporters run in the order of their names.
+    /// The name is between the names of the other two reporters, which run in the order of their names.
     fn name(&self) -> &str {
         "explicit/queue"
     }

@@ -1,5 +1,5 @@
-//! A program with a reporter that measures pointers without a block. Usage: `faults REPORT DUMP`, where `REPORT` gets
-//! the reports and warnings of a collection, and `DUMP` a dump if DMD records.
+//! A program with a reporter that measures pointers without a block. Usage: `faults REPORT DUMP`. The program writes
+//! the reports and warnings of a collection into `REPORT`, and a dump into `DUMP` if DMD records.
 
 use std::alloc::{Layout, System};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -8,8 +8,8 @@ use memory_reporter::{CollectOptions, MemoryReporter, Reports, collect_reports, 
 
 memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
 
-/// Blocks as large as this are mappings of their own: the C library reads memory that is gone if it is asked about one
-/// that was freed.
+/// Blocks of this size are separate mappings. If the C library gets such a block after it was freed, it reads memory
+/// that is not mapped any more.
 const LARGE: usize = 1 << 20;
 
 static TEXT: [u8; 4096] = [1; 4096];
@@ -34,10 +34,10 @@ impl MemoryReporter for Faulty {
     }
 }
 
-/// Breaks what `block` asks for: the pointer may be one without a block. Only DMD's table keeps the program alive.
+/// Breaks the contract of `block`: the pointer may have no block. Only DMD's table prevents a crash.
 fn measure(out: &mut Reports, path: &str, pointer: *const u8) {
     let layout = Layout::new::<[u8; LARGE]>();
-    // SAFETY: with DMD, the reading asks the allocator only about blocks that DMD's table has.
+    // SAFETY: with DMD, the reading calls the allocator only for blocks in DMD's table.
     out.heap_with(
         path,
         |ops| unsafe { ops.block(pointer, layout) },

@@ -1,4 +1,5 @@
-//! A program whose allocator a preloaded DMD does not see. Usage: `foreign_allocator REPORT DUMP`, as for `faults`.
+//! A program with an allocator that a preloaded DMD does not see. Usage: `foreign_allocator REPORT DUMP`, as for
+//! `faults`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
@@ -6,22 +7,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memory_reporter::{CollectOptions, collect_reports, file};
 
-/// Bytes that no allocator gave.
+/// The size of the static memory, which no allocator gave.
 const ROOM: usize = 16 << 20;
 static mut ARENA: [u128; ROOM / 16] = [0; ROOM / 16];
 static USED: AtomicUsize = AtomicUsize::new(0);
 
-/// Takes blocks from a static, one after the other, and never gives one back.
+/// An allocator that takes one block after another from a static, and frees none.
 struct Bump;
 
 #[global_allocator]
 static ALLOCATOR: Bump = Bump;
 
-// SAFETY: each block is a part of the static of its own, aligned to 16 bytes or more.
+// SAFETY: each block is a separate part of the static, aligned to 16 bytes or more.
 unsafe impl GlobalAlloc for Bump {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() > 16 {
-            // SAFETY: the caller guarantees what both need.
+            // SAFETY: the caller keeps the contract, which is the same for both allocators.
             return unsafe { System.alloc(layout) };
         }
         let start = USED.fetch_add(layout.size().next_multiple_of(16), Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! A signal's handler allocates at any point of the program, also while DMD takes a stack. Usage: `handled FILE`: writes a
-//! dump, and prints how many blocks of 1001 bytes the handler has made.
+//! A signal handler allocates at any point of the program, even while DMD takes a stack. Usage: `handled FILE`. The
+//! program writes a dump, and prints the number of blocks of 1001 bytes that the handler has made.
 
 #![allow(clippy::print_stdout, reason = "tells the test")]
 
@@ -13,12 +13,12 @@ use dmd::{Dmd, Mode, Options, Stacks};
 
 const BYTES: usize = 2 << 20;
 const MOST_SIGNALS: usize = 300;
-/// The size of the blocks that the program makes and frees. No other code makes blocks of it.
+/// The size of the blocks that the program makes and frees. No other code makes blocks of this size.
 const OWN: usize = 4242;
 const PLACES: usize = 8;
 
-/// An allocator that a signal may interrupt, which the C library's may not be. It frees nothing; blocks of [`OWN`] bytes
-/// take turns in a few places, since only one lives at a time.
+/// An allocator that a signal may interrupt; the C library's allocator must not be interrupted. It frees nothing.
+/// Blocks of [`OWN`] bytes share a few places in turn, since only one of them lives at a time.
 #[repr(C, align(4096))]
 struct Bump {
     memory: UnsafeCell<[u8; BYTES]>,
@@ -32,10 +32,10 @@ impl Bump {
     }
 }
 
-// SAFETY: each block has a part of the memory for itself.
+// SAFETY: each block has its own part of the memory.
 unsafe impl Sync for Bump {}
 
-// SAFETY: blocks are disjoint parts of the memory, with the size and the alignment that were asked for.
+// SAFETY: blocks are disjoint parts of the memory, with the requested size and alignment.
 unsafe impl GlobalAlloc for Bump {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let start = if layout.size() == OWN {

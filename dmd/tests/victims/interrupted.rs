@@ -1,5 +1,5 @@
-//! A signal's handler requests a dump with reports at any point of the program: the reporters run, or it gets an error.
-//! Usage: under `libdmd.so`: `interrupted FILE`.
+//! A signal handler requests a dump with reports at any point of the program: either the reporters run, or the handler
+//! gets an error. Usage, under `libdmd.so`: `interrupted FILE`.
 
 #![allow(clippy::print_stdout, reason = "tells the test")]
 
@@ -67,11 +67,12 @@ fn main() {
     let mut alarm = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `alarm` is valid for a write of a set.
     unsafe { libc::sigemptyset(alarm.as_mut_ptr()) };
-    // SAFETY: the call above has initialised the set.
+    // SAFETY: the call above has initialized the set.
     unsafe { libc::sigaddset(alarm.as_mut_ptr(), libc::SIGALRM) };
     // SAFETY: as above.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, alarm.as_ptr(), std::ptr::null_mut()) };
-    // The C library takes its locks only in processes with several threads. This thread gets no signal.
+    // This second thread is needed, because the C library takes its locks only in processes with several threads. The
+    // thread gets no signal.
     std::thread::spawn(|| {
         loop {
             std::thread::park();

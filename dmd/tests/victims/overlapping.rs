@@ -1,6 +1,6 @@
-//! Two runs of reporters at once: the second starts in the middle of the first. Usage, with `DMD`:
-//! `overlapping FIRST SECOND FILE1 FILE2`, where a run is `report` or `dump`. The second may also be `forked`, a
-//! report of a child; `refused`, a dump that fails; or `clear`, which removes all marks.
+//! Two runs of reporters at once: the second starts in the middle of the first. Usage, with `DMD`: `overlapping FIRST
+//! SECOND FILE1 FILE2`, where a run is `report` or `dump`. The second may also be `forked`, a report of a child;
+//! `refused`, a dump that fails; or `clear`, which removes all marks.
 
 use std::alloc::System;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ memory_reporter::define_reporter!("explicit/pages", Heap, &PAGES, "Memory used b
 static WORDS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 memory_reporter::define_reporter!("explicit/words", Heap, &WORDS, "Memory used by words.");
 
-/// The second run and its file; taken once.
+/// The second run and its file; taken out when the run starts.
 static SECOND: Mutex<Option<(String, PathBuf)>> = Mutex::new(None);
 
 struct Meanwhile;
 memory_reporter::register_reporter!(Meanwhile);
 
 impl MemoryReporter for Meanwhile {
-    /// Between the other two: reporters run in the order of their names.
+    /// The name is between the names of the other two reporters, which run in the order of their names.
     fn name(&self) -> &str {
         "explicit/queue"
     }
@@ -44,16 +44,16 @@ fn run(kind: &str, path: &Path) {
         "dump" => dmd::report_and_dump(path).expect("a dump"),
         "forked" => forked(path),
         "refused" => {
-            let error = dmd::report_and_dump(path).expect_err("another is being written");
+            let error = dmd::report_and_dump(path).expect_err("the first dump is still being written");
             std::fs::write(path, error.to_string()).expect("writable");
         }
         _ => dmd::clear_reports(),
     }
 }
 
-/// The child has only this thread: the thread of the first run does not exist in it.
+/// The child has only this thread: the thread of the first run does not exist in the child.
 fn forked(path: &Path) {
-    // SAFETY: the child writes a report, which the library allows after a fork, and ends.
+    // SAFETY: the child writes a report, which the library allows after a fork, and then ends.
     let child = unsafe { libc::fork() };
     if child == 0 {
         run("report", path);

@@ -1,4 +1,4 @@
-//! A reporter that reports at another path each time. Usage, with `DMD`: `paths FILE`.
+//! A reporter that reports at a different path each time. Usage, with `DMD`: `paths FILE`.
 
 use std::alloc::System;
 use std::sync::Mutex;

@@ -1,6 +1,6 @@
-//! A program that knows its peak: a counting allocator around DMD looks after every event. Usage: `peak STORY FILE`.
-//! It writes a dump into the file and prints `peak BYTES`, then `STACK BYTES BLOCKS` for each function that had
-//! blocks of its own at the peak.
+//! A program that computes its own peak: a counting allocator around DMD checks for a new peak after every event.
+//! Usage: `peak STORY FILE`. The program writes a dump into the file and prints `peak BYTES`. Then it prints `STACK
+//! BYTES BLOCKS` for each function that had its own blocks at the peak.
 
 #![allow(clippy::print_stdout, reason = "tells the test")]
 
@@ -19,23 +19,23 @@ fn count(by: i64) {
     PEAK.fetch_max(live, Ordering::SeqCst);
 }
 
-// SAFETY: every call goes to the wrapped allocator.
+// SAFETY: every call is forwarded to the wrapped allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
-        // SAFETY: the caller of `alloc` promises the same.
+        // SAFETY: the caller of `alloc` keeps the same contract.
         unsafe { self.0.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(-(layout.size() as i64));
-        // SAFETY: the caller of `dealloc` promises the same.
+        // SAFETY: the caller of `dealloc` keeps the same contract.
         unsafe { self.0.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size as i64 - layout.size() as i64);
-        // SAFETY: the caller of `realloc` promises the same.
+        // SAFETY: the caller of `realloc` keeps the same contract.
         unsafe { self.0.realloc(block, layout, size) }
     }
 }
@@ -45,7 +45,7 @@ static ALLOCATOR: Counting = Counting(dmd::Dmd::new(System));
 
 type Blocks = Vec<Box<[u8]>>;
 
-/// The stack of small blocks.
+/// Allocates small blocks; the function is their stack.
 #[inline(never)]
 fn small(number: usize) -> Blocks {
     let mut blocks = Vec::with_capacity(number);
@@ -55,7 +55,7 @@ fn small(number: usize) -> Blocks {
     black_box(blocks)
 }
 
-/// The stack of large blocks.
+/// Allocates large blocks; the function is their stack.
 #[inline(never)]
 fn large(number: usize) -> Blocks {
     let mut blocks = Vec::with_capacity(number);
@@ -65,7 +65,7 @@ fn large(number: usize) -> Blocks {
     black_box(blocks)
 }
 
-/// Moves one buffer again and again.
+/// Moves one buffer repeatedly.
 #[inline(never)]
 fn moved(bytes: usize) -> Vec<u8> {
     let mut buffer: Vec<u8> = Vec::new();
@@ -75,7 +75,7 @@ fn moved(bytes: usize) -> Vec<u8> {
     black_box(buffer)
 }
 
-/// A small block, from another stack for each `path` of 12 bits.
+/// Allocates a small block, with another stack for each `path` of 12 bits.
 #[inline(never)]
 fn by_path(path: usize, depth: usize) -> Box<[u8]> {
     let next =
@@ -92,7 +92,7 @@ type Turn = fn(usize, usize) -> Box<[u8]>;
 
 static TURNS: [Turn; 2] = [by_path, by_other_path];
 
-/// Blocks of each function at the peak: `small`, `large`.
+/// Prints the blocks of each function at the peak: `small`, `large`.
 fn tell(small: usize, large: usize) {
     println!("small {} {small}", small * 100);
     println!("large {} {large}", large * 70_000);
@@ -120,7 +120,7 @@ fn main() {
             let larger = large(40);
             blocks.truncate(10_000);
             drop(larger);
-            // Churn below the peak.
+            // Allocations and frees below the peak.
             for _ in 0..200 {
                 drop(small(100));
             }
@@ -133,7 +133,7 @@ fn main() {
             for n in 0..30_000 {
                 blocks.swap_remove(pick(n) % blocks.len());
             }
-            // Churn below the peak.
+            // Allocations and frees below the peak.
             for n in 0..100_000 {
                 let at = pick(n) % blocks.len();
                 blocks.swap_remove(at);
@@ -155,7 +155,7 @@ fn main() {
                 let threads: Vec<_> = (0..6).map(|_| scope.spawn(|| (small(10_000), large(10)))).collect();
                 threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
             });
-            // Other threads free what these allocated.
+            // Other threads free the blocks that these threads allocated.
             thread::scope(|scope| {
                 for blocks in all {
                     scope.spawn(move || {
@@ -170,7 +170,7 @@ fn main() {
         }
         "fork" => {
             let blocks = (small(40_000), large(30));
-            // SAFETY: the child only frees, allocates, dumps and ends.
+            // SAFETY: the child only frees, allocates, writes a dump and ends.
             let child = unsafe { libc::fork() };
             if child != 0 {
                 let mut status = 0;

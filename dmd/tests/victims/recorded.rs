@@ -1,5 +1,5 @@
-//! A program whose recording a test replays. Usage: `recorded STORY`. Prints `live BYTES BLOCKS` and `peak LEAST MOST` of
-//! a counting allocator around DMD.
+//! A program whose recording a test replays. Usage: `recorded STORY`. The program prints `live BYTES BLOCKS` and `peak
+//! LEAST MOST` from a counting allocator around DMD.
 
 #![allow(clippy::print_stdout, reason = "tells the test")]
 
@@ -13,10 +13,10 @@ use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// Bytes whose allocation has ended and whose end has not begun. DMD counts at least these at any time, however long the
-/// system leaves a thread waiting between its calls.
+/// The bytes of blocks whose allocation has returned and whose free has not started. DMD counts at least these bytes
+/// at any time, no matter how long the system stops a thread between its calls.
 static LEAST: Counter = Counter::new();
-/// Bytes whose allocation has begun and whose end has not ended: DMD counts at most these.
+/// The bytes of blocks whose allocation has started and whose free has not returned. DMD counts at most these bytes.
 static MOST: Counter = Counter::new();
 static BLOCKS: AtomicI64 = AtomicI64::new(0);
 
@@ -38,13 +38,13 @@ impl Counter {
 
 struct Counting(dmd::Dmd<System>);
 
-// SAFETY: every call goes to the wrapped allocator.
+// SAFETY: every call is forwarded to the wrapped allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let size = layout.size() as i64;
         BLOCKS.fetch_add(1, Ordering::SeqCst);
         MOST.add(size);
-        // SAFETY: the caller of `alloc` promises the same.
+        // SAFETY: the caller of `alloc` keeps the same contract.
         let block = unsafe { self.0.alloc(layout) };
         LEAST.add(size);
         block
@@ -54,17 +54,17 @@ unsafe impl GlobalAlloc for Counting {
         let size = layout.size() as i64;
         BLOCKS.fetch_sub(1, Ordering::SeqCst);
         LEAST.add(-size);
-        // SAFETY: the caller of `dealloc` promises the same.
+        // SAFETY: the caller of `dealloc` keeps the same contract.
         unsafe { self.0.dealloc(block, layout) }
         MOST.add(-size);
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let (old, new) = (layout.size() as i64, size as i64);
-        // Meanwhile DMD counts the old block, the new one, or neither.
+        // During the call, DMD counts the old block, the new block, or neither.
         LEAST.add(-old);
         MOST.add(old.max(new) - old);
-        // SAFETY: the caller of `realloc` promises the same.
+        // SAFETY: the caller of `realloc` keeps the same contract.
         let moved = unsafe { self.0.realloc(block, layout, size) };
         LEAST.add(new);
         MOST.add(new - old.max(new));
@@ -77,7 +77,7 @@ static ALLOCATOR: Counting = Counting(dmd::Dmd::new(System));
 
 type Blocks = Vec<Vec<u8>>;
 
-/// Blocks of 1 to 300 bytes, and now and then a large one, that die, grow and shrink in no order.
+/// Blocks of 1 to 300 bytes, and sometimes a large block. They are freed, grow and shrink in random order.
 #[inline(never)]
 fn churn(seed: u64, steps: usize) -> Blocks {
     let mut blocks: Blocks = vec![Vec::new(); 500];
@@ -97,7 +97,7 @@ fn churn(seed: u64, steps: usize) -> Blocks {
     blocks
 }
 
-/// Eight threads, which free what their neighbours made.
+/// Eight threads that free the blocks of their neighbors.
 fn threads() -> Vec<Blocks> {
     let (senders, mut receivers): (Vec<_>, Vec<_>) = (0..8).map(|_| mpsc::channel::<Blocks>()).unzip();
     receivers.rotate_right(1);
@@ -107,7 +107,7 @@ fn threads() -> Vec<Blocks> {
             let named = thread::Builder::new().name(format!("worker {}", seed - 1));
             let started = named.spawn(move || {
                 for round in 0..20 {
-                    // The neighbour waits for it.
+                    // The neighbor waits for this value.
                     let _ = sender.send(churn(seed * 100 + round, 500));
                     drop(receiver.recv());
                 }
@@ -129,24 +129,25 @@ static TO_FREE: OnceLock<Vec<usize>> = OnceLock::new();
 
 extern "C" fn free_all() {
     for block in TO_FREE.get().into_iter().flatten() {
-        // SAFETY: a block of `malloc`, which nobody else frees.
+        // SAFETY: a block of `malloc`, and no other code frees it.
         unsafe { libc::free(std::ptr::with_exposed_provenance_mut(*block)) };
     }
 }
 
-/// Frees blocks on a stack of one page, which has no room for the engine: nobody can hand over so many events in time.
+/// Frees blocks on a stack of one page, which has no room for the engine: no thread can hand over so many events in
+/// time.
 fn free_without_room() {
     const PAGE: usize = 4096;
     // SAFETY: `malloc` has no precondition.
     TO_FREE.get_or_init(|| (0..200_000).map(|_| unsafe { libc::malloc(100) }.expose_provenance()).collect());
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: fresh pages: a stack, and one without access below it.
+    // SAFETY: fresh pages: one for the stack, and one without access below it.
     let pages = unsafe { libc::mmap(std::ptr::null_mut(), 2 * PAGE, access, kind, -1, 0) }.cast::<u8>();
     // SAFETY: the first of the pages.
     assert_eq!(unsafe { libc::mprotect(pages.cast(), PAGE, libc::PROT_NONE) }, 0);
     let (mut here, mut there) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    // SAFETY: a place for a context.
+    // SAFETY: a valid place for a context.
     unsafe { libc::getcontext(there.as_mut_ptr()) };
     // SAFETY: `getcontext` has filled it.
     let there: &mut libc::ucontext_t = unsafe { there.assume_init_mut() };
@@ -154,13 +155,13 @@ fn free_without_room() {
     there.uc_stack.ss_sp = unsafe { pages.add(PAGE) }.cast();
     there.uc_stack.ss_size = PAGE;
     there.uc_link = here.as_mut_ptr();
-    // SAFETY: the context has a stack, and where to go on.
+    // SAFETY: the context has a stack, and a context to continue with.
     unsafe { libc::makecontext(there, free_all, 0) };
-    // SAFETY: a place for this context, and one with a function.
+    // SAFETY: a valid place for this context, and a context with a function.
     unsafe { libc::swapcontext(here.as_mut_ptr(), there) };
 }
 
-/// Leaves a value alive to the end.
+/// Keeps a value alive to the end of the process.
 fn keep<T>(value: T) {
     black_box(ManuallyDrop::new(value));
 }
@@ -173,7 +174,7 @@ fn tell() {
 
 fn main() {
     let story = std::env::args().nth(1).expect("a story");
-    // Before the counts: standard output keeps a buffer.
+    // Print this before the counts are read: standard output allocates a buffer.
     println!("story {story}");
     match story.as_str() {
         "churn" => {
@@ -219,7 +220,7 @@ fn main() {
             let kept = known(1000);
             thread::sleep(Duration::from_millis(400));
             keep((kept, known(1)));
-            // SAFETY: ends this process.
+            // SAFETY: the call ends this process.
             unsafe { libc::kill(std::process::id() as i32, libc::SIGKILL) };
         }
         "replaced" => {
@@ -229,12 +230,12 @@ fn main() {
             let error = Command::new(program).arg("churn").exec();
             panic!("{error}: {}", kept.len());
         }
-        // The descriptors of others, and then files of its own with their numbers.
+        // Closes descriptors that the program did not open, and opens its own files under their numbers.
         "closed" => {
             let first = known(1000);
             thread::sleep(Duration::from_millis(200));
             for descriptor in 3..2000 {
-                // SAFETY: closes what the program has no use for.
+                // SAFETY: the call closes a descriptor that the program does not use.
                 unsafe { libc::close(descriptor) };
             }
             let file = std::env::current_exe().and_then(std::fs::File::open).expect("this program's file");
@@ -248,7 +249,7 @@ fn main() {
         }
         "limited" => {
             let limit = libc::rlimit { rlim_cur: 200_000, rlim_max: 200_000 };
-            // SAFETY: a limit of this process.
+            // SAFETY: the call sets a limit of this process.
             unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
             let kept = churn(4, 1_000_000);
             println!("alive");
@@ -257,7 +258,7 @@ fn main() {
         "terminated" => {
             let kept = churn(5, 20_000);
             tell();
-            // SAFETY: ends this process.
+            // SAFETY: the call ends this process.
             unsafe { libc::kill(std::process::id() as i32, libc::SIGTERM) };
             keep(kept);
         }

@@ -1,4 +1,4 @@
-//! A program that switches recording on itself, in scan mode. Usage: `scan FILE`.
+//! A program that switches recording on by itself, in scan mode. Usage: `scan FILE`.
 
 use std::alloc::System;
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! A program that tags what a library allocates, and whose reporter has a part of that. Usage: with DMD: `tagged REPORT
-//! DUMP`.
+//! A program that tags the allocations of a library. One of its reporters measures a part of these blocks. Usage, with
+//! `DMD`: `tagged REPORT DUMP`.
 
 use std::alloc::System;
 use std::hint::black_box;
@@ -26,7 +26,7 @@ fn main() {
     let tag = Tag::new("explicit/library");
     tag.run(|| forget(3));
     forget(5);
-    // The reporter has these 100 blocks and their list, though they carry the tag.
+    // The reporter measures these 100 blocks and their list, although they have the tag.
     tag.run(|| *PAGES.lock().expect("unpoisoned") = vec![vec![0; 10_000]; 100]);
     drop(collect_reports(&CollectOptions::new()));
     let reports = collect_reports(&CollectOptions::new());

@@ -1,7 +1,7 @@
-//! A program that records nothing until it is asked. For each line of its input it frees what it has and allocates
-//! anew, on eight threads; then it makes the file of the line's name. From the line `log` on it observes its
-//! allocations, up to the line `no-log`. Usage: `tracked`, with `ABOUT_MEMORY`; it prints
-//! `ready` when it has its first blocks.
+//! A program that records nothing until it gets a request. For each line of its input it frees its blocks and
+//! allocates new ones, on eight threads; then it creates the file with the name in the line. After the line `log` it
+//! observes its allocations, until the line `no-log`. Usage: `tracked`, with `ABOUT_MEMORY`. It prints `ready` when it
+//! has its first blocks.
 
 #![allow(clippy::print_stdout, reason = "tells the test")]
 
@@ -13,7 +13,7 @@ use std::thread;
 static ALLOCATOR: dmd::Dmd<System> = dmd::Dmd::on_request(System);
 
 const THREADS: usize = 8;
-/// Blocks of each thread; the test knows this, too.
+/// The number of blocks of each thread; the test uses the same number.
 fn blocks_of_a_thread() -> usize {
     if std::env::var_os("THOROUGH").is_some() { 20_000 } else { 5_000 }
 }
@@ -25,7 +25,7 @@ fn blocks(size: usize, count: usize) -> Blocks {
     (0..count).map(|_| vec![1; size].into_boxed_slice()).collect()
 }
 
-/// Blocks of 107 bytes that stay, while another thread frees each block of 200 bytes.
+/// Allocates blocks of 107 bytes that stay, while another thread frees each block of 200 bytes.
 fn grow() -> Vec<Blocks> {
     let count = blocks_of_a_thread();
     let (send, receive) = mpsc::sync_channel::<Blocks>(4);
@@ -65,7 +65,7 @@ fn main() {
             "no-log" => observer = None,
             _ => {}
         }
-        // Half of the older blocks end while DMD may record, the others stay.
+        // Half of the older blocks end while DMD may record; the other half stays.
         old.truncate(500);
         drop(young);
         young = grow();

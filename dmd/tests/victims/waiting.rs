@@ -1,5 +1,5 @@
-//! A program that answers requests and signals while it waits for the end of its input. It does not declare its
-//! wrapper. Usage: `waiting`, with `ABOUT_MEMORY`, and with or without `DMD`; it prints `ready` when it is.
+//! A program that answers requests and signals until its input ends. It does not declare its wrapper. Usage:
+//! `waiting`, with `ABOUT_MEMORY`, and with or without `DMD`. It prints `ready` when it is ready.
 
 #![allow(clippy::print_stdout, reason = "tells the test")]
 

@@ -1,5 +1,5 @@
-//! A program that observes its own allocations. Usage: with `DMD`: `watching CASE`; without: `watching nothing`. The
-//! cases stand beside what they expect, and the program fails if they do not find it.
+//! A program that observes its own allocations. Usage, with `DMD`: `watching CASE`; without: `watching nothing`. Each
+//! case checks its own result, and the program fails if the check fails.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -27,7 +27,7 @@ fn make_bytes(count: usize) -> Vec<u8> {
     black_box(Vec::with_capacity(count))
 }
 
-/// Allocates and frees so many blocks of so many bytes.
+/// Allocates and frees this many blocks with this many bytes each.
 #[inline(never)]
 fn churn(blocks: usize, bytes: usize) {
     (0..blocks).for_each(|_| drop(make_bytes(bytes)));
@@ -39,12 +39,12 @@ fn tracking() -> MemoryObserver {
     observer
 }
 
-/// The entries of blocks of so many bytes.
+/// The entries of blocks with this many bytes.
 fn of(entries: &[AllocationsLogEntry], bytes: u64) -> Vec<&AllocationsLogEntry> {
     entries.iter().filter(|entry| entry.requested == bytes).collect()
 }
 
-/// Nothing records.
+/// No engine records.
 fn nothing() {
     let observer = MemoryObserver::new();
     assert_eq!(observer.set_tracking_allocation_sites(true), Err(ObserverError::NotRecording));
@@ -90,14 +90,14 @@ fn settings() {
     drop(others);
     observer.set_tracking_allocation_sites(true).unwrap();
     assert!(observer.tracking_allocation_sites());
-    // The longest log would take 64 GiB, and all logs together have at most 4 GiB.
+    // The longest log would take 64 GiB, and all logs together may take at most 4 GiB.
     for too_long in [i32::MAX as u64, 400 << 20, 130 << 20] {
         assert_eq!(observer.set_max_allocations_log_length(too_long), Err(ObserverError::NoRoom));
     }
     assert_eq!(observer.max_allocations_log_length(), 5000);
 }
 
-/// The bytes of logs are a row of the reports.
+/// The bytes of logs are a row in the reports.
 fn rows() {
     let bytes = || {
         let set = memory_reporter::collect_reports(&memory_reporter::CollectOptions::new());
@@ -120,7 +120,7 @@ fn entries() {
     let bytes = make_bytes(7001);
     let text = "x".repeat(7002);
     let entries = observer.drain_allocations_log().unwrap();
-    // DMD does not record the drain.
+    // DMD does not record the allocations of the drain.
     assert_eq!(observer.drain_allocations_log().unwrap(), []);
     assert!(entries.is_sorted_by(|a, b| a.timestamp <= b.timestamp));
     let [of_point] = of(&entries, size_of::<Point>() as u64)[..] else { panic!("{entries:?}") };
@@ -147,7 +147,7 @@ fn entries() {
         let site = dmd::allocation_site(&raw const *point).unwrap();
         assert_eq!(Some(&site), of_point.frame.as_ref());
         assert!(site.to_string().lines().next().unwrap().contains("make_point ("), "{site}");
-        // The address of a field lies inside of the block.
+        // The address of a field is inside the block.
         assert_eq!(dmd::allocation_site(&raw const text.as_bytes()[100]), of_text.frame);
         let json: serde_json::Value = serde_json::from_str(&of_point.to_json()).unwrap();
         assert_eq!(json["class"], "watching::Point");
@@ -174,7 +174,7 @@ fn overflow() {
     assert_eq!(requested, (8150..8250).collect::<Vec<u64>>());
     assert!(!observer.allocations_log_overflowed());
 
-    // Lowering it drops the oldest without a sign.
+    // Lowering the limit drops the oldest entries and does not set the flag.
     churn(50, 9000);
     churn(10, 9001);
     observer.set_max_allocations_log_length(10).unwrap();
@@ -182,7 +182,7 @@ fn overflow() {
     let entries = observer.drain_allocations_log().unwrap();
     assert_eq!((entries.len(), of(&entries, 9001).len()), (10, 10));
 
-    // A log that is just full has lost nothing.
+    // A log that is exactly full has lost no entry.
     drop(observer.drain_allocations_log());
     churn(10, 9002);
     assert!(!observer.allocations_log_overflowed());
@@ -200,7 +200,7 @@ fn overflow() {
     assert_eq!((of(&entries, 9003).len(), of(&entries, 9004).len()), (0, 5));
 }
 
-/// Whether a count agrees with the binomial law, up to five standard deviations.
+/// Whether a count is within five standard deviations of the binomial distribution.
 fn is_binomial(count: usize, of: usize, probability: f64) -> bool {
     let mean = of as f64 * probability;
     (count as f64 - mean).abs() <= 5.0 * (mean * (1.0 - probability)).sqrt()
@@ -214,7 +214,7 @@ fn shares() {
         observer.set_max_allocations_log_length(100_000).unwrap();
         (share, observer)
     });
-    // The requested bytes name each block.
+    // The requested bytes identify each block.
     let sizes = 30_000..30_000 + BLOCKS;
     let run = || {
         observers.iter().for_each(|(_, observer)| observer.set_tracking_allocation_sites(true).unwrap());
@@ -240,7 +240,7 @@ fn shares() {
     for pair in logs.windows(2) {
         assert!(pair[0].iter().all(|bytes| pair[1].binary_search(bytes).is_ok()));
     }
-    // The draws have a fixed seed, so that a second run draws the same.
+    // The draws have a fixed seed, so that a second run draws the same numbers.
     assert!(run() == logs);
 }
 
@@ -263,7 +263,7 @@ fn threads() {
     half.set_max_allocations_log_length(200_000).unwrap();
     half.set_allocation_sampling_probability(0.5).unwrap();
     let threads: Vec<_> = (0..8).map(|thread| thread::spawn(move || churn(BLOCKS, 6000 + thread))).collect();
-    // Meanwhile another thread drains: nothing comes twice, and nothing is lost.
+    // Another thread drains at the same time: no entry occurs twice, and none is lost.
     let mut log = Vec::new();
     while threads.iter().any(|thread| !thread.is_finished()) {
         log.extend(all.drain_allocations_log().unwrap());
@@ -276,7 +276,7 @@ fn threads() {
         let count = of(&half, 6000 + thread).len();
         assert!(is_binomial(count, BLOCKS, 0.5), "{count}");
     }
-    // The newest of all threads stay in a short log.
+    // A short log keeps the newest entries of all threads.
     all.set_max_allocations_log_length(1000).unwrap();
     thread::scope(|scope| {
         for thread in 0..8 {
@@ -296,7 +296,7 @@ fn classes_and_nurseries() {
         let block = make_bytes(5000);
         if count % 4 != 3 {
             let class = if count % 2 == 0 { &point } else { &line };
-            // An address in the block, as of an object behind a header.
+            // An address inside the block, like the address of an object after a header.
             dmd::describe_block(block[..].as_ptr().wrapping_add(16), class);
         }
     }
@@ -314,7 +314,7 @@ fn classes_and_nurseries() {
         .collect();
     assert_eq!(classes, [Some("Point"), Some("Line"), Some("Point"), None].repeat(5));
     let nursery = |bytes| of(&entries, bytes).iter().map(|entry| entry.in_nursery).collect::<Vec<bool>>();
-    assert_eq!(nursery(5001), [true, false], "the chunk, and the block at its address");
+    assert_eq!(nursery(5001), [true, false], "the chunk is in it, the block at its address is not");
     assert_eq!(nursery(5002), [false]);
     drop((beside, after));
 }
@@ -328,7 +328,7 @@ fn collections() {
     assert!(observer.on_garbage_collection().is_none());
     observer.set_max_allocations_log_length(4321).unwrap();
     observer.set_on_garbage_collection(Some(Arc::new(|owner, cycle| {
-        // A handler may use its owner.
+        // A handler may use the observer that owns it.
         assert_eq!(owner.max_allocations_log_length(), 4321);
         LAST.store(cycle.gc_cycle_number, Ordering::Relaxed);
     })));
@@ -336,7 +336,7 @@ fn collections() {
     let number = cycle();
     assert_eq!(LAST.load(Ordering::Relaxed), number);
     observer.set_on_garbage_collection(Some(Arc::new(|_, _| panic!("the handler"))));
-    assert_eq!(cycle(), number + 1, "a panic of a handler stays there");
+    assert_eq!(cycle(), number + 1, "a panic of a handler must not leave it");
     assert_eq!(LAST.load(Ordering::Relaxed), number);
     observer.set_uncaught_exception_handler(Some(Arc::new(|owner, panic| {
         assert_eq!((owner.max_allocations_log_length(), panic), (4321, "the handler"));
@@ -344,7 +344,7 @@ fn collections() {
         owner.set_uncaught_exception_handler(None);
     })));
     cycle();
-    assert_eq!(LAST.load(Ordering::Relaxed), u64::MAX, "the owner's handler of panics has run");
+    assert_eq!(LAST.load(Ordering::Relaxed), u64::MAX, "the observer's panic handler must run");
     assert!(observer.uncaught_exception_handler().is_none());
     observer.set_on_garbage_collection(None);
     LAST.store(0, Ordering::Relaxed);
@@ -354,10 +354,10 @@ fn collections() {
     })));
     drop(observer);
     cycle();
-    assert_eq!(LAST.load(Ordering::Relaxed), 0, "handlers go with their owner");
+    assert_eq!(LAST.load(Ordering::Relaxed), 0, "handlers end with their observer");
 }
 
-/// The child of a fork has logs of its own.
+/// The child of a fork has its own logs.
 #[cfg(target_os = "linux")]
 fn forks() {
     let observer = tracking();

@@ -1,5 +1,5 @@
-//! Reports that the collection leaves out. Some are of blocks that another reporter also reports, some are not.
-//! Usage, with `DMD`: `withdrawn report FILE` or `withdrawn dump FILE`.
+//! Reports that the collection leaves out. Other reporters report some of their blocks, too. Usage, with `DMD`:
+//! `withdrawn report FILE` or `withdrawn dump FILE`.
 
 use std::alloc::System;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,9 +16,10 @@ memory_reporter::global_allocator!(dmd::Dmd<System>: dmd::Dmd::new(System));
 
 type Pages = Vec<Vec<u8>>;
 
-/// Blocks of the reporters that panic, misspell a path or do not answer, and also of one without a fault.
+/// Blocks of the faulty reporters, which panic, misspell a path or do not answer. A reporter without a fault reports
+/// them, too.
 static PAGES: Mutex<Pages> = Mutex::new(Vec::new());
-/// Blocks of only the reporters with a fault.
+/// Blocks that only the faulty reporters report.
 static LOST: Mutex<Pages> = Mutex::new(Vec::new());
 
 struct By(&'static str, fn(&mut Reports));
@@ -35,7 +36,7 @@ impl MemoryReporter for By {
 
 register_reporter!(By("panics", |out| {
     out.heap("explicit/pages", &PAGES, "Memory used by pages.");
-    out.heap("explicit/lost", &LOST, "Memory used by what is lost.");
+    out.heap("explicit/lost", &LOST, "Memory used by lost pages.");
     panic!("on purpose");
 }));
 register_reporter!(By("catches", |out| {
@@ -45,7 +46,7 @@ register_reporter!(By("catches", |out| {
             LOST.size_of_excluding_this(ops);
             panic!("on purpose")
         };
-        out.heap_with("explicit/caught", walk, "Memory used by what is lost.");
+        out.heap_with("explicit/caught", walk, "Memory used by lost pages.");
     }));
     assert!(caught.is_err());
 }));
@@ -77,7 +78,8 @@ fn main() {
     *PAGES.lock().expect("unpoisoned") = report_well();
     *LOST.lock().expect("unpoisoned") = lose();
     let options = CollectOptions::new().deadline(Duration::from_secs(2));
-    // The first collection leaves one reporter running, which the second does not run again: both have the same blocks.
+    // The first collection leaves one reporter running. The second does not run that reporter again: both have the
+    // same blocks.
     let first = collect_reports(&options);
     match &*what {
         "report" => memory_reporter::file::write(&file, &first).expect("writable"),

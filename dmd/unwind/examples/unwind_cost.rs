@@ -1,5 +1,5 @@
-//! What a walk costs, beside framehop and the `backtrace` crate: nanoseconds for a stack and for a frame,
-//! the least of many rounds.
+//! Measures the cost of a walk, in comparison with framehop and the `backtrace` crate: nanoseconds for a stack and for
+//! a frame, the minimum of many rounds.
 //!
 //! ```sh
 //! cargo run --release -p dmd-unwind --example unwind_cost
@@ -42,12 +42,12 @@ mod measure {
                 }
                 Walker::Framehop(unwinder, cache) => {
                     let (pc, sp, fp): (u64, u64, u64);
-                    // SAFETY: reads three registers.
+                    // SAFETY: the assembly reads three registers.
                     unsafe {
                         std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) pc, out(reg) sp, out(reg) fp);
                     }
                     let mut read = |address: u64| {
-                        // SAFETY: framehop reads saved registers, on a stack that its rules are right for.
+                        // SAFETY: framehop reads saved registers from a stack for which its rules are right.
                         Ok(unsafe { *std::ptr::with_exposed_provenance::<u64>(address as usize) })
                     };
                     let registers = UnwindRegsX86_64::new(pc, sp, fp);
@@ -64,7 +64,7 @@ mod measure {
                 }
                 Walker::Backtrace => {
                     out.len = 0;
-                    // SAFETY: one thread.
+                    // SAFETY: the program has one thread.
                     unsafe {
                         backtrace::trace_unsynchronized(|frame| {
                             out.pcs[out.len] = frame.ip().addr();
@@ -77,8 +77,8 @@ mod measure {
         }
     }
 
-    /// Frames of several sizes, of which one in three has a place for more than one call: `path` decides
-    /// who calls whom, so that different paths are different stacks.
+    /// Frames of several sizes. One frame in three has places for several calls, and `path` decides which function
+    /// calls which. So different paths are different stacks.
     #[inline(never)]
     fn small(path: u64, depth: u32, end: &mut dyn FnMut()) -> u64 {
         black_box(descend(path, depth, end)) + 1
@@ -160,8 +160,8 @@ mod measure {
     type Next = extern "C" fn(*mut c_void) -> c_long;
     type Pass = extern "C" fn(c_int, Next, *mut c_void) -> c_long;
 
-    /// A function in a library that could be unloaded, which calls back. Its file
-    /// lives as long as the folder.
+    /// A function in a library that could be unloaded. The function calls back. The library's file lives as long as
+    /// the folder.
     fn library() -> (tempfile::TempDir, Pass) {
         let folder = tempfile::tempdir().unwrap();
         let (source, library) = (folder.path().join("pass.c"), folder.path().join("pass.so"));
@@ -170,18 +170,18 @@ mod measure {
         let status = Command::new("cc").args(options).arg(&library).arg(&source).status().unwrap();
         assert!(status.success());
         let name = CString::new(library.to_str().unwrap()).unwrap();
-        // SAFETY: the compiler's own constructors.
+        // SAFETY: the library has only the compiler's own constructors.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
         assert!(!handle.is_null());
         // SAFETY: an open library.
         let function = unsafe { libc::dlsym(handle, c"pass".as_ptr()) };
         assert!(!function.is_null());
-        // SAFETY: the type of that function.
+        // SAFETY: the function has this type.
         let function = unsafe { std::mem::transmute::<*mut c_void, Pass>(function) };
         (folder, function)
     }
 
-    /// Frames of usual shapes; one in four that realigns its stack; one whose CFA counts from rbx.
+    /// Three mixes of frames: usual shapes; one in four that realigns its stack; one whose CFA counts from rbx.
     const SHAPES: [(&str, [c_int; 4]); 3] = [
         ("through a library", [0, 1, 2, 3]),
         ("... with realigned stacks", [0, 5, 2, 3]),
@@ -195,9 +195,9 @@ mod measure {
         end: &'a mut dyn FnMut(),
     }
 
-    /// Every third frame is the program's, the others the library's.
+    /// Every third frame belongs to the program, the others belong to the library.
     extern "C" fn chain(argument: *mut c_void) -> c_long {
-        // SAFETY: the chain that was passed.
+        // SAFETY: the argument points to the chain that was passed.
         let chained = unsafe { &mut *argument.cast::<Chain<'_>>() };
         if chained.left == 0 {
             (chained.end)();
@@ -225,7 +225,7 @@ mod measure {
         (least, out.len as f64)
     }
 
-    /// Nanoseconds for a walk, the least of the rounds, and the frames of the stack.
+    /// Returns the nanoseconds of a walk, the minimum of the rounds, and the number of frames of the stack.
     fn cost(walker: &mut Walker<'_>, paths: &[u64], walks: u32) -> (f64, f64) {
         let mut out = Out { pcs: [0; MOST], len: 0 };
         let mut least = f64::MAX;

@@ -5,13 +5,13 @@ use core::arch::asm;
 use crate::walker::WalkStart;
 use crate::words::StackWords;
 
-/// DWARF's columns: x0 to x30, sp. The return address is x30's.
+/// The columns of DWARF: x0 to x30, sp. The column of the return address is x30.
 pub(crate) const REGISTERS: usize = 32;
 pub(crate) const FP: usize = 29;
 pub(crate) const SP: usize = 31;
 pub(crate) const RETURN_ADDRESS: usize = 30;
 
-/// Where a walk starts: a point inside a function, and all registers that functions keep for their callers.
+/// The start of a walk: a point inside a function, and all registers that functions keep for their callers.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Registers {
@@ -19,13 +19,13 @@ pub struct Registers {
     pub(crate) sp: usize,
     pub(crate) fp: usize,
     link: usize,
-    /// x19 to x28.
+    /// The registers x19 to x28.
     kept: [usize; 10],
 }
 
 impl Registers {
-    /// The registers of the function that this is inlined into. A walk from here gives that function's return
-    /// address first.
+    /// The registers of the function into which this is inlined. A walk from here passes the function's return address
+    /// first.
     #[inline(always)]
     pub fn here() -> Registers {
         let mut registers = core::mem::MaybeUninit::<Registers>::uninit();
@@ -61,15 +61,15 @@ impl Registers {
     }
 }
 
-/// The function that called another one, as that one finds it at its first instruction.
+/// The caller of a function, as the function finds it at its first instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     pc: usize,
 }
 
 impl Caller {
-    /// `place` is the link register, which only assembly knows, at the function's first instruction. The other value does
-    /// not matter.
+    /// `place` is the link register at the function's first instruction; only assembly can read it. The other value is
+    /// ignored.
     #[inline(always)]
     pub fn new(place: usize, _fp: usize) -> Caller {
         Caller { pc: strip(place) }
@@ -77,12 +77,12 @@ impl Caller {
 
     #[inline(always)]
     pub(crate) fn begin(self) -> WalkStart {
-        // No frame is at 1.
+        // The pc 1 belongs to no frame.
         WalkStart::At(self.pc.max(1))
     }
 }
 
-/// Strips the signature that a return address may have in its upper bits; user space ends at 48 bits.
+/// Removes the signature that a return address may have in its upper bits; addresses of user space have 48 bits.
 #[inline(always)]
 pub(crate) fn strip(pc: usize) -> usize {
     pc & 0x0000_ffff_ffff_ffff
@@ -92,11 +92,11 @@ pub(crate) fn strip(pc: usize) -> usize {
 pub(crate) const SIGNAL_RETURN: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
 
 /// The offset of the registers in the `rt_sigframe` at the stack pointer of a signal frame: a `siginfo_t` of 128
-/// bytes, then a `ucontext_t` whose `mcontext_t` is at byte 176 and begins with a fault address.
+/// bytes, then a `ucontext_t` whose `mcontext_t` is at byte 176 and starts with a fault address.
 const SIGNAL_REGISTERS: usize = 128 + 176 + 8;
 
-/// The places of the registers, from the stack pointer of a signal frame: column and offset. The pc, which has no
-/// column, is the last one.
+/// The columns and offsets of the registers, from the stack pointer of a signal frame. The last entry is the pc, which
+/// has no column.
 pub(crate) const SIGNAL_CONTEXT: [(usize, usize); 33] = {
     let mut places = [(0, 0); 33];
     let mut register = 0;
@@ -107,12 +107,12 @@ pub(crate) const SIGNAL_CONTEXT: [(usize, usize); 33] = {
     places
 };
 
-/// In a packed rule: the CFA counts from the frame pointer.
+/// The bit of a packed rule that is set if the CFA counts from the frame pointer.
 pub(crate) const FROM_FP: u16 = 1 << 14;
 
 /// Packs a usual frame, which saves frame pointer and return address as a pair, into fifteen bits. Bit 14: the CFA
-/// counts from the frame pointer; bits 7 to 13: its distance in pairs of words; bits 0 to 6: the frame pointer lies
-/// this many pairs of words below it, and the return address one word above the frame pointer.
+/// counts from the frame pointer. Bits 7 to 13: the distance of the CFA in pairs of words. Bits 0 to 6: the distance
+/// from the CFA down to the frame pointer in pairs of words. The return address is one word above the frame pointer.
 pub(crate) fn pack(from_fp: bool, cfa: u32, fp: u32, return_address: u32) -> Option<u16> {
     if fp != return_address + 1 || !fp.is_multiple_of(2) || fp > 0xfe || !cfa.is_multiple_of(2) || cfa > 0xfe
     {
@@ -133,8 +133,8 @@ pub(crate) fn unpack(rule: u16, sp: usize, fp: usize) -> (usize, usize) {
     (cfa, usize::from(rule & 0x7f) * 16)
 }
 
-/// Reads the caller's pc and frame pointer from the words at and above `cfa - lowest`. Also gives the words that this
-/// reads.
+/// Reads the caller's pc and frame pointer from the words at and above `cfa - lowest`. Also returns the words that it
+/// read.
 #[inline(always)]
 pub(crate) fn caller(
     rule: u16,

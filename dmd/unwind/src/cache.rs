@@ -1,17 +1,18 @@
 //! The rules that the walker has compiled, for all threads: pc -> rule.
 //!
-//! A slot is one word, with the pc in its upper 48 bits. The lower 16 bits hold the rule itself if it is a usual one
-//! of a permanent module, else the index of a wide rule. So a look-up is mostly one load. A thread can read or
-//! replace a slot without a lock: readers see the old rule or the new one.
+//! A slot is one word, with the pc in its upper 48 bits. The lower 16 bits contain the rule itself if it is a usual
+//! rule of a permanent module, and otherwise the index of a wide rule. So a lookup is usually one load. A thread can
+//! read or replace a slot without a lock: readers see either the old rule or the new rule.
 //!
-//! A flag excludes writers from each other. A writer tries the flag and never waits for it: without the flag, it
-//! does not cache the rule that it compiled. This happens in a signal handler that interrupts a writer. When the
-//! table is half full, a larger one replaces it. The old table stays mapped, as readers may still use it; all old
-//! tables together take at most the size of the newest. When there is no room for another module or wide rule, as in
-//! a program that keeps loading libraries, an empty table replaces the full one and the cache starts again.
+//! A flag excludes writers from each other. A writer tries to set the flag and never waits for it: if that fails, it
+//! does not cache the rule that it compiled. This happens in a signal handler that interrupts a writer. When the table
+//! is half full, a larger one replaces it. The old table stays mapped, since readers may still use it; all old tables
+//! together take at most the size of the newest. When there is no room for another module or wide rule, for example in
+//! a program that keeps loading libraries, an empty table replaces the full one.
 //!
-//! A rule of a module that can be unloaded names a record of that module. A walk uses such a rule only after it has
-//! checked that the module is still loaded: by its build id or, without one, by its path and some of its contents.
+//! A rule of a module that can be unloaded contains the number of a record of that module. Before a walk uses such a
+//! rule, it checks that the module is still loaded: by its build id or, if it has none, by its path and some of its
+//! contents.
 
 use crate::arch::pack;
 use crate::module::{ModuleIdentity, UnwindModule};
@@ -19,7 +20,7 @@ use crate::rule::UnwindRule;
 use crate::sys::map;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// The owner of the rules; a process has one.
+/// The owner of the rules; one for each process.
 #[derive(Debug)]
 pub(crate) struct Cache {
     slots: AtomicPtr<CacheSlots>,
@@ -45,18 +46,19 @@ pub fn compiled_rules() -> usize {
     CACHE.compiled.load(Ordering::Relaxed)
 }
 
-/// The bytes that the walker's tables have mapped. They occupy less, as the walker never touches most of the pages.
+/// The number of bytes that the walker's tables have mapped. They occupy less memory, since the walker never touches
+/// most of the pages.
 pub fn mapped_bytes() -> usize {
     CACHE.bytes()
 }
 
-/// Marks a slot's lower half as the index of a wide rule.
+/// The bit of a slot's lower half that is set if this half is the index of a wide rule.
 const WIDE: u16 = 1 << 15;
 const SMALLEST: u32 = 12;
-/// 8 MiB of slots.
+/// The logarithm of the maximum number of slots: 8 MiB.
 const LARGEST: u32 = 20;
-/// The limit of mapped bytes. Above it no new table replaces a full one, and the walker compiles each pc that is not
-/// in the table anew each time.
+/// The maximum number of mapped bytes. Above it, no new table replaces a full one, and the walker compiles the rule of
+/// a pc again each time if the table does not contain the pc.
 const MOST_BYTES: usize = 64 << 20;
 
 /// A table of `1 << bits` slots. The slots follow this header in the same mapping.
@@ -65,8 +67,8 @@ const MOST_BYTES: usize = 64 << 20;
 struct CacheSlots {
     bits: u32,
     used: AtomicUsize,
-    /// The wide rules and modules that the slots of this table and of the smaller ones before it name. Mapped at
-    /// first need.
+    /// The wide rules and modules to which the slots of this table, and of the smaller tables before it, refer. Mapped
+    /// when they are first needed.
     wide: AtomicPtr<WideRow>,
 }
 
@@ -74,7 +76,7 @@ const MAX_WIDE: usize = 1 << 15;
 const MAX_MODULES: usize = 1 << 12;
 const HEADS: usize = 1 << 10;
 
-/// All in one mapping. The kernel provides only the pages that the walker uses.
+/// Wide rules and modules, in one mapping. The kernel provides only the pages that the walker uses.
 #[repr(C)]
 struct WideRow {
     rules_used: AtomicUsize,
@@ -82,13 +84,13 @@ struct WideRow {
     /// Chains of rules with equal hashes, linked through `next`. A link is an index plus one.
     heads: [AtomicU16; HEADS],
     next: [AtomicU16; MAX_WIDE],
-    /// The rule's word in the lower 48 bits. The upper bits hold the number of the module's record, or 0 for a
+    /// The rule's word in the lower 48 bits. The upper bits contain the number of the module's record, or 0 for a
     /// permanent module.
     rules: [AtomicU64; MAX_WIDE],
     modules: [CacheRecord; MAX_MODULES],
 }
 
-/// A module that can be unloaded, as it was when the walker compiled its first rule. Written once.
+/// A module that can be unloaded, in its state when the walker compiled its first rule. Written once.
 #[repr(C)]
 struct CacheRecord {
     start: AtomicUsize,
@@ -104,7 +106,7 @@ pub(crate) enum CachedRule {
     Missing,
     /// A rule of a permanent module.
     Sure(UnwindRule),
-    /// A rule of this record's module, which may be gone.
+    /// A rule of this record's module, which may be unloaded.
     If(u16, UnwindRule),
 }
 
@@ -126,8 +128,8 @@ impl Cache {
         unsafe { slots.as_ref() }
     }
 
-    /// Keeps the rule of `pc`, which is in `module`, if that is possible. Gives the number of the module's record if
-    /// the module can be unloaded.
+    /// Adds the rule of `pc`, which is in `module`, to the cache if that is possible. Returns the number of the
+    /// module's record if the module can be unloaded.
     pub(crate) fn keep(&self, pc: usize, module: &UnwindModule, rule: UnwindRule) -> Option<u16> {
         self.compiled.fetch_add(1, Ordering::Relaxed);
         if pc >= 1 << 48 {
@@ -147,7 +149,7 @@ impl Cache {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// `None` if there is no room. The caller holds `writing`.
+    /// Inserts a rule. Returns `None` if there is no room. The caller holds `writing`.
     fn insert(
         &self,
         pc: usize,
@@ -206,9 +208,9 @@ impl Cache {
         self.new_table(bits, old)
     }
 
-    /// Replaces a full table with an empty one. The records of seen modules are lost with the old table, so the
-    /// walker could not notice that a module took the place of another. That is why this function counts a
-    /// replacement: all that callers know about pcs is void.
+    /// Replaces a full table with an empty one. The records of modules are lost with the old table, so the walker
+    /// could not notice that a module took the place of another. That is why this function counts a replacement: all
+    /// data of callers about pcs becomes invalid.
     #[cold]
     fn begin_anew(&self) -> Option<()> {
         if self.bytes() > MOST_BYTES {
@@ -224,9 +226,10 @@ impl Cache {
         let bytes = size_of::<CacheSlots>() + (size_of::<AtomicU64>() << bits);
         let new = map(bytes)?.cast::<CacheSlots>();
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        // SAFETY: `map` gave a fresh mapping of `bytes`, aligned to a page; no other thread knows its address yet.
+        // SAFETY: `map` returned a fresh mapping of `bytes`, aligned to a page, and no other thread has its address
+        // yet.
         unsafe { new.write(CacheSlots { bits, used: AtomicUsize::new(0), wide: AtomicPtr::default() }) };
-        // SAFETY: the same mapping, which is never unmapped; the line above initialized the header.
+        // SAFETY: the same mapping. It is never unmapped, and the line above initialized the header.
         let slots = unsafe { &*new };
         if let Some(old) = old {
             slots.wide.store(old.wide.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -242,21 +245,21 @@ impl Cache {
     }
 }
 
-/// The number of times that rules of another module replaced older ones because other code now lies at their pcs.
+/// The number of times that rules of another module replaced older ones because other code is at their pcs now.
 static REPLACED: AtomicU32 = AtomicU32::new(0);
 /// The module (and record) that caused the last replacement. It replaces a rule at each pc that it shares with the
-/// module before it; all of these count once.
+/// module before it; all these replacements count once.
 static LAST_TO_REPLACE: AtomicUsize = AtomicUsize::new(0);
 
-/// Only the one writer calls this.
+/// Counts a replacement. Only the current writer calls this.
 fn note_replacement(module: usize) {
     if LAST_TO_REPLACE.swap(module, Ordering::Relaxed) != module {
         REPLACED.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// A number that changes whenever the walker finds that pcs belong to another module than before. A caller that sees
-/// the new number also sees the table that came with it.
+/// A number that changes whenever the walker finds that pcs now belong to another module. A caller that reads the new
+/// number also sees the new table.
 #[inline(always)]
 pub fn replaced() -> u32 {
     REPLACED.load(Ordering::Acquire)
@@ -271,8 +274,8 @@ impl CacheSlots {
     #[inline]
     fn words(&self) -> &[AtomicU64] {
         let header: *const CacheSlots = self;
-        // SAFETY: `new_table` mapped the header and the slots as one piece, so the end of the header is inside of
-        // the mapping.
+        // SAFETY: `new_table` mapped the header and the slots as one piece, so the end of the header is inside the
+        // mapping.
         let first = unsafe { header.add(1) };
         // SAFETY: `new_table` mapped `1 << bits` slots there, and the kernel filled them with zeroes, which are
         // valid atomics.
@@ -286,7 +289,7 @@ impl CacheSlots {
         unsafe { wide.as_ref() }
     }
 
-    /// Inserts a slot's word and returns whether it replaced another rule. Only the one writer calls this.
+    /// Inserts a slot's word and returns whether it replaced another rule. Only the current writer calls this.
     fn insert(&self, new: u64) -> bool {
         let words = self.words();
         let mut index = index(new >> 16, 64 - self.bits);
@@ -316,7 +319,7 @@ pub(crate) struct CacheView {
 static NO_WORDS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 impl CacheView {
-    /// A view that holds no pc.
+    /// A view without any pc.
     pub(crate) const NOTHING: CacheView = CacheView { words: &NO_WORDS, shift: 63, slots: None };
 
     /// The packed rule of `pc`, or 0 if the table has none.
@@ -344,7 +347,7 @@ impl CacheView {
         self.slots?.wide()
     }
 
-    /// Do both views share one list of wide rules and modules, so that an index means the same in both?
+    /// Whether both views use the same list of wide rules and modules, so that an index means the same in both.
     #[inline]
     pub(crate) fn is_like(&self, other: &CacheView) -> bool {
         match (self.wide(), other.wide()) {
@@ -353,7 +356,7 @@ impl CacheView {
         }
     }
 
-    /// The rule that a slot's lower half names by index.
+    /// The rule to which a slot's lower half refers by index.
     #[inline(always)]
     pub(crate) fn resolve(&self, packed: u16) -> CachedRule {
         if packed & WIDE == 0 {
@@ -369,7 +372,7 @@ impl CacheView {
         }
     }
 
-    /// Is the module of `record` the one that holds `pc` now?
+    /// Whether the module of `record` is the module that contains `pc` now.
     pub(crate) fn is_still_there(&self, record: u16, pc: usize) -> bool {
         let Some(wide) = self.wide() else { return false };
         let Some(record) = wide.modules.get(usize::from(record).wrapping_sub(1)) else { return false };
@@ -385,7 +388,7 @@ fn index(pc: u64, shift: u32) -> usize {
 }
 
 impl WideRow {
-    /// The index of a rule's word, which is added if it is new. Only the one writer calls this.
+    /// The index of a rule's word. Adds the word if it is new. Only the current writer calls this.
     fn intern(&self, word: u64) -> Option<u16> {
         let hash = word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let head = &self.heads[hash as usize % HEADS];
@@ -404,10 +407,10 @@ impl WideRow {
         Some(index as u16)
     }
 
-    /// The number, from 1, of the module's record, which is added if it is new. Only the one writer calls this.
+    /// The number, from 1, of the module's record. Adds the record if it is new. Only the current writer calls this.
     fn record(&self, module: &UnwindModule, id: &ModuleIdentity) -> Option<u16> {
         let used = self.modules_used.load(Ordering::Relaxed);
-        // Backwards: a module that is loaded now was most likely recorded last.
+        // Search backwards: a module that is loaded now was most likely recorded last.
         for index in (0..used).rev() {
             if self.modules[index].read() == (*module, *id) {
                 return Some(index as u16 + 1);

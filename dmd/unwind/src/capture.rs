@@ -7,13 +7,13 @@ use crate::stack::StackRange;
 use crate::walker::{WalkEnd, walk};
 
 /// Fills `out` with the return addresses of the calling function, innermost first, and returns their number. `stack`
-/// is that of this thread.
+/// must belong to this thread.
 #[inline(always)]
 pub fn capture(stack: &mut StackRange, out: &mut [usize]) -> (usize, WalkEnd) {
     fill(&Registers::here(), stack, out)
 }
 
-/// As [`capture`], from registers that the caller captured before.
+/// Like [`capture`], from registers that the caller captured before.
 #[inline(never)]
 pub fn fill(start: &Registers, stack: &mut StackRange, out: &mut [usize]) -> (usize, WalkEnd) {
     let mut filled = 0;
@@ -34,13 +34,13 @@ thread_local! {
     static STACK: Cell<StackRange> = const { Cell::new(StackRange::new()) };
 }
 
-/// [`capture`] for callers that keep no state for each thread.
+/// Like [`capture`], for callers that keep no state for each thread.
 #[inline(always)]
 pub fn capture_here(out: &mut [usize]) -> (usize, WalkEnd) {
     let start = Registers::here();
     let mut stack = STACK.try_with(Cell::get).unwrap_or_default();
     let result = fill(&start, &mut stack, out);
-    // At the end of a thread the value is gone; the next call then starts with a new one.
+    // At the end of a thread, the thread-local does not exist any more. Then the next call starts with a new value.
     _ = STACK.try_with(|place| place.set(stack));
     result
 }

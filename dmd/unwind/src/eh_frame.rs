@@ -1,5 +1,5 @@
-//! Finds the frame description entry (FDE) of a pc: by the sorted table of `.eh_frame_hdr` if there is one, else by
-//! a search through the entries of `.eh_frame`.
+//! Finds the frame description entry (FDE) of a pc: by the sorted table of `.eh_frame_hdr` if there is one, otherwise
+//! by a search through the entries of `.eh_frame`.
 
 use crate::reader::{ByteReader, ByteSpan, encoding};
 
@@ -17,19 +17,19 @@ pub(crate) struct EhFrameSections<'a> {
 pub(crate) struct CommonEntry<'a> {
     pub(crate) code_align: u64,
     pub(crate) data_align: i64,
-    /// The column that holds the return address.
+    /// The column of the return address.
     pub(crate) return_address: u64,
-    /// The encoding of addresses in its FDEs.
+    /// The encoding of addresses in the FDEs.
     pub(crate) encoding: u8,
-    /// Do its FDEs have augmentation data (`z`)?
+    /// Whether the FDEs have augmentation data (`z`).
     augmented: bool,
-    /// Is this the frame that the kernel makes for a signal handler (`S`)? Then the caller's pc is that of an
-    /// interrupted instruction, not of one after a call.
+    /// Whether this is the frame that the kernel makes for a signal handler (`S`). Then the caller's pc is an
+    /// interrupted instruction, not an instruction after a call.
     pub(crate) signal: bool,
     pub(crate) instructions: ByteReader<'a>,
 }
 
-/// One function's entry.
+/// The entry of one function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FunctionEntry<'a> {
     pub(crate) cie: CommonEntry<'a>,
@@ -44,7 +44,7 @@ pub(crate) fn frames_address(header: ByteSpan<'_>) -> Option<usize> {
 }
 
 impl<'a> EhFrameSections<'a> {
-    /// The entry of the function that holds `pc`.
+    /// The entry of the function that contains `pc`.
     pub(crate) fn find(&self, pc: usize) -> Option<FunctionEntry<'a>> {
         let header = EhFrameHeader::parse(self.header)?;
         match header.table {
@@ -82,7 +82,7 @@ impl<'a> EhFrameSections<'a> {
         }
         let cie = self.cie(id_address.wrapping_sub(id as usize))?;
         let start = body.pointer(cie.encoding, self.header.address)?;
-        // The range has the format of the start, but is an absolute number.
+        // The range has the same format as the start, but it is an absolute number.
         let range = body.pointer(cie.encoding & 0x0f, 0)?;
         if cie.augmented {
             let len = body.uleb()?;
@@ -105,7 +105,7 @@ impl<'a> EhFrameSections<'a> {
         }
         let augmentation = body.text()?;
         if version == 4 {
-            // Sizes of addresses and of segment selectors.
+            // The sizes of addresses and of segment selectors.
             body.u16()?;
         }
         let mut cie = CommonEntry {
@@ -138,7 +138,7 @@ impl<'a> EhFrameSections<'a> {
                 b'S' => cie.signal = true,
                 // aarch64: the key that signed the return address, and memory tagging.
                 b'B' | b'G' => {}
-                // The length gives the end of the unknown rest.
+                // The length gives the end, so the remaining unknown letters can be skipped.
                 _ => break,
             }
         }
@@ -160,8 +160,8 @@ enum EhFrameEntry<'a> {
     Terminator,
 }
 
-/// The id of the entry at `reader`, the address of the id, and the bytes after it. The inner `None` is the section's
-/// terminator.
+/// The id of the entry at `reader`, the address of the id, and the bytes after it. If the inner value is `None`, the
+/// entry is the section's terminator.
 fn entry_body<'a>(reader: &mut ByteReader<'a>) -> Option<Option<(u64, usize, ByteReader<'a>)>> {
     let len = match reader.u32()? {
         0 => return Some(None),
@@ -206,7 +206,7 @@ impl EhFrameHeader {
 }
 
 impl FdeTable {
-    /// The address of the FDE of the last function that starts at or before `pc`.
+    /// The address of the FDE for the last function that starts at or before `pc`.
     fn entry_before(&self, header: ByteSpan<'_>, pc: usize) -> Option<usize> {
         let bytes = header.bytes.get(self.offset..)?;
         let (entries, _) = bytes.as_chunks::<8>();

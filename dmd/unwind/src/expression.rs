@@ -5,12 +5,12 @@ use crate::reader::{ByteReader, ByteSpan};
 use crate::registers::KnownRegisters;
 use crate::stack::StackMemory;
 
-/// The maximum number of operations, more than any compiler writes. It ends loops.
+/// The maximum number of operations. No compiler writes as many. The limit ends loops.
 const MAX_OPERATIONS: usize = 256;
 const DEPTH: usize = 16;
 
-/// The value of the expression at `position` of `frames`. `first` is on its stack at the start: the CFA, for
-/// expressions that start with one.
+/// The value of the expression at `position` of `frames`. `first` is on the expression's stack at the start: the CFA,
+/// for expressions that start with a value.
 pub(crate) fn evaluate(
     frames: ByteSpan<'_>,
     position: u32,
@@ -52,7 +52,7 @@ impl ExpressionStack {
         self.values.get(self.len).copied()
     }
 
-    /// The value `index` places below the top.
+    /// The value at the position `index` below the top.
     fn peek(&self, index: usize) -> Option<usize> {
         let place = self.len.checked_sub(index.checked_add(1)?)?;
         self.values.get(place).copied()

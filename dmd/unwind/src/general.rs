@@ -1,5 +1,5 @@
-//! The general step: computes the caller's registers from those of a frame, by the frame's whole row. The walker
-//! takes it where the cache's rules are not enough.
+//! The general step: computes the caller's registers from the registers of a frame, by the frame's whole row. The
+//! walker uses it if the cache's rules are not enough.
 
 use crate::arch::{FP, RETURN_ADDRESS, Registers, SP, strip};
 use crate::eh_frame::{EhFrameSections, FunctionEntry};
@@ -12,22 +12,22 @@ use crate::stack::StackMemory;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GeneralFrame {
     pub(crate) pc: usize,
-    /// Is `pc` an interrupted instruction, and not one after a call?
+    /// Whether `pc` is an interrupted instruction, and not an instruction after a call.
     pub(crate) exact: bool,
     pub(crate) registers: KnownRegisters,
 }
 
-/// Why a general step did not find the caller.
+/// The reason why a general step did not find the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WalkStop {
     /// The outermost frame.
     End,
-    /// A rule cannot be applied, or needs an unknown register or memory outside the stack.
+    /// A rule cannot be applied, or it needs an unknown register or memory outside of the stack.
     Lost,
 }
 
 impl GeneralFrame {
-    /// A frame of which only the three values that steps by rules follow are known.
+    /// A frame with only the three known values that steps by rules follow.
     pub(crate) fn partial(pc: usize, sp: usize, fp: usize) -> GeneralFrame {
         let mut known = GeneralFrame { pc, exact: false, registers: KnownRegisters::NONE };
         known.registers.set(SP, sp);
@@ -40,7 +40,7 @@ impl GeneralFrame {
         GeneralFrame { pc: 0, exact: true, registers: KnownRegisters::NONE }
     }
 
-    /// A frame with all the registers that a function keeps for its caller, as `registers` captured them.
+    /// A frame with all registers that a function keeps for its caller, as `registers` captured them.
     pub(crate) fn captured(registers: &Registers) -> GeneralFrame {
         let mut known = GeneralFrame::partial(registers.pc, registers.sp, registers.fp);
         for (register, value) in registers.others() {
@@ -54,7 +54,7 @@ impl GeneralFrame {
         if self.exact { self.pc } else { self.pc.wrapping_sub(1) }
     }
 
-    /// Becomes the caller's frame.
+    /// Changes this frame into the caller's frame.
     pub(crate) fn step(
         &mut self,
         sections: &EhFrameSections<'_>,
@@ -91,7 +91,7 @@ impl GeneralFrame {
         caller.registers.set(SP, cfa);
         for (register, saved) in row.saved.iter().enumerate() {
             let value = match *saved {
-                // The CFA is the caller's stack pointer unless the row has another rule for it.
+                // The CFA is the caller's stack pointer, unless the row has another rule for the stack pointer.
                 SavedRegister::Unspecified | SavedRegister::Kept if register == SP => continue,
                 SavedRegister::Unspecified | SavedRegister::Kept => self.registers.get(register),
                 SavedRegister::Undefined => None,
@@ -111,7 +111,7 @@ impl GeneralFrame {
             }
         }
         caller.pc = strip(caller.registers.get(RETURN_ADDRESS)?);
-        // Stacks grow down, so a caller's frame is higher, unless a signal handler ran on a stack of its own.
+        // Stacks grow down, so a caller's frame is at a higher address, unless a signal handler ran on its own stack.
         let sp = caller.registers.get(SP)?;
         let moved = sp > self.registers.get(SP)? || (sp == self.registers.get(SP)? && self.pc != caller.pc);
         if signal {

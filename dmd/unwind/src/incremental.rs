@@ -1,21 +1,21 @@
-//! A walk that reuses the thread's last one: it stops where the rest of the stack is unchanged.
+//! A walk that reuses the thread's last walk: it stops where the outer part of the stack is unchanged.
 //!
-//! A step by a usual rule depends on the frame that it leaves, the rule of its pc, and one or two words of the
-//! stack; the rules of permanent modules do not change. Suppose that a walk comes to a frame of the last walk, and
-//! that all words that the last walk read further out are unchanged. Then the rest of the walk would give the same
-//! frames. This is not a guess: it assumes nothing about the code that ran in between, which may have returned,
-//! thrown, jumped or switched stacks. It holds only as far as all outer steps were usual ones. Otherwise, and on
-//! stacks that are not the thread's own, a walk goes all the way.
+//! A step by a usual rule depends on the frame that it leaves, the rule of its pc, and one or two words of the stack.
+//! The rules of permanent modules do not change. Suppose that a walk reaches a frame of the last walk, and that all
+//! words that the last walk read further out are unchanged. Then the outer part of the walk would give the same
+//! frames. This is certain, since it assumes nothing about the code that ran in between: the code may have returned,
+//! thrown, jumped or switched stacks. It is true only if all outer steps were usual steps. Otherwise, and on stacks
+//! that are not the thread's own, a walk goes to the outermost frame.
 //!
-//! Each frame has a tag, made from its caller's tag and its pc. Frames that are still there keep their tags, so the
-//! walk can name a stack without a look at its outer frames.
+//! Each frame has a tag, made from its caller's tag and its pc. Frames that still exist keep their tags, so the walk
+//! can identify a stack without reading its outer frames.
 
 use crate::arch::{Caller, Registers, strip};
 use crate::stack::StackRange;
 use crate::walker::{StackFrame, WalkEnd, WalkStart, walk_by_words};
 use crate::words::StackWords;
 
-/// The maximum number of frames of a stack. Of a deeper stack the walk takes the innermost frames.
+/// The maximum number of frames of a stack. For a deeper stack, the walk takes the innermost frames.
 pub const MOST: usize = 256;
 
 /// The number of frames that a walk checks in one round of its loop.
@@ -39,8 +39,9 @@ impl<T> KeptWalk<T> {
     }
 }
 
-/// A frame that the current walk has seen. The order of its parts is not that of a [`StackFrame`], so that the compiler does not
-/// copy two at once: the processor would wait until both, which it has just stored one by one, are in the cache.
+/// A frame of the current walk. The order of the fields differs from [`StackFrame`], so that the compiler does not
+/// copy two fields at once: they were just stored one by one, and the processor would wait until both are in the
+/// cache.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct FreshWalk {
@@ -63,16 +64,16 @@ impl FreshWalk {
     }
 }
 
-/// The last stack of one thread, and room for the next. The value belongs to the thread; a new thread needs a new
-/// one. All zeroes are a valid new value.
+/// The last stack of one thread, and room for the next stack. The value belongs to the thread; a new thread needs a
+/// new value. All zeroes are a valid new value.
 pub struct LastStack<T> {
-    /// Outermost first.
+    /// The frames of the last stack, outermost first.
     kept: [KeptWalk<T>; MOST],
     /// The number of kept frames that have a tag.
     tagged: usize,
-    /// The number of kept frames, from the outermost on, at which a walk may end.
+    /// The number of outermost kept frames at which a walk may end.
     trusted: usize,
-    /// The frames that the current walk has seen, innermost first.
+    /// The frames of the current walk, innermost first.
     fresh: [FreshWalk; MOST],
 }
 
@@ -83,7 +84,7 @@ impl<T> core::fmt::Debug for LastStack<T> {
 }
 
 impl<T: Copy> LastStack<T> {
-    /// A value without a last stack. All tags are `root` until there is one.
+    /// A value without a last stack. The tag of every frame is `root` until the first walk.
     pub const fn new(root: T) -> Self {
         let nowhere = StackFrame { pc: 0, sp: 0, fp: 0 };
         let words = StackWords { pc: 0, fp: 0 };
@@ -91,26 +92,27 @@ impl<T: Copy> LastStack<T> {
         Self { kept, tagged: 0, trusted: 0, fresh: [FreshWalk::new(nowhere, words); MOST] }
     }
 
-    /// Forgets the last stack: the thread now has another one.
+    /// Forgets the last stack: the thread has another stack now.
     pub fn forget(&mut self) {
         self.tagged = 0;
         self.trusted = 0;
     }
 
-    /// The number of frames, from the outermost on, at which the next walk may end.
+    /// The number of outermost frames at which the next walk may end.
     pub fn trusted(&self) -> usize {
         self.trusted
     }
 
-    /// The frames of the last stack, outermost first. With each comes the address of the return address that led to it, or 0 if
-    /// that was not a usual step. A frame is still there if all return addresses further out are.
+    /// The frames of the last stack, outermost first. Each comes with the address of the return address that led to
+    /// it, or with 0 if that step was not a usual step. A frame still exists if all return addresses further out are
+    /// unchanged.
     pub fn frames(&self) -> impl ExactSizeIterator<Item = (StackFrame, usize)> {
         self.kept[..self.tagged.min(MOST)].iter().map(|kept| (kept.frame, kept.words.pc))
     }
 
-    /// Walks from `start`, and gives the tag of its caller or, with `from`, of this caller further out. Gives `root`
-    /// if there is no such frame. `child` makes a frame's tag from its caller's tag and its pc, and must give equal
-    /// tags for equal arguments. At most 64 frames may lie between `start` and `from`.
+    /// Walks from `start`. Returns the tag of the caller of `start`, or the tag of `from`, a caller further out.
+    /// Returns `root` if there is no such frame. `child` makes a frame's tag from its caller's tag and its pc, and
+    /// must return equal tags for equal arguments. There may be at most 64 frames between `start` and `from`.
     #[inline(never)]
     pub fn tag(
         &mut self,
@@ -123,7 +125,7 @@ impl<T: Copy> LastStack<T> {
         // The frames at which the walk may end.
         let mut same = self.kept[..self.unchanged(start.sp, stack)].iter();
         let mut nearest = same.next_back();
-        // The number of places that were left for the frame to which the last unusual step led.
+        // The number of free places when the last unusual step led to a frame.
         let mut unusual = None;
         let mut met = None;
         let mut places = self.fresh.iter_mut();
@@ -147,14 +149,14 @@ impl<T: Copy> LastStack<T> {
         });
         let left = places.len();
         let fresh = MOST - left;
-        // A walk may end at a frame if all steps further out are usual ones.
+        // A walk may end at a frame if all steps further out are usual steps.
         let usual = unusual.map_or(fresh, |places| places - left);
         let Some((frame, words)) = met else {
             self.trusted = if sure_end && self.starts_on(stack, fresh) { usual } else { 0 };
             return (self.keep(0, fresh, root, child), end);
         };
         let same = same.len() + 1;
-        // The step to the met frame may differ from the last walk's.
+        // The step to this frame may differ from the step in the last walk.
         let kept = &mut self.kept[same - 1];
         *kept = KeptWalk::new(frame, words, kept.tag);
         if same + fresh > MOST {
@@ -180,15 +182,15 @@ impl<T: Copy> LastStack<T> {
         }
         let word = |address| {
             // SAFETY: usual steps lead from one multiple of 8 to another, and read only between the two. All these
-            // frames lie between `sp` and the outermost frame, and `holds` above checked that both are on this
+            // frames are between `sp` and the outermost frame, and `holds` above checked that both are on this
             // thread's stack.
             unsafe { stack.word(address) }
         };
-        // A signed pc in the place of a frame pointer never equals itself; the walk then walks that frame again.
+        // A signed pc in the place of a frame pointer always counts as changed; then the walk walks that frame again.
         let differs = |kept: &KeptWalk<T>| {
             strip(word(kept.words.pc)) != kept.frame.pc || word(kept.words.fp) != kept.second
         };
-        // The words of the innermost frame lie further in than the frame itself.
+        // The words of the innermost frame are further in than the frame itself.
         let (several, others) = kept[..kept.len() - 1].as_chunks::<CHECKED>();
         for (at, kept) in several.iter().enumerate() {
             if let Some(changed) = kept.iter().position(differs) {
@@ -199,13 +201,13 @@ impl<T: Copy> LastStack<T> {
         several.len() * CHECKED + changed + 1
     }
 
-    /// Is the outermost frame on the thread's own stack? If so, all frames from which only usual steps lead there
-    /// are too.
+    /// Whether the outermost frame is on the thread's own stack. If it is, all frames that lead there by usual steps
+    /// are on this stack, too.
     fn starts_on(&self, stack: &StackRange, fresh: usize) -> bool {
         fresh > 0 && stack.holds(self.fresh[fresh - 1].sp, self.fresh[fresh - 1].sp)
     }
 
-    /// Puts the fresh frames after the first `same` of the last stack, and gives the tag of the innermost frame.
+    /// Puts the new frames after the first `same` frames of the last stack. Returns the tag of the innermost frame.
     #[inline(always)]
     fn keep(&mut self, same: usize, fresh: usize, root: T, mut child: impl FnMut(T, usize) -> T) -> T {
         let (before, places) = self.kept.split_at_mut(same);
@@ -227,7 +229,7 @@ impl<T: Copy> LastStack<T> {
         tag
     }
 
-    /// The tag of the innermost frames of a stack that is too deep to be kept.
+    /// The tag of the innermost frames of a stack that is too deep for the kept frames.
     #[cold]
     fn cut(&mut self, same: usize, fresh: usize, root: T, mut child: impl FnMut(T, usize) -> T) -> T {
         let kept = self.kept[..same].iter().skip(same + fresh - MOST).map(|kept| kept.frame.pc);
@@ -239,7 +241,7 @@ impl<T: Copy> LastStack<T> {
     }
 }
 
-/// Returns its argument. The compiler takes a branch that calls this for a rare one.
+/// Returns its argument. The compiler treats a branch with a call of this function as a rare branch.
 #[cold]
 #[inline(never)]
 fn rarely<T>(value: T) -> T {

@@ -1,4 +1,4 @@
-//! Finds out what a signal has interrupted, from the stack of its handler.
+//! Finds out which code a signal has interrupted, from the stack of its handler.
 
 use core::ops::Range;
 
@@ -8,8 +8,8 @@ use crate::stack::StackRange;
 use crate::walker::{WalkStart, walk_by_words};
 use crate::words::StackWords;
 
-/// Whether a signal has interrupted a function of this library or a function that it called. Code of the library in
-/// `except` does not count. Only a signal handler may call this.
+/// Whether a signal has interrupted a function of this library, or a function that it called. The library's code in
+/// the range `except` does not count. Only a signal handler may call this.
 #[inline(never)]
 pub fn is_interrupted_here(except: &Range<usize>) -> bool {
     let here = is_interrupted_here as fn(&Range<usize>) -> bool;

@@ -9,16 +9,16 @@
 //! ```
 //!
 //! The walker may run inside `malloc` and `free`, and in signal handlers. It allocates nothing (its tables are
-//! mappings of their own), waits for no lock, cannot panic, and changes neither `errno` nor any other state of the
-//! program. It reads stack memory only where it knows that memory to be mapped.
+//! separate mappings), waits for no lock, and cannot panic. It changes neither `errno` nor any other state of the
+//! program. It reads stack memory only if it is certain that the memory is mapped.
 //!
 //! # How the parts work together
 //!
-//! When the walker first meets a pc, it compiles a *rule* from `.eh_frame`: CFA = stack or frame pointer + constant,
-//! where the frame pointer is saved, and where the return address is. One table keeps the rules for all threads. A
-//! step is then one look-up, one or two comparisons and one or two loads. Code with a frame pointer needs no step of its
-//! own: its rule names the frame pointer. Other frames take the general step, which follows all registers and
-//! handles all of DWARF: `.plt` entries, realigned stacks, signal frames.
+//! At the first walk through a pc, the walker compiles a *rule* from `.eh_frame`: the CFA is the stack or frame
+//! pointer plus a constant, and the rule contains where the frame pointer and the return address are saved. One table
+//! contains the rules for all threads. A later step is one lookup, one or two comparisons and one or two loads. Code
+//! with a frame pointer needs no special step: its rule counts from the frame pointer. Other frames need the general
+//! step, which follows all registers and supports all of DWARF: `.plt` entries, realigned stacks, signal frames.
 //!
 //! ```text
 //! incremental   a walk that reuses the thread's last one; words are what its steps read
@@ -34,14 +34,14 @@
 //! own           the bounds of the thread's own stack
 //! ```
 //!
-//! A usual step depends only on the [`StackFrame`] and the words that it reads. So a walk can stop at a frame of the
-//! thread's last walk if no word further out has changed: see [`LastStack`].
+//! A usual step depends only on the [`StackFrame`] and the words that the step reads. So a walk can stop at a frame of
+//! the thread's last walk if no word further out has changed: see [`LastStack`].
 //!
 //! # Limits
 //!
-//! The crate does not walk through code without unwind information, such as that of JIT compilers: such code ends a
-//! walk. It does not name functions, and does not walk stacks of other threads. On systems other than Linux on
-//! `x86_64` and `aarch64` the crate is empty.
+//! The crate does not walk through code without unwind information, for example code of JIT compilers: such code ends
+//! a walk. It does not look up names of functions, and does not walk stacks of other threads. On systems other than
+//! Linux on `x86_64` and `aarch64`, the crate is empty.
 
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #![deny(unsafe_code)]

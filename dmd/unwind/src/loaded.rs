@@ -1,33 +1,33 @@
-//! The loader's data about the module of a pc.
+//! The loader's data about the module that contains a pc.
 
 use core::ffi::CStr;
 
 use crate::module::{UnwindModule, link_map};
 
-/// A hash that distinguishes a module without a build id from others with its path.
+/// A hash that distinguishes a module without a build id from other modules with the same path.
 pub type ModuleSample = [u8; 16];
 
-/// A loaded module. It stays loaded while a frame of it is on this thread's stack.
+/// A loaded module. It stays loaded while one of its frames is on this thread's stack.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadedLibrary {
-    /// Its first address.
+    /// The first address of the module.
     pub start: usize,
-    /// The address after its last.
+    /// The first address after the module.
     pub end: usize,
-    /// The difference between a loaded address and the address in the file.
+    /// The address in the process minus the address in the file.
     pub bias: usize,
     /// The path in the loader's record.
     pub path: &'static CStr,
     /// The build id; empty if the module has none or is permanent.
     pub build_id: &'static [u8],
-    /// The sample; zeroes if the module has a build id or is permanent.
+    /// The sample of the contents; zeroes if the module has a build id or is permanent.
     pub sample: ModuleSample,
     /// Whether the module cannot be unloaded.
     pub is_permanent: bool,
 }
 
-/// The module that holds a pc of this thread's stack. Takes no lock. `None` also if this system has no way to find
-/// it without a lock.
+/// The module that contains a pc of this thread's stack. Takes no lock. Also returns `None` if this system has no way
+/// to find the module without a lock.
 pub fn loaded(pc: usize) -> Option<LoadedLibrary> {
     let (module, bias, path) = link_map(pc)?;
     let is_permanent = module.is_permanent();
@@ -44,7 +44,7 @@ pub fn loaded(pc: usize) -> Option<LoadedLibrary> {
     })
 }
 
-/// Whether `that` is still the module of a pc of this thread's stack.
+/// Whether `that` is still the module that contains a pc of this thread's stack.
 pub fn is_loaded(pc: usize, that: &LoadedLibrary) -> bool {
     link_map(pc).is_some_and(|(module, _, name)| {
         let UnwindModule { start, end, .. } = module;

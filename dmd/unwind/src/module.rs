@@ -1,7 +1,8 @@
-//! Finds the loaded module that holds a pc, and its unwind sections.
+//! Finds the loaded module that contains a pc, and its unwind sections.
 //!
-//! glibc 2.35 has `_dl_find_object`, which takes no lock and is safe in signal handlers. Elsewhere the walker calls
-//! `dl_iterate_phdr`, which takes a lock of the loader, but only for a pc that the cache does not have.
+//! glibc 2.35 has `_dl_find_object`, which takes no lock and is safe in signal handlers. With other C libraries the
+//! walker calls `dl_iterate_phdr`. That function takes a lock of the loader, but the walker calls it only for a pc
+//! that is not in the cache.
 
 use crate::eh_frame::{EhFrameSections, frames_address};
 use crate::reader::ByteSpan;
@@ -9,27 +10,27 @@ use crate::sys::{auxiliary, is_readable};
 
 pub(crate) use find_object::link_map;
 
-/// A loaded module, as it is now.
+/// A loaded module, in its current state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnwindModule {
-    /// The addresses that the loader mapped it to.
+    /// The start of the addresses to which the loader mapped the module.
     pub(crate) start: usize,
     pub(crate) end: usize,
     /// The address of `.eh_frame_hdr`, or 0 if the module has none.
     pub(crate) header: usize,
 }
 
-/// Distinguishes a module from another that the loader maps to the same addresses later: its build id or, without
-/// one, a hash of its path and contents.
+/// Distinguishes a module from a module that the loader maps to the same addresses later: by the build id or, if there
+/// is none, by a hash of the path and contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ModuleIdentity {
-    /// The address of the build id in its note; 0 for a module without a build id.
+    /// The address of the build id in its note; 0 if the module has no build id.
     pub(crate) address: usize,
     pub(crate) bytes: [u8; 16],
 }
 
 impl UnwindModule {
-    /// The module that holds `pc`.
+    /// The module that contains `pc`.
     pub(crate) fn find(pc: usize) -> Option<UnwindModule> {
         match find_object::find(pc) {
             Some(answer) => answer,
@@ -37,7 +38,7 @@ impl UnwindModule {
         }
     }
 
-    /// The module that holds `pc`, found by `dl_iterate_phdr`.
+    /// The module that contains `pc`, found by `dl_iterate_phdr`.
     pub(crate) fn find_with_lock(pc: usize) -> Option<UnwindModule> {
         iterate(pc)
     }
@@ -46,9 +47,9 @@ impl UnwindModule {
         (self.start..self.end).contains(&pc)
     }
 
-    /// The whole module of which `self` may be one segment, if the kernel mapped it: the program, the loader or the
-    /// vDSO. `_dl_find_object` gives one segment only where there are gaps between segments; modules that the loader
-    /// maps have no gaps.
+    /// The whole module, of which `self` may be only one segment. This matters only for modules that the kernel
+    /// mapped: the program, the loader or the vDSO. `_dl_find_object` returns one segment only if there are gaps
+    /// between segments; modules that the loader maps have no gaps.
     #[cfg(target_env = "gnu")]
     fn whole(self) -> UnwindModule {
         let mapped = [auxiliary(libc::AT_PHDR), auxiliary(libc::AT_BASE), auxiliary(libc::AT_SYSINFO_EHDR)];
@@ -62,8 +63,8 @@ impl UnwindModule {
         whole.unwrap_or(self)
     }
 
-    /// Is the same module still loaded here, and not another one? Takes no lock. `pc` belongs to a frame on this
-    /// thread's stack, so its module cannot be unloaded during the call.
+    /// Whether the same module is still loaded here. Takes no lock. `pc` belongs to a frame on this thread's stack, so
+    /// its module cannot be unloaded during the call.
     pub(crate) fn is_still_there(&self, pc: usize, id: &ModuleIdentity) -> bool {
         if id.address == 0 {
             return find_object::find(pc) == Some(Some(*self)) && self.sample() == Some(id.bytes);
@@ -76,8 +77,8 @@ impl UnwindModule {
         there && bytes_at(id.address, id.bytes.len()) == id.bytes
     }
 
-    /// Is the module one that cannot be unloaded while this code can run? This is true of the program, the loader,
-    /// the C library and the module that contains this code.
+    /// Whether the module cannot be unloaded while this code can run. This is true of the program, the loader, the C
+    /// library and the module that contains this code.
     pub(crate) fn is_permanent(&self) -> bool {
         let here = UnwindModule::find as fn(usize) -> Option<UnwindModule>;
         let c_library: unsafe extern "C" fn(core::ffi::c_ulong) -> core::ffi::c_ulong = libc::getauxval;
@@ -98,7 +99,7 @@ impl UnwindModule {
         Some(EhFrameSections { header, frames })
     }
 
-    /// Do the bytes at `pc`, which is in the module, read `code`?
+    /// Whether the bytes at `pc`, which is in the module, are equal to `code`.
     pub(crate) fn has_code_at<const N: usize>(&self, pc: usize, code: &[u8; N]) -> bool {
         self.span(pc).is_some_and(|span| span.bytes.starts_with(code))
     }
@@ -128,9 +129,9 @@ impl UnwindModule {
         self.build_id().or_else(sample)
     }
 
-    /// A hash of the path and of some of the contents: the start of the file, which contains its length, the table
-    /// of functions, and the code. Two files of one path with the same hash have the same functions at the same
-    /// places.
+    /// A hash of the path and of some of the contents: the start of the file, which contains its length, the table of
+    /// functions, and the code. If two files with the same path have the same hash, they have the same functions at
+    /// the same addresses.
     pub(crate) fn sample(&self) -> Option<[u8; 16]> {
         const WORDS: usize = 64;
         let (_, _, path) = link_map(self.start)?;
@@ -181,7 +182,7 @@ impl UnwindModule {
         self.span(id.address)?.bytes.get(..len.min(64))
     }
 
-    /// The program headers, if they lie in the module's first page, where linkers put them.
+    /// The program headers, if they are in the module's first page, where linkers put them.
     fn program_headers(&self) -> Option<ProgramHeaders> {
         const MAGIC: [u8; 5] = [0x7f, b'E', b'L', b'F', 2];
         let page = bytes_at(self.start, 4096.min(self.end - self.start));
@@ -208,7 +209,7 @@ impl ProgramHeaders {
     fn list(self) -> impl Iterator<Item = libc::Elf64_Phdr> {
         let first = core::ptr::with_exposed_provenance::<libc::Elf64_Phdr>(self.address);
         (0..self.count).map(move |index| {
-            // SAFETY: `program_headers` checked that the table of `count` headers lies in the module's first page;
+            // SAFETY: `program_headers` checked that the table of `count` headers is in the module's first page;
             // `index < count`.
             let header = unsafe { first.add(index) };
             // SAFETY: as above; `program_headers` checked the alignment of 8, and any bytes make a valid header.
@@ -216,14 +217,14 @@ impl ProgramHeaders {
         })
     }
 
-    /// The address where the last segment ends.
+    /// The end address of the last segment.
     #[cfg(target_env = "gnu")]
     fn end(self, bias: usize) -> usize {
         let loaded = self.list().filter(|header| header.p_type == libc::PT_LOAD);
         loaded.map(|header| bias.wrapping_add((header.p_vaddr + header.p_memsz) as usize)).max().unwrap_or(0)
     }
 
-    /// The difference between a loaded address and the address in the file.
+    /// The address in the process minus the address in the file.
     fn bias(self, start: usize) -> usize {
         let first = self.list().find(|header| header.p_type == libc::PT_LOAD);
         let first = first.map_or(0, |header| header.p_vaddr as usize & !4095);
@@ -267,9 +268,9 @@ fn build_id_in(span: ByteSpan<'_>) -> Option<ModuleIdentity> {
 /// The bytes of a loaded module.
 fn bytes_at(address: usize, len: usize) -> &'static [u8] {
     let first = core::ptr::with_exposed_provenance(address);
-    // SAFETY: each caller in this file passes a range inside one segment of a module that holds a frame of this
-    // thread's stack, or a range that `is_readable` checked. The module stays loaded as long as that frame, and the
-    // loader changes none of these bytes after it has relocated the module.
+    // SAFETY: each caller in this file passes a range inside one segment of a module that contains a frame of this
+    // thread's stack, or a range that `is_readable` checked. The module stays loaded as long as that frame exists, and
+    // the loader changes none of these bytes after it has relocated the module.
     unsafe { core::slice::from_raw_parts(first, len) }
 }
 
@@ -279,7 +280,7 @@ mod find_object {
     use core::arch::asm;
     use core::ffi::c_void;
 
-    /// glibc's `struct dl_find_object`, of version 2.35; later versions use the reserved words.
+    /// glibc's `struct dl_find_object` of version 2.35; later versions use the reserved words.
     #[repr(C)]
     struct FoundObject {
         flags: u64,
@@ -292,22 +293,22 @@ mod find_object {
 
     impl FoundObject {
         fn link_map(&self) -> Option<&LinkMap> {
-            // SAFETY: `_dl_find_object` wrote this pointer: null, or the loader's record of a module that holds a
-            // frame of this thread's stack and so stays loaded.
+            // SAFETY: `_dl_find_object` wrote this pointer. It is null, or the loader's record of a module that
+            // contains a frame of this thread's stack and so stays loaded.
             unsafe { self.link_map.cast::<LinkMap>().as_ref() }
         }
     }
 
     type FindObject = unsafe extern "C" fn(*mut c_void, *mut FoundObject) -> i32;
 
-    /// The beginning of glibc's `struct link_map`, the part that programs may use.
+    /// The first fields of glibc's `struct link_map`, which programs may use.
     #[repr(C)]
     struct LinkMap {
         bias: usize,
         path: *const core::ffi::c_char,
     }
 
-    /// The module of `pc`, its load bias, and its path.
+    /// The module that contains `pc`, its load bias, and its path.
     pub(crate) fn link_map(pc: usize) -> Option<(UnwindModule, usize, &'static core::ffi::CStr)> {
         let found = ask(pc)??;
         let map = found.link_map()?;
@@ -328,7 +329,7 @@ mod find_object {
         if is_first { module } else { module.whole() }
     }
 
-    /// `None` if this C library has no `_dl_find_object`.
+    /// The module that contains `pc`. The outer value is `None` if this C library has no `_dl_find_object`.
     pub(crate) fn find(pc: usize) -> Option<Option<UnwindModule>> {
         Some(ask(pc)?.as_ref().map(module))
     }
@@ -369,7 +370,7 @@ mod find_object {
             );
         }
         let pointer = core::ptr::with_exposed_provenance::<c_void>(address);
-        // SAFETY: null becomes `None`; any other address is that of glibc's `_dl_find_object`, which has the type
+        // SAFETY: null becomes `None`. Any other address is glibc's `_dl_find_object`, which has the type
         // `FindObject`.
         unsafe { core::mem::transmute::<*const c_void, Option<FindObject>>(pointer) }
     }
@@ -388,7 +389,7 @@ mod find_object {
     }
 }
 
-/// Searches all loaded modules by `dl_iterate_phdr`. The walker holds no lock of its own during the call.
+/// Searches all loaded modules by `dl_iterate_phdr`. The walker holds none of its own locks during the call.
 #[cold]
 fn iterate(pc: usize) -> Option<UnwindModule> {
     struct ModuleSearch {

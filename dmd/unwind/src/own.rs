@@ -1,11 +1,11 @@
 //! Finds a thread's own stack in the data that the C library wrote when it made the thread.
 //!
 //! glibc keeps the start of the stack's memory, its size and the size of its guard in three words of the thread's
-//! control block, which lies at the upper end of that memory. The place of these words is not part of glibc's
-//! interface, so this code recognizes them by their values: they describe memory that contains the words themselves
-//! and ends shortly after them. `pthread_getattr_np` is no alternative: it waits for a lock that this thread may
-//! hold, allocates, and reads a file on the main thread. The main thread has no such words, nor do threads of other
-//! C libraries.
+//! control block. The control block is at the upper end of that memory. The position of these words is not part of
+//! glibc's interface, so this code recognizes them by their values: they describe memory that contains the words
+//! themselves and ends shortly after them. `pthread_getattr_np` is not an alternative: it waits for a lock that this
+//! thread may hold, allocates, and reads a file on the main thread. The main thread has no such words, and threads of
+//! other C libraries do not have them either.
 
 use crate::sys::{is_readable, thread_pointer};
 
@@ -18,7 +18,8 @@ mod block {
     pub(crate) const BEFORE: usize = 0;
     pub(crate) const START: usize = 0x300;
     pub(crate) const END: usize = 0x800;
-    /// The maximum distance from the thread pointer to the end of the stack's memory: nothing follows the block.
+    /// The maximum distance from the thread pointer to the end of the stack's memory, in bytes. Only the control block
+    /// is between the two.
     pub(crate) const BEHIND: usize = 64 << 10;
 }
 #[cfg(target_arch = "aarch64")]
@@ -26,11 +27,11 @@ mod block {
     pub(crate) const BEFORE: usize = 0x700;
     pub(crate) const START: usize = 0;
     pub(crate) const END: usize = 0x700;
-    /// The thread's static variables follow the block.
+    /// The same. The thread's static variables follow the control block, so the distance is larger.
     pub(crate) const BEHIND: usize = 64 << 20;
 }
 
-/// The bounds of this thread's stack, without the guard below it and the control block above it.
+/// The limits of this thread's stack, without the guard below it and the control block above it.
 #[cold]
 pub(crate) fn stack_of_this_thread() -> Option<(usize, usize)> {
     let pointer = thread_pointer();
@@ -44,7 +45,7 @@ pub(crate) fn stack_of_this_thread() -> Option<(usize, usize)> {
     let word = |address: usize| {
         let word = core::ptr::with_exposed_provenance::<usize>(address);
         // SAFETY: a multiple of 8 in pages that `is_readable` checked, or in the control block itself, which stays
-        // mapped while this thread runs. The read is volatile, as the C library owns the block.
+        // mapped while this thread runs. The read is volatile, since the C library owns the block.
         unsafe { word.read_volatile() }
     };
     (first..end - 2 * WORD).step_by(WORD).find_map(|at| {
@@ -52,7 +53,7 @@ pub(crate) fn stack_of_this_thread() -> Option<(usize, usize)> {
         let top = start.checked_add(size)?;
         let holds = start >= 16 * PAGE && start < pointer && guard < pointer - start;
         let ends = (at + 3 * WORD).max(pointer) <= top && top - pointer <= block::BEHIND;
-        // Other words may overflow, so that only these are added up.
+        // The sum of other words may overflow, so only these words are added.
         (holds && ends).then(|| (start + guard, pointer))
     })
 }

@@ -1,7 +1,7 @@
-//! Reads DWARF bytes with bounds checks. Each read gives `None` outside the bytes, so a corrupted section ends a
-//! walk and has no other effect.
+//! Reads DWARF bytes with bounds checks. Each read outside of the bytes returns `None`. So a corrupted section only
+//! ends a walk.
 
-/// Bytes, with the address where they are mapped (or are assumed to be).
+/// Bytes, with the real or assumed address at which they are mapped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByteSpan<'a> {
     pub(crate) address: usize,
@@ -9,7 +9,7 @@ pub(crate) struct ByteSpan<'a> {
 }
 
 impl<'a> ByteSpan<'a> {
-    /// A reader that starts at `address`, if that is inside the span.
+    /// A reader that starts at `address`; `None` if that is outside of the span.
     pub(crate) fn reader_at(&self, address: usize) -> Option<ByteReader<'a>> {
         let at = address.wrapping_sub(self.address);
         (at <= self.bytes.len()).then_some(ByteReader { span: *self, at })
@@ -37,12 +37,12 @@ impl<'a> ByteReader<'a> {
         self.at >= self.span.bytes.len()
     }
 
-    /// Sets the position. After a position past the end, all reads give `None`.
+    /// Sets the position. If it is past the end, all reads return `None`.
     pub(crate) fn seek(&mut self, position: usize) {
         self.at = position;
     }
 
-    /// Skips the next `len` bytes and gives them as a separate reader.
+    /// Skips the next `len` bytes and returns them as a separate reader.
     pub(crate) fn split(&mut self, len: usize) -> Option<ByteReader<'a>> {
         let end = self.at.checked_add(len)?;
         let bytes = self.span.bytes.get(..end)?;
@@ -74,7 +74,7 @@ impl<'a> ByteReader<'a> {
         self.array().map(u64::from_ne_bytes)
     }
 
-    /// An unsigned LEB128 number; bits above 64 are dropped.
+    /// Reads an unsigned LEB128 number; bits above 64 are dropped.
     pub(crate) fn uleb(&mut self) -> Option<u64> {
         let mut value = 0u64;
         let mut shift = 0u32;
@@ -90,7 +90,7 @@ impl<'a> ByteReader<'a> {
         }
     }
 
-    /// A signed LEB128 number; bits above 64 are dropped.
+    /// Reads a signed LEB128 number; bits above 64 are dropped.
     pub(crate) fn sleb(&mut self) -> Option<i64> {
         let mut value = 0i64;
         let mut shift = 0u32;
@@ -109,7 +109,7 @@ impl<'a> ByteReader<'a> {
         }
     }
 
-    /// The bytes up to a zero byte, which the reader skips.
+    /// Reads the bytes up to a zero byte, and skips the zero byte.
     pub(crate) fn text(&mut self) -> Option<&'a [u8]> {
         let rest = self.span.bytes.get(self.at..)?;
         let len = rest.iter().position(|&byte| byte == 0)?;
@@ -117,9 +117,9 @@ impl<'a> ByteReader<'a> {
         rest.get(..len)
     }
 
-    /// A pointer in one of the `DW_EH_PE` encodings. `data` is the base of data-relative pointers (the address of
-    /// `.eh_frame_hdr`). An indirect pointer gives the address of its target's address: only personality routines
-    /// use it, and the walker skips those.
+    /// Reads a pointer in one of the `DW_EH_PE` encodings. `data` is the base of data-relative pointers (the address
+    /// of `.eh_frame_hdr`). For an indirect pointer, the result is the address at which the target's address is
+    /// stored: only pointers to personality routines are indirect, and the walker skips these.
     pub(crate) fn pointer(&mut self, encoding: u8, data: usize) -> Option<usize> {
         if encoding == encoding::ALIGNED {
             let padding = self.address().wrapping_neg() % size_of::<usize>();

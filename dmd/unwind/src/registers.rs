@@ -2,7 +2,7 @@
 
 use crate::arch::REGISTERS;
 
-/// Values of registers, by DWARF's columns.
+/// Values of registers, indexed by DWARF's columns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnownRegisters {
     values: [usize; REGISTERS],

@@ -1,36 +1,36 @@
-//! Interprets call frame instructions: from an FDE to the row that holds at one pc.
+//! Interprets call frame instructions: from an FDE to the row for one pc.
 //!
-//! The interpreter is bounded in memory (a row is small, and at most [`REMEMBERED`] of them nest) and in time (each
-//! step takes at least one byte of the entry). Any unknown instruction ends it with `None`.
+//! The interpreter is limited in memory (a row is small, and at most [`REMEMBERED`] rows nest) and in time (each step
+//! takes at least one byte of the entry). Any unknown instruction ends it with `None`.
 
 use crate::arch::REGISTERS;
 use crate::eh_frame::FunctionEntry;
 use crate::reader::ByteReader;
 
-/// How to compute the canonical frame address (CFA), the stack pointer at the call.
+/// How to compute the canonical frame address (CFA), which is the stack pointer at the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cfa {
     Register {
         register: u8,
         offset: i64,
     },
-    /// A DWARF expression at this position in the section.
+    /// The result of a DWARF expression at this position in the section.
     Expression(u32),
 }
 
-/// Where the caller's value of a register is.
+/// Where the caller's value of a register is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SavedRegister {
-    /// No instruction names the register. The ABI decides; for the registers that a walk needs, this means "kept".
+    /// No instruction names the register, so the ABI decides. For the registers that a walk needs, this means "kept".
     Unspecified,
     Undefined,
     Kept,
-    /// In memory, this far from the CFA.
+    /// In memory, at this distance from the CFA.
     At(i32),
     /// The value is the CFA plus this offset.
     Value(i32),
     Register(u8),
-    /// In memory, at the address that the expression at this position gives.
+    /// In memory, at the address that the expression at this position computes.
     AtExpression(u32),
     /// The value is the result of the expression at this position.
     ValueExpression(u32),
@@ -46,7 +46,7 @@ pub(crate) struct UnwindRow {
 /// The maximum depth of nested `remember_state`. Compilers nest it once.
 const REMEMBERED: usize = 3;
 
-/// The row of `fde` that holds at `pc`.
+/// The row of `fde` for `pc`.
 pub(crate) fn row_at(fde: &FunctionEntry<'_>, pc: usize) -> Option<UnwindRow> {
     let row = UnwindRow {
         cfa: Cfa::Register { register: u8::MAX, offset: 0 },
@@ -71,7 +71,7 @@ struct RowMachine<'a, 'b> {
 }
 
 impl RowMachine<'_, '_> {
-    /// Runs until the instructions end or describe code after `pc`.
+    /// Runs until the instructions end or describe only code after `pc`.
     fn run(&mut self, mut code: ByteReader<'_>, pc: usize) -> Option<()> {
         while !code.is_at_end() {
             let byte = code.u8()?;
@@ -219,7 +219,7 @@ impl RowMachine<'_, '_> {
         i32::try_from(offset.checked_mul(self.fde.cie.data_align)?).ok()
     }
 
-    /// Ignores columns that the walk does not follow, such as vector registers.
+    /// Sets a register's rule. Ignores columns that the walk does not follow, such as vector registers.
     fn save(&mut self, register: u64, saved: SavedRegister) {
         if let Some(slot) =
             usize::try_from(register).ok().and_then(|register| self.row.saved.get_mut(register))
@@ -240,7 +240,7 @@ fn register(code: &mut ByteReader<'_>) -> Option<u8> {
     u8::try_from(code.uleb()?).ok()
 }
 
-/// Skips the expression at `code` and gives its position, at which its length begins.
+/// Skips the expression at `code`. Returns its position, at which its length starts.
 fn expression(code: &mut ByteReader<'_>) -> Option<u32> {
     let position = u32::try_from(code.position()).ok()?;
     let len = code.uleb()?;

@@ -1,13 +1,13 @@
-//! The step of one pc, packed into a word. The walker compiles it from a row of the call frame information.
+//! The step from one pc, packed into a word. The walker compiles it from a row of the call frame information.
 
 use crate::arch::{FP, RETURN_ADDRESS, SP};
 use crate::eh_frame::EhFrameSections;
 use crate::row::{Cfa, SavedRegister, UnwindRow, row_at};
 
-/// The rule of one pc.
+/// The rule for one pc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnwindRule {
-    /// The CFA is stack or frame pointer plus a constant, and the saved values lie at constant distances below it.
+    /// The CFA is the stack or frame pointer plus a constant, and the saved values are at constant distances below it.
     Usual(UsualStep),
     /// The outermost frame.
     End,
@@ -17,15 +17,15 @@ pub(crate) enum UnwindRule {
     Uncovered,
 }
 
-/// Distances are in words of 8 bytes.
+/// A usual step. Distances are in words of 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UsualStep {
-    /// Does the CFA count from the frame pointer, and not from the stack pointer?
+    /// Whether the CFA counts from the frame pointer, and not from the stack pointer.
     pub(crate) from_fp: bool,
     pub(crate) cfa: u32,
-    /// The distance below the CFA at which the frame pointer is saved; 0 if the function keeps it.
+    /// The distance from the CFA down to the saved frame pointer; 0 if the function does not change the frame pointer.
     pub(crate) fp: u32,
-    /// The distance below the CFA of the return address.
+    /// The distance from the CFA down to the return address.
     pub(crate) return_address: u32,
 }
 
@@ -33,7 +33,7 @@ const CFA_BITS: u32 = 22;
 const SAVED_BITS: u32 = 11;
 
 impl UnwindRule {
-    /// The rule at `pc`, compiled from the module's unwind information.
+    /// Compiles the rule at `pc` from the module's unwind information.
     pub(crate) fn compile(sections: &EhFrameSections<'_>, pc: usize) -> UnwindRule {
         let Some(fde) = sections.find(pc) else { return UnwindRule::Uncovered };
         let Some(row) = row_at(&fde, pc) else { return UnwindRule::Odd };
@@ -61,7 +61,7 @@ impl UnwindRule {
         }
     }
 
-    /// Decodes a word that [`UnwindRule::to_word`] gave.
+    /// Decodes a word of [`UnwindRule::to_word`].
     #[inline(always)]
     pub(crate) fn from_word(word: u64) -> UnwindRule {
         let field = |shift: u32, bits: u32| (word >> shift) as u32 & ((1 << bits) - 1);
@@ -86,7 +86,7 @@ fn usual(row: &UnwindRow) -> Option<UsualStep> {
         FP => true,
         _ => return None,
     };
-    // The caller's stack pointer must be the CFA, as is usual.
+    // The caller's stack pointer must be the CFA, which is the usual case.
     if !matches!(row.saved[SP], SavedRegister::Unspecified | SavedRegister::Kept) {
         return None;
     }

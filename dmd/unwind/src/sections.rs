@@ -1,4 +1,4 @@
-//! Reads unwind sections that are given as bytes, as the walker does. Tests compare the results with those of
+//! Reads unwind sections from bytes, in the same way as the walker. Tests compare the results with the results of
 //! another reader, and pass damaged bytes.
 
 use crate::eh_frame;
@@ -10,14 +10,14 @@ use crate::rule::UnwindRule;
 use crate::stack::{StackMemory, StackRange};
 use core::fmt::Write as _;
 
-/// Start, end and `.eh_frame_hdr` of the module that holds `pc`, found in two ways: the way of this system, and
-/// `dl_iterate_phdr`, which serves C libraries without `_dl_find_object`.
+/// Start, end and `.eh_frame_hdr` of the module that contains `pc`, found in two ways: this system's way, and
+/// `dl_iterate_phdr`, which the walker uses with C libraries without `_dl_find_object`.
 pub fn module_both_ways(pc: usize) -> [Option<[usize; 3]>; 2] {
     [UnwindModule::find(pc), UnwindModule::find_with_lock(pc)]
         .map(|module| module.map(|module| [module.start, module.end, module.header]))
 }
 
-/// The unwind sections of a module, with the addresses that the caller states for them.
+/// The unwind sections of a module, with the addresses that the caller gives for them.
 #[derive(Clone, Copy, Debug)]
 pub struct Sections<'a> {
     /// The address of `.eh_frame_hdr`.
@@ -77,7 +77,7 @@ impl Sections<'_> {
         format!("{:?}", UnwindRule::from_word(UnwindRule::compile(&self.parsed(), pc).to_word()))
     }
 
-    /// The return address of a frame at `pc` with the stack `stack`, by the general step.
+    /// The return address of a frame at `pc` with the stack `stack`, found by the general step.
     pub fn caller(&self, pc: usize, stack: &[usize]) -> Option<usize> {
         let words = stack.as_ptr_range();
         let (low, high) = (words.start.expose_provenance(), words.end.expose_provenance());

@@ -3,51 +3,51 @@
 //!
 //! The walker finds a thread's own stack once, from the C library's data: see [`own`](crate::own). For the main
 //! thread, the kernel maps the stack without a hole from the stack pointer up to the data that it puts above the
-//! stack; the walker tries each page between them once. No other mapping touches this stack, as the kernel keeps a
-//! gap below it. Other stacks (of signal handlers, of coroutines) may be unmapped at any time, so each walk tries
-//! their pages anew, as far as the frames reach.
+//! stack; the walker checks each page between them once. No other mapping is adjacent to this stack, since the kernel
+//! keeps a gap below it. Other stacks (of signal handlers, of coroutines) may be unmapped at any time. So each walk
+//! checks their pages again, as far as the frames reach.
 
 use crate::own::stack_of_this_thread;
 use crate::sys::{auxiliary, is_readable};
 
 const PAGE: usize = 4096;
-/// The maximum number of pages that a walk tries on a stack that is not the thread's own.
+/// The maximum number of pages that a walk checks on a stack that is not the thread's own.
 const PAGES_PER_WALK: usize = 256;
 /// The assumed maximum length of the main thread's stack: 1 GiB.
 const LONGEST: usize = 1 << 30;
 
-/// The known bounds of one thread's own stack. The value belongs to the thread; a new thread needs a new one. All
+/// The known limits of one thread's own stack. The value belongs to the thread; a new thread needs a new value. All
 /// zeroes are a valid new value.
 #[derive(Clone, Copy, Debug)]
 pub struct StackRange {
     low: usize,
     high: usize,
-    /// The walker has looked for the C library's data.
+    /// Whether the walker has searched the C library's data.
     asked: bool,
-    /// The C library had the bounds: the range is the whole stack.
+    /// Whether the C library had the limits, so that the range is the whole stack.
     whole: bool,
-    /// An unmapped address that an earlier call found between the main thread's stack and another.
+    /// An unmapped address that an earlier call found between the main thread's stack and another stack.
     hole: usize,
 }
 
 impl StackRange {
-    /// A range of which nothing is known yet.
+    /// A range with unknown limits.
     pub const fn new() -> StackRange {
         StackRange { low: 0, high: 0, asked: false, whole: false, hole: 0 }
     }
 
-    /// The range of a stack with the known bounds `low` and `high`.
+    /// The range of a stack with the known limits `low` and `high`.
     pub(crate) const fn over(low: usize, high: usize) -> StackRange {
         StackRange { low, high: high & !7, asked: true, whole: true, hole: 0 }
     }
 
-    /// Does the range hold `sp`, after it grew down to `sp` if necessary?
+    /// Whether the range contains `sp`. First grows the range down to `sp` if necessary.
     #[inline(always)]
     pub fn covers(&mut self, sp: usize) -> bool {
         (self.low..self.high).contains(&sp) || self.grow(sp)
     }
 
-    /// Do all words from `low` up to `high` lie in the range?
+    /// Whether all words from `low` up to `high` are in the range.
     #[inline]
     pub(crate) fn holds(&self, low: usize, high: usize) -> bool {
         self.low <= low && low <= high && high <= self.high
@@ -57,7 +57,7 @@ impl StackRange {
     ///
     /// # Safety
     ///
-    /// `address` is a multiple of 8 above the stack pointer of the running thread. The range is that of this thread,
+    /// `address` is a multiple of 8 above the stack pointer of the running thread. The range belongs to this thread,
     /// and it [holds](Self::holds) the stack pointer and the word.
     #[inline(always)]
     pub(crate) unsafe fn word(&self, address: usize) -> usize {
@@ -78,7 +78,7 @@ impl StackRange {
             return (self.low..self.high).contains(&sp);
         }
         let known = self.high != 0;
-        // The same stack may have grown deeper than ever before.
+        // The same stack may have grown deeper than before.
         let end = if known { self.low } else { auxiliary(libc::AT_RANDOM) & !7 };
         if end.checked_sub(sp).is_none_or(|distance| distance > LONGEST) {
             return false;
@@ -87,7 +87,7 @@ impl StackRange {
             return false;
         }
         let low = page_of(sp);
-        // From below: if `sp` is on another stack, the end of that stack is near.
+        // Search upwards from `sp`: if `sp` is on another stack, the end of that stack is near.
         if let Some(hole) = (low..end).step_by(PAGE).find(|page| !is_readable(*page)) {
             self.hole = hole;
             return false;
@@ -113,14 +113,14 @@ fn page_of(address: usize) -> usize {
 pub(crate) struct StackMemory<'a> {
     own: &'a mut StackRange,
     low: usize,
-    /// The end; a multiple of 8.
+    /// The end of the memory; a multiple of 8.
     high: usize,
-    /// The number of pages that the walk may still try.
+    /// The number of pages that the walk may still check.
     budget: usize,
 }
 
 impl<'a> StackMemory<'a> {
-    /// The memory for a walk that starts at `sp`, on the stack that this thread runs on.
+    /// The memory for a walk that starts at `sp`, on the current stack of this thread.
     #[inline(always)]
     pub(crate) fn new(own: &'a mut StackRange, sp: usize) -> StackMemory<'a> {
         let (low, high) = if own.covers(sp) { (own.low, own.high) } else { (sp, page_of(sp) + PAGE) };
@@ -132,8 +132,8 @@ impl<'a> StackMemory<'a> {
         self.high
     }
 
-    /// Continues on the stack of `sp`, which may be unknown: a signal handler's frames lead to the interrupted
-    /// stack.
+    /// Continues on the stack of `sp`, which may be unknown: a signal handler's frames lead to the interrupted stack.
+    /// Returns `None` if that stack is not readable.
     pub(crate) fn enter(&mut self, sp: usize) -> Option<()> {
         if (self.low..self.high).contains(&sp) {
             return Some(());
@@ -151,24 +151,25 @@ impl<'a> StackMemory<'a> {
         Some(())
     }
 
-    /// As [`Self::enter`], on the stack of a caller. The walker limits how often it calls this, so each such stack has
-    /// all pages that a walk may try.
+    /// Like [`Self::enter`], for the stack of a caller. The walker limits the number of these calls, so each such
+    /// stack gets the full number of pages that a walk may check.
     pub(crate) fn switch(&mut self, sp: usize) -> Option<()> {
         self.budget = PAGES_PER_WALK;
         self.enter(sp)
     }
 
-    /// Is the address in the known part of the stack that the walk is on?
+    /// Whether the address is in the known part of the current stack.
     pub(crate) fn holds(&self, address: usize) -> bool {
         (self.low..=self.high).contains(&address)
     }
 
-    /// Extends the range up to `end`, if all of it is readable.
+    /// Extends the range up to `end`. Returns false if a part of it is not readable.
     #[cold]
     pub(crate) fn reach(&mut self, end: usize) -> bool {
         let own = self.own.low..self.own.high;
         if own.contains(&self.low) || own.contains(&end) {
-            // Nothing above the thread's own stack belongs to the thread, and what lies in it is on no other stack.
+            // Memory above the thread's own stack does not belong to the thread, and memory inside of it belongs to no
+            // other stack.
             return end <= self.high;
         }
         if end.saturating_sub(self.high) > self.budget * PAGE {
@@ -194,12 +195,12 @@ impl<'a> StackMemory<'a> {
         Some(self.word(address))
     }
 
-    /// The word at `address`, which the caller has checked to be a multiple of 8 between the stack pointer and
+    /// The word at `address`. The caller has checked that `address` is a multiple of 8 between the stack pointer and
     /// [`StackMemory::high`].
     #[inline(always)]
     pub(crate) fn word(&self, address: usize) -> usize {
-        // SAFETY: the caller has checked that `address` is aligned and inside the range, which is mapped: this
-        // thread runs on that stack, or `enter` and `reach` tried its pages.
+        // SAFETY: the caller has checked that `address` is aligned and inside the range. The range is mapped: this
+        // thread runs on that stack, or `enter` and `reach` checked its pages.
         unsafe { read(address) }
     }
 }
@@ -210,7 +211,7 @@ impl<'a> StackMemory<'a> {
 #[inline(always)]
 unsafe fn read(address: usize) -> usize {
     let word = core::ptr::with_exposed_provenance::<usize>(address);
-    // SAFETY: both callers have checked that `address` is aligned and mapped. The read is volatile, as the program
+    // SAFETY: both callers have checked that `address` is aligned and mapped. The read is volatile, since the program
     // owns this memory and may change it at any time.
     unsafe { word.read_volatile() }
 }

@@ -14,7 +14,7 @@ mod number {
     pub(crate) const FUTEX: usize = 98;
 }
 
-/// Maps `len` bytes of zeroed memory, which the walker never unmaps. `None` if the kernel has no memory.
+/// Maps `len` bytes of zeroed memory, which the walker never unmaps. Returns `None` if the kernel has no memory.
 pub(crate) fn map(len: usize) -> Option<*mut u8> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
@@ -24,14 +24,14 @@ pub(crate) fn map(len: usize) -> Option<*mut u8> {
     (address < -4096isize as usize).then(|| core::ptr::with_exposed_provenance_mut(address))
 }
 
-/// Can the word at `address` (a multiple of 4) be read? Asks the kernel by a futex wait that does not wait: this is
-/// the only way that needs no descriptor and that hardly any seccomp filter forbids.
+/// Whether the word at `address` (a multiple of 4) can be read. The function makes a futex wait that returns at once:
+/// this is the only way that needs no descriptor and that nearly all seccomp filters allow.
 pub fn is_readable(address: usize) -> bool {
     const UNLIKELY: usize = 0x5bd1_e995;
     let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let wait = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
-    // SAFETY: a futex wait only reads: the word, for which the kernel handles a bad address, and `no_time`, which
-    // lives here.
+    // SAFETY: a futex wait only reads. It reads the word, for which the kernel handles a bad address, and `no_time`,
+    // which is a local variable.
     let result = unsafe {
         call(number::FUTEX, [address, wait, UNLIKELY, (&raw const no_time).expose_provenance(), 0, 0])
     };
@@ -73,8 +73,8 @@ unsafe fn call(number: usize, arguments: [usize; 6]) -> usize {
     result
 }
 
-/// The thread pointer: the address of the thread's control block, which lies at the upper end of its stack except
-/// for the main thread.
+/// The thread pointer: the address of the thread's control block. The block is at the upper end of the thread's stack,
+/// except for the main thread.
 pub(crate) fn thread_pointer() -> usize {
     let pointer;
     #[cfg(target_arch = "x86_64")]

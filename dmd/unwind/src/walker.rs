@@ -1,4 +1,4 @@
-//! Walks the stack frame by frame, from registers outwards.
+//! Walks the stack frame by frame, from the current registers outwards.
 
 use crate::arch::{FP, FROM_FP, Registers, SIGNAL_CONTEXT, SIGNAL_RETURN, SP, caller, strip, unpack};
 use crate::cache::{CACHE, CacheView, CachedRule};
@@ -8,46 +8,47 @@ use crate::rule::{UnwindRule, UsualStep};
 use crate::stack::{StackMemory, StackRange};
 use crate::words::StackWords;
 
-/// A frame of the stack. A usual step to its caller depends only on this and on the words that the step reads. Two
-/// walks that meet in equal frames continue alike as long as the stack's words are unchanged.
+/// A frame of the stack. A usual step to its caller depends only on this and on the words that the step reads. If two
+/// walks reach equal frames, they continue in the same way as long as the stack's words are unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct StackFrame {
-    /// Where the frame continues: after the call that it is in, or at the interrupted instruction.
+    /// The address at which the frame continues: after its current call, or at the interrupted instruction.
     pub pc: usize,
     /// The stack pointer at that point.
     pub sp: usize,
-    /// The value of the frame pointer register there, whether or not the code uses it as one.
+    /// The value of the frame pointer register there, even if the code uses the register for another value.
     pub fp: usize,
 }
 
 /// The maximum number of frames from the start to the caller at which a walk begins.
 const BEFORE_CALLER: usize = 64;
 
-/// The maximum number of steps to another stack in one walk. As the stacks' order in memory is free, only a limit keeps
-/// a walk of damaged stacks from going in circles.
+/// The maximum number of steps to another stack in one walk. Stacks may be in any order in memory, so only a limit
+/// prevents endless loops in a walk of damaged stacks.
 const SWITCHES: u8 = 16;
 
-/// Why a walk ended.
+/// The reason why a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalkEnd {
-    /// At the outermost frame.
+    /// The walk reached the outermost frame.
     Complete,
     /// The visitor stopped the walk.
     Enough,
-    /// At code without unwind information, or at an invalid frame.
+    /// The walk reached code without unwind information, or an invalid frame.
     Lost,
 }
 
-/// The first frame that a walk passes on.
+/// The first frame that a walk passes to its visitor.
 #[derive(Clone, Copy)]
 pub(crate) enum WalkStart {
-    /// That of the start's caller.
+    /// The frame of the start's caller.
     Outside,
-    /// The first one with this pc.
+    /// The first frame with this pc.
     #[cfg_attr(target_arch = "x86_64", expect(dead_code, reason = "for other processors"))]
     At(usize),
-    /// This frame, whose pc is at this address. It is further out than the start, and the walk takes no step to it.
+    /// This frame, whose pc is at the address `pc_at`. It is further out than the start, and the walk takes no step to
+    /// it.
     #[cfg_attr(target_arch = "aarch64", expect(dead_code, reason = "for other processors"))]
     Frame { sp: usize, fp: usize, pc_at: usize },
 }
@@ -59,8 +60,8 @@ pub fn walk(start: &Registers, stack: &mut StackRange, mut visit: impl FnMut(Sta
     walk_by_words(start, stack, WalkStart::Outside, |frame, _| visit(frame)).0
 }
 
-/// As [`walk`], and passes on which words each step read. Also returns whether the walk would always end there: the
-/// last frame is an outermost one in a permanent module.
+/// Like [`walk`], and also passes the words that each step read. The second result is true if every walk would end
+/// there: the last frame is an outermost frame in a permanent module.
 #[inline(always)]
 pub(crate) fn walk_by_words(
     start: &Registers,
@@ -76,9 +77,10 @@ pub(crate) fn walk_by_words(
     let mut frame = StackFrame { pc: start.pc, sp: start.sp, fp: start.fp };
     let mut words = StackWords::MORE;
     let mut seen = WalkState::default();
-    // The number of frames that the walk has left. Those between the start and a given first frame count as one.
+    // The number of frames that the walk has passed. All frames between the start and a given first frame count as
+    // one.
     let mut left = 0;
-    // Whether the walk passes frames on, and with which pc it begins to.
+    // Whether the walk has started to pass frames on, and the pc of the first frame to pass on.
     let (mut begun, mut first) = (false, 0);
     match begin {
         WalkStart::Outside => {}
@@ -111,8 +113,9 @@ pub(crate) fn walk_by_words(
     }
 }
 
-/// The step from a frame that has no packed rule, or for which it fails its check. This is a function of its own, and
-/// takes the frame in parts, so that the frame stays in the processor's registers on usual steps.
+/// The step from a frame without a packed rule, or from a frame for which the checks of its packed rule fail. This is
+/// a separate function that takes the frame in parts, so that the frame stays in the processor's registers on usual
+/// steps.
 #[inline(never)]
 fn other_step(
     start: &Registers,
@@ -134,11 +137,11 @@ fn other_step(
     };
     let interrupted = seen.known.as_ref().is_some_and(|known| known.exact);
     let words = if interrupted { StackWords::INTERRUPTED } else { StackWords::MORE };
-    // The usual step relies on a stack pointer inside the stack.
+    // The usual step requires a stack pointer inside the stack.
     if next.sp > memory.high() && memory.enter(next.sp).is_none() {
         return Err(WalkEnd::Lost);
     }
-    // While the walk follows all registers it uses no rules.
+    // While the walk follows all registers, it uses no rules.
     let fresh = if seen.known.is_none() { CACHE.view() } else { CacheView::NOTHING };
     if !fresh.is_like(rules) {
         seen.module = 0;
@@ -147,19 +150,19 @@ fn other_step(
     Ok((next, words))
 }
 
-/// The state of a walk beside its current frame.
+/// The state of a walk besides its current frame.
 #[derive(Default)]
 struct WalkState {
-    /// The number of frames that the walk had left when it last had no packed rule for its step.
+    /// The number of frames that the walk had passed at the last step without a packed rule.
     frames: usize,
     /// The record of the module that the walk last found to be still loaded.
     module: u16,
     /// All registers, while the walk follows them: for one step after a signal frame, and to the end after a frame
     /// that needs another register.
     known: Option<GeneralFrame>,
-    /// Does the walk follow all registers to the end?
+    /// Whether the walk follows all registers to its end.
     all: bool,
-    /// A rule of a permanent module has ended the walk.
+    /// Whether a rule of a permanent module has ended the walk.
     sure_end: bool,
     /// The number of steps to another stack.
     switches: u8,
@@ -170,8 +173,8 @@ enum WalkStep {
     End(WalkEnd),
 }
 
-/// The step by a packed rule, with its checks: the CFA lies above the stack pointer and inside the stack, and all
-/// words that the step reads lie between them.
+/// The step by a packed rule, with its checks: the CFA is above the stack pointer and inside the stack, and all words
+/// that the step reads are between the two.
 #[inline(always)]
 fn usual_step(packed: u16, frame: StackFrame, memory: &StackMemory<'_>) -> Option<(StackFrame, StackWords)> {
     if packed.wrapping_sub(1) >= i16::MAX as u16 {
@@ -179,13 +182,14 @@ fn usual_step(packed: u16, frame: StackFrame, memory: &StackMemory<'_>) -> Optio
     }
     let (cfa, lowest) = unpack(packed, frame.sp, frame.fp);
     if packed & FROM_FP == 0 {
-        // `pack` has checked how far down the step reads, and no stack ends so high that the sum wraps.
+        // `pack` has checked how far down the step reads. The sum cannot wrap, since no stack ends at so high an
+        // address.
         if cfa > memory.high() {
             return None;
         }
     } else {
         // If the CFA is below the stack pointer, the size wraps to a large number. The check of the size also checks
-        // the CFA's alignment, since the stack pointer is a multiple of 8.
+        // the alignment of the CFA, since the stack pointer is a multiple of 8.
         let size = cfa.wrapping_sub(frame.sp);
         if size < lowest || size > memory.high().wrapping_sub(frame.sp) || size % 8 != 0 {
             return None;
@@ -196,7 +200,7 @@ fn usual_step(packed: u16, frame: StackFrame, memory: &StackMemory<'_>) -> Optio
     (pc != 0).then_some((StackFrame { pc, sp: cfa, fp }, words))
 }
 
-/// The step by a wide rule that needs no further check.
+/// The step by a wide rule, if the rule needs no further check.
 #[inline(always)]
 fn quick_step(
     rules: CacheView,
@@ -214,7 +218,7 @@ fn quick_step(
     Some((next, if sure { words_of(usual, next.sp) } else { StackWords::MORE }))
 }
 
-/// The words that the step by this wide rule has read, which led to a stack pointer.
+/// The words that a step by this wide rule has read. `sp` is the stack pointer after the step.
 fn words_of(usual: UsualStep, sp: usize) -> StackWords {
     let below = |words: u32| sp - words as usize * 8;
     let pc = below(usual.return_address);
@@ -235,7 +239,7 @@ fn unusual_step(
         return general_step(known, memory, seen);
     }
     if packed.wrapping_sub(1) < i16::MAX as u16 {
-        // A packed rule that failed its check: the known range of the stack may end too low.
+        // A packed rule failed its check: the end of the known range of the stack may be too low.
         let (cfa, _) = unpack(packed, frame.sp, frame.fp);
         if cfa > memory.high()
             && memory.reach(cfa)
@@ -289,13 +293,13 @@ fn known_of(frame: StackFrame) -> GeneralFrame {
 
 /// Compiles the rule for a return address, and keeps it in the cache.
 fn compile(pc: usize, seen: &mut WalkState) -> Option<UnwindRule> {
-    // The last instruction of a function may call one that never returns: the return address is then in the next
-    // function.
+    // The last instruction of a function may be a call of a function that never returns. Then the return address is in
+    // the next function.
     let lookup = pc.wrapping_sub(1);
     let module = UnwindModule::find(lookup)?;
     let mut rule =
         module.sections().map_or(UnwindRule::Uncovered, |sections| UnwindRule::compile(&sections, lookup));
-    // If the signal frame has no entry of its own, the search may have found the entry before it.
+    // If the signal frame has no entry, the search may have found the entry before it.
     if rule != UnwindRule::Odd && module.has_code_at(pc, &SIGNAL_RETURN) {
         rule = UnwindRule::Uncovered;
     }
@@ -318,8 +322,8 @@ fn wide_step(usual: UsualStep, frame: StackFrame, memory: &mut StackMemory<'_>) 
     Some(StackFrame { pc, sp: cfa, fp })
 }
 
-/// The step to a caller on another stack, as functions take it that run a closure on a stack of its own: they keep the
-/// caller's stack pointer in the frame pointer. The other stack may lie above or below this one.
+/// The step to a caller on another stack. Functions that run a closure on a separate stack need this step: they keep
+/// the caller's stack pointer in the frame pointer. The other stack may be above or below this one.
 #[cold]
 fn switch(
     usual: UsualStep,
@@ -344,12 +348,12 @@ fn switch(
             None => frame.fp,
         },
     };
-    // A frame pointer may hold any value in code with wrong unwind information. No caller is outside of all modules.
+    // With wrong unwind information, the frame pointer may have any value. A caller is always inside a module.
     UnwindModule::find(next.pc.wrapping_sub(1))?;
     Some(next)
 }
 
-/// Takes one step with the known registers, and decides whether to follow them further.
+/// Takes one step with the known registers, and decides whether to keep following them.
 fn general_step(mut known: GeneralFrame, memory: &mut StackMemory<'_>, seen: &mut WalkState) -> WalkStep {
     let sections = UnwindModule::find(known.lookup()).and_then(|module| module.sections());
     let result = match sections {
@@ -378,8 +382,8 @@ fn frame_of(known: &GeneralFrame) -> Option<StackFrame> {
     Some(StackFrame { pc: known.pc, sp: known.registers.get(SP)?, fp: known.registers.get(FP).unwrap_or(0) })
 }
 
-/// Walks again from the start to a frame and follows all registers: the frame needs some that steps by rules do not
-/// follow.
+/// Walks again from the start to a frame, and follows all registers: the frame needs registers that steps by rules do
+/// not follow.
 fn again(
     start: &Registers,
     frame: StackFrame,
@@ -409,7 +413,7 @@ fn again(
     general_step(known, memory, seen)
 }
 
-/// Steps out of code without unwind information: the kernel's signal frame in C libraries that give it none.
+/// Steps out of the kernel's signal frame in C libraries that give it no unwind information.
 fn signal_return(frame: StackFrame, memory: &mut StackMemory<'_>, seen: &mut WalkState) -> WalkStep {
     match step_out_of_signal(known_of(frame), memory) {
         Some(known) => remember(known, seen),
@@ -426,7 +430,7 @@ fn step_out_of_signal(known: GeneralFrame, memory: &mut StackMemory<'_>) -> Opti
     let mut interrupted = GeneralFrame::interrupted();
     for (register, offset) in SIGNAL_CONTEXT {
         interrupted.registers.set(register, memory.read(sp.checked_add(offset)?)?);
-        // The list ends with the pc.
+        // The last entry of the list is the pc.
         interrupted.pc = memory.read(sp.checked_add(offset)?)?;
     }
     memory.enter(interrupted.registers.get(SP)?)?;

@@ -5,13 +5,13 @@ use core::arch::asm;
 use crate::walker::WalkStart;
 use crate::words::StackWords;
 
-/// DWARF's columns: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, return address.
+/// The columns of DWARF: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, return address.
 pub(crate) const REGISTERS: usize = 17;
 pub(crate) const FP: usize = 6;
 pub(crate) const SP: usize = 7;
 pub(crate) const RETURN_ADDRESS: usize = 16;
 
-/// Where a walk starts: a point inside a function, and all registers that functions keep for their callers.
+/// The start of a walk: a point inside a function, and all registers that functions keep for their callers.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Registers {
@@ -26,8 +26,8 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// The registers of the function that this is inlined into. A walk from here gives that function's return
-    /// address first.
+    /// The registers of the function into which this is inlined. A walk from here passes the function's return address
+    /// first.
     #[inline(always)]
     pub fn here() -> Registers {
         let mut registers = core::mem::MaybeUninit::<Registers>::uninit();
@@ -59,7 +59,7 @@ impl Registers {
     }
 }
 
-/// The function that called another one, as that one finds it at its first instruction.
+/// The caller of a function, as the function finds it at its first instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     sp: usize,
@@ -67,8 +67,9 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// `place` is the address above the return address, and `fp` the frame pointer register: only assembly knows both, at
-    /// the function's first instruction. A walk checks them: from wrong ones it finds no frame, or a stack that is not there.
+    /// `place` is the address above the return address, and `fp` is the frame pointer register, both at the function's
+    /// first instruction; only assembly can read them. A walk checks both: with wrong values it finds no frame, or a
+    /// stack that does not exist.
     #[inline(always)]
     pub fn new(place: usize, fp: usize) -> Caller {
         Caller { sp: place, fp }
@@ -80,7 +81,7 @@ impl Caller {
     }
 }
 
-/// Return addresses are not signed here.
+/// Returns `pc` unchanged: return addresses are not signed on this architecture.
 #[inline(always)]
 pub(crate) fn strip(pc: usize) -> usize {
     pc
@@ -90,7 +91,7 @@ pub(crate) fn strip(pc: usize) -> usize {
 /// syscall`.
 pub(crate) const SIGNAL_RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
-/// The places of the registers in the `ucontext_t` at the stack pointer of a signal frame: column and offset.
+/// The columns and offsets of the registers in the `ucontext_t` at the stack pointer of a signal frame.
 pub(crate) const SIGNAL_CONTEXT: [(usize, usize); 17] = [
     (8, 0x28),
     (9, 0x30),
@@ -111,12 +112,13 @@ pub(crate) const SIGNAL_CONTEXT: [(usize, usize); 17] = [
     (16, 0xa8),
 ];
 
-/// In a packed rule: the CFA counts from the frame pointer.
+/// The bit of a packed rule that is set if the CFA counts from the frame pointer.
 pub(crate) const FROM_FP: u16 = 1 << 14;
 
-/// Packs a usual frame into fifteen bits. Its return address is just below the CFA; its frame pointer is kept, or
-/// saved among the first words below. Bit 14: the CFA counts from the frame pointer; bits 4 to 13: its distance in
-/// words; bits 0 to 3: the frame pointer lies this many words below the return address, 0 if it is kept.
+/// Packs a usual frame into fifteen bits. The return address is just below the CFA. The frame pointer is kept, or
+/// saved in one of the words below. Bit 14: the CFA counts from the frame pointer. Bits 4 to 13: the distance of the
+/// CFA in words. Bits 0 to 3: the distance from the return address down to the frame pointer in words, 0 if the frame
+/// pointer is kept.
 pub(crate) fn pack(from_fp: bool, cfa: u32, fp: u32, return_address: u32) -> Option<u16> {
     let below = fp.saturating_sub(1);
     if return_address != 1 || cfa == 0 || cfa > 0x3ff || fp == 1 || below > 15 {
@@ -137,8 +139,8 @@ pub(crate) fn unpack(rule: u16, sp: usize, fp: usize) -> (usize, usize) {
     (cfa, usize::from(rule & 15) * 8 + 8)
 }
 
-/// Reads the caller's pc and frame pointer from the words between `cfa - lowest` and the return address. Also gives
-/// the words that this reads.
+/// Reads the caller's pc and frame pointer from the words between `cfa - lowest` and the return address. Also returns
+/// the words that it read.
 #[inline(always)]
 pub(crate) fn caller(
     rule: u16,

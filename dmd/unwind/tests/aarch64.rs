@@ -1,17 +1,17 @@
 //! Walks of aarch64 through functions in assembly that sign their return addresses, with and without a frame pointer.
 //! Both the walker and libgcc's unwinder must find the same callers.
 #![cfg(all(target_os = "linux", target_arch = "aarch64"))]
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use core::arch::global_asm;
 use core::cell::RefCell;
 use dmd_unwind::{Caller, LastStack, Registers, StackRange};
 
-// Each function takes a function and a number, and calls the first with the second and its own saved return address.
-// `paciasp` is a hint, which a processor without signatures passes over.
+// Each function takes a function and a number. It calls this function with the number and its own saved return
+// address. `paciasp` is a hint, which a processor without signatures ignores.
 global_asm!(
     ".pushsection .text.by_eh_frame, \"ax\", @progbits",
-    // The frame pointer is that of a caller: only `.eh_frame` says where the return address is.
+    // The frame pointer belongs to a caller: only `.eh_frame` contains the position of the return address.
     ".global signed_without_frame_pointer",
     "signed_without_frame_pointer:",
     ".cfi_startproc",
@@ -45,7 +45,7 @@ global_asm!(
     ".cfi_offset x30, -24",
     "mov x29, sp",
     ".cfi_def_cfa x29, 32",
-    // The stack pointer moves behind the walker's back: only the frame pointer leads to the caller.
+    // The stack pointer changes without unwind information: only the frame pointer leads to the caller.
     "sub sp, sp, #64",
     "mov x9, x0",
     "mov x0, x1",
@@ -61,7 +61,7 @@ global_asm!(
     ".cfi_negate_ra_state",
     "ret",
     ".cfi_endproc",
-    // As before, but nothing is signed.
+    // Like the function before, but without signatures.
     ".global unsigned_with_frame_pointer",
     "unsigned_with_frame_pointer:",
     ".cfi_startproc",
@@ -92,10 +92,10 @@ unsafe extern "C" {
     fn unsigned_with_frame_pointer(next: Next, depth: usize);
 }
 
-/// What a callback found at its depth.
+/// The callers that a callback found at its depth.
 struct Seen {
     walked: Vec<usize>,
-    /// By a walk that reuses the last one and begins at the callback.
+    /// The callers by a walk that reuses the last walk and starts at the callback.
     by_tags: Vec<usize>,
     by_libgcc: Vec<usize>,
     saved: usize,
@@ -106,7 +106,8 @@ thread_local! {
     static FUNCTIONS: RefCell<Vec<unsafe extern "C" fn(Next, usize)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// All calls that walks have named: the caller's name and the return address. A name is a place in it, plus 1.
+/// All calls that walks have named, each as the caller's name and the return address. A name is an index in this list
+/// plus 1.
 type Calls = Vec<(usize, usize)>;
 
 thread_local! {
@@ -114,13 +115,13 @@ thread_local! {
         RefCell::new((StackRange::new(), Box::new(LastStack::new(0)), Calls::new()));
 }
 
-/// The return addresses from the caller's call on.
+/// Finds the return addresses from the caller's call outwards.
 #[unsafe(naked)]
 extern "C" fn callers_here(callers: &mut Vec<usize>) {
     core::arch::naked_asm!("mov x1, x30", "mov x2, xzr", "b {}", sym callers_from)
 }
 
-/// [`callers_here`], in whose place this function runs.
+/// Continues [`callers_here`], which jumps to this function.
 extern "C" fn callers_from(callers: &mut Vec<usize>, place: usize, fp: usize) {
     LAST.with_borrow_mut(|(range, last, calls)| {
         let child = |caller, pc| {
@@ -136,26 +137,26 @@ extern "C" fn callers_from(callers: &mut Vec<usize>, place: usize, fp: usize) {
     });
 }
 
-/// Looks at the stack, and goes one call deeper.
+/// Walks the stack, and goes one call deeper.
 extern "C" fn look(depth: usize, saved: usize) {
     let mut walked = [0; 256];
     let (count, _end) = dmd_unwind::capture_here(&mut walked);
     let mut by_libgcc = Vec::new();
     backtrace::trace(|frame| {
-        // The outermost function has the return address 0, which is no caller.
+        // The outermost function has the return address 0, which is not a caller.
         by_libgcc.extend(Some(frame.ip().addr()).filter(|pc| *pc != 0));
         true
     });
     let mut by_tags = Vec::new();
     callers_here(&mut by_tags);
-    // The first one is in this function.
+    // The first address is in this function.
     let by_tags = by_tags.split_off(1);
     SEEN.with_borrow_mut(|seen| {
         seen.push(Seen { walked: walked[..count].to_vec(), by_tags, by_libgcc, saved })
     });
     let function = FUNCTIONS.with_borrow(|functions| functions.get(depth).copied());
     if let Some(function) = function {
-        // SAFETY: the functions above keep the calling convention, and take this function and a number.
+        // SAFETY: the functions above follow the calling convention, and take this function and a number.
         unsafe { function(look, depth + 1) };
     }
 }
@@ -166,10 +167,10 @@ fn seen(functions: &[unsafe extern "C" fn(Next, usize)]) -> Vec<Seen> {
     SEEN.take()
 }
 
-/// The callers outside of `look`: both lists end in them.
+/// Compares the callers outside of `look`: both lists end with them.
 fn check(seen: &[Seen]) {
     for (depth, seen) in seen.iter().enumerate() {
-        // `look` itself is one frame, each call one more of the assembly and one of `look`.
+        // `look` itself is one frame. Each call adds one frame of the assembly and one frame of `look`.
         let callers = seen.walked.len();
         assert!(callers > 2 * depth, "{depth}: {callers} callers");
         assert!(seen.by_libgcc.ends_with(&seen.walked), "{depth}: {:x?} {:x?}", seen.walked, seen.by_libgcc);
@@ -202,7 +203,8 @@ fn by_all_kinds_of_frames_in_turn() {
     check(&seen);
 }
 
-/// Without this the tests above would prove nothing about signatures: the processor, or its emulator, makes them.
+/// Checks that signatures really occur: otherwise the tests above would prove nothing about them. The processor, or
+/// its emulator, makes them.
 #[test]
 fn the_processor_signs() {
     if !std::arch::is_aarch64_feature_detected!("paca") {

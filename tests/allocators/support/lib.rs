@@ -1,5 +1,5 @@
-//! The ground truth of tests: an allocator that counts what each thread holds. The tests beside this file run under one
-//! global allocator each.
+//! The reference of tests: an allocator that counts the memory of each thread. Each test file beside this one runs
+//! under one global allocator.
 
 #![allow(unsafe_code, reason = "an allocator")]
 
@@ -9,28 +9,28 @@ use std::alloc::System;
 
 use memory_reporter::allocator::{CUsableSize, UsableSize};
 
-/// The C library's allocator, which counts the blocks of each thread.
+/// The C library's allocator. It counts the blocks of each thread.
 #[derive(Debug)]
 pub struct Counting;
 
-/// As [`Counting`], over any allocator.
+/// Like [`Counting`], over any allocator.
 #[derive(Debug)]
 pub struct CountingOver<A>(pub A);
 
-/// What a thread has allocated and not freed.
+/// The memory that a thread has allocated and not freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Requested bytes.
+    /// The requested bytes.
     pub asked: isize,
-    /// Usable bytes, including slop.
+    /// The usable bytes, including slop.
     pub usable: isize,
-    /// Blocks.
+    /// The number of blocks.
     pub blocks: isize,
 }
 
 std::thread_local! {
     static HELD: Cell<Held> = const { Cell::new(Held { asked: 0, usable: 0, blocks: 0 }) };
-    /// The most requested bytes at once, since `peak` last reset it.
+    /// The highest number of requested bytes since `peak` last reset it.
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -49,7 +49,7 @@ fn count(allocator: &impl UsableSize, pointer: *mut u8, layout: Layout, sign: is
     PEAK.set(PEAK.get().max(HELD.get().asked));
 }
 
-// SAFETY: forwards every call to `System`; counting does not allocate.
+// SAFETY: every call is forwarded to `System`, and counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller guarantees that the layout's size is not 0.
@@ -65,7 +65,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-// SAFETY: `alloc` gets its blocks from `System`, so `System` knows their sizes.
+// SAFETY: `alloc` gets its blocks from `System`, so `System` returns their sizes.
 unsafe impl UsableSize for Counting {
     unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize {
         // SAFETY: the caller passes a live block of `alloc`, which got it from `System` with this layout.
@@ -77,7 +77,7 @@ unsafe impl UsableSize for Counting {
     }
 }
 
-// SAFETY: forwards every call to `A`; counting does not allocate.
+// SAFETY: every call is forwarded to `A`, and counting does not allocate.
 unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for CountingOver<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller guarantees that the layout's size is not 0.
@@ -93,7 +93,7 @@ unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for CountingOver<A> {
     }
 }
 
-// SAFETY: `alloc` gets its blocks from `A`, so `A` knows their sizes.
+// SAFETY: `alloc` gets its blocks from `A`, so `A` returns their sizes.
 unsafe impl<A: GlobalAlloc + UsableSize> UsableSize for CountingOver<A> {
     unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize {
         // SAFETY: the caller passes a live block of `alloc`, which got it from `A` with this layout.
@@ -101,7 +101,7 @@ unsafe impl<A: GlobalAlloc + UsableSize> UsableSize for CountingOver<A> {
     }
 }
 
-/// Makes a value and returns it with the memory that it holds: what this thread allocated meanwhile and did not free.
+/// Makes a value. Returns it with its memory: the memory that this thread allocated in the call and did not free.
 pub fn grown<T>(make: impl FnOnce() -> T) -> (T, Held) {
     let before = HELD.get();
     let value = make();
@@ -114,7 +114,7 @@ pub fn grown<T>(make: impl FnOnce() -> T) -> (T, Held) {
     (value, held)
 }
 
-/// Makes a value and returns it with the most bytes that this thread held at once meanwhile, beyond those before.
+/// Makes a value. Returns it with the peak of this thread's bytes during the call, minus the bytes before the call.
 pub fn peak<T>(make: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get().asked;
     PEAK.set(before);
@@ -122,12 +122,12 @@ pub fn peak<T>(make: impl FnOnce() -> T) -> (T, usize) {
     (value, (PEAK.get() - before) as usize)
 }
 
-/// A small generator that repeats its numbers in every run (xorshift).
+/// A small random generator (xorshift). Its numbers are the same in every run.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// A generator; the same seed gives the same numbers.
+    /// A generator; the same seed produces the same numbers.
     pub fn new(seed: u64) -> Self {
         Self(seed.max(1))
     }

@@ -4,7 +4,7 @@ use generational_arena::Arena;
 use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading};
 
 /// Like the crate's own `Entry`, so that the compiler gives both the same layout.
-#[allow(dead_code, reason = "only its layout is of use")]
+#[allow(dead_code, reason = "only its layout is needed")]
 enum Entry<T> {
     Free { next: Option<usize> },
     Occupied { generation: u64, value: T },

@@ -5,7 +5,7 @@ use std::ptr;
 use hashlink::LinkedHashMap;
 use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading};
 
-/// Each entry is a block of its own, with two links. The table of pointers to them has at least `capacity` places.
+/// Each entry is a separate block with two links. The table of pointers to the entries has at least `capacity` places.
 pub fn measure<K, V, S, R>(map: &LinkedHashMap<K, V, S>, ops: &mut MallocSizeOfOps<R>) -> usize
 where
     K: MallocSizeOf + Eq + Hash,

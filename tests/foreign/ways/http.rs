@@ -4,8 +4,8 @@ use std::ptr;
 use http::header::{HeaderMap, HeaderName};
 use memory_reporter::{MallocSizeOfOps, Reading};
 
-/// The map's two tables: a hash table whose last quarter stays free, and the entries. Names and values do not show
-/// whether they are static or shared.
+/// The two tables of the map: a hash table, in which a quarter of the places always stays free, and the entries. It is
+/// not visible whether names and values are static or shared.
 pub fn headers<T, R: Reading>(headers: &HeaderMap<T>, ops: &mut MallocSizeOfOps<R>) -> usize {
     let (places, keys) = (headers.capacity() + headers.capacity() / 3, headers.keys_len());
     let first = headers.values().next().map_or(ptr::null(), |first| &raw const *first);

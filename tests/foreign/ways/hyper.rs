@@ -3,7 +3,7 @@ use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading};
 
 use super::http::headers;
 
-/// A request or response of hyper is one of the crate http: its headers, and your type of bodies.
+/// A request or response of hyper is a type of the crate http. It contains its headers and a body of your type.
 pub fn measure<B: MallocSizeOf, R: Reading>(request: &Request<B>, ops: &mut MallocSizeOfOps<R>) -> usize {
     headers(request.headers(), ops) + ops.field("body", request.body())
 }

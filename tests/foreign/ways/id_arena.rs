@@ -3,7 +3,7 @@ use std::alloc::Layout;
 use id_arena::Arena;
 use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading};
 
-/// The room behind the last element is not visible.
+/// The free room after the last element is not visible.
 pub fn measure<T: MallocSizeOf, R: Reading>(arena: &Arena<T>, ops: &mut MallocSizeOfOps<R>) -> usize {
     let Some((_, first)) = arena.iter().next() else { return 0 };
     let layout = Layout::array::<T>(arena.len()).unwrap_or(Layout::new::<()>());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading};
 use moka::sync::Cache;
 
-/// The iterator clones values, so they are in an `Arc`: a clone of anything else would be measured in its place.
+/// The iterator clones values, so they must be in an `Arc`: otherwise the function would measure the clones.
 pub fn measure<K, V, S, R>(cache: &Cache<K, Arc<V>, S>, ops: &mut MallocSizeOfOps<R>) -> usize
 where
     K: MallocSizeOf + Eq + Hash + Send + Sync + 'static,

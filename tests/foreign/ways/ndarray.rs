@@ -3,7 +3,7 @@ use std::alloc::Layout;
 use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading};
 use ndarray::{Array, Dimension};
 
-/// All elements of an owned array; room that it leaves unused is not visible.
+/// All elements of an owned array; free room is not visible.
 pub fn measure<A, D, R>(array: &Array<A, D>, ops: &mut MallocSizeOfOps<R>) -> usize
 where
     A: MallocSizeOf,

@@ -1,6 +1,6 @@
 use memory_reporter::MallocSizeOf;
 
-// As `prost-build` writes it, after this line in build.rs:
+// The code that `prost-build` writes if build.rs contains this line:
 // config.type_attribute(".", "#[derive(memory_reporter::MallocSizeOf)]");
 #[derive(Clone, PartialEq, prost::Message, MallocSizeOf)]
 pub struct Document {

@@ -4,7 +4,7 @@ use std::ptr;
 use memory_reporter::{MallocSizeOfOps, Reading};
 use tokio::sync::mpsc::Sender;
 
-/// Messages that wait. What they own is not visible.
+/// The waiting messages. Memory that messages own is not visible.
 pub fn measure<T, R: Reading>(sender: &Sender<T>, ops: &mut MallocSizeOfOps<R>) -> usize {
     let layout = Layout::array::<T>(sender.max_capacity() - sender.capacity());
     ops.enclosing(ptr::null::<T>(), layout.unwrap_or(Layout::new::<()>()))

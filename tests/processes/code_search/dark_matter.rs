@@ -1,5 +1,5 @@
-//! Under DMD, the top unreported record has the memory that it does not report, and the twice-reported records have the
-//! memory that it reports twice.
+//! Under DMD, the top unreported record is the memory that the example does not report, and the twice-reported records
+//! are the memory that it reports twice.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,8 +43,8 @@ fn text(dump: Dump) -> String {
     Analysis::new(dump, &AnalyzeOptions::new().max_frames(64).ignore_alloc_fns(true)).text(&[]).to_string()
 }
 
-/// Whether a stack has the method that answers a query. A release build may inline it, and then has only debug
-/// information of lines, without the method's type.
+/// Whether a stack contains the method that answers a query. In a release build the method may be inlined, and debug
+/// information with only lines lacks its type.
 fn answers(record: &str) -> bool {
     ["code_search::engine::Engine::answer", "code_search::engine::answer"]
         .iter()
@@ -86,7 +86,7 @@ fn the_planted_double_report_is_twice_reported() {
     ] {
         assert!(record.contains(part), "{part} is not in {record}");
     }
-    // With optimization, the function's last call is a jump, so it is on no stack.
+    // With optimization, the function's last call is a jump, so the function is on no stack.
     if cfg!(debug_assertions) {
         let part = "<code_search::reporters::DocumentsAgain as memory_reporter";
         assert!(record.contains(part), "{part} is not in {record}");
@@ -108,7 +108,7 @@ fn suggestions_name_the_query_cache_s_types_and_file(without: &Path, with: &Path
     if std::env::var_os(debug_information).is_some_and(|value| value == "0") {
         return;
     }
-    // These need debug information, at least of lines.
+    // These names need debug information, at least of lines.
     for name in ["Vec<code_search::query_cache::Hit>", "Arc<code_search::query_cache::Answer>"] {
         let found = all.iter().find(|one| one.type_name.as_deref() == Some(name));
         assert!(found.is_some_and(|one| one.module == "code_search"), "{name}: {text}");
@@ -119,7 +119,7 @@ fn suggestions_name_the_query_cache_s_types_and_file(without: &Path, with: &Path
     let map = |name: &str| name.contains("code_search::query_cache::Query, ");
     assert!(table.into_iter().any(map), "{text}");
 
-    // When the example reports the cache, DMD suggests nothing about it.
+    // If the example reports the cache, DMD makes no suggestion about it.
     let with = Suggestions::new(dump(with), 10).unwrap();
     let text = with.to_string();
     let of_cache = with.suggestions.iter().filter(|one| one.place.contains(file));

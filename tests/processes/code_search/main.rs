@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod dark_matter;
-// The program `about-memory` is there in debug only.
+// The program `about-memory` is built only in debug.
 #[cfg(debug_assertions)]
 mod serve;
 mod tree;
@@ -11,21 +11,21 @@ mod tree;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The example of this test's build.
+/// The path of the example in this test's build.
 fn program() -> PathBuf {
     build(&["-p", "examples", "--example", "code_search"]).join("examples/code_search")
 }
 
-/// The program `about-memory` of this test's build.
+/// The path of the program `about-memory` in this test's build.
 #[cfg(debug_assertions)]
 fn about_memory() -> PathBuf {
     build(&["-p", "about-memory", "--features", "program", "--bin", "about-memory"]).join("about-memory")
 }
 
-/// The folder of this test's build. Not every way to run tests builds what they start, so this builds it, unless the
-/// variable `PROGRAMS_ARE_BUILT` says that `./test` did.
+/// Builds a program that the tests start, and returns the folder of this test's build. Some ways to run tests do not
+/// build such programs. If the variable `PROGRAMS_ARE_BUILT` is set, `./test` has built them already.
 fn build(target: &[&str]) -> PathBuf {
-    // This test is in `target/debug/deps`, or the same of another profile and folder.
+    // This test is in `target/debug/deps`, or in the same place of another profile and folder.
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().unwrap().parent().unwrap();
     if std::env::var_os("PROGRAMS_ARE_BUILT").is_none() {

@@ -1,4 +1,4 @@
-//! With `--serve` it stays up, and every command of the guide works on it.
+//! With `--serve` the example keeps running, and every command of the guide works with it.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// The running example, with a folder for its socket and for what the commands write.
+/// The running example, with a folder for its socket and for files of the commands.
 struct Serving {
     child: Child,
-    /// Kept open, since the program may write more.
+    /// Kept open, since the program may print more.
     _stdout: BufReader<ChildStdout>,
     folder: TempDir,
 }
 
 impl Serving {
-    /// Starts it on its own source, under its own DMD, and waits until it serves.
+    /// Starts the example on its own source, with its own DMD, and waits until it serves.
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/code_search");
@@ -93,7 +93,7 @@ fn every_command_works_on_it() {
     for file in ["before.json.gz", "page.html", "heap.fxsnapshot", "dmd.json.gz", "both.html"] {
         assert!(serving.folder.path().join(file).metadata().unwrap().len() > 100, "{file}");
     }
-    // What it reports, and what it does not.
+    // The memory that the example reports, and the memory that it does not report.
     let text = serving.shown("about-memory show before.json.gz");
     assert!(text.contains("heap-unclassified") && !text.contains("WARNING"), "{text}");
 }

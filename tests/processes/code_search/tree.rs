@@ -1,10 +1,10 @@
-//! Its tree adds up, and `heap-unclassified` has the bytes that it does not report.
+//! The tree of the example adds up, and `heap-unclassified` contains the bytes that it does not report.
 
 use std::process::Command;
 
 /// Runs the example and returns its about:memory text.
 fn run(arguments: &[&str]) -> String {
-    // Without optimization it is slow, and less text is enough.
+    // Without optimization the example is slow, so it gets less text.
     let megabytes = match (cfg!(debug_assertions), std::env::var_os("THOROUGH").is_some()) {
         (true, false) => "6",
         (true, true) => "15",
@@ -18,7 +18,7 @@ fn run(arguments: &[&str]) -> String {
     text.into_owned()
 }
 
-/// The megabytes in the line of the tree that ends in this name.
+/// The megabytes in the line of the tree that ends with this name.
 fn amount(text: &str, name: &str) -> f64 {
     let line = text
         .lines()
@@ -38,11 +38,11 @@ fn the_tree_adds_up_but_for_what_is_not_reported() {
     let with = run(&["--report-cache"]);
     let without = run(&[]);
     let (explicit, cache) = (amount(&with, "explicit"), amount(&with, "query-cache"));
-    // Below 1 % the tree has it among the tiny entries.
+    // If the amount is below 1 %, the tree shows it among the tiny entries.
     let unclassified =
         if with.contains("heap-unclassified") { amount(&with, "heap-unclassified") } else { 0.01 * explicit };
     assert!(unclassified < 0.02 * explicit, "{unclassified} of {explicit}");
-    assert!(cache > 0.02 * explicit, "the cache is worth finding: {cache} of {explicit}");
+    assert!(cache > 0.02 * explicit, "the cache must be large enough to find: {cache} of {explicit}");
     let missing = amount(&without, "heap-unclassified");
     assert!(missing >= cache * 0.95, "{missing} of {cache}");
     assert!(missing - unclassified <= cache * 1.05, "{missing} - {unclassified} of {cache}");

@@ -5,7 +5,7 @@ struct Page(Vec<u8>);
 
 fn main() {
     let page = Box::new(Page(vec![1]));
-    // Via the box it is right, via what the box points to it is not.
+    // A call through the box is right; a call on the value inside the box is wrong.
     page.size_of_including_this(&mut MallocSizeOfOps::computed());
     (*page).size_of_including_this(&mut MallocSizeOfOps::computed());
 }

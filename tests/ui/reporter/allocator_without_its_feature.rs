@@ -1,4 +1,4 @@
-// As tikv_jemallocator has it: memory-reporter measures it only with the feature `jemalloc07`.
+// The type of tikv_jemallocator: memory-reporter measures it only with the feature `jemalloc07`.
 mod tikv_jemallocator {
     use std::alloc::{GlobalAlloc, Layout, System};
 

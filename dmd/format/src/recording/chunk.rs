@@ -1,4 +1,4 @@
-//! Chunks: framed, compressed and checked.
+//! Chunks of a recording, with header, compression and checksum.
 
 use core::fmt;
 use std::io::{self, Read};
@@ -19,11 +19,11 @@ pub enum ChunkKind {
     Threads = 4,
     /// Events of a thread: [`EventDecoder`](super::EventDecoder).
     Events = 5,
-    /// Blocks that were alive when the recording started: [`LiveDecoder`](super::LiveDecoder).
+    /// Blocks that were live when the recording started: [`LiveDecoder`](super::LiveDecoder).
     Live = 6,
     /// The time of a tick: [`ClockReading`](super::ClockReading).
     Clock = 7,
-    /// Events before a tick are in the file: [`Watermark`](super::Watermark).
+    /// A tick before which all events are in the file: [`Watermark`](super::Watermark).
     Watermark = 8,
     /// The end of the recording: [`RecordingEnd`](super::RecordingEnd).
     End = 9,
@@ -42,7 +42,7 @@ impl ChunkKind {
         Self::End,
     ];
 
-    /// The kind with this number.
+    /// The kind with this number; `None` if it is unknown.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
@@ -50,13 +50,13 @@ impl ChunkKind {
 
 const COMPRESSED: u8 = 1;
 
-/// The maximum of bytes of a chunk with a payload of this length: header and payload.
+/// The maximum number of bytes of a chunk, header and payload, for a payload of this length.
 pub fn most_framed(payload: usize) -> usize {
     CHUNK_HEADER + lz4_flex::block::get_maximum_output_size(payload).max(payload)
 }
 
-/// Writes a chunk into `out`, compressed if that makes it smaller, and returns its length in bytes; `None` if the
-/// payload has more than [`MOST_PAYLOAD`] bytes, or `out` has less room than [`most_framed`].
+/// Writes a chunk into `out`, compressed if that makes it smaller, and returns its length in bytes. Returns `None` if
+/// the payload has more than [`MOST_PAYLOAD`] bytes, or if `out` has less room than [`most_framed`].
 pub fn frame_chunk(kind: ChunkKind, payload: &[u8], out: &mut [u8]) -> Option<usize> {
     if payload.len() > MOST_PAYLOAD || out.len() < most_framed(payload.len()) {
         return None;
@@ -78,11 +78,11 @@ pub fn frame_chunk(kind: ChunkKind, payload: &[u8], out: &mut [u8]) -> Option<us
     Some(CHUNK_HEADER + stored)
 }
 
-/// Adds a chunk to a list.
+/// Appends a chunk to a list.
 ///
 /// # Panics
 ///
-/// If the payload has more than [`MOST_PAYLOAD`] bytes.
+/// Panics if the payload has more than [`MOST_PAYLOAD`] bytes.
 pub fn push_chunk(out: &mut Vec<u8>, kind: ChunkKind, payload: &[u8]) {
     let before = out.len();
     out.resize(before + most_framed(payload.len()), 0);
@@ -104,7 +104,7 @@ pub struct RecordingChunk<'a> {
     pub number: u8,
     /// The payload, decompressed.
     pub payload: &'a [u8],
-    /// The place of the chunk in the file, in bytes.
+    /// The offset of the chunk in the file, in bytes.
     pub offset: u64,
 }
 
@@ -115,13 +115,13 @@ impl RecordingChunk<'_> {
     }
 }
 
-/// Why a chunk cannot be read.
+/// The reason why a chunk cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ChunkError {
     /// The file cannot be read.
     Io(io::Error),
-    /// The file does not start as a recording does.
+    /// The file does not start like a recording.
     NoRecording,
     /// The file has an unknown version.
     Version(u8),
@@ -129,12 +129,12 @@ pub enum ChunkError {
     Truncated(u64),
     /// The chunk at this offset is longer than a chunk may be.
     TooLong(u64),
-    /// The chunk at this offset has changed since it was written.
+    /// The chunk at this offset is damaged: its checksum is wrong.
     Damaged(u64),
 }
 
 impl ChunkError {
-    /// Whether later chunks can be read.
+    /// Whether only one chunk is damaged, so that later chunks can be read.
     pub fn is_of_one_chunk(&self) -> bool {
         matches!(self, Self::Damaged(_))
     }
@@ -144,9 +144,13 @@ impl fmt::Display for ChunkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => error.fmt(f),
-            Self::NoRecording => f.write_str("it does not start as a recording of DMD does"),
+            Self::NoRecording => f.write_str("it does not start like a recording of DMD"),
             Self::Version(version) => {
-                write!(f, "it has version {version} of the format, and version {} is known", MAGIC[7])
+                write!(
+                    f,
+                    "it has version {version} of the format, but only version {} is supported",
+                    MAGIC[7]
+                )
             }
             Self::Truncated(offset) => write!(f, "it ends in the middle of the chunk at byte {offset}"),
             Self::TooLong(offset) => {
@@ -166,8 +170,8 @@ impl core::error::Error for ChunkError {
     }
 }
 
-/// Reads the chunks of a recording, one after another. It keeps one chunk at a time, in at most twice [`MOST_PAYLOAD`]
-/// bytes and a little.
+/// Reads the chunks of a recording, one after another. The reader keeps one chunk at a time, in slightly more than
+/// twice [`MOST_PAYLOAD`] bytes at most.
 #[derive(Debug)]
 pub struct ChunkReader<R> {
     source: R,
@@ -182,7 +186,7 @@ impl<R: Read> ChunkReader<R> {
     ///
     /// # Errors
     ///
-    /// If the stream cannot be read, is not a recording, or has an unknown version.
+    /// Returns an error if the stream cannot be read, is not a recording, or has an unknown version.
     pub fn open(mut source: R) -> Result<Self, ChunkError> {
         let mut magic = [0; MAGIC.len()];
         let length = fill(&mut source, &mut magic).map_err(ChunkError::Io)?;
@@ -202,8 +206,8 @@ impl<R: Read> ChunkReader<R> {
         self.offset
     }
 
-    /// The next chunk; `None` at the end of the file, and after an error unless
-    /// [`is_of_one_chunk`](ChunkError::is_of_one_chunk).
+    /// The next chunk. `None` at the end of the file, and after any error for which
+    /// [`is_of_one_chunk`](ChunkError::is_of_one_chunk) returns false.
     #[allow(clippy::should_implement_trait, reason = "a chunk borrows from its reader")]
     pub fn next(&mut self) -> Option<Result<RecordingChunk<'_>, ChunkError>> {
         if self.is_at_end {
@@ -244,7 +248,7 @@ impl<R: Read> ChunkReader<R> {
         if raw > MOST_PAYLOAD || stored > MOST_PAYLOAD {
             return Err(ChunkError::TooLong(offset));
         }
-        // The list grows with the bytes in the file. The length in the header may be wrong.
+        // The list grows with the bytes that the file really has: the length in the header may be wrong.
         self.stored.clear();
         let mut part = (&mut self.source).take(stored as u64);
         let read = part.read_to_end(&mut self.stored).map_err(ChunkError::Io)?;
@@ -269,7 +273,7 @@ impl<R: Read> ChunkReader<R> {
     }
 }
 
-/// Fills a buffer as far as the stream has bytes, and returns how many it had.
+/// Fills a buffer until it is full or the stream ends. Returns the number of bytes read.
 fn fill(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
     while length < buffer.len() {

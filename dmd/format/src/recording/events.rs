@@ -14,14 +14,14 @@ pub struct BlockEvent {
     pub what: BlockAction,
 }
 
-/// The action of an event. An end contains the block if no other chunk of the file has its beginning.
+/// The action of an event. An end contains the block if no chunk of the file contains the block's begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockAction {
-    /// The program got the block.
+    /// The program got the block from the allocator.
     Begin(RecordedBlock),
-    /// The program frees the block.
+    /// The program is about to free the block.
     End(Option<RecordedBlock>),
-    /// The allocator is about to move the block: the thread's next begin is the new one.
+    /// The allocator is about to move the block: the next begin of the thread is the moved block.
     EndByMove(Option<RecordedBlock>),
     /// The allocator did not move the block after its [`EndByMove`](Self::EndByMove): the block is still live.
     Back(RecordedBlock),
@@ -33,16 +33,16 @@ const END_BY_MOVE: u8 = 2;
 const OTHER: u8 = 3;
 const PREDICTED: u8 = 1 << 2;
 const TICK_SHIFT: u32 = 3;
-/// In the first byte: the ticks follow as a varint.
+/// In the first byte: the ticks beyond this number follow as a varint.
 const MANY_TICKS: u64 = 31;
 
 const BACK: u8 = 0;
 const END_OF: u8 = 1;
 const END_BY_MOVE_OF: u8 = 2;
-/// Plus the low bits of an address.
+/// A second byte of at least this value contains the low bits of an address.
 const LOW_BITS: u8 = 16;
 
-/// The maximum of bytes of an event: two for its low bits, two for its kind, five numbers.
+/// The maximum number of bytes of an event: two for its low bits, two for its kind, and five numbers.
 const MOST: usize = 4 + 5 * numbers::MOST;
 
 /// The state that the encoder and the decoder of a chunk share.
@@ -65,7 +65,7 @@ impl CodecState {
         self.predicted.fill(0);
     }
 
-    /// The entry of the stack that comes next.
+    /// The table's entry for the stack that follows the current one.
     #[inline(always)]
     fn prediction(&mut self) -> &mut u32 {
         &mut self.predicted[self.stack as usize % PREDICTIONS]
@@ -78,8 +78,8 @@ impl CodecState {
     }
 }
 
-/// Encodes events of one thread into the payload of a chunk. It neither allocates nor panics. A value whose
-/// bytes are all zero is valid, too: [`start`](Self::start) sets all that matters.
+/// Encodes events of one thread into the payload of a chunk. It neither allocates nor panics. A value with only zero
+/// bytes is valid, too, because [`start`](Self::start) sets every field that is used.
 #[derive(Clone, Debug)]
 pub struct EventEncoder {
     state: CodecState,
@@ -94,7 +94,7 @@ impl Default for EventEncoder {
 }
 
 impl EventEncoder {
-    /// A new encoder. Call [`start`](Self::start) before the first event.
+    /// Makes a new encoder. Call [`start`](Self::start) before the first event.
     pub const fn new() -> Self {
         Self { state: CodecState::new(), length: 0, events: 0 }
     }
@@ -109,14 +109,14 @@ impl EventEncoder {
         }
     }
 
-    /// The bytes of the payload so far.
+    /// The number of bytes of the payload so far.
     #[inline(always)]
     #[allow(clippy::len_without_is_empty, reason = "a chunk that has started is not empty")]
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// The number of events of the chunk so far.
+    /// The number of events in the chunk so far.
     #[inline(always)]
     pub fn events(&self) -> usize {
         self.events
@@ -128,8 +128,8 @@ impl EventEncoder {
         payload.len() - self.length.min(payload.len()) >= events.saturating_mul(MOST)
     }
 
-    /// Adds an event to the payload of the chunk. Returns false if the payload has no room. If the tick is earlier than
-    /// the last event's tick, the last event's tick counts.
+    /// Adds an event to the payload of the chunk. Returns false if the payload has no room. If the tick is earlier
+    /// than the last event's tick, the event gets the last event's tick.
     #[inline(always)]
     pub fn push(&mut self, payload: &mut [u8], event: &BlockEvent) -> bool {
         let Some(out) = payload.get_mut(self.length..).and_then(|rest| rest.first_chunk_mut::<MOST>()) else {
@@ -144,7 +144,8 @@ impl EventEncoder {
         true
     }
 
-    /// Adds an event that fits two words, and returns its length; otherwise changes nothing.
+    /// Adds an event that fits into two words, and returns its length. Returns `None` and changes nothing if the event
+    /// does not fit.
     #[inline(always)]
     fn push_common(&mut self, out: &mut [u8; MOST], event: &BlockEvent) -> Option<usize> {
         const BYTES: u32 = 8;
@@ -167,13 +168,13 @@ impl EventEncoder {
                 } else {
                     numbers::packed(zigzag(i64::from(block.stack) - i64::from(self.state.stack)))
                 };
-                // A stack has at most 5 bytes.
+                // The varint of a stack has at most 5 bytes.
                 if block.slop != natural_slop(block.requested) || size_bytes > 3 {
                     return None;
                 }
                 let kind = if is_predicted { BEGIN | PREDICTED } else { BEGIN };
                 numbers::write_word(out, 0, word | u64::from(kind));
-                // The bytes of the first word behind its end are 0, or the second one overwrites them.
+                // The bytes of the first word after its end are 0, or the second word overwrites them.
                 numbers::write_word(out, length as usize, size_word | stack_word << (BYTES * size_bytes));
                 length += size_bytes + stack_bytes;
                 self.state.next_stack(block.stack);
@@ -225,7 +226,7 @@ impl EventEncoder {
         self.state.place = place;
         if let Some(block) = block {
             let has_slop = block.slop != natural_slop(block.requested);
-            // A block is smaller than half of the address space.
+            // The shift loses no bit, since a block is smaller than half of the address space.
             at = numbers::write(out, at, block.requested << 1 | u64::from(has_slop));
             if has_slop {
                 at = numbers::write(out, at, block.slop);
@@ -239,7 +240,7 @@ impl EventEncoder {
     }
 }
 
-/// The events of a chunk. After an error there are no more.
+/// The events of a chunk. The iterator ends after an error.
 #[derive(Clone, Debug)]
 pub struct EventDecoder<'a> {
     payload: PayloadReader<'a>,
@@ -252,7 +253,7 @@ impl<'a> EventDecoder<'a> {
     ///
     /// # Errors
     ///
-    /// If the payload is not that of an events chunk.
+    /// Returns an error if the payload does not belong to an events chunk.
     pub fn new(payload: &'a [u8]) -> Result<Self, MalformedPayload> {
         let mut decoder =
             Self { payload: PayloadReader::new(payload), thread: 0, state: Box::new(CodecState::new()) };
@@ -261,12 +262,12 @@ impl<'a> EventDecoder<'a> {
         Ok(decoder)
     }
 
-    /// The number of the thread, from 1; 0 if the thread is not known.
+    /// The number of the thread, from 1; 0 if the thread is unknown.
     pub fn thread(&self) -> u32 {
         self.thread
     }
 
-    /// The tick of the last event. Before the first event: a tick that is not later than its tick.
+    /// The tick of the last event. Before the first event, this tick is not later than the tick of the first event.
     pub fn tick(&self) -> u64 {
         self.state.tick
     }
@@ -320,7 +321,7 @@ fn block(
     } else {
         let stack = i64::from(state.stack).checked_add(payload.signed()?);
         let stack = stack.and_then(|stack| u32::try_from(stack).ok());
-        stack.ok_or_else(|| payload.malformed("no stack has such a number"))?
+        stack.ok_or_else(|| payload.malformed("the number of a stack is out of range"))?
     };
     state.next_stack(stack);
     Ok(RecordedBlock { requested, slop, stack })

@@ -1,7 +1,7 @@
-//! Chunks with single facts: about the process, the clock, watermarks, and the end.
+//! Chunks that describe the process, the clock, watermarks, and the end.
 //!
-//! Each is a list of fields: a varint with the number of the field, and its bytes after their length. The bytes of a
-//! number are one varint. Readers pass over unknown fields, and a missing field is 0 or empty.
+//! Each payload is a list of fields. A field is a varint with its number, a varint with its length, and its bytes. The
+//! bytes of a number are one varint. Readers skip unknown fields, and a missing field is 0 or empty.
 
 use super::MalformedPayload;
 use super::numbers::{self, PayloadReader};
@@ -21,21 +21,21 @@ pub struct RecordedProcess {
     pub tick: u64,
     /// Field 5: the approximate length of a tick in picoseconds.
     pub tick_picoseconds: u64,
-    /// Field 6: the bytes of a page of memory.
+    /// Field 6: the size of a page of memory, in bytes.
     pub page_size: u64,
-    /// Field 7: the maximum of frames of a stack that a reader shows.
+    /// Field 7: the maximum number of frames of a stack that a reader shows.
     pub max_frames: u64,
     /// Field 8: the name of DMD's [`Mode`](crate::Mode).
     pub mode: Vec<u8>,
     /// Field 9: the value of `$DMD`; empty if the program chose the options.
     pub options: Vec<u8>,
-    /// Field 10, once for each: the program and its arguments.
+    /// Field 10, once for each word: the program and its arguments.
     pub command: Vec<Vec<u8>>,
-    /// Field 11: 1 if the recording started while the program ran, without the blocks from before; otherwise 0.
+    /// Field 11: 1 if the recording started while the program ran, so that earlier blocks are missing; otherwise 0.
     pub began_late: u64,
 }
 
-/// The time of a tick.
+/// A tick and its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ClockReading {
@@ -45,7 +45,7 @@ pub struct ClockReading {
     pub nanoseconds: u64,
 }
 
-/// All events before a tick are in earlier chunks.
+/// A tick before which all events are in earlier chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Watermark {
@@ -61,22 +61,22 @@ pub struct RecordingEnd {
     pub tick: u64,
     /// Field 2: nanoseconds since the start of the recording.
     pub nanoseconds: u64,
-    /// Field 3: new blocks, without those of moves.
+    /// Field 3: the number of new blocks, without blocks that a move made.
     pub allocations: u64,
-    /// Field 4: freed blocks.
+    /// Field 4: the number of freed blocks.
     pub frees: u64,
-    /// Field 5: started moves.
+    /// Field 5: the number of started moves.
     pub reallocations: u64,
-    /// Field 6: blocks that ended before their thread allocated another one.
+    /// Field 6: the number of blocks that ended before their thread allocated another block.
     pub temporary: u64,
-    /// Field 7: blocks that the engine did not record.
+    /// Field 7: the number of blocks that the engine did not record.
     pub dropped_blocks: u64,
-    /// Field 8: events that are missing in the file.
+    /// Field 8: the number of events that are missing in the file.
     pub lost_events: u64,
-    /// Field 9: the engine's peak of requested bytes.
+    /// Field 9: the peak of requested bytes, as the engine counted it.
     pub peak_bytes: u64,
-    /// Field 10: the maximum difference of the true peak from `peak_bytes`, in bytes. The true peak may be higher, and
-    /// lower, since threads count their freed blocks later.
+    /// Field 10: the maximum difference between the true peak and `peak_bytes`, in bytes. The true peak may be higher
+    /// or lower, since threads count their freed blocks later.
     pub peak_within: u64,
 }
 
@@ -103,7 +103,7 @@ fn for_each_field<'a>(
     Ok(())
 }
 
-/// Decodes fields that are all numbers; `number` returns the place of a field.
+/// Decodes fields that are all numbers. `place` returns the struct's field for a field number.
 fn decode_numbers<T: Default>(
     payload: &[u8],
     place: impl Fn(&mut T, u64) -> Option<&mut u64>,
@@ -118,7 +118,7 @@ fn decode_numbers<T: Default>(
 }
 
 impl RecordedProcess {
-    /// All numbers are 0, all texts empty.
+    /// A value in which all numbers are 0 and all texts are empty.
     pub fn new() -> Self {
         Self::default()
     }
@@ -137,7 +137,7 @@ impl RecordedProcess {
         })
     }
 
-    /// The payload of a chunk.
+    /// Encodes the payload of a chunk.
     pub fn encode(&self) -> Vec<u8> {
         let (mut payload, mut copy) = (Vec::new(), self.clone());
         for field in 1..=7 {
@@ -160,7 +160,7 @@ impl RecordedProcess {
     ///
     /// # Errors
     ///
-    /// If the payload is not that of an about chunk.
+    /// Returns an error if the payload does not belong to an about chunk.
     pub fn decode(payload: &[u8]) -> Result<Self, MalformedPayload> {
         let mut about = decode_numbers(payload, Self::number)?;
         for_each_field(payload, |field, bytes| match field {
@@ -176,7 +176,7 @@ impl RecordedProcess {
 macro_rules! of_numbers {
     ($name:ident, $($field:literal $member:ident),*) => {
         impl $name {
-            /// All numbers are 0.
+            /// A value in which all numbers are 0.
             pub fn new() -> Self {
                 Self::default()
             }
@@ -188,7 +188,7 @@ macro_rules! of_numbers {
                 })
             }
 
-            /// The payload of a chunk.
+            /// Encodes the payload of a chunk.
             pub fn encode(&self) -> Vec<u8> {
                 let mut payload = Vec::new();
                 $(push_number(&mut payload, $field, self.$member);)*
@@ -199,7 +199,7 @@ macro_rules! of_numbers {
             ///
             /// # Errors
             ///
-            /// If the payload is not a list of fields.
+            /// Returns an error if the payload is not a list of fields.
             pub fn decode(payload: &[u8]) -> Result<Self, MalformedPayload> {
                 decode_numbers(payload, Self::number)
             }

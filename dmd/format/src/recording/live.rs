@@ -1,4 +1,4 @@
-//! Blocks that were alive when the recording started.
+//! Blocks that were live when the recording started.
 
 use super::numbers::{self, PayloadReader, zigzag};
 use super::{MalformedPayload, RecordedBlock, natural_slop};
@@ -8,13 +8,13 @@ use super::{MalformedPayload, RecordedBlock, natural_slop};
 pub struct LiveBlock {
     /// The start of the block.
     pub address: u64,
-    /// Its sizes and its stack.
+    /// The sizes and the stack of the block.
     pub block: RecordedBlock,
 }
 
-/// Encodes blocks into the payload of a chunk: for each a signed varint with its address less that of the block
-/// before, a varint with twice the requested bytes, plus 1 if a varint with the slop follows, and a signed varint
-/// with its stack less that of the block before.
+/// Encodes blocks into the payload of a chunk. Each block has a signed varint with its address minus the address of
+/// the block before. Then a varint contains twice the requested bytes, plus 1 if a varint with the slop follows. The
+/// last signed varint is the block's stack minus the stack of the block before.
 #[derive(Debug, Default)]
 pub struct LiveEncoder {
     address: u64,
@@ -23,7 +23,7 @@ pub struct LiveEncoder {
 }
 
 impl LiveEncoder {
-    /// An empty payload.
+    /// Makes an encoder with an empty payload.
     pub fn new() -> Self {
         Self::default()
     }
@@ -47,14 +47,14 @@ impl LiveEncoder {
         &self.payload
     }
 
-    /// Starts another payload.
+    /// Empties the payload for the next chunk.
     pub fn clear(&mut self) {
         (self.address, self.stack) = (0, 0);
         self.payload.clear();
     }
 }
 
-/// The blocks of a chunk. After an error there are no more.
+/// The blocks of a chunk. The iterator ends after an error.
 #[derive(Clone, Debug)]
 pub struct LiveDecoder<'a> {
     payload: PayloadReader<'a>,
@@ -76,7 +76,7 @@ impl<'a> LiveDecoder<'a> {
         let slop = if word & 1 == 1 { payload.number()? } else { natural_slop(requested) };
         let stack = i64::from(self.stack).checked_add(payload.signed()?);
         let stack = stack.and_then(|stack| u32::try_from(stack).ok());
-        self.stack = stack.ok_or_else(|| payload.malformed("no stack has such a number"))?;
+        self.stack = stack.ok_or_else(|| payload.malformed("the number of a stack is out of range"))?;
         let block = RecordedBlock { requested, slop, stack: self.stack };
         Ok(LiveBlock { address: self.address, block })
     }

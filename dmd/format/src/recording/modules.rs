@@ -6,24 +6,26 @@ use super::{MOST_PAYLOAD, MalformedPayload};
 /// An executable or a library that is or was loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RecordedModule {
-    /// The path of its file.
+    /// The path of the file.
     pub path: Vec<u8>,
-    /// Its build id in hexadecimal; empty if it has none.
+    /// The build id in hexadecimal; empty if the file has none.
     pub build_id: String,
-    /// The first address of its mapping.
+    /// The first address of the mapping.
     pub start: u64,
-    /// The first address behind its mapping.
+    /// The first address after the mapping.
     pub end: u64,
     /// The address in the process minus the address in the file.
     pub bias: u64,
-    /// If the library was unloaded: the first node that has it. Of all libraries that were at an address, a node's is
-    /// the first one of the list that is loaded, or else the first with `since` not after the node.
+    /// If the library was unloaded, the first node of the tree that has it; otherwise `None`. Several modules of the
+    /// list may contain the address of a node. The node belongs to the first of them that is loaded. If none is
+    /// loaded, it belongs to the first of them whose `unloaded_since` is not after the node.
     pub unloaded_since: Option<u32>,
 }
 
-/// Encodes modules as the payload of a chunk: for each the path and the build id, both after their lengths, then
-/// varints with start, length and bias, and a varint that is 0 for a loaded module and otherwise 1 plus
-/// [`unloaded_since`](RecordedModule::unloaded_since). Leaves modules out beyond the bound of a payload.
+/// Encodes modules as the payload of a chunk. Each module has its path and its build id, both after their lengths.
+/// Then varints contain the start, the length and the bias. A last varint is 0 for a loaded module, and otherwise 1
+/// plus [`unloaded_since`](RecordedModule::unloaded_since). Modules that exceed the maximum size of a payload are left
+/// out.
 pub fn encode_modules<'a>(modules: impl IntoIterator<Item = &'a RecordedModule>) -> Vec<u8> {
     let mut payload = Vec::new();
     for module in modules {
@@ -47,7 +49,7 @@ pub fn encode_modules<'a>(modules: impl IntoIterator<Item = &'a RecordedModule>)
 ///
 /// # Errors
 ///
-/// If the payload is not that of a modules chunk.
+/// Returns an error if the payload does not belong to a modules chunk.
 pub fn decode_modules(payload: &[u8]) -> Result<Vec<RecordedModule>, MalformedPayload> {
     let mut payload = PayloadReader::new(payload);
     let mut modules = Vec::new();
@@ -57,9 +59,10 @@ pub fn decode_modules(payload: &[u8]) -> Result<Vec<RecordedModule>, MalformedPa
         let (start, length, bias) = (payload.number()?, payload.number()?, payload.number()?);
         let unloaded_since = match payload.number()? {
             0 => None,
-            number => {
-                Some(u32::try_from(number - 1).map_err(|_| payload.malformed("no node has such a number"))?)
-            }
+            number => Some(
+                u32::try_from(number - 1)
+                    .map_err(|_| payload.malformed("the number of a node is out of range"))?,
+            ),
         };
         modules.push(RecordedModule {
             path,

@@ -3,7 +3,7 @@
 use super::MalformedPayload;
 use super::numbers::{self, PayloadReader, zigzag};
 
-/// A frame of stacks: a stack is a node, whose ancestors are its callers.
+/// A node of the tree of stacks. A stack is a node together with its ancestors, which are its callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StackNode {
     /// The number of the node, from 1.
@@ -16,8 +16,9 @@ pub struct StackNode {
 
 const ROOT: StackNode = StackNode { id: 0, parent: 0, pc: 0 };
 
-/// Encodes nodes into the payload of a chunk. Each node is three signed varints: its number minus the expected number
-/// (the last one plus 1), its number minus its parent's, and its return address minus the last one.
+/// Encodes nodes into the payload of a chunk. Each node consists of three signed varints: its number minus the
+/// expected number (the number of the last node plus 1), its number minus its parent's number, and its return address
+/// minus the last return address.
 #[derive(Debug)]
 pub struct NodeEncoder {
     last: StackNode,
@@ -31,7 +32,7 @@ impl Default for NodeEncoder {
 }
 
 impl NodeEncoder {
-    /// An empty payload.
+    /// Makes an encoder with an empty payload.
     pub fn new() -> Self {
         Self { last: ROOT, payload: Vec::new() }
     }
@@ -50,14 +51,15 @@ impl NodeEncoder {
         &self.payload
     }
 
-    /// Starts another payload.
+    /// Empties the payload for the next chunk.
     pub fn clear(&mut self) {
         self.last = ROOT;
         self.payload.clear();
     }
 }
 
-/// The nodes of a chunk. After an error there are no more. A parent's number is not always smaller than the node's.
+/// The nodes of a chunk. The iterator ends after an error. The number of a parent may be larger than the node's
+/// number.
 #[derive(Clone, Debug)]
 pub struct NodeDecoder<'a> {
     payload: PayloadReader<'a>,
@@ -74,9 +76,9 @@ impl<'a> NodeDecoder<'a> {
         let payload = &mut self.payload;
         let number = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
         let id = number((i64::from(self.last.id) + 1).checked_add(payload.signed()?));
-        let id = id.ok_or_else(|| payload.malformed("no node has such a number"))?;
+        let id = id.ok_or_else(|| payload.malformed("the number of a node is out of range"))?;
         let parent = number(i64::from(id).checked_sub(payload.signed()?));
-        let parent = parent.ok_or_else(|| payload.malformed("no node has such a number"))?;
+        let parent = parent.ok_or_else(|| payload.malformed("the number of a node is out of range"))?;
         let pc = self.last.pc.wrapping_add(payload.signed()? as u64);
         self.last = StackNode { id, parent, pc };
         Ok(self.last)

@@ -2,13 +2,13 @@
 
 use super::MalformedPayload;
 
-/// The most bytes of a varint.
+/// The maximum number of bytes of a varint.
 pub(super) const MOST: usize = 9;
 
 const BITS_OF_A_BYTE: u32 = 7;
 const MOST_BITS: u32 = 56;
 
-/// Writes a varint and returns the offset of its end. `out` has at least [`MOST`] bytes from `at` on.
+/// Writes a varint and returns the offset of its end. `out` must have at least [`MOST`] bytes after `at`.
 #[inline(always)]
 pub(super) fn write(out: &mut [u8], at: usize, number: u64) -> usize {
     let bits = u64::BITS - (number | 1).leading_zeros();
@@ -23,8 +23,8 @@ pub(super) fn write(out: &mut [u8], at: usize, number: u64) -> usize {
     at + MOST
 }
 
-/// The bytes of a varint, the lowest first, and their number. If that is more than 8, the varint has
-/// 9 bytes, and the bytes are not valid.
+/// The bytes of a varint, the lowest first, and their number. If the number is more than 8, the varint has 9 bytes,
+/// and the returned bytes are not valid.
 #[inline(always)]
 pub(super) fn packed(number: u64) -> (u64, u32) {
     let bits = u64::BITS - (number | 1).leading_zeros();
@@ -32,7 +32,7 @@ pub(super) fn packed(number: u64) -> (u64, u32) {
     ((number << 1 | 1) << ((bytes - 1) & 7), bytes)
 }
 
-/// Writes the eight bytes of a word. `out` has room for them.
+/// Writes the eight bytes of a word. `out` must have room for them.
 #[inline(always)]
 pub(super) fn write_word(out: &mut [u8], at: usize, word: u64) {
     put(out, at, word.to_le_bytes());
@@ -45,20 +45,20 @@ fn put<const N: usize>(out: &mut [u8], at: usize, bytes: [u8; N]) {
     }
 }
 
-/// Adds a varint to a list.
+/// Appends a varint to a list.
 pub(super) fn push(out: &mut Vec<u8>, number: u64) {
     let mut bytes = [0; MOST];
     let length = write(&mut bytes, 0, number);
     out.extend_from_slice(&bytes[..length]);
 }
 
-/// Adds bytes with their number before them.
+/// Appends bytes to a list, after a varint with their length.
 pub(super) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     push(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// A signed number as an unsigned one.
+/// Maps a signed number to an unsigned one, as in signed varints.
 #[inline(always)]
 pub(super) fn zigzag(number: i64) -> u64 {
     (number << 1 ^ number >> (i64::BITS - 1)) as u64
@@ -69,7 +69,7 @@ pub(super) fn unzigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
-/// Reads a payload from the front.
+/// Reads a payload from its start to its end.
 #[derive(Clone, Debug)]
 pub(super) struct PayloadReader<'a> {
     bytes: &'a [u8],
@@ -91,7 +91,7 @@ impl<'a> PayloadReader<'a> {
         MalformedPayload { offset: self.at, reason }
     }
 
-    /// Ends the reading, after an error.
+    /// Makes all later reads fail, after an error.
     pub(super) fn end(&mut self) {
         self.at = self.bytes.len();
     }
@@ -121,7 +121,7 @@ impl<'a> PayloadReader<'a> {
         self.rare_number()
     }
 
-    /// A number of 9 bytes, or one near the end of the payload.
+    /// Reads a number of 9 bytes, or a number near the end of the payload.
     #[cold]
     fn rare_number(&mut self) -> Result<u64, MalformedPayload> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
@@ -147,13 +147,13 @@ impl<'a> PayloadReader<'a> {
         self.number().map(unzigzag)
     }
 
-    /// A number of at most 32 bits.
+    /// Reads a number of at most 32 bits.
     pub(super) fn small_number(&mut self) -> Result<u32, MalformedPayload> {
         let number = self.number()?;
         u32::try_from(number).map_err(|_| self.malformed("a number is too large"))
     }
 
-    /// Bytes with their number before them.
+    /// Reads bytes that follow a varint with their length.
     pub(super) fn counted_bytes(&mut self) -> Result<&'a [u8], MalformedPayload> {
         let length = self.number()?;
         let rest = self.bytes.get(self.at..).unwrap_or_default();

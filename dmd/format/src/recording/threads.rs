@@ -3,19 +3,19 @@
 use super::MalformedPayload;
 use super::numbers::{self, PayloadReader};
 
-/// A thread. A later chunk may have another name for it.
+/// The name of a thread. A later chunk may contain another name for the same thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RecordedThread {
-    /// The number that events chunks have, from 1.
+    /// The number of the thread in events chunks, from 1.
     pub number: u32,
-    /// The system's number.
+    /// The system's number of the thread.
     pub system_id: u32,
-    /// The name; empty if it is not known.
+    /// The name; empty if it is unknown.
     pub name: Vec<u8>,
 }
 
-/// Adds threads to the payload of a chunk: for each, varints with number and system's number, then the name after
-/// its length.
+/// Appends threads to the payload of a chunk. Each thread has varints with its number and the system's number, and
+/// then the name after its length.
 pub fn encode_threads<'a>(payload: &mut Vec<u8>, threads: impl IntoIterator<Item = &'a RecordedThread>) {
     for thread in threads {
         numbers::push(payload, thread.number.into());
@@ -28,7 +28,7 @@ pub fn encode_threads<'a>(payload: &mut Vec<u8>, threads: impl IntoIterator<Item
 ///
 /// # Errors
 ///
-/// If the payload is not that of a threads chunk.
+/// Returns an error if the payload does not belong to a threads chunk.
 pub fn decode_threads(payload: &[u8]) -> Result<Vec<RecordedThread>, MalformedPayload> {
     let mut payload = PayloadReader::new(payload);
     let mut threads = Vec::new();

@@ -1,4 +1,4 @@
-//! The files of recordings, which a process keeps open until it ends.
+//! The files of recordings. A process keeps such a file open until it ends.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -12,8 +12,8 @@ use memory_report::new_file::{Destination, NewFile, Readers};
 use super::{MOST_OF_A_NUMBER, open_stream};
 use crate::system::process::RecordingNames;
 
-/// Opens a new file for a recording, and returns its name. The file of another process that runs, of an earlier program
-/// of this process, and any file with a number in its name stay as they are.
+/// Opens a new file for a recording, and returns its name. It leaves unchanged: the file of another running process,
+/// the file of an earlier program of this process, and any file with a number in its name.
 pub(crate) fn open_recording(names: &RecordingNames) -> (PathBuf, io::Result<File>) {
     if let Some(path) = &names.plain {
         let file = open_plain(path, true);
@@ -31,7 +31,8 @@ pub(crate) fn open_recording(names: &RecordingNames) -> (PathBuf, io::Result<Fil
     (PathBuf::new(), Err(io::ErrorKind::AlreadyExists.into()))
 }
 
-/// Opens the file of a recording that a request asks for. It takes the place of an earlier file that no process writes.
+/// Opens the file of a recording that a request asks for. The new file replaces an earlier file that no process
+/// writes.
 pub(crate) fn open_requested(path: &Path) -> io::Result<File> {
     match open_plain(path, false) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -41,7 +42,8 @@ pub(crate) fn open_requested(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Creates a file in the place of one that no other process writes. With `keeps`, a recording of this process stays as it is.
+/// Creates a file, or replaces a file that no other process writes. With `keeps`, it leaves a recording of this
+/// process unchanged.
 fn open_plain(path: &Path, keeps: bool) -> io::Result<File> {
     let path = &match Destination::at_path(path)? {
         Destination::Stream(path) => return open_stream(&path),
@@ -59,13 +61,13 @@ fn open_plain(path: &Path, keeps: bool) -> io::Result<File> {
             if !lock(there) || (keeps && is_of_this_process(there)) {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
-            // Another process may have put its recording in the place before this one had the lock.
+            // Another process may have created its recording at this path before this process had the lock.
             if !is_at(there, path) {
                 continue;
             }
         }
-        // What another user wrote, or may read, is not written into. The lock of the file that was there keeps other
-        // processes away until the new one has its name and a lock.
+        // The recording is not written into the old file, since another user may have written it or may read it. The
+        // lock of the old file keeps other processes away until the new file has its name and a lock.
         let mut new = NewFile::create(path, Readers::User)?;
         lock(new.file());
         new.finish()?;
@@ -84,7 +86,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     file.metadata().map(identity).ok() == fs::symlink_metadata(path).map(identity).ok()
 }
 
-/// Takes the file for this process, until it closes it. False if another process has it.
+/// Locks the file for this process, until the process closes it. Returns false if another process has the lock.
 fn lock(file: &File) -> bool {
     // SAFETY: `flock` takes a descriptor that `file` keeps open.
     let failed = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0;
@@ -92,7 +94,7 @@ fn lock(file: &File) -> bool {
     !failed || io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock
 }
 
-/// Whether a program that this process was before has written the recording.
+/// Whether this process has written the recording before an `exec`.
 fn is_of_this_process(file: &File) -> bool {
     let Ok(mut chunks) = ChunkReader::open(file) else { return false };
     let about =
@@ -105,7 +107,7 @@ pub(crate) fn open_again(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).open(path).map(out_of_the_way)
 }
 
-/// Gives the file a large descriptor: programs count on the smallest ones.
+/// Gives the file a high descriptor, since programs rely on low descriptors being free.
 fn out_of_the_way(file: File) -> File {
     const LARGE: libc::c_int = 512;
     // SAFETY: `fcntl` duplicates a descriptor that `file` keeps open.

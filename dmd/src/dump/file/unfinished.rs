@@ -11,12 +11,13 @@ use std::path::Path;
 
 use memory_report::new_file::NewFile;
 
-/// The name of the file; null if none is written. Whoever takes it owns the text.
+/// The name of the file; null if no dump is being written. A thread that takes the pointer out owns the text.
 static NAME: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
-/// The process that writes it: the child of a fork has a copy of the name.
+/// The process that writes the file: the child of a fork has a copy of the name.
 static WRITER: AtomicU32 = AtomicU32::new(0);
 
-/// Of two dumps at one time, a handler only removes the second.
+/// The file of a dump that is being written. If two dumps are written at the same time, a handler removes only the
+/// second file.
 pub(super) struct UnfinishedFile(NewFile);
 
 impl UnfinishedFile {
@@ -48,12 +49,12 @@ impl Drop for UnfinishedFile {
 
 fn forget(name: *mut c_char) {
     if !name.is_null() {
-        // SAFETY: a text of `CString::into_raw`, which the exchange gave to this thread only.
+        // SAFETY: a text of `CString::into_raw`, and the exchange gave it only to this thread.
         drop(unsafe { CString::from_raw(name) });
     }
 }
 
-/// Removes the file, since the process ends. A signal handler may call this.
+/// Removes the file because the process ends. A signal handler may call this function.
 #[cfg_attr(not(engine = "native"), allow(dead_code, reason = "no handler ends the process"))]
 pub(crate) fn remove() {
     if WRITER.load(Ordering::Relaxed) != std::process::id() {
@@ -61,7 +62,7 @@ pub(crate) fn remove() {
     }
     let name = NAME.swap(null_mut(), Ordering::AcqRel);
     if !name.is_null() {
-        // SAFETY: a text that ends in 0, which the exchange gave to this thread only, and which stays.
+        // SAFETY: a text that ends in 0. The exchange gave it only to this thread, which does not free it.
         unsafe { libc::unlink(name) };
     }
 }

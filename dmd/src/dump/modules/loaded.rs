@@ -1,4 +1,4 @@
-//! The modules that the loader has, on Linux.
+//! The modules that the loader lists, on Linux.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::slice;
@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStringExt;
 use super::{DumpModule, absolute, hexadecimal};
 use crate::tables::seen_modules::{ModuleSample, sample_at};
 
-/// The modules that the loader has.
+/// The modules that the loader lists.
 pub(super) fn modules() -> Vec<DumpModule> {
     let mut modules = Vec::<DumpModule>::new();
-    // SAFETY: `add` takes the data for the list that it is, and the loader keeps neither.
+    // SAFETY: `add` reads the data as the list that it is, and the loader keeps neither of them.
     unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut modules).cast()) };
     modules
 }
@@ -18,7 +18,7 @@ pub(super) fn modules() -> Vec<DumpModule> {
 /// How often the loader has loaded and unloaded modules.
 pub(crate) fn changes() -> (u64, u64) {
     let mut changes = (0, 0);
-    // SAFETY: `count` takes the data for the pair that it is, and the loader keeps neither.
+    // SAFETY: `count` reads the data as the pair that it is, and the loader keeps neither of them.
     unsafe { libc::dl_iterate_phdr(Some(count), (&raw mut changes).cast()) };
     changes
 }
@@ -26,16 +26,16 @@ pub(crate) fn changes() -> (u64, u64) {
 unsafe extern "C" fn count(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader passes a record that is valid during the call.
     let info = unsafe { &*info };
-    // SAFETY: `changes` passes its pair, and waits meanwhile.
+    // SAFETY: `changes` passes its pair, and waits during the call.
     unsafe { data.cast::<(u64, u64)>().write((info.dlpi_adds, info.dlpi_subs)) };
-    // All records have the same counts.
+    // One record is enough: all records have the same counts.
     1
 }
 
 unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader passes a record that is valid during the call.
     let info = unsafe { &*info };
-    // SAFETY: `modules` passes its list, and waits meanwhile.
+    // SAFETY: `modules` passes its list, and waits during the call.
     let modules = unsafe { &mut *data.cast::<Vec<DumpModule>>() };
     if info.dlpi_phdr.is_null() {
         return 0;
@@ -48,10 +48,10 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_v
         // SAFETY: the loader's names end in 0.
         unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes()
     };
-    // The second name is that of musl, which another process would take for its own program.
+    // The second name comes from musl. Another process would read it as the name of its own program.
     let is_program = modules.is_empty() && (name.is_empty() || name == b"/proc/self/exe");
     let notes = |address: usize, bytes: usize| {
-        // SAFETY: the loader's headers place notes in a loaded segment.
+        // SAFETY: the notes that the loader's headers describe are in a loaded segment.
         let notes = unsafe { slice::from_raw_parts(core::ptr::with_exposed_provenance(address), bytes) };
         build_id(notes)
     };
@@ -63,7 +63,7 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_v
 }
 
 impl DumpModule {
-    /// A loaded module, by its program headers. Its path is still missing.
+    /// A loaded module, from its program headers. The path is not set yet.
     pub(super) fn new(
         bias: usize,
         headers: &[libc::Elf64_Phdr],
@@ -82,10 +82,10 @@ impl DumpModule {
     }
 }
 
-/// The path of the executable: the loader does not name it. If the loader was started with the executable as its
-/// argument, the kernel takes the loader for the executable. Then the path comes from the mappings.
+/// The path of the executable, which the loader does not name. If the program was started as an argument of the
+/// loader, the kernel takes the loader for the executable. Then the path comes from the mappings.
 fn program(start: usize) -> Vec<u8> {
-    // SAFETY: `getauxval` reads a vector that the kernel made and that stays as it is.
+    // SAFETY: `getauxval` reads a vector that the kernel made and that does not change.
     let loader = unsafe { libc::getauxval(libc::AT_BASE) };
     if loader != 0 {
         let path = std::fs::read_link("/proc/self/exe");
@@ -93,13 +93,13 @@ fn program(start: usize) -> Vec<u8> {
     }
     let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
     let begin = format!("{start:x}-");
-    // The path is the last of six columns, and may contain blanks.
+    // The path is the last of six columns, and may contain spaces.
     let line = maps.split(|byte| *byte == b'\n').find(|line| line.starts_with(begin.as_bytes()));
     let path = line.and_then(|line| line.get(line.iter().position(|byte| *byte == b'/')?..));
     path.unwrap_or_default().to_vec()
 }
 
-/// Finds the note of type 3 by "GNU".
+/// Finds the build id: the note of type 3 by "GNU".
 pub(super) fn build_id(mut notes: &[u8]) -> Option<String> {
     const GNU_BUILD_ID: u32 = 3;
     loop {

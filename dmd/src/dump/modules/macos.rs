@@ -1,4 +1,4 @@
-//! The modules that the loader has, on macOS: Mach-O images, as Apple's `mach-o/loader.h` describes them.
+//! The modules that the loader lists, on macOS: Mach-O images, as Apple's `mach-o/loader.h` describes them.
 
 use core::ffi::{CStr, c_char};
 use core::slice;
@@ -9,14 +9,14 @@ use mach2::dyld::{
 
 use super::{DumpModule, absolute, hexadecimal};
 
-/// `mach_header_64` begins with this number, and has this many bytes.
+/// `mach_header_64` starts with this number, and has this many bytes.
 const MAGIC: u32 = 0xfeed_facf;
 const HEADER: usize = 32;
 
 const LC_SEGMENT_64: u32 = 0x19;
 const LC_UUID: u32 = 0x1b;
 
-/// The images. A program that unloads a library meanwhile must not write a dump: macOS has no call that prevents it.
+/// The images. A program must not unload a library while it writes a dump: macOS has no call that prevents it.
 pub(super) fn modules() -> Vec<DumpModule> {
     // SAFETY: the function has no precondition.
     let count = unsafe { _dyld_image_count() };
@@ -24,7 +24,7 @@ pub(super) fn modules() -> Vec<DumpModule> {
 }
 
 fn module(index: u32) -> Option<DumpModule> {
-    // SAFETY: the loader answers null for a number that is too large.
+    // SAFETY: the loader returns null for a number that is too large.
     let header = unsafe { _dyld_get_image_header(index) };
     // SAFETY: as above.
     let slide = unsafe { _dyld_get_image_vmaddr_slide(index) } as usize;
@@ -33,12 +33,12 @@ fn module(index: u32) -> Option<DumpModule> {
     // SAFETY: null, or the header of a loaded image.
     let about = unsafe { header.as_ref() }.filter(|header| header.magic == MAGIC)?;
     let commands = header.cast::<u8>().wrapping_add(HEADER);
-    // SAFETY: the loader has mapped as many bytes of commands behind the header as it says.
+    // SAFETY: the loader has mapped `sizeofcmds` bytes of commands behind the header.
     let commands = unsafe { slice::from_raw_parts(commands, about.sizeofcmds as usize) };
     let mut module = DumpModule { path: path(name), bias: slide, ..DumpModule::default() };
     for (kind, command) in LoadCommands(commands) {
         match kind {
-            // The other segments of a library in the shared cache are far away.
+            // The other segments of a library in the shared cache are at distant addresses.
             LC_SEGMENT_64 if command.get(8..24) == Some(b"__TEXT\0\0\0\0\0\0\0\0\0\0") => {
                 module.start = slide.wrapping_add(number(command, 24)?);
                 module.end = module.start.wrapping_add(number(command, 32)?);

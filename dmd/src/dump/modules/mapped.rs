@@ -1,5 +1,5 @@
-//! The modules by the kernel's mappings. Engine threads and the child of a fork do not take the loader's lock:
-//! a thread of the parent may have held it, and it is never freed in the child then.
+//! Lists the modules by the kernel's mappings. Engine threads and the child of a fork do not take the loader's lock:
+//! in the child, a thread of the parent may have held the lock, and then the lock is never released.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,10 +8,10 @@ use super::DumpModule;
 use super::loaded::build_id;
 use crate::system::own_memory::OwnMemory;
 
-/// No linker makes more bytes of headers, or of notes.
+/// The maximum number of bytes of headers, or of notes. No linker makes more.
 const MOST: usize = 64 << 10;
 
-/// Room for the kernel's list, which takes a call for each part that is read.
+/// Room for the kernel's list. Each part that is read costs a system call.
 const ROOM: usize = 64 << 10;
 
 const HEADER: usize = size_of::<libc::Elf64_Ehdr>();
@@ -73,7 +73,7 @@ impl<'m> MappingLine<'m> {
     }
 }
 
-/// The module that starts there, if one does.
+/// The module that starts at this address; `None` if no module starts there.
 fn module(memory: &OwnMemory, start: usize) -> Option<DumpModule> {
     let header = read(memory, start, HEADER)?;
     if !header.starts_with(&[0x7f, b'E', b'L', b'F', 2]) {

@@ -1,4 +1,4 @@
-//! The modules that the loader has, on Windows: images of Microsoft's format PE.
+//! The modules that the loader lists, on Windows: images in Microsoft's format PE.
 
 use core::ffi::c_void;
 use core::ptr::null_mut;
@@ -15,7 +15,7 @@ use windows_sys::Win32::System::Threading::GetCurrentProcess;
 
 use super::DumpModule;
 
-/// At most this many modules are listed.
+/// The maximum number of modules that are listed.
 const MOST: usize = 4096;
 const LONGEST_PATH: usize = 32 << 10;
 
@@ -25,7 +25,7 @@ pub(super) fn modules() -> Vec<DumpModule> {
     let (room, mut needed) = (size_of_val(handles.as_slice()) as u32, 0);
     // SAFETY: the function has no precondition.
     let process = unsafe { GetCurrentProcess() };
-    // SAFETY: the list has this many bytes, and `needed` is a place for a number.
+    // SAFETY: the list has this many bytes, and `needed` is a valid place for a number.
     if unsafe { K32EnumProcessModules(process, handles.as_mut_ptr(), room, &raw mut needed) } == 0 {
         return Vec::new();
     }
@@ -35,7 +35,7 @@ pub(super) fn modules() -> Vec<DumpModule> {
 
 fn module(process: *mut c_void, handle: HMODULE) -> Option<DumpModule> {
     let mut about = MODULEINFO { lpBaseOfDll: null_mut(), SizeOfImage: 0, EntryPoint: null_mut() };
-    // SAFETY: `about` has this many bytes; the system refuses a module that was unloaded.
+    // SAFETY: `about` has this many bytes. For a module that was unloaded, the system returns an error.
     let answer =
         unsafe { K32GetModuleInformation(process, handle, &raw mut about, size_of::<MODULEINFO>() as u32) };
     if answer == 0 {
@@ -52,8 +52,8 @@ fn module(process: *mut c_void, handle: HMODULE) -> Option<DumpModule> {
     Some(DumpModule { path, bias, start, end, ..DumpModule::default() })
 }
 
-/// The address at which the file wants to be loaded, to which its symbols are relative: the field `ImageBase` of its
-/// optional header. The header in memory has the address of the image instead.
+/// The preferred load address of the file, to which its symbols are relative: the field `ImageBase` of its optional
+/// header. The header in memory has the actual address of the image instead.
 fn wanted_start(path: &Path) -> Option<u64> {
     const OFFSET_OF_HEADER: usize = 0x3c;
     /// Bytes from the signature to the optional header.

@@ -1,25 +1,27 @@
-//! Starts a thread of the kernel on a stack, and leaves a stack so that another thread of the kernel can go on there.
+//! Starts a thread of the kernel on a stack, and leaves a stack so that another thread of the kernel can continue
+//! there.
 
-/// Words that [`leave`] puts on the stack, and that the new thread of [`clone_onto`] takes from there. The address at
-/// which it goes on is in the word with the number [`GO_ON`].
+/// The number of words that [`leave`] puts on the stack, and that the new thread of [`clone_onto`] takes from there.
+/// The word with the number [`GO_ON`] contains the address at which the thread continues.
 #[cfg(target_arch = "x86_64")]
 pub(super) const WORDS: usize = 8;
 #[cfg(target_arch = "x86_64")]
 pub(super) const GO_ON: usize = 6;
 
-/// As above.
+/// The same for aarch64.
 #[cfg(target_arch = "aarch64")]
 pub(super) const WORDS: usize = 20;
 #[cfg(target_arch = "aarch64")]
 pub(super) const GO_ON: usize = 11;
 
-/// Starts a thread with this thread pointer. It takes its registers from the stack and goes on at the address there.
-/// The kernel writes its number to `number` before the thread runs. Returns the number, or a negative error.
+/// Starts a thread with this thread pointer. The thread takes its registers from the stack and continues at the
+/// address there. The kernel writes the thread's number to `number` before the thread runs. Returns the number, or a
+/// negative error.
 ///
 /// # Safety
 ///
-/// The stack has the [`WORDS`] of [`leave`], or of a new thread, and nobody else uses it. `tls` is the thread pointer of
-/// the thread that left the stack.
+/// The stack contains the [`WORDS`] of [`leave`], or of a new thread, and no other thread uses the stack. `tls` is the
+/// thread pointer of the thread that left the stack.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn clone_onto(
     flags: usize,
@@ -73,7 +75,7 @@ pub(super) unsafe extern "C" fn clone_onto(
 ///
 /// # Safety
 ///
-/// `stack` is a place for the stack pointer.
+/// `stack` is a valid place for the stack pointer.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn leave(stack: *mut usize) {
     #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,7 @@
-//! The thread-locals of engine threads. The loader makes one block of them, before the program has a second thread; each engine
-//! thread has a copy.
+//! The thread-locals of engine threads. The loader makes one block of thread-locals before the program has a second
+//! thread; each engine thread has a copy of it.
 //!
-//! An engine thread must not ask the loader for a block: that takes a lock of the C library.
+//! An engine thread must not request a block from the loader: that takes a lock of the C library.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -9,33 +9,33 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use crate::system::memory;
 use crate::system::slot::slot;
 
-/// The start of the block that the loader made; 0 until then, and where the loader makes no block.
+/// The start of the block that the loader made; 0 before that, or if the loader made no block.
 static START: AtomicUsize = AtomicUsize::new(0);
-/// Bytes of the block on either side of the thread pointer.
+/// The number of bytes of the block on each side of the thread pointer.
 static SIDE: AtomicUsize = AtomicUsize::new(0);
-/// Bytes of the loader's vector of the block's parts.
+/// The size in bytes of the loader's vector of the block's parts.
 static VECTOR: AtomicUsize = AtomicUsize::new(0);
 
 const PAGE: usize = 4096;
-/// More than the C library's own data of a thread.
+/// An upper limit for the size of the C library's own data of a thread.
 const OF_THE_C_LIBRARY: usize = 16 << 10;
 const WORD: usize = size_of::<usize>();
 /// An element of the loader's vector: an address or a count, and one more word.
 const ELEMENT: usize = 2 * WORD;
 
-/// Where the C library's data of a thread has the vector, in words from the thread pointer.
+/// The position of the vector in the C library's data of a thread, in words from the thread pointer.
 #[cfg(target_arch = "x86_64")]
 const VECTOR_AT: usize = 1;
 #[cfg(target_arch = "aarch64")]
 const VECTOR_AT: usize = 0;
 
-/// Has the loader make the block. Called at the start of the process, which has one thread. Does nothing if the loader has no
-/// such function.
+/// Lets the loader make the block. Called at the start of the process, while it has one thread. Does nothing if the
+/// loader has no such function.
 pub(super) fn prepare() {
     // SAFETY: the name ends in 0.
     let function = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_allocate_tls".as_ptr()) };
     if function.is_null() {
-        // SAFETY: the function has no precondition. The program must not find the error.
+        // SAFETY: the function has no precondition. It removes the error, so that the program does not get it.
         unsafe { libc::dlerror() };
         return;
     }
@@ -43,7 +43,7 @@ pub(super) fn prepare() {
     let allocate: unsafe extern "C" fn(*mut c_void) -> *mut c_void =
         unsafe { core::mem::transmute(function) };
     let mut side = OF_THE_C_LIBRARY;
-    // SAFETY: `add_size` takes the data for the sum that it is, and the loader keeps neither.
+    // SAFETY: `add_size` reads the data as the sum that it is, and the loader keeps neither of them.
     unsafe { libc::dl_iterate_phdr(Some(add_size), (&raw mut side).cast()) };
     let side = side.next_multiple_of(PAGE);
     let block = memory::map_for_dump(2 * side);
@@ -51,7 +51,7 @@ pub(super) fn prepare() {
         return;
     }
     let pointer = block.wrapping_add(side);
-    // What the loader allocates here is no block of the program.
+    // Allocations of the loader here are not blocks of the program.
     slot().engine_thread.set(u16::MAX);
     // SAFETY: the place has room on both sides for all thread-locals and for the C library's data.
     let made = unsafe { allocate(pointer.cast()) };
@@ -66,11 +66,11 @@ pub(super) fn prepare() {
     START.store(block.expose_provenance(), Ordering::Release);
 }
 
-/// Adds what a module needs at most.
+/// Adds the maximum size that a module needs.
 unsafe extern "C" fn add_size(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader passes a record that is valid during the call.
     let info = unsafe { &*info };
-    // SAFETY: `prepare` passes its sum, and waits meanwhile.
+    // SAFETY: `prepare` passes its sum, and waits during the call.
     let sum = unsafe { &mut *data.cast::<usize>() };
     if !info.dlpi_phdr.is_null() {
         // SAFETY: the loader's record has this many headers.
@@ -87,7 +87,7 @@ pub(super) fn are_prepared() -> bool {
     START.load(Ordering::Acquire) != 0
 }
 
-/// Bytes of a copy; 0 if there is no block.
+/// The size of a copy in bytes; 0 if there is no block.
 pub(super) fn bytes() -> usize {
     2 * SIDE.load(Ordering::Relaxed) + VECTOR.load(Ordering::Relaxed)
 }
@@ -96,19 +96,20 @@ pub(super) fn bytes() -> usize {
 ///
 /// # Safety
 ///
-/// The place has [`bytes`] bytes, starts at a page, and no thread uses it.
+/// The place has [`bytes`] bytes and starts at a page. No thread uses it.
 pub(super) unsafe fn copy_to(place: *mut u8) -> usize {
     let (block, side) = (at(START.load(Ordering::Acquire)), SIDE.load(Ordering::Relaxed));
     let vector_bytes = VECTOR.load(Ordering::Relaxed);
-    // SAFETY: both have this many bytes, and the loader's block is not changed any more.
+    // SAFETY: both have this many bytes, and the loader's block does not change any more.
     unsafe { place.copy_from_nonoverlapping(block, 2 * side) };
     let pointer = place.wrapping_add(side);
     let old = at(word(pointer, VECTOR_AT) - ELEMENT);
     let vector = place.wrapping_add(2 * side);
-    // SAFETY: the vector has this many bytes, and the place has them behind the block.
+    // SAFETY: the vector has this many bytes, and the place has room for them behind the block.
     unsafe { vector.copy_from_nonoverlapping(old, vector_bytes) };
-    // The first element is the length, the second the generation. With the last generation the loader never takes the
-    // vector for outdated: it would move it by `realloc`, which knows no such block.
+    // The first element is the length, the second is the generation. With the last possible generation, the loader
+    // never considers the vector outdated. For an outdated vector it would call `realloc`, which does not own this
+    // memory.
     set_word(vector.wrapping_add(ELEMENT), 0, usize::MAX);
     for element in (2 * ELEMENT..vector_bytes).step_by(ELEMENT) {
         let address = word(vector.wrapping_add(element), 0);
@@ -120,7 +121,7 @@ pub(super) unsafe fn copy_to(place: *mut u8) -> usize {
     set_word(pointer, VECTOR_AT, vector.addr() + ELEMENT);
     #[cfg(target_arch = "x86_64")]
     {
-        // The C library's data starts with its own address. Words 5 and 6 are the canary of stacks and the mask of pointers.
+        // The C library's data starts with its own address. Words 5 and 6 are the stack canary and the pointer mask.
         set_word(pointer, 0, pointer.addr());
         set_word(pointer, 2, pointer.addr());
         set_word(pointer, 3, 1);

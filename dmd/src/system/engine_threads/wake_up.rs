@@ -1,8 +1,8 @@
-//! Wakes engine threads that wait for descriptors: they also wait for a pipe, which is readable while a call wants no engine
-//! threads.
+//! Wakes engine threads that wait for descriptors. They also wait for a pipe, which becomes readable while a call
+//! needs a process without engine threads.
 //!
-//! A program may close every descriptor and open its own under the same numbers. So the pipe has high numbers, and each use
-//! checks that it is still the same pipe.
+//! A program may close every descriptor and open its own under the same numbers. So the pipe has high numbers, and
+//! each use checks that it is still the same pipe.
 
 use core::ffi::{c_int, c_short};
 use core::mem::MaybeUninit;
@@ -14,14 +14,14 @@ use crate::system::errno::keeping_errno;
 
 use super::{PAUSES, end_if_alone, pause_point};
 
-/// The two ends of the pipe; -1 for none.
+/// The two ends of the pipe; -1 if there is no pipe.
 static ENDS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 /// The file number of the pipe.
 static INODE: AtomicU64 = AtomicU64::new(0);
 
-/// Programs expect low numbers to be free, and close them without a look.
+/// The lowest number for the pipe: programs expect low numbers to be free, and close them without a check.
 const HIGH: c_int = 900;
-/// The time after which an engine thread looks around, whatever it waits for: a program that closes all descriptors closes the
+/// The maximum time for which an engine thread waits without a check: a program that closes all descriptors closes the
 /// pipe, too.
 const LONGEST: Duration = Duration::from_secs(1);
 
@@ -33,7 +33,7 @@ pub(crate) fn prepare() {
         return;
     }
     let ends = ends.map(|end| {
-        // SAFETY: an open descriptor of this function's own.
+        // SAFETY: an open descriptor that this function owns.
         let high = unsafe { libc::fcntl(end, libc::F_DUPFD_CLOEXEC, HIGH) };
         if high < 0 {
             return end;
@@ -48,14 +48,14 @@ pub(crate) fn prepare() {
 }
 
 fn close(descriptor: c_int) {
-    // SAFETY: each caller has made the descriptor, or checked that it is its own.
+    // SAFETY: each caller has made the descriptor, or has checked that it owns it.
     unsafe { libc::close(descriptor) };
 }
 
 /// The number of a descriptor's file; 0 if it is closed.
 fn inode(descriptor: c_int) -> u64 {
     let mut found = MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: `found` has room for the answer, and any number may be asked about.
+    // SAFETY: `found` has room for the answer, and the call accepts any number.
     if unsafe { libc::fstat(descriptor, found.as_mut_ptr()) } != 0 {
         return 0;
     }
@@ -63,37 +63,37 @@ fn inode(descriptor: c_int) -> u64 {
     unsafe { found.assume_init() }.st_ino
 }
 
-/// An end of the pipe: 0 to read, 1 to write.
+/// The descriptor of an end of the pipe. `which` is 0 for the end to read, 1 for the end to write.
 fn end(which: usize) -> Option<c_int> {
     let end = ENDS[which].load(Ordering::SeqCst);
     (end >= 0 && inode(end) == INODE.load(Ordering::SeqCst)).then_some(end)
 }
 
-/// Wakes all that wait for descriptors.
+/// Wakes all engine threads that wait for descriptors.
 pub(super) fn ring() {
     keeping_errno(|| {
         if let Some(to) = end(1) {
-            // SAFETY: one byte.
+            // SAFETY: the call writes one byte.
             unsafe { libc::write(to, [0_u8].as_ptr().cast(), 1) };
         }
     });
 }
 
-/// Lets them wait again.
+/// Empties the pipe, so that engine threads can wait again.
 pub(super) fn stop_ringing() {
     keeping_errno(|| {
         let mut bytes = [0_u8; 16];
-        // SAFETY: a place for these bytes. An empty pipe has an error at once.
+        // SAFETY: a place for these bytes. Reading an empty pipe returns an error at once.
         while end(0).is_some_and(|from| unsafe { libc::read(from, bytes.as_mut_ptr().cast(), 16) } > 0) {}
     });
-    // The byte of a call that began meanwhile may be gone, too.
+    // The byte of a call that started in the meantime may be removed, too.
     if PAUSES.load(Ordering::SeqCst) != 0 {
         ring();
     }
 }
 
-/// In an engine thread: waits until a descriptor is ready, however often the engine thread ends and goes on meanwhile. Returns
-/// false if the time is up before.
+/// In an engine thread: waits until a descriptor is ready, even if the engine thread pauses and continues several
+/// times. Returns false if the time is over first.
 pub(crate) fn wait_for(descriptor: c_int, events: c_short, longest: Option<Duration>) -> bool {
     let start = clock::nanoseconds();
     loop {
@@ -121,7 +121,7 @@ pub(crate) fn wait_for(descriptor: c_int, events: c_short, longest: Option<Durat
     }
 }
 
-/// For the child of a fork: the pipe is the parent's.
+/// For the child of a fork: closes the pipe, which belongs to the parent.
 pub(super) fn after_fork_in_child() {
     for which in [0, 1] {
         if let Some(end) = end(which) {

@@ -1,4 +1,4 @@
-//! What a process hands on to the processes that it starts: words in `$DMD`. It may have to start anew for them.
+//! Passes words in `$DMD` to the processes that this process starts. For this, the process may have to restart.
 
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
@@ -11,25 +11,25 @@ use dmd_format::first_process;
 
 use crate::options::Options;
 
-/// Whether processes that this one starts must know it, for the names of their dumps.
+/// Whether processes that this process starts must know its number, for the names of their dumps.
 pub(crate) fn hands_on(options: &Options) -> bool {
     let depends_on = |pattern: &str| !pattern.starts_with('/') || !pattern.contains("%p");
     let depends = options.output.map_or(options.dump_at_exit, depends_on);
     options.children && (depends || options.record.is_some_and(depends_on))
 }
 
-/// Starts the program once more, with our words behind its user's in `$DMD`. `entry` is the variable's entry in the
+/// Restarts the program, with DMD's words after the user's words in `$DMD`. `entry` is the variable's entry in the
 /// environment.
 ///
-/// Processes that the program starts, in whatever way, must find the words in its environment, which has no room
-/// for them: its strings lie side by side, and programs that show a title measure it and write over it. So the
-/// kernel lays it out anew, with the words. Returns if that fails; then the other processes do not know which one
-/// is the first.
+/// Processes that the program starts must find the words in its environment, no matter how it starts them. The
+/// environment has no room for the words: its strings are adjacent, and programs that show a title measure the strings
+/// and overwrite them. So the kernel makes a new environment that contains the words. The function returns if that
+/// fails. Then other processes cannot find out which process is the first one.
 ///
 /// # Safety
 ///
-/// `environment` is the list of strings that ends in null, `entry` is one of them, nothing of the program has run,
-/// and no other code uses the environment meanwhile.
+/// `environment` is the list of strings that ends in null, and `entry` is one of them. No code of the program has run,
+/// and no other code uses the environment during the call.
 pub(crate) unsafe fn start_again(environment: *const *const c_char, entry: *const c_char, users: &[u8]) {
     let Ok(folder) = std::env::current_dir() else { return };
     let Ok(arguments) = fs::read("/proc/self/cmdline") else { return };
@@ -55,7 +55,7 @@ pub(crate) unsafe fn start_again(environment: *const *const c_char, entry: *cons
 
 /// The file and the arguments with which the kernel started this program. Each argument ends in 0.
 fn command(arguments: &[u8]) -> Option<(&'static CStr, Vec<&[u8]>)> {
-    // SAFETY: `getauxval` reads a vector that the kernel made and that stays as it is.
+    // SAFETY: `getauxval` reads a vector that the kernel made and that does not change.
     let file = unsafe { libc::getauxval(libc::AT_EXECFN) } as usize;
     if file == 0 {
         return None;
@@ -66,24 +66,25 @@ fn command(arguments: &[u8]) -> Option<(&'static CStr, Vec<&[u8]>)> {
     let named = fs::metadata(OsStr::from_bytes(file.to_bytes())).ok()?;
     let running = fs::metadata("/proc/self/exe").ok()?;
     if (named.dev(), named.ino()) != (running.dev(), running.ino()) {
-        // A script: its interpreter, and what its first line has for that, come first.
+        // The program is a script: the list starts with the interpreter and the arguments from the script's first
+        // line.
         let script = list.iter().skip(1).position(|argument| *argument == file.to_bytes_with_nul())?;
         list.drain(..=script);
     }
     (!list.is_empty()).then_some((file, list))
 }
 
-/// Removes an entry from the environment of this process, so that programs that it starts are not recorded. Callers
-/// do so before `main`, while there is one thread.
+/// Removes an entry from the environment of this process, so that programs that it starts are not recorded. Callers do
+/// so before `main`, while there is one thread.
 ///
 /// # Safety
 ///
-/// `entry` points into the list of strings that ends in null, and no other code uses it meanwhile.
+/// `entry` points into the list of strings that ends in null, and no other code uses the list during the call.
 pub(crate) unsafe fn leave_out(mut entry: *mut *mut c_char) {
     loop {
-        // SAFETY: `entry` is before the null that ends the list, so that the next one is not beyond it.
+        // SAFETY: `entry` is before the null that ends the list, so the next entry is inside of the list.
         let next = unsafe { *entry.wrapping_add(1) };
-        // SAFETY: `entry` is in the list, which no other code uses: the caller promises that.
+        // SAFETY: `entry` is in the list, and the caller guarantees that no other code uses the list.
         unsafe { *entry = next };
         if next.is_null() {
             return;

@@ -1,7 +1,7 @@
-//! What the portable engine does not know of stacks: their bounds. It assumes that they have room. So a stack that
-//! overflows inside the engine ends the process, as any overflow does in Rust.
+//! Stubs: the portable engine cannot find the limits of stacks. It assumes that they have room. So a stack that
+//! overflows inside the engine ends the process, like any overflow in Rust.
 
-/// It has no state.
+/// Has no state: every stack counts as one with room.
 pub(super) struct StackRoom;
 
 impl StackRoom {
@@ -10,8 +10,8 @@ impl StackRoom {
     }
 }
 
-/// No stack that is known. A thread that jumps out of a hook counts as inside until its stack pointer is near the place
-/// where it entered: meanwhile its blocks are recorded without stacks.
+/// Covers no stack. A thread that jumps out of a hook counts as inside of the engine until its stack pointer is near
+/// the place where it entered. Until then its blocks are recorded without stacks.
 pub(super) struct StackRange;
 
 impl StackRange {

@@ -1,46 +1,48 @@
-//! The guard against re-entry: what this thread does in the engine, and from where on its stack.
+//! The guard against re-entry. It records what this thread does in the engine, and the stack pointer at which it
+//! entered.
 //!
-//! A signal handler that interrupts the engine finds the guard set. The handler may never return: programs jump out
-//! of it when they recover from a stack overflow. So the guard keeps the stack pointer of the code that set it
-//! first. Code that finds the guard set, in a frame further out on the same stack, knows that no code is inside.
+//! A signal handler that interrupts the engine finds the guard set. The handler may never return: programs jump out of
+//! it when they recover from a stack overflow. So the guard keeps the stack pointer of the code that set it first. If
+//! code in a frame further out on the same stack finds the guard set, a jump has left the engine.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::{StackRange, slot};
 
-/// A hook runs. It causes no allocation: a block allocated meanwhile is a signal handler's.
+/// A hook is running. A hook makes no allocation: a block that is allocated during this time belongs to a signal
+/// handler.
 const HOOK: u32 = 1 << 31;
-/// Added for each call of an allocator with a hook of its own: blocks that other hooks see meanwhile are parts of
-/// its block.
+/// Added for each call of an allocator with its own hook: during the call, other hooks ignore blocks, because they are
+/// parts of its block.
 const ALLOCATOR: u32 = 1 << 16;
-/// Added each time that blocks allocated from here on are the engine's own.
+/// Added for each level in which new blocks are the engine's own.
 const OWN: u32 = 1;
 
 /// A signal handler runs at least this far below the code that it interrupted. The kernel puts the registers between
-/// the two; the registers take twice as much.
+/// the two; they take twice as much.
 const HANDLER: usize = 512;
 
-/// What a thread does in the engine. All zero while it is not inside.
+/// The work of a thread in the engine. All zero while the thread is not inside.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Guard {
-    /// Sums of the constants above. Other copies of the library read and change it: see
-    /// `guard` in `memory_reporter::engine_abi`.
+    /// The sum of the constants above. Other copies of the library read and change it: see `guard` in
+    /// `memory_reporter::engine_abi`.
     inside: Cell<u32>,
-    /// The stack pointer of the code that set the guard first; 0 if it is not known.
+    /// The stack pointer of the code that set the guard first; 0 if it is unknown.
     at: Cell<usize>,
 }
 
-/// Frees the locks that this thread holds. Null before the locks are known.
+/// The function that frees the locks of this thread. Null until `on_jump` stores it.
 static RELEASE: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Keeps the function that frees the locks of a thread: a jump may have left code that holds some.
+/// Stores the function that frees the locks of a thread: a jump may have left code that holds locks.
 pub(crate) fn on_jump(release: fn()) {
     RELEASE.store(release as *mut (), Ordering::Relaxed);
 }
 
-/// How often a jump left a hook. Each time, one block was not recorded.
+/// The number of jumps that left a hook. Each of them lost one block.
 static JUMPS: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) fn jumps() -> &'static AtomicU64 {
@@ -48,21 +50,22 @@ pub(crate) fn jumps() -> &'static AtomicU64 {
 }
 
 impl Guard {
-    /// Whether this thread is inside.
+    /// Whether this thread is inside the engine.
     #[inline(always)]
     pub(crate) fn is_set(&self) -> bool {
         self.inside.get() != 0 && !self.was_left(0)
     }
 
-    /// [`is_set`](Self::is_set) for a hook. A hook calls no hook. If a handler interrupts it and calls another one,
-    /// the two frames are not near.
+    /// Like [`is_set`](Self::is_set), for a hook. A hook never calls a hook. If a signal handler interrupts a hook and
+    /// calls another hook, the distance between the two frames is at least [`HANDLER`].
     #[inline(always)]
     fn is_set_for_hook(&self) -> bool {
         let inside = self.inside.get();
         inside != 0 && !self.was_left(if inside == HOOK { HANDLER } else { 0 })
     }
 
-    /// Whether a new block is not to be recorded: it is the engine's own, or part of one that another hook sees.
+    /// Whether a new block must not be recorded: it belongs to the engine, or it is part of a block that another hook
+    /// records.
     #[inline(always)]
     pub(crate) fn passes_by(&self) -> bool {
         self.inside.get() & !HOOK != 0 && !self.was_left(0)
@@ -74,20 +77,20 @@ impl Guard {
         self.inside.get() & (ALLOCATOR - 1) != 0
     }
 
-    /// Whether a call, which a jump may have left, has set the guard.
+    /// Whether the guard is set. A jump may have left the call that set it.
     #[inline(always)]
     pub(crate) fn is_used(&self) -> bool {
         self.inside.get() != 0
     }
 
-    /// Clears the guard: the code that set it never returns.
+    /// Clears the guard: the code that set it will never return.
     pub(crate) fn clear(&self) {
         self.inside.set(0);
         self.at.set(0);
     }
 
-    /// Clears the guard and returns true if a jump left the code that set it. Then the stack pointer is above the
-    /// guard's, or less than `near` below it.
+    /// Clears the guard and returns true if a jump left the code that set it. In this case the stack pointer is above
+    /// the pointer in the guard, or less than `near` below it.
     #[cold]
     #[inline(never)]
     fn was_left(&self, near: usize) -> bool {
@@ -95,7 +98,7 @@ impl Guard {
         if at == 0 || sp + near <= at {
             return false;
         }
-        // A handler may run on another stack at higher addresses, and so may a coroutine that it switched to.
+        // A handler, or a coroutine that it switched to, may run on another stack at higher addresses.
         let mut stack = StackRange::new();
         if at.abs_diff(sp) >= HANDLER && !(stack.covers(sp) && stack.covers(at)) {
             return false;
@@ -103,10 +106,10 @@ impl Guard {
         if self.inside.get() & HOOK != 0 {
             JUMPS.fetch_add(1, Ordering::Relaxed);
         }
-        // The guard stays set until the locks are free: a jump may leave this, too.
+        // The guard stays set until the locks are free: a jump may leave this code, too.
         let release = RELEASE.load(Ordering::Relaxed);
         if slot().locks.get() != 0 && !release.is_null() {
-            // SAFETY: `on_jump` keeps a function of this type.
+            // SAFETY: `on_jump` stores a function of this type.
             let release: fn() = unsafe { core::mem::transmute(release) };
             release();
             slot().locks.set(0);
@@ -132,7 +135,7 @@ impl Guard {
         }
     }
 
-    /// Runs an allocator whose blocks another hook sees.
+    /// Runs a call of an allocator. Another hook records its blocks.
     #[inline(always)]
     pub(crate) fn around<T>(&self, allocator: impl FnOnce() -> T) -> T {
         let before = self.set(self.inside.get() + ALLOCATOR);
@@ -142,7 +145,7 @@ impl Guard {
     }
 }
 
-/// Being inside the engine, until dropped. It is made in the frame of its holder, so that all calls meanwhile run
+/// Marks the thread as inside the engine, until dropped. It is made in the frame of its owner, so that all calls run
 /// below the stack pointer that the guard keeps.
 pub(crate) struct Inside {
     guard: &'static Guard,
@@ -150,7 +153,7 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
-    /// For a hook. `None` if this thread is inside: then a signal handler has interrupted it.
+    /// Enters from a hook. Returns `None` if this thread is inside: then a signal handler has interrupted it.
     #[inline(always)]
     pub(crate) fn enter() -> Option<Self> {
         let guard = &slot().guard;
@@ -160,7 +163,7 @@ impl Inside {
         Some(Self { guard, before: guard.set(HOOK) })
     }
 
-    /// For a hook, whether or not this thread is inside.
+    /// Enters from a hook, even if this thread is inside.
     #[inline(always)]
     pub(crate) fn anyway() -> Self {
         let guard = &slot().guard;
@@ -168,7 +171,7 @@ impl Inside {
         Self { guard, before: guard.set(guard.inside.get() | HOOK) }
     }
 
-    /// Goes one level deeper, whether or not this thread is inside: new blocks are the engine's own.
+    /// Enters one level deeper, even if this thread is inside: new blocks are the engine's own.
     #[inline(always)]
     pub(crate) fn deeper() -> Self {
         let guard = &slot().guard;
@@ -198,12 +201,12 @@ pub(super) fn stack_pointer() -> usize {
 pub(super) fn stack_pointer() -> usize {
     let pointer: usize;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: only reads a register.
+    // SAFETY: the instruction only reads a register.
     unsafe {
         core::arch::asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags));
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: only reads a register.
+    // SAFETY: the instruction only reads a register.
     unsafe {
         core::arch::asm!("mov {}, sp", out(reg) pointer, options(nomem, nostack, preserves_flags));
     }

@@ -1,5 +1,5 @@
-//! The slot in a thread-local of the initial-exec model: any other model may call `malloc` to make room, or wait for the
-//! loader's lock. It is written in assembly, since Rust cannot choose the model.
+//! The slot as a thread-local in the initial-exec model. Any other model may call `malloc` to make room, or may wait
+//! for the loader's lock. The slot is written in assembly, since Rust cannot choose the model.
 
 use super::ThreadSlot;
 
@@ -22,9 +22,9 @@ core::arch::global_asm!(
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn slot() -> &'static ThreadSlot {
     let address: *const ThreadSlot;
-    // SAFETY: reads the thread pointer, and the slot's distance from it, which the loader has set. No Rust code writes
-    // either, and both stay the same while a function of the engine runs: it makes no difference when, or how often,
-    // the assembly reads them. So `nomem` only lets the compiler read them once.
+    // SAFETY: the assembly reads the thread pointer, and the slot's distance from it, which the loader has set. No
+    // Rust code writes either, and both stay the same while a function of the engine runs. So it does not matter when,
+    // or how often, the assembly reads them: `nomem` only lets the compiler read them once.
     unsafe {
         core::arch::asm!(
             "mov {0}, qword ptr fs:[0]",
@@ -33,7 +33,8 @@ pub(crate) fn slot() -> &'static ThreadSlot {
             options(nostack, pure, nomem),
         );
     }
-    // SAFETY: 128 zeroed bytes that only this thread refers to; the reference does not leave the thread.
+    // SAFETY: the address has 128 zeroed bytes that only this thread uses, and the reference does not leave the
+    // thread.
     unsafe { &*address }
 }
 
@@ -42,9 +43,9 @@ pub(crate) fn slot() -> &'static ThreadSlot {
 #[cfg(target_arch = "aarch64")]
 pub(crate) fn slot() -> &'static ThreadSlot {
     let address: *const ThreadSlot;
-    // SAFETY: reads the thread pointer, and the slot's distance from it, which the loader has set. No Rust code writes
-    // either, and both stay the same while a function of the engine runs: it makes no difference when, or how often,
-    // the assembly reads them. So `nomem` only lets the compiler read them once.
+    // SAFETY: the assembly reads the thread pointer, and the slot's distance from it, which the loader has set. No
+    // Rust code writes either, and both stay the same while a function of the engine runs. So it does not matter when,
+    // or how often, the assembly reads them: `nomem` only lets the compiler read them once.
     unsafe {
         core::arch::asm!(
             "mrs {0}, tpidr_el0",
@@ -56,19 +57,21 @@ pub(crate) fn slot() -> &'static ThreadSlot {
             options(nostack, pure, nomem),
         );
     }
-    // SAFETY: 128 zeroed bytes that only this thread refers to; the reference does not leave the thread.
+    // SAFETY: the address has 128 zeroed bytes that only this thread uses, and the reference does not leave the
+    // thread.
     unsafe { &*address }
 }
 
 /// The register with the address of this thread's thread-locals.
 pub(crate) fn thread_pointer() -> usize {
     let address: usize;
-    // SAFETY: reads the thread pointer. With the ABI of x86-64, the word there is its own address.
+    // SAFETY: the instruction reads the thread pointer. In the ABI of x86-64, the word at the thread pointer is its
+    // own address.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         core::arch::asm!("mov {0}, qword ptr fs:[0]", out(reg) address, options(nostack, pure, readonly));
     }
-    // SAFETY: reads a register.
+    // SAFETY: the instruction reads a register.
     #[cfg(target_arch = "aarch64")]
     unsafe {
         core::arch::asm!("mrs {0}, tpidr_el0", out(reg) address, options(nostack, pure, nomem));

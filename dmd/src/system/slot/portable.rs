@@ -1,19 +1,20 @@
-//! The slot in a thread-local of Rust.
+//! The slot as a thread-local of Rust.
 //!
-//! It has a constant value and no destructor, so that the compiler places it into the thread's own data: reaching it
-//! runs no code of Rust, and it lives as long as the thread. Windows with GNU's tools has no such data for Rust: there
-//! the slot is behind a key of the system, in memory of its own that stays when the thread ends (128 bytes).
+//! The slot has a constant value and no destructor, so that the compiler places it into the thread's own data. Access
+//! to it runs no code of Rust, and it lives as long as the thread. With GNU's tools, Windows has no such data for
+//! Rust. There the slot is stored under a key of the system, in separate memory (128 bytes) that stays allocated when
+//! the thread ends.
 
 use core::mem::MaybeUninit;
 
 use super::ThreadSlot;
 
-// Rust registers a destructor for a value that has one, and gives no value after it has run.
+// Rust registers a destructor for a value that has one, and denies access to the value after the destructor has run.
 const _: () = assert!(!core::mem::needs_drop::<ThreadSlot>());
 
 /// The slot of a new thread.
 const fn fresh() -> ThreadSlot {
-    // SAFETY: zeros are valid in all its cells: numbers, null pointers, and `false`.
+    // SAFETY: zeros are valid in all cells: they are numbers, null pointers, and `false`.
     unsafe { MaybeUninit::zeroed().assume_init() }
 }
 
@@ -56,7 +57,7 @@ mod place {
         match KEY.compare_exchange(TLS_OUT_OF_INDEXES, fresh, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => fresh,
             Err(known) => {
-                // SAFETY: the key above, which only this module knows.
+                // SAFETY: the key above, and only this module uses it.
                 unsafe { TlsFree(fresh) };
                 known
             }
@@ -65,18 +66,18 @@ mod place {
 
     pub(super) fn slot() -> *const ThreadSlot {
         let key = key();
-        // `TlsGetValue` sets the error number to 0, and a program may free a block between a call that fails and the
-        // question why.
-        // SAFETY: a key of `TlsAlloc`, or a number that the system refuses.
+        // `TlsGetValue` sets the error number to 0. A program may free a block between a failed call and the check of
+        // the error number.
+        // SAFETY: a key of `TlsAlloc`, or a number that the system rejects.
         let known = keeping_errno(|| unsafe { TlsGetValue(key) }).cast::<ThreadSlot>();
         if !known.is_null() {
             return known;
         }
-        // SAFETY: the type has a size. `System` calls no hook.
+        // SAFETY: the size of the type is not 0. `System` calls no hook.
         let fresh = unsafe { System.alloc(Layout::new::<ThreadSlot>()) }.cast::<ThreadSlot>();
         // SAFETY: a key as above; the value is for this thread only.
         if fresh.is_null() || unsafe { TlsSetValue(key, fresh.cast()) } == 0 {
-            // Without a slot no lock and no guard works.
+            // Locks and the guard need a slot.
             std::process::abort();
         }
         // SAFETY: fresh memory for this type.
@@ -92,7 +93,7 @@ pub(crate) fn slot() -> &'static ThreadSlot {
     unsafe { &*place::slot() }
 }
 
-/// 0: this engine does not know the thread pointer.
+/// Returns 0: the portable engine cannot read the thread pointer.
 pub(crate) fn thread_pointer() -> usize {
     0
 }

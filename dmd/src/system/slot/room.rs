@@ -1,20 +1,20 @@
-//! Whether a stack has room for the engine. An overflow half way through would leave a lock held.
+//! Whether a stack has room for the engine. An overflow inside the engine would leave a lock held.
 //!
-//! A hook asks before the thread is inside, so no event is lost if even this overflows. The answer is kept as a
-//! hint: stacks come and go, so it may be wrong, and then the damage is the same as without the check.
+//! A hook checks this before the thread is inside, so no event is lost even if the check itself overflows. The result
+//! is kept as a hint. Stacks are made and freed, so the hint may be wrong. Then the damage is the same as without the
+//! check.
 
 use core::cell::Cell;
 
 use dmd_unwind::is_readable;
 
 const PAGE: usize = 4096;
-/// The room that a stack must have left: walks used up to 3 KiB.
+/// The free room that a stack must have: walks used up to 3 KiB.
 const ROOM: usize = 4 << 10;
-/// A stretch may grow over a gap of this size if all of the gap is readable.
+/// A readable range may grow over a gap of this size if the whole gap is readable.
 const NEAR: usize = 64 * PAGE;
 
-/// The readable stretches of this thread's stacks: the one that it ran on last, and the one before. All zero at
-/// first.
+/// The readable ranges of this thread's last two stacks: the current stack, and the stack before. All zero at first.
 #[repr(C)]
 pub(super) struct StackRoom {
     last: ReadableStretch,
@@ -55,7 +55,7 @@ impl StackRoom {
         let low = page_of(sp.saturating_sub(ROOM));
         let end = page_of(sp) + PAGE;
         if !self.last.is_near(low, end) {
-            // The thread runs on another stack.
+            // The thread runs on another stack now.
             let last = self.last.replace((self.other.floor.get(), self.other.end.get()));
             self.other.replace(last);
             if self.last.has_room(sp) {

@@ -1,34 +1,34 @@
-//! The block around an address.
+//! Finds the block around an address.
 //!
-//! A look back over the lines finds small blocks. A large block may start far before the address, and the lines
-//! between say nothing. So each stretch of heap has a place with the start of the last large block in it. Blocks do
-//! not overlap: only one block at least as long as the stretch can start in it at a time. A search looks up the
-//! block that a place names, so a free does not change a place.
+//! A search backwards over the lines finds small blocks. A large block may start far before the address, and the lines
+//! in between contain no information about it. So each range of the heap has a place with the start of the last large
+//! block in it. Blocks do not overlap: of the blocks that are at least as long as the range, only one can start in it
+//! at a time. A search looks up the block that a place names, so a free does not have to change the place.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::line::{LINE_BITS, key_of};
 use super::{ADDRESS_BITS, BlockTable, GRAIN_BITS, MIDDLE_BITS, PLANES, TableBlock};
 
-/// Blocks of this many usable bytes have a place; lines are enough to find smaller ones.
+/// Blocks with at least this many usable bytes have a place; lines are enough to find smaller blocks.
 pub(super) const LARGE: usize = 1 << LARGE_BITS;
 const LARGE_BITS: u32 = 14;
 const LONG_BITS: u32 = 20;
 const HUGE_BITS: u32 = 28;
 const VAST_BITS: u32 = 35;
 
-/// Length of the stretches of each kind, as powers of two. A block belongs to the last kind that is not longer than
-/// the block.
+/// The lengths of the ranges of each kind, as powers of two. A block belongs to the longest kind whose ranges are not
+/// longer than the block.
 const STRETCHES: [u32; 4] = [LARGE_BITS, LONG_BITS, HUGE_BITS, VAST_BITS];
 
-/// Starts of large blocks in a middle. All zero at first.
+/// The starts of large blocks in a middle. All zero at first.
 pub(super) struct InMiddle {
     large: [AtomicUsize; 1 << (MIDDLE_BITS - LARGE_BITS)],
     long: [AtomicUsize; 1 << (MIDDLE_BITS - LONG_BITS)],
     huge: [AtomicUsize; 1 << (MIDDLE_BITS - HUGE_BITS)],
 }
 
-/// Starts of blocks that are longer than a middle, for all planes.
+/// The starts of blocks that are longer than a middle, for all planes.
 pub(super) struct InTable {
     vast: [AtomicUsize; 1 << (ADDRESS_BITS - VAST_BITS)],
 }
@@ -40,7 +40,7 @@ impl InTable {
 }
 
 impl BlockTable {
-    /// Notes the start of a large block that is already recorded.
+    /// Stores the start of a large block. The block is already recorded.
     #[cold]
     pub(super) fn note_start(&self, address: usize, usable: usize) {
         if usable > self.largest.load(Ordering::Relaxed) {
@@ -52,7 +52,7 @@ impl BlockTable {
         }
     }
 
-    /// The live block that has this address inside, and its start.
+    /// The live block that contains this address, and the start of the block.
     pub(super) fn around(&self, address: usize) -> Option<(usize, TableBlock)> {
         let planes = (0..PLANES).filter(|plane| self.root(*plane).is_some());
         let found = planes.filter_map(|plane| {
@@ -62,7 +62,7 @@ impl BlockTable {
         found.max_by_key(|(start, _)| *start)
     }
 
-    /// `last` is the last address of a plane that is not behind `address`.
+    /// Finds a small block. `last` is the last address of a plane that is not after `address`.
     fn small_around(&self, address: usize, mut last: usize) -> Option<(usize, TableBlock)> {
         let plane = last % PLANES;
         let first = last.saturating_sub(LARGE - (1 << GRAIN_BITS)).max(plane);
@@ -80,7 +80,7 @@ impl BlockTable {
         }
     }
 
-    /// `last` is the last address of a plane that is not behind `address`.
+    /// Finds a large block. `last` is the last address of a plane that is not after `address`.
     fn large_around(&self, address: usize, last: usize) -> Option<(usize, TableBlock)> {
         let largest = self.largest.load(Ordering::Relaxed);
         STRETCHES.iter().enumerate().find_map(|(kind, bits)| {
@@ -88,7 +88,7 @@ impl BlockTable {
             if longest >> bits == 0 {
                 return None;
             }
-            // The block may start at the end of the first stretch, and end at the beginning of the last one.
+            // The block may start at the end of the first range, and end at the start of the last range.
             let stretches = (longest >> bits) + 1;
             (0..=stretches).find_map(|back| {
                 looked();
@@ -98,14 +98,14 @@ impl BlockTable {
         })
     }
 
-    /// The block that starts at `start`, if it is live and has the address inside.
+    /// The block at `start`, if it is live and contains the address.
     fn if_around(&self, address: usize, start: usize) -> Option<(usize, TableBlock)> {
         let distance = address.checked_sub(start)?;
         let block = self.get(start)?;
         (distance < block.usable()).then_some((start, block))
     }
 
-    /// The place for blocks of a kind that start in the stretch of this address.
+    /// The place for blocks of a kind that start in the range of this address.
     fn place(&self, kind: usize, address: usize) -> Option<&AtomicUsize> {
         let within = |stretch: u32| (address & ((1 << MIDDLE_BITS) - 1)) >> stretch;
         match kind {
@@ -117,7 +117,7 @@ impl BlockTable {
     }
 }
 
-/// For tests, which count the looks of a search.
+/// Counts the reads of a search, for tests.
 #[inline(always)]
 fn looked() {
     #[cfg(test)]

@@ -1,13 +1,14 @@
-//! The blocks that start in one short stretch of heap: a line of a processor's cache, with a cell for each block.
+//! The blocks that start in one short part of the heap: a line of the processor's cache, with a cell for each block.
 //!
-//! A cell belongs to the block that it describes, and after the block's end to whoever takes it first. A block
-//! starts at one of 32 places of the stretch, its *key*. A key has at most one cell, or three with the sizes of a
-//! wide block, and in each line only two cells to choose from, so that a search is short. Where those of a line do not
-//! suffice, another line follows it. Lines are never taken out of a chain, whose length depends only on how many
-//! blocks lived there at once.
+//! A cell belongs to the block that it describes. After the end of the block, the next block that takes the cell owns
+//! it. A block starts at one of 32 places in this part of the heap, its *key*. A key has at most one cell, or three
+//! with the sizes of a wide block. In each line it can use only two cells, so that a search is short. If the cells of
+//! a line are not enough, another line follows it. Lines are never removed from a chain, so its length depends only on
+//! the highest number of blocks that lived there at once.
 //!
-//! A thread takes a free cell by exchange, since other threads may begin blocks in the same stretch. Only the thread
-//! that owns the block changes the cell afterwards, except for the mark bit, which threads set by exchange.
+//! A thread takes a free cell by an exchange, since other threads may record blocks in the same part of the heap.
+//! After that, only the thread that owns the block changes the cell. The mark bit is an exception: any thread may set
+//! it by an exchange.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -21,13 +22,14 @@ use crate::system::memory::ZeroedPool;
 
 pub(super) const KEYS: usize = 1 << KEY_BITS;
 
-/// The bit that live blocks and sizes have in common, and that free cells do not have.
+/// The bit that is set in cells of live blocks and of sizes, and clear in free cells.
 const TAKEN: u64 = 1;
-/// A free cell that names no block.
+/// The word of a free cell that names no block.
 const UNUSED: u64 = FREED | SLOP;
 const _: () = assert!(LIVE & TAKEN != 0 && SIZE & TAKEN != 0 && FREED & TAKEN == 0);
 
-/// All zero at first. One line, an eighth of the heap, is enough for blocks of 100 bytes.
+/// A line of cells. All zero at first. One line takes an eighth of the heap that it covers, and is enough for blocks
+/// of 100 bytes.
 #[repr(C, align(64))]
 pub(crate) struct BlockLine {
     cells: [AtomicU64; CELLS],
@@ -57,7 +59,7 @@ impl BlockLine {
         core::iter::successors(Some(self), |line| line.next())
     }
 
-    /// Whether neither a block nor another line needs this one.
+    /// Whether the line has no blocks, and no line follows it.
     pub(super) fn is_free(&self) -> bool {
         let is_taken = |cell: &AtomicU64| cell.load(Ordering::Relaxed) & TAKEN != 0;
         self.next.load(Ordering::Acquire).is_null() && !self.cells.iter().any(is_taken)
@@ -68,10 +70,10 @@ impl BlockLine {
         self.chain().flat_map(|line| &line.cells)
     }
 
-    /// The cells of this line in which a block with this key may be, its first choice first.
+    /// The two cells of this line that a block with this key may use, in the order of the search.
     ///
-    /// A cell that was once used is never empty again, and a block takes an empty cell before it looks at a later one.
-    /// So a search for a key ends at the first empty cell.
+    /// A cell that was used once is never empty again, and a block takes the first empty cell in this order. So a
+    /// search for a key ends at the first empty cell.
     #[inline(always)]
     fn choices(&self, key: u64) -> [&AtomicU64; 2] {
         let first = place_of(key) * CELLS / KEYS;
@@ -102,13 +104,13 @@ impl BlockLine {
         }
     }
 
-    /// The cell of the block with this key, which lives or was freed.
+    /// The cell of the live or freed block with this key.
     pub(super) fn find(&self, key: u64) -> Option<&AtomicU64> {
         self.cells().find(|cell| is_block(cell.load(Ordering::Acquire), key))
     }
 
-    /// Stores the word of a live block; `None` if there is no memory for it. The word replaces that of a live block
-    /// with the same key.
+    /// Stores the word of a live block. It replaces the word of a live block with the same key. Returns `None` if
+    /// there is no memory.
     pub(super) fn store(&self, word: u64, pool: &ZeroedPool<BlockLine>) -> Option<()> {
         loop {
             match self.cell_for(word & KEY) {
@@ -122,8 +124,8 @@ impl BlockLine {
         }
     }
 
-    /// The cell for a block with this key, and the word there: the cell of its key or, if there is none, a free one. An
-    /// empty cell is the best of these: the others still name blocks that were freed.
+    /// The cell for a block with this key, and the word in it. This is the cell of the key or, if there is none, a
+    /// free cell. An empty cell is preferred, because other free cells still name freed blocks.
     #[inline(always)]
     pub(super) fn cell_for(&self, key: u64) -> Option<(&AtomicU64, u64)> {
         let mut free = None;
@@ -145,7 +147,7 @@ impl BlockLine {
         }
     }
 
-    /// Adds a line to the chain; `None` if there is no memory.
+    /// Adds a line to the chain. Returns `None` if there is no memory.
     #[cold]
     #[inline(never)]
     fn lengthen(&self, pool: &ZeroedPool<BlockLine>) -> Option<()> {
@@ -155,7 +157,7 @@ impl BlockLine {
         }
         let mut line = self;
         loop {
-            // If another thread was faster, this line follows its line.
+            // If another thread was faster, this line is added after that thread's line.
             match line.next.compare_exchange(null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Some(()),
                 Err(_) => line = line.next()?,
@@ -163,7 +165,7 @@ impl BlockLine {
         }
     }
 
-    /// Stores the sizes of a wide block, before its word; `None` if there is no memory.
+    /// Stores the sizes of a wide block, before its word. Returns `None` if there is no memory.
     #[cold]
     pub(super) fn store_sizes(
         &self,
@@ -189,7 +191,7 @@ impl BlockLine {
         Some(())
     }
 
-    /// Requested bytes and slop of a wide block. `None` if it ended meanwhile.
+    /// The requested bytes and the slop of a wide block. `None` if the block has ended in the meantime.
     pub(super) fn sizes(&self, key: u64) -> Option<(u64, u64)> {
         let size = |which| {
             let mut words = self.cells().map(|cell| cell.load(Ordering::Acquire));
@@ -198,7 +200,7 @@ impl BlockLine {
         Some((size(0)?, size(SLOP)?))
     }
 
-    /// Frees the cells with the sizes of a wide block, which are not empty then: see [`choices`](Self::choices).
+    /// Frees the cells with the sizes of a wide block. They do not become empty: see [`choices`](Self::choices).
     #[cold]
     pub(super) fn remove_sizes(&self, key: u64) {
         for cell in self.cells() {
@@ -209,7 +211,8 @@ impl BlockLine {
         }
     }
 
-    /// The last place of a live block between two places, both included. Calls `look` for each cell.
+    /// The last place of a live block in the range from one place to another, both included. Calls `look` for each
+    /// cell.
     pub(super) fn last_live(&self, from: u64, to: u64, look: impl Fn()) -> Option<usize> {
         let words = self.cells().map(|cell| cell.load(Ordering::Acquire)).inspect(|_| look());
         let live = words.filter(|word| word & TAG == LIVE && (from..=to).contains(&(word & KEY)));
@@ -217,7 +220,7 @@ impl BlockLine {
     }
 }
 
-/// Whether a word is that of a block with this key, which lives or was freed.
+/// Whether a word belongs to a live or freed block with this key.
 #[inline(always)]
 pub(super) fn is_block(word: u64, key: u64) -> bool {
     is_live(word, key) || word == FREED | key

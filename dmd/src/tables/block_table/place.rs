@@ -1,4 +1,4 @@
-//! The place where a block is recorded.
+//! The place in the table that stores a block.
 
 use core::sync::atomic::AtomicU64;
 
@@ -20,7 +20,7 @@ impl<'t> BlockPlace<'t> {
         }
     }
 
-    /// Requested bytes and slop of a wide block with this key. `None` if it ended meanwhile.
+    /// The requested bytes and the slop of a wide block with this key. `None` if the block has ended in the meantime.
     pub(super) fn sizes(self, key: u64) -> Option<(u64, u64)> {
         match self {
             BlockPlace::Cell(_, line) => line.sizes(key),

@@ -1,8 +1,9 @@
-//! Large blocks where no small one was recorded: each has a slot in a short chain of chunks.
+//! Large blocks in parts of the heap where no small block was recorded. Each block has a slot in a short chain of
+//! chunks.
 //!
-//! A slot belongs to its address for good, so that a thread that found it may use it whatever others do. There are
-//! a few more slots than large blocks fit into the stretch of heap. A block that finds no free slot gets a
-//! cell.
+//! A slot belongs to the same address forever. So a thread that has found the slot may use it, no matter what other
+//! threads do. There are a few more slots than large blocks fit into the part of the heap. A block without a free slot
+//! gets a cell.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, Ordering};
@@ -14,10 +15,10 @@ use crate::system::memory::ZeroedPool;
 
 const MOST_CHUNKS: usize = 4;
 
-/// All zero at first.
+/// Slots and their keys. All zero at first.
 #[repr(C)]
 pub(super) struct SparseChunk {
-    /// The place of each slot's address in its stretch of heap, plus one; 0 for a free slot.
+    /// For each slot, the place of its address in this part of the heap, plus one; 0 for a free slot.
     keys: [AtomicU16; SLOTS],
     next: AtomicPtr<SparseChunk>,
     slots: [SparseSlot; SLOTS],
@@ -25,7 +26,7 @@ pub(super) struct SparseChunk {
 
 #[repr(C)]
 pub(super) struct SparseSlot {
-    /// A word like those of the table.
+    /// A word in the format of the table.
     pub(super) word: AtomicU64,
     requested: AtomicU64,
     slop: AtomicU64,
@@ -38,7 +39,7 @@ impl SparseSlot {
         self.word.store(word, Ordering::Release);
     }
 
-    /// The requested bytes, and the usable bytes beyond.
+    /// The requested bytes, and the slop.
     pub(super) fn sizes(&self) -> (u64, u64) {
         (self.requested.load(Ordering::Acquire), self.slop.load(Ordering::Acquire))
     }
@@ -54,7 +55,7 @@ impl SparseChunk {
         core::iter::successors(Some(self), |chunk| chunk.next())
     }
 
-    /// The slot of a place, if it has one.
+    /// The slot of a place; `None` if it has none.
     pub(super) fn find(&self, index: usize) -> Option<&SparseSlot> {
         let slots = self.chain().flat_map(|chunk| chunk.keys.iter().zip(&chunk.slots));
         slots
@@ -68,7 +69,8 @@ fn key_of(index: usize) -> u16 {
     index as u16 + 1
 }
 
-/// The slot of a place. If it has none, takes the first free one; `None` if there is none, or memory is short.
+/// The slot of a place. If the place has none, takes the first free slot. Returns `None` if there is no free slot, or
+/// if memory is short.
 pub(super) fn make<'t>(
     first: &'t AtomicPtr<SparseChunk>,
     index: usize,
@@ -77,7 +79,7 @@ pub(super) fn make<'t>(
     let mut place = first;
     for _ in 0..MOST_CHUNKS {
         if place.load(Ordering::Acquire).is_null() {
-            // If another thread was faster, its chunk counts, and this one is never touched.
+            // If another thread was faster, its chunk is used, and this chunk is never touched.
             let _ = place.compare_exchange(null_mut(), pool.take(), Ordering::AcqRel, Ordering::Acquire);
         }
         // SAFETY: null, or a chunk of the pool, which never unmaps one.
@@ -93,7 +95,7 @@ pub(super) fn make<'t>(
     None
 }
 
-/// All slots of a chain with their places, in order of places.
+/// All slots of a chain with their places, in the order of the places.
 pub(super) fn in_order(first: Option<&SparseChunk>) -> [Option<(usize, &SparseSlot)>; SLOTS * MOST_CHUNKS] {
     let mut all = [None; SLOTS * MOST_CHUNKS];
     let slots =

@@ -1,4 +1,4 @@
-//! The number of looks of the table, which no caller can see.
+//! The number of reads in a search of the table. Callers cannot observe it.
 
 use core::cell::Cell;
 
@@ -9,7 +9,7 @@ thread_local! {
     pub(super) static LOOKS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// In each plane: this many looks take a microsecond or two.
+/// The maximum number of reads in each plane. They take one or two microseconds.
 const MOST_LOOKS: usize = 1600;
 
 fn block(usable: usize) -> TableBlock {
@@ -20,7 +20,7 @@ fn found(table: &BlockTable, planes: usize, address: usize) -> FoundBlock {
     LOOKS.set(0);
     let found = table.find(address);
     let looks = LOOKS.get();
-    assert!(looks <= MOST_LOOKS * planes, "{looks} looks for {address:#x}");
+    assert!(looks <= MOST_LOOKS * planes, "{looks} reads for {address:#x}");
     found
 }
 
@@ -30,7 +30,7 @@ fn inside(start: usize, usable: usize) -> FoundBlock {
 
 const HEAP: usize = 0x7f12_3450_0000;
 
-/// As after sampling, or after most blocks were freed: the block before is far away.
+/// A heap as after sampling, or after most blocks were freed: the block before the address is far away.
 #[test]
 fn a_search_in_an_empty_heap_is_short() {
     static TABLE: BlockTable = BlockTable::new();
@@ -70,7 +70,7 @@ fn blocks_of_all_sizes_are_found_from_inside() {
     }
 }
 
-/// A freed block that started in the same stretch of heap is not taken for the block around an address.
+/// A freed block that started in the same range of the heap is not returned as the block around an address.
 #[test]
 fn a_place_is_another_block_s_when_its_own_was_freed() {
     static TABLE: BlockTable = BlockTable::new();
@@ -82,7 +82,7 @@ fn a_place_is_another_block_s_when_its_own_was_freed() {
         assert!(TABLE.insert(second, block(usable)));
         assert_eq!(found(&TABLE, 1, second + usable - 1), inside(second, usable));
         assert_eq!(found(&TABLE, 1, second - 1), FoundBlock::Nothing);
-        // A small block that the program freed where no hook saw it.
+        // A small block that the program freed without a call of a hook.
         assert!(TABLE.insert(second + 1024, block(16)));
         assert_eq!(found(&TABLE, 1, second + 2048), inside(second, usable));
         TABLE.remove(second + 1024);
@@ -90,7 +90,8 @@ fn a_place_is_another_block_s_when_its_own_was_freed() {
     }
 }
 
-/// The cells of a large block and of its sizes are free after its end: the table does not grow with their number.
+/// The cells of a large block and of its sizes are free after the end of the block: the table does not grow with the
+/// number of such blocks.
 #[test]
 fn a_large_block_leaves_its_cells_to_others() {
     static TABLE: BlockTable = BlockTable::new();
@@ -107,7 +108,7 @@ fn a_large_block_leaves_its_cells_to_others() {
     assert!(TABLE.touched() <= before + 2 * 64, "{} {before}", TABLE.touched());
 }
 
-/// The table has the live blocks in order, wherever blocks begin and end, and grows only with their number.
+/// The table returns the live blocks in order, no matter where blocks start and end, and grows only with their number.
 #[test]
 fn blocks_in_any_order_at_any_place() {
     static TABLE: BlockTable = BlockTable::new();
@@ -137,7 +138,8 @@ fn blocks_in_any_order_at_any_place() {
     assert!(TABLE.touched() < 64 << 10, "{}", TABLE.touched());
 }
 
-/// Threads begin and end blocks side by side, each its own: no block is lost, none stays, none is another's.
+/// Threads start and end their own blocks side by side: no block is lost, no ended block remains, and no thread gets a
+/// block of another thread.
 #[test]
 fn threads_share_a_stretch_of_heap() {
     static TABLE: BlockTable = BlockTable::new();
@@ -173,7 +175,7 @@ fn threads_share_a_stretch_of_heap() {
     TABLE.for_each(|address, _| panic!("{address:#x}"));
 }
 
-/// A block is the same whether or not blocks around it are small, whichever came first.
+/// A large block stays the same if blocks around it are small, no matter which of them was recorded first.
 #[test]
 fn large_blocks_among_small_ones() {
     static TABLE: BlockTable = BlockTable::new();
@@ -204,7 +206,7 @@ fn large_blocks_among_small_ones() {
     assert_eq!((all(), TABLE.find(large)), (Vec::new(), FoundBlock::Nothing));
 }
 
-/// A slot belongs to its address for good: blocks without a free slot get cells.
+/// A slot belongs to the same address forever: blocks without a free slot get cells.
 #[test]
 fn large_blocks_at_more_addresses_than_there_are_slots() {
     static TABLE: BlockTable = BlockTable::new();
@@ -216,7 +218,7 @@ fn large_blocks_at_more_addresses_than_there_are_slots() {
     TABLE.for_each(|address, _| panic!("{address:#x}"));
 }
 
-/// The table needs little memory for large blocks, also beyond 32 GiB.
+/// The table needs little memory for large blocks, even for blocks beyond 32 GiB.
 #[test]
 fn large_blocks_take_little_room() {
     static TABLE: BlockTable = BlockTable::new();
@@ -231,7 +233,7 @@ fn large_blocks_take_little_room() {
     assert!(TABLE.touched() < 200 * blocks, "{}", TABLE.touched());
 }
 
-/// A read of a large block gives one block, though other threads free it and record another one there.
+/// A read of a large block returns one whole block, even if other threads free it and record another block there.
 #[test]
 fn a_large_block_is_read_as_one() {
     static TABLE: BlockTable = BlockTable::new();

@@ -1,4 +1,4 @@
-//! A block as one word.
+//! A block packed into one word.
 
 use dmd_format::tables::word as format;
 use dmd_format::tables::word::{REQUESTED_BITS, REQUESTED_SHIFT, SLOP_BITS, STACK_SHIFT};
@@ -13,12 +13,12 @@ pub(super) use format::{
 
 const _: () = assert!(format::STACK_BITS == TraceId::BITS);
 
-/// A block whose sizes fit a word, and that stands for itself alone.
+/// A block whose sizes fit into a word, and that represents only itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockWord(pub(super) u64);
 
 impl BlockWord {
-    /// `None` if the sizes do not fit, or if the block stands for others.
+    /// Packs a block. Returns `None` if the sizes do not fit, or if the block represents other blocks.
     #[inline(always)]
     pub(crate) fn pack(block: TableBlock) -> Option<Self> {
         let TableBlock { requested, slop, trace, sampled, marked: _ } = block;
@@ -28,7 +28,7 @@ impl BlockWord {
         Some(Self(packed_sizes(requested, slop) | LIVE | u64::from(trace.0) << STACK_SHIFT))
     }
 
-    /// The bits. [`SPARE_BITS`](Self::SPARE_BITS) of them are 0.
+    /// The bits of the word. [`SPARE_BITS`](Self::SPARE_BITS) are 0.
     #[inline(always)]
     pub(crate) fn bits(self) -> u64 {
         self.0
@@ -88,13 +88,13 @@ pub(super) fn packed(block: TableBlock) -> u64 {
     }
 }
 
-/// Sizes that fit a word.
+/// Packs sizes that fit into a word.
 #[inline(always)]
 fn packed_sizes(requested: usize, slop: usize) -> u64 {
     (requested as u64) << REQUESTED_SHIFT | (slop as u64) << SLOP_SHIFT
 }
 
-/// Whether a word is that of a live block with this key.
+/// Whether a word belongs to a live block with this key.
 #[inline(always)]
 pub(super) fn is_live(word: u64, key: u64) -> bool {
     word & (TAG | KEY) == LIVE | key

@@ -1,8 +1,8 @@
-//! What changed of one stack since a level of the sum.
+//! The change of one stack since a level of the sum.
 //!
-//! A change is two words, each with the level that it belongs to: a word of an earlier level is void. The low word has
-//! a few blocks and bytes, so that one exchange counts most events. The high word has the rest, in multiples of 2^16
-//! blocks and 2^28 bytes.
+//! A change consists of two words, each with its level: a word of an earlier level is invalid. The low word contains a
+//! small number of blocks and bytes, so that one exchange counts most events. The high word contains the remaining
+//! amount, in multiples of 2^16 blocks and 2^28 bytes.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -11,14 +11,14 @@ use dmd_format::tables::word::REQUESTED_BITS;
 use super::{HeapLevel, LEVEL_SHIFT};
 use crate::tables::pending::BlockAmount;
 
-/// All zero at first.
+/// The change of one stack. All zero at first.
 pub(super) struct StackChange {
     low: AtomicU64,
     high: AtomicU64,
 }
 
-/// How the 48 bits below the level are divided: the word is blocks * 2^`bytes` + bytes, both signed. So adding words adds
-/// both parts.
+/// The division of the 48 bits below the level. The word is blocks * 2^`bytes` + bytes, both signed. So adding two
+/// words adds both parts.
 #[derive(Clone, Copy)]
 struct WordDivision {
     bytes: u32,
@@ -29,20 +29,20 @@ const HIGH: WordDivision = WordDivision { bytes: 24 };
 
 const NUMBER: u64 = (1 << LEVEL_SHIFT) - 1;
 
-/// Blocks and bytes, each at most half of the room that a low word has, as [`LOW`] divides a word. A low word has at most
-/// these.
+/// A small amount of blocks and bytes, divided as in [`LOW`]. Each part is at most half of what fits into a low word.
+/// A low word contains at most such an amount.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CompactChange(u64);
 
-/// Logarithms of the least numbers that are not few.
+/// Logarithm of the smallest number of blocks that is not small.
 const FEW_BLOCKS: u32 = LOW.blocks() - 2;
 const FEW_BYTES: u32 = LOW.bytes - 2;
-const _: () = assert!(REQUESTED_BITS <= FEW_BYTES, "the requested bytes of a word are a few");
+const _: () = assert!(REQUESTED_BITS <= FEW_BYTES, "the requested bytes of a word are a small amount");
 
 impl CompactChange {
     const BIAS: u64 = (1 << FEW_BLOCKS << LOW.bytes) + (1 << FEW_BYTES);
-    /// A sum is few in both parts if these bits are 0 once [`BIAS`](Self::BIAS) is added. Two numbers that are few cannot
-    /// add up to so much that a part wraps around to few.
+    /// A sum is small in both parts if these bits are 0 after [`BIAS`](Self::BIAS) is added. The sum of two small
+    /// numbers is never so large that it wraps around to a small number.
     const MANY: u64 = 1 << (LEVEL_SHIFT - 1) | 1 << (LOW.bytes - 1);
 
     #[inline(always)]
@@ -52,7 +52,7 @@ impl CompactChange {
         both.then(|| Self::pack_small(amount))
     }
 
-    /// The caller knows that the amount is small.
+    /// Packs an amount that is small. The caller guarantees that.
     #[inline(always)]
     pub(super) fn pack_small(amount: BlockAmount) -> Self {
         Self(LOW.number(amount))
@@ -79,13 +79,13 @@ impl WordDivision {
         BlockAmount { blocks, bytes }
     }
 
-    /// What a word has since a level.
+    /// The amount in a word if the word belongs to this level; otherwise 0.
     fn since(self, word: u64, level: HeapLevel) -> BlockAmount {
         if HeapLevel(word >> LEVEL_SHIFT) == level { self.amount(word) } else { BlockAmount::default() }
     }
 
-    /// Adds to a word: `split` divides the sum: the word keeps one part, and this returns the rest. If the word is of a later
-    /// level, the events are part of that level's state.
+    /// Adds to a word. `split` divides the sum: the word keeps one part, and the function returns the other part. If
+    /// the word has a later level, the events are part of the state at that level, and the function returns 0.
     fn add(
         self,
         word: &AtomicU64,
@@ -108,14 +108,14 @@ impl WordDivision {
     }
 }
 
-/// The lowest bits of a number. The highest of these bits is the sign.
+/// The lowest bits of a number as a signed number: the highest of these bits is the sign.
 #[inline(always)]
 fn signed(number: u64, bits: u32) -> i64 {
     (number << (u64::BITS - bits)) as i64 >> (u64::BITS - bits)
 }
 
-/// What the low word keeps of an amount, and how many units the high word gets. What is kept is then as far from either
-/// end of what is few as possible, so that the next events carry nothing.
+/// Splits an amount into the part that the low word keeps, and the units for the high word. The kept part is centered
+/// in the low word's range, so that the next events cause no carry.
 fn split(amount: BlockAmount) -> [BlockAmount; 2] {
     if CompactChange::pack(amount).is_some() {
         return [amount, BlockAmount::default()];
@@ -126,17 +126,17 @@ fn split(amount: BlockAmount) -> [BlockAmount; 2] {
     [amount.plus(from_units(rest).negative()), rest]
 }
 
-/// The amount of what the high word has.
+/// The amount of a number of units of the high word.
 fn from_units(units: BlockAmount) -> BlockAmount {
     BlockAmount { blocks: units.blocks << FEW_BLOCKS, bytes: units.bytes << FEW_BYTES }
 }
 
-/// How many calls of [`StackChange::add`] have begun, and how many have ended.
+/// The number of calls of [`StackChange::add`] that have started.
 static BEGUN: AtomicUsize = AtomicUsize::new(0);
 static ENDED: AtomicUsize = AtomicUsize::new(0);
 
-/// A reader looks at most this many times while others carry from low words to high ones: a thread may have jumped out of
-/// a call, which then never ends.
+/// The maximum number of tries of a reader while other threads carry from low words to high words. A thread may have
+/// jumped out of a call, and then the call never ends.
 const TRIES: usize = 32;
 
 impl StackChange {
@@ -144,7 +144,7 @@ impl StackChange {
         Self { low: AtomicU64::new(0), high: AtomicU64::new(0) }
     }
 
-    /// [`add`](Self::add) for a few: one exchange, unless the low word then has more.
+    /// Like [`add`](Self::add), for a small amount. Needs only one exchange if the result fits into the low word.
     #[inline(always)]
     pub(super) fn add_few(&self, level: HeapLevel, few: CompactChange) {
         let mut old = self.low.load(Ordering::Relaxed);
@@ -166,7 +166,7 @@ impl StackChange {
         }
     }
 
-    /// Adds what changed since a level.
+    /// Adds a change since a level.
     #[cold]
     #[inline(never)]
     pub(super) fn add(&self, level: HeapLevel, amount: BlockAmount) {
@@ -179,7 +179,7 @@ impl StackChange {
         ENDED.fetch_add(1, Ordering::Release);
     }
 
-    /// What changed since a level.
+    /// The change since a level.
     pub(super) fn since(&self, level: HeapLevel) -> BlockAmount {
         let mut amount = BlockAmount::default();
         for _ in 0..TRIES {
@@ -187,7 +187,7 @@ impl StackChange {
             let units = HIGH.since(self.high.load(Ordering::Relaxed), level);
             amount = LOW.since(self.low.load(Ordering::Relaxed), level).plus(from_units(units));
             fence(Ordering::Acquire);
-            // No other thread was between the two words of a change meanwhile.
+            // No other thread was between the two words of a change during the read.
             if BEGUN.load(Ordering::Relaxed) == ended {
                 break;
             }
@@ -195,7 +195,7 @@ impl StackChange {
         amount
     }
 
-    /// For tests: forgets all.
+    /// For tests: forgets the change.
     pub(super) fn clear(&self) {
         self.low.store(0, Ordering::Relaxed);
         self.high.store(0, Ordering::Relaxed);

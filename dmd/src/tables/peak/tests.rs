@@ -1,4 +1,4 @@
-//! The changes of each stack against a model that keeps every state.
+//! Compares the changes of each stack with a model that keeps every state.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ fn static_tables() -> (&'static Peak, &'static TraceTree) {
     (Box::leak(Box::new(Peak::new())), Box::leak(Box::new(TraceTree::new())))
 }
 
-/// What each stack has at the peak: `now` without the changes.
+/// The amount of each stack at the peak: `now` without the changes.
 fn at_peak(peak: &Peak, tree: &TraceTree, now: &BTreeMap<u32, i64>) -> BTreeMap<u32, i64> {
     let mut then = now.clone();
     peak.for_each_since(peak.level(), tree, |trace, amount| {
@@ -36,7 +36,8 @@ fn levels_are_near_each_other_and_few() {
 }
 
 proptest! {
-    /// One thread that hands each event over: the state is that of the first event of the highest level.
+    /// One thread hands each event over at once: the state at the peak is the state after the first event of the
+    /// highest level.
     #[test]
     fn a_thread_has_the_state_of_the_highest_level(
         events in prop::collection::vec((0usize..12, 1i64..300_000, any::<bool>()), 1..200)
@@ -65,7 +66,8 @@ proptest! {
 }
 
 proptest! {
-    /// A change is the sum of what was added since its level, however large, and nothing of an earlier level.
+    /// A change is the sum of the amounts that were added since its level, however large, and includes no amount of an
+    /// earlier level.
     #[test]
     fn a_change_is_the_sum_since_its_level(
         events in prop::collection::vec((0u32..44, any::<i64>(), 0u32..31, any::<i64>(), 0u64..40), 1..200)
@@ -78,7 +80,7 @@ proptest! {
             if rises == 0 {
                 (level, expected) = (HeapLevel(level.0 + 1), BlockAmount::default());
             }
-            // What belongs to an earlier level is part of the state of this one, once the change has this level.
+            // Amounts of an earlier level are part of the state at this level, after the change has this level.
             if expected != BlockAmount::default() {
                 change.add(HeapLevel(level.0 - 1), by);
                 CompactChange::pack(by).into_iter().for_each(|few| change.add_few(HeapLevel(level.0 - 1), few));
@@ -94,7 +96,7 @@ proptest! {
     }
 }
 
-/// Threads lose nothing where they carry from one word of a change to the other, in either direction.
+/// No amount is lost when threads carry from one word of a change to the other, in both directions.
 #[test]
 fn threads_carry_without_loss() {
     const ROUNDS: i64 = 40_000;
@@ -116,7 +118,7 @@ fn threads_carry_without_loss() {
     assert_eq!(change.since(level), BlockAmount { blocks: 10 * ROUNDS, bytes: (2 << 20) * ROUNDS });
 }
 
-/// Threads that share stacks lose no update: after a peak that they all know, each puts its blocks back.
+/// Threads that share stacks lose no update: after a peak, each thread frees blocks and allocates others.
 #[test]
 fn threads_lose_no_change() {
     let (peak, tree) = static_tables();

@@ -1,4 +1,4 @@
-//! A small reader of recordings: it keeps all events in memory, and replays them one after another.
+//! A small reader of recordings. It keeps all events in memory, and replays them one after another.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -8,15 +8,15 @@ use std::path::Path;
 use dmd_format::recording::*;
 use serde_json::Value;
 
-/// Frames as dumps have them, innermost first; requested bytes and slop.
+/// The frames as in dumps, innermost first; the requested bytes; the slop.
 pub(crate) type Kind = (Vec<String>, u64, u64);
 
-/// What a file contains.
+/// The contents of a recording.
 #[derive(Default)]
 pub(crate) struct Recording {
     pub(crate) about: RecordedProcess,
     pub(crate) end: Option<RecordingEnd>,
-    /// Why the file ends too early, if it does.
+    /// The reason why the file ends too early; `None` if it is complete.
     pub(crate) fault: Option<String>,
     pub(crate) names: BTreeMap<u32, String>,
     modules: Vec<RecordedModule>,
@@ -96,7 +96,8 @@ impl Recording {
             Some(Reverse((event.tick, matches!(event.what, BlockAction::Begin(_)), thread)))
         };
         let mut heap: BinaryHeap<_> = next.iter().filter_map(|(thread, at)| key(*thread, *at)).collect();
-        // Changes of the sum, each end as late as its thread can have counted it: right before its next event.
+        // The changes of the sum. Each end is as late as its thread may have counted it: right before the thread's
+        // next event.
         let mut changes = Vec::with_capacity(self.number_of_events());
         let at_start = state.bytes as i64;
         while let Some(Reverse((tick, _, thread))) = heap.pop() {
@@ -118,7 +119,7 @@ impl Recording {
         state
     }
 
-    /// The number of blocks of each kind, with stacks of the first `most` frames.
+    /// The number of blocks of each kind. A stack contains at most the `most` innermost frames.
     pub(crate) fn kinds(&self, state: &State, most: usize) -> BTreeMap<Kind, u64> {
         let mut kinds = BTreeMap::new();
         for block in state.blocks.values() {
@@ -153,14 +154,14 @@ impl Recording {
     }
 }
 
-/// The heap at a moment.
+/// The heap at one moment.
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) blocks: BTreeMap<u64, RecordedBlock>,
     pub(crate) bytes: u64,
     pub(crate) peak: u64,
-    /// A thread takes the tick of an event before it counts the event, and counts it before its next one. This is the peak
-    /// if it counts each end as late as that.
+    /// The peak if each thread counts each of its ends as late as possible. A thread takes the tick of an event before
+    /// it counts the event, and counts the event before its next event.
     pub(crate) peak_at_most: u64,
     pub(crate) usable: u64,
     pub(crate) usable_peak: u64,
@@ -168,7 +169,7 @@ pub(crate) struct State {
     pub(crate) ended: u64,
     pub(crate) moved: u64,
     pub(crate) at_start: usize,
-    /// Blocks that began where one was, and ends where none was.
+    /// The number of blocks that began at the address of a live block, and of ends without a live block.
     pub(crate) faults: u64,
 }
 

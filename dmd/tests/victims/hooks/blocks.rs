@@ -1,6 +1,6 @@
-//! 1,000 blocks of 100 bytes by the wrapper of an allocator, and 500 by C's `malloc`. Usage: with `DMD`, and with or
-//! without `LD_PRELOAD`: `hooks_* FILE`. The dump counts the wrapper's blocks once; only `libdmd.so` records C's
-//! blocks. The wrapper looks for `libdmd.so` at the start, and must leave no error of the loader behind.
+//! 1,000 blocks of 100 bytes from the wrapper of an allocator, and 500 blocks from C's `malloc`. Usage, with `DMD`,
+//! and with or without `LD_PRELOAD`: `hooks_* FILE`. The dump counts the wrapper's blocks once; only `libdmd.so`
+//! records C's blocks. The wrapper looks for `libdmd.so` at the start, and must not leave an error of the loader.
 
 use std::alloc::{Layout, alloc};
 use std::hint::black_box;
@@ -18,7 +18,7 @@ pub(crate) fn run() {
         // SAFETY: the function has no precondition.
         black_box(unsafe { libc::malloc(201) });
     }
-    // Freed before the dump, so it is not in it.
+    // The block is freed before the dump, so the dump does not contain it.
     drop(black_box(vec![0u8; 100]));
     dmd::dump(file).expect("recording");
 }

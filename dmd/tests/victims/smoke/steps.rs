@@ -1,5 +1,5 @@
-//! Firefox's `SmokeDMD` for our engine: a fixed series of allocations and reports, and a dump after each part.
-//! The comments name the blocks that the dump of full stacks has.
+//! Firefox's `SmokeDMD` for DMD's engine: a fixed series of allocations and reports, and a dump after each part. The
+//! comments describe the blocks in the dump with full stacks.
 
 use std::alloc::{Layout, alloc, dealloc, realloc};
 use std::hint::black_box;
@@ -33,7 +33,7 @@ fn six_blocks() -> [*mut u8; 6] {
     blocks
 }
 
-/// Call this before recording starts again: the path is a block itself.
+/// Call this before recording starts again: the path is itself a block.
 fn file(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.json"))
 }
@@ -60,7 +60,7 @@ pub(crate) fn run(folder: &Path) {
     partial(folder);
     sample_below(folder);
     scan(folder);
-    // The start forgets all earlier blocks, so freeing one of them changes nothing.
+    // The start forgets all earlier blocks, so freeing one of them has no effect.
     start("--mode=live --stacks=full");
 }
 
@@ -70,7 +70,7 @@ fn full(folder: &Path, mode: &str) {
     let second = file(folder, &format!("full2-{mode}"));
     start(&format!("--mode={mode} --stacks=full"));
 
-    // Nine blocks of 100, unreported. All have one caller, so the compiler must not unroll the loop.
+    // Nine blocks of 100 bytes, unreported. All have one caller, so the compiler must not unroll the loop.
     let mut a = [null::<u8>().cast_mut(); 10];
     for at in (0..10).map(black_box) {
         a[at] = new(100);
@@ -89,31 +89,31 @@ fn full(folder: &Path, mode: &str) {
     for _ in 0..4 {
         dmd::report(d);
     }
-    // These are not blocks; nothing happens.
+    // These pointers are not blocks, so the calls have no effect.
     dmd::report(null::<u8>());
     let here = 7u64;
     dmd::report(black_box(&raw const here));
-    // Grows: one block of 4,000.
+    // Grows: one block of 4,000 bytes.
     // SAFETY: `new` made the block with this layout, and the new size is not 0.
     let e = unsafe { realloc(new(40), layout(40), 4000) };
-    // Shrinks: one block of 20.
+    // Shrinks: one block of 20 bytes.
     // SAFETY: `new` made the block with this layout, and the new size is not 0.
     let f = unsafe { realloc(new(2000), layout(2000), 20) };
-    // Reported on allocation and freed: nothing.
+    // Reported on allocation and freed: no block.
     let g = new(555);
     dmd::report_on_alloc(g);
     free(g, 555);
-    // Once each way, in both orders: twice-reported, then once-reported.
+    // One report of each kind, in both orders: twice-reported, then once-reported.
     let h = new(256);
     dmd::report(h);
     dmd::report_on_alloc(h);
     let i = new(257);
     dmd::report_on_alloc(i);
     dmd::report(i);
-    // The same function from two places: equal blocks of different callers.
+    // The same function called at two places: equal blocks with different callers.
     let j = six_blocks();
     let k = six_blocks();
-    // A hundred blocks that only cumulative mode remembers.
+    // A hundred blocks that only cumulative mode keeps.
     for _ in 0..100 {
         free(new(1023), 1023);
     }
@@ -136,7 +136,7 @@ fn full(folder: &Path, mode: &str) {
     }
 }
 
-/// 10,000 blocks each of 16, 128 and 1,024 bytes. Fixed seeds decide which of them have stacks.
+/// 10,000 blocks each of 16, 128 and 1,024 bytes. Fixed seeds determine which blocks have stacks.
 fn partial(folder: &Path) {
     let file = file(folder, "partial");
     start("--mode=live");
@@ -148,7 +148,7 @@ fn partial(folder: &Path) {
     dump(&file);
 }
 
-/// With a limit of 1,009 bytes: blocks from there on are exact, DMD samples smaller ones by the sum of their sizes.
+/// With a limit of 1,009 bytes: larger blocks are exact, DMD samples smaller blocks by the sum of their sizes.
 fn sample_below(folder: &Path) {
     let file = file(folder, "sample-below");
     start("--mode=live --sample-below=1009");
@@ -161,7 +161,8 @@ fn sample_below(folder: &Path) {
     dump(&file);
 }
 
-/// One block of six words: a small number, null, one byte before, its start, one inside, null.
+/// One block of six words: a small number, null, the address one byte before the block, its start, an address inside,
+/// and null.
 fn scan(folder: &Path) {
     let file = file(folder, "scan");
     start("--mode=scan");

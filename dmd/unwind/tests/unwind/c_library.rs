@@ -7,12 +7,12 @@ use std::process::Command;
 /// The function that C functions call back.
 pub(crate) type Next = extern "C-unwind" fn(*mut c_void) -> c_long;
 
-/// A function of [`FUNCTIONS`]; takes the shape, the callback and its argument.
+/// The type of the function of [`FUNCTIONS`]. It takes the shape, the callback and its argument.
 pub(crate) type Pass = extern "C-unwind" fn(c_int, Next, *mut c_void) -> c_long;
 
 pub(crate) const FUNCTIONS: &str = include_str!("functions.c");
 
-/// Shapes that `pass` knows.
+/// The number of shapes that `pass` supports.
 pub(crate) const SHAPES: c_int = 11;
 
 /// A loaded library. `drop` does not unload it.
@@ -37,7 +37,7 @@ pub(crate) fn build(folder: &Path, name: &str, source: &str, options: &[&str]) -
 impl Library {
     pub(crate) fn open(path: &Path) -> Library {
         let name = CString::new(path.to_str().unwrap()).unwrap();
-        // SAFETY: the name ends in 0. The library has no constructors but the compiler's own.
+        // SAFETY: the name ends in 0. The library has only the compiler's own constructors.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         assert!(!handle.is_null(), "{} does not load", path.display());
         Library(handle)

@@ -1,4 +1,4 @@
-//! Walks that begin at a caller of which only the stack pointer and the frame pointer are known.
+//! Walks that start at a caller with only a known stack pointer and frame pointer.
 
 use crate::check::{check_here, checked};
 use core::arch::global_asm;
@@ -6,7 +6,7 @@ use dmd_unwind::{Caller, LastStack, Registers, StackRange, WalkEnd};
 use std::hint::black_box;
 
 global_asm!(
-    // Calls a function. The stack pointer that its caller has is an expression, as in functions that align their stack.
+    // Calls a function. The stack pointer of its caller is an expression, as in functions that align their stack.
     ".globl call_by_expression",
     "call_by_expression:",
     ".cfi_startproc",
@@ -29,7 +29,7 @@ global_asm!(
     ".cfi_def_cfa rsp, 8",
     "ret",
     ".cfi_endproc",
-    // Calls a function. Only rbx, which the walk does not follow at first, has the stack pointer of its caller.
+    // Calls a function. The stack pointer of its caller is only in rbx, which the walk does not follow at first.
     ".globl call_by_rbx",
     "call_by_rbx:",
     ".cfi_startproc",
@@ -75,12 +75,12 @@ unsafe extern "C-unwind" {
 extern "C-unwind" fn check_twice() {
     check_here();
     check_here();
-    // No call is a jump.
+    // Prevents the compiler from turning the call into a jump.
     black_box(());
 }
 
 extern "C-unwind" fn check_by_expression() {
-    // SAFETY: the function above keeps the calling convention.
+    // SAFETY: the function above follows the calling convention.
     unsafe { call_by_expression(check_here) };
     black_box(());
 }
@@ -90,7 +90,7 @@ fn check_at_depth(depth: u32) {
     check_here();
     for function in [check_here, check_twice, check_by_expression] {
         for call in [call_by_expression, call_by_rbx] {
-            // SAFETY: the functions above keep the calling convention.
+            // SAFETY: the functions above follow the calling convention.
             unsafe { call(function) };
         }
     }
@@ -100,7 +100,7 @@ fn check_at_depth(depth: u32) {
     check_here();
 }
 
-/// The rules of these frames follow all registers: such a walk begins again, further in than the caller.
+/// The rules of these frames need all registers: such a walk starts again, further in than the caller.
 #[test]
 fn whose_step_needs_other_registers() {
     check_at_depth(10);
@@ -112,13 +112,13 @@ extern "C-unwind" fn check_a_little_deeper() {
     black_box(());
 }
 
-/// The walk knows only the page of its own stack pointer of such a stack.
+/// On such a stack, the only page that the walk knows to be mapped is the page of its own stack pointer.
 #[test]
 fn on_another_page_of_another_stack() {
     let mut stack = vec![0_u128; (256 << 10) / size_of::<u128>()];
     let end = stack.as_mut_ptr_range().end.cast::<u8>();
     for offset in (0..4096).step_by(64) {
-        // SAFETY: the function above keeps the calling convention, and the stack is large enough and aligned.
+        // SAFETY: the function above follows the calling convention, and the stack is large enough and aligned.
         unsafe { call_on_stack(end.wrapping_sub(offset), check_a_little_deeper) };
     }
     assert_eq!(checked().0, 64 * 3 * 10);
@@ -137,7 +137,7 @@ fn that_are_none() {
         for place in [0, 1, 7, 8, 16, 1 << 47, usize::MAX - 15, usize::MAX - 7, usize::MAX] {
             assert_eq!(walk(place, fp), (0, WalkEnd::Lost), "{place:#x} {fp:#x}");
         }
-        // Any word of the stack may look like a return address: no walk crashes.
+        // Any word of the stack may look like a return address: every walk must end without a crash.
         for place in (here..here + 50_000).step_by(4) {
             black_box(walk(place, fp));
         }

@@ -1,4 +1,4 @@
-//! Compares our walk of a stack with that of the `backtrace` crate.
+//! Compares the walker's result for a stack with the result of the `backtrace` crate.
 
 use dmd_unwind::{Caller, LastStack, Registers, StackRange, WalkEnd, capture_here};
 use std::cell::{Cell, RefCell};
@@ -22,13 +22,13 @@ pub(crate) fn check() {
     check_here();
 }
 
-/// Compares the walks from its caller on.
+/// Compares the walks from its caller outwards.
 #[unsafe(naked)]
 pub(crate) extern "C-unwind" fn check_here() {
     core::arch::naked_asm!("lea rdi, [rsp + 8]", "mov rsi, rbp", "jmp {}", sym check_from);
 }
 
-/// [`check_here`], in whose place this function runs. The arguments are those of [`Caller::new`].
+/// Continues [`check_here`], which jumps to this function. The arguments are the arguments of [`Caller::new`].
 #[inline(never)]
 extern "C-unwind" fn check_from(place: usize, fp: usize) {
     let caller = Caller::new(place, fp);
@@ -44,11 +44,11 @@ extern "C-unwind" fn check_from(place: usize, fp: usize) {
         .with_borrow_mut(|remembering| remembering.get_or_insert_default().check(caller, &ours[..len]));
 }
 
-/// A walker that ends where the stack is as it was at the last check, and all stacks that it has named. A name is
-/// the caller's name and the innermost frame.
+/// A walker that ends where the stack is unchanged since the last check, and all stacks that it has named. A name
+/// consists of the caller's name and the innermost frame.
 struct Remembering {
     range: StackRange,
-    /// In a box: tests run on small stacks, and thread-locals take up the ends of these.
+    /// Boxed, because tests run on small stacks, and thread-locals take memory at the end of a stack.
     last: Box<LastStack<usize>>,
     names: Vec<(usize, usize)>,
 }
@@ -64,7 +64,7 @@ impl Default for Remembering {
 }
 
 impl Remembering {
-    /// `all` is the stack from `caller` on.
+    /// `all` is the stack from `caller` outwards.
     #[inline(never)]
     fn check(&mut self, caller: Caller, all: &[usize]) {
         let Self { range, last, names } = self;
@@ -88,7 +88,7 @@ impl Remembering {
     }
 }
 
-/// `theirs` has the frames of the comparison itself, and may end with a null frame.
+/// `theirs` includes the frames of the comparison itself, and may end with a null frame.
 pub(crate) fn compare(ours: &[usize], end: WalkEnd, theirs: &[usize]) {
     let first = *ours.first().expect("at least the caller");
     let Some(start) = theirs.iter().position(|&pc| pc == first) else {

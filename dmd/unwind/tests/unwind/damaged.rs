@@ -1,4 +1,4 @@
-//! Damaged unwind sections: the parser may give any answer, but it must end, read only these bytes, and not panic.
+//! Damaged unwind sections: the parser may return any result, but it must end, read only these bytes, and not panic.
 
 use crate::c_library::{FUNCTIONS, build};
 use dmd_unwind::Sections;
@@ -71,7 +71,7 @@ fn damaged_sections_are_survived() {
             sections.caller(pc, &stack);
         }
     }
-    // Most damage is outside of the parts that answer a question, so most questions get an answer.
+    // Most damage is outside of the parts that matter for a lookup, so most lookups return a result.
     assert!(answers > 30_000, "{answers}");
 }
 
@@ -81,7 +81,7 @@ fn damaged_expressions_are_survived() {
     let stack: Vec<usize> = (0..64).collect();
     let mut found = 0;
     for _ in 0..50_000 {
-        // A CIE and an FDE for 0x1000..0x2000 by hand, with a CFA expression of random bytes.
+        // A handmade CIE and FDE for 0x1000..0x2000, with a CFA expression of random bytes.
         let len = 1 + random.below(24);
         let mut frames = vec![0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0x78, 16];
         frames.extend([0x90, 1]);

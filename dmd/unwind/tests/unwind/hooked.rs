@@ -1,5 +1,5 @@
-//! An allocator that walks the stack of each allocation, as the hooks do, and ends the process if the
-//! walker itself allocates or changes errno.
+//! An allocator that walks the stack at each allocation, like the hooks. It ends the process if the walker itself
+//! allocates or changes errno.
 
 use dmd_unwind::{WalkEnd, capture_here};
 use std::alloc::{GlobalAlloc, Layout, System};

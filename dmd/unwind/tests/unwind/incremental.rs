@@ -1,12 +1,12 @@
-//! The walk that remembers the last one. (`check` also tests it on the stacks of all other tests.)
+//! The walk that reuses the last walk. (`check` also tests it on the stacks of all other tests.)
 
 use crate::check::{check, checked};
 use dmd_unwind::{LastStack, Registers, StackRange, WalkEnd};
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Functions with frames of the same size. The digits of `path` decide which function calls which, so new frames take
-/// the place of old ones, with the same inner callers and different outer ones.
+/// Functions with frames of the same size. The digits of `path` decide which function calls which. So new frames take
+/// the place of old frames, with the same inner callers and different outer callers.
 macro_rules! functions {
     ($($name:ident $salt:literal),*) => {
         $(
@@ -17,7 +17,8 @@ macro_rules! functions {
                 let mut sum = 0;
                 if depth > 0 {
                     sum ^= NEXT[path as usize & 3](path.rotate_right(2), depth - 1);
-                    // Not always: the next call may then be of the same function, when only this frame has changed.
+                    // Skip this call for some paths: then the next call may be of the same function, and only this
+                    // frame has changed.
                     if path & 4 == 0 {
                         check();
                     }
@@ -69,10 +70,10 @@ fn frames_deeper_than_are_kept() {
     assert_eq!(down(100), 101);
 }
 
-/// A walk that meets the last one must make no new tag, and the next walk may end at any frame.
+/// A walk that reaches a frame of the last walk must make no new tag, and the next walk may end at any frame.
 #[test]
 fn an_unchanged_stack_keeps_its_tags() {
-    // A tag is the number of frames from the outermost one on.
+    // A tag is the number of frames, counted from the outermost frame.
     let mut last = Box::new(LastStack::new(0));
     let mut range = StackRange::new();
     let mut walk = || {

@@ -1,4 +1,5 @@
-//! Libraries that come and go: the walker does not use the rules of one library for another one at the same place.
+//! Libraries that are loaded and unloaded: the walker must not use the rules of one library for another library at the
+//! same address.
 
 use crate::c_library::{Library, build};
 use crate::check::{check, checked};
@@ -9,14 +10,15 @@ use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A thread that opens a library waits for one inside of `dl_iterate_phdr`, and holds the lock that every new thread
-/// takes. So the tests here run one at a time also where all tests run in one process.
+/// Lets the tests here run one at a time, even if all tests run in one process. A thread that opens a library waits
+/// until no thread is inside `dl_iterate_phdr`. During this wait it holds the lock that every new thread takes.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A library whose one function has a frame of this size. Libraries of other sizes differ in nothing else.
+/// The source of a library whose only function has a frame of this size. Libraries of different sizes differ only in
+/// this.
 fn source(size: usize) -> String {
     format!(
         "__asm__(\".text\\n.globl pass\\n.type pass, @function\\npass:\\n.cfi_startproc\\n\"
@@ -34,7 +36,7 @@ fn libraries(folder: &Path, option: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Loads, walks through, and unloads each library in turn. Returns how often one took the place of another.
+/// Loads, walks through, and unloads each library in turn. Returns how often a library took the place of another.
 fn come_and_go(paths: &[PathBuf]) -> usize {
     let mut last_at: HashMap<usize, usize> = HashMap::new();
     let mut replaced = 0;
@@ -92,7 +94,7 @@ fn while_other_threads_walk() {
     });
 }
 
-/// Constructors and destructors run while the loader works.
+/// Walks in constructors and destructors, which run while the loader works.
 #[test]
 fn inside_of_dlopen_and_dlclose() {
     let _alone = alone();
@@ -110,8 +112,8 @@ fn inside_of_dlopen_and_dlclose() {
     assert_eq!(checked().0, 40);
 }
 
-/// While this thread is inside of the loader and holds its lock, another thread walks through code that the walker
-/// has not seen before.
+/// While this thread is inside the loader and holds its lock, another thread walks through code that is new to the
+/// walker.
 #[test]
 fn while_the_loader_is_locked() {
     let _alone = alone();
@@ -156,7 +158,7 @@ fn modules_are_found_alike_in_both_ways() {
     ];
     for address in addresses {
         let [quick, locked] = module_both_ways(address).map(Option::unwrap);
-        // The two may end at different places of the last page.
+        // The two results may end at different places in the last page.
         let in_pages = |[start, end, header]: [usize; 3]| (start, end.next_multiple_of(4096), header);
         assert_eq!(in_pages(quick), in_pages(locked), "{address:#x}");
     }
@@ -167,7 +169,7 @@ extern "C" fn hook() {
     check();
 }
 
-/// The walker keeps the rules of new libraries after thousands of earlier ones, each at a place of its own.
+/// The walker keeps the rules of new libraries after thousands of earlier libraries, each at a different address.
 #[test]
 fn of_which_there_are_thousands() {
     let _alone = alone();
@@ -187,7 +189,7 @@ fn of_which_there_are_thousands() {
             let mut script = Script::new(1, 0, &[], walk_only);
             pass(0 as c_int, next, (&raw mut script).cast::<c_void>());
         };
-        // Other tests may compile rules meanwhile.
+        // Other tests may compile rules during these tries.
         let compiles_none = (0..50).any(|_| {
             let before = compiled_rules();
             walk();
@@ -195,7 +197,8 @@ fn of_which_there_are_thousands() {
         });
         assert!(compiles_none, "round {round}");
         library.close();
-        // SAFETY: the kernel chooses a free place for a new mapping, which keeps the next library from coming here.
+        // SAFETY: the kernel chooses a free place for a new mapping. The mapping prevents the loader from putting the
+        // next library there.
         let taken = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),

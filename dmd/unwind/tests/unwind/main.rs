@@ -1,7 +1,7 @@
-//! Compares the stack walker with other unwinders. This is a test binary of its own: it changes signal handlers,
-//! loads and unloads libraries, and walks the stack at each allocation.
+//! Compares the stack walker with other unwinders. This is a separate test binary: it changes signal handlers, loads
+//! and unloads libraries, and walks the stack at each allocation.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod c_library;
 mod callers;

@@ -12,7 +12,7 @@ pub(crate) struct Script {
     state: u64,
     left: u32,
     passes: Vec<Pass>,
-    /// What to do at the innermost frame.
+    /// Called at the innermost frame.
     at_end: fn(),
 }
 
@@ -55,7 +55,7 @@ pub(crate) extern "C-unwind" fn next(script: *mut c_void) -> c_long {
     descend(script) as c_long
 }
 
-/// Called by qsort and bsearch, which pass no argument on: descends once, in the first comparison.
+/// Called by qsort and bsearch, which pass no argument on. It descends once, in the first comparison.
 unsafe extern "C" fn comparison(left: *const c_void, right: *const c_void) -> c_int {
     if let Some(script) = SCRIPT.take() {
         black_box(next(script.cast()));
@@ -125,7 +125,7 @@ pub(crate) fn descend(script: &mut Script) -> u64 {
         10 => {
             let mut values: Vec<u32> = (0..script.draw(300) as u32 + 2).rev().collect();
             SCRIPT.set(Some(script));
-            // SAFETY: the array has that many elements of that size.
+            // SAFETY: the array has this number of elements of this size.
             unsafe { libc::qsort(values.as_mut_ptr().cast(), values.len(), 4, Some(comparison)) };
             1
         }
@@ -133,7 +133,7 @@ pub(crate) fn descend(script: &mut Script) -> u64 {
             let values: Vec<u32> = (0..50).collect();
             SCRIPT.set(Some(script));
             let key = 17u32;
-            // SAFETY: the array has that many elements of that size.
+            // SAFETY: the array has this number of elements of this size.
             let found = unsafe {
                 libc::bsearch(
                     (&raw const key).cast(),
@@ -162,7 +162,7 @@ fn random_stacks_are_walked_as_by_the_backtrace_crate() {
     let folder = tempfile::tempdir().unwrap();
     let libraries = variants(folder.path());
     let passes: Vec<Pass> = libraries.iter().map(|library| library.pass()).collect();
-    // On a thread of its own with a large stack, since the frames are large.
+    // Runs on a separate thread with a large stack, since the frames are large.
     std::thread::Builder::new()
         .stack_size(64 << 20)
         .spawn(move || {

@@ -1,4 +1,4 @@
-//! Compares every row of every function in the libraries of this process with gimli's.
+//! Compares every row of every function in the libraries of this process with the row that gimli computes.
 
 use dmd_unwind::Sections;
 use gimli::{
@@ -19,7 +19,7 @@ fn mapped_files() -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// The text of a row, as `Sections::row` writes it.
+/// The text of a row, in the format of `Sections::row`.
 fn written(cfa: &CfaRule<usize>, rules: &[(u16, RegisterRule<usize>)], signal: bool) -> String {
     let mut text = match cfa {
         CfaRule::RegisterAndOffset { register, offset } => format!("cfa={}{offset:+}", register.0),
@@ -116,7 +116,7 @@ fn functions_are_found_without_the_sorted_table() {
         frames_address: frames.address() as usize,
         frames: frames.data().unwrap(),
     };
-    // The header says that it has no table.
+    // Change the header so that it has no table.
     let mut bytes = whole.header.to_vec();
     bytes[2] = 0xff;
     bytes[3] = 0xff;

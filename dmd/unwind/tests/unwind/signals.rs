@@ -1,4 +1,4 @@
-//! Walks that cross the frames of signal handlers, on the thread's stack and on one of the handler's own.
+//! Walks across the frames of signal handlers, on the thread's stack and on a stack of the handler.
 
 use crate::c_library::{Pass, variants};
 use crate::check::{check, checked};
@@ -18,7 +18,7 @@ extern "C" fn handler(signal: c_int) {
     descend(&mut script);
 }
 
-/// A test holds this while it uses the trap's handler, since a process has only one.
+/// Held by a test while it uses the trap's handler, since a process has only one.
 pub(crate) static TRAP: Mutex<()> = Mutex::new(());
 
 pub(crate) fn install(signal: c_int, handler: *const (), flags: c_int) {
@@ -38,7 +38,7 @@ fn raise() {
 
 fn fault() {
     // The signal interrupts an instruction that is not a call.
-    // SAFETY: the trap has a handler, and the program goes on after `int3` when the handler returns.
+    // SAFETY: the trap has a handler, and the program continues after `int3` when the handler returns.
     unsafe { std::arch::asm!("int3") };
 }
 
@@ -82,12 +82,13 @@ fn through_handlers() {
 
 std::arch::global_asm!(
     ".local bare_restorer",
-    // This too belongs to no function: the `backtrace` crate would use the entry of a function right before it.
+    // This instruction belongs to no function, either: the `backtrace` crate would use the entry of a function right
+    // before it.
     "nop",
     "bare_restorer:",
     "mov rax, 15",
     "syscall",
-    // The function before this ends where this begins. A return address here would belong to that function.
+    // The function before this one ends where this one starts. A return address here would belong to that function.
     ".local second_restorer",
     ".cfi_startproc",
     "ret",
@@ -103,7 +104,8 @@ extern "C" fn walk_only(_: c_int) {
     assert_eq!(end, WalkEnd::Complete);
 }
 
-/// Some C libraries have no unwind information for the code that ends a handler.
+/// In some C libraries, the code that ends a handler has no unwind information. Only its instructions identify the
+/// frame.
 #[test]
 fn through_a_frame_that_only_its_code_tells() {
     unsafe extern "C" {
@@ -138,7 +140,7 @@ fn through_a_frame_that_only_its_code_tells() {
     install(handler, bare_restorer);
     run();
     assert_eq!(checked().0, 40);
-    // Only our walker runs here: the `backtrace` crate gives a wrong stack.
+    // Only dmd's walker runs here: the `backtrace` crate returns a wrong stack.
     install(walk_only, second_restorer);
     run();
 }

@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 const MOST: usize = 128;
 
 /// In the epilogues of functions that realign their stack, gcc's unwind information is wrong. libgcc's unwinder
-/// crashes there; ours must not.
+/// crashes there; dmd's walker must not crash.
 const REALIGNED: [c_int; 2] = [5, 6];
 
-/// The handler writes it; the test reads it after the program has run.
+/// The stacks that differ. The handler writes this value; the test reads it after the program has run.
 struct Difference(UnsafeCell<([usize; MOST], [usize; MOST])>);
 
 // SAFETY: only the stepped thread writes it, and the test reads it after that thread has ended.
@@ -24,15 +24,15 @@ unsafe impl Sync for Difference {}
 
 static DIFFERENCE: Difference = Difference(UnsafeCell::new(([0; MOST], [0; MOST])));
 static STEPPING: AtomicBool = AtomicBool::new(false);
-/// Whether only our walker walks the stack, not libgcc's.
+/// Whether only dmd's walker walks the stack, and libgcc's does not.
 static ALONE: AtomicBool = AtomicBool::new(false);
 static STEPS: AtomicUsize = AtomicUsize::new(0);
 static COMPLETE: AtomicUsize = AtomicUsize::new(0);
 static DIFFERENT: AtomicUsize = AtomicUsize::new(0);
 
-/// It must not allocate or wait for a lock: it may interrupt malloc.
+/// Handles each step. It must not allocate or wait for a lock: it may interrupt malloc.
 extern "C" fn step(_: c_int, _: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
-    // SAFETY: the kernel passes the handler a valid context, which nobody else uses.
+    // SAFETY: the kernel passes a valid context to the handler, and no other code uses the context.
     let flags = unsafe { &mut (*context).uc_mcontext.gregs[libc::REG_EFL as usize] };
     if STEPPING.load(Relaxed) {
         *flags |= 0x100;
@@ -48,8 +48,8 @@ extern "C" fn step(_: c_int, _: *mut libc::siginfo_t, context: *mut libc::uconte
     }
     let mut theirs = [0; MOST + 8];
     let mut their_len = 0;
-    // SAFETY: the call needs that no other thread uses the `backtrace` crate meanwhile. It only calls libgcc, whose
-    // shared state needs no lock of this crate.
+    // SAFETY: no other thread may use the `backtrace` crate during the call. The crate only calls libgcc, whose shared
+    // state needs no lock of this crate.
     unsafe {
         backtrace::trace_unsynchronized(|frame| {
             theirs[their_len] = frame.ip().addr();
@@ -63,18 +63,18 @@ extern "C" fn step(_: c_int, _: *mut libc::siginfo_t, context: *mut libc::uconte
         theirs = rest;
     }
     if ours[..len] != *theirs && DIFFERENT.fetch_add(1, Relaxed) == 0 {
-        // SAFETY: only one thread is stepped, and its handler does not interrupt itself, so nobody else borrows it.
+        // SAFETY: only one thread is stepped, and its handler does not interrupt itself, so there is no other borrow.
         let difference = unsafe { &mut *DIFFERENCE.0.get() };
         difference.0 = ours;
         difference.1[..theirs.len()].copy_from_slice(theirs);
     }
 }
 
-/// Starts or ends single steps. (Code that sets the flag would move the stack pointer, which the unwind information
-/// would not show.)
+/// Starts or ends single steps. (Code that sets the flag directly would move the stack pointer, and the unwind
+/// information would not contain the move.)
 fn stepping(on: bool) {
     STEPPING.store(on, Relaxed);
-    // SAFETY: the trap has a handler, and the program goes on after `int3` when the handler returns.
+    // SAFETY: the trap has a handler, and the program continues after `int3` when the handler returns.
     unsafe { std::arch::asm!("int3") };
 }
 
@@ -123,7 +123,7 @@ fn at_every_instruction() {
                     pass(shape, next, (&raw mut script).cast());
                 }
             }
-            // Interrupt our own walker at every instruction, and walk through code that it has not seen.
+            // Interrupt dmd's walker itself at every instruction, and walk through code that is new to it.
             let mut script = Script::new(1, 0, &[], walk);
             own(0, next, (&raw mut script).cast());
             for seed in 0..2 {
@@ -138,7 +138,7 @@ fn at_every_instruction() {
         .unwrap();
     let (steps, different) = (STEPS.load(Relaxed), DIFFERENT.load(Relaxed));
     let complete = COMPLETE.load(Relaxed);
-    // SAFETY: the stepped thread has ended, so nobody writes any more.
+    // SAFETY: the stepped thread has ended, so no thread writes any more.
     let (ours, theirs) = unsafe { &*DIFFERENCE.0.get() };
     assert_eq!(
         different,

@@ -1,4 +1,4 @@
-//! Threads: many that start at once, small stacks, and stacks that are not the thread's own.
+//! Threads: many that start at once, threads with small stacks, and threads on stacks that are not their own.
 
 use crate::check::{check, checked};
 use crate::random_stacks::{Script, descend};
@@ -28,7 +28,7 @@ fn many_threads_at_once() {
     });
 }
 
-/// Sixteen threads look up the same pcs while the cache is empty; runs in a process of its own.
+/// Sixteen threads look up the same pcs while the cache is empty. The test runs in a separate process.
 #[test]
 fn concurrent_first_use() {
     let program = std::env::current_exe().unwrap();
@@ -46,7 +46,8 @@ fn on_the_smallest_stack() {
     extern "C" fn run(filled: *mut c_void) -> *mut c_void {
         let mut out = [0; 24];
         let (len, end) = capture_here(&mut out);
-        // SAFETY: the thread that joins this one passes a place for the result, and does not read it before.
+        // SAFETY: the thread that joins this one passes a valid place for the result, and reads it only after the
+        // join.
         unsafe { *filled.cast::<(usize, Option<WalkEnd>)>() = (len, Some(end)) };
         std::ptr::null_mut()
     }
@@ -83,7 +84,7 @@ std::arch::global_asm!(
     "pop rbp",
     "ret",
     ".cfi_endproc",
-    // The return address is at a place where no memory is.
+    // The return address is at an address without memory.
     ".local lost_return_address",
     "lost_return_address:",
     ".cfi_startproc",
@@ -96,7 +97,7 @@ std::arch::global_asm!(
     ".cfi_adjust_cfa_offset -8",
     "ret",
     ".cfi_endproc",
-    // The return address is right, but the caller's frame is at a place where no memory is.
+    // The return address is right, but the caller's frame is at an address without memory.
     ".local lost_frame",
     "lost_frame:",
     ".cfi_startproc",
@@ -121,7 +122,8 @@ std::arch::global_asm!(
 );
 
 std::arch::global_asm!(
-    // switch(top, function, argument): calls the function on another stack, with the unwind information of `stacker`'s.
+    // switch(top, function, argument): calls the function on another stack, with the unwind information of `stacker`'s
+    // function.
     ".local switch",
     "switch:",
     ".cfi_startproc",
@@ -140,7 +142,7 @@ std::arch::global_asm!(
     ".cfi_endproc",
 );
 
-/// The caller's stack lies above or below the callee's, at some or at no distance.
+/// The caller's stack is above or below the callee's stack, with or without a distance between them.
 #[test]
 fn on_stacks_of_which_each_calls_the_next() {
     unsafe extern "C" {
@@ -152,9 +154,9 @@ fn on_stacks_of_which_each_calls_the_next() {
         next: std::vec::IntoIter<usize>,
         depths: Vec<usize>,
     }
-    /// Walks the stack, and goes on on the next one.
+    /// Walks the stack, and continues on the next stack.
     extern "C" fn run(stacks: *mut c_void) {
-        // SAFETY: this test passes the pointer to its value, which nobody else uses meanwhile.
+        // SAFETY: this test passes a pointer to its value, and no other code uses the value during the call.
         let stacks = unsafe { &mut *stacks.cast::<Stacks>() };
         check();
         let mut out = [0; 256];
@@ -163,7 +165,7 @@ fn on_stacks_of_which_each_calls_the_next() {
         stacks.depths.push(len);
         if let Some(part) = stacks.next.next() {
             let top = stacks.memory.wrapping_add((part + 1) * SIZE);
-            // SAFETY: the part is mapped, each is used once, and it is large enough for the function, which returns.
+            // SAFETY: each part is mapped and used once. It is large enough for the function, which returns.
             unsafe { switch(top, run, (&raw mut *stacks).cast()) };
         }
         black_box(stacks);
@@ -178,11 +180,11 @@ fn on_stacks_of_which_each_calls_the_next() {
         assert_eq!(stacks.depths.len(), 7);
         assert!(stacks.depths.is_sorted_by(|inner, outer| inner < outer), "{:?}", stacks.depths);
     }
-    // SAFETY: nobody uses the mapping after the calls above.
+    // SAFETY: no code uses the mapping after the calls above.
     unsafe { libc::munmap(memory, 6 * SIZE) };
 }
 
-/// A coroutine: a call on a stack of its own with nothing mapped above it, whose outermost frame is wrong.
+/// A coroutine: a call on a separate stack, with no mapping above it and a wrong outermost frame.
 #[test]
 fn on_a_stack_of_its_own() {
     unsafe extern "C" {
@@ -214,7 +216,7 @@ fn on_a_stack_of_its_own() {
         unsafe { on_stack(top, run::<2>, lost_frame) };
         // SAFETY: as above.
         unsafe { on_stack(top, run::<2>, near_frame) };
-        // SAFETY: nobody uses the mapping after the calls above.
+        // SAFETY: no code uses the mapping after the calls above.
         unsafe { libc::munmap(memory, 1 << 20) };
     }
 }
