@@ -1,16 +1,16 @@
-//! Which form a client prefers, by the header `Accept` of RFC 9110, 12.5.1.
+//! Selects the form that a client prefers, by the header `Accept` of RFC 9110, 12.5.1.
 
 use memory_export::open_metrics::MetricsForm;
 
-/// A range of media types with its weight in thousandths.
+/// A range of media types, with its weight in thousandths.
 struct AcceptedRange<'a> {
-    /// In any case of letters.
+    /// The media type. Its case does not matter.
     media: &'a str,
     version: Option<&'a str>,
     weight: u32,
 }
 
-/// The ranges of a header. A range with a weight that cannot be read is left out.
+/// The ranges of a header. Ignores ranges with an invalid weight.
 fn ranges(accept: &str) -> impl Iterator<Item = AcceptedRange<'_>> {
     accept.split(',').filter_map(|range| {
         let mut parts = range.split(';').map(str::trim);
@@ -31,7 +31,7 @@ fn ranges(accept: &str) -> impl Iterator<Item = AcceptedRange<'_>> {
     })
 }
 
-/// The weight of a media type: that of the range that names it most closely, or 0.
+/// The weight of a media type: the weight of the most specific matching range, or 0 without one.
 fn weight(accept: &str, media: &str, version: Option<&str>) -> u32 {
     let kind = media.split('/').next().unwrap_or_default();
     let closeness = |range: &AcceptedRange<'_>| match range.media {
@@ -48,8 +48,8 @@ fn weight(accept: &str, media: &str, version: Option<&str>) -> u32 {
     closest.map_or(0, |(_, weight)| weight)
 }
 
-/// The form of metrics: `OpenMetrics` if the client prefers it by name, else the text of Prometheus, which every client
-/// reads.
+/// The form of metrics. `OpenMetrics` if the header names it and its weight is at least the weight of the text of
+/// Prometheus. Otherwise the text of Prometheus, which every client can read.
 pub(crate) fn form(accept: &str) -> MetricsForm {
     let open = weight(accept, "application/openmetrics-text", Some("1.0.0"));
     let names_it =
@@ -58,7 +58,7 @@ pub(crate) fn form(accept: &str) -> MetricsForm {
     if names_it && open > 0 && open >= plain { MetricsForm::OpenMetrics } else { MetricsForm::Prometheus }
 }
 
-/// Whether the client names a compressed file.
+/// Whether the header names a compressed file type.
 pub(crate) fn is_gzip(accept: &str) -> bool {
     ["application/gzip", "application/x-gzip"]
         .into_iter()

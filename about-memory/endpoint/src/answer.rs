@@ -1,4 +1,4 @@
-//! The bodies of answers. They run on a thread of their own, one at a time.
+//! Makes the bodies of answers. They are made on a thread of their own, one at a time.
 
 mod profile;
 mod reports;
@@ -12,7 +12,7 @@ use crate::response::{RefusedRequest, ResponseBody};
 pub(crate) use profile::{dump, profile};
 pub(crate) use reports::{metrics, report};
 
-/// What the program writes as a snapshot.
+/// The program's function that writes a snapshot.
 pub(crate) type WriteSnapshot = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync;
 
 pub(crate) fn snapshot(

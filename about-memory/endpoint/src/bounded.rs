@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::response::RefusedRequest;
 
-/// Bytes in memory, at most as many as a limit.
+/// Bytes in memory, up to a limit.
 #[derive(Debug)]
 pub(crate) struct BoundedBody {
     bytes: Vec<u8>,
@@ -17,7 +17,7 @@ impl BoundedBody {
         Self { bytes: Vec::new(), most, is_over: false }
     }
 
-    /// The bytes that `write` writes. `what` is the subject of a message about its error.
+    /// Returns the bytes that `write` writes. An error message starts with `what`.
     pub(crate) fn fill<E: std::fmt::Display>(
         mut self,
         what: &str,
@@ -25,7 +25,7 @@ impl BoundedBody {
     ) -> Result<Vec<u8>, RefusedRequest> {
         let written = write(&mut self);
         match written {
-            // A writer may swallow the error of the stream.
+            // Checked first, because a writer may ignore the error of the stream.
             _ if self.is_over => Err(RefusedRequest::new(
                 503,
                 format!("{what} has more than {} bytes, the limit of the endpoint (max_bytes)", self.most),
@@ -54,7 +54,7 @@ impl Write for BoundedBody {
     }
 }
 
-/// The text of an error as a part of one line.
+/// Makes the text of an error fit into a line.
 pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! The endpoint: whose turn it is, and what it answers.
+//! The endpoint: controls the turns of requests, and makes the answers.
 
 use core::fmt;
 use std::io::{self, Write};
@@ -14,29 +14,29 @@ use crate::request::{self, EndpointRequest};
 use crate::response::{EndpointResponse, RefusedRequest, ResponseBody};
 use crate::turn::{self, DIFFERENCE, NoResult, WORK, WorkPermit};
 
-/// A client that was refused is asked to wait this long.
+/// The time that a refused client is asked to wait.
 const SOON: Duration = Duration::from_secs(1);
-/// How often a difference looks whether its client still waits.
+/// The interval at which a difference checks whether its client still waits.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Answers requests for the memory of the program. See the [crate](crate) for paths, bounds and who may ask.
+/// Answers requests about the memory of the program. See the [crate](crate) for paths, limits and security.
 pub struct Endpoint {
     options: EndpointOptions,
     snapshot: Option<Arc<WriteSnapshot>>,
 }
 
 impl Endpoint {
-    /// An endpoint with the default options, and without snapshots.
+    /// Makes an endpoint with the default options, without snapshots.
     pub fn new() -> Self {
         Self::with_options(EndpointOptions::default())
     }
 
-    /// An endpoint without snapshots.
+    /// Makes an endpoint without snapshots.
     pub fn with_options(options: EndpointOptions) -> Self {
         Self { options, snapshot: None }
     }
 
-    /// Answers `/memory/snapshot` with what `write` writes, such as `heap_graph::HeapGraph::stream`.
+    /// Sets the function that writes the answer of `/memory/snapshot`, such as `heap_graph::HeapGraph::stream`.
     ///
     /// ```
     /// use heap_graph::HeapGraph;
@@ -61,16 +61,16 @@ impl Endpoint {
         self
     }
 
-    /// Answers a `GET` of a server that has checked the header `Host` itself: as [`answer`](Self::answer), with the header
-    /// `Accept` or an empty text.
+    /// Answers a `GET` of a server that has already checked the header `Host`; see [`answer`](Self::answer). `accept`
+    /// is the header `Accept`, or an empty text.
     pub fn respond(&self, path: &str, query: &str, accept: &str) -> EndpointResponse {
         self.answer(&GetRequest::new(path, query).accept(accept))
     }
 
     /// Answers a `GET`.
     ///
-    /// The call blocks for the time of the answer, so an asynchronous server makes it on a thread that may block. It
-    /// does not panic.
+    /// The call blocks until the answer is complete, so an asynchronous server must call it on a thread that may block.
+    /// It does not panic.
     ///
     /// ```
     /// use memory_endpoint::{Endpoint, GetRequest};
@@ -114,7 +114,7 @@ impl Endpoint {
         if request == EndpointRequest::Snapshot && snapshot.is_none() {
             return Err(RefusedRequest::new(
                 404,
-                "this program gives no heap snapshots (Endpoint::snapshot)",
+                "this program does not write heap snapshots (Endpoint::snapshot)",
             ));
         }
         self.work(end, WORK.take(end), move || match (request, snapshot) {
@@ -127,7 +127,8 @@ impl Endpoint {
         })
     }
 
-    /// Two dumps, so that the memory for the first profile does not count as growth. Others are answered between them.
+    /// Takes two dumps, and makes a profile only after the second, so that no profile's memory counts as growth. Other
+    /// requests are answered between the dumps.
     fn difference(&self, wait: Duration, request: &GetRequest<'_>) -> Result<ResponseBody, RefusedRequest> {
         let _difference = DIFFERENCE.take(turn::end_of(wait)).map_err(|end| {
             let message = "another request waits for its second profile";
@@ -145,7 +146,7 @@ impl Endpoint {
                 break;
             }
             if !request.is_wanted() {
-                return Err(RefusedRequest::new(503, "the client has gone"));
+                return Err(RefusedRequest::new(503, "the client closed the connection"));
             }
             thread::sleep(left.min(LOOK));
         }
@@ -163,7 +164,7 @@ impl Endpoint {
         work: impl FnOnce() -> Result<T, RefusedRequest> + Send + 'static,
     ) -> Result<T, RefusedRequest> {
         let Ok(turn) = turn else {
-            let message = "another request is at work; there is one at a time";
+            let message = "another request is running; the endpoint answers one at a time";
             return Err(RefusedRequest::new(429, message).retry_after(SOON));
         };
         turn::run_before(end, turn, work).unwrap_or_else(|error| {

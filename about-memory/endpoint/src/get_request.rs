@@ -1,8 +1,8 @@
-//! What a server passes on of a `GET`.
+//! The parts of a `GET` that a server passes to the endpoint.
 
 use core::fmt;
 
-/// A `GET`, as a server of any kind passes it on to [`Endpoint::answer`](crate::Endpoint::answer).
+/// A `GET` that a server of any kind passes to [`Endpoint::answer`](crate::Endpoint::answer).
 #[derive(Clone, Copy)]
 pub struct GetRequest<'a> {
     pub(crate) path: &'a str,
@@ -13,8 +13,8 @@ pub struct GetRequest<'a> {
 }
 
 impl<'a> GetRequest<'a> {
-    /// A request for a path, as in [`PATHS`](crate::PATHS), without the prefix under which the server mounts the endpoint.
-    /// `query` is the part after `?`, or empty.
+    /// Makes a request for a path, as in [`PATHS`](crate::PATHS). The path has no prefix under which the server mounts
+    /// the endpoint. `query` is the part after `?`, or empty.
     pub fn new(path: &'a str, query: &'a str) -> Self {
         Self { path, query, accept: "", host: None, is_wanted: None }
     }
@@ -25,15 +25,16 @@ impl<'a> GetRequest<'a> {
         Self { accept, ..self }
     }
 
-    /// Sets the header `Host`, which the endpoint then checks ([`EndpointOptions::host_names`](crate::EndpointOptions::host_names)). Default:
-    /// the server has checked it.
+    /// Sets the header `Host`. The endpoint then checks it
+    /// ([`EndpointOptions::host_names`](crate::EndpointOptions::host_names)). Default: the endpoint does not check,
+    /// because the server has done so.
     #[must_use]
     pub fn host(self, host: &'a str) -> Self {
         Self { host: Some(host), ..self }
     }
 
-    /// Sets a function that tells whether the client still waits. A difference whose client has gone ends, and leaves its
-    /// turn to others. Default: it waits.
+    /// Sets a function that returns whether the client still waits. If the client is gone, a difference ends, and other
+    /// requests can run. Default: the client always waits.
     #[must_use]
     pub fn wanted(self, is_wanted: &'a dyn Fn() -> bool) -> Self {
         Self { is_wanted: Some(is_wanted), ..self }

@@ -1,8 +1,8 @@
-//! Which names a request may have for the server.
+//! Checks the name in the header `Host`.
 //!
-//! A page in a browser can rebind its own name to an address of this machine (DNS rebinding), and then reads what the
-//! endpoint answers. Its requests have that name in `Host`, so names that nobody declared are refused. An address is no name
-//! that can be rebound.
+//! A page in a browser can rebind its own name to an address of this machine (DNS rebinding), and then read the answers
+//! of the endpoint. Its requests have that name in `Host`, so the endpoint rejects names that the program did not
+//! declare. An address cannot be rebound.
 
 use std::net::IpAddr;
 
@@ -16,13 +16,13 @@ pub(crate) fn is_known(host: &str, names: &[String]) -> bool {
 fn without_port(host: &str) -> &str {
     let is_port = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     match host.rsplit_once(':') {
-        // The colons of an address of IPv6 lie in brackets.
+        // The colons of an IPv6 address are inside of brackets.
         Some((name, port)) if is_port(port) && (!name.contains(':') || name.ends_with(']')) => name,
         _ => host,
     }
 }
 
-/// Whether a name is an address. One that stands for all addresses is nobody's.
+/// Whether a name is an address. Wildcard addresses are rejected.
 fn is_address(name: &str) -> bool {
     let inner = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let address: Option<IpAddr> = match inner {

@@ -1,31 +1,32 @@
-//! The bounds of answers, and what they contain.
+//! The limits and the contents of answers.
 
 use std::time::Duration;
 
-/// How an [`Endpoint`](crate::Endpoint) answers.
+/// The options of an [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EndpointOptions {
-    /// The maximum of time that a request takes, without the seconds for which a difference waits. A reporter has half
-    /// of it. Default: 30 seconds.
+    /// The maximum time of a request, without the seconds for which a difference waits. A reporter may take half of it.
+    /// Default: 30 seconds.
     pub deadline: Duration,
-    /// The maximum of `seconds=`. Default: 300.
+    /// The maximum of the parameter `seconds`. Default: 300.
     pub max_seconds: u64,
-    /// The maximum of bytes of a body. Default: 64 MiB.
+    /// The maximum size of a body, in bytes. Default: 64 MiB.
     pub max_bytes: usize,
-    /// The maximum of bytes of a dump of DMD, uncompressed. Default: 256 MiB.
+    /// The maximum size of an uncompressed dump of DMD, in bytes. Default: 256 MiB.
     pub max_dump_bytes: u64,
-    /// The maximum of series of reports in `/metrics`. Default: 500.
+    /// The maximum number of series of reports in `/metrics`. Default: 500.
     pub max_series: usize,
     /// Whether reporters keep private data in paths and descriptions. Default: no.
     pub private: bool,
-    /// The name of the process: the label `process` of metrics. It should be the same in each run of the program, or
-    /// each run has series of its own. Default: the name of the executable file.
+    /// The name of the process, for the label `process` of metrics. It should be the same in each run of the program.
+    /// Otherwise each run has new series. Default: the name of the executable file.
     pub process: Option<String>,
-    /// The names under which clients reach the server, besides its addresses and `localhost`: a request with another name in
-    /// `Host` is refused, since a page in a browser can rebind its own name to this machine. Default: none.
+    /// The names under which clients reach the server, in addition to its addresses and `localhost`. A request with
+    /// another name in `Host` is rejected, because a page in a browser can rebind its own name to this machine.
+    /// Default: none.
     pub host_names: Vec<String>,
-    /// Whether `Host` may be any name, for a server behind something that checks it. Default: no.
+    /// Whether `Host` may be any name, for a server behind a proxy that checks it. Default: no.
     pub any_host: bool,
 }
 
@@ -114,7 +115,7 @@ impl EndpointOptions {
         self
     }
 
-    /// The time of one reporter.
+    /// The maximum time of one reporter.
     pub(crate) fn reporter_deadline(&self) -> Duration {
         self.deadline / 2
     }

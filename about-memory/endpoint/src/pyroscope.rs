@@ -1,8 +1,8 @@
-//! Pushes profiles to a server of Pyroscope, for programs that no collector reaches.
+//! Pushes profiles to a server of Pyroscope, for programs that no collector can reach.
 //!
 //! The push service takes `POST /push.v1.PusherService/Push` with JSON (grafana/pyroscope `api/push/v1/push.proto`).
-//! The program sends it with the HTTP client that it has, so this module needs none: TLS, proxies and passwords are the
-//! client's.
+//! The program sends it with its own HTTP client, which handles TLS, proxies and passwords. So this module needs no
+//! HTTP client.
 //!
 //! ```no_run
 //! use std::io;
@@ -23,8 +23,8 @@
 //! # Ok::<(), io::Error>(())
 //! ```
 //!
-//! A profile has addresses and build ids, since the program looks no symbols up. Pyroscope shows functions if it can
-//! look them up: with its symbolizer and a server of debuginfod that has the program's debug information.
+//! A profile has addresses and build ids, because the program looks up no symbols. Pyroscope shows functions if it can
+//! look them up: it needs its symbolizer, and a server of debuginfod that has the program's debug information.
 
 use core::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -42,7 +42,7 @@ use crate::Endpoint;
 /// The path of the push service below the address of the server.
 const SERVICE: &str = "push.v1.PusherService/Push";
 
-/// Where to push profiles, with which labels and tenant, and how often.
+/// The target of pushes: the server, the labels, the tenant, and the interval.
 #[derive(Clone, Debug)]
 pub struct PyroscopePush {
     url: String,
@@ -63,15 +63,15 @@ pub struct PushRequest<'a> {
     pub body: &'a [u8],
 }
 
-/// Why a push failed.
+/// The reason why a push failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PushError {
-    /// There is no profile: the status of the endpoint's answer, and its line.
+    /// The endpoint returned no profile: the status of its answer, and its message.
     NoProfile(u16, String),
-    /// The client could not send it.
+    /// The client could not send the request.
     Send(io::Error),
-    /// The server answered with this status.
+    /// The server answered with this status, which is not of the 200s.
     Refused(u16),
 }
 
@@ -95,8 +95,8 @@ impl std::error::Error for PushError {
 }
 
 impl PyroscopePush {
-    /// Pushes to the server at this address (`http://pyroscope:4040`), as the service of this name. One minute lies
-    /// between two pushes.
+    /// Makes a target: the server at this address (`http://pyroscope:4040`), and the name of the service. The interval
+    /// between two pushes is one minute.
     pub fn new(server: &str, service_name: impl Into<String>) -> Self {
         Self {
             url: format!("{}/{SERVICE}", server.trim_end_matches('/')),
@@ -109,7 +109,7 @@ impl PyroscopePush {
         }
     }
 
-    /// Adds a label to all profiles. A later label replaces an earlier one of the same name.
+    /// Adds a label to all profiles. It replaces an earlier label with the same name.
     #[must_use]
     pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let name = name.into();
@@ -125,18 +125,18 @@ impl PyroscopePush {
         self
     }
 
-    /// Sets the time between two pushes. Each costs a profile: see the [crate](crate#what-it-costs).
+    /// Sets the interval between two pushes. Each push costs a profile: see the [crate](crate#what-it-costs).
     #[must_use]
     pub fn interval(mut self, interval: Duration) -> Self {
         self.interval = interval;
         self
     }
 
-    /// Pushes one profile now. `send` sends it and returns the status of the answer.
+    /// Pushes one profile now. `send` sends the request, and returns the status of the answer.
     ///
     /// # Errors
     ///
-    /// If there is no profile, as for `/debug/pprof/heap`; if `send` fails; or if the status is not of the 200s.
+    /// If there is no profile (as for `/debug/pprof/heap`), if `send` fails, or if the status is not of the 200s.
     pub fn once(
         &self,
         endpoint: &Endpoint,
@@ -157,11 +157,11 @@ impl PyroscopePush {
         }
     }
 
-    /// Pushes from now on, on a thread of its own. A push that fails is left out.
+    /// Starts to push, on a thread of its own. A failed push is counted, and not repeated.
     ///
     /// # Errors
     ///
-    /// If the system starts no thread.
+    /// If the system cannot start a thread.
     pub fn start(
         self,
         endpoint: Arc<Endpoint>,
@@ -198,7 +198,7 @@ impl PyroscopePush {
     }
 }
 
-/// A UUID of version 4. It only has to differ from those of other profiles.
+/// A UUID of version 4. It only needs to differ from the ids of other profiles.
 fn random_id() -> String {
     let [high, low] = [0, 1].map(|part| RandomState::new().hash_one(part));
     let high = high & !0xf000 | 0x4000;
@@ -207,16 +207,16 @@ fn random_id() -> String {
     format!("{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
 }
 
-/// A thread that pushes, until dropped. Dropping it waits for a push that is under way.
+/// A thread that pushes until it is dropped. Dropping it waits for a running push.
 #[derive(Debug)]
 pub struct PushThread {
     shared: Arc<PushState>,
-    /// `None` once it has ended.
+    /// `None` after the thread has ended.
     thread: Option<JoinHandle<()>>,
 }
 
 impl PushThread {
-    /// The number of pushes that the server took.
+    /// The number of pushes that the server accepted.
     pub fn pushed(&self) -> u64 {
         self.shared.lock().pushed
     }
@@ -233,7 +233,7 @@ impl Drop for PushThread {
         self.shared.lock().is_over = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // The panic hook has reported a panic of the program's client.
+            // The panic hook has already reported a panic of the program's HTTP client.
             let _ = thread.join();
         }
     }
@@ -254,7 +254,7 @@ struct PushCounts {
 }
 
 impl PushState {
-    /// False if there is nothing to wait for any more.
+    /// Waits for the interval. Returns `false` if the thread should end.
     fn wait(&self, interval: Duration) -> bool {
         let waited = self.changed.wait_timeout_while(self.lock(), interval, |state| !state.is_over);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);

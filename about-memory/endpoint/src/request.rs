@@ -1,4 +1,4 @@
-//! What a path and a query ask for.
+//! Parses paths and queries.
 
 use memory_export::open_metrics::MetricsForm;
 
@@ -10,11 +10,11 @@ use crate::response::RefusedRequest;
 pub const PATHS: [&str; 5] =
     ["/metrics", "/debug/pprof/heap", "/debug/pprof/allocs", "/memory/report", "/memory/snapshot"];
 
-/// What a client asks for.
+/// A parsed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndpointRequest {
     Metrics(MetricsForm),
-    /// A profile, or what it grew by in some seconds.
+    /// A profile or, with a number of seconds, the difference of two profiles.
     Profile(Option<u64>),
     Report {
         is_compressed: bool,
@@ -22,7 +22,7 @@ pub(crate) enum EndpointRequest {
     Snapshot,
 }
 
-/// Whether errors of a path are those of a pprof server.
+/// Whether errors of the path have the form of a pprof server.
 pub(crate) fn is_pprof(path: &str) -> bool {
     path.starts_with("/debug/pprof/")
 }
@@ -42,7 +42,7 @@ impl EndpointRequest {
             _ => {
                 return Err(RefusedRequest::new(
                     404,
-                    format!("no such path; there are {}", PATHS.join(", ")),
+                    format!("unknown path; the paths are {}", PATHS.join(", ")),
                 ));
             }
         };
@@ -83,7 +83,7 @@ fn profile(path: &str, query: &str, options: &EndpointOptions) -> Result<Endpoin
                 return Err(RefusedRequest::new(
                     400,
                     format!(
-                        "{path}: debug={value} asks for text; there is only debug=0, the format of pprof"
+                        "{path}: debug={value} requests text; only debug=0, the format of pprof, is supported"
                     ),
                 ));
             }
@@ -101,10 +101,10 @@ fn profile(path: &str, query: &str, options: &EndpointOptions) -> Result<Endpoin
 }
 
 fn unknown(path: &str, name: &str, known: &str) -> RefusedRequest {
-    RefusedRequest::new(400, format!("{path}: no parameter {}; it has {known}", shown(name)))
+    RefusedRequest::new(400, format!("{path}: unknown parameter {}; the path has {known}", shown(name)))
 }
 
-/// A text of the client as a part of one line.
+/// Makes a text of the client fit into a line.
 fn shown(text: &str) -> String {
     const MOST: usize = 40;
     let mut shown: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();

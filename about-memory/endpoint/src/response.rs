@@ -1,4 +1,4 @@
-//! What an endpoint answers.
+//! The answers of an endpoint.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointResponse {
-    /// The status: 200, 400 (a bad query), 403 (a foreign `Host`), 404 (no such path, or no snapshot), 429 (another request is at work), 500 (a
-    /// part of the program panicked), or 503 (no DMD, too slow, or too large).
+    /// The status: 200, 400 (a bad query), 403 (an unknown `Host`), 404 (an unknown path, or no snapshot), 429 (another
+    /// request is running), 500 (a part of the program panicked), or 503 (no DMD, too slow, or too large).
     pub status: u16,
     /// The names of headers in lower case, and their values.
     pub headers: Vec<(&'static str, String)>,
-    /// The body. That of an error is one line of text.
+    /// The body. For an error, one line of text.
     pub body: Vec<u8>,
 }
 
 impl EndpointResponse {
-    /// The value of a header, whose name is in lower case.
+    /// The value of a header. The name must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| &**value)
     }
@@ -34,12 +34,12 @@ impl EndpointResponse {
         line.push('\n');
         let mut response = Self::with(refusal.status, "text/plain; charset=utf-8", line.into_bytes());
         if let Some(wait) = refusal.retry_after {
-            // A client that comes too early is refused again.
+            // Rounded up, because a client that comes too early is refused again.
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             response.headers.push(("retry-after", seconds.max(1).to_string()));
         }
         if is_pprof {
-            // `go tool pprof` shows the text of such an answer.
+            // With this header, `go tool pprof` shows the text of an error.
             response.headers.push(("x-go-pprof", "1".to_owned()));
         }
         response
@@ -59,16 +59,16 @@ impl EndpointResponse {
 #[derive(Debug)]
 pub(crate) struct ResponseBody {
     pub(crate) content_type: &'static str,
-    /// The name for a browser that saves it.
+    /// The file name that a browser uses to save the body.
     pub(crate) file_name: Option<&'static str>,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Why a request gets no answer.
+/// The reason why a request is refused.
 #[derive(Debug)]
 pub(crate) struct RefusedRequest {
     pub(crate) status: u16,
-    /// One line.
+    /// The message, in one line.
     pub(crate) message: String,
     pub(crate) retry_after: Option<Duration>,
 }

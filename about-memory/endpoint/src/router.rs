@@ -11,11 +11,11 @@ use ::axum::routing::get;
 
 use crate::{Endpoint, GetRequest, PATHS, response};
 
-/// A router with a `GET` for each of [`PATHS`]. It may be merged into another, or nested below a prefix. Mount it on a
-/// port for administrators only: see the [crate](crate#who-may-ask).
+/// Makes a router with a `GET` for each of [`PATHS`]. It may be merged into another router, or nested below a prefix.
+/// Mount it on a port for administrators only: see the [crate](crate#who-may-ask).
 ///
-/// Answers are made on the runtime's threads that may block, so the runtime is tokio's. A difference whose client has gone
-/// ends. A request whose `Host` is a name that the endpoint does not know has the status 403
+/// Answers are made on threads of the runtime that may block, so the runtime must be tokio. A difference whose client
+/// is gone ends. A request with an unknown name in `Host` gets the status 403
 /// ([`EndpointOptions::host_names`](crate::EndpointOptions::host_names)).
 ///
 /// ```
@@ -52,7 +52,7 @@ async fn answer(endpoint: Arc<Endpoint>, path: &'static str, request: Request) -
     drop(client);
     match answered {
         Ok(answered) => converted(answered),
-        // The runtime ends.
+        // The runtime is shutting down.
         Err(_) => {
             let mut response = Response::default();
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -61,15 +61,15 @@ async fn answer(endpoint: Arc<Endpoint>, path: &'static str, request: Request) -
     }
 }
 
-/// Under which name the client reaches the server: in HTTP/2 it is a part of the target. Bytes that are no text are a name
-/// that nobody has.
+/// The name under which the client reaches the server. In HTTP/2 the name is a part of the target. Bytes that are not
+/// text become a name that is never known.
 fn host_of(request: &Request) -> Option<String> {
     let header = request.headers().get(header::HOST).map(|host| String::from_utf8_lossy(host.as_bytes()));
     let authority = || request.uri().authority().map(|authority| authority.as_str().to_owned());
     header.map(|host| host.into_owned()).or_else(authority)
 }
 
-/// A client that waits. The server drops it with the future of the answer when the client goes.
+/// A client that waits for an answer. If the client is gone, the server drops this value with the future of the answer.
 struct WaitingClient(Arc<AtomicBool>);
 
 impl Drop for WaitingClient {

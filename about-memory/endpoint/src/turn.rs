@@ -1,30 +1,30 @@
-//! Whose turn it is, and work that has a deadline.
+//! Turns of requests, and work with a deadline.
 //!
-//! The process has one heap, whatever the number of endpoints: one request is at work at a time, and one difference at
-//! a time waits for its second profile. A turn belongs to the work and not to the request, which may give up on it.
+//! The process has one heap, whatever the number of endpoints. So one request runs at a time, and one difference at a
+//! time waits for its second profile. A turn belongs to the work, which may run longer than its request waits.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The turn of requests at work.
+/// The turn of running requests.
 pub(crate) static WORK: WorkTurn = WorkTurn::new();
 
-/// The turn of differences.
+/// The turn of differences that wait.
 pub(crate) static DIFFERENCE: WorkTurn = WorkTurn::new();
 
-/// The end of a time from now on, or a year if that is too far away for the clock.
+/// The instant after a time span; one year from now if the clock cannot represent the instant.
 pub(crate) fn end_of(time: Duration) -> Instant {
     const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
     let now = Instant::now();
     now.checked_add(time).unwrap_or_else(|| now + YEAR)
 }
 
-/// What one caller at a time has.
+/// A turn that one caller at a time can take.
 #[derive(Debug)]
 pub(crate) struct WorkTurn {
-    /// When the caller who has the turn expects to give it back.
+    /// The instant at which the current owner expects to return the turn; `None` if the turn is free.
     ends: Mutex<Option<Instant>>,
     changed: Condvar,
 }
@@ -34,12 +34,12 @@ impl WorkTurn {
         Self { ends: Mutex::new(None), changed: Condvar::new() }
     }
 
-    /// Takes the turn, until about `ends`. The error is when the caller who has it expects to give it back.
+    /// Takes the turn, until about `ends`. The error is the instant at which the current owner expects to return it.
     pub(crate) fn take(&'static self, ends: Instant) -> Result<WorkPermit, Instant> {
         self.take_before(Instant::now(), ends)
     }
 
-    /// As [`take`](Self::take), but waits until `last`.
+    /// Waits for the turn until `last`, and takes it; see [`take`](Self::take).
     pub(crate) fn take_before(&'static self, last: Instant, ends: Instant) -> Result<WorkPermit, Instant> {
         let left = last.saturating_duration_since(Instant::now());
         let waited = self.changed.wait_timeout_while(self.lock(), left, |taken| taken.is_some());
@@ -58,7 +58,7 @@ impl WorkTurn {
     }
 }
 
-/// A turn, until dropped.
+/// A taken turn. Dropping it returns the turn.
 #[derive(Debug)]
 pub(crate) struct WorkPermit(&'static WorkTurn);
 
@@ -69,16 +69,16 @@ impl Drop for WorkPermit {
     }
 }
 
-/// Why work has no result.
+/// The reason why work has no result.
 #[derive(Debug)]
 pub(crate) enum NoResult {
-    /// It did not end in time, and keeps its turn until it ends.
+    /// The work did not end in time. It keeps its turn until it ends.
     Late,
     Panicked,
     NoThread(std::io::Error),
 }
 
-/// Runs `work` on a thread of its own, and waits for its result until then.
+/// Runs `work` on a thread of its own, and waits for its result until `end`.
 pub(crate) fn run_before<T: Send + 'static>(
     end: Instant,
     turn: WorkPermit,
@@ -89,9 +89,9 @@ pub(crate) fn run_before<T: Send + 'static>(
         let send = send;
         let turn = turn;
         let result = work();
-        // The client may ask again as soon as it has the answer.
+        // Return the turn first: the client may send its next request as soon as it has the answer.
         drop(turn);
-        // Nobody waits if the result is late.
+        // If the result is late, the receiver is gone.
         let _ = send.send(result);
     };
     thread::Builder::new().name("memory-endpoint".to_owned()).spawn(all).map_err(NoResult::NoThread)?;

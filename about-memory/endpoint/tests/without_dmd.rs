@@ -4,7 +4,7 @@ use memory_endpoint::Endpoint;
 
 memory_reporter::global_allocator!(std::alloc::System);
 
-/// One test only: the endpoint answers one request at a time.
+/// There is only one test, because the endpoint answers one request at a time.
 #[test]
 fn profiles_need_dmd_and_the_rest_does_not() {
     let endpoint = Endpoint::new();

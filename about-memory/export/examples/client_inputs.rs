@@ -1,8 +1,8 @@
-//! Writes files for real clients, and what their sums must be: `client_inputs FOLDER`.
+//! Writes files for real clients, and the sums that clients must show: `client_inputs FOLDER`.
 //!
-//! Each input is a file in each format that can hold it. `expected.json` has, for each input, the sums of its values of
-//! all blocks and of each kind, the files, and the error of each format that refuses the input. `tests/clients/check`
-//! opens the files in their clients and compares the sums.
+//! Each input becomes a file in each format that can hold it. `expected.json` contains, for each input: the sums of its
+//! values over all blocks and for each kind, the files, and the error of each format that rejects the input.
+//! `tests/clients/check` opens the files in their clients and compares the sums.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "an example that tests run")]
 
@@ -21,7 +21,7 @@ use memory_export::{ExportError, StackProfile, dhat, heaptrack, pprof, speedscop
 use memory_report::{Kind, Report, ReportSet, Units};
 use serde_json::{Map, Value as Json, json};
 
-/// The sums of blocks and bytes of each kind; `""` is what has no kind.
+/// The sums of blocks and bytes of each kind. Blocks without a kind have the key `""`.
 fn by_kind(stacks: &StackProfile) -> Json {
     let mut sums: BTreeMap<&str, [i64; 2]> = BTreeMap::new();
     for sample in stacks.samples() {
@@ -31,7 +31,7 @@ fn by_kind(stacks: &StackProfile) -> Json {
     json!(sums)
 }
 
-/// The files of some stacks, and the formats that refuse them.
+/// Writes the files of some stacks. Lists the formats that reject them.
 fn profiles(folder: &Path, name: &str, stacks: &StackProfile) -> Json {
     type Write<'a> = &'a dyn Fn(BufWriter<File>) -> Result<(), ExportError>;
     let formats: [(&str, Write<'_>); 4] = [
@@ -68,7 +68,7 @@ fn reports(all: impl Iterator<Item = (String, Kind, i64)>) -> ReportSet {
     set
 }
 
-/// The metrics of reports, and the sums of their bytes of each kind.
+/// Writes the metrics of reports, and the sums of their bytes by kind.
 fn metrics(folder: &Path, name: &str, set: &ReportSet) -> Json {
     let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
     for report in set.iter() {
@@ -118,7 +118,7 @@ fn main() -> ExitCode {
         ("one", reports([("tree/one".to_owned(), Kind::Heap, 100)].into_iter())),
         ("hostile", reports(hostile)),
         ("million", reports(million)),
-        // A client's numbers are doubles, and this one is a double.
+        // A client's numbers are doubles. This amount is exact as a double.
         ("beyond", reports([("tree/one".to_owned(), Kind::Other, (1 << 53) + 2)].into_iter())),
         ("below", reports([("line".to_owned(), Kind::Other, -100)].into_iter())),
     ] {

@@ -1,4 +1,4 @@
-//! Makes text on one thread while another one compresses or stores it.
+//! Makes text on one thread while another thread compresses or stores it.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -7,14 +7,14 @@ use std::thread;
 use crate::error::ExportError;
 
 const PIECE: usize = 1 << 16;
-/// The number of pieces that may wait.
+/// The maximum number of pieces in the channel.
 const WAITING: usize = 8;
 
-/// Gives `consume` what `produce`, which runs on a thread of its own, sends.
+/// Runs `produce` on a thread of its own. Passes the pieces that it sends to `consume`.
 ///
 /// # Errors
 ///
-/// If there can be no thread, or that of `consume` or of `produce`.
+/// If no thread can be started, or if `consume` or `produce` fails.
 pub(crate) fn run<T: Send>(
     produce: impl FnOnce(SyncSender<T>) -> Result<(), ExportError> + Send,
     consume: impl FnMut(T) -> io::Result<()>,
@@ -22,7 +22,7 @@ pub(crate) fn run<T: Send>(
     let (sender, receiver) = sync_channel::<T>(WAITING);
     thread::scope(|scope| {
         let producer = thread::Builder::new().spawn_scoped(scope, || produce(sender))?;
-        // After an error nobody receives, which ends the producer.
+        // After an error the receiver is gone, so `produce` fails, too.
         let consumed = receiver.into_iter().try_for_each(consume);
         let produced = producer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         consumed?;
@@ -30,16 +30,16 @@ pub(crate) fn run<T: Send>(
     })
 }
 
-/// Sends a piece to [`run`]'s `consume`.
+/// Sends a piece to the function `consume` of [`run`].
 pub(crate) fn send<T>(sender: &SyncSender<T>, piece: T) -> io::Result<()> {
     sender.send(piece).map_err(|_| io::ErrorKind::BrokenPipe.into())
 }
 
-/// Gives `out` what `produce` writes, which runs on a thread of its own.
+/// Runs `produce` on a thread of its own. Writes its bytes to `out`.
 ///
 /// # Errors
 ///
-/// As [`run`].
+/// As for [`run`].
 pub(crate) fn write(
     out: &mut impl Write,
     produce: impl FnOnce(&mut PieceWriter) -> Result<(), ExportError> + Send,
@@ -52,7 +52,7 @@ pub(crate) fn write(
     run(produce, |piece: Vec<u8>| out.write_all(&piece))
 }
 
-/// What is written, in pieces of one size but the last.
+/// A writer that sends its bytes in pieces of equal size. Only the last piece is shorter.
 #[derive(Debug)]
 pub(crate) struct PieceWriter {
     piece: Vec<u8>,

@@ -12,7 +12,7 @@ const FORMAT: &str = "Chrome's trace events";
 /// Amounts over time.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
-    /// The times of the points, in microseconds, in order.
+    /// The times of the points, in microseconds, ascending.
     pub times: Vec<u64>,
     /// The counters.
     pub counters: Vec<Counter>,
@@ -21,13 +21,13 @@ pub struct Counters {
 /// The amounts of one path in one process.
 #[derive(Clone, Debug, Default)]
 pub struct Counter {
-    /// The process; empty for the sum of all.
+    /// The process; empty for the sum of all processes.
     pub process: String,
     /// The path.
     pub path: String,
-    /// The unit, as the client shows it.
+    /// The unit in the client.
     pub unit: String,
-    /// The amount at each time; `None` if the set of that time lacks it.
+    /// The amount at each time; `None` if the report of that time does not have the path.
     pub amounts: Vec<Option<i128>>,
 }
 
@@ -35,7 +35,7 @@ pub struct Counter {
 ///
 /// # Errors
 ///
-/// If `out` fails, or if an amount exceeds 2^53, above which the client's numbers are not exact.
+/// If `out` fails, or if an amount exceeds 2^53. The client's numbers are not exact above that.
 pub fn write(counters: &Counters, out: impl Write) -> Result<(), ExportError> {
     let mut processes: Vec<&str> = Vec::new();
     for counter in &counters.counters {

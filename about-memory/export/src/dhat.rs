@@ -1,10 +1,12 @@
 //! DHAT's JSON, version 2, for `dh_view.html` of Valgrind.
 //!
-//! A profile with the whole history (allocated and live blocks, those at the peak, the most of each stack, life times,
-//! and the times themselves) has the blocks' life times (`bklt`). Any other profile has one amount of blocks and bytes.
+//! A profile with the whole history has the blocks' life times (`bklt`). Such a profile has allocated blocks, live
+//! blocks, the blocks at the peak, the maximum of each stack, life times, and the times themselves. Every other profile
+//! has one amount of blocks and bytes.
 //!
 //! The viewer's tree starts at the allocation. The owner of the blocks comes before it: the first level of the tree is
-//! `unreported`, `reported once` and `reported twice`. Points with equal frames become one, as the viewer refuses others.
+//! `unreported`, `reported once` and `reported twice`. Points with equal frames are merged, because the viewer rejects
+//! duplicates.
 //!
 //! Source: `dhat/dh_view.js` of Valgrind 3.19.
 
@@ -19,7 +21,7 @@ use crate::stack_profile::{ProfileFrameId, ProfileValue, StackProfile};
 
 const FORMAT: &str = "DHAT";
 
-/// The values that a profile with life times has, with their names in a point.
+/// The values of a profile with life times, with their names in a point.
 const HISTORY: [(ProfileValue, &str); 9] = [
     (ProfileValue::AllocatedBytes, "tb"),
     (ProfileValue::AllocatedBlocks, "tbk"),
@@ -36,7 +38,7 @@ const HISTORY: [(ProfileValue, &str); 9] = [
 ///
 /// # Errors
 ///
-/// If `out` fails, or if an amount is negative or exceeds 2^53, above which the viewer's numbers are not exact.
+/// If `out` fails. Also if an amount is negative, or exceeds 2^53: the viewer's numbers are not exact above that.
 pub fn write(stacks: &StackProfile, out: impl Write) -> Result<(), ExportError> {
     let facts = stacks.facts();
     let recorded = |value: ProfileValue| stacks.index_of(value);
@@ -58,9 +60,9 @@ pub fn write(stacks: &StackProfile, out: impl Write) -> Result<(), ExportError> 
             vec![(bytes, "tb"), (blocks, "tbk")]
         }
     };
-    // The sum of many long lives is too large in microseconds.
+    // The sum of many long life times is too large for microseconds.
     let lives = stacks.total(ProfileValue::Lifetimes).unwrap_or_default();
-    // The second name is that of a million of the first.
+    // The second name is for a million of the first unit.
     let (unit, million, each) =
         if history.is_some() && lives > MOST { ("ms", "ks", 1000) } else { ("µs", "s", 1) };
     let amount = |column: usize, sum: i128| {
@@ -115,7 +117,7 @@ pub fn write(stacks: &StackProfile, out: impl Write) -> Result<(), ExportError> 
     Ok(())
 }
 
-/// The frames of each point and its sums. No two points have equal frames.
+/// The frames and sums of each point. No two points have equal frames.
 fn points(
     stacks: &StackProfile,
     columns: &[(usize, &str)],
@@ -135,7 +137,7 @@ fn points(
     points
 }
 
-/// The table of frames. Frames with equal texts are one.
+/// The table of frames. Frames with equal texts are stored once.
 struct DhatFrames<'a> {
     stacks: &'a StackProfile,
     texts: Vec<String>,
@@ -145,7 +147,7 @@ struct DhatFrames<'a> {
 
 impl<'a> DhatFrames<'a> {
     fn new(stacks: &'a StackProfile) -> Self {
-        // The viewer takes the first for the root.
+        // The viewer uses the first frame as the root.
         let texts = vec!["[root]".to_owned()];
         Self { stacks, texts, by_text: FxHashMap::default(), by_frame: FxHashMap::default() }
     }

@@ -1,7 +1,7 @@
-//! Dumps and recordings of DMD as [`StackProfile`](crate::StackProfile).
+//! Converts dumps and recordings of DMD to [`StackProfile`](crate::StackProfile).
 //!
 //! A dump has the live blocks of one time or, in cumulative mode, all blocks ever allocated. Each sample has the stack,
-//! the size, and labels: the type, whether reporters reported the blocks, and which reporters did. A recording becomes a
+//! the size, and labels: the type, whether reporters reported the blocks, and the reporters. A recording becomes a
 //! [`RecordingHistory`].
 
 mod dump;

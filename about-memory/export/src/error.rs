@@ -1,20 +1,22 @@
-//! Why an export or an import fails.
+//! Errors of exports and imports.
 
 use core::fmt;
 use std::io;
 
-/// Why data cannot be written in a format.
+/// The reason why data cannot be written in a format.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// The stream failed.
+    /// Writing to the stream failed.
     Write(io::Error),
-    /// An amount exceeds what a format, or a [`StackProfile`](crate::StackProfile), can hold: who, the amount's name, the amount,
-    /// and the limit.
+    /// An amount exceeds the maximum of a format or of a [`StackProfile`](crate::StackProfile). The values are the name
+    /// of the format, the name of the amount, the amount, and the maximum.
     TooLarge(&'static str, &'static str, i128, i128),
-    /// The format has no negative amounts: its name, the amount's name, and the amount.
+    /// The format has no negative amounts. The values are the name of the format, the name of the amount, and the
+    /// amount.
     Negative(&'static str, &'static str, i128),
-    /// The format needs an amount that was not recorded: its name, and the amount's name.
+    /// The format needs an amount that was not recorded. The values are the name of the format, and the name of the
+    /// amount.
     NotRecorded(&'static str, &'static str),
 }
 
@@ -48,27 +50,27 @@ impl From<io::Error> for ExportError {
     }
 }
 
-/// Why a profile cannot be read.
+/// The reason why a profile cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The stream failed.
+    /// Reading from the stream failed.
     Read(io::Error),
     /// The uncompressed profile has more than this many bytes.
     TooLong(u64),
-    /// The bytes at this offset of the uncompressed profile are not what the format requires.
+    /// The bytes at this offset of the uncompressed profile violate the format. The text is the reason.
     Malformed(u64, &'static str),
-    /// A part refers to another by a number that no part has: the part, and the number.
+    /// A part refers to a number that does not exist. The values are the kind of the missing part, and the number.
     Dangling(&'static str, u64),
-    /// The profile has more than this many samples, labels, locations, lines, functions, mappings and texts in total.
+    /// The total number of samples, labels, locations, lines, functions, mappings and texts exceeds this limit.
     TooManyEntries(usize),
-    /// The texts that functions, lines, mappings and labels name have more than this many bytes in total.
+    /// The texts of functions, lines, mappings and labels have more than this many bytes in total.
     TooMuchText(u64),
     /// The stacks of the profile have more than this many frames.
     TooManyFrames(usize),
-    /// The profile has no amounts of memory; the names of those that it has.
+    /// The profile has no amounts of memory. The text contains the names of its amounts.
     NotOfMemory(String),
-    /// The profile's amounts cannot be added up.
+    /// The sum of the profile's amounts is too large.
     Amounts(ExportError),
 }
 
@@ -76,7 +78,7 @@ impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Read(error) => error.fmt(f),
-            Self::TooLong(most) => write!(f, "the profile has more than {most} bytes once it is unpacked"),
+            Self::TooLong(most) => write!(f, "the unpacked profile has more than {most} bytes"),
             Self::Malformed(at, what) => write!(f, "not a pprof profile: {what} at byte {at}"),
             Self::Dangling(part, number) => write!(f, "the profile has no {part} {number}"),
             Self::TooManyEntries(most) => {

@@ -1,8 +1,8 @@
 //! The Firefox Profiler's processed profile, version 55, for profiler.firefox.com and `samply load`.
 //!
-//! The samples of the one thread have bytes as their weight, so that all trees and graphs show bytes; the table of native
-//! allocations has the same stacks. The memory track has the sum or, of a history, the live bytes over time. Amounts of a
-//! difference may be negative.
+//! All samples are on one thread. Their weight is bytes, so that all trees and graphs show bytes. The table of native
+//! allocations has the same stacks. The memory track has the sum or, for a history, the live bytes over time. Amounts
+//! of a difference may be negative.
 //!
 //! Source: `docs-developer/processed-profile-format.md` and `src/types/profile.js` of firefox-devtools/profiler.
 
@@ -19,7 +19,7 @@ use crate::stack_profile::{
 
 const FORMAT: &str = "the Firefox Profiler";
 
-/// The most points of the memory track; more are not visible.
+/// The maximum number of points of the memory track. A screen cannot show more.
 const POINTS: usize = 10_000;
 
 /// The tables of a thread.
@@ -27,10 +27,10 @@ struct ProfileTables<'a> {
     stacks: &'a StackProfile,
     texts: Vec<String>,
     by_text: FxHashMap<String, usize>,
-    /// The name and file of each function.
+    /// The index of the name and of the file of each function.
     functions: Vec<(usize, Option<usize>)>,
     by_function: FxHashMap<(usize, Option<usize>), usize>,
-    /// The function, line and column of each frame.
+    /// The function, the line and the column of each frame.
     frames: Vec<(usize, Option<u32>, Option<u32>)>,
     by_frame: FxHashMap<(usize, Option<u32>, Option<u32>), usize>,
     of_frames: Vec<Option<usize>>,
@@ -39,7 +39,7 @@ struct ProfileTables<'a> {
     by_node: FxHashMap<(Option<usize>, usize), usize>,
 }
 
-/// The index of an element, which is added if it is new.
+/// The index of an element. Adds a new element.
 fn index<T: Copy + Eq + core::hash::Hash>(
     all: &mut Vec<T>,
     known: &mut FxHashMap<T, usize>,
@@ -93,7 +93,7 @@ impl<'a> ProfileTables<'a> {
         number
     }
 
-    /// The node of a stack below its owner.
+    /// The node of a stack, below the frames of its owner.
     fn node(&mut self, owner: impl Iterator<Item = String>, stack: ProfileStackId) -> Option<usize> {
         let mut node = None;
         for name in owner {
@@ -109,12 +109,12 @@ impl<'a> ProfileTables<'a> {
     }
 }
 
-/// Writes a profile of live bytes, or of allocated ones where live ones were not recorded. The memory track shows the
-/// events of a history, if there are some.
+/// Writes a profile of live bytes or, if they were not recorded, of allocated bytes. The memory track shows the events
+/// of a history, if there is one.
 ///
 /// # Errors
 ///
-/// If `out` fails, or if a sum exceeds 2^53, above which the client's numbers are not exact.
+/// If `out` fails, or if a sum exceeds 2^53. The client's numbers are not exact above that.
 pub fn write(
     stacks: &StackProfile,
     history: impl IntoIterator<Item = ProfileEvent>,
@@ -171,7 +171,7 @@ pub fn write(
          \"length\":0,\"lib\":[],\"name\":[],\"host\":[],\"type\":[]}}"
     ))?;
     write_tables(&tables, &mut json)?;
-    // The samples have no time: they are spread evenly, since the client shows nothing of a range without length.
+    // The samples have no times. They are spread evenly, because the client shows nothing for a range of length 0.
     let step = end.as_secs_f64() * 1000.0 / (samples.len().max(1) as f64);
     for (name, of_samples) in [("samples", true), ("nativeAllocations", false)] {
         json.raw(&format!(
@@ -211,7 +211,7 @@ pub fn write(
     Ok(())
 }
 
-/// The live bytes over time, at the last event of each step.
+/// The live bytes over time: one point for each step, at the step's last event.
 fn points(history: impl IntoIterator<Item = ProfileEvent>, end: Duration) -> Vec<(Duration, i128)> {
     let step = end / POINTS as u32;
     let mut points: Vec<(Duration, i128)> = Vec::new();

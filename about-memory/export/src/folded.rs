@@ -1,4 +1,4 @@
-//! Folded stacks: a line for each stack, its frames, the outermost first, and its bytes. `inferno`, speedscope and
+//! Folded stacks: one line for each stack, with its frames (outermost first) and its bytes. `inferno`, speedscope and
 //! Perfetto open them.
 
 use std::io::{BufWriter, Write};
@@ -10,7 +10,7 @@ use crate::stack_profile::{ProfileValue, StackProfile};
 
 const FORMAT: &str = "folded stacks";
 
-/// Writes live bytes, or allocated ones where live ones were not recorded. Stacks without bytes have no line.
+/// Writes live bytes or, if they were not recorded, allocated bytes. Stacks without bytes have no line.
 ///
 /// # Errors
 ///
@@ -49,7 +49,7 @@ pub fn write(stacks: &StackProfile, out: impl Write) -> Result<(), ExportError> 
     Ok(())
 }
 
-/// A name without the characters that end a frame or a line, or that make it look like another.
+/// A name without characters that end a frame or a line, or that could deceive a reader.
 fn cleaned(name: &str) -> String {
     let mut cleaned = String::with_capacity(name.len());
     for c in name.chars() {

@@ -1,6 +1,6 @@
-//! Puts elements into groups, in linear time.
+//! Groups elements in linear time.
 
-/// The indices below `count` by their groups, each group in order, and the end of each group.
+/// The indices below `count`, sorted by group; each group keeps its order. Also returns the end of each group.
 pub(crate) fn grouped(
     count: usize,
     groups: usize,
@@ -10,7 +10,7 @@ pub(crate) fn grouped(
     (0..count).for_each(|index| ends[group_of(index)] += 1);
     let mut sum = 0;
     for end in &mut ends {
-        // The start of the group, until its elements are there.
+        // At first this is the start of the group. Each added element moves it towards the end.
         sum += core::mem::replace(end, sum);
     }
     let mut order = vec![0; count];

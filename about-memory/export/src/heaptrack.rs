@@ -1,10 +1,10 @@
 //! heaptrack's text, file version 2, for `heaptrack_print` and `heaptrack_gui`.
 //!
-//! A snapshot has one allocation for each live block and none is freed, so that the client's peak and leaks are the live
-//! blocks. The outermost frames say who owns the blocks. A history has when blocks are allocated and freed.
+//! A snapshot has one allocation for each live block, and no frees. So the client's peak and leaks are the live blocks.
+//! The outermost frames show the owner of the blocks. A history has the times at which blocks are allocated and freed.
 //!
-//! Source: `src/analyze` and `src/interpret` of heaptrack 1.4. All numbers are hexadecimal. Texts, instructions and traces
-//! are numbered from 1, kinds of allocations from 0.
+//! Source: `src/analyze` and `src/interpret` of heaptrack 1.4. All numbers are hexadecimal. Texts, instructions and
+//! traces have numbers from 1; kinds of allocations have numbers from 0.
 
 mod lines;
 mod writer;
@@ -22,15 +22,15 @@ use writer::HeaptrackWriter;
 
 const FORMAT: &str = "heaptrack";
 
-/// So many samples are read at once.
+/// The number of samples that are read together.
 const WINDOW: usize = 256;
 
-/// How a profile is written.
+/// Options for writing a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeaptrackOptions {
-    /// The maximum of allocations. With more blocks, some equal blocks become one allocation of their sum. Default:
-    /// 5,000,000.
+    /// The maximum of allocations. If there are more blocks, several equal blocks become one allocation with their
+    /// total size. Default: 5,000,000.
     pub most: u64,
 }
 
@@ -54,15 +54,15 @@ impl HeaptrackOptions {
     }
 }
 
-/// What the file cannot say.
+/// The data that the file could not hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeaptrackSummary {
-    /// The number of blocks that are missing from the client's counts, as several became one allocation.
+    /// The number of blocks that are missing from the client's counts, because several blocks became one allocation.
     pub merged: u64,
 }
 
-/// Writes live blocks, or allocated ones where live ones were not recorded.
+/// Writes live blocks or, if they were not recorded, allocated blocks.
 ///
 /// # Errors
 ///
@@ -97,7 +97,7 @@ pub fn write(
     let most = most_each(&counts, options.most);
     drop(counts);
 
-    // All blocks of an owner together: their traces have a common start.
+    // The blocks of one owner are written together, because their traces have a common start.
     let owners = stacks.owners();
     let owner_of = |index: usize| owners.index(stacks.sample(index).labels);
     let (ends, order) = grouped(stacks.samples().len(), owners.all.len(), owner_of);
@@ -105,7 +105,7 @@ pub fn write(
     let find = |sender| {
         let mut writer = HeaptrackWriter::new(stacks, |lines| beside::send(&sender, lines));
         let mut samples = order.chunks(WINDOW).flat_map(|indices| {
-            // Samples far from each other are read at once, not one after the other.
+            // Distant samples are read together, so that the processor loads them in parallel.
             let read = indices.iter().map(|index| stacks.sample(*index as usize));
             read.map(|sample| (sample.stack, amounts(&sample))).collect::<Vec<_>>()
         });
@@ -124,7 +124,7 @@ pub fn write(
                     writer.allocate(bytes, trace, 1)?;
                     continue;
                 }
-                // If sizes are unknown, this gives all blocks nearly the same size: they differ by one byte at most.
+                // If the sizes are unknown, all blocks get nearly the same size: they differ by at most one byte.
                 let (size, larger) = (bytes / blocks, bytes % blocks);
                 writer.allocate(size, trace, blocks - larger)?;
                 writer.allocate(size + 1, trace, larger)?;
@@ -138,7 +138,7 @@ pub fn write(
     Ok(written)
 }
 
-/// Writes what happened, in order. An event that is earlier than the one before it counts as at the same time.
+/// Writes the events in order. An event with an earlier time than its predecessor gets the predecessor's time.
 ///
 /// # Errors
 ///
@@ -181,7 +181,7 @@ pub fn write_history(
     Ok(out.flush()?)
 }
 
-/// The largest number of equal blocks that are written one by one, so that all allocations are at most `most`.
+/// The maximum number of equal blocks to write one by one, so that there are at most `most` allocations.
 fn most_each(counts: &[u64], most: u64) -> u64 {
     let lines = |limit: u64| -> u64 {
         let lines = counts.iter().map(|count| if *count > limit { 1 } else { *count });

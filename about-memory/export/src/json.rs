@@ -6,10 +6,10 @@ use memory_report::json::push_string;
 
 use crate::error::ExportError;
 
-/// The largest whole number up to which a double, which clients read numbers as, is exact.
+/// The largest whole number up to which doubles are exact. Clients read numbers as doubles.
 pub(crate) const MOST: i128 = 1 << 53;
 
-/// An amount that is not negative, and that doubles hold.
+/// The amount, if it is not negative and is exact as a double.
 pub(crate) fn exact(format: &'static str, what: &'static str, amount: i128) -> Result<i128, ExportError> {
     if amount > MOST {
         return Err(ExportError::TooLarge(format, what, amount, MOST));
@@ -20,7 +20,7 @@ pub(crate) fn exact(format: &'static str, what: &'static str, amount: i128) -> R
     Ok(amount)
 }
 
-/// Text that is being written as JSON. It is sent in pieces.
+/// Writes JSON to `out` in pieces.
 pub(crate) struct JsonWriter<W: Write> {
     text: String,
     out: W,
@@ -33,7 +33,7 @@ impl<W: Write> JsonWriter<W> {
         Self { text: String::with_capacity(PIECE + 1024), out }
     }
 
-    /// Adds text as it is.
+    /// Adds text without escapes.
     pub(crate) fn raw(&mut self, text: &str) -> io::Result<()> {
         self.text.push_str(text);
         if self.text.len() >= PIECE { self.send() } else { Ok(()) }
@@ -54,7 +54,7 @@ impl<W: Write> JsonWriter<W> {
         self.raw("")
     }
 
-    /// Adds an array of elements, which `each` writes.
+    /// Adds an array. `each` writes its elements.
     pub(crate) fn array<T, E: From<io::Error>>(
         &mut self,
         elements: impl IntoIterator<Item = T>,
@@ -81,7 +81,7 @@ impl<W: Write> JsonWriter<W> {
     }
 }
 
-/// Appends a number. Files have tens of millions of numbers, and formatting takes twice as long.
+/// Appends a number. Files have tens of millions of numbers, and the standard formatting takes twice as long.
 pub(crate) fn push_number(text: &mut String, mut number: u64) {
     let mut digits = [0; 20];
     let mut start = digits.len();

@@ -1,7 +1,7 @@
 //! Memory profiles and reports in the formats of other tools.
 //!
-//! All formats of stacks are written from one [`StackProfile`], so that a fault is mended once. Equal data gives equal bytes.
-//! What a format cannot say is an [`ExportError`] that names the format and the amount.
+//! All formats of stacks are written from one [`StackProfile`]. Equal data gives equal bytes. If a format cannot hold
+//! an amount, the writer returns an [`ExportError`] with the names of the format and of the amount.
 //!
 //! ```
 //! use memory_export::{ProfileFrame, SampleLabels, StackProfileBuilder, ProfileValue, pprof};
@@ -32,9 +32,10 @@
 //! | [`open_metrics`] | `OpenMetrics`, and the text of Prometheus | Prometheus, Grafana |
 //! | `parquet` (feature) | Parquet: tables of many runs | `DuckDB`, polars, pyarrow, Spark, `ClickHouse` |
 //!
-//! With the feature `dmd` a dump or a recording of DMD becomes [`StackProfile`]; with `snapshot` a heap snapshot does.
+//! The feature `dmd` converts a dump or a recording of DMD to a [`StackProfile`]. The feature `snapshot` converts a
+//! heap snapshot.
 //!
-//! What it does not do: read dumps and look up symbols (`dmd-analyze` does), or send anything anywhere.
+//! The crate does not read dumps, does not look up symbols (`dmd-analyze` does both), and sends nothing over a network.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -4,20 +4,20 @@
 //! | --- | --- | --- |
 //! | `memory_report_bytes` | gauge | bytes |
 //! | `memory_report_items` | gauge | counts |
-//! | `memory_report_events_total` | counter | counts of what happened since the start |
+//! | `memory_report_events_total` | counter | counts of events since the start |
 //! | `memory_report_ratio` | gauge | percentages, 1 is 100 % |
 //! | `memory_report_duration_seconds` | gauge | the time of all reporters; not for a file |
 //! | `memory_report_warnings` | gauge | the number of warnings |
 //! | `memory_report_omitted` | gauge | reports without a series: ratios and events beyond the limit, negative events |
 //!
-//! The labels are `process`, `path` and `kind` (`heap`, `nonheap` or `other`). The number of series is bounded: see
-//! [`OpenMetricsOptions`]. A path is that of a report, of a whole subtree, or ends in `(other)` and stands for the rest of a subtree.
-//! Each report is in one series, so that a sum over the paths of one tree is the tree's sum. Different trees and lines
-//! describe the same memory in different ways, and a sum over all of them means nothing.
+//! The labels are `process`, `path` and `kind` (`heap`, `nonheap` or `other`). The number of series is limited: see
+//! [`OpenMetricsOptions`]. A path is the path of a report or of a whole subtree. A path that ends in `(other)` has the
+//! rest of a subtree. Each report is in one series, so the sum over the paths of one tree is the tree's sum. Different
+//! trees describe the same memory in different ways: a sum over several trees has no meaning.
 //!
-//! Labels have no addresses, no URLs and no ids of threads, which would make new series for ever: `ADDRESS`, `URL` and
-//! `(tid=NNN)` stand in their place, and threads of one name are one series. A collector reads amounts as doubles, so
-//! amounts above 2^53 are rounded.
+//! Labels contain no addresses, URLs or ids of threads, because these would make new series again and again. `ADDRESS`,
+//! `URL` and `(tid=NNN)` replace them, and threads with the same name share a series. A collector reads amounts as
+//! doubles, so amounts above 2^53 are rounded.
 
 mod cut;
 mod label;
@@ -43,7 +43,7 @@ pub enum MetricsForm {
 }
 
 impl MetricsForm {
-    /// The content type.
+    /// The content type for the header `Content-Type`.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -52,18 +52,18 @@ impl MetricsForm {
     }
 }
 
-/// How reports become metrics.
+/// Options for writing reports as metrics.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct OpenMetricsOptions {
     /// The form of the text.
     pub form: MetricsForm,
-    /// The maximum of series of reports, of all processes together. The largest amounts have series of their own. Each
-    /// process and unit has at least one for each kind. Default: 500.
+    /// The maximum number of series of reports, for all processes together. The largest amounts get series of their
+    /// own. Each process and unit has at least one series for each kind. Default: 500.
     pub max_series: usize,
-    /// The number of names of the longest path with a series of its own. Default: 3.
+    /// The maximum number of names in a path that has a series of its own. Default: 3.
     pub depth: usize,
-    /// A longer path has a series of its own if its amount is at least this percentage of its tree. Default: 1.
+    /// The percentage of its tree from which a longer path also has a series of its own. Default: 1.
     pub threshold: f64,
 }
 
@@ -194,7 +194,7 @@ pub fn write(set: &ReportSet, options: &OpenMetricsOptions, out: impl Write) -> 
     Ok(())
 }
 
-/// An amount in ten thousandths, exactly.
+/// Formats hundredths of a percent as an exact share: 10,000 becomes 1.0000.
 fn hundredths(amount: i128) -> String {
     let (whole, part) = (amount.unsigned_abs() / 10_000, amount.unsigned_abs() % 10_000);
     format!("{}{whole}.{part:04}", if amount < 0 { "-" } else { "" })
@@ -208,7 +208,7 @@ struct MetricsWriter<W: Write> {
 impl<W: Write> MetricsWriter<W> {
     fn family(&mut self, name: &str, is_counter: bool, unit: &str, help: &str) -> Result<(), ExportError> {
         let kind = if is_counter { "counter" } else { "gauge" };
-        // Only OpenMetrics has names of families that differ from those of their samples.
+        // In OpenMetrics, the name of a family has no suffix `_total`; its samples have it.
         let suffix = if is_counter && self.form == MetricsForm::Prometheus { "_total" } else { "" };
         writeln!(self.out, "# TYPE {name}{suffix} {kind}")?;
         if !unit.is_empty() && self.form == MetricsForm::OpenMetrics {
@@ -233,7 +233,7 @@ fn collect(set: &ReportSet, process: &str, root: TreeNode<'_, '_>, leaves: &mut 
             path += "/";
             path += ITSELF;
         }
-        // Only the amount that the tree computes has no report.
+        // Only the amount that the tree computes itself has no report.
         let first = node.first_report() as usize;
         let kind = set.get(first).map_or(Kind::Heap, |report| report.kind);
         leaves.push(ReportLeaf {

@@ -8,16 +8,17 @@
 //! | [`frames`] | a stack, with its frames, the innermost first | [`StackProfile`](crate::StackProfile) | `stack_id` |
 //! | [`census`] | a group of a census of a heap graph | [`CensusRow`]s | by, group |
 //!
-//! The first columns of a table say which [`ParquetRun`] a row belongs to. Times are microseconds since 1970 in UTC. Amounts are
-//! signed 64-bit integers in the unit that the row or the column names; a larger amount is an [`ExportError`](crate::ExportError).
-//! Pages are compressed with zstd. Texts have dictionaries; the files declare their order and have page indexes, and
-//! `path` has a Bloom filter, so that a reader skips what a query does not ask for. Equal data gives equal bytes.
+//! The first columns of a table identify the [`ParquetRun`] of a row. Times are microseconds since 1970 in UTC. Amounts
+//! are signed 64-bit integers; the unit is in the row or in the column's description. A larger amount is an
+//! [`ExportError`](crate::ExportError). Pages are compressed with zstd. Texts have dictionaries. The files declare
+//! their sort order and have page indexes, and `path` has a Bloom filter, so that a reader skips data that a query does
+//! not need. Equal data gives equal bytes.
 //!
 //! The key-value metadata of a file has `memory_report.schema` (the [version](SCHEMA_VERSION) of the columns),
-//! `memory_report.table` and `memory_report.units`. A later version only adds columns that may be null.
+//! `memory_report.table` and `memory_report.units`. Later versions only add nullable columns.
 //!
-//! [`file_name`] gives the place of a file below a folder: hive folders for the date and the service, which readers prune.
-//! The file has the name of the run, so that a run that is exported twice is there once.
+//! [`file_name`] returns the path of a file below a folder. The path has hive folders for the date and the service, so
+//! that readers can skip folders. The file's name is the run's id, so that a second export of a run replaces the first.
 //!
 //! Source: the format's documentation (`LogicalTypes.md`, `Compression.md` of apache/parquet-format).
 //!

@@ -1,10 +1,10 @@
-//! The formats of stacks.
+//! The formats for stacks.
 
 use std::io::Write;
 
 use crate::{ExportError, StackProfile, dhat, firefox_profiler, folded, heaptrack, pprof, speedscope};
 
-/// A format of stacks.
+/// A format for stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProfileFormat {
     /// pprof.
@@ -38,8 +38,8 @@ impl ProfileFormat {
         }
     }
 
-    /// Whether a file of a recording has more than the blocks that are alive at one time: those that ended before, or the
-    /// bytes over time.
+    /// Whether a file made from a recording has more than the live blocks of one time: freed blocks, too, or the bytes
+    /// over time.
     pub fn has_history(self) -> bool {
         match self {
             Self::Pprof | Self::Dhat | Self::Heaptrack | Self::FirefoxProfiler => true,
@@ -47,7 +47,7 @@ impl ProfileFormat {
         }
     }
 
-    /// The end of a file's name that tells the format, without a dot at the start.
+    /// The extension of the format's files, without a leading dot.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Pprof => "pb.gz",
@@ -59,11 +59,12 @@ impl ProfileFormat {
         }
     }
 
-    /// Writes stacks. Returns the number of blocks that are missing from the format's counts, since several became one.
+    /// Writes stacks. Returns the number of blocks that are missing from the format's counts because blocks were
+    /// merged.
     ///
     /// # Errors
     ///
-    /// If `out` fails, or if the format cannot say an amount.
+    /// If `out` fails, or if the format cannot hold an amount.
     pub fn write(
         self,
         stacks: &StackProfile,

@@ -1,4 +1,4 @@
-//! Heap snapshots as [`StackProfile`]: nodes by the stacks that allocated them.
+//! Converts heap snapshots to [`StackProfile`]: nodes by the stacks that allocated them.
 
 use core::fmt;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::{
     StackProfileBuilder,
 };
 
-/// The most frames of a stack, as in recordings.
+/// The maximum number of frames of a stack, as for recordings.
 const MAX_FRAMES: usize = 512;
 
-/// Why a heap snapshot does not become stacks.
+/// The reason why a heap snapshot cannot be converted to stacks.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SnapshotExportError {
@@ -43,12 +43,12 @@ impl From<ExportError> for SnapshotExportError {
     }
 }
 
-/// The nodes that the root reaches, by allocation stack, with their class or type as the label `type`. Bytes are shallow
-/// sizes.
+/// The nodes that are reachable from the root, by allocation stack. The label `type` is their class or type. Bytes are
+/// shallow sizes.
 ///
 /// # Errors
 ///
-/// If the snapshot has more kinds of nodes than a census holds, or the bytes of equal nodes exceed 63 bits.
+/// If the snapshot has more kinds of nodes than a census can hold, or if the bytes of equal nodes exceed 63 bits.
 pub fn stacks(graph: &Graph) -> Result<StackProfile, SnapshotExportError> {
     let count = || Box::new(Breakdown::Count { count: true, bytes: true, label: None });
     let by_type = || Breakdown::ObjectClass {
@@ -78,7 +78,7 @@ pub fn stacks(graph: &Graph) -> Result<StackProfile, SnapshotExportError> {
     Ok(builder.finish()?)
 }
 
-/// Adds a stack, at most its innermost [`MAX_FRAMES`] frames: a small file may have many deep ones with common callers.
+/// Adds the innermost [`MAX_FRAMES`] frames of a stack. A small file may contain many deep stacks with common callers.
 fn add_stack<'s>(
     stack: &'s CensusStack,
     known: &mut FxHashMap<&'s CensusFrame, ProfileFrameId>,
@@ -103,7 +103,7 @@ fn add_stack<'s>(
     builder.stack(&frames)
 }
 
-/// Adds the counts of a report, whose groups are types.
+/// Adds the counts of a census whose groups are types.
 fn add(
     stack: ProfileStackId,
     type_name: Option<&str>,

@@ -1,8 +1,9 @@
 //! speedscope's JSON, for speedscope.app and its offline page.
 //!
-//! Each value of each kind of blocks is a profile, to choose at the top. A difference has two of each, `grown` and
-//! `shrunk`, as the format has no negative weights. Stacks below a part of a profile's sum are one stack `(N small)`, as
-//! speedscope cannot open files of gigabytes. Source: `src/lib/file-format-spec.ts` of jlfwong/speedscope 1.25.0.
+//! Each combination of a value and a kind of blocks is a profile; the user selects it at the top. A difference has two
+//! profiles for each, `grown` and `shrunk`, because the format has no negative weights. Small stacks are merged into
+//! one stack `(N small)`, because speedscope cannot open files of gigabytes. Source: `src/lib/file-format-spec.ts` of
+//! jlfwong/speedscope 1.25.0.
 
 use std::io::Write;
 
@@ -16,11 +17,12 @@ use crate::stack_profile::{
 
 const FORMAT: &str = "speedscope";
 
-/// How a profile is written.
+/// Options for writing a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpeedscopeOptions {
-    /// Stacks below the sum of a profile divided by this are one. 0 keeps all. Default: 100,000.
+    /// Stacks with less than the sum of a profile divided by this number are merged. 0 keeps all stacks. Default:
+    /// 100,000.
     pub small: u64,
 }
 
@@ -44,17 +46,17 @@ impl SpeedscopeOptions {
     }
 }
 
-/// A profile of the file: a value, and the blocks of one kind.
+/// One profile of the file: a value for blocks of one kind.
 struct SpeedscopeProfile<'a> {
     value: ProfileValue,
     kind: Option<&'a str>,
-    /// 1, or -1 for what shrank.
+    /// 1, or -1 for the profile of what shrank.
     sign: i128,
     is_difference: bool,
     sum: i128,
-    /// The stacks that are not too small: their indices and weights.
+    /// The stacks that are not small: their indices and weights.
     shown: Vec<(u32, i128)>,
-    /// The number of those that are, and their sum.
+    /// The number of small stacks, and their sum.
     small: (usize, i128),
 }
 
@@ -77,7 +79,7 @@ impl SpeedscopeProfile<'_> {
 ///
 /// # Errors
 ///
-/// If `out` fails, or if the sum of a profile exceeds 2^53, above which the client's numbers are not exact.
+/// If `out` fails, or if the sum of a profile exceeds 2^53. The client's numbers are not exact above that.
 pub fn write(stacks: &StackProfile, options: &SpeedscopeOptions, out: impl Write) -> Result<(), ExportError> {
     let all = stacks.owned();
     let profiles = profiles(stacks, &all, options)?;
@@ -86,7 +88,7 @@ pub fn write(stacks: &StackProfile, options: &SpeedscopeOptions, out: impl Write
     let (owners, owner_of) = all.owners();
     let owner_of: Vec<usize> = owner_of.collect();
     let stack_of: Vec<ProfileStackId> = all.iter().map(|owned| owned.stack).collect();
-    // The frame of each owner's reporter.
+    // The frames of the owners' reporters.
     let mut names: Vec<String> = Vec::new();
     let mut by_reporter: FxHashMap<&str, u32> = FxHashMap::default();
     let first = frames.all.len() as u32;
@@ -173,15 +175,15 @@ fn profiles<'a>(
     let (owners, owner_of) = all.owners();
     let owner_of: Vec<usize> = owner_of.collect();
     let mut kinds: Vec<Option<&str>> = owners.iter().map(|owner| owner.kind).collect();
-    // The owners are sorted by their kinds.
+    // Equal kinds are neighbors, because owners are sorted by kind.
     kinds.dedup();
     if kinds.is_empty() {
-        // The client refuses a file without profiles.
+        // The client rejects a file without profiles.
         kinds.push(None);
     }
     let mut values: Vec<(usize, ProfileValue)> = stacks.values().iter().copied().enumerate().collect();
     values.retain(|(_, value)| *value != ProfileValue::Lifetimes);
-    // The bytes come first, and of them those that are live.
+    // Bytes come before blocks, and live bytes come first.
     let order = [
         ProfileValue::LiveBytes,
         ProfileValue::AllocatedBytes,
@@ -214,7 +216,7 @@ fn profiles<'a>(
     Ok(profiles)
 }
 
-/// The frames that stacks have, by their numbers in the file. Frames that differ by their address alone are one.
+/// The frames of stacks, by their numbers in the file. Frames that differ only by their address are merged.
 struct SpeedscopeFrames<'a> {
     stacks: &'a StackProfile,
     all: Vec<ProfileFrame<'a>>,
@@ -245,7 +247,7 @@ impl<'a> SpeedscopeFrames<'a> {
         self.numbers[id.0 as usize] = Some(number);
     }
 
-    /// The numbers of a stack's frames, the outermost first.
+    /// The numbers of a stack's frames, outermost first.
     fn stack(&self, id: ProfileStackId) -> impl Iterator<Item = u32> {
         self.stacks.stack(id).iter().rev().filter_map(|id| self.numbers[id.0 as usize])
     }

@@ -1,7 +1,7 @@
-//! Stacks with amounts: the one intermediate form from which every format of stacks is written.
+//! Stacks with amounts: the intermediate form from which all formats of stacks are written.
 //!
-//! A [`StackProfile`] is canonical: its frames, stacks and labels are sorted by what they contain, each is there once, and so
-//! is each sample. So equal data gives equal files, whatever the order in which somebody built it.
+//! A [`StackProfile`] is canonical: its frames, stacks, labels and samples are sorted by their contents and have no
+//! duplicates. So equal data gives equal files, whatever the order in which it was built.
 
 mod build;
 mod owners;
@@ -16,7 +16,7 @@ pub use owners::{BlockOwner, OwnerSum, OwnerSums};
 
 /// An amount of each sample.
 ///
-/// A dump has the two of one time; the history of a program has more.
+/// A dump has blocks and bytes of one time. The history of a program has more amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProfileValue {
@@ -43,7 +43,7 @@ pub enum ProfileValue {
 }
 
 impl ProfileValue {
-    /// The name for people.
+    /// The readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::AllocatedBlocks => "allocated blocks",
@@ -108,9 +108,9 @@ pub struct SampleLabelsId(pub(crate) u32);
 /// A call on a stack. Unknown parts are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProfileFrame<'t> {
-    /// The function, as people read it.
+    /// The readable name of the function.
     pub function: Option<&'t str>,
-    /// The function, as the linker names it.
+    /// The mangled name of the function.
     pub system_name: Option<&'t str>,
     /// The source file.
     pub file: Option<&'t str>,
@@ -120,18 +120,18 @@ pub struct ProfileFrame<'t> {
     pub column: Option<u32>,
     /// The program or library that holds the code.
     pub module: Option<ProfileModuleId>,
-    /// The place of the call instruction, as an address in the module's file.
+    /// The position of the call instruction, as an address in the module's file.
     pub offset: Option<u64>,
-    /// The compiler inlined the function into the next frame, which has the same offset.
+    /// Whether the compiler inlined the function into the next frame, which has the same offset.
     pub inlined: bool,
 }
 
-/// What is known about the blocks of a sample besides their stack. Unknown parts are `None`.
+/// The facts about the blocks of a sample, except their stack. Unknown facts are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleLabels<'t> {
     /// Whether reporters reported the blocks: `unreported`, `once` or `twice`.
     pub kind: Option<&'t str>,
-    /// The path in about:memory of the reporter that reported the blocks.
+    /// The path of the reporter that reported the blocks.
     pub reporter: Option<&'t str>,
     /// The type of the blocks.
     pub type_name: Option<&'t str>,
@@ -140,7 +140,7 @@ pub struct SampleLabels<'t> {
 }
 
 impl<'t> SampleLabels<'t> {
-    /// The known labels with their names in files.
+    /// The known labels. Each has its name in files.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'t str)> + use<'t> {
         let all = [
             ("kind", self.kind),
@@ -152,7 +152,7 @@ impl<'t> SampleLabels<'t> {
     }
 }
 
-/// Facts about the whole profile. Unknown ones are `None` or empty.
+/// Facts about the whole profile. Unknown facts are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProfileFacts {
@@ -160,17 +160,17 @@ pub struct ProfileFacts {
     pub program: String,
     /// The process id.
     pub pid: Option<u32>,
-    /// What the profile is, as a sentence.
+    /// A description of the profile, as a sentence.
     pub comment: String,
     /// The time of the profile, since 1970.
     pub time: Option<Duration>,
-    /// The time from the start of the recording to that of the profile.
+    /// The time from the start of the recording to the time of the profile.
     pub duration: Option<Duration>,
     /// The time from the start of the recording to the heap's peak.
     pub peak: Option<Duration>,
 }
 
-/// Equal blocks: a stack, labels, a size, and an amount for each of [`StackProfile::values`].
+/// Equal blocks, with their stack, their labels, their size, and an amount for each of [`StackProfile::values`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProfileSample<'a> {
@@ -178,13 +178,13 @@ pub struct ProfileSample<'a> {
     pub stack: ProfileStackId,
     /// The labels.
     pub labels: SampleLabelsId,
-    /// The size of each block in bytes, if it is known.
+    /// The size of each block in bytes; `None` if it is unknown.
     pub size: Option<u64>,
-    /// The amounts.
+    /// The amounts, in the order of [`StackProfile::values`].
     pub amounts: &'a [i64],
 }
 
-/// A time at which a block was allocated or freed: an element of the time line of a history.
+/// The allocation or the free of a block, at a time. A history's time line consists of such events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProfileEvent {
@@ -194,12 +194,12 @@ pub struct ProfileEvent {
     pub stack: ProfileStackId,
     /// The bytes of the block.
     pub size: u64,
-    /// Whether the block is freed.
+    /// Whether the block is freed. Otherwise it is allocated.
     pub is_free: bool,
 }
 
 impl ProfileEvent {
-    /// A stack allocates a block of this size at this time, or the block is freed.
+    /// Makes an event: the stack allocates a block of this size, or the block is freed.
     pub fn new(time: Duration, stack: ProfileStackId, size: u64, is_free: bool) -> Self {
         Self { time, stack, size, is_free }
     }
@@ -225,7 +225,7 @@ struct StoredLabels {
     thread: Option<StoredTextId>,
 }
 
-/// The key of a sample. `size` is one more than the size, or 0 if the size is unknown.
+/// The key of a sample. `size` is the size plus 1, or 0 if the size is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SampleKey {
     stack: ProfileStackId,
@@ -233,7 +233,7 @@ struct SampleKey {
     size: u64,
 }
 
-/// Stacks with amounts. A [`StackProfileBuilder`] makes one.
+/// Stacks with amounts. Use a [`StackProfileBuilder`] to make one.
 #[derive(Debug)]
 pub struct StackProfile {
     facts: ProfileFacts,
@@ -241,13 +241,13 @@ pub struct StackProfile {
     texts: ProfileTexts,
     modules: Vec<ProfileModule>,
     frames: Vec<StoredFrame>,
-    /// Whether a frame has an address at which it is inlined into the next.
+    /// Whether a frame is inlined into the next frame at the same address.
     joins: Vec<bool>,
     calls: Vec<ProfileFrameId>,
     stacks: Vec<Range<u32>>,
     labels: Vec<StoredLabels>,
     keys: Vec<SampleKey>,
-    /// For each key one for each value.
+    /// The amounts: for each key, one for each value.
     amounts: Vec<i64>,
     totals: Vec<i128>,
 }
@@ -258,17 +258,17 @@ impl StackProfile {
         &self.facts
     }
 
-    /// The amounts that each sample has, in order.
+    /// The kinds of amounts that each sample has, in order.
     pub fn values(&self) -> &[ProfileValue] {
         &self.values
     }
 
-    /// The place of a value among the amounts of a sample, if it was recorded.
+    /// The index of a value among the amounts of a sample; `None` if it was not recorded.
     pub fn index_of(&self, value: ProfileValue) -> Option<usize> {
         self.values.iter().position(|known| *known == value)
     }
 
-    /// The sum over all samples, if the value was recorded.
+    /// The sum of a value over all samples; `None` if it was not recorded.
     pub fn total(&self, value: ProfileValue) -> Option<i128> {
         Some(self.totals[self.index_of(value)?])
     }
@@ -283,7 +283,7 @@ impl StackProfile {
         self.frames.len()
     }
 
-    /// A frame.
+    /// The frame with this id.
     pub fn frame(&self, id: ProfileFrameId) -> ProfileFrame<'_> {
         let StoredFrame { function, system_name, file, line, column, module, offset, inlined } =
             self.frames[id.0 as usize];
@@ -297,8 +297,8 @@ impl StackProfile {
         module.zip(offset)
     }
 
-    /// The frames of a stack, those at one address together: the functions that the compiler inlined there, the innermost
-    /// first, and the one that contains them.
+    /// The frames of a stack, grouped by address. A group has the functions that the compiler inlined at the address,
+    /// innermost first, and then the function that contains them.
     pub(crate) fn addresses(&self, stack: ProfileStackId) -> impl Iterator<Item = &[ProfileFrameId]> {
         let mut rest = self.stack(stack);
         core::iter::from_fn(move || {
@@ -315,7 +315,7 @@ impl StackProfile {
         })
     }
 
-    /// Texts of frames and labels, sorted.
+    /// The texts of frames and labels, sorted.
     pub(crate) fn texts(&self) -> &ProfileTexts {
         &self.texts
     }
@@ -326,7 +326,7 @@ impl StackProfile {
         [function, system_name, file]
     }
 
-    /// The known labels with their names in files.
+    /// The texts of the known labels, each with its name in files.
     pub(crate) fn label_texts(
         &self,
         id: SampleLabelsId,
@@ -347,7 +347,7 @@ impl StackProfile {
         &self.calls[start as usize..end as usize]
     }
 
-    /// The labels of a sample.
+    /// The labels with this id.
     pub fn labels(&self, id: SampleLabelsId) -> SampleLabels<'_> {
         let StoredLabels { kind, reporter, type_name, thread } = self.labels[id.0 as usize];
         let text = |id: Option<StoredTextId>| id.map(|id| self.texts.get(id));
@@ -359,7 +359,7 @@ impl StackProfile {
         }
     }
 
-    /// All samples, by stack, then by labels, then by size.
+    /// All samples, sorted by stack, labels and size.
     pub fn samples(&self) -> impl ExactSizeIterator<Item = ProfileSample<'_>> + Clone {
         (0..self.keys.len()).map(|index| self.sample(index))
     }
@@ -371,7 +371,8 @@ impl StackProfile {
         ProfileSample { stack, labels, size: size.checked_sub(1), amounts }
     }
 
-    /// Calls `each` for each stack and labels, with the sums over all sizes, by stack and then by labels.
+    /// Calls `each` for each combination of stack and labels, with the sums over all sizes. Sorted by stack, then by
+    /// labels.
     pub(crate) fn without_sizes<E>(
         &self,
         mut each: impl FnMut(ProfileStackId, SampleLabelsId, &[i128]) -> Result<(), E>,
@@ -388,7 +389,7 @@ impl StackProfile {
         Ok(())
     }
 
-    /// The text of a frame without its line: the function or, if it is unknown, the place in its module.
+    /// The text of a frame without its line: the function or, if it is unknown, the position in its module.
     pub(crate) fn frame_name(&self, frame: &ProfileFrame<'_>) -> String {
         match (frame.function, frame.module) {
             (Some(function), _) => function.to_owned(),
@@ -402,11 +403,11 @@ impl StackProfile {
     }
 }
 
-/// The frame of blocks whose stack was not recorded.
+/// The name of the frame for blocks whose stack was not recorded.
 #[cfg(any(feature = "dmd", feature = "snapshot"))]
 pub(crate) const NO_STACK: &str = "(no stack recorded)";
 
-/// The amount of a sample.
+/// The amount as the 64-bit integer of a sample.
 #[cfg(any(feature = "dmd", feature = "snapshot"))]
 pub(crate) fn amount(value: ProfileValue, exact: i128) -> Result<i64, crate::ExportError> {
     let most = i128::from(i64::MAX);

@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StoredTextId(pub(crate) u32);
 
-/// Texts by their ids.
+/// Texts, each with an id.
 #[derive(Debug, Default)]
 pub(crate) struct ProfileTexts {
     all: String,
@@ -26,7 +26,7 @@ impl ProfileTexts {
         self.ends.len()
     }
 
-    /// The id of a text, if the texts are sorted and have it.
+    /// The id of a text; `None` if it is not there. The texts must be sorted.
     pub(crate) fn find(&self, text: &str) -> Option<StoredTextId> {
         let (mut low, mut high) = (0, self.ends.len());
         while low < high {
@@ -45,7 +45,7 @@ impl ProfileTexts {
         self.ends.push(self.all.len());
     }
 
-    /// The texts in their order, and the new id of each old one.
+    /// The sorted texts, and for each old id the new one.
     pub(crate) fn sorted(&self) -> (Self, Vec<StoredTextId>) {
         let mut order: Vec<u32> = (0..self.ends.len() as u32).collect();
         order.sort_unstable_by_key(|id| self.get(StoredTextId(*id)));
@@ -63,9 +63,9 @@ impl ProfileTexts {
 #[derive(Debug, Default)]
 pub(crate) struct TextInterner {
     pub(crate) texts: ProfileTexts,
-    /// With their hashes, so that a table that grows reads no text.
+    /// The ids with their hashes, so that a growing table does not read the texts.
     ids: HashTable<(u64, StoredTextId)>,
-    /// Random, so that the author of an input cannot foresee hashes.
+    /// Randomly seeded, so that the author of an input cannot provoke collisions.
     hasher: RandomState,
 }
 

@@ -204,7 +204,7 @@ fn a_difference_is_exact() {
         folder.path(),
         1,
     );
-    assert!(message.ends_with("its mode is cumulative, but that of the first dump is live"), "{message}");
+    assert!(message.ends_with("its mode is cumulative, but the first dump has the mode live"), "{message}");
 }
 
 #[test]

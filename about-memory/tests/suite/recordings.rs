@@ -102,7 +102,7 @@ fn a_dump_has_no_other_times() {
         fs::read_dir(dump).unwrap().filter_map(|entry| entry.unwrap().path().to_str().map(str::to_owned));
     let dump = dump.filter(|path| path.ends_with(".json")).min().unwrap();
     let message = fails(&["dmd", &dump, "--at", "2s"], 1);
-    assert!(message.contains("only a recording has those of any time"), "{message}");
+    assert!(message.contains("only a recording has the blocks of every time"), "{message}");
     let message = fails(&["history", &dump], 1);
     assert!(message.contains("a dump has one moment only; record a program with"), "{message}");
 }

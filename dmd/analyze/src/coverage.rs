@@ -33,11 +33,11 @@ pub struct Coverage {
     pub twice: BlockSums,
     /// Blocks that no reporter reported.
     pub unreported: BlockSums,
-    /// The same by crate or by type, the largest first. The shares of blocks without a stack are estimates from those
-    /// with one.
+    /// The coverage of each crate or type, sorted descending by usable bytes. Blocks without a recorded stack are
+    /// estimated: they are distributed over the stacks of similar blocks.
     pub modules: Vec<ModuleCoverage>,
     by: CoverageKey,
-    /// Reports of pointers that are not those of live blocks.
+    /// Reported pointers that do not point to the start of a live block.
     pub faults: Vec<ReportFault>,
     claims: ReporterClaims,
 }
@@ -46,11 +46,11 @@ pub struct Coverage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CoverageKey {
-    /// The crate of the innermost function on the allocation stack that is not of an allocator or of Rust's or C's
-    /// library.
+    /// The crate of the innermost function on the allocation stack. Functions of allocators and of Rust's or C's
+    /// library do not count.
     #[default]
     Crate,
-    /// The type of the blocks, from their allocation stack; without one, the function that allocated.
+    /// The type of the blocks, from their allocation stack. If the stack names no type, the function that allocated.
     Type,
 }
 
@@ -66,7 +66,7 @@ pub struct ModuleCoverage {
     pub twice: BlockSums,
     /// Blocks that no reporter reported.
     pub unreported: BlockSums,
-    /// The sums are estimates.
+    /// Whether the sums contain estimated shares of blocks without a stack.
     pub estimated: bool,
 }
 
@@ -90,7 +90,7 @@ impl Coverage {
         Self::by(dump, CoverageKey::Crate)
     }
 
-    /// As [`new`](Self::new), by any key.
+    /// Computes the coverage of a dump of dark-matter mode, by the given key.
     ///
     /// # Errors
     ///
@@ -189,16 +189,18 @@ impl Display for Coverage {
 /// heap's bytes, and report nothing twice (or at most the percentage after `twice <=`).
 ///
 /// ```no_run
-/// // `report_and_dump` in this program, or any DMD, wrote it.
+/// The dump is from `report_and_dump` in this program, or from any program that ran under DMD.
 /// dmd_analyze::assert_coverage!("dmd.json.gz", >= 95 %);
 /// dmd_analyze::assert_coverage!("dmd.json.gz", >= 95.5 %, twice <= 1 %);
 /// ```
 ///
 /// # Panics
 ///
-/// If the reporters report less, or report more twice; the message contains the coverage by crate. (Without the feature
-/// `symbols` of `dmd-analyze` the addresses in a dump have no crates, and the message has their files instead.) Also if
-/// the file is not a valid dump.
+/// If the reporters report a smaller share of the heap, or report a larger share twice. The message contains the
+/// coverage by crate. Without the feature `symbols` of `dmd-analyze`, the addresses in a dump have no crates, and the
+/// message contains the coverage by file of the program or library.
+///
+/// Also if the file is not a valid dump.
 #[macro_export]
 macro_rules! assert_coverage {
     ($path:expr, >= $reported:literal %) => {
@@ -209,7 +211,7 @@ macro_rules! assert_coverage {
     };
 }
 
-/// Implements `assert_coverage!`.
+/// Implements `assert_coverage!`. Panics if the coverage is out of the given bounds.
 #[track_caller]
 pub fn check(path: &Path, at_least: f64, twice: f64) {
     let coverage = crate::read(path).and_then(|dump| {

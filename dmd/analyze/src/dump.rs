@@ -39,11 +39,13 @@ pub(crate) struct DumpBlock {
     pub(crate) slop: u64,
     pub(crate) num: u64,
     pub(crate) alloc: DumpTraceId,
-    /// The second is only set if the first is.
+    /// The traces of the first and the second report. The second is set only if the first is.
     pub(crate) reps: [DumpTraceId; 2],
-    /// Its reporters, as indices into [`Dump::reporters`]; only dumps of the crate `dmd` have them.
+    /// The first and the second reporter, as indices into [`Dump::reporters`]. Only dumps of the crate `dmd` have
+    /// reporters.
     pub(crate) reporters: [u32; 2],
-    /// The block represents smaller ones and has the sum of their sizes, or it is of a sample by bytes.
+    /// Whether the amounts are estimates: the block represents smaller blocks and has the sum of their sizes, or it is
+    /// of a sample by bytes.
     pub(crate) sampled: bool,
     /// The number of blocks of its size that each block represents; 1 except in a sample by bytes.
     pub(crate) weight: f64,
@@ -61,7 +63,7 @@ pub(crate) struct BlockContents {
     pub(crate) addr: u64,
     /// The range of its words in [`Dump::words`].
     pub(crate) words: Range<usize>,
-    /// The range of the array `contents` in the text, if the block has one.
+    /// The range of the array `contents` in the file's text; `None` if the block has no `contents`.
     pub(crate) text: Option<Range<u64>>,
 }
 
@@ -76,8 +78,8 @@ pub struct LoadedModule {
     pub bias: Option<u64>,
 }
 
-/// A reporter's path and two amounts: the bytes that it reported, and the bytes of the blocks that it marked
-/// meanwhile.
+/// A reporter's path with two amounts: the bytes that it reported, and the bytes of the blocks that it marked in the
+/// same collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReporterAmounts {
     pub(crate) path: String,
@@ -90,11 +92,11 @@ pub(crate) struct ReporterAmounts {
 /// Read one with [`read`](crate::read). All sums of its amounts are exact.
 #[derive(Debug)]
 pub struct Dump {
-    /// `$DMD`, if it was set.
+    /// The value of `$DMD`; `None` if the variable was not set.
     pub(crate) variable: Option<String>,
     pub(crate) mode: Mode,
     pub(crate) blocks: Vec<DumpBlock>,
-    /// In scan mode, one for each block.
+    /// The contents of each block. Scan mode only.
     pub(crate) scanned: Vec<BlockContents>,
     pub(crate) words: Vec<u64>,
     pub(crate) traces: Vec<Range<u32>>,
@@ -104,18 +106,18 @@ pub struct Dump {
     pub(crate) modules: Option<Vec<LoadedModule>>,
     /// Only dumps of the crate `dmd` have reporters.
     pub(crate) reporters: Vec<ReporterAmounts>,
-    /// Reports of pointers that are not those of live blocks.
+    /// Reported pointers that do not point to the start of a live block.
     pub(crate) faults: Vec<FaultyPointer>,
-    /// The time at which it was written, in seconds since 1970.
+    /// The time at which DMD wrote the dump, in seconds since 1970.
     pub(crate) time: Option<u64>,
     pub(crate) measurements: EngineMemory,
-    /// The time whose blocks these are.
+    /// The time whose blocks the dump shows.
     pub(crate) shown: DumpTime,
     pub(crate) peak: Option<DumpPeak>,
     pub(crate) statistics: Option<DumpStatistics>,
-    /// Only dumps from a recording have it.
+    /// The facts of the recording; only dumps from a recording have them.
     pub(crate) outline: Option<RecordingOutline>,
-    /// The dump is a sample by bytes.
+    /// The sample by bytes; `None` if the dump is not one.
     pub(crate) sample: Option<ByteSample>,
 }
 
@@ -154,8 +156,8 @@ impl Dump {
         self.outline.as_ref()
     }
 
-    /// The dump without what reporters reported: of mode [`Live`](Mode::Live) if it was of mode
-    /// [`DarkMatter`](Mode::DarkMatter), so that it can be compared with any other.
+    /// Removes the reports. A dump of mode [`DarkMatter`](Mode::DarkMatter) becomes one of mode [`Live`](Mode::Live),
+    /// so that it can be compared with other dumps.
     #[must_use]
     pub fn without_reports(mut self) -> Self {
         if self.mode == Mode::DarkMatter {
@@ -170,7 +172,7 @@ impl Dump {
         self
     }
 
-    /// The sample that the dump is, if DMD recorded with `--sample-bytes`.
+    /// The sample of the dump; `None` unless DMD recorded with `--sample-bytes`.
     pub fn sample(&self) -> Option<&ByteSample> {
         self.sample.as_ref()
     }

@@ -15,11 +15,11 @@ pub enum AnalyzeError {
     NotADump,
     /// A required key is missing. The value is its place, such as `blockList[3].req`.
     Missing(String),
-    /// A value is wrong. The place, such as `blockList[3].alloc`, and the reason.
+    /// A value is wrong: its place, such as `blockList[3].alloc`, and the reason.
     Wrong(String, String),
-    /// The file has an unsupported version, given as the file writes it.
+    /// The version is not supported. The value is the version as the file writes it.
     Version(String),
-    /// The file has an unknown mode, given as the file writes it.
+    /// The mode is unknown. The value is the mode as the file writes it.
     UnknownMode(String),
     /// The number of blocks, traces, frames or words exceeds
     /// [`DumpReadOptions::max_entries`](crate::DumpReadOptions::max_entries).
@@ -32,24 +32,23 @@ pub enum AnalyzeError {
     NotScan(Mode),
     /// The dump is of this mode, but only dumps of dark-matter mode have reports.
     NotDarkMatter(Mode),
-    /// The dump contains freed blocks, too, and does not mark them.
+    /// The dump contains freed blocks, too, and does not mark them as freed.
     Cumulative,
     /// The dump does not have the state of the heap at its peak.
     NoPeak,
-    /// The dump does not have the blocks of the time that somebody asked for.
+    /// The dump does not have the blocks of the requested time.
     OneTime,
-    /// The file is not a recording, or not one of a known version: the reason.
+    /// The file is not a recording, or has an unknown version. The value is the reason.
     Recording(String),
-    /// The memory of a process does not have the tables of an engine that records every block: the reason.
+    /// The memory of a process does not have the tables of an engine that records every block. The value is the reason.
     Image(String),
-    /// The second time of a window, in seconds, is before the first one.
+    /// The window's end is before its start. Both times are in seconds: first the start, then the end.
     Backwards(f64, f64),
     /// The dump has no block to clamp contents to.
     NoBlocks,
     /// Two blocks, at these addresses, overlap.
     Overlap(u64, u64),
-    /// A word of a block does not point to the start of a block. The addresses of the block and of the word's
-    /// target.
+    /// A word of a block does not point to the start of a block. The values are the address of the block, and the word.
     NotClamped(u64, u64),
     /// The rewritten dump could not replace the old one.
     Write(std::io::Error),
@@ -67,16 +66,18 @@ impl fmt::Display for AnalyzeError {
                 write!(f, "invocation.mode: {found} is not live, dark-matter, cumulative or scan")
             }
             Self::TooManyEntries(limit) => write!(f, "more than {limit} blocks, traces, frames or words"),
-            Self::Overflow(place) => write!(f, "{place}: the sizes add up to more than can be counted"),
+            Self::Overflow(place) => write!(f, "{place}: the sum of the sizes is too large"),
             Self::DifferentModes(a, b) => write!(f, "mode {b} cannot be compared with mode {a}"),
-            Self::NotScan(mode) => write!(f, "taken in mode {mode}: only scan mode has contents of blocks"),
+            Self::NotScan(mode) => {
+                write!(f, "taken in mode {mode}: only dumps of scan mode have contents of blocks")
+            }
             Self::NotDarkMatter(mode) => {
-                write!(f, "taken in mode {mode}: only dark-matter mode knows what was reported")
+                write!(f, "taken in mode {mode}: only dumps of dark-matter mode have reports")
             }
             Self::Cumulative => f.write_str("taken in mode cumulative, which has freed blocks, too"),
             Self::NoPeak => f.write_str("peak: the dump does not have the state of the heap at its peak"),
             Self::OneTime => f.write_str(
-                "it does not have the blocks of that time: only a recording has those of any time",
+                "it does not have the blocks of that time: only a recording has the blocks of every time",
             ),
             Self::Image(reason) => f.write_str(reason),
             Self::Recording(reason) => write!(f, "not a readable recording: {reason}"),

@@ -14,7 +14,7 @@
 //! # Ok::<(), dmd_analyze::AnalyzeError>(())
 //! ```
 //!
-//! Every field of a dump is untrusted: the reader has limits, and reports each fault as an error with its place.
+//! Every field of a dump is untrusted: the reader has limits, and returns each fault as an error with its place.
 //!
 //! # How the parts work together
 //!
@@ -36,12 +36,12 @@
 //!
 //! # Features
 //!
-//! `symbols` (on by default) looks up functions and lines of the addresses in a dump: `symbolize`. Most dependencies of
-//! this crate are for this feature. Amounts and coverage need no symbols.
+//! `symbols` (on by default) looks up the functions and lines of the addresses in a dump: `symbolize`. Most
+//! dependencies of this crate are for this feature. Amounts and coverage need no symbols.
 //!
 //! # Limits
 //!
-//! The crate does not record blocks: the crate `dmd` does. It does not change a dump, except in [`clamp`].
+//! The crate does not record blocks: the crate `dmd` does. It does not change dump files, except in [`clamp`].
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -77,7 +77,7 @@ pub use records::{
     TableKey,
 };
 
-/// The function that the macro calls. Not for direct use; it may change in any version.
+/// The function that `assert_coverage!` calls. Not for direct use: it may change in any version.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::coverage::check;

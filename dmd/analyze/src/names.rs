@@ -1,5 +1,5 @@
-//! Facts about functions, from names and files: whose they are, what they allocate, and whether they say nothing about
-//! the program.
+//! Facts about functions, from their names and source files: their crate, the type that they allocate, and whether a
+//! view folds them.
 
 mod allocators;
 mod container;

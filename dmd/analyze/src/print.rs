@@ -1,4 +1,4 @@
-//! How all texts write numbers, text from dumps, and JSON.
+//! Prints numbers, texts from dumps, and JSON, in the same way for all views.
 
 mod amounts;
 mod escape;

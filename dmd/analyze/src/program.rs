@@ -1,7 +1,7 @@
-//! A dump as the author of a Rust program reads it: each record starts at the place in the program, frames that say
-//! nothing about the program are folded, and names are short.
+//! A dump for the author of a Rust program: each record starts at the place in the program, frames that say nothing
+//! about the program are folded, and names are short.
 //!
-//! Firefox's dumps have the text of `dmd.py` instead.
+//! Firefox's dumps are shown with the text of `dmd.py` instead.
 
 mod change;
 mod chart;
@@ -58,35 +58,35 @@ impl ProgramOptions {
         Self::default()
     }
 
-    /// The frames that the view folds. Default: those of the table.
+    /// Sets the rules for folded frames. Default: the rules of the table.
     #[must_use]
     pub fn folds(mut self, folds: FoldRules) -> Self {
         self.folds = folds;
         self
     }
 
-    /// Show folded frames too. Default: no.
+    /// Sets whether to show folded frames, too. Default: no.
     #[must_use]
     pub fn all_frames(mut self, all_frames: bool) -> Self {
         self.all_frames = all_frames;
         self
     }
 
-    /// Show whole names and paths, however long a line gets. Default: no.
+    /// Sets whether to show whole names and paths, whatever the length of the line. Default: no.
     #[must_use]
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.verbose = verbose;
         self
     }
 
-    /// Use a terminal's colours. Default: no.
+    /// Sets whether to use a terminal's colours. Default: no.
     #[must_use]
     pub fn colour(mut self, colour: bool) -> Self {
         self.colour = colour;
         self
     }
 
-    /// The number of columns of a line. Default: 100.
+    /// Sets the number of columns of a line. Default: 100.
     #[must_use]
     pub fn width(mut self, width: usize) -> Self {
         self.width = width;

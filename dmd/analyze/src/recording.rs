@@ -1,6 +1,6 @@
-//! Recordings: every allocation, reallocation and end of a block of a process, with its time, thread and stack.
+//! Recordings of a process: each allocation, reallocation and free, with time, thread and stack.
 //!
-//! `libdmd.so` and programs with the crate `dmd` write them. The format is [`dmd_format::recording`]'s.
+//! `libdmd.so` and programs with the crate `dmd` write recordings. [`dmd_format::recording`] contains the format.
 //!
 //! ```no_run
 //! use dmd_analyze::recording::{Moment, Recording};
@@ -13,10 +13,10 @@
 //! # Ok::<(), dmd_analyze::AnalyzeError>(())
 //! ```
 //!
-//! Each question replays the events from the file, so memory grows with the live blocks and the stacks, not with the
-//! length of the recording. What is known of a time is a [`Dump`], so every view of dumps shows it.
+//! Each call replays the events from the file, so memory grows with the live blocks and the stacks, not with the length
+//! of the recording. The state at one time is a [`Dump`], so every view of dumps can show it.
 //!
-//! # How it hangs together
+//! # How the parts work together
 //!
 //! ```text
 //! source, index     the chunks of the file; its facts, and where the events of each thread are
@@ -32,9 +32,10 @@
 //!
 //! # Faults
 //!
-//! A file may be damaged, cut off, or made to harm its reader. An error means that nothing can be read. Anything less is
-//! one of the [warnings](Recording::warnings): the reader leaves damaged bytes out and keeps the rest. A block whose
-//! beginning is missing is unknown, and one whose end is missing stays alive until another block is at its address.
+//! A file may be damaged, cut off, or made to harm its reader. The functions return an error only if nothing can be
+//! read. All other faults become [warnings](Recording::warnings): the reader leaves damaged bytes out and keeps
+//! everything else. A block without its allocation is unknown. A block without its free stays alive until another block
+//! is at its address.
 
 mod changes;
 mod clock;
@@ -112,7 +113,7 @@ impl fmt::Debug for Recording {
 }
 
 impl Recording {
-    /// Whether a file starts as a recording does. A file that cannot be read does not.
+    /// Whether a file starts with the magic bytes of a recording. `false` if the file cannot be read.
     pub fn is_at(path: impl AsRef<Path>) -> bool {
         let is_file = std::fs::metadata(&path).is_ok_and(|metadata| metadata.is_file());
         let mut start = [0; MAGIC.len()];
@@ -121,7 +122,7 @@ impl Recording {
                 .is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && Self::is_start(&start))
     }
 
-    /// Whether bytes start as a recording does, of whatever version.
+    /// Whether these bytes are the start of a recording, of any version.
     pub fn is_start(bytes: &[u8]) -> bool {
         bytes.len() >= MAGIC.len() && bytes[..MAGIC.len() - 1] == MAGIC[..MAGIC.len() - 1]
     }
@@ -135,21 +136,21 @@ impl Recording {
         Self::open_with(path, &DumpReadOptions::default())
     }
 
-    /// Opens a file. [`DumpReadOptions::max_entries`] bounds chunks, calls on stacks, live blocks, and the events that are in
-    /// memory, each on its own.
+    /// Opens a file. [`DumpReadOptions::max_entries`] is the limit for each of these: chunks, calls on stacks, live
+    /// blocks, and events in memory.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), and if the limit is exceeded.
+    /// As for [`open`](Self::open). Also if the limit is exceeded.
     pub fn open_with(path: impl AsRef<Path>, options: &DumpReadOptions) -> Result<Self, AnalyzeError> {
         Self::from_file(crate::dump::open(path.as_ref())?, options)
     }
 
-    /// Reads a whole stream into memory, at most [`DumpReadOptions::max_bytes`].
+    /// Reads a whole stream into memory. Its maximum is [`DumpReadOptions::max_bytes`].
     ///
     /// # Errors
     ///
-    /// As [`open_with`](Self::open_with), and if the stream is longer.
+    /// As for [`open_with`](Self::open_with). Also if the stream is longer.
     pub fn from_stream(stream: impl Read, options: &DumpReadOptions) -> Result<Self, AnalyzeError> {
         let mut bytes = Vec::new();
         stream.take(options.max_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(ReadError::Io)?;
@@ -159,11 +160,11 @@ impl Recording {
         Self::from_file(Cursor::new(bytes), options)
     }
 
-    /// As [`open_with`](Self::open_with), with a file that is open already.
+    /// Reads a file that is already open; see [`open_with`](Self::open_with).
     ///
     /// # Errors
     ///
-    /// As [`open_with`](Self::open_with).
+    /// As for [`open_with`](Self::open_with).
     pub fn from_file(
         file: impl Read + Seek + Send + 'static,
         options: &DumpReadOptions,
@@ -174,22 +175,24 @@ impl Recording {
         Ok(Self { source, index, max_entries, progress: None, whole: None })
     }
 
-    /// [`DumpReadOptions::max_entries`], with which the recording was opened.
+    /// The value of [`DumpReadOptions::max_entries`] for this recording.
     pub fn max_entries(&self) -> usize {
         self.max_entries
     }
 
-    /// Calls `progress` now and then during a replay, with the bytes that were read and the bytes of the file.
+    /// Sets a function that replays call from time to time, with the bytes read so far and the bytes of the file.
     pub fn set_progress(&mut self, progress: impl FnMut(u64, u64) + Send + 'static) {
         self.progress = Some(Box::new(progress));
     }
 
-    /// The faults of the file, one line each, with the place. Later replays may find more.
+    /// The faults of the file. Each is one line with the place. Later replays may find more.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self.index.warnings.lines().collect();
         let unknown = self.whole.map_or(0, |whole| whole.counts.unknown_ends);
         if unknown > 0 {
-            warnings.push(format!("{unknown} blocks ended whose beginning is not in the file"));
+            warnings.push(format!(
+                "{unknown} blocks were freed or moved, but their allocation is not in the file"
+            ));
         }
         warnings
     }
@@ -198,7 +201,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read any more, or the live blocks exceed [`DumpReadOptions::max_entries`].
+    /// If the file can no longer be read, or if the live blocks exceed [`DumpReadOptions::max_entries`].
     pub fn outline(&mut self) -> Result<RecordingOutline, AnalyzeError> {
         let WholeReplay { peak, end, older, counts } = self.whole()?;
         let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
@@ -216,21 +219,22 @@ impl Recording {
         })
     }
 
-    /// The time that a view should show by default: the peak, if the heap has shrunk by a tenth or more
-    /// since, or else the end.
+    /// The time that a view should show by default: the peak if the heap has shrunk by a tenth or more since, else the
+    /// end.
     ///
     /// # Errors
     ///
-    /// As [`outline`](Self::outline).
+    /// As for [`outline`](Self::outline).
     pub fn usual_moment(&mut self) -> Result<Moment, AnalyzeError> {
         Ok(if self.outline()?.has_shrunk() { Moment::Peak } else { Moment::End })
     }
 
-    /// The live blocks at a time, as a dump of mode [`ReplayedBlock`](crate::Mode::Live). A time after the end is the end.
+    /// The live blocks at a time, as a dump of mode [`Live`](crate::Mode::Live). A time after the end means the end.
     ///
     /// # Errors
     ///
-    /// As [`outline`](Self::outline), and if blocks, stacks and frames together exceed [`DumpReadOptions::max_entries`].
+    /// As for [`outline`](Self::outline). Also if blocks, stacks and frames together exceed
+    /// [`DumpReadOptions::max_entries`].
     pub fn state_at(&mut self, moment: Moment) -> Result<Dump, AnalyzeError> {
         let outline = self.outline()?;
         let (at, until) = match moment {
@@ -243,11 +247,12 @@ impl Recording {
         self.dump(&replay, outline, at, time, |_| true)
     }
 
-    /// The blocks that the program allocated, moved or resized after the first time, and that are alive at the second.
+    /// The blocks that the program allocated, moved or resized after the first time, and that are alive at the second
+    /// time.
     ///
     /// # Errors
     ///
-    /// As [`state_at`](Self::state_at), and if the second time is before the first.
+    /// As for [`state_at`](Self::state_at). Also if the second time is before the first.
     pub fn between(&mut self, from: Moment, to: Moment) -> Result<Dump, AnalyzeError> {
         let (outline, first, second) = self.check_order(from, to)?;
         let after = self.last_before(from)?;
@@ -259,13 +264,14 @@ impl Recording {
         self.dump(&replay, outline, DumpTime::Window(first, second), second, is_new)
     }
 
-    /// Each block that begins or ends until a time, in the order in which that happened: of all blocks, those that are
-    /// older than the recording first, or of the blocks that the program allocated, moved or resized after `from`.
+    /// The blocks that begin or end until a time, in order of time. Without `from`, all blocks count, and blocks that
+    /// are older than the recording come first. With `from`, only blocks count that the program allocated, moved or
+    /// resized after that time.
     ///
     /// # Errors
     ///
-    /// As [`between`](Self::between). The iterator gives an error if the file cannot be read any more, or the live blocks
-    /// exceed [`DumpReadOptions::max_entries`].
+    /// As for [`between`](Self::between). The iterator returns an error if the file can no longer be read, or if the
+    /// live blocks exceed [`DumpReadOptions::max_entries`].
     pub fn changes(&mut self, from: Option<Moment>, to: Moment) -> Result<BlockChanges<'_>, AnalyzeError> {
         let which = match from {
             None => ChangeFilter::All,
@@ -278,7 +284,7 @@ impl Recording {
         BlockChanges::new(which, until, |next| self.player(next))
     }
 
-    /// A dump with a block without bytes for each stack, in the order of `stacks`.
+    /// A dump with one empty block for each stack, in the order of `stacks`.
     ///
     /// # Errors
     ///
@@ -290,14 +296,14 @@ impl Recording {
         Ok(dump)
     }
 
-    /// The figures of a history besides its lines.
+    /// The figures of a history, except its lines.
     pub(crate) fn findings(&mut self) -> Result<UsageFindings, AnalyzeError> {
         let mut findings = UsageFindings::default();
         self.play_whole(&mut findings)?;
         Ok(findings)
     }
 
-    /// The lines of groups of blocks, with this many steps.
+    /// The lines of groups of blocks, each divided into `steps` steps.
     pub(crate) fn lines(&mut self, groups: LineGroups, steps: usize) -> Result<Vec<UsageLine>, AnalyzeError> {
         let WholeReplay { peak, end, .. } = self.whole()?;
         let mut lines = LineObserver::new(groups, steps, end.tick, &self.index.clock);
@@ -310,14 +316,14 @@ impl Recording {
         Ok(lines.finish())
     }
 
-    /// The allocations of each stack.
+    /// The allocations and the most live bytes of each stack.
     pub(crate) fn stack_uses(&mut self) -> Result<Vec<StackUse>, AnalyzeError> {
         let mut usage = StackUsage::default();
         self.play_whole(&mut usage)?;
         Ok(usage.stacks().to_vec())
     }
 
-    /// The table of the blocks of rows by slices of time. `rows` has the row of each stack; one of the bounds between
+    /// The table of blocks by row and slice of time. `rows` contains the row of each stack. One of the bounds between
     /// slices is the time of the peak.
     pub(crate) fn sliced(
         &mut self,
@@ -348,18 +354,18 @@ impl Recording {
         Ok(leaked::leaked(&replay, &usage, &self.index.clock, replay.now().tick))
     }
 
-    /// The threads by their indices: number in the file, system's number, name.
+    /// The threads in order of their indices: the number in the file, the system's number, and the name.
     pub(crate) fn threads(&self) -> impl ExactSizeIterator<Item = (u32, u32, &str)> {
         self.index.threads.iter().map(|thread| (thread.number, thread.system_id, &*thread.name))
     }
 
-    /// The name of a thread. `None` if there is no such thread, or it has no name.
+    /// The name of a thread. `None` if the thread does not exist, or has no name.
     pub fn thread_name(&self, thread: u32) -> Option<&str> {
         let thread = self.index.threads.get(thread as usize)?;
         (!thread.name.is_empty()).then_some(&*thread.name)
     }
 
-    /// The number above those of all stacks.
+    /// One more than the highest number of a stack.
     pub(crate) fn stacks_end(&self) -> usize {
         self.index.tree.end()
     }
@@ -372,7 +378,7 @@ impl Recording {
         self.whole.ok_or(AnalyzeError::OneTime)
     }
 
-    /// Replays everything, and keeps what every such replay finds.
+    /// Replays everything, and stores the results that every whole replay has.
     fn play_whole(&mut self, observer: &mut impl ReplayObserver) -> Result<HeapReplay, AnalyzeError> {
         let mut player = self.player(observer)?;
         let older = player.replay.now();
@@ -409,7 +415,7 @@ impl Recording {
         })
     }
 
-    /// The last tick that is before a window from this time on: all that happened at this very time is before it.
+    /// The last tick before a window that starts at this time. Events exactly at the time are before the window.
     fn last_before(&mut self, from: Moment) -> Result<Option<u64>, AnalyzeError> {
         Ok(match from {
             Moment::Peak => Some(self.whole()?.peak.tick),
@@ -418,7 +424,7 @@ impl Recording {
         })
     }
 
-    /// The facts of the recording and both times, of which the second is not before the first.
+    /// Returns the facts of the recording and both times. Fails if the second time is before the first.
     fn check_order(
         &mut self,
         from: Moment,
@@ -438,7 +444,7 @@ impl Recording {
         self.index.clock.tick(nanoseconds.saturating_add(1)).checked_sub(1)
     }
 
-    /// The length of the recording, whose last event is this one.
+    /// The length of the recording. `end` is its last event.
     fn length(&self, end: &HeapSums) -> Duration {
         let known = self.index.end.map_or(0, |end| end.nanoseconds);
         self.index.clock.time(end.tick).max(Duration::from_nanos(known))

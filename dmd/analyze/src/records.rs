@@ -1,7 +1,7 @@
 //! Groups blocks by the texts of their stacks. A record is one group.
 //!
-//! A difference is the second dump minus the first: the blocks of the first dump count negative. All else is the
-//! same.
+//! A difference is the second dump minus the first: the blocks of the first dump count negative. Everything else is the
+//! same as for one dump.
 
 mod blocks;
 mod claims;
@@ -76,7 +76,7 @@ impl RecordKind {
     }
 }
 
-/// Numbers of blocks and bytes. They are negative if a difference has fewer than before.
+/// Numbers of blocks and bytes. They are negative if a difference has fewer in the second dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockSums {
@@ -94,7 +94,7 @@ impl BlockSums {
         self.req + self.slop
     }
 
-    /// The sums of all blocks of an entry.
+    /// The sums of all blocks of a dump's entry.
     pub(crate) fn from_block(block: &DumpBlock) -> Self {
         let num = i128::from(block.num);
         if block.weight == 1.0 {
@@ -120,15 +120,16 @@ impl BlockSums {
 #[derive(Debug)]
 pub(crate) struct StackRecord {
     pub(crate) sums: BlockSums,
-    /// The amounts are estimates.
+    /// Whether the amounts are estimates.
     pub(crate) estimated: bool,
     pub(crate) alloc: CutStackId,
     pub(crate) reps: [CutStackId; 2],
-    /// The indices of the reporters in [`Analysis::reporters`], if the options keep them apart.
+    /// The indices of the reporters in [`Analysis::reporters`], if the options separate reporters.
     pub(crate) reporters: [u32; 2],
-    /// Usable sizes with their counts, descending by size. A size with fewer blocks than before is negative.
+    /// Pairs of a usable size and its count, sorted descending by size. In a difference, sizes with fewer blocks than
+    /// before are negative.
     pub(crate) sizes: Vec<(i128, i128)>,
-    /// The addresses of all blocks. Scan mode only.
+    /// The addresses of all blocks. Only in scan mode.
     pub(crate) addresses: Vec<u64>,
 }
 
@@ -136,15 +137,15 @@ pub(crate) struct StackRecord {
 #[derive(Debug)]
 pub(crate) struct KindSection {
     pub(crate) kind: RecordKind,
-    /// Sorted; at most [`AnalyzeOptions::limit`] records.
+    /// The records, sorted; at most [`AnalyzeOptions::limit`].
     pub(crate) records: Vec<StackRecord>,
     /// The number of records without filters and limit.
     pub(crate) all: usize,
-    /// The number of records without the limit.
+    /// The number of records with filters, without the limit.
     pub(crate) kept: usize,
-    /// The sums of all records that the filters keep.
+    /// The sums of all records that pass the filters.
     pub(crate) sums: BlockSums,
-    /// The sums are estimates.
+    /// Whether the sums are estimates.
     pub(crate) estimated: bool,
     /// The tables that the options request.
     pub(crate) tables: Vec<RecordTable>,
@@ -180,15 +181,15 @@ pub struct Analysis {
     pub(crate) sections: Vec<KindSection>,
     /// The whole heap, without filters.
     pub(crate) total: BlockSums,
-    /// The total is an estimate.
+    /// Whether the total is an estimate.
     pub(crate) estimated: bool,
     pub(crate) stacks: CutStackTable,
     pub(crate) texts: FrameTexts,
     /// The type of the blocks of each stack. Empty unless the options request types.
     types: Vec<Option<Arc<TypeVerdict>>>,
-    /// The reporters, with their reported and measured amounts.
+    /// The reporters, each with its reported amount and its measured amount.
     pub(crate) reporters: Vec<ReporterAmounts>,
-    /// Reports of pointers that are not those of live blocks. A difference has those of the later dump.
+    /// Reported pointers that do not point to the start of a live block. For a difference, those in the later dump.
     pub(crate) faults: Vec<ReportFault>,
 }
 
@@ -201,7 +202,7 @@ impl Analysis {
         grouping.finish(vec![invocation])
     }
 
-    /// The stacks of a dump, and which of them each block of the dump has.
+    /// Returns the analysis of a dump, and the stack of each of the dump's blocks.
     pub(crate) fn with_block_stacks(mut dump: Dump, options: &AnalyzeOptions) -> (Self, Vec<CutStackId>) {
         let mut grouping = BlockGrouping::new(dump.mode, options);
         let (cut, _, no_stack) = grouping.add_stacks(&mut dump);
@@ -227,7 +228,7 @@ impl Analysis {
         Ok(grouping.finish(invocations))
     }
 
-    /// The sample that the dump is, if DMD recorded with `--sample-bytes`; `None` for a difference.
+    /// The sample by bytes; `None` if the dump is not one, and for a difference.
     pub(crate) fn sample(&self) -> Option<&ByteSample> {
         match &*self.invocations {
             [only] => only.sample.as_ref(),
@@ -240,7 +241,7 @@ impl Analysis {
         self.total
     }
 
-    /// Blocks and bytes of a kind that the filters keep.
+    /// Blocks and bytes of a kind that pass the filters.
     pub fn sums(&self, kind: RecordKind) -> BlockSums {
         self.sections.iter().find(|section| section.kind == kind).map(|s| s.sums).unwrap_or_default()
     }
@@ -250,7 +251,7 @@ impl Analysis {
         self.sections.iter().all(|section| section.kept == 0)
     }
 
-    /// The type of a stack's blocks, if the options requested types and the stack was recorded.
+    /// The type of a stack's blocks. `None` if the options did not request types, or if the stack was not recorded.
     pub(crate) fn type_of(&self, stack: CutStackId) -> Option<&TypeVerdict> {
         self.types.get(stack.index())?.as_deref()
     }

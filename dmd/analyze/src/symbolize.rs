@@ -1,9 +1,9 @@
 //! Looks up the functions, lines and inlined calls of a dump's frames in the programs and libraries that contain
 //! them.
 //!
-//! The look-up uses a file only if it is the one that was loaded. The build id shows that. Where a dump has none
-//! (Firefox's dumps do not), a [`SymbolNote`] says that the file was not checked. A frame that the look-up does not
-//! find stays unchanged.
+//! The look-up uses a file only if its build id shows that it is the loaded file. Dumps of Firefox have no build ids.
+//! For them, a [`SymbolNote`] reports that the file was not checked. A frame that the look-up does not find stays
+//! unchanged.
 
 mod allocator_calls;
 mod allowance;
@@ -32,7 +32,7 @@ use lookup::FileLookup;
 pub use map::MappedFile;
 pub use resolved::ResolvedFrames;
 
-/// Where the look-up searches for symbols besides the files themselves, and its limits.
+/// Additional places in which the look-up searches for symbols, and its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymbolOptions {
     pub(crate) folders: Vec<PathBuf>,
@@ -48,38 +48,38 @@ impl Default for SymbolOptions {
 }
 
 impl SymbolOptions {
-    /// No folders; all processors; 1 GiB; no system names.
+    /// The defaults: no folders, all processors, 1 GiB, no system names.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Folders with debug files. The look-up finds a file in them by its build id, as Linux systems
-    /// (`.build-id/ab/cdef.debug`) and debuginfod (`abcdef/debuginfo`, `buildid/abcdef/executable`) store it, or by
-    /// its name. The folders may also contain files that a program links to (`.gnu_debuglink`) and split debug
-    /// information (`.dwo`, `.dwp`); the look-up searches for these beside the program and where the compiler wrote
-    /// them, too. Default: none.
+    /// Adds a folder with debug files. The look-up finds a file in it by its name or by its build id, in the layouts of
+    /// Linux systems (`.build-id/ab/cdef.debug`) and of debuginfod (`abcdef/debuginfo`, `buildid/abcdef/executable`).
+    /// The folder may also contain files to which a program links (`.gnu_debuglink`), and split debug information
+    /// (`.dwo`, `.dwp`). The look-up also searches for these beside the program, and where the compiler wrote them.
+    /// Default: none.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.push(folder.into());
         self
     }
 
-    /// The number of threads. 0 means one for each processor; 1 means the calling thread. Default: 0.
+    /// Sets the number of threads. 0 means one for each processor; 1 means the calling thread. Default: 0.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// The maximum of bytes that compressed debug information of all files may take when unpacked, and the maximum
-    /// of bytes of all names. Debug information that is not compressed has no limit. Default: 1 GiB.
+    /// Sets two limits in bytes: for unpacked debug information of all files together, and for all names together.
+    /// Debug information that is not compressed has no limit. Default: 1 GiB.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Whether frames keep the names of functions as the linker has them (mangled) beside the readable ones. Default: no.
+    /// Sets whether frames keep the mangled names of functions beside the readable ones. Default: no.
     #[must_use]
     pub fn system_names(mut self, keep: bool) -> Self {
         self.system_names = keep;
@@ -87,9 +87,9 @@ impl SymbolOptions {
     }
 }
 
-/// The file with the debug information of a program or library: itself, or the file that its build id or its link
-/// (`.gnu_debuglink`) leads to, in the same places as the look-up of frames. `build_id` is that of the build that ran, or empty. `None`
-/// if no file of that build is there.
+/// Finds the file with the debug information of a program or library: the file itself, or the file to which its build
+/// id or its link (`.gnu_debuglink`) leads. The search uses the same places as the look-up of frames. `build_id` is the
+/// build that ran; if it is empty, every build matches. `None` if there is no file of that build.
 pub fn debug_file(program: &Path, build_id: &str, options: &SymbolOptions) -> Option<PathBuf> {
     BinaryFiles::debug_of(program, build_id, options)
 }
@@ -98,9 +98,9 @@ pub fn debug_file(program: &Path, build_id: &str, options: &SymbolOptions) -> Op
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SymbolNote {
-    /// The file, as the dump names it.
+    /// The path of the file in the dump.
     pub module: String,
-    /// The number of different frames that the note is about.
+    /// The number of different frames with the problem.
     pub frames: usize,
     /// The problem.
     pub problem: SymbolProblem,
@@ -112,22 +112,23 @@ pub struct SymbolNote {
 pub enum SymbolProblem {
     /// The file does not exist.
     Missing,
-    /// The file is another build. The value is its build id, if it has one.
+    /// The file is another build. The value is its build id, or `None` if it has none.
     Changed(Option<String>),
-    /// The dump does not name the build that was loaded; the look-up used the file that is there now.
+    /// The dump does not contain the build id of the loaded file. The look-up used the present file.
     NotChecked,
-    /// The file is newer than the dump, and the dump does not name the build that was loaded.
+    /// The file is newer than the dump, and the dump does not contain the build id of the loaded file.
     Newer,
-    /// The file is not a readable program or library; the reason.
+    /// The file is not a readable program or library. The value is the reason.
     Unreadable(String),
-    /// Some frames are in no function of the file's symbols.
+    /// Some frames are not in any function of the file's symbols.
     NoSymbols,
-    /// This file has the debug information, but is of another build; the look-up did not use it.
+    /// This file has the debug information, but it is of another build, so the look-up did not use it.
     OtherDebugFile(PathBuf),
-    /// The compiler split off debug information of some frames into files (`.dwo`). The look-up found neither these
-    /// files of the same build nor a package of them (`.dwp`). The values: the first file, and the number of others.
+    /// The compiler split off debug information of some frames into `.dwo` files. The look-up found neither these files
+    /// of the same build nor a package of them (`.dwp`). The values are the first missing file, and the number of other
+    /// missing files.
     NotFoundSplit(String, usize),
-    /// The debug information exceeds a limit of the look-up; frames may lack names, lines or inlined calls.
+    /// The debug information exceeds a limit of the look-up. Frames may lack names, lines or inlined calls.
     Bounded(SymbolBound),
 }
 
@@ -135,14 +136,13 @@ pub enum SymbolProblem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SymbolBound {
-    /// The maximum of bytes that compressed debug information may take when unpacked
-    /// ([`max_bytes`](SymbolOptions::max_bytes)).
+    /// The maximum of bytes of unpacked debug information ([`max_bytes`](SymbolOptions::max_bytes)).
     Unpacked(u64),
-    /// The maximum of bytes that all names may take ([`max_bytes`](SymbolOptions::max_bytes)).
+    /// The maximum of bytes of all names ([`max_bytes`](SymbolOptions::max_bytes)).
     Text(u64),
-    /// The maximum depth of entries of debug information: some thousands.
+    /// The maximum depth of entries in debug information: some thousands.
     Nesting,
-    /// The maximum number of reads of debug information. The look-up can read all of it a few times.
+    /// The maximum number of reads of debug information. It allows to read everything a few times.
     Work,
     /// The maximum number of inlined calls at one place: 256.
     InlinedCalls,
@@ -154,11 +154,11 @@ impl fmt::Display for SymbolBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unpacked(most) => {
-                write!(f, "debug information takes more than {most} bytes once it is unpacked")
+                write!(f, "unpacked debug information exceeds {most} bytes")
             }
-            Self::Text(most) => write!(f, "names take more than {most} bytes"),
+            Self::Text(most) => write!(f, "the names exceed {most} bytes"),
             Self::Nesting => f.write_str("debug information is nested too deeply"),
-            Self::Work => f.write_str("debug information refers to its parts too often"),
+            Self::Work => f.write_str("debug information needs too many reads"),
             Self::InlinedCalls => f.write_str("more than 256 inlined calls at a place"),
             Self::NameLength => f.write_str("a name has more than 65536 bytes"),
         }
@@ -169,22 +169,26 @@ impl fmt::Display for SymbolNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { module, frames, problem } = self;
         let plural = if *frames == 1 { "" } else { "s" };
-        let left = format!("{frames} frame{plural} left as they are");
+        let left = format!("{frames} frame{plural} without symbols");
         match problem {
             SymbolProblem::Missing => write!(f, "{module}: not found: {left}"),
-            SymbolProblem::Changed(Some(id)) => write!(f, "{module}: changed since (now build {id}): {left}"),
+            SymbolProblem::Changed(Some(id)) => {
+                write!(f, "{module}: changed since the dump (now build {id}): {left}")
+            }
             SymbolProblem::Changed(None) => {
-                write!(f, "{module}: changed since (now without build id): {left}")
+                write!(f, "{module}: changed since the dump (now without build id): {left}")
             }
             SymbolProblem::NotChecked => {
                 write!(
                     f,
-                    "{module}: {frames} frame{plural} looked up in what is there now, as the dump names no build"
+                    "{module}: {frames} frame{plural} looked up in the present file: the dump has no build id"
                 )
             }
-            SymbolProblem::Newer => write!(f, "{module}: newer than the dump, which names no build: {left}"),
+            SymbolProblem::Newer => {
+                write!(f, "{module}: newer than the dump, and the dump has no build id: {left}")
+            }
             SymbolProblem::Unreadable(why) => write!(f, "{module}: {why}: {left}"),
-            SymbolProblem::NoSymbols => write!(f, "{module}: no symbols for some: {left}"),
+            SymbolProblem::NoSymbols => write!(f, "{module}: {left}"),
             SymbolProblem::OtherDebugFile(path) => {
                 let path = path.display();
                 write!(f, "{module}: {path} is of another build: {frames} frame{plural} without lines")
@@ -204,10 +208,10 @@ impl fmt::Display for SymbolNote {
     }
 }
 
-/// Places by the file of their module. Each place has its number and its offset.
+/// Places by the file of their module. Each place is its number and its offset.
 type ModulePlaces = BTreeMap<String, Vec<(u32, u64)>>;
 
-/// Looks up places. Gives the calls at each place, innermost first; an empty list for an unknown place.
+/// Looks up places. Returns the calls at each place, innermost first; an empty list for an unknown place.
 fn look_up(
     places: ModulePlaces,
     count: usize,
@@ -267,7 +271,7 @@ fn look_up(
 impl Dump {
     /// Looks up the frames that have only a module and an offset. A frame with inlined calls becomes several frames.
     ///
-    /// Returns the problems, sorted by the name of the file. A file without a problem has no note.
+    /// Returns the problems, sorted by the file's name. Files without a problem have no note.
     pub fn symbolize(&mut self, options: &SymbolOptions) -> Vec<SymbolNote> {
         let old = core::mem::take(&mut self.frames);
         let mut places = ModulePlaces::new();

@@ -1,4 +1,4 @@
-//! Profiles: what DMD records, as pprof with addresses and build ids.
+//! Profiles: the blocks that DMD records, as pprof with addresses and build ids.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -13,7 +13,7 @@ use crate::bounded::{BoundedBody, one_line};
 use crate::options::EndpointOptions;
 use crate::response::{RefusedRequest, ResponseBody};
 
-/// A dump with reports, in a file without a name.
+/// Runs the reporters, and writes a dump to a file without a name.
 pub(crate) fn dump(options: &EndpointOptions) -> Result<File, RefusedRequest> {
     __private::dump(options.reporter_deadline(), !options.private).map_err(|error| match error.kind() {
         ErrorKind::Unsupported => RefusedRequest::new(
@@ -22,13 +22,13 @@ pub(crate) fn dump(options: &EndpointOptions) -> Result<File, RefusedRequest> {
              start the program with DMD=1 or, for a sample, DMD='--mode=live --sample-bytes=512KiB'",
         ),
         ErrorKind::ResourceBusy => {
-            RefusedRequest::new(503, "DMD writes another dump").retry_after(Duration::from_secs(1))
+            RefusedRequest::new(503, "DMD is writing another dump").retry_after(Duration::from_secs(1))
         }
         _ => RefusedRequest::new(503, format!("DMD cannot write a dump: {}", one_line(&error.to_string()))),
     })
 }
 
-/// The profile of the second dump, or what it has more than the first.
+/// The profile of the second dump or, if there is a first dump, the difference.
 pub(crate) fn profile(
     first: Option<File>,
     second: File,
@@ -41,7 +41,7 @@ pub(crate) fn profile(
     let read = |file: File| -> Result<Dump, RefusedRequest> {
         dmd_analyze::read_from(file, &limits).map_err(|error| failure(&error))
     };
-    // Which frames say something about the program is known only by their names, which clients look up.
+    // Folding needs names of functions, and only clients look these up.
     let making = ProfileOptions::new().all_frames(true);
     let stacks = match first {
         Some(first) => dmd::difference(read(first)?, read(second)?, &making),

@@ -1,4 +1,4 @@
-//! Reports: as metrics, and as Firefox's file.
+//! Reports as metrics, and as Firefox's file.
 
 use memory_export::open_metrics::{self, MetricsForm};
 use memory_report::{ReportSet, file};
@@ -8,14 +8,14 @@ use crate::bounded::BoundedBody;
 use crate::options::EndpointOptions;
 use crate::response::{RefusedRequest, ResponseBody};
 
-/// The level of compression: the client waits.
+/// The level of compression. It is low because the client waits.
 const FAST: u32 = 1;
 
 fn collect(process: String, options: &EndpointOptions) -> ReportSet {
     let collect = CollectOptions::new()
         .anonymize(!options.private)
         .deadline(options.reporter_deadline())
-        // Its names are those of symbols.
+        // The rows of DMD would need symbols.
         .dark_matter(false)
         .process(process);
     __private::collect_alone(&collect)

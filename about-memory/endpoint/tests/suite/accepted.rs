@@ -1,4 +1,4 @@
-//! Which form of metrics a client gets.
+//! The form of metrics that a client gets.
 
 use memory_endpoint::Endpoint;
 
@@ -17,7 +17,7 @@ fn a_client_gets_the_form_that_it_prefers() {
         ("text/plain", plain),
         ("application/openmetrics-text", open),
         ("application/OpenMetrics-Text; Version=\"1.0.0\"", open),
-        // As Prometheus 2 and 3 ask.
+        // The headers of Prometheus 2 and 3.
         (
             "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
              text/plain;version=0.0.4;q=0.5,*/*;q=0.1",

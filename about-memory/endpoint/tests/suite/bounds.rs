@@ -1,4 +1,4 @@
-//! One request at a time, deadlines, and the bounds of sizes.
+//! One request at a time, deadlines, and limits of sizes.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use memory_endpoint::{Endpoint, EndpointOptions, EndpointResponse};
 
 use crate::program::{self, body, line};
 
-/// An endpoint whose snapshot says that it has begun, and then waits until somebody lets it end.
+/// An endpoint whose snapshot sends a signal when it starts, and then waits for a signal to end.
 fn waiting(options: EndpointOptions) -> (Arc<Endpoint>, Receiver<()>, Sender<()>) {
     let (begun, has_begun) = mpsc::channel();
     let (end, may_end) = mpsc::channel();
@@ -22,7 +22,7 @@ fn waiting(options: EndpointOptions) -> (Arc<Endpoint>, Receiver<()>, Sender<()>
     (Arc::new(endpoint), has_begun, end)
 }
 
-/// Asks until no other request is at work.
+/// Repeats a request until no other request is running.
 fn once_it_is_free(endpoint: &Endpoint) -> EndpointResponse {
     loop {
         let response = endpoint.respond("/metrics", "", "");
@@ -44,15 +44,15 @@ fn one_request_is_at_work_in_the_process() {
         for path in ["/metrics", "/debug/pprof/heap", "/memory/report"] {
             let refused = other.respond(path, "", "");
             assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")), "{path}");
-            assert_eq!(line(&refused), "another request is at work; there is one at a time");
+            assert_eq!(line(&refused), "another request is running; the endpoint answers one at a time");
         }
     }
-    // Errors need no turn.
+    // Requests with errors need no turn.
     assert_eq!(endpoint.respond("/no", "", "").status, 404);
     assert_eq!(endpoint.respond("/metrics", "no", "").status, 400);
     end.send(()).unwrap();
     assert_eq!(body(first.join().unwrap()), b"done");
-    // As soon as a client has its answer, it may ask again.
+    // A client may send its next request as soon as it has its answer.
     assert_eq!(endpoint.respond("/metrics", "", "").status, 200);
 }
 
@@ -75,7 +75,7 @@ fn a_deadline_may_be_any_time() {
     let endless = Endpoint::with_options(EndpointOptions::new().deadline(Duration::MAX));
     assert_eq!(endless.respond("/metrics", "", "").status, 200);
     let none = Endpoint::with_options(EndpointOptions::new().deadline(Duration::ZERO)).snapshot(|_| Ok(()));
-    // The work may have ended before anyone looked.
+    // The work may have ended before the deadline was checked.
     assert!([200, 503].contains(&none.respond("/memory/snapshot", "", "").status));
     assert_eq!(once_it_is_free(&Endpoint::new()).status, 200);
 }

@@ -1,4 +1,4 @@
-//! `seconds=`: what the heap grew by.
+//! `seconds=`: the growth of the heap.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use memory_reporter::{MemoryReporter, Reports};
 
 use crate::program::{self, body, by_reporter, line, profile};
 
-/// A reporter that allocates when it runs for the second time, which is for the second profile.
+/// A reporter that allocates in its second run, which is for the second profile.
 #[derive(Default)]
 pub(crate) struct Growing {
     pub(crate) runs: AtomicUsize,
@@ -38,7 +38,7 @@ fn a_difference_is_the_growth() {
     while growing.runs.load(Ordering::SeqCst) == 0 {
         thread::yield_now();
     }
-    // The first one waits, or it has ended.
+    // The first request is waiting, or has ended.
     let second = endpoint.respond("/debug/pprof/heap", "seconds=1", "");
     match second.status {
         429 => {
@@ -58,7 +58,7 @@ fn a_difference_is_the_growth() {
         .collect();
     assert_eq!(grown.len(), 1);
     assert!((3_000_000..3_100_000).contains(&grown[0]), "{grown:?}");
-    // What did not change is not there.
+    // Unchanged blocks are left out.
     assert_eq!(by_reporter(&stacks).get("explicit/names"), None);
     let duration = stacks.facts().duration.unwrap();
     assert!(duration >= Duration::from_secs(1), "{duration:?}");
@@ -75,16 +75,17 @@ fn others_are_answered_while_a_difference_waits() {
         while growing.runs.load(Ordering::SeqCst) == 0 {
             thread::yield_now();
         }
-        // The turn is free once the first dump is written.
+        // The turn is free after the first dump is written.
         while endpoint.respond("/metrics", "", "").status == 429 {
             thread::yield_now();
         }
-        // The second profile waits for its turn if it has to.
+        // If necessary, the second profile waits for its turn.
         assert_eq!(difference.join().unwrap().status, 200);
     });
 }
 
-/// A client that goes leaves the turn of differences, and one that is refused learns how long the other still waits.
+/// A client that is gone releases the turn of differences. A refused client gets the time that the other client still
+/// waits.
 #[test]
 fn an_abandoned_difference_ends() {
     let _alone = program::alone();
@@ -99,7 +100,7 @@ fn an_abandoned_difference_ends() {
             endpoint.answer(&asked).status
         };
         let abandoned = scope.spawn(request);
-        // It has the turn once its first dump has begun.
+        // The request has the turn after its first dump has started.
         while growing.runs.load(Ordering::SeqCst) == 0 {
             thread::yield_now();
         }

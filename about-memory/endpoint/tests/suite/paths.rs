@@ -1,4 +1,4 @@
-//! What each path answers, and that its sums are those of the program.
+//! The answer of each path. Its sums must be the program's sums.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ fn endpoint() -> Endpoint {
     })
 }
 
-/// The amounts of a metric by path, by the grammar of the text forms: `name{label="value",...} number`.
+/// The amounts of a metric by path. The grammar of both text forms is `name{label="value",...} number`.
 fn metric(text: &str, name: &str) -> BTreeMap<String, i128> {
     let lines = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('{'));
     let path = |line: &str| line.split_once("path=\"").unwrap().1.split('"').next().unwrap().to_owned();
@@ -38,7 +38,7 @@ fn metrics_add_up() {
         assert_eq!(heap, bytes["heap-allocated"], "heap-unclassified is the rest");
         assert!(bytes["explicit/heap-unclassified"] >= 777_777);
         assert!(text.contains("\nmemory_report_duration_seconds "));
-        // The series of a restarted program are the same.
+        // A restarted program must have the same series.
         assert!(!text.contains("(pid "), "{text}");
     }
 }
@@ -58,7 +58,7 @@ fn a_report_is_firefox_s_file() {
         let amounts = amounts(&set);
         assert_eq!(i128::from(amounts["explicit/names"]), names_bytes());
         assert!(amounts["heap-allocated"] >= amounts["explicit/names"] + 777_777);
-        // DMD would have looked symbols up for these.
+        // DMD would need symbols for these paths.
         assert!(amounts.keys().all(|path| !path.starts_with("explicit/heap-unclassified/")));
         assert!(set.iter().all(|report| report.process.ends_with(&format!("(pid {})", std::process::id()))));
     }
@@ -83,7 +83,7 @@ fn a_profile_has_addresses_build_ids_and_reporters() {
             for frame in stacks.stack(sample.stack) {
                 let frame = stacks.frame(*frame);
                 let is_address = frame.module.is_some() && frame.offset.is_some();
-                // A frame without a module is what DMD calls it: `???`, or that no stack was recorded.
+                // A frame without a module has a name of DMD: `???`, or the text for a stack that was not recorded.
                 let name = frame.function.unwrap_or_default();
                 assert!(is_address == name.is_empty(), "{frame:?}");
                 assert!(is_address || name.contains("???") || name.starts_with('('), "{frame:?}");
@@ -94,13 +94,13 @@ fn a_profile_has_addresses_build_ids_and_reporters() {
     }
 }
 
-/// The addresses lead to functions of this program, once somebody who has the file looks them up.
+/// A client that has the program's file can look up the functions of addresses.
 #[test]
 fn a_client_finds_the_functions() {
     let _alone = program::alone();
     let stacks = profile(&body(endpoint().respond("/debug/pprof/heap", "", "")));
     let column = stacks.index_of(ProfileValue::LiveBytes).unwrap();
-    // The block that nobody reports, with the rest of its last page.
+    // The unreported block, with the rest of its last page.
     let is_it = |bytes: i128| (777_777..777_777 + 4096).contains(&bytes);
     let stack = stacks
         .owned()
@@ -141,13 +141,13 @@ fn a_snapshot_is_what_the_program_gives() {
     let disposition = "attachment; filename=\"heap.fxsnapshot\"";
     assert_eq!(response.header("content-disposition"), Some(disposition));
     let graph = snapshot::read_from(&*body(response), &snapshot::SnapshotReadOptions::new()).unwrap();
-    // The root, the value, its block, and the blocks of 1,000 names.
+    // The root, the value, the value's block, and the blocks of 1,000 names.
     assert_eq!(graph.node_count(), 1003);
 
     let without = Endpoint::new().respond("/memory/snapshot", "", "");
     assert_eq!(
         (without.status, line(&without)),
-        (404, "this program gives no heap snapshots (Endpoint::snapshot)")
+        (404, "this program does not write heap snapshots (Endpoint::snapshot)")
     );
 }
 
@@ -177,16 +177,20 @@ fn bad_queries_are_refused() {
         (
             "/debug/pprof/allocs",
             "debug=1",
-            "/debug/pprof/allocs: debug=1 asks for text; there is only debug=0, the format of pprof",
+            "/debug/pprof/allocs: debug=1 requests text; only debug=0, the format of pprof, is supported",
         ),
         ("/debug/pprof/heap", "gc=yes", "/debug/pprof/heap: gc=yes is neither 0 nor 1"),
         (
             "/debug/pprof/heap",
             "second=5",
-            "/debug/pprof/heap: no parameter second; it has only seconds, debug and gc",
+            "/debug/pprof/heap: unknown parameter second; the path has only seconds, debug and gc",
         ),
-        ("/metrics", "a\n\u{202e}b=1", "/metrics: no parameter a\\n\\u{202e}b; it has no parameters"),
-        ("/memory/report", "gz", "/memory/report: no parameter gz; it has no parameters"),
+        (
+            "/metrics",
+            "a\n\u{202e}b=1",
+            "/metrics: unknown parameter a\\n\\u{202e}b; the path has no parameters",
+        ),
+        ("/memory/report", "gz", "/memory/report: unknown parameter gz; the path has no parameters"),
     ] {
         let response = endpoint.respond(path, query, "");
         assert_eq!((response.status, line(&response)), (400, message), "{path}?{query}");

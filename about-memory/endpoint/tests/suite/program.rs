@@ -1,4 +1,4 @@
-//! The program that the endpoint answers for.
+//! The program for which the endpoint answers.
 
 use std::alloc::System;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ memory_reporter::global_allocator!(
     )
 );
 
-/// What `explicit/names` reports. Nobody changes it once it is filled.
+/// The value that `explicit/names` reports. It never changes after it is filled.
 pub(crate) static NAMES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 memory_reporter::define_reporter!("explicit/names", Heap, &NAMES, "Memory used by names.");
@@ -32,7 +32,7 @@ impl MemoryReporter for Private {
     }
 }
 
-/// Fills the program, and lets one test at a time use it: the endpoint answers one request at a time.
+/// Fills the program, and gives one test at a time access to it: the endpoint answers one request at a time.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     static FILLED: Once = Once::new();
@@ -40,13 +40,13 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     FILLED.call_once(|| {
         *NAMES.lock().unwrap() = (0..1000).map(|number| format!("{number:0300}")).collect();
         memory_reporter::register_strong(Arc::new(Private)).forever();
-        // What no reporter reports.
+        // An unreported block.
         std::hint::black_box(Box::leak(vec![1_u8; 777_777].into_boxed_slice()));
     });
     alone
 }
 
-/// The bytes that `explicit/names` should have.
+/// The expected bytes of `explicit/names`.
 pub(crate) fn names_bytes() -> i128 {
     memory_reporter::malloc_size_of(&*NAMES.lock().unwrap()) as i128
 }
@@ -66,12 +66,12 @@ pub(crate) fn line(response: &EndpointResponse) -> &str {
     text.trim_end()
 }
 
-/// A profile, read by the schema of pprof.
+/// Reads a profile by the schema of pprof.
 pub(crate) fn profile(body: &[u8]) -> StackProfile {
     pprof::read(body, &PprofReadOptions::new()).unwrap()
 }
 
-/// The bytes of a profile by the label `reporter`; those without it are under an empty text.
+/// The bytes of a profile by the label `reporter`. Samples without the label have the key `""`.
 pub(crate) fn by_reporter(stacks: &StackProfile) -> BTreeMap<String, i128> {
     let column = stacks.index_of(ProfileValue::LiveBytes).unwrap();
     let mut sums = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Pushes to a stub of Pyroscope, which decodes them by push/v1/push.proto and profile.proto.
+//! Pushes to a stub of Pyroscope. The stub decodes them by push/v1/push.proto and profile.proto.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -43,7 +43,7 @@ fn receive(stream: &TcpStream) -> io::Result<Received> {
     Ok(Received { first_line: lines[0].clone(), headers, body })
 }
 
-/// A server that answers this many pushes with a status, and passes on what it got.
+/// Starts a server that answers this many pushes with a status, and sends the pushes to the receiver.
 fn server(status: u16, pushes: usize) -> (String, mpsc::Receiver<Received>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -59,7 +59,7 @@ fn server(status: u16, pushes: usize) -> (String, mpsc::Receiver<Received>) {
     (address, received)
 }
 
-/// The client of the program.
+/// The HTTP client of the program.
 fn post(request: &PushRequest<'_>) -> io::Result<u16> {
     let (host, path) = request.url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(host)?;
@@ -141,7 +141,7 @@ fn pushes_repeat_until_they_are_dropped() {
     let mut count = 0;
     let client = move |request: &PushRequest<'_>| {
         count += 1;
-        // The second one fails; the program goes on.
+        // The second push fails, and the program continues.
         let status = if count == 2 { Err(io::Error::other("no network")) } else { post(request) };
         let _ = send.send(());
         status

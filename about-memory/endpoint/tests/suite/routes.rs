@@ -52,7 +52,7 @@ fn a_router_passes_answers_on() {
     assert_eq!(ask(&mut admin, get("/", "*/*")).0.status(), StatusCode::NOT_FOUND);
 }
 
-/// A page in a browser that has rebound its own name to this machine has that name in `Host`.
+/// A page in a browser that has rebound its own name to this machine sends that name in `Host`.
 #[test]
 fn a_foreign_host_is_refused() {
     let _alone = program::alone();
@@ -64,7 +64,7 @@ fn a_foreign_host_is_refused() {
         assert!(body.starts_with(b"the host is") == (response.status() == 403), "{host}");
         response.status().as_u16()
     };
-    // What passes is refused for its query.
+    // A request with an accepted host is then rejected for its query.
     for (host, expected) in [
         ("127.0.0.1:9464", 400),
         ("127.0.0.1", 400),
@@ -92,7 +92,7 @@ fn a_foreign_host_is_refused() {
     assert_eq!(status(EndpointOptions::new().any_host(true), "evil.example"), 400);
 }
 
-/// The server drops the future of an answer when the client goes.
+/// The server drops the future of an answer when the client is gone.
 #[test]
 fn a_client_that_goes_leaves_the_turn() {
     let _alone = program::alone();
@@ -104,7 +104,7 @@ fn a_client_that_goes_leaves_the_turn() {
     let future = admin.call(get("/debug/pprof/heap?seconds=300", "*/*"));
     let asked = runtime.spawn(async move { drop(future.await) });
     let difference = || endpoint.respond("/debug/pprof/heap", "seconds=1", "");
-    // It has the turn once its first dump has begun.
+    // The request has the turn after its first dump has started.
     while growing.runs.load(Ordering::SeqCst) == 0 {
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! The blocks of a dump.
+//! Converts the blocks of a dump.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::{ProfileError, ProfileOptions};
 use crate::stack_profile::amount;
 use crate::{ExportError, ProfileValue, SampleLabels, SampleLabelsId, StackProfile, StackProfileBuilder};
 
-/// The blocks of a dump with symbols, at the time that it [shows](Dump::shown).
+/// Converts the blocks of a dump with symbols, at the time that the dump [shows](Dump::shown).
 ///
 /// # Errors
 ///
@@ -25,12 +25,12 @@ pub fn stacks(dump: Dump, options: &ProfileOptions) -> Result<StackProfile, Prof
     Ok(builder.finish()?)
 }
 
-/// The blocks of the second dump minus those of the first. Amounts may be negative. The duration is the time between both,
-/// if they are of one process.
+/// Converts the blocks of the second dump minus the blocks of the first. Amounts may be negative. If both dumps are of
+/// one process, the duration is the time between them.
 ///
 /// # Errors
 ///
-/// As [`stacks`], and if one of the dumps is cumulative and the other is not.
+/// As for [`stacks`]. Also if only one of the dumps is cumulative.
 pub fn difference(first: Dump, second: Dump, options: &ProfileOptions) -> Result<StackProfile, ProfileError> {
     let is_of_all = |dump: &Dump| dump.mode() == Mode::Cumulative;
     if is_of_all(&first) != is_of_all(&second) {
@@ -40,22 +40,22 @@ pub fn difference(first: Dump, second: Dump, options: &ProfileOptions) -> Result
     describe(&second, &mut builder);
     builder.facts().comment += ", minus an earlier dump";
     builder.facts().duration = between(&first, &second);
-    // The main program of the later dump is that of the difference.
+    // The main program of a difference is the main program of the later dump.
     add(second, false, options, &mut builder)?;
     add(first, true, options, &mut builder)?;
     Ok(builder.finish()?)
 }
 
-/// The time between two dumps of one process.
+/// The time between two dumps of the same process; `None` if the dumps do not show that they are.
 fn between(first: &Dump, second: &Dump) -> Option<Duration> {
     let start = |dump: &Dump| Some(dump.time()? as f64 - dump.statistics()?.seconds);
     let seconds = match (start(first), start(second)) {
-        // The time of a dump is in whole seconds.
+        // Dumps have times in whole seconds.
         (Some(one), Some(other)) if (one - other).abs() < 2.0 => {
             second.statistics()?.seconds - first.statistics()?.seconds
         }
         (Some(_), Some(_)) => return None,
-        // A sample has no statistics.
+        // A sample has no statistics, so the dumps' times are used.
         _ => second.time()?.checked_sub(first.time()?)? as f64,
     };
     Duration::try_from_secs_f64(seconds).ok()
@@ -91,7 +91,7 @@ fn describe(dump: &Dump, builder: &mut StackProfileBuilder) {
     }
 }
 
-/// Adds the blocks of a dump, or takes them away.
+/// Adds the blocks of a dump, or subtracts them.
 fn add(
     mut dump: Dump,
     away: bool,
@@ -134,16 +134,17 @@ fn add(
     Ok(())
 }
 
-/// The labels of blocks. Few of millions of blocks have labels of their own.
+/// The labels of blocks. Millions of blocks have only a few different labels.
 struct BlockLabels<'d> {
     types: StackTypes,
-    /// The number of a name by what a block says of one of its reporters.
+    /// The number of a reporter's name, by the block's key for the reporter.
     reporters: FxHashMap<(u32, Option<usize>), u32>,
     numbers: HashMap<Option<&'d str>, u32>,
     known: FxHashMap<LabelsKey, SampleLabelsId>,
 }
 
-/// The names of both reporters, one more than the type, or 0 for none, and the kind. Millions of blocks are looked up.
+/// The key of labels: the names of both reporters; the type plus 1, or 0 without a type; and the kind. The key is small
+/// because millions of blocks are looked up.
 type LabelsKey = ([u32; 2], u32, u8);
 
 impl<'d> BlockLabels<'d> {

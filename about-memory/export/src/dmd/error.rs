@@ -1,4 +1,4 @@
-//! Why a dump or a recording does not become stacks.
+//! Errors of converting a dump or a recording to stacks.
 
 use core::fmt;
 use std::io;
@@ -7,13 +7,13 @@ use dmd_analyze::{AnalyzeError, Mode};
 
 use crate::ExportError;
 
-/// Why a dump or a recording does not become stacks.
+/// The reason why a dump or a recording cannot be converted to stacks.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// Two dumps of a difference have different modes.
+    /// The two dumps of a difference have different modes.
     DifferentModes(Mode, Mode),
-    /// The format cannot say an amount, or the output fails.
+    /// The format cannot hold an amount, or the output failed.
     Export(ExportError),
     /// The recording cannot be read.
     Read(AnalyzeError),
@@ -23,7 +23,7 @@ impl fmt::Display for ProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DifferentModes(first, second) => {
-                write!(f, "its mode is {second}, but that of the first dump is {first}")
+                write!(f, "its mode is {second}, but the first dump has the mode {first}")
             }
             Self::Export(error) => error.fmt(f),
             Self::Read(error) => error.fmt(f),

@@ -1,4 +1,4 @@
-//! What a recording knows beyond a dump: all that its stacks ever allocated, when, and for how long.
+//! The history of a recording: everything that its stacks ever allocated, when, and for how long.
 
 use std::io::Write;
 use std::time::Duration;
@@ -17,10 +17,12 @@ use crate::{
     StackProfileBuilder, dhat, firefox_profiler, heaptrack, pprof,
 };
 
-/// A part of a recording: until a time, all blocks or those that the program allocated after another time.
+/// A part of a recording that ends at a time. It contains all blocks, or the blocks that the program allocated after a
+/// start time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecordingWindow {
-    /// Only blocks that the program allocated, moved or resized after this time count. `None`: all blocks.
+    /// The start: only blocks that the program allocated, moved or resized after this time count. `None`: all blocks
+    /// count.
     pub from: Option<Moment>,
     /// The end of the part.
     pub to: Moment,
@@ -28,14 +30,14 @@ pub struct RecordingWindow {
 
 /// The history of a recording.
 ///
-/// A block that is older than the recording counts as allocated when the recording starts. A block that the program moves
-/// or resizes ends, and another one begins. Bytes are those that the program can use, or those that it requested
-/// ([`ProfileOptions::requested`]).
+/// A block that is older than the recording counts as allocated at the start of the recording. If the program moves or
+/// resizes a block, the block ends and another begins. Bytes are usable bytes or, with [`ProfileOptions::requested`],
+/// requested bytes.
 #[derive(Debug)]
 pub struct RecordingHistory {
     window: RecordingWindow,
     options: ProfileOptions,
-    /// The numbers of all stacks, sorted. The dump has a block for each.
+    /// The numbers of all stacks, sorted. The dump contains one block for each.
     numbers: Vec<u32>,
     dump: Dump,
     types: StackTypes,
@@ -59,10 +61,10 @@ struct BlockCounts {
     live: u64,
 }
 
-/// When the most requested bytes are live.
+/// The time at which the most requested bytes are live.
 #[derive(Clone, Copy, Debug, Default)]
 struct HeapPeak {
-    /// The number of changes until then.
+    /// The number of changes up to the peak.
     changes: u64,
     time: Duration,
     bytes: i128,
@@ -71,17 +73,18 @@ struct HeapPeak {
 #[derive(Debug)]
 struct WindowFacts {
     pid: Option<u32>,
-    /// The time of the window's end, since 1970 and since the start of the recording.
+    /// The time of the window's end since 1970, and since the start of the recording.
     time: Option<Duration>,
     duration: Duration,
 }
 
 impl RecordingHistory {
-    /// Reads a part of a recording. `symbolize` looks up the symbols.
+    /// Reads a part of a recording. `symbolize` looks up the symbols of a dump.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read any more, the window is backwards, or a limit of [`DumpReadOptions`] is exceeded.
+    /// If the file can no longer be read, if the window ends before it starts, or if a limit of [`DumpReadOptions`] is
+    /// exceeded.
     ///
     /// [`DumpReadOptions`]: dmd_analyze::DumpReadOptions
     pub fn new(
@@ -133,8 +136,8 @@ impl RecordingHistory {
         Ok(Self { window, options: options.clone(), numbers, dump, types, kinds, threads, peak, facts })
     }
 
-    /// The blocks that the program allocated in the window, and those of them that are alive at its end, by stack, size,
-    /// type and thread.
+    /// The blocks that the program allocated in the window, and the blocks among them that are alive at its end, by
+    /// stack, size, type and thread.
     ///
     /// # Errors
     ///
@@ -149,7 +152,8 @@ impl RecordingHistory {
         self.stacks_with(&values).map(|(stacks, _)| stacks)
     }
 
-    /// As [`stacks`](Self::stacks), with some of the values, and the ids of the stacks in the order of their numbers.
+    /// Makes [`stacks`](Self::stacks) with some of the values. Also returns the ids of the stacks in the order of their
+    /// numbers.
     fn stacks_with(
         &self,
         values: &[ProfileValue],
@@ -183,15 +187,18 @@ impl RecordingHistory {
         Ok((stacks, ids))
     }
 
-    /// Writes the history. heaptrack's file has each allocation and each end of a block, DHAT's what each stack allocated,
-    /// held at the peak and at most, and for how long, and pprof's what it allocated and holds. The Firefox Profiler's has
-    /// the live bytes over time. Other formats have what is alive at the end of the window.
+    /// Writes the history. The file depends on the format:
+    /// - heaptrack: each allocation and each free.
+    /// - DHAT: for each stack, the allocated blocks, the blocks at the peak, its maximum, and the life times.
+    /// - pprof: the allocated blocks and the live blocks.
+    /// - Firefox Profiler: the live bytes over time.
+    /// - Other formats: the blocks that are alive at the end of the window.
     ///
-    /// `recording` is the one that the history was read from.
+    /// `recording` must be the recording from which the history was read.
     ///
     /// # Errors
     ///
-    /// If `out` fails, if the format cannot say an amount, or if the recording cannot be read any more.
+    /// If `out` fails, if the format cannot hold an amount, or if the recording can no longer be read.
     pub fn write(
         &self,
         recording: &mut Recording,
@@ -240,7 +247,8 @@ impl RecordingHistory {
         self.dump.blocks().map(|block| ids.get(block.stack())).collect()
     }
 
-    /// The place of a stack's number. A file that changes while it is read may have new ones, which do not count.
+    /// The index of a stack by its number. `None` for a stack that was added because the file changed while it was
+    /// read.
     fn index(&self, number: u32) -> Option<usize> {
         self.numbers.binary_search(&number).ok()
     }
@@ -260,10 +268,10 @@ impl RecordingHistory {
         changes.error.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// What each stack allocated, held at the heap's peak and at its own, holds, and for how long. Stacks that people read
-    /// as equal are one, so that the most of a stack is exact.
+    /// For each stack: its allocated blocks, its blocks at the heap's peak, its own maximum, its live blocks, and its
+    /// life times. Stacks that look equal to a reader are merged, so that the maximum of a stack is exact.
     fn lives(&self, recording: &mut Recording) -> Result<StackProfile, ProfileError> {
-        // The ids of equal stacks are equal once they are finished, so the sums are of new ids.
+        // Equal stacks get equal ids only when the builder finishes, so the sums use the new ids.
         let mut builder = self.builder(&[]);
         let ids = self.stack_ids(false, &mut builder);
         let (_, new) = builder.finish_with_stacks()?;
@@ -287,7 +295,7 @@ impl RecordingHistory {
                     .for_each(|life| (life.peak_bytes, life.peak_blocks) = (life.bytes, life.blocks));
             }
         }
-        // A block that is alive has lived until the end.
+        // A live block has lived until the end.
         let end = self.facts.duration.as_nanos() as i128;
         let mut builder = self.builder(&VALUES);
         let own = self.stack_ids(false, &mut builder);
@@ -308,18 +316,18 @@ impl RecordingHistory {
     }
 }
 
-/// Whether a block that begins is a new one, and not one that an allocator could not move.
+/// Whether a block that begins is new. It is not if the allocator failed to move it.
 fn is_new(change: &BlockChange) -> bool {
     change.since == change.time
 }
 
-/// The bytes of a block.
+/// The bytes of a block, with its slop unless the options request requested bytes.
 fn size(change: &BlockChange, options: &ProfileOptions) -> u64 {
     let slop = if options.requested { 0 } else { change.slop };
     change.requested.saturating_add(slop)
 }
 
-/// The changes up to an error.
+/// Iterates over the changes up to the first error, and stores the error.
 struct ChangesUntilError<'r> {
     changes: BlockChanges<'r>,
     error: Option<AnalyzeError>,
@@ -363,7 +371,7 @@ struct StackLife {
     peak_bytes: i128,
     most_blocks: i128,
     most_bytes: i128,
-    /// The sum of the ends of all blocks that ended, minus that of all beginnings, in nanoseconds.
+    /// The sum of the end times of freed blocks minus the sum of the start times of all blocks, in nanoseconds.
     lived: i128,
 }
 
@@ -383,7 +391,7 @@ impl StackLife {
         }
     }
 
-    /// The amounts of [`VALUES`] at a time, in nanoseconds.
+    /// The amounts of [`VALUES`]. `end` is the end of the recording in nanoseconds.
     fn amounts(&self, end: i128) -> [i128; 9] {
         let lived = self.lived + self.blocks * end;
         [

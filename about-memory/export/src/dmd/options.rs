@@ -1,18 +1,18 @@
-//! How a dump or a recording becomes stacks.
+//! Options for converting a dump or a recording to stacks.
 
-/// How a dump or a recording becomes [`StackProfile`](crate::StackProfile).
+/// Options for converting a dump or a recording to a [`StackProfile`](crate::StackProfile).
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ProfileOptions {
-    /// Keep the frames that say nothing about the program: those of allocators, of Rust's library, and through which
-    /// threads and `main` start. Default: no.
+    /// Whether to keep frames that say nothing about the program: frames of allocators and of Rust's library, and
+    /// frames through which threads and `main` start. Default: no.
     pub(crate) all_frames: bool,
-    /// Find the types of blocks, for formats with labels. Default: no.
+    /// Whether to find the types of blocks, for formats with labels. Default: no.
     pub(crate) types: bool,
-    /// Count the bytes that the program requested, and not those that it can use. Default: no.
+    /// Whether bytes are requested bytes instead of usable bytes. Default: no.
     pub(crate) requested: bool,
-    /// Count the bytes that the program requested as a value of their own,
-    /// [`ProfileValue::LiveRequestedBytes`]; cumulative dumps have no such value. Default: no.
+    /// Whether requested bytes are an additional value, [`ProfileValue::LiveRequestedBytes`]. Cumulative dumps do not
+    /// have it. Default: no.
     pub(crate) both: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A dump's stacks as those of a profile.
+//! Adds a dump's stacks to a profile.
 
 use std::collections::HashMap;
 
@@ -7,15 +7,15 @@ use dmd_analyze::Dump;
 use crate::stack_profile::NO_STACK;
 use crate::{ProfileFrame, ProfileFrameId, ProfileModuleId, ProfileStackId, StackProfileBuilder};
 
-/// The ids of a dump's stacks.
+/// The ids of a dump's stacks in a profile.
 pub(crate) struct DumpStackIds {
     all: Vec<ProfileStackId>,
-    /// Of blocks whose stack was not recorded.
+    /// The id for blocks whose stack was not recorded.
     none: ProfileStackId,
 }
 
 impl DumpStackIds {
-    /// Adds all stacks. Without `addresses`, frames are equal if people read the same.
+    /// Adds all stacks. Without `addresses`, frames that look equal to a reader are merged.
     pub(crate) fn new(dump: &Dump, addresses: bool, builder: &mut StackProfileBuilder) -> Self {
         let mut modules: HashMap<&str, ProfileModuleId> = HashMap::new();
         for module in dump.modules() {

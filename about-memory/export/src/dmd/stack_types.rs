@@ -1,4 +1,4 @@
-//! The types of blocks by their stacks.
+//! The types of blocks, by stack.
 
 use dmd_analyze::Dump;
 use rustc_hash::FxHashMap;
@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Default)]
 pub(crate) struct StackTypes {
     pub(crate) names: Vec<String>,
-    /// Empty without [`ProfileOptions::types`](super::ProfileOptions::types).
+    /// The number of each stack's type. Empty without [`ProfileOptions::types`](super::ProfileOptions::types).
     of_stacks: Vec<Option<u32>>,
 }
 

@@ -1,29 +1,30 @@
-//! Lines of a file before they are text. One thread finds what they say while another one formats them.
+//! Lines of a file in binary form. One thread collects their contents while another thread formats them.
 
 use std::io::{self, Write};
 
 /// Lines in order.
 #[derive(Debug)]
 pub(super) struct HeaptrackLines {
-    /// For each line its letter and form with a length, and what the form says.
+    /// For each line: a word with its letter, its form and a length, followed by the contents.
     words: Vec<u64>,
     texts: String,
 }
 
-/// The letter is the lowest byte of a line's first word, and its form the next one. The rest is a length.
+/// The position of the form in the first word. The lowest byte is the letter, the next byte is the form, and the rest
+/// is a length.
 const FORM: u32 = 8;
 const LENGTH: u32 = 16;
-/// As many numbers as the length says follow.
+/// The contents are numbers. The length is their count.
 const NUMBERS: u64 = 0;
-/// The length is that of the line's text.
+/// The contents are a text. The length is the text's length.
 const TEXT: u64 = 1;
-/// A number follows, and how often the line is there.
+/// The contents are a number, and how often the line is repeated.
 const REPEATED: u64 = 2;
 
-/// So many words are a piece.
+/// The number of words in a piece.
 const PIECE: usize = 1 << 14;
 
-/// Formatted lines are sent in pieces of at least this many bytes.
+/// The minimum number of bytes in a piece of formatted lines.
 const BYTES: usize = 1 << 16;
 
 impl HeaptrackLines {
@@ -31,10 +32,10 @@ impl HeaptrackLines {
         Self { words: Vec::with_capacity(PIECE + 16), texts: String::new() }
     }
 
-    /// Adds a line: a letter and numbers.
+    /// Adds a line with a letter and numbers.
     pub(super) fn numbers(&mut self, mode: u8, numbers: &[u64]) {
         let head = head(mode, NUMBERS, numbers.len());
-        // Nearly all lines have one or two numbers, and a copy of a fixed length is a few instructions.
+        // Nearly all lines have one or two numbers. A copy of fixed length takes only a few instructions.
         match numbers {
             [one] => self.words.extend([head, *one]),
             [one, other] => self.words.extend([head, *one, *other]),
@@ -45,12 +46,12 @@ impl HeaptrackLines {
         }
     }
 
-    /// Adds a line `count` times, and at least once: a letter and a number.
+    /// Adds a line with a letter and a number `count` times, but at least once.
     pub(super) fn repeated(&mut self, mode: u8, number: u64, count: u64) {
         self.words.extend([head(mode, REPEATED, 0), number, count]);
     }
 
-    /// Adds a line: a letter and a text without line breaks.
+    /// Adds a line with a letter and a text. The text must not contain line breaks.
     pub(super) fn text(&mut self, mode: u8, text: &str) {
         self.words.push(head(mode, TEXT, text.len()));
         self.texts.push_str(text);
@@ -104,12 +105,12 @@ fn head(mode: u8, form: u64, length: usize) -> u64 {
     u64::from(mode) | form << FORM | (length as u64) << LENGTH
 }
 
-/// Repeats the last line, which is there once, until it is there `count` times.
+/// Repeats the last line until it is there `count` times. It is already there once.
 fn repeat(out: &mut impl Write, room: &mut Vec<u8>, start: usize, count: u64) -> io::Result<()> {
     let line = room.len() - start;
     let mut written = 1;
     while written < count {
-        // As many of the last lines again as there are.
+        // Each round copies as many lines as there already are.
         let more = written.min(count - written).min((BYTES / line).max(1) as u64);
         let last = room.len() - more as usize * line;
         room.extend_from_within(last..);
@@ -122,7 +123,8 @@ fn repeat(out: &mut impl Write, room: &mut Vec<u8>, start: usize, count: u64) ->
     Ok(())
 }
 
-/// Adds a blank and a number. Files have tens of millions of numbers, and formatting takes several times as long.
+/// Adds a blank and a number. Files have tens of millions of numbers, and the standard formatting takes several times
+/// as long.
 fn push_hexadecimal(out: &mut Vec<u8>, number: u64) {
     let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
     let mut text = [b' '; 17];
@@ -130,7 +132,7 @@ fn push_hexadecimal(out: &mut Vec<u8>, number: u64) {
         let value = number >> (4 * (digits - 1 - digit)) & 15;
         text[1 + digit as usize] = b"0123456789abcdef"[value as usize];
     }
-    // The copy has a fixed length.
+    // A copy of fixed length is faster.
     let end = out.len() + 1 + digits as usize;
     out.extend_from_slice(&text);
     out.truncate(end);

@@ -1,4 +1,4 @@
-//! The lines of a file. A text, an instruction or a trace comes before its first use.
+//! Writes the lines of a file. A text, an instruction or a trace comes before its first use.
 
 use core::ops::Range;
 use std::borrow::Cow;
@@ -12,30 +12,32 @@ use crate::stack_profile::{BlockOwner, ProfileFrame, ProfileFrameId, ProfileStac
 
 use super::lines::HeaptrackLines;
 
-/// The addresses of frames without one. No program has them, and the client takes equal addresses for one place.
+/// The first address for frames without an address. No program has such addresses. They must differ, because the client
+/// treats equal addresses as one place.
 const NOWHERE: u64 = 0xffff_0000_0000_0000;
 
 pub(super) struct HeaptrackWriter<'a, S> {
     stacks: &'a StackProfile,
-    /// Takes a piece of the lines.
+    /// A function that receives the lines in pieces.
     send: S,
     lines: HeaptrackLines,
-    /// The texts of code. Those of owners are in few lines, and there may be more of them than of all else.
+    /// The numbers of texts of code. Texts of owners are not stored: few lines use them, and there may be more of them
+    /// than of all other texts.
     texts: FxHashMap<String, u64>,
     next_text: u64,
-    /// The instructions of frames at one address, and of one frame alone.
+    /// The numbers of instructions with several frames at one address. `single` has the instructions with one frame.
     instructions: FxHashMap<Box<[ProfileFrameId]>, u64>,
     single: Vec<u64>,
     next_instruction: u64,
     traces: u64,
     kinds: u64,
     last_kind: (u64, u64),
-    /// The last trace, from its outermost frame on: the instructions, each with its trace.
+    /// The last trace, from its outermost frame: pairs of an instruction and its trace.
     path: Vec<(u64, u64)>,
-    /// The number of frames in `path` that stand for the owner.
+    /// The number of frames in `path` that represent the owner.
     of_owner: usize,
     last_stack: Option<ProfileStackId>,
-    /// The instructions of the stacks that were there, each from its outermost frame on.
+    /// The instructions of all stacks so far, each stack from its outermost frame.
     found: Vec<u64>,
     of_stacks: Vec<Option<Range<u32>>>,
 }
@@ -68,7 +70,7 @@ impl<'a, S: FnMut(HeaptrackLines) -> io::Result<()>> HeaptrackWriter<'a, S> {
         }
     }
 
-    /// Adds a line: a letter and numbers.
+    /// Adds a line with a letter and numbers.
     fn line(&mut self, mode: u8, numbers: &[u64]) -> io::Result<()> {
         self.lines.numbers(mode, numbers);
         self.send_piece()
@@ -98,7 +100,7 @@ impl<'a, S: FnMut(HeaptrackLines) -> io::Result<()>> HeaptrackWriter<'a, S> {
         self.next_text - 1
     }
 
-    /// Starts traces of another owner.
+    /// Starts the traces of another owner.
     pub(super) fn begin_owner(&mut self, owner: &BlockOwner<'_>) -> io::Result<()> {
         self.path.clear();
         self.last_stack = None;
@@ -121,7 +123,7 @@ impl<'a, S: FnMut(HeaptrackLines) -> io::Result<()>> HeaptrackWriter<'a, S> {
         self.line(b't', &[instruction, caller])
     }
 
-    /// The trace of a stack. If stacks come in order, each common start of them is written once.
+    /// The trace of a stack. If stacks are passed in order, each common start is written once.
     pub(super) fn next_trace(&mut self, stack: ProfileStackId) -> io::Result<u64> {
         if self.last_stack != Some(stack) {
             self.last_stack = Some(stack);
@@ -136,7 +138,7 @@ impl<'a, S: FnMut(HeaptrackLines) -> io::Result<()>> HeaptrackWriter<'a, S> {
         Ok(self.path.last().map_or(0, |(_, trace)| *trace))
     }
 
-    /// The place of a stack's instructions in `found`.
+    /// The range of a stack's instructions in `found`.
     fn instructions_of(&mut self, stack: ProfileStackId) -> io::Result<Range<usize>> {
         let index = stack.0 as usize;
         if let Some(Range { start, end }) = &self.of_stacks[index] {
@@ -174,13 +176,13 @@ impl<'a, S: FnMut(HeaptrackLines) -> io::Result<()>> HeaptrackWriter<'a, S> {
         for (index, id) in frames.iter().enumerate() {
             let frame @ ProfileFrame { function, file, line, .. } = stacks.frame(*id);
             if function.is_none() && frames.len() == 1 && first.offset.is_some() {
-                // The client shows the module and the address.
+                // The client shows the module and the address instead.
                 break;
             }
             numbers.push(self.text(&stacks.frame_name(&frame)));
             match file {
                 Some(file) => numbers.extend([self.text(file), line.unwrap_or_default().into()]),
-                // A file and a line are between two functions.
+                // Between two functions, the client expects a file and a line.
                 None if index + 1 < frames.len() => numbers.extend([0, 0]),
                 None => {}
             }
@@ -193,7 +195,7 @@ impl<'a, S: FnMut(HeaptrackLines) -> io::Result<()>> HeaptrackWriter<'a, S> {
         Ok(number)
     }
 
-    /// A new kind of allocations.
+    /// Adds a kind of allocations.
     pub(super) fn kind(&mut self, size: u64, trace: u64) -> io::Result<u64> {
         self.line(b'a', &[size, trace])?;
         self.kinds += 1;
@@ -201,7 +203,7 @@ impl<'a, S: FnMut(HeaptrackLines) -> io::Result<()>> HeaptrackWriter<'a, S> {
         Ok(self.kinds - 1)
     }
 
-    /// Blocks of a size.
+    /// Adds `count` blocks of a size.
     pub(super) fn allocate(&mut self, size: u64, trace: u64, count: u64) -> io::Result<()> {
         if count == 0 {
             return Ok(());
@@ -226,7 +228,7 @@ impl<'a, S: FnMut(HeaptrackLines) -> io::Result<()>> HeaptrackWriter<'a, S> {
     }
 }
 
-/// A text as one line.
+/// A text without line breaks.
 fn line(text: &str) -> Cow<'_, str> {
     if !text.chars().any(char::is_control) {
         return text.into();

@@ -1,7 +1,8 @@
-//! Chooses which paths have a series of their own.
+//! Selects the paths that have a series of their own.
 //!
-//! The tree grows from its root: the largest waiting path gets a series, until the limit is reached. A path with a
-//! series below it has none itself, but `(other)` stands for the rest below it. So each report counts once.
+//! The tree grows from its root: the largest waiting path gets a series, until the limit is reached. A path has no
+//! series of its own if a path below it has one. Then `(other)` has the rest below the path. So each report counts
+//! once.
 
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,10 +11,10 @@ use memory_report::{Kind, Units};
 
 use super::OpenMetricsOptions;
 
-/// The last name of the path that stands for the rest.
+/// The last name in the path of a rest.
 const OTHER: &str = "(other)";
 
-/// A report, or several with the same path.
+/// One report, or several reports with the same path.
 #[derive(Clone, Debug)]
 pub(super) struct ReportLeaf {
     pub(super) process: String,
@@ -21,11 +22,11 @@ pub(super) struct ReportLeaf {
     pub(super) kind: Kind,
     pub(super) units: Units,
     pub(super) amount: i128,
-    /// The leaf has a series whatever its amount is.
+    /// Whether the leaf has a series whatever its amount is.
     pub(super) always: bool,
 }
 
-/// An amount with its labels. The process is escaped.
+/// An amount with its labels. The label of the process is already escaped.
 #[derive(Clone, Debug)]
 pub(super) struct MetricSeries {
     pub(super) process: String,
@@ -36,28 +37,28 @@ pub(super) struct MetricSeries {
 }
 
 pub(super) struct CutReports {
-    /// By process, path and kind; no two are of the same.
+    /// The series, sorted by process, path and kind, without duplicates.
     pub(super) series: Vec<MetricSeries>,
     /// The number of reports that no series contains.
     pub(super) omitted: usize,
 }
 
-/// A path and those below it, of one process, unit and kind.
+/// A path and the paths below it, for one process, unit and kind.
 struct PathNode {
-    /// The end of the path in that of its first leaf, and that leaf.
+    /// The first leaf below the path, and the end of the path in that leaf's path.
     leaf: usize,
     end: usize,
     depth: usize,
     parent: usize,
     children: Vec<usize>,
     amount: i128,
-    /// The sum of the absolute amounts, which no difference of signs hides.
+    /// The sum of the absolute amounts. Positive and negative amounts do not cancel out in it.
     magnitude: u128,
     leaves: usize,
     always: bool,
     /// The number of children that are shown.
     shown_children: usize,
-    /// The sum of the shown children, and the leaves in them.
+    /// The sum of the shown children, and the number of leaves in them.
     of_shown: (i128, usize),
     shown: bool,
 }
@@ -66,7 +67,7 @@ pub(super) fn cut(mut leaves: Vec<ReportLeaf>, options: &OpenMetricsOptions) -> 
     fn key(leaf: &ReportLeaf) -> (Units, Kind, &str, &str) {
         (leaf.units, leaf.kind, &leaf.process, &leaf.path)
     }
-    // By names, so that all leaves below a path are neighbours.
+    // Sorted by names, so that all leaves below a path are neighbors.
     leaves.sort_unstable_by(|a, b| {
         let group = |leaf: &ReportLeaf| (leaf.units, leaf.kind);
         group(a)
@@ -100,7 +101,7 @@ pub(super) fn cut(mut leaves: Vec<ReportLeaf>, options: &OpenMetricsOptions) -> 
             _ => format!("{path}/{OTHER}"),
         };
         if path == OTHER && leaf.units == Units::Percentage {
-            // A sum of shares is no share.
+            // The sum of percentages is not a percentage.
             cut.omitted += rest;
             continue;
         }
@@ -113,7 +114,7 @@ pub(super) fn cut(mut leaves: Vec<ReportLeaf>, options: &OpenMetricsOptions) -> 
         });
     }
     cut.series.sort_by(|a, b| (&a.process, &a.path, a.kind).cmp(&(&b.process, &b.path, b.kind)));
-    // A report may have the name of a rest.
+    // A report may have the same name as a rest.
     cut.series.dedup_by(|next, kept| {
         let same = (&next.process, &next.path, next.kind, next.units)
             == (&kept.process, &kept.path, kept.kind, kept.units);
@@ -125,11 +126,11 @@ pub(super) fn cut(mut leaves: Vec<ReportLeaf>, options: &OpenMetricsOptions) -> 
     cut
 }
 
-/// The nodes of sorted leaves, each after its parent, and the roots: one for each process, unit and kind.
+/// The nodes of sorted leaves, each after its parent. Also the roots: one for each process, unit and kind.
 fn tree(leaves: &[ReportLeaf]) -> (Vec<PathNode>, Vec<usize>) {
     let mut nodes: Vec<PathNode> = Vec::new();
     let mut roots = Vec::new();
-    // From the root to the last leaf.
+    // The nodes from the root to the last leaf.
     let mut open: Vec<usize> = Vec::new();
     for (index, leaf) in leaves.iter().enumerate() {
         let before = index.checked_sub(1).map(|before| &leaves[before]);
@@ -178,7 +179,7 @@ fn tree(leaves: &[ReportLeaf]) -> (Vec<PathNode>, Vec<usize>) {
                 break;
             }
             let start = if depth == 0 { 0 } else { end + 1 };
-            // An empty name belongs to the next one.
+            // An empty name is joined with the next name.
             let name = start + usize::from(leaf.path[start..].starts_with('/'));
             let end = leaf.path[name..].find('/').filter(|_| depth < MOST_DEPTH);
             let end = end.map_or(leaf.path.len(), |at| name + at);
@@ -195,20 +196,20 @@ fn tree(leaves: &[ReportLeaf]) -> (Vec<PathNode>, Vec<usize>) {
     (nodes, roots)
 }
 
-/// The rest of a path with more names counts as one name.
+/// The maximum depth of a path. The rest of a deeper path counts as one name.
 const MOST_DEPTH: usize = 100;
 
 struct PathGrowth<'a> {
     nodes: Vec<PathNode>,
     options: &'a OpenMetricsOptions,
-    /// By whether they must be shown and by size; then in order.
+    /// The waiting nodes: first the ones that must be shown, then the largest, then in order.
     waiting: BinaryHeap<(bool, u128, Reverse<usize>)>,
     series: usize,
 }
 
 impl PathGrowth<'_> {
     fn grow(&mut self, roots: &[usize]) {
-        // The root of each stands for all, so nothing is lost.
+        // Each root represents everything below it, so nothing is lost.
         for root in roots {
             self.nodes[*root].shown = true;
             self.series += 1;
@@ -220,7 +221,7 @@ impl PathGrowth<'_> {
             let parent = self.nodes[node].parent;
             let (amount, leaves) = (self.nodes[node].amount, self.nodes[node].leaves);
             let rest = self.nodes[parent].leaves - self.nodes[parent].of_shown.1 - leaves;
-            // With its last child the rest of the parent is gone.
+            // With its last child, the parent has no rest any more.
             let more = usize::from(rest > 0);
             if self.series + more > self.options.max_series && !always {
                 continue;
@@ -235,7 +236,7 @@ impl PathGrowth<'_> {
         }
     }
 
-    /// Adds the children of a shown node that may have series of their own.
+    /// Adds those children of a shown node that may have series of their own.
     fn wait(&mut self, node: usize) {
         for child in self.nodes[node].children.clone() {
             let PathNode { depth, magnitude, always, .. } = self.nodes[child];

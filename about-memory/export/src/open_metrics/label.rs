@@ -2,16 +2,17 @@
 
 use memory_report::is_deceptive;
 
-/// The maximum length of a value, in bytes. Paths have no limit.
+/// The maximum length of a label's value, in bytes. Paths themselves have no limit.
 const LONGEST: usize = 512;
 
-/// The id of a thread follows. A diff gives it the same replacement, as Firefox does.
+/// The text before the id of a thread. The id is replaced in the same way as in a diff of Firefox.
 const THREAD: &str = "(tid=";
 
-/// Digits of the shortest number that is taken for an address.
+/// The minimum number of digits of an address.
 const ADDRESS: usize = 4;
 
-/// A path without addresses, ids of threads and URLs, which differ from run to run or are private, and not too long.
+/// A path for a label: without addresses, ids of threads and URLs, which are private or differ between runs, and cut at
+/// the maximum length.
 pub(super) fn sanitized(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     let mut rest = path;
@@ -33,7 +34,7 @@ pub(super) fn sanitized(path: &str) -> String {
                 continue;
             }
         }
-        // In a path a `/` of a name is written as `\`.
+        // In a path, a `/` inside of a name is written as `\`.
         if let Some(after) = rest.strip_prefix(":\\\\").or_else(|| rest.strip_prefix("://")) {
             let scheme =
                 out.bytes().rev().take_while(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte));
@@ -59,7 +60,7 @@ pub(super) fn sanitized(path: &str) -> String {
     out
 }
 
-/// Replaces the number of a thread of a pool: `worker#12 ` becomes `worker#N `.
+/// Replaces the number of a thread in a pool: `worker#12 ` becomes `worker#N `.
 fn without_number(name: &mut String) {
     let Some(end) = name.strip_suffix(' ').map(str::len) else { return };
     let start = name[..end].trim_end_matches(|c: char| c.is_ascii_digit()).len();
@@ -68,7 +69,7 @@ fn without_number(name: &mut String) {
     }
 }
 
-/// A value with the escapes of both forms.
+/// Escapes a value for both forms.
 pub(super) fn escaped(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     for c in value.chars() {

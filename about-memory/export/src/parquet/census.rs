@@ -35,8 +35,8 @@ const LAYOUT: TableLayout = TableLayout {
 
 /// Writes the table `census`.
 ///
-/// Columns: `ts`, `run_id`, `host`, `service`, `by`, `group` (a list of names), `bytes`, `count`, `retained`. Groups do not
-/// overlap, so that the sum of `bytes` over one run and `by` is that of the census.
+/// Columns: `ts`, `run_id`, `host`, `service`, `by`, `group` (a list of names), `bytes`, `count`, `retained`. Groups do
+/// not overlap, so the sum of `bytes` over one run and `by` is the sum of the census.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The columns of some rows. Threads encode them side by side, each into memory of its own.
+//! The columns of some rows. Threads encode them in parallel, each into its own memory.
 
 use std::io;
 
@@ -17,14 +17,14 @@ use super::run::ParquetRun;
 use super::threads;
 use crate::error::ExportError;
 
-/// The most rows, and about the most bytes, that are handed over at once.
+/// The maximum number of rows in a batch, and the approximate maximum of its bytes.
 const BATCH: usize = 4096;
 const BATCH_BYTES: usize = 1 << 20;
-/// The format's lengths have 31 bits.
+/// The maximum length of a text. Lengths in the format have 31 bits.
 const MAX_TEXT: usize = 1 << 30;
 
-/// A value of a column with levels, as the format has them. `value` is there if and only if `definition` is the column's
-/// maximum; `repetition` is 0 at the start of a row.
+/// A value of a column, with its levels in the format. `value` is present exactly if `definition` is the column's
+/// maximum. `repetition` is 0 at the start of a row.
 pub(super) struct ColumnEntry<T> {
     pub(super) repetition: i16,
     pub(super) definition: i16,
@@ -32,7 +32,7 @@ pub(super) struct ColumnEntry<T> {
 }
 
 impl<T> ColumnEntry<T> {
-    /// Of a column that is not nested.
+    /// An entry of a column that is not nested.
     fn flat(value: Option<T>) -> Self {
         Self { repetition: 0, definition: i16::from(value.is_some()), value }
     }
@@ -46,7 +46,7 @@ pub(super) struct TableColumns<'r> {
     all: Vec<EncodeColumn<'r>>,
 }
 
-/// A column as it is in the file.
+/// A column in its encoded form.
 pub(super) struct EncodedColumns {
     pub(super) bytes: Bytes,
     pub(super) facts: ColumnCloseResult,
@@ -68,8 +68,9 @@ impl<'r> TableColumns<'r> {
         all.into_iter().filter_map(|(_, encoded)| encoded).collect()
     }
 
-    /// Adds a column. `size` gives the bytes of a value, and `convert` makes the values of a batch. Batches of `same` values
-    /// are converted once: many columns have one value in all rows.
+    /// Adds a column. `size` returns the bytes of a value, and `convert` converts the values of a batch. `same`
+    /// compares values: a batch that equals the one before is not converted again, because many columns have the same
+    /// value in all rows.
     fn add<D: DataType, T: 'r>(
         &mut self,
         entries: impl Iterator<Item = ColumnEntry<T>> + Send + 'r,
@@ -88,7 +89,7 @@ impl<'r> TableColumns<'r> {
             let mut entries = entries;
             loop {
                 let entry = entries.next();
-                // A batch ends with a row.
+                // A batch ends at the end of a row.
                 let is_full = count >= BATCH || bytes >= BATCH_BYTES;
                 let is_end = entry.as_ref().is_none_or(|next| is_full && next.repetition == 0);
                 if is_end && count > 0 {
@@ -131,7 +132,7 @@ impl<'r> TableColumns<'r> {
         }));
     }
 
-    /// A column of texts with levels.
+    /// Adds a column of texts with levels.
     pub(super) fn nested_texts(&mut self, entries: impl Iterator<Item = ColumnEntry<&'r str>> + Send + 'r) {
         self.add::<ByteArrayType, _>(
             entries,
@@ -141,7 +142,7 @@ impl<'r> TableColumns<'r> {
         );
     }
 
-    /// A column of integers with levels.
+    /// Adds a column of integers with levels.
     pub(super) fn nested_integers(&mut self, entries: impl Iterator<Item = ColumnEntry<i64>> + Send + 'r) {
         self.add::<Int64Type, _>(
             entries,
@@ -151,7 +152,7 @@ impl<'r> TableColumns<'r> {
         );
     }
 
-    /// A column of small integers with levels.
+    /// Adds a column of 32-bit integers with levels.
     pub(super) fn nested_small(&mut self, entries: impl Iterator<Item = ColumnEntry<i32>> + Send + 'r) {
         self.add::<Int32Type, _>(
             entries,
@@ -161,22 +162,22 @@ impl<'r> TableColumns<'r> {
         );
     }
 
-    /// A column of texts.
+    /// Adds a column of texts.
     pub(super) fn texts(&mut self, rows: impl Iterator<Item = Option<&'r str>> + Send + 'r) {
         self.nested_texts(rows.map(ColumnEntry::flat));
     }
 
-    /// A column of integers.
+    /// Adds a column of integers.
     pub(super) fn integers(&mut self, rows: impl Iterator<Item = Option<i64>> + Send + 'r) {
         self.nested_integers(rows.map(ColumnEntry::flat));
     }
 
-    /// A column of small integers.
+    /// Adds a column of 32-bit integers.
     pub(super) fn small(&mut self, rows: impl Iterator<Item = Option<i32>> + Send + 'r) {
         self.nested_small(rows.map(ColumnEntry::flat));
     }
 
-    /// The columns `ts`, `run_id`, `host` and `service`, with which most tables begin.
+    /// Adds the columns `ts`, `run_id`, `host` and `service`, the first columns of most tables.
     pub(super) fn run(&mut self, runs: impl Iterator<Item = &'r ParquetRun> + Clone + Send + 'r) {
         self.integers(runs.clone().map(|run| Some(micros(run.time))));
         self.add::<FixedLenByteArrayType, _>(
@@ -224,7 +225,7 @@ pub(super) fn failed(error: ParquetError) -> ExportError {
     }
 }
 
-/// Copies the texts of a batch into one piece of memory, which the values share.
+/// Copies the texts of a batch into one allocation that the values share.
 fn to_byte_arrays(texts: &[&str], values: &mut Vec<ByteArray>) {
     let mut all = Vec::with_capacity(texts.iter().map(|text| text.len()).sum());
     texts.iter().for_each(|text| all.extend_from_slice(text.as_bytes()));
@@ -238,7 +239,7 @@ fn to_byte_arrays(texts: &[&str], values: &mut Vec<ByteArray>) {
     }));
 }
 
-/// Microseconds since 1970; the format's largest time stands for later ones.
+/// Microseconds since 1970. A time that is too late for the format becomes the format's latest time.
 pub(super) fn micros(time: std::time::Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }

@@ -37,9 +37,9 @@ const LAYOUT: TableLayout = TableLayout {
 
 /// Writes the table `frames`: each stack of the table `stacks` once.
 ///
-/// Columns: `service`, `stack_id`, and `frames`, a list with the innermost first, of structures of `build_id`, `offset` (an
-/// address in the module's file), `function`, `file`, `line` and `module`. What is unknown is null. Neighbours with the same
-/// offset are inlined into the last of them.
+/// Columns: `service`, `stack_id`, and `frames`, a list of structures, innermost first. A structure has `build_id`,
+/// `offset` (an address in the module's file), `function`, `file`, `line` and `module`. Unknown values are null.
+/// Neighbors with the same offset are inlined into the last of them.
 ///
 /// # Errors
 ///
@@ -72,7 +72,7 @@ pub fn frames(
     })
 }
 
-/// A part of all frames of some stacks.
+/// Some fields of all frames of some stacks.
 fn entries<'s, T: Send + 's>(
     stacks: &'s StackProfile,
     rows: &'s [(u64, u32)],

@@ -1,8 +1,8 @@
-//! A hash whose results are in files, so it never changes.
+//! A hash for values that are stored in files. It must never change.
 //!
-//! It has no seed. Who may choose the data can make two runs or stacks collide, in their own tables only.
+//! It has no seed. An author of data can make runs or stacks collide, but only in their own tables.
 
-/// 128 bits of what was added.
+/// A hash of 128 bits.
 pub(super) struct TableHash {
     lanes: [u64; 2],
 }
@@ -12,7 +12,7 @@ impl TableHash {
         Self { lanes: [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344] }
     }
 
-    /// Each step is a bijection of a lane, so two different words never give the same lane.
+    /// Each step is a bijection of a lane, so two different words never result in the same lane.
     pub(super) fn word(&mut self, word: u64) {
         let [first, second] = &mut self.lanes;
         *first = (*first ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -21,7 +21,7 @@ impl TableHash {
         *second ^= *second >> 29;
     }
 
-    /// The length comes first, so that the borders of texts count.
+    /// Adds the length first, so that the borders between texts matter.
     pub(super) fn text(&mut self, text: &str) {
         self.word(text.len() as u64);
         let words = text.as_bytes().chunks(8);

@@ -1,15 +1,15 @@
-//! Where files are: folders that name the date and the service, as Hive has them.
+//! The paths of files: folders with the date and the service, as in Hive.
 
 use std::time::Duration;
 
 use super::run::ParquetRun;
 
-/// The place of a run's file of a table below the folder of all tables:
-/// `reports/date=2026-11-22/service=search/0123456789abcdef0123456789abcdef.parquet`, for example.
+/// The path of a run's file for a table, relative to the folder of all tables. For example:
+/// `reports/date=2026-11-22/service=search/0123456789abcdef0123456789abcdef.parquet`.
 ///
-/// All but ASCII letters, digits and `-._` of the service is percent-encoded, and so are the dots of `.` and `..`: readers
-/// decode it. A service without a name is `__HIVE_DEFAULT_PARTITION__`, which readers take as null. Of a long name, the
-/// folder has the characters within the first 80 bytes.
+/// In the service, all characters except ASCII letters, digits and `-._` are percent-encoded, and so are the dots of
+/// the names `.` and `..`. Readers decode them. An empty service is `__HIVE_DEFAULT_PARTITION__`, which readers read as
+/// null. A long name is cut to the characters in its first 80 bytes.
 pub fn file_name(table: &str, run: &ParquetRun) -> String {
     let mut service = String::new();
     let only_dots = run.service.bytes().all(|byte| byte == b'.');
@@ -27,13 +27,14 @@ pub fn file_name(table: &str, run: &ParquetRun) -> String {
     format!("{table}/date={}/service={service}/{}.parquet", date(run.time), run.id_text())
 }
 
-/// The characters within the first 80 bytes: in folders a byte takes up to three, and names of files have at most 255.
+/// The characters in the first 80 bytes. A byte takes up to three characters in a folder's name, and file names have at
+/// most 255 bytes.
 fn start(name: &str) -> &str {
     let end = (0..=name.len().min(80)).rev().find(|end| name.is_char_boundary(*end));
     &name[..end.unwrap_or_default()]
 }
 
-/// The date in UTC of a time since 1970, as `2026-11-22`.
+/// The date in UTC of a time since 1970, such as `2026-11-22`.
 ///
 /// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
 pub fn date(time: Duration) -> String {

@@ -1,20 +1,21 @@
-//! How tables are written.
+//! Options for writing tables.
 
-/// The version of the columns, in each file's metadata. A larger one has more columns.
+/// The version of the columns, which is in each file's metadata. Later versions have more columns.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// How tables are written.
+/// Options for writing tables.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ParquetOptions {
-    /// The rows of a row group, which readers read in parallel and skip as a whole; at least 1. Default: 1,000,000.
+    /// The number of rows in a row group; at least 1. Readers read row groups in parallel, or skip them as a whole.
+    /// Default: 1,000,000.
     pub row_group: usize,
-    /// The level of zstd, from 1 to 22. Default: 3.
+    /// The compression level of zstd, from 1 to 22. Default: 3.
     pub level: i32,
-    /// The number of threads that encode columns. 0 means one for each processor; 1 means the calling thread. Equal data
-    /// gives equal bytes whatever their number. Default: 0.
+    /// The number of threads that encode columns. 0 means one for each processor; 1 means the calling thread. The bytes
+    /// of the file do not depend on it. Default: 0.
     pub threads: usize,
-    /// Who writes, in each file's metadata. Default: this crate with its version.
+    /// The name of the writing program in each file's metadata. Default: this crate and its version.
     pub created_by: String,
 }
 

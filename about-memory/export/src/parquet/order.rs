@@ -1,16 +1,16 @@
-//! The order of many texts with long common beginnings, as paths have them.
+//! Sorts many texts with long common prefixes, such as paths.
 
-/// Fewer texts than this are compared as a whole.
+/// Below this number of texts, whole texts are compared.
 const FEW: usize = 24;
 
 #[derive(Clone, Copy)]
 struct RowKey {
-    /// The next eight bytes of the text, as a number in their order.
+    /// The next eight bytes of the text as a big-endian number.
     word: u64,
     row: u32,
 }
 
-/// Sorts rows by `text`, bytewise, and rows with equal texts by `then`. A pass looks at eight bytes of each text.
+/// Sorts rows by `text`, bytewise, and rows with equal texts by `then`. Each pass compares eight bytes of each text.
 pub(super) fn sort_by_text<'t, K: Ord>(
     rows: &mut [u32],
     text: impl Fn(u32) -> &'t str,
@@ -18,7 +18,7 @@ pub(super) fn sort_by_text<'t, K: Ord>(
 ) {
     let mut keys: Vec<RowKey> =
         rows.iter().map(|row| RowKey { word: word(text(*row), 0), row: *row }).collect();
-    // The start, the end and the first byte of what is not sorted yet.
+    // The start, the end and the byte offset of the ranges that are not sorted yet.
     let mut open = vec![(0, keys.len(), 0)];
     while let Some((start, end, from)) = open.pop() {
         let keys = &mut keys[start..end];
@@ -48,7 +48,7 @@ pub(super) fn sort_by_text<'t, K: Ord>(
                 continue;
             }
             equal.iter_mut().for_each(|key| key.word = word(text(key.row), next));
-            // A text that ends here comes before one that goes on with a zero byte.
+            // A text that ends here comes before a text that continues with a zero byte.
             if equal.iter().any(|key| text(key.row).len() <= next) {
                 equal.sort_unstable_by_key(|key| text(key.row).len() > next);
                 let ended = equal.partition_point(|key| text(key.row).len() <= next);

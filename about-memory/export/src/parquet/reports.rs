@@ -50,24 +50,24 @@ const UNCLASSIFIED: &str = "explicit/heap-unclassified";
 const ABOUT_UNCLASSIFIED: &str = "Memory of the heap that no report counts. Computed as heap-allocated less all reports \
                                   of kind heap under explicit.";
 
-/// A report, or the amount of `heap-unclassified` that follows from reports.
+/// A report, or the computed amount of `heap-unclassified`.
 #[derive(Clone, Copy)]
 struct ReportTableRow<'a> {
     run: &'a ParquetRun,
     report: Report<'a>,
-    /// `report.process` without its id.
+    /// `report.process` without the process id.
     process: &'a str,
     pid: Option<u32>,
 }
 
-/// Writes the table `reports`: the reports of all runs, and `explicit/heap-unclassified` of each process that has
-/// `heap-allocated` and no report of this path.
+/// Writes the table `reports`: the reports of all runs. A process that has `heap-allocated`, but no report
+/// `explicit/heap-unclassified`, gets a computed row for it.
 ///
-/// Columns: `ts`, `run_id`, `host`, `service`, `version`, `build_id`, `process` (without its id), `pid`, `started`, `path`
-/// (a `/` inside a name is `\`), `name` (the last of the path), `depth` (the number of names, at most 255), `kind`
-/// (`heap`, `nonheap`, `other`), `units` (`bytes`, `count`, `count-cumulative`, `percentage`, which is in hundredths of a per
-/// cent), `amount`, `description`, `labels`. Inner nodes of trees have no rows, so a sum over `explicit/%` counts each byte
-/// once.
+/// Columns: `ts`, `run_id`, `host`, `service`, `version`, `build_id`, `process` (without the process id), `pid`,
+/// `started`, `path` (a `/` inside of a name is `\`), `name` (the last name of the path), `depth` (the number of names,
+/// at most 255), `kind` (`heap`, `nonheap`, `other`), `units` (`bytes`, `count`, `count-cumulative`, or `percentage`,
+/// in hundredths of a percent), `amount`, `description`, `labels`. Inner nodes of trees have no rows, so a sum over
+/// `explicit/%` counts each byte once.
 ///
 /// # Errors
 ///
@@ -83,7 +83,7 @@ pub fn reports(
     }
     let order = order(&rows, threads::number(options.threads));
     let paths = in_order(&rows, &order);
-    // In memory, too, as each column goes over all rows.
+    // The rows are also sorted in memory, because each column passes over all rows.
     let rows: Vec<ReportTableRow<'_>> = texts(&paths)
         .zip(&order)
         .map(|(path, row)| {
@@ -100,7 +100,7 @@ fn add<'a>(
     set: &'a ReportSet,
     rows: &mut Vec<ReportTableRow<'a>>,
 ) -> Result<(), ExportError> {
-    /// What `heap-unclassified` of a process follows from.
+    /// The amounts from which `heap-unclassified` of a process is computed.
     #[derive(Default)]
     struct HeapTotals {
         allocated: Option<i128>,
@@ -150,7 +150,7 @@ fn add<'a>(
 }
 
 fn row<'a>(run: &'a ParquetRun, report: Report<'a>) -> ReportTableRow<'a> {
-    // Reports without a process are about the program itself.
+    // Reports without a process are about the program of the run.
     let (process, pid) = match report.process {
         "" => (run.process.as_deref().unwrap_or_default(), run.pid),
         process => split(process),
@@ -158,14 +158,14 @@ fn row<'a>(run: &'a ParquetRun, report: Report<'a>) -> ReportTableRow<'a> {
     ReportTableRow { run, report, process, pid }
 }
 
-/// The name and the id of a process: `app (pid 7)` is `app` and 7.
+/// The name and the process id: `app (pid 7)` becomes `app` and 7.
 fn split(process: &str) -> (&str, Option<u32>) {
     let parts = process.strip_suffix(')').and_then(|process| process.rsplit_once(" (pid "));
     let parts = parts.and_then(|(name, pid)| Some((name, pid.parse().ok()?)));
     parts.map_or((process, None), |(name, pid)| (name, Some(pid)))
 }
 
-/// The rows by service, process, path, time and, last, their place in the input.
+/// The order of the rows: by service, process, path, time, and position in the input.
 fn order(rows: &[ReportTableRow<'_>], threads: usize) -> Vec<u32> {
     let mut groups: Vec<((&str, &str), Vec<u32>)> = Vec::new();
     let mut known: FxHashMap<(&str, &str), usize> = FxHashMap::default();
@@ -190,7 +190,7 @@ fn order(rows: &[ReportTableRow<'_>], threads: usize) -> Vec<u32> {
     groups.into_iter().flat_map(|(_, group)| group).collect()
 }
 
-/// The paths one after the other, and where each ends.
+/// All paths in one text, and the end of each path.
 fn in_order(rows: &[ReportTableRow<'_>], order: &[u32]) -> (String, Vec<usize>) {
     let path = |row: &u32| rows[*row as usize].report.path;
     let mut all = String::with_capacity(rows.iter().map(|row| row.report.path.len()).sum());
@@ -214,7 +214,7 @@ fn add_columns<'r>(columns: &mut TableColumns<'r>, rows: &'r [ReportTableRow<'_>
     columns.texts(runs.clone().map(|run| run.version.as_deref()));
     columns.texts(runs.clone().map(|run| run.build_id.as_deref()));
     columns.texts(rows.clone().map(|row| Some(row.process)));
-    // The format stores unsigned integers in the bits of signed ones.
+    // The format stores unsigned integers as signed integers with the same bits.
     columns.small(rows.clone().map(|row| row.pid.map(u32::cast_signed)));
     columns.integers(runs.clone().map(|run| run.started.map(micros)));
     columns.texts(rows.clone().map(|row| Some(row.report.path)));
@@ -244,7 +244,7 @@ fn add_columns<'r>(columns: &mut TableColumns<'r>, rows: &'r [ReportTableRow<'_>
     columns.nested_texts(runs.flat_map(|run| labels(run, 3, |(_, value)| value)));
 }
 
-/// The keys or values of a run's labels; no labels are null.
+/// The keys or the values of a run's labels; null if the run has no labels.
 fn labels<'r>(
     run: &'r ParquetRun,
     full: i16,

@@ -1,4 +1,4 @@
-//! Which program, when and where: what all rows of one export have in common.
+//! The program, the time and the machine of an export. All rows of the export have them in common.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use super::census_row::CensusRow;
 use super::hash::TableHash;
 use crate::stack_profile::StackProfile;
 
-/// A run: the program that was measured, and when and where. Unknown parts are empty or `None`.
+/// A run: the measured program, with the time and the place. Unknown parts are empty or `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParquetRun {
-    /// When it was measured, since 1970.
+    /// The time of the measurement, since 1970.
     pub time: Duration,
-    /// The run's id; [`with_id_from_reports`](Self::with_id_from_reports) and its siblings make one.
+    /// The run's id. [`with_id_from_reports`](Self::with_id_from_reports) and similar functions compute it.
     pub id: [u8; 16],
     /// The machine.
     pub host: Option<String>,
@@ -25,18 +25,18 @@ pub struct ParquetRun {
     pub version: Option<String>,
     /// The build id of the service's program, hexadecimal.
     pub build_id: Option<String>,
-    /// The process; reports have their own.
+    /// The process. Reports have a process of their own.
     pub process: Option<String>,
-    /// The process id; reports have their own.
+    /// The process id. Reports have a process id of their own.
     pub pid: Option<u32>,
-    /// When the process started, since 1970.
+    /// The start time of the process, since 1970.
     pub started: Option<Duration>,
-    /// What else is known, such as a region.
+    /// Other labels, such as a region.
     pub labels: BTreeMap<String, String>,
 }
 
 impl ParquetRun {
-    /// A run of the service at this time since 1970. Set what else is known, and then its id.
+    /// Makes a run of a service at a time since 1970. Set the other fields, and then the id.
     pub fn new(service: impl Into<String>, time: Duration) -> Self {
         Self {
             time,
@@ -52,7 +52,7 @@ impl ParquetRun {
         }
     }
 
-    /// Sets an id that follows from the other fields and from the reports: equal runs with equal reports have equal ids.
+    /// Sets an id from the other fields and the reports: equal runs with equal reports have equal ids.
     #[must_use]
     pub fn with_id_from_reports(self, set: &ReportSet) -> Self {
         let mut hash = self.hash("reports");
@@ -69,7 +69,7 @@ impl ParquetRun {
         self.with_id(hash)
     }
 
-    /// Sets an id that follows from the other fields and from the stacks and their amounts.
+    /// Sets an id from the other fields, the stacks and their amounts.
     #[must_use]
     pub fn with_id_from_stacks(self, stacks: &StackProfile) -> Self {
         let mut hash = self.hash("stacks");
@@ -85,7 +85,7 @@ impl ParquetRun {
         self.with_id(hash)
     }
 
-    /// Sets an id that follows from the other fields and from the groups of a census.
+    /// Sets an id from the other fields and the groups of a census.
     #[must_use]
     pub fn with_id_from_census(self, rows: &[CensusRow]) -> Self {
         let mut hash = self.hash("census");
@@ -98,7 +98,7 @@ impl ParquetRun {
         self.with_id(hash)
     }
 
-    /// The start of an id.
+    /// A hash of the table's name and of all fields except the id.
     fn hash(&self, table: &str) -> TableHash {
         let mut hash = TableHash::new();
         hash.text(table);

@@ -1,11 +1,11 @@
-//! Ids of stacks that are the same in all files.
+//! Ids of stacks that are equal in all files.
 
 use super::hash::TableHash;
 use crate::stack_profile::{ProfileStackId, StackProfile};
 
-/// The id of each stack, by its number: a hash of the build ids and offsets of its addresses. An address without a build id
-/// counts with its module's path; one without an offset, with its function, file and line. So a stack has the same id on all
-/// machines and whether or not symbols were found.
+/// The id of each stack, by its number: a hash of the build ids and offsets of its addresses. For an address without a
+/// build id, the hash uses the module's path. For an address without an offset, it uses the function, file and line. So
+/// a stack has the same id on all machines, with or without symbols.
 pub(super) fn stack_ids(stacks: &StackProfile) -> Vec<u64> {
     let id = |stack: usize| {
         let mut hash = TableHash::new();

@@ -48,17 +48,17 @@ const AMOUNTS: [ProfileValue; 5] = [
 struct StackTableRow {
     id: u64,
     labels: SampleLabelsId,
-    /// As [`AMOUNTS`].
+    /// The amounts, in the order of [`AMOUNTS`].
     amounts: [Option<i64>; AMOUNTS.len()],
 }
 
-/// Writes the table `stacks`: the blocks of each stack, kind, reporter and type. [`frames`](super::frames()) has the frames of
-/// the stacks.
+/// Writes the table `stacks`: the blocks of each stack, kind, reporter and type. The table [`frames`](super::frames())
+/// has the frames of the stacks.
 ///
-/// Columns: `ts`, `run_id`, `host`, `service`, `version`, `process`, `pid`, `stack_id` (a hash of build ids and offsets, the
-/// same on all machines), `kind` (`unreported`, `once`, `twice`), `reporter` (a path of the table `reports`), `type`, `blocks`,
-/// `req` and `usable` (live bytes), `alloc_blocks` and `alloc_bytes` (all that were ever allocated). What was not recorded
-/// is null.
+/// Columns: `ts`, `run_id`, `host`, `service`, `version`, `process`, `pid`, `stack_id` (a hash of build ids and
+/// offsets, equal on all machines), `kind` (`unreported`, `once`, `twice`), `reporter` (a path of the table `reports`),
+/// `type`, `blocks`, `req` and `usable` (live bytes), `alloc_blocks` and `alloc_bytes` (everything that was ever
+/// allocated). Amounts that were not recorded are null.
 ///
 /// # Errors
 ///

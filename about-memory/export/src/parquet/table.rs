@@ -14,18 +14,19 @@ use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::parser::parse_message_type;
 use ::parquet::schema::types::ColumnPath;
 
-/// What a table is.
+/// The layout of a table.
 pub(super) struct TableLayout {
     pub(super) name: &'static str,
-    /// In the format's own notation.
+    /// The schema in the format's own notation.
     pub(super) schema: &'static str,
-    /// The leading columns of the order.
+    /// The columns by which rows are sorted, in this order.
     pub(super) sorted_by: &'static [&'static str],
-    /// Columns whose neighbours differ by little.
+    /// Columns in which neighboring values differ little. They are stored as differences.
     pub(super) deltas: &'static [&'static str],
-    /// Sorted texts too many for a dictionary: each is stored as what differs from the one before.
+    /// Columns of sorted texts with too many values for a dictionary. They are stored as differences to the text
+    /// before.
     pub(super) prefixes: &'static [&'static str],
-    /// Amounts, which a dictionary would not make smaller.
+    /// Columns of amounts. A dictionary would not make them smaller.
     pub(super) plain: &'static [&'static str],
     pub(super) bloom: &'static [&'static str],
 }
@@ -33,15 +34,15 @@ pub(super) struct TableLayout {
 const UNITS: &str = "ts, started: microseconds since 1970, UTC; amount: as column units says (percentage: hundredths of \
                      a per cent); bytes, req, usable, alloc_bytes, retained: bytes; blocks, alloc_blocks, count: count";
 
-/// What the name of a dictionary entry may add up to: beyond it, a column is written without one.
+/// The maximum size of a dictionary, in bytes. Larger columns are written without one.
 const DICTIONARY_BYTES: usize = 1 << 20;
 
-/// Fewer rows than this are encoded before another thread has started.
+/// The minimum number of rows for several threads. Fewer rows are encoded before another thread has started.
 const FEW: usize = 10_000;
 
 type TableOutput<'w> = Box<dyn Write + Send + 'w>;
 
-/// A file.
+/// A file that is being written.
 pub(super) struct TableWriter<'w> {
     writer: SerializedFileWriter<TableOutput<'w>>,
     rows: usize,
@@ -49,7 +50,7 @@ pub(super) struct TableWriter<'w> {
 }
 
 impl<'w> TableWriter<'w> {
-    /// `rows` bounds the rows of the table.
+    /// `rows` is the maximum number of rows in the table.
     pub(super) fn new(
         layout: &TableLayout,
         options: &ParquetOptions,
@@ -62,7 +63,7 @@ impl<'w> TableWriter<'w> {
         let names: Vec<&str> = schema.get_fields().iter().map(|field| field.name()).collect();
         let sorting = layout.sorted_by.iter().map(|name| {
             let index = names.iter().position(|known| known == name).expect("the column exists");
-            // All columns before the last one sorted by are leaves, so that the index of a field is that of its leaf.
+            // All columns up to the last sort column are leaves, so the index of a field equals the index of its leaf.
             SortingColumn { column_idx: index as i32, descending: false, nulls_first: false }
         });
         let row_group = options.row_group.max(1);
@@ -102,7 +103,7 @@ impl<'w> TableWriter<'w> {
         Ok(Self { writer, rows: row_group, threads: threads::number(options.threads) })
     }
 
-    /// Writes all rows, as row groups. `each` adds all columns of some rows, in the order of the schema.
+    /// Writes all rows in row groups. `each` adds all columns of some rows, in the order of the schema.
     pub(super) fn write<'r, R>(
         mut self,
         rows: &'r [R],

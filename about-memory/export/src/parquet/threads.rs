@@ -1,9 +1,9 @@
-//! Independent pieces of work, spread over threads.
+//! Runs independent pieces of work on several threads.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// The number of threads that a choice of this number means: 0 is one for each processor.
+/// The number of threads for an option: 0 means one for each processor.
 pub(super) fn number(chosen: usize) -> usize {
     match chosen {
         0 => thread::available_parallelism().map_or(1, usize::from),
@@ -11,7 +11,7 @@ pub(super) fn number(chosen: usize) -> usize {
     }
 }
 
-/// Calls `work` with each piece. The caller's thread works, too.
+/// Calls `work` with each piece. The calling thread works, too.
 pub(super) fn for_each<T: Send>(
     pieces: impl ExactSizeIterator<Item = T> + Send,
     threads: usize,
@@ -28,7 +28,7 @@ pub(super) fn for_each<T: Send>(
     };
     thread::scope(|scope| {
         for _ in 0..others {
-            // Without the thread, the others do its work.
+            // If a thread cannot start, the other threads do its work.
             let _ = thread::Builder::new().spawn_scoped(scope, work);
         }
         work();

@@ -27,7 +27,7 @@ const LAYOUT: TableLayout = TableLayout {
     bloom: &[],
 };
 
-/// Writes the table `warnings`: what was wrong with reports and reporters.
+/// Writes the table `warnings`: the faults of reports and reporters.
 ///
 /// Columns: `ts`, `run_id`, `host`, `service`, `kind` (`report-dropped`, `timed-out` ...), `subject` (the reporter or
 /// process), `text`.

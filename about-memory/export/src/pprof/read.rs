@@ -1,4 +1,4 @@
-//! Reads profiles that others wrote. Every number in them is untrusted.
+//! Reads profiles of other programs. Every number in them is untrusted.
 
 use core::ops::Range;
 use std::io::{BufRead, BufReader, Read};
@@ -18,13 +18,13 @@ use crate::stack_profile::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PprofReadOptions {
-    /// The maximum of bytes of the uncompressed profile, which the reader holds in memory. Default: 1 GiB.
+    /// The maximum of bytes of the uncompressed profile. The reader keeps all of it in memory. Default: 1 GiB.
     pub max_bytes: u64,
-    /// The maximum of samples, labels, locations, lines, functions, mappings and texts in total: each takes more memory than
-    /// its two bytes in the profile. Default: 10,000,000.
+    /// The maximum total number of samples, labels, locations, lines, functions, mappings and texts. Each takes more
+    /// memory than its minimum of two bytes in the profile. Default: 10,000,000.
     pub max_entries: usize,
-    /// The maximum of frames of all stacks together: a small profile can name a location with many lines again and again.
-    /// Default: 50,000,000.
+    /// The maximum of frames of all stacks together. A small profile can refer many times to a location with many
+    /// lines. Default: 50,000,000.
     pub max_frames: usize,
 }
 
@@ -62,30 +62,31 @@ impl PprofReadOptions {
     }
 }
 
-/// The labels that a profile of this crate has, apart from sizes.
+/// The labels in profiles of this crate, except sizes.
 const LABELS: [&str; 4] = ["kind", "reporter", "type", "thread"];
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Whether a file that starts with these bytes may be a profile, compressed or not. A text is not.
+/// Whether a file that starts with these bytes may be a profile, compressed or not. Returns `false` for a text.
 pub fn is_pprof(start: &[u8]) -> bool {
     let mut unpacked = Vec::new();
     let start = match start.starts_with(&GZIP) {
         true => {
-            // The start of a stream ends too early, which does not matter.
+            // `start` is only a part of the stream, so an error at its end is expected.
             let _ = MultiGzDecoder::new(start).take(64).read_to_end(&mut unpacked);
             &unpacked
         }
         false => start,
     };
-    // All fields that a profile has many of are messages or texts, which start with their length and small numbers.
+    // All fields that occur many times are messages or texts: they start with their length, and have small field
+    // numbers.
     let is_field = start.first().is_some_and(|byte| byte & 7 == 2 && (1..=14).contains(&(byte >> 3)));
     let is_json = start.trim_ascii_start().first().is_some_and(|byte| matches!(byte, b'{' | b'['));
     let is_text = start.iter().take(64).all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
     is_field && !is_json && !is_text
 }
 
-/// Names of amounts in profiles of other programs.
+/// The names of amounts in profiles of other programs.
 const OTHERS: [(ProfileValue, &str); 6] = [
     (ProfileValue::AllocatedBlocks, "allocations"),
     (ProfileValue::AllocatedBytes, "allocated"),
@@ -95,11 +96,12 @@ const OTHERS: [(ProfileValue, &str); 6] = [
     (ProfileValue::LiveBytes, "bytes"),
 ];
 
-/// Reads a profile, compressed or not. Amounts other than those of memory, and unknown labels, are left out.
+/// Reads a profile, compressed or not. Ignores unknown labels, and amounts that are not of memory.
 ///
 /// # Errors
 ///
-/// If `reader` fails, if a limit is reached, if the bytes are not a valid profile, or if it has no amounts of memory.
+/// If `reader` fails, if a limit is exceeded, if the bytes are not a valid profile, or if the profile has no amounts of
+/// memory.
 pub fn read(reader: impl Read, options: &PprofReadOptions) -> Result<StackProfile, ImportError> {
     let bytes = unpacked(reader, options.max_bytes)?;
     let mut left = RemainingLimits::new(options);
@@ -123,12 +125,12 @@ fn unpacked(reader: impl Read, most: u64) -> Result<Vec<u8>, ImportError> {
     Ok(bytes)
 }
 
-/// What of its limits the reader has not used.
+/// The parts of the limits that are not used yet.
 struct RemainingLimits<'o> {
     options: &'o PprofReadOptions,
     entries: usize,
     frames: usize,
-    /// Bytes of texts, each time that a part names one.
+    /// The remaining bytes of texts. Each reference to a text counts.
     text: u64,
 }
 
@@ -157,7 +159,7 @@ impl<'o> RemainingLimits<'o> {
     }
 }
 
-/// The fields of a profile, still with the numbers of texts.
+/// The fields of a profile. Texts are still numbers.
 #[derive(Default)]
 struct ReadProfile<'b> {
     texts: Vec<&'b [u8]>,
@@ -190,7 +192,7 @@ struct ReadFunction {
     file: u64,
 }
 
-/// The texts of a function. Empty ones are unknown.
+/// The texts of a function. An empty text means unknown.
 #[derive(Default)]
 struct FunctionTexts {
     name: String,
@@ -204,7 +206,7 @@ impl From<WireFault> for ImportError {
     }
 }
 
-/// Calls `each` with each field of a message and the place after it.
+/// Calls `each` with each field of a message, and with the position after the field.
 fn each_field<'b, E: From<WireFault>>(
     mut fields: WireFields<'b>,
     mut each: impl FnMut(u32, WireField<'b>, u64) -> Result<(), E>,
@@ -215,7 +217,7 @@ fn each_field<'b, E: From<WireFault>>(
     Ok(())
 }
 
-/// Reads the fields of a message that are numbers, in the places that `place` gives.
+/// Reads the numeric fields of a message. `wanted` are the field numbers, in the order of the result.
 fn numbers<'b, const N: usize>(fields: WireFields<'b>, wanted: [u32; N]) -> Result<[u64; N], WireFault> {
     let mut found = [0; N];
     each_field(fields, |number, field, end| {
@@ -263,7 +265,7 @@ impl<'b> ReadProfile<'b> {
         Ok(profile)
     }
 
-    /// A text. Bytes that are not UTF-8 are replaced.
+    /// A text by its number. Bytes that are not UTF-8 are replaced.
     fn text(&self, number: u64, left: &mut RemainingLimits<'_>) -> Result<String, ImportError> {
         let text = self.bytes(number)?;
         left.text(text.len())?;
@@ -279,7 +281,7 @@ impl<'b> ReadProfile<'b> {
         }
     }
 
-    /// The known values, each with its place among the amounts of a sample.
+    /// The known values, each with its index among the amounts of a sample.
     fn values(&self, left: &mut RemainingLimits<'_>) -> Result<Vec<(ProfileValue, usize)>, ImportError> {
         let names: Vec<String> =
             self.types.iter().map(|(name, _)| self.text(*name, left)).collect::<Result<_, _>>()?;
@@ -325,7 +327,7 @@ impl<'b> ReadProfile<'b> {
             function_texts.push(FunctionTexts { name, system_name, file: self.text(*file, left)? });
         }
         let functions = FunctionNames { all: functions, texts: function_texts };
-        // The frames of all locations, and those of each.
+        // The frames of all locations, and the range of each location.
         let mut line_frames: Vec<ProfileFrameId> = Vec::new();
         let mut locations: Vec<(u64, Range<usize>)> = Vec::with_capacity(self.locations.len());
         for part in &self.locations {
@@ -352,7 +354,7 @@ impl<'b> ReadProfile<'b> {
                         frames.extend_from_slice(of_location);
                         Ok::<_, ImportError>(())
                     })?,
-                    // One amount too many is enough to see that the sample is wrong.
+                    // One amount more than expected is enough to detect a wrong sample.
                     2 => field.each_number(end, |amount| {
                         if amounts.len() <= self.types.len() {
                             amounts.push(amount);
@@ -400,7 +402,7 @@ impl<'b> ReadProfile<'b> {
     }
 }
 
-/// The names of functions by ascending ids, and their texts in the same order.
+/// The names of functions, sorted by id, and their texts in the same order.
 struct FunctionNames {
     all: Vec<ReadFunction>,
     texts: Vec<FunctionTexts>,

@@ -1,6 +1,6 @@
-//! The encoding of protocol buffers: numbers, and messages as bytes with their length.
+//! The encoding of protocol buffers: numbers, and messages as their length and bytes.
 
-/// A message that is being written.
+/// A message to write.
 #[derive(Debug, Default)]
 pub(super) struct WireMessage(pub(super) Vec<u8>);
 
@@ -17,7 +17,7 @@ impl WireMessage {
         self.0.push(number as u8);
     }
 
-    /// A number; readers take a missing one for 0.
+    /// Adds a number. A number 0 is left out, because readers use 0 for missing numbers.
     pub(super) fn number(&mut self, field: u32, number: u64) {
         if number != 0 {
             self.varint(u64::from(field << 3));
@@ -25,19 +25,19 @@ impl WireMessage {
         }
     }
 
-    /// A number that may be negative.
+    /// Adds a number that may be negative.
     pub(super) fn signed(&mut self, field: u32, number: i64) {
         self.number(field, number as u64);
     }
 
-    /// Bytes, a text or a message.
+    /// Adds bytes, a text or a message.
     pub(super) fn bytes(&mut self, field: u32, bytes: &[u8]) {
         self.varint(u64::from(field << 3 | 2));
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
-    /// Many numbers. `room` is scratch space.
+    /// Adds many numbers. `room` is scratch space.
     pub(super) fn numbers(&mut self, field: u32, numbers: impl Iterator<Item = u64>, room: &mut Self) {
         room.clear();
         numbers.for_each(|number| room.varint(number));
@@ -47,12 +47,12 @@ impl WireMessage {
     }
 }
 
-/// A field of a message that is being read.
+/// A field of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum WireField<'b> {
     Number(u64),
     Bytes(&'b [u8]),
-    /// A number of fixed length, which no field of a profile has.
+    /// A number of fixed length. No field of a profile has this type.
     Fixed,
 }
 
@@ -60,11 +60,11 @@ pub(super) enum WireField<'b> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WireFields<'b> {
     bytes: &'b [u8],
-    /// The place of `bytes` in the whole.
+    /// The position of `bytes` in the whole profile.
     at: u64,
 }
 
-/// A place and what is wrong there.
+/// A position, and the reason of the fault.
 pub(super) type WireFault = (u64, &'static str);
 
 impl<'b> WireFields<'b> {
@@ -97,7 +97,7 @@ impl<'b> WireFields<'b> {
         Ok(taken)
     }
 
-    /// The next field and its number.
+    /// The next field, with its field number.
     pub(super) fn next(&mut self) -> Result<Option<(u32, WireField<'b>)>, WireFault> {
         if self.bytes.is_empty() {
             return Ok(None);
@@ -120,14 +120,14 @@ impl<'b> WireFields<'b> {
         }
     }
 
-    /// The place of the next field.
+    /// The position of the next field.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
 }
 
 impl<'b> WireField<'b> {
-    /// The fields of a message. `end` is the place after it.
+    /// The fields of a nested message. `end` is the position after it.
     pub(super) fn message(self, end: u64) -> Result<WireFields<'b>, WireFault> {
         match self {
             Self::Bytes(bytes) => Ok(WireFields { bytes, at: end - bytes.len() as u64 }),
@@ -142,7 +142,7 @@ impl<'b> WireField<'b> {
         }
     }
 
-    /// Calls `each` with a number or with each of many.
+    /// Calls `each` with one number, or with each number of a packed field.
     pub(super) fn each_number<E: From<WireFault>>(
         self,
         end: u64,

@@ -14,24 +14,24 @@ use crate::stack_profile::{
 };
 use crate::texts::{ProfileTexts, StoredTextId};
 
-/// How a profile names code.
+/// How a profile identifies code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PprofSymbols {
-    /// With functions, files and lines; clients look nothing up.
+    /// By functions, files and lines: clients look nothing up.
     #[default]
     Inline,
-    /// By address and build id, where a frame has them; clients look up the functions.
+    /// By address and build id, if a frame has them: clients look up the functions.
     BuildId,
 }
 
-/// How a profile is written.
+/// Options for writing a profile.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct PprofOptions {
-    /// How the profile names code. Default: with functions.
+    /// How the profile identifies code. Default: by functions.
     pub symbols: PprofSymbols,
-    /// Whether blocks of different sizes are samples of their own, with a label `bytes`. Default: no.
+    /// Whether blocks of different sizes are separate samples with a label `bytes`. Default: no.
     pub sizes: bool,
 }
 
@@ -56,7 +56,7 @@ impl PprofOptions {
     }
 }
 
-/// The values that clients know, in the order that they expect.
+/// The values that clients know, in the order that clients expect.
 pub(super) const VALUES: [(ProfileValue, &str, &str); 4] = [
     (ProfileValue::AllocatedBlocks, "alloc_objects", "count"),
     (ProfileValue::AllocatedBytes, "alloc_space", "bytes"),
@@ -64,19 +64,20 @@ pub(super) const VALUES: [(ProfileValue, &str, &str); 4] = [
     (ProfileValue::LiveBytes, "inuse_space", "bytes"),
 ];
 
-/// Functions that allocate for others. Clients drop them after they have looked up the functions.
+/// A pattern for functions that allocate for others. Clients drop these frames after the look-up of functions.
 const DROPPED: &str = "__rust_.*|__rdl_.*|__rg_.*|alloc::alloc::.*|dmd::.*|malloc|calloc|realloc|reallocarray|\
                        memalign|posix_memalign|aligned_alloc";
 
-/// Files have hundreds of megabytes before compression; a higher level takes longer than all else.
+/// The compression level. Files have hundreds of megabytes before compression: a higher level takes longer than
+/// everything else.
 const LEVEL: u32 = 2;
 
 /// Writes a profile, compressed. Equal stacks give equal bytes.
 ///
 /// # Errors
 ///
-/// If `out` fails, if the sum of a value over all samples exceeds 63 bits, as clients add all up, or if none of the values
-/// is one that pprof knows.
+/// If `out` fails. Also if the sum of a value over all samples exceeds 63 bits (clients add up all samples), or if
+/// pprof has none of the values.
 pub fn write(stacks: &StackProfile, options: &PprofOptions, out: impl Write) -> Result<(), ExportError> {
     let columns: Vec<usize> = VALUES.iter().filter_map(|(value, ..)| stacks.index_of(*value)).collect();
     if columns.is_empty() {
@@ -88,7 +89,7 @@ pub fn write(stacks: &StackProfile, options: &PprofOptions, out: impl Write) -> 
             return Err(ExportError::TooLarge("pprof", name, total, i128::from(i64::MAX)));
         }
     }
-    // The default header has no time, so that equal profiles are equal files.
+    // The default header contains no time, so equal profiles are equal files.
     let mut out = GzBuilder::new().write(out, Compression::new(LEVEL));
     beside::write(&mut out, |out| {
         let mut writer = ProfileWriter {
@@ -124,14 +125,14 @@ struct ProfileWriter<'a> {
     /// The locations of a stack.
     location_ids: Vec<u64>,
     of_stack: Option<ProfileStackId>,
-    /// The fields of labels, as they are written.
+    /// The encoded fields of labels.
     labels: Vec<Option<Box<[u8]>>>,
 }
 
 /// The string table. The first text is empty.
 struct InternedTexts<'a> {
     texts: &'a ProfileTexts,
-    /// The numbers of the texts of the stacks; 0 if a text has none.
+    /// The numbers of the profile's texts; 0 for a text without a number.
     numbers: Vec<u32>,
     own: FxHashMap<String, u64>,
     all: Vec<LocationEntry>,
@@ -148,7 +149,7 @@ impl<'a> InternedTexts<'a> {
         Self { texts, numbers, own, all: vec![LocationEntry::Own(String::new())] }
     }
 
-    /// The number of a text of the stacks.
+    /// The number of one of the profile's texts. Adds the text if it has no number.
     fn number(&mut self, text: StoredTextId) -> u64 {
         let number = &mut self.numbers[text.0 as usize];
         if *number == 0 && !self.texts.get(text).is_empty() {
@@ -175,13 +176,13 @@ impl<'a> InternedTexts<'a> {
     }
 }
 
-/// The locations, each an address with the functions that the compiler inlined there, innermost first.
+/// The locations. Each is an address with the functions that the compiler inlined there, innermost first.
 #[derive(Default)]
 struct LocationTable {
     /// The first frame and the number of frames of each location in `frames`.
     all: Vec<(u32, u32)>,
     frames: Vec<ProfileFrameId>,
-    /// The location of one frame alone.
+    /// The location of each frame that is alone at its address.
     single: Vec<u64>,
     others: FxHashMap<Vec<ProfileFrameId>, u64>,
 }
@@ -242,7 +243,7 @@ impl ProfileWriter<'_> {
         Ok(())
     }
 
-    /// Writes `inner` as a field of the profile.
+    /// Writes the message `inner` as a field of the profile.
     fn send(&mut self, field: u32) -> Result<(), ExportError> {
         self.message.clear();
         self.message.bytes(field, &self.inner.0);
@@ -291,7 +292,7 @@ impl ProfileWriter<'_> {
                 return Err(ExportError::TooLarge("pprof", name, amount, i128::from(i64::MAX)));
             }
         }
-        // Two's complement, as above every amount fits.
+        // All amounts fit into 64 bits: negative ones are in two's complement.
         self.inner.numbers(2, self.columns.iter().map(|column| amounts[*column] as u64), &mut self.room);
         if self.labels.len() <= labels.0 as usize {
             self.labels.resize(labels.0 as usize + 1, None);
@@ -321,7 +322,7 @@ impl ProfileWriter<'_> {
         self.location_ids.clear();
         let by_address = self.options.symbols == PprofSymbols::BuildId;
         for frames in self.stacks.addresses(stack) {
-            // By address alone, the innermost frame stands for all.
+            // If code is identified by address, the innermost frame represents all frames of the address.
             let frames = if by_address { &frames[..1] } else { frames };
             self.location_ids.push(self.locations.id(frames));
         }
@@ -336,7 +337,7 @@ impl ProfileWriter<'_> {
             }
         }
         for (index, module) in modules.iter().enumerate() {
-            // Clients name the profile by the first mapping, which is the main program.
+            // Clients name the profile after the first mapping, which must be the main program.
             if index > 0 && !used[index] {
                 continue;
             }
@@ -345,7 +346,8 @@ impl ProfileWriter<'_> {
             self.inner.number(5, self.texts.id(&module.path));
             self.inner.number(6, self.texts.id(&module.build_id));
             if self.options.symbols == PprofSymbols::Inline {
-                // Functions, files, lines and inlined functions are there: clients look nothing up.
+                // These flags state that functions, files, lines and inlined functions are present, so clients look
+                // nothing up.
                 (7..=10).for_each(|field| self.inner.number(field, 1));
             }
             self.send(3)?;

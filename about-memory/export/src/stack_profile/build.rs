@@ -44,7 +44,7 @@ pub struct StackProfileBuilder {
 }
 
 impl StackProfileBuilder {
-    /// A builder for samples that have these amounts, in this order.
+    /// Makes a builder for samples with these amounts, in this order.
     pub fn new(values: &[ProfileValue]) -> Self {
         Self {
             facts: ProfileFacts::default(),
@@ -62,7 +62,7 @@ impl StackProfileBuilder {
         }
     }
 
-    /// Facts about the whole profile, to set.
+    /// The facts about the whole profile, for the caller to set.
     pub fn facts(&mut self) -> &mut ProfileFacts {
         &mut self.facts
     }
@@ -73,7 +73,7 @@ impl StackProfileBuilder {
         self.amounts.reserve_exact(samples * self.values.len());
     }
 
-    /// Adds a module; the main program is the first. Modules with equal paths and build ids become one.
+    /// Adds a module. The first module must be the main program. Modules with equal paths and build ids are merged.
     pub fn module(&mut self, path: &str, build_id: &str) -> ProfileModuleId {
         let key = (self.interner.id(path), self.interner.id(build_id));
         *self.by_module.entry(key).or_insert_with(|| {
@@ -82,7 +82,7 @@ impl StackProfileBuilder {
         })
     }
 
-    /// Adds a frame. Equal frames become one at the end.
+    /// Adds a frame. Equal frames are merged by [`finish`](Self::finish).
     pub fn frame(&mut self, frame: &ProfileFrame<'_>) -> ProfileFrameId {
         let ProfileFrame { function, system_name, file, line, column, module, offset, inlined } = *frame;
         let mut id = |text: Option<&str>| text.map(|text| self.interner.id(text));
@@ -91,7 +91,7 @@ impl StackProfileBuilder {
         ProfileFrameId(self.frames.len() as u32 - 1)
     }
 
-    /// Adds a stack, the innermost frame first. Equal stacks become one at the end.
+    /// Adds a stack, innermost frame first. Equal stacks are merged by [`finish`](Self::finish).
     pub fn stack(&mut self, frames: &[ProfileFrameId]) -> ProfileStackId {
         let start = self.calls.len() as u32;
         self.calls.extend_from_slice(frames);
@@ -115,11 +115,11 @@ impl StackProfileBuilder {
         })
     }
 
-    /// Adds amounts to the sample with this stack, these labels and this size. The largest size counts as unknown.
+    /// Adds amounts to the sample with this stack, these labels and this size. The size `u64::MAX` counts as unknown.
     ///
     /// # Panics
     ///
-    /// If there are not as many amounts as values.
+    /// If the number of amounts differs from the number of values.
     pub fn sample(
         &mut self,
         stack: ProfileStackId,
@@ -127,13 +127,13 @@ impl StackProfileBuilder {
         size: Option<u64>,
         amounts: &[i64],
     ) {
-        assert_eq!(amounts.len(), self.values.len(), "a sample has an amount for each value");
+        assert_eq!(amounts.len(), self.values.len(), "a sample needs one amount for each value");
         let size = size.map_or(0, |size| size.wrapping_add(1));
         self.keys.push(SampleKey { stack, labels, size });
         self.amounts.extend_from_slice(amounts);
     }
 
-    /// Sorts all samples, and adds equal ones up.
+    /// Sorts all samples, and adds up equal ones.
     ///
     /// # Errors
     ///
@@ -142,11 +142,12 @@ impl StackProfileBuilder {
         Ok(self.finish_with_stacks()?.0)
     }
 
-    /// As [`finish`](Self::finish), with the new ids of stacks, for the [`ProfileEvent`]s of a time line.
+    /// Finishes like [`finish`](Self::finish). Also returns the new ids of stacks, for the [`ProfileEvent`]s of a time
+    /// line.
     ///
     /// # Errors
     ///
-    /// As [`finish`](Self::finish).
+    /// As for [`finish`](Self::finish).
     pub fn finish_with_stacks(self) -> Result<(StackProfile, NewStacks), ExportError> {
         let Self {
             facts, values, interner, modules, frames, calls, stacks, labels, mut keys, amounts, ..
@@ -206,13 +207,13 @@ impl NewStacks {
         ProfileStackId(self.0[stack.0 as usize])
     }
 
-    /// The event with the new id of its stack.
+    /// The event, with the new id of its stack.
     pub fn event(&self, event: ProfileEvent) -> ProfileEvent {
         ProfileEvent { stack: self.stack(event.stack), ..event }
     }
 }
 
-/// The elements sorted, each once, and the new index of each.
+/// The elements sorted and without duplicates, and the new index of each.
 fn unique<T: Ord + Copy>(all: impl Iterator<Item = T>) -> (Vec<T>, Vec<u32>) {
     let all: Vec<T> = all.collect();
     let mut order: Vec<u32> = (0..all.len() as u32).collect();
@@ -229,7 +230,7 @@ fn unique<T: Ord + Copy>(all: impl Iterator<Item = T>) -> (Vec<T>, Vec<u32>) {
     (kept, new)
 }
 
-/// The frames and ranges of the stacks in order, each once, and the new index of each stack.
+/// The stacks sorted and without duplicates: their frames, and the range of each. Also the new index of each stack.
 fn sorted_stacks(
     calls: &[ProfileFrameId],
     stacks: &[Range<u32>],
@@ -239,7 +240,7 @@ fn sorted_stacks(
         &calls[start as usize..end as usize]
     };
     let mut order: Vec<u32> = (0..stacks.len() as u32).collect();
-    // From the outermost frame on, so that stacks with a common start are neighbours.
+    // Compared from the outermost frame, so that stacks with a common start are neighbors.
     order.sort_unstable_by(|a, b| get(*a).iter().rev().cmp(get(*b).iter().rev()));
     let mut new = vec![0; stacks.len()];
     let mut kept_calls = Vec::with_capacity(calls.len());
@@ -257,14 +258,14 @@ fn sorted_stacks(
     (kept_calls, kept, new)
 }
 
-/// The keys sorted, each once, with the sums of their amounts. A key without any amount is left out.
+/// The keys sorted and without duplicates, with the sums of their amounts. Keys whose sums are all 0 are left out.
 fn merged(
     keys: &[SampleKey],
     amounts: &[i64],
     values: &[ProfileValue],
     stacks: usize,
 ) -> Result<(Vec<SampleKey>, Vec<i64>), ExportError> {
-    // Millions of keys have few stacks, and the keys of one are sorted faster than all.
+    // Grouping by stack first is faster than sorting millions of keys at once.
     let (ends, order) = grouped(keys.len(), stacks, |index| keys[index].stack.0 as usize);
     let of_stacks = |ends: &[usize], start: usize| merged_of(keys, amounts, values, ends, &order, start);
     let (first, second) = ends.split_at(ends.partition_point(|end| *end < keys.len() / 2));
@@ -284,7 +285,7 @@ fn merged(
     Ok((kept, sums))
 }
 
-/// The same of the stacks that end at `ends` of the order; the first one begins at `start`.
+/// Does the work of `merged` for the stacks that end at `ends` of the order. The first one starts at `start`.
 fn merged_of(
     keys: &[SampleKey],
     amounts: &[i64],

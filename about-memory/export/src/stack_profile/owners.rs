@@ -1,8 +1,8 @@
-//! The owners of blocks as frames, for formats without labels.
+//! The owners of blocks, as frames for formats without labels.
 
 use super::{ProfileStackId, SampleLabels, SampleLabelsId, StackProfile};
 
-/// Who owns the blocks of a sample: whether reporters reported them, and which.
+/// The owner of a sample's blocks: whether reporters reported them, and which reporters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct BlockOwner<'t> {
@@ -13,7 +13,7 @@ pub struct BlockOwner<'t> {
 }
 
 impl<'t> BlockOwner<'t> {
-    /// The frames that stand for the owner, the kind first.
+    /// The frames that represent the owner, the kind first.
     pub fn frames(&self) -> impl Iterator<Item = String> + use<'t> {
         let kind = self.kind.map(|kind| match kind {
             "once" | "twice" => format!("reported {kind}"),
@@ -25,20 +25,20 @@ impl<'t> BlockOwner<'t> {
 
 /// The owners of all labels.
 pub(crate) struct OwnerTable<'t> {
-    /// Sorted.
+    /// The owners, sorted.
     pub(crate) all: Vec<BlockOwner<'t>>,
-    /// By labels.
+    /// The index of the owner for each labels id.
     of_labels: Vec<u32>,
 }
 
 impl OwnerTable<'_> {
-    /// The index of the owner of these labels.
+    /// The index of the owner for these labels.
     pub(crate) fn index(&self, labels: SampleLabelsId) -> usize {
         self.of_labels[labels.0 as usize] as usize
     }
 }
 
-/// The sums of one owner's blocks of a stack.
+/// The sums of the blocks of one stack and one owner.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct OwnerSum<'a> {
@@ -60,7 +60,7 @@ pub struct OwnerSums<'t> {
 }
 
 impl OwnerSums<'_> {
-    /// By stack and then by owner. No two elements have the same stack and owner.
+    /// The sums, sorted by stack, then by owner. No two elements have the same stack and owner.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = OwnerSum<'_>> + Clone {
         self.keys.iter().enumerate().map(|(index, (stack, owner))| OwnerSum {
             stack: *stack,
@@ -74,12 +74,12 @@ impl OwnerSums<'_> {
         self.keys.len()
     }
 
-    /// Whether there is no element.
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The owners, sorted, and the index of that of each element.
+    /// The owners, sorted, and for each element the index of its owner.
     pub(crate) fn owners(&self) -> (&[BlockOwner<'_>], impl Iterator<Item = usize>) {
         (&self.owners, self.keys.iter().map(|(_, owner)| *owner as usize))
     }
@@ -87,7 +87,7 @@ impl OwnerSums<'_> {
 
 impl StackProfile {
     pub(crate) fn owners(&self) -> OwnerTable<'_> {
-        // Ids are in the order of texts, and labels in that of their kinds and reporters.
+        // Ids are in the order of texts, and labels are in the order of kinds and reporters.
         let mut all: Vec<BlockOwner<'_>> = Vec::new();
         let mut last = None;
         let mut of_labels = Vec::with_capacity(self.labels.len());
@@ -108,7 +108,7 @@ impl StackProfile {
         let width = self.values.len();
         let mut keys: Vec<(ProfileStackId, u32)> = Vec::new();
         let mut sums: Vec<i128> = Vec::new();
-        // The owners of one stack, with the indices of their samples.
+        // The owners of one stack, each with the index of a sample.
         let mut of_stack: Vec<(u32, usize)> = Vec::new();
         let mut samples = self.keys.iter().enumerate().peekable();
         while let Some((index, key)) = samples.next() {

@@ -1,4 +1,4 @@
-//! Stacks do not depend on the order in which somebody builds them.
+//! The order in which stacks are built does not matter.
 
 use memory_export::{
     ExportError, ProfileEvent, ProfileFrame, ProfileValue, SampleLabels, StackProfile, StackProfileBuilder,

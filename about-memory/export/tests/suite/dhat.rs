@@ -1,4 +1,4 @@
-//! DHAT's JSON, by the checks of `dh_view.js`.
+//! DHAT's JSON, checked by the rules of `dh_view.js`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn written(stacks: &StackProfile) -> Json {
         assert!(seen.insert(stack), "data file contains a repeated location");
     }
     let texts: BTreeSet<_> = frames.iter().map(|frame| frame.as_str().unwrap()).collect();
-    assert_eq!(texts.len(), frames.len(), "a frame is there twice");
+    assert_eq!(texts.len(), frames.len(), "duplicate frames");
     json
 }
 

@@ -10,7 +10,7 @@ use memory_export::{
 
 use crate::inputs::{self, BEYOND};
 
-/// What a reader knows at the end of a file.
+/// The result of reading a file.
 #[derive(Default)]
 struct Heap {
     allocations: u64,
@@ -36,7 +36,7 @@ fn read(file: &[u8]) -> Heap {
             "s" => texts.push(&rest[1..]),
             "i" => {
                 let numbers = numbers();
-                // Functions. Each has a file and a line, except the last one.
+                // Each function has a file and a line, except the last one.
                 assert!(numbers[1..].iter().step_by(1).all(|number| *number < 1 << 32));
                 let functions: Vec<u64> = numbers[2..].iter().step_by(3).copied().collect();
                 assert!(functions.iter().all(|text| (1..texts.len() as u64).contains(text)));
@@ -107,7 +107,7 @@ fn too_many_blocks_become_larger_ones() {
     assert_eq!(Some(heap.live), stacks.total(ProfileValue::LiveBytes));
     assert!(heap.allocations <= 1000);
     assert_eq!(Some(i128::from(heap.allocations + merged)), stacks.total(ProfileValue::LiveBlocks));
-    // Blocks whose mean size is no whole number differ by a byte.
+    // If the mean size is not a whole number, block sizes differ by one byte.
     let (heap, merged) = written(&inputs::with_amounts(3, 100), &HeaptrackOptions::new());
     assert_eq!((heap.live, heap.allocations, merged), (110, 4, 0));
 }
@@ -146,7 +146,7 @@ fn large_amounts_are_exact_and_negative_ones_an_error() {
     assert!(matches!(error, ExportError::TooLarge("heaptrack", "live bytes", ..)));
 }
 
-/// The compiler may inline hundreds of functions at one place: all are in one line.
+/// The compiler may inline hundreds of functions at one place. All of them are in one line.
 #[test]
 fn any_number_of_functions_is_inlined_at_an_address() {
     for inlined in [84, 85, 86, 300] {

@@ -1,10 +1,10 @@
-//! Stacks that each format is tried on.
+//! Stacks on which each format is tested.
 
 use memory_export::{ProfileFrame, ProfileValue, SampleLabels, StackProfile, StackProfileBuilder};
 
 pub(crate) const LIVE: [ProfileValue; 2] = [ProfileValue::LiveBlocks, ProfileValue::LiveBytes];
 
-/// Names that are hard to write: markup, separators, quotes, lines, marks of text direction, generics.
+/// Names that are hard to write: markup, separators, quotes, line breaks, marks of text direction, generics.
 pub(crate) const HOSTILE: [&str; 9] = [
     "<script>alert(1)</script>",
     "a;b,c (d) e",
@@ -125,7 +125,7 @@ pub(crate) fn with_amounts(blocks: i64, bytes: i64) -> StackProfile {
     builder.finish().unwrap()
 }
 
-/// All that each format must be able to say.
+/// Inputs that each format must be able to hold.
 pub(crate) fn ordinary() -> [(&'static str, StackProfile); 4] {
     [("empty", empty()), ("one block", one_block()), ("hostile names", hostile()), ("100,000 stacks", many())]
 }

@@ -1,4 +1,5 @@
-//! Tests of the writers: what they write is read by the published schema, and its sums are those of the stacks.
+//! Tests of the writers. The tests read each file by its published schema, and compare its sums with the sums of the
+//! stacks.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

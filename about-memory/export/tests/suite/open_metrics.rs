@@ -1,4 +1,4 @@
-//! `OpenMetrics` and the text of Prometheus, by the rules of the specification.
+//! `OpenMetrics` and the text of Prometheus, checked by the rules of their specifications.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,10 +24,10 @@ fn heap(path: &str, amount: i64) -> (&str, Kind, Units, i64) {
     (path, Kind::Heap, Units::Bytes, amount)
 }
 
-/// A sample: its name, its labels, its value.
+/// A sample: its name, its labels, and its value.
 type ProfileSample = (String, BTreeMap<String, String>, String);
 
-/// Reads a text, and checks the rules that strict readers have.
+/// Reads a text, and checks the rules of strict readers.
 fn read(set: &ReportSet, options: &OpenMetricsOptions) -> Vec<ProfileSample> {
     let mut file = Vec::new();
     write(set, options, &mut file).unwrap();
@@ -63,7 +63,7 @@ fn read(set: &ReportSet, options: &OpenMetricsOptions) -> Vec<ProfileSample> {
         assert_eq!(name, expected);
         let (labels, value) = rest.rsplit_once(' ').unwrap();
         let labels = labels_of(labels);
-        assert!(seen.insert((name.to_owned(), labels.clone())), "{line} is there twice");
+        assert!(seen.insert((name.to_owned(), labels.clone())), "duplicate sample: {line}");
         assert!(kind != "counter" || !value.starts_with('-'), "{line}");
         value.parse::<f64>().unwrap();
         samples.push((name.to_owned(), labels, value.to_owned()));
@@ -87,7 +87,7 @@ fn labels_of(text: &str) -> BTreeMap<String, String> {
                 (_, '\\') => value.push(match characters.next().unwrap().1 {
                     'n' => '\n',
                     c @ ('\\' | '"') => c,
-                    c => panic!("an escape of {c}"),
+                    c => panic!("unexpected escape of {c}"),
                 }),
                 (_, c) => value.push(c),
             }
@@ -193,7 +193,7 @@ fn leaves_at_the_cut_add_up() {
         assert!(bytes.len() <= series, "{} of {series}", bytes.len());
         let found: i64 = bytes.iter().map(|(_, _, value)| value.parse::<i64>().unwrap()).sum();
         assert_eq!(found, sum, "{series}, {threshold}");
-        // Each pair takes time, and a few hundred show it.
+        // Each pair takes time, and a few hundred pairs are enough.
         for (_, labels, _) in bytes.iter().take(100) {
             let prefix = format!("{}/", labels["path"]);
             let below = |other: &&ProfileSample| {
@@ -203,7 +203,7 @@ fn leaves_at_the_cut_add_up() {
         }
     }
     let samples = read(&reports, &OpenMetricsOptions::new());
-    // A large path is there however long it is.
+    // A large path has a series, whatever its length is.
     assert_eq!(by_path(&samples)["explicit/large/b/c/d/e/f"], 1_000_000);
 }
 

@@ -204,7 +204,7 @@ fn files_say_how_they_are_read() {
         assert_eq!(column.bloom_filter_offset().is_some(), path == "path", "{path}");
         let has_dictionary = column.dictionary_page_offset().is_some();
         let is_number = ["ts", "amount"].contains(&&*path);
-        // A chunk without values needs no dictionary.
+        // A chunk without values does not need a dictionary.
         assert!(!is_number || !has_dictionary, "{path}");
         assert!(path != "path" || has_dictionary);
     }
@@ -214,7 +214,8 @@ fn files_say_how_they_are_read() {
 fn row_groups_have_the_chosen_size_and_many_paths_stay_sorted() {
     let mut set = ReportSet::new();
     for index in 0..10_000_u64 {
-        // A fixed order that is far from sorted; paths have long common beginnings, and some are those of others.
+        // A fixed order that is far from sorted. Paths have long common prefixes, and some paths are prefixes of
+        // others.
         let number = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
         let path =
             format!("explicit/a-long-common-beginning/{number}/{}", "x/".repeat((number % 7) as usize));
@@ -276,7 +277,7 @@ fn ids_follow_from_what_is_written() {
     let mut elsewhere = run();
     elsewhere.host = None;
     assert_ne!(id(run(), &set), id(elsewhere, &set));
-    // Files have such ids, so no version may change them.
+    // Files contain such ids, so no version may change them.
     let first = ParquetRun::new("search", Duration::from_secs(1)).with_id_from_reports(&ReportSet::new());
     assert_eq!(first.id_text(), ID_OF_NOTHING);
 }
@@ -308,7 +309,7 @@ fn folders_have_dates_and_encoded_services() {
         let expected = format!("stacks/date=1970-01-01/service={folder}/{}.parquet", "0".repeat(32));
         assert_eq!(parquet::file_name("stacks", &run), expected);
     }
-    // Of long names, whole characters are kept: readers decode the folder as UTF-8.
+    // Long names are cut between characters, because readers decode the folder as UTF-8.
     for (service, kept) in [("/".repeat(1000), "%2F".repeat(80)), ("€".repeat(100), "%E2%82%AC".repeat(26))]
     {
         let long = parquet::file_name("stacks", &ParquetRun::new(service, Duration::ZERO));
@@ -343,7 +344,7 @@ fn stacks(stacks: &StackProfile) -> (Vec<Row>, Vec<Row>) {
 fn stacks_have_the_sums_and_the_frames() {
     let mut all = inputs::ordinary();
     if std::env::var_os("THOROUGH").is_none() {
-        // The reader takes a tenth of a millisecond for a row without optimization.
+        // Without optimization, the reader needs a tenth of a millisecond for a row.
         all[3] = ("5,000 stacks", inputs::stacks(5_000));
     }
     for (what, input) in all {

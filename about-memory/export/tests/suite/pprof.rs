@@ -1,4 +1,4 @@
-//! pprof, decoded by messages that are derived from `profile.proto`.
+//! pprof, decoded with messages derived from `profile.proto`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -130,13 +130,13 @@ fn unpacked(file: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Decodes a profile, and checks all that pprof's `CheckValid` and the other clients require.
+/// Decodes a profile, and checks the rules of pprof's `CheckValid` and of the other clients.
 fn decoded(stacks: &StackProfile, options: &PprofOptions) -> Profile {
     let profile = Profile::decode(&*unpacked(&written(stacks, options))).unwrap();
     let text = |number: i64| profile.string_table[number as usize].as_str();
     assert_eq!(profile.string_table[0], "");
     let texts: BTreeSet<_> = profile.string_table.iter().collect();
-    assert_eq!(texts.len(), profile.string_table.len(), "a text is there twice");
+    assert_eq!(texts.len(), profile.string_table.len(), "duplicate texts");
     let in_order = |ids: Vec<u64>| assert_eq!(ids, (1..=ids.len() as u64).collect::<Vec<_>>());
     in_order(profile.location.iter().map(|location| location.id).collect());
     in_order(profile.function.iter().map(|function| function.id).collect());
@@ -144,7 +144,7 @@ fn decoded(stacks: &StackProfile, options: &PprofOptions) -> Profile {
         assert_eq!(sample.value.len(), profile.sample_type.len());
         assert!(sample.location_id.iter().all(|id| (1..=profile.location.len() as u64).contains(id)));
         let keys: BTreeSet<_> = sample.label.iter().map(|label| label.key).collect();
-        assert_eq!(keys.len(), sample.label.len(), "a key has two values");
+        assert_eq!(keys.len(), sample.label.len(), "duplicate keys");
     }
     for location in &profile.location {
         assert!(
@@ -194,7 +194,7 @@ fn large_and_negative_amounts_are_exact() {
     ] {
         decoded(&stacks, &PprofOptions::new());
     }
-    // Each amount fits, and clients add them up.
+    // Each amount fits, but clients add up all amounts.
     let error = write(&inputs::with_amounts(1, i64::MAX), &PprofOptions::new(), Vec::new()).unwrap_err();
     assert!(matches!(error, ExportError::TooLarge("pprof", "inuse_space", ..)), "{error}");
 }
@@ -231,7 +231,7 @@ fn sizes_are_labels_with_a_unit() {
     }
 }
 
-/// Clients demangle a name that is equal to its system name, and so shorten `<Vec<T> as Extend>::extend` to `::extend`.
+/// Clients demangle a name that equals its system name: `<Vec<T> as Extend>::extend` would become `::extend`.
 #[test]
 fn a_readable_name_is_not_the_system_name() {
     let profile = decoded(&inputs::hostile(), &PprofOptions::new());
@@ -285,7 +285,7 @@ fn what_is_written_is_read() {
         assert_eq!(read.samples().len(), stacks.samples().len());
         assert_eq!(read.stack_count(), stacks.stack_count());
         if name == "100,000 stacks" {
-            // Without names that are empty, nothing is lost.
+            // Empty names are left out, so nothing is lost.
             assert_eq!(written(&read, &PprofOptions::new().sizes(true)), file);
         }
     }
@@ -332,7 +332,7 @@ fn other_programs_profiles_are_read() {
 fn a_reader_has_bounds_and_never_panics() {
     let file = written(&inputs::hostile(), &PprofOptions::new());
     let error = read(&*file, &PprofReadOptions::new().max_bytes(100)).unwrap_err();
-    assert_eq!(error.to_string(), "the profile has more than 100 bytes once it is unpacked");
+    assert_eq!(error.to_string(), "the unpacked profile has more than 100 bytes");
     let bytes = unpacked(&file);
     for end in 0..bytes.len() {
         let _ = read(&bytes[..end], &PprofReadOptions::new());
@@ -358,7 +358,7 @@ fn a_reader_has_bounds_and_never_panics() {
     }
 }
 
-/// A location with many lines, which a sample names many times, has many more frames than the file has bytes.
+/// A sample that refers many times to a location with many lines has many more frames than the file has bytes.
 #[test]
 fn stacks_that_expand_are_bounded() {
     let line = schema::Line { function_id: 1, ..Default::default() };
@@ -380,14 +380,14 @@ fn stacks_that_expand_are_bounded() {
     assert!(read(&*bytes, &PprofReadOptions::new().max_frames(1_000_000)).is_ok());
 }
 
-/// A field without contents has two bytes, and each kind of part takes more in memory.
+/// A field without contents takes two bytes, but each kind of part takes more memory than that.
 #[test]
 fn small_parts_are_bounded() {
     let types = vec![schema::ValueType { r#type: 1, unit: 2 }];
     let string_table: Vec<String> = ["", "inuse_space", "bytes"].map(str::to_owned).into();
     let base = Profile { sample_type: types, string_table, ..Profile::default() };
     let head = base.encode_to_vec();
-    // A part, and one that has many parts.
+    // A part that is repeated, and parts that contain many parts.
     let with = |part: &[u8], count: usize| [head.as_slice(), &part.repeat(count)].concat();
     let within = |field: u8, part: &[u8], count: usize| {
         let parts = part.repeat(count);
@@ -415,7 +415,7 @@ fn small_parts_are_bounded() {
         let expected = "the profile has more than 1000 samples, labels, lines and texts in total";
         assert_eq!(error.to_string(), expected, "{what}");
     }
-    // Amounts without a type, and a name that lines repeat.
+    // Amounts without a type, and a name that many lines repeat.
     let amounts = within(2, &[0x10, 1], 100_000);
     let error = read(&*amounts, &PprofReadOptions::new()).unwrap_err();
     assert!(
@@ -442,7 +442,7 @@ fn labels_of_other_programs_are_passed_over() {
     profile.string_table.push("pod".to_owned());
     for sample in &mut profile.sample {
         sample.label.insert(0, schema::Label { key: text, str: text, ..Default::default() });
-        // The first label of a name counts.
+        // If a label occurs twice, the first one counts.
         let again = sample.label.last().map(|last| schema::Label { str: text, ..*last });
         sample.label.extend(again);
     }

@@ -26,7 +26,7 @@ fn written(stacks: &StackProfile, options: &SpeedscopeOptions) -> Json {
     json
 }
 
-/// The sum of all profiles whose names start so.
+/// The sum of all profiles whose names start with `name`.
 fn sum(json: &Json, name: &str) -> i128 {
     let profiles = json["profiles"].as_array().unwrap().iter();
     let named = profiles.filter(|profile| profile["name"].as_str().unwrap().starts_with(name));

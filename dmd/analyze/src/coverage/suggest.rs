@@ -1,4 +1,4 @@
-//! Advice about unreported memory: the type, the place of the allocation, and the reporter to write.
+//! Advice about unreported memory: its type, the function that allocated it, and the reporter to write.
 
 mod advice;
 
@@ -20,13 +20,15 @@ use advice::feature_for;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Suggestions {
-    /// One for each type and function.
+    /// One suggestion for each function, type and caller.
     pub suggestions: Vec<Suggestion>,
-    /// All unreported blocks that the filters keep. In a dump of live mode, and at the peak, those are all blocks.
+    /// All unreported blocks that pass the filters. In a dump of live mode, and at the peak, every block counts as
+    /// unreported.
     pub unreported: BlockSums,
-    /// The time of the blocks if no reporter ran then: reporters that the program has may report some of them.
+    /// The time whose blocks a dump of live mode has. No reporter had run then, so the program's reporters may report
+    /// some of the blocks. `None` for a dump of dark-matter mode.
     pub before_reports: Option<DumpTime>,
-    /// The number of suggestions above the limit.
+    /// The number of suggestions that the limit leaves out.
     pub more: usize,
     /// Unreported blocks without a recorded stack.
     pub without_stack: BlockSums,
@@ -36,45 +38,47 @@ pub struct Suggestions {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Suggestion {
-    /// Blocks and bytes.
+    /// The sums of the blocks.
     pub sums: BlockSums,
-    /// The sums include an estimate of blocks without a stack.
+    /// Whether the sums contain estimated shares of blocks without a stack.
     pub estimated: bool,
-    /// The collection or other type, such as `Vec<app::Entry>`, if the names of functions show it.
+    /// The type of the blocks, such as `Vec<app::Entry>`, if the names of functions contain it.
     pub type_name: Option<String>,
-    /// The innermost function that is not of an allocator, of a collection, or of Rust's or C's library.
+    /// The innermost function on the allocation stack. Functions of allocators, of collections, and of Rust's or C's
+    /// library do not count.
     pub function: String,
     /// The function's file and line or, if they are unknown, its module and offset.
     pub place: String,
     /// The function's crate.
     pub module: String,
-    /// The function belongs to another package.
+    /// Whether the function belongs to another package.
     pub dependency: bool,
     /// For a dependency: the function of the program that called it, and the place of that function.
     pub caller: Option<(String, String)>,
-    /// The crate of the type that the collection contains, if it is another package's.
+    /// The crate of the type that the collection contains, if that crate belongs to another package.
     foreign: Option<String>,
 }
 
-/// Blocks with an equal key make one suggestion: function, type and caller.
+/// Blocks with equal keys share a suggestion: function, type and caller.
 type SuggestionKey = (String, Option<String>, Option<(String, String)>);
 
 impl Suggestions {
-    /// Makes at most `limit` suggestions from a dump of dark-matter mode: for what is not reported; or from one of live
-    /// mode, such as [the state at the peak](Dump::at): for all blocks.
+    /// Makes at most `limit` suggestions. From a dump of dark-matter mode, they are for the unreported blocks. From a
+    /// dump of live mode, such as [the state at the peak](Dump::at), they are for all blocks.
     ///
     /// # Errors
     ///
-    /// If the dump is of another mode.
+    /// If the dump is of mode scan or cumulative.
     pub fn new(dump: Dump, limit: usize) -> Result<Self, AnalyzeError> {
         Self::filtered(dump, limit, &[])
     }
 
-    /// As [`new`](Self::new), but only for blocks whose whole allocation stack passes all filters.
+    /// Makes at most `limit` suggestions for the blocks whose whole allocation stack passes all filters; see
+    /// [`new`](Self::new).
     ///
     /// # Errors
     ///
-    /// If the dump is of another mode.
+    /// If the dump is of mode scan or cumulative.
     pub fn filtered(dump: Dump, limit: usize, filters: &[StackFilter]) -> Result<Self, AnalyzeError> {
         let (kind, before_reports) = match dump.mode() {
             Mode::DarkMatter => (RecordKind::Unreported, None),
@@ -88,7 +92,7 @@ impl Suggestions {
         let finder = CallerFinder::new(&analysis);
         let unreported = analysis.sums(kind);
         let mut without_stack = BlockSums::default();
-        // Each with the bytes of its places, to find the place with the most.
+        // Each suggestion with the bytes by place: the place with the most bytes is shown.
         let mut found: BTreeMap<SuggestionKey, (Suggestion, BTreeMap<String, i128>)> = BTreeMap::new();
         let sections = analysis.sections.iter().filter(|section| section.kind == kind);
         for record in sections.flat_map(|section| &section.records) {
@@ -122,7 +126,7 @@ impl Suggestions {
 }
 
 impl Suggestion {
-    /// The code to write so that a reporter reports the memory: some lines, as [`Suggestions`] shows them.
+    /// The code to write so that a reporter reports the memory, in several lines. [`Suggestions`] shows the same lines.
     pub fn advice(&self) -> String {
         struct SuggestionAdvice<'a>(&'a Suggestion);
         impl Display for SuggestionAdvice<'_> {
@@ -134,13 +138,12 @@ impl Suggestion {
     }
 }
 
-/// Finds who allocated, and for whom.
+/// Finds the function that allocated, and the function of the program that called it.
 struct CallerFinder<'a> {
     analysis: &'a Analysis,
-    /// By text of a frame.
+    /// Why a frame is folded, by the id of its text.
     folds: Vec<Option<FoldReason>>,
-    /// The crates whose source files lie in another package. A crate without functions on any stack may be the
-    /// program's.
+    /// The crates whose source files belong to other packages. The set misses crates without functions on any stack.
     foreign: BTreeSet<String>,
 }
 
@@ -188,10 +191,10 @@ impl<'a> CallerFinder<'a> {
     }
 }
 
-/// The collection whose function is nearest to its user's or, without one, the type that the stack names.
+/// The collection whose function is outermost in `frames`. Without a collection, the type that the stack names.
 fn type_name(frames: &[CallFrame<'_>], verdict: Option<&TypeVerdict>) -> Option<String> {
     match verdict {
-        // The slice is a vector's until the vector becomes a box.
+        // The outermost collection would be the vector from which the box was made.
         Some(TypeVerdict::Typed { shape: BlockShape::BoxedSlice, name, .. }) => Some(format!("Box<{name}>")),
         verdict => {
             frames.iter().rev().find_map(container_of).or_else(|| verdict.and_then(TypeVerdict::type_name))
@@ -199,9 +202,9 @@ fn type_name(frames: &[CallFrame<'_>], verdict: Option<&TypeVerdict>) -> Option<
     }
 }
 
-/// Whether a frame is of another package. Cargo keeps the sources of other packages in these folders, and the
-/// compiler those of its libraries; libraries of the system have relative files or no files. Without lines, only the
-/// crate with the program's name is known to be its own.
+/// Whether a frame is of another package. The path of its source file decides: cargo and the compiler keep foreign
+/// sources in these folders, and libraries of the system have relative paths or no files. Without lines, only the crate
+/// with the program's name counts as the program's own.
 fn is_dependency(frame: &CallFrame<'_>) -> bool {
     let Some(file) = frame.file else {
         let Some(module) = frame.module else { return false };
@@ -251,7 +254,7 @@ impl Display for Suggestions {
                 if function.contains("::") {
                     writeln!(f, "   in {}, which is a dependency", CleanText(module))?;
                 } else {
-                    f.write_str("   in a library of the system\n")?;
+                    f.write_str("   in a system library\n")?;
                 }
             }
             if let Some((function, place)) = &suggestion.caller {
@@ -259,7 +262,7 @@ impl Display for Suggestions {
             }
             if suggestion.lacks_debug_information() {
                 f.write_str(
-                    "   built with debug information, even of lines only, it would tell its type and line\n",
+                    "   to see its type and line, build with debug information (lines are enough)\n",
                 )?;
             }
             suggestion.write_advice(f)?;
@@ -271,7 +274,7 @@ impl Display for Suggestions {
         if self.without_stack.num > 0 {
             let BlockSums { num, .. } = self.without_stack;
             let bytes = number(self.without_stack.usable());
-            writeln!(f, "Of {bytes} bytes in {} no stack is known.", blocks(num))?;
+            writeln!(f, "No stack is recorded for {bytes} bytes in {}.", blocks(num))?;
         }
         Ok(())
     }

@@ -8,23 +8,23 @@ use super::{Dump, DumpBlock};
 use crate::error::AnalyzeError;
 
 impl Dump {
-    /// The peak of the heap. Only dumps of the crate `dmd` have it, except those of scan mode.
+    /// The peak of the heap; `None` for dumps of Firefox and for dumps of scan mode.
     pub fn peak(&self) -> Option<&DumpPeak> {
         self.peak.as_ref()
     }
 
-    /// The counts until the dump was written. Only dumps of the crate `dmd` have them.
+    /// The counts from the start of DMD until the dump; `None` for dumps of Firefox.
     pub fn statistics(&self) -> Option<&DumpStatistics> {
         self.statistics.as_ref()
     }
 
-    /// The dump with the blocks of one time. At the peak, the mode is [`Mode::Live`], since reporters have not reported the
-    /// blocks; each block has the mean size of its stack's blocks, without slop.
+    /// The dump with the blocks of one time. A dump of the peak has mode [`Mode::Live`], because no reporter ran at the
+    /// peak. Each of its blocks has the mean size of its stack's blocks, without slop.
     ///
     /// # Errors
     ///
-    /// If the dump does not have the blocks of that time. A dump from a [recording](crate::recording) has those of one
-    /// time only.
+    /// If the dump does not have the blocks of that time. A dump from a [recording](crate::recording) has the blocks of
+    /// one time only.
     pub fn at(mut self, at: DumpTime) -> Result<Self, AnalyzeError> {
         if at == self.shown {
             return Ok(self);
@@ -46,8 +46,8 @@ impl Dump {
     }
 }
 
-/// A stack's blocks as entries of a block list. DMD keeps only the sum of the sizes, so each block has their mean,
-/// rounded down or up so that the sum is exact.
+/// The blocks of a stack as entries of a block list. DMD records only the sum of the sizes at the peak, so each block
+/// gets the mean size, rounded down or up so that the sum stays exact.
 fn blocks(stack: &PeakStack, sampled: bool) -> impl Iterator<Item = DumpBlock> + use<> {
     let PeakStack { alloc, num, bytes } = *stack;
     let (size, larger) = (bytes / num, bytes % num);
@@ -59,7 +59,7 @@ fn blocks(stack: &PeakStack, sampled: bool) -> impl Iterator<Item = DumpBlock> +
         reps: [DumpTraceId::NONE; 2],
         reporters: [u32::MAX; 2],
         sampled,
-        // DMD has weighed them.
+        // DMD has already weighted the sums.
         weight: 1.0,
     };
     let sizes = [(size, num - larger), (size.saturating_add(1), larger)];

@@ -1,4 +1,4 @@
-//! A reported pointer that is not that of a live block, as a dump has it.
+//! Reported pointers that do not point to the start of a live block, as they are in the dump.
 
 use super::trace_id::DumpTraceId;
 
@@ -6,9 +6,10 @@ use super::trace_id::DumpTraceId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ReportFaultKind {
-    /// It is in no block: on the stack, static, mapped, or of another allocator.
+    /// The pointer is in no block: it points to the stack, to static or mapped memory, or into a block of another
+    /// allocator.
     NotHeap,
-    /// It is inside a block, but not at its start.
+    /// The pointer is inside a block, but not at its start.
     Interior,
     /// The block was freed before the report.
     Freed,
@@ -17,7 +18,7 @@ pub enum ReportFaultKind {
 impl ReportFaultKind {
     pub(crate) const ALL: [Self; 3] = [Self::NotHeap, Self::Interior, Self::Freed];
 
-    /// The name that a dump has, such as `not-heap`.
+    /// The name in a dump, such as `not-heap`.
     pub fn name(self) -> &'static str {
         match self {
             Self::NotHeap => "not-heap",
@@ -30,7 +31,7 @@ impl ReportFaultKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The words for it, behind the word pointer.
+    /// The words that follow "pointer" in a text.
     pub(crate) fn what(self) -> &'static str {
         match self {
             Self::NotHeap => "not in a heap block",
@@ -40,7 +41,7 @@ impl ReportFaultKind {
     }
 }
 
-/// One fault, as a dump has it.
+/// One fault, as it is in the dump.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FaultyPointer {
     pub(crate) kind: ReportFaultKind,

@@ -1,8 +1,7 @@
-//! A call on a stack as data. The only reader and the only writer of the texts that dumps have for calls.
+//! A call on a stack. Only this module parses and writes the texts of calls in dumps.
 //!
-//! A dump has texts such as `#00: FUNCTION (FILE:LINE)` if the line is known, and `#00: FUNCTION[MODULE +0xOFFSET]`
-//! if it is not. The number is a placeholder, as stacks share frames. An analysis prints a text of any other form as
-//! it is.
+//! A text is `#00: FUNCTION (FILE:LINE)` if the line is known, and `#00: FUNCTION[MODULE +0xOFFSET]` if it is unknown.
+//! The number is a placeholder, because stacks share frames. An analysis prints texts of other forms unchanged.
 
 use core::fmt;
 use core::ops::Range;
@@ -19,22 +18,22 @@ const UNKNOWN: &str = "???";
 pub struct CallFrame<'t> {
     /// The function.
     pub function: Option<&'t str>,
-    /// The function as the linker names it, if the look-up kept such names and this one is not the function's own.
+    /// The function's symbol, if the look-up kept it and if it differs from `function`.
     pub system_name: Option<&'t str>,
-    /// The source file, as debug information names it.
+    /// The source file, as its path is in the debug information.
     pub file: Option<&'t str>,
     /// The line of the file.
     pub line: Option<u32>,
-    /// The column of the line.
+    /// The column in the line.
     pub column: Option<u32>,
     /// The program or library that holds the code.
     pub module: Option<&'t str>,
     /// The place of the code in the module, as an address in the module's file.
     pub offset: Option<u64>,
-    /// The compiler inlined the function into its caller.
+    /// Whether the compiler inlined the function into its caller.
     pub inlined: bool,
-    /// The call runs inside the global allocator: it is the entry to the allocator, or the entry leads to it. The look-up
-    /// of symbols finds this out, whatever the names of inlined functions are.
+    /// Whether the call runs inside of the global allocator: it is the allocator's entry, or the entry calls it through
+    /// inlined functions. The look-up of symbols sets this, whatever the functions' names are.
     pub in_allocator: bool,
 }
 
@@ -50,7 +49,7 @@ impl<'t> CallFrame<'t> {
     }
 }
 
-/// The text that a dump has for the frame, without the number.
+/// Writes the frame's text in a dump, without the number.
 impl fmt::Display for CallFrame<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
@@ -92,7 +91,7 @@ enum TextPlace {
 impl TextParts {
     fn parse(text: &str) -> Self {
         if u32::try_from(text.len()).is_err() {
-            // A text of 4 GiB is not a function's name: it is printed unchanged.
+            // A text of 4 GiB or more is printed unchanged: its ranges do not fit into 32 bits.
             return Self { start: 0, function_end: 0, place: TextPlace::Nowhere, in_allocator: false };
         }
         let start = number_len(text);
@@ -149,7 +148,7 @@ impl ParsedFrame {
         Self(TextParts::parse(text))
     }
 
-    /// Writes the text of a frame, and gives its parts.
+    /// Returns the text of a frame, and its parts.
     pub(crate) fn from_frame(frame: &CallFrame<'_>) -> (String, Self) {
         let text = format!("{NUMBER}{frame}");
         let function_end = NUMBER.len() + frame.name().len();
@@ -176,7 +175,7 @@ impl ParsedFrame {
         )
     }
 
-    /// The text with its parts. `text` must be the text that was parsed.
+    /// Combines the parts with the text from which they were parsed.
     pub(crate) fn with<'t>(&'t self, text: &'t str) -> FrameText<'t> {
         FrameText { text, parts: &self.0 }
     }
@@ -210,7 +209,7 @@ impl<'t> FrameText<'t> {
         self.parts.in_allocator
     }
 
-    /// The name of the type, if the text is one.
+    /// The name of the type; `None` if the text is a frame.
     pub(crate) fn as_type(self) -> Option<&'t str> {
         self.text.strip_prefix(TYPE)
     }
@@ -220,19 +219,19 @@ impl<'t> FrameText<'t> {
         &self.text[self.parts.start as usize..]
     }
 
-    /// The function, or the type in its place. Without a function, the text after its number, so that such frames differ
-    /// by their offsets.
+    /// The function or the type. Without a function, the text after the number, so that such frames differ by their
+    /// offsets.
     pub(crate) fn short_name(self) -> &'t str {
         self.as_type().or(self.frame().function).unwrap_or_else(|| self.without_number())
     }
 
-    /// The part that `dmd.py` prints after the number of a line: all except the first three characters.
+    /// The text that `dmd.py` prints after its own number: all except the first three characters.
     pub(crate) fn without_stand_in(self) -> &'t str {
         let at = self.text.char_indices().nth(3).map_or(self.text.len(), |(at, _)| at);
         &self.text[at..]
     }
 
-    /// The place in the text, without brackets; empty if the text has none.
+    /// The text between the brackets after the function; empty if there are no brackets.
     pub(crate) fn place(self) -> &'t str {
         if self.parts.place == TextPlace::Nowhere { "" } else { &self.text[self.inside()] }
     }
@@ -247,7 +246,7 @@ impl<'t> FrameText<'t> {
         self.parts.function_end as usize + open.len()..self.text.len() - 1
     }
 
-    /// The module and the offset, if the text has no more about the place, and has a number.
+    /// The module and the offset; `None` unless the text has a number and exactly these.
     pub(crate) fn code(self) -> Option<(&'t str, u64)> {
         let CallFrame { module, offset, .. } = self.frame();
         if self.parts.start == 0 { None } else { module.zip(offset) }

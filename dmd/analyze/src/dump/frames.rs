@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 
 use super::frame::{CallFrame, FrameText, ParsedFrame, TYPE};
 
-/// The id of a frame's text; equal texts have equal ids. Records are compared by these texts, as in `dmd.py`.
+/// The id of a frame's text. Equal texts have equal ids. Records are compared by these texts, as in `dmd.py`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FrameTextId(u32);
 
@@ -21,11 +21,11 @@ impl FrameTextId {
 #[derive(Debug, Default)]
 pub(crate) struct FrameTexts {
     all: String,
-    /// The end of each text in `all`, and its parts.
+    /// For each text, its end in `all`, and its parts.
     texts: Vec<(usize, ParsedFrame)>,
     /// The ids by text.
     ids: HashTable<FrameTextId>,
-    /// Random, so that the author of a dump cannot foresee hashes.
+    /// Randomly seeded, so that the author of a dump cannot provoke collisions.
     hasher: RandomState,
 }
 
@@ -54,7 +54,7 @@ impl FrameTexts {
         (0..self.texts.len() as u32).map(FrameTextId)
     }
 
-    /// The id of the same function in the same file, whatever the line.
+    /// Adds the text without its line: a frame of the same function in the same file gets the same id.
     pub(crate) fn add_without_line(&mut self, id: FrameTextId) -> FrameTextId {
         let frame = self.get(id).frame();
         let CallFrame { function: Some(_), line, offset, .. } = frame else { return id };
@@ -70,12 +70,13 @@ impl FrameTexts {
         self.add(&format!("{TYPE}{name}"))
     }
 
-    /// Adds a copy of a text, whose parts are known.
+    /// Adds a copy of an already parsed text.
     fn copy(&mut self, text: FrameText<'_>) -> FrameTextId {
         self.add_parsed(text.as_str(), text.is_in_allocator(), || text.parsed())
     }
 
-    /// The id of a text. Calls with equal texts are at the same source line: if one is inside the allocator, all are.
+    /// Adds a parsed text. If several calls have the same text, and one of them is inside of the allocator, all of them
+    /// are.
     fn add_parsed(
         &mut self,
         text: &str,
@@ -111,7 +112,7 @@ impl FrameTexts {
     }
 }
 
-/// The id of a frame; equal frames have equal ids.
+/// The id of a frame. Equal frames have equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CallId(u32);
 
@@ -124,7 +125,7 @@ impl CallId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct StoredCall {
     text: FrameTextId,
-    /// The facts that the text of a looked-up frame does not contain.
+    /// The module and offset of a looked-up frame: its text does not contain them.
     code: Option<CodeOffset>,
 }
 
@@ -137,12 +138,13 @@ struct CodeOffset {
     system_name: Option<u32>,
 }
 
-/// Frames, as read or looked up, each stored once.
+/// Frames from a dump or from the look-up, each stored once.
 #[derive(Debug, Default)]
 pub(crate) struct CallTable {
     texts: FrameTexts,
     frames: Vec<StoredCall>,
-    /// By what they are: a table of ids alone, since engines keep frames in the program that they measure.
+    /// The ids by content. The table has no keys of its own, because engines keep frames in the memory of the program
+    /// that they measure.
     ids: HashTable<CallId>,
     hasher: RandomState,
     /// Paths of modules, and system names.
@@ -181,12 +183,12 @@ impl CallTable {
         self.texts.get(self.text_id(id))
     }
 
-    /// The part of a frame that records compare.
+    /// The id of the text by which records compare the frame.
     pub(crate) fn text_id(&self, id: CallId) -> FrameTextId {
         self.frames[id.index()].text
     }
 
-    /// Gives the texts, and the text of each frame: the parts that records need.
+    /// Splits off the parts that records need: the texts, and for each frame the id of its text.
     pub(crate) fn into_texts(self) -> (FrameTexts, Vec<FrameTextId>) {
         (self.texts, self.frames.into_iter().map(|frame| frame.text).collect())
     }
@@ -225,7 +227,7 @@ impl CallTable {
         self.store(StoredCall { text, code })
     }
 
-    /// Frees the room for further frames.
+    /// Releases unused capacity.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.texts.shrink_to_fit();
         self.frames.shrink_to_fit();

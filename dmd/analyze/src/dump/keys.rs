@@ -1,21 +1,20 @@
-//! Keys of traces and frames, numbered in the order of their first use.
+//! Keys of traces and frames. Each key has a number, in the order of first use.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Stands for a key that has no number yet.
+/// Marks a key without a number.
 const NONE: u32 = u32::MAX;
 
-/// The limit of numbers that `numbers` may hold. A larger key is found by its hash, since one key must not take much
-/// memory.
+/// The maximum length of `numbers`. A larger key goes into `short`, so that one key cannot take much memory.
 const MAX_NUMBER: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct DumpKeys {
-    /// Keys that are numbers as DMD writes them, by that number; [`NONE`] for a number without a key.
+    /// The numbers of keys that DMD wrote, by the number that the key spells; [`NONE`] if there is no such key.
     numbers: Vec<u32>,
-    /// Other keys of up to seven bytes, by their bytes and length. The author of the file chooses keys, so the map's
-    /// hashes are random.
+    /// Other keys of up to seven bytes, by their bytes and length. The author of the file chooses these keys, so the
+    /// map's hashes are random.
     short: HashMap<u64, u32>,
     long: HashMap<Box<str>, u32>,
     /// The place of the first use of each key.
@@ -31,7 +30,7 @@ pub(crate) enum KeyUse {
     Reps(u32, u8),
     /// `peak.stacks[].alloc`
     Peak(u32),
-    /// `traceTable[][]`, by the number of the trace's key and the index in the trace.
+    /// `traceTable[][]`, by the number of the trace's key and the frame's index.
     Frame(u32, u32),
     /// The table itself.
     Table,
@@ -101,7 +100,7 @@ impl DumpKeys {
 
 const DIGITS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef";
 
-/// The number that a key spells, if DMD would spell that number in the same way.
+/// The number that a key spells in DMD's base 32; `None` if DMD writes that number differently.
 #[inline]
 fn base32(key: &str) -> Option<usize> {
     let (first, rest) = key.as_bytes().split_first()?;

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::peak::DumpStatistics;
 
-/// A heap that has shrunk by this part since its peak is shown at its peak.
+/// A view shows the peak of a heap that has shrunk by this part (a tenth) since.
 const SHRUNK: u128 = 10;
 
 /// The live blocks at one time.
@@ -31,21 +31,20 @@ pub struct RecordingOutline {
     pub statistics: DumpStatistics,
     /// The highest sum of requested bytes.
     pub peak: HeapAt,
-    /// The end.
+    /// The live blocks at the end of the recording.
     pub end: HeapAt,
-    /// The blocks that were alive when the recording started.
+    /// The blocks that the program allocated before the recording started.
     pub older: HeapAt,
     /// The number of threads that allocated or freed.
     pub threads: usize,
-    /// The file has an end. Without, the process was killed, or the disk was full.
+    /// Whether the file is complete. It is not if the process was killed, or if the disk was full.
     pub is_complete: bool,
-    /// The recording began while the program ran, and the blocks from before are not in it.
+    /// Whether the recording started while the program ran. Then it does not contain the blocks from before.
     pub began_late: bool,
 }
 
 impl RecordingOutline {
-    /// Whether the heap has shrunk by a tenth or more since its peak, so that a view should show the peak unless somebody
-    /// asks for another time.
+    /// Whether the heap has shrunk by a tenth or more since its peak. Then a view shows the peak by default.
     pub fn has_shrunk(&self) -> bool {
         let Self { peak, end, .. } = self;
         end.bytes < peak.bytes - peak.bytes / SHRUNK

@@ -1,4 +1,4 @@
-//! The state of the heap at its peak, which dumps of the crate `dmd` have beside the state at the end.
+//! The state of the heap at its peak. Dumps of the crate `dmd` have it in addition to the state at the end.
 
 use core::time::Duration;
 
@@ -19,7 +19,7 @@ pub enum DumpTime {
     Window(Duration, Duration),
 }
 
-/// The peak of the heap, as far as DMD recorded blocks.
+/// The peak of the heap, counted over the blocks that DMD recorded.
 #[derive(Clone, Debug, Default)]
 pub struct DumpPeak {
     pub(crate) bytes: u64,
@@ -33,12 +33,12 @@ pub struct DumpPeak {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeakStack {
     pub(crate) alloc: DumpTraceId,
-    /// Not 0.
+    /// The number of blocks, at least 1.
     pub(crate) num: u64,
     pub(crate) bytes: u64,
 }
 
-/// The counts from the start of DMD until the dump was written.
+/// The counts from the start of DMD until it wrote the dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct DumpStatistics {
@@ -50,7 +50,7 @@ pub struct DumpStatistics {
     pub frees: u64,
     /// Calls that changed the size of a block.
     pub reallocations: u64,
-    /// Blocks that their thread freed or moved before it allocated again: heaptrack's temporary allocations.
+    /// Blocks that their thread freed or moved before its next allocation. heaptrack calls them temporary allocations.
     pub temporary: u64,
 }
 
@@ -70,7 +70,7 @@ impl DumpPeak {
         self.seconds
     }
 
-    /// Bytes by which the true peak may be higher or lower than [`bytes`](Self::bytes).
+    /// The maximum difference between [`bytes`](Self::bytes) and the true peak, in bytes.
     pub fn within(&self) -> u64 {
         self.within
     }

@@ -1,7 +1,7 @@
 //! Reads a dump as a stream. The reader keeps only the [`Dump`] and a window of the text in memory.
 //!
-//! As in Python's reader, the last of several equal keys wins, the order of keys does not matter, and the reader
-//! skips unknown keys. It checks what the format requires, and each message has the place of the fault.
+//! As in Python's JSON reader, the last of several equal keys counts, and the order of keys does not matter. The reader
+//! skips unknown keys. It checks everything that the format requires. Each error contains the place of the fault.
 
 mod block;
 mod faults;
@@ -28,7 +28,7 @@ use faults::WrittenFault;
 use value::{ValueKind, shorten};
 use weights::LARGEST_MEAN;
 
-/// Limits of the reader, and parts that it may leave out.
+/// Limits for the reader, and the parts of a dump to leave out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DumpReadOptions {
     pub(crate) max_bytes: u64,
@@ -53,22 +53,22 @@ impl DumpReadOptions {
         Self::default()
     }
 
-    /// The maximum of bytes of (decompressed) text. Default: 1 GiB.
+    /// Sets the maximum of bytes of decompressed text. Default: 1 GiB.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// The maximum of blocks, traces and frames together. A trace or a frame counts as two; eight words of contents,
-    /// or eight frames of stacks, count as one. Default: 10,000,000.
+    /// Sets the maximum of entries. A block is one entry; a trace or a frame is two; eight words of contents or eight
+    /// frames of a trace are one. Default: 10,000,000.
     #[must_use]
     pub fn max_entries(mut self, entries: usize) -> Self {
         self.max_entries = entries;
         self
     }
 
-    /// Whether the reader keeps the contents of blocks (scan mode). Default: no.
+    /// Sets whether the reader keeps the contents of blocks (scan mode). Default: no.
     #[must_use]
     pub fn contents(mut self, kept: bool) -> Self {
         self.contents = kept;
@@ -86,7 +86,7 @@ impl DumpReadOptions {
     }
 }
 
-/// Reads a dump, compressed or not. The first bytes decide which, not the file's name.
+/// Reads a dump, compressed or not. The file's first bytes decide, not its name.
 ///
 /// # Errors
 ///
@@ -95,7 +95,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Dump, AnalyzeError> {
     read_with(path, &DumpReadOptions::default())
 }
 
-/// As [`read`], with other limits.
+/// Reads a dump with the given limits.
 ///
 /// # Errors
 ///
@@ -104,7 +104,7 @@ pub fn read_with(path: impl AsRef<Path>, options: &DumpReadOptions) -> Result<Du
     read_from(open(path.as_ref())?, options)
 }
 
-/// Reads a dump from any stream, compressed or not, up to its end.
+/// Reads a dump from a stream, compressed or not, up to the stream's end.
 ///
 /// # Errors
 ///
@@ -137,7 +137,7 @@ pub fn read_from(reader: impl Read, options: &DumpReadOptions) -> Result<Dump, A
     reader.dump()
 }
 
-/// Opens a file, if it is a regular one.
+/// Opens a file. Fails if it is not a regular file.
 pub(crate) fn open(path: &Path) -> Result<File, AnalyzeError> {
     let metadata = std::fs::metadata(path).map_err(ReadError::Io)?;
     if metadata.is_dir() {
@@ -160,17 +160,17 @@ struct DumpReader<'o, R: Read> {
     options: &'o DumpReadOptions,
     version: bool,
     invocation: Option<InvocationMembers>,
-    /// The traces of these blocks are numbers of keys.
+    /// The blocks. Their traces are still numbers of keys.
     blocks: Option<Vec<DumpBlock>>,
     scanned: Vec<BlockContents>,
     words: Vec<u64>,
     trace_keys: DumpKeys,
     frame_keys: DumpKeys,
-    /// The traces found, by the numbers of their keys.
+    /// The range of each trace in `calls`, by the number of its key.
     traces: Option<Vec<Option<core::ops::Range<u32>>>>,
     /// The frames of all traces, as numbers of keys.
     calls: Vec<u32>,
-    /// The frames found, by the numbers of their keys.
+    /// The frames, and the id of each by the number of its key.
     frames: Option<(CallTable, Vec<Option<CallId>>)>,
     modules: Option<Vec<LoadedModule>>,
     reporters: Vec<ReporterAmounts>,
@@ -290,8 +290,8 @@ impl<R: Read> DumpReader<'_, R> {
         Ok(())
     }
 
-    /// Firefox's dumps do not have this key. An element of another type becomes an empty reporter, so that the
-    /// others keep their numbers.
+    /// Reads `reporters`, a key that Firefox's dumps do not have. An element of another type becomes an empty reporter,
+    /// so that the numbers of the others stay valid.
     fn reporters(&mut self) -> Result<(), AnalyzeError> {
         let mut reporters = Vec::new();
         self.elements("reportPaths", &mut |reader, _| {
@@ -407,7 +407,7 @@ impl<R: Read> DumpReader<'_, R> {
         Ok(())
     }
 
-    /// Reads a value. Skips a nested one and gives [`ValueKind::Nested`].
+    /// Reads a value. Skips a nested value, and returns [`ValueKind::Nested`].
     fn value(&mut self, depth: u32) -> Result<ValueKind<String>, AnalyzeError> {
         if self.next_is(b'{')? || self.next_is(b'[')? {
             self.skip(depth)?;
@@ -416,7 +416,7 @@ impl<R: Read> DumpReader<'_, R> {
         Ok(self.window.take(|scan| Ok(ValueKind::take(scan, depth)?.into_owned()))?)
     }
 
-    /// A value as the file writes it, shortened if it is long.
+    /// Reads a value as text for a message, shortened if it is long.
     fn written(&mut self, depth: u32) -> Result<String, AnalyzeError> {
         Ok(match self.value(depth)? {
             ValueKind::Text(text) => quoted(&text),
@@ -437,7 +437,7 @@ impl<R: Read> DumpReader<'_, R> {
         Ok(self.window.stream(|scan| scan.at_end().map(drop))?)
     }
 
-    /// Skips blanks, and `byte` if it is next. Returns whether it was.
+    /// Skips blanks, and then `byte` if it is next. Returns whether it skipped `byte`.
     fn blanks_then(&mut self, byte: u8) -> Result<bool, AnalyzeError> {
         self.blanks()?;
         Ok(self.window.take(|scan| scan.eat(byte))?)

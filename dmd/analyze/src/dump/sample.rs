@@ -1,12 +1,12 @@
-//! The facts of a dump about its sample by bytes.
+//! Facts about a dump that is a sample by bytes.
 
 use dmd_format::sample;
 
-/// A sample that DMD drew with `--sample-bytes`. All amounts of its dump are estimates, without bias.
+/// A sample that DMD took with `--sample-bytes`. All amounts of the dump are unbiased estimates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ByteSample {
-    /// The mean distance of the points of the sample, in bytes.
+    /// The mean distance between the sampled points, in bytes.
     pub mean: u64,
     /// The blocks that DMD recorded.
     pub recorded: u64,
@@ -15,7 +15,7 @@ pub struct ByteSample {
 }
 
 impl ByteSample {
-    /// A bound on the standard error of an amount of this sample, both in bytes.
+    /// The maximum of the standard error of an amount in this sample. Both amounts are in bytes.
     pub fn largest_error(&self, bytes: u64) -> f64 {
         sample::largest_error(bytes, self.mean)
     }

@@ -1,4 +1,4 @@
-//! Gives the blocks of a scan dump one by one, for analyses that follow their words.
+//! Iterates over the blocks of a scan dump, for analyses that follow the pointers in them.
 
 use dmd_format::Mode;
 
@@ -23,7 +23,7 @@ impl<'d> ScannedBlock<'d> {
         self.dump.blocks[self.index].req
     }
 
-    /// Requested bytes and slop.
+    /// Usable bytes: requested bytes and slop.
     pub fn usable(self) -> u64 {
         let block = &self.dump.blocks[self.index];
         block.req.saturating_add(block.slop)
@@ -34,12 +34,12 @@ impl<'d> ScannedBlock<'d> {
         &self.dump.words[self.dump.scanned[self.index].words.clone()]
     }
 
-    /// The index in [`Dump::stacks`] of the stack that allocated it, if the dump has it.
+    /// The index in [`Dump::stacks`] of the stack that allocated the block; `None` if DMD did not record it.
     pub fn stack(self) -> Option<usize> {
         self.dump.blocks[self.index].alloc.index()
     }
 
-    /// The innermost frame of its stack that is not an allocator's, without its number.
+    /// The innermost frame of the allocation stack that is not an allocator's. The text has no number.
     pub fn allocated_in(self) -> Option<&'d str> {
         let frames = self.dump.trace(self.dump.blocks[self.index].alloc);
         let texts = || frames.iter().map(|frame| self.dump.frames.text(*frame));

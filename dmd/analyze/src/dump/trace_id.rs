@@ -5,7 +5,7 @@
 pub(crate) struct DumpTraceId(pub(crate) u32);
 
 impl DumpTraceId {
-    /// Stands for a trace that was not recorded.
+    /// Marks a trace that DMD did not record.
     pub(crate) const NONE: Self = Self(u32::MAX);
 
     pub(crate) fn index(self) -> Option<usize> {

@@ -1,7 +1,7 @@
 //! Groups the unreported and twice-reported blocks of a running program by crate, type and function.
 //!
 //! An engine passes its blocks in memory, with the site and type of each stack, and the path of each report. The
-//! analysis treats them as those of a dump.
+//! analysis treats these blocks as blocks of a dump.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use crate::records::{Analysis, AnalyzeOptions, CutStackId, NO_STACK, RecordKind}
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct LiveBlocks {
-    /// Requested bytes of each.
+    /// The requested bytes of each block.
     pub requested: u64,
-    /// Usable bytes of each that were not requested.
+    /// The slop of each block: usable bytes minus requested bytes.
     pub slop: u64,
     /// The number of blocks.
     pub count: u64,
-    /// The stack that allocated them, if it was recorded.
+    /// The stack that allocated them; `None` if the engine did not record it.
     pub allocated_by: Option<LiveStack>,
-    /// The reporters that reported them. The second is only set if the first is.
+    /// The first and the second reporter. The second is set only if the first is.
     pub reported_by: [Option<LiveStack>; 2],
-    /// Each block represents smaller blocks and has the sum of their sizes.
+    /// Whether each block represents smaller blocks, and has the sum of their sizes.
     pub sampled: bool,
 }
 
@@ -41,19 +41,19 @@ pub struct DarkMatter(Dump);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DarkMatterRow {
-    /// True for blocks that were reported twice or more, false for unreported blocks.
+    /// Whether the blocks were reported twice or more. False for unreported blocks.
     pub twice: bool,
     /// The crate.
     pub module: String,
     /// The function.
     pub function: String,
-    /// The type of unreported blocks, if the stack names it.
+    /// The type of unreported blocks; `None` if the stack does not name it.
     pub type_name: Option<String>,
-    /// The reporters; if several pairs reported blocks of this function, the pair that reported most.
+    /// The reporters. If several pairs of reporters reported blocks of this function, the pair with the most bytes.
     pub reporters: String,
     /// Usable bytes.
     pub bytes: i128,
-    /// The bytes are an estimate.
+    /// Whether the bytes contain an estimate.
     pub estimated: bool,
 }
 
@@ -69,7 +69,7 @@ impl DarkMatter {
         Self::default()
     }
 
-    /// Adds a stack by the function to show, and the type of its blocks.
+    /// Adds a stack that consists of a site, with the type of its blocks.
     pub fn add_stack(&mut self, site: &CallFrame<'_>, type_name: Option<&str>) -> LiveStack {
         let dump = &mut self.0;
         let id = DumpTraceId(dump.traces.len() as u32);
@@ -80,7 +80,7 @@ impl DarkMatter {
         LiveStack(id)
     }
 
-    /// Adds a stack by its frames, innermost first: those from the allocator to the site, or all.
+    /// Adds a stack by its frames, innermost first. The frames may end at the site, or be complete.
     pub fn add_frames(&mut self, frames: &[CallFrame<'_>], folds: &FoldRules) -> LiveStack {
         let site = FoldedStack::fold(frames, folds).site();
         let type_name = TypeVerdict::from_stack(frames).type_name();
@@ -107,8 +107,8 @@ impl DarkMatter {
         });
     }
 
-    /// Unreported and twice-reported blocks, in order of crates, types and functions. The shares of blocks without a stack
-    /// are estimates from those with one.
+    /// The unreported and twice-reported blocks, sorted by crate, type and function. Blocks without a recorded stack
+    /// are estimated: they are distributed over the stacks of similar blocks.
     pub fn rows(self) -> Vec<DarkMatterRow> {
         let options = AnalyzeOptions::new().max_frames(2).estimate(true).limit(usize::MAX);
         let analysis = Analysis::new(self.0, &options);
@@ -119,7 +119,7 @@ impl DarkMatter {
                 RecordKind::TwiceReported => true,
                 _ => continue,
             };
-            // Records are sorted, the largest first.
+            // The records are sorted descending by size, so the first reporters have the most bytes.
             for record in &section.records {
                 let mut texts = analysis.frames(record.alloc).filter(|text| text.as_str() != NO_STACK);
                 let frame = texts.next().map(|text| text.frame());

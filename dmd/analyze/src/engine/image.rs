@@ -1,7 +1,7 @@
-//! The live blocks of a process, read from outside: from the tables of the engine in its memory, or in its core file. No
-//! code runs in the process for that.
+//! Reads the live blocks of a process from the tables of its engine, in the memory of the process or in its core file.
+//! No code runs in the process.
 //!
-//! The engine must record every block. `dmd_format::tables` has the layout of its tables.
+//! The engine must record every block. `dmd_format::tables` contains the layout of the tables.
 
 mod blocks;
 mod header;
@@ -18,48 +18,49 @@ use crate::recording::tree::CallTree;
 use header::TableHeader;
 use memory::ImageMemory;
 
-/// A stretch of a process's memory that has a file.
+/// A range of a process's memory that maps a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "what the kernel says of a mapping")]
+#[allow(clippy::exhaustive_structs, reason = "the kernel's description of a mapping")]
 pub struct FileMapping {
     /// The first address.
     pub start: u64,
-    /// The first address behind it.
+    /// The address after the last byte.
     pub end: u64,
-    /// The offset of the first byte in the file.
+    /// The offset in the file of the first byte.
     pub offset: u64,
     /// Whether the process may write to it.
     pub is_writable: bool,
-    /// The file.
+    /// The path of the file.
     pub path: String,
 }
 
-/// Where a thread of a process was. Unknown parts are `None`.
+/// The state of a stopped thread. Unknown parts are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "what a system says of a thread")]
+#[allow(clippy::exhaustive_structs, reason = "the system's description of a thread")]
 pub struct StoppedThread {
-    /// The system's number of it.
+    /// The system's number of the thread.
     pub number: Option<u64>,
-    /// Its name; empty if it has none.
+    /// The thread's name; empty if the thread has no name.
     pub name: String,
     /// The register with the address of its thread-locals.
     pub thread_pointer: Option<u64>,
-    /// Its stack pointer or, of a thread that ran at that moment, that in the last function that allocated.
+    /// The thread's stack pointer. If the thread was running, its stack pointer in the last function that allocated.
     pub stack_pointer: Option<u64>,
-    /// The address of its next instruction, if the stack pointer is that of the moment.
+    /// The address of the thread's next instruction; `None` if `stack_pointer` is from an earlier allocation.
     pub code: Option<u64>,
-    /// The outermost frames, as far as they are known, outermost first: where each continues, and its stack pointer there.
+    /// The known outermost frames, outermost first: the address at which the frame continues, and the stack pointer
+    /// there.
     pub frames: Vec<(u64, u64)>,
-    /// Its other registers, by DWARF's numbers, as far as they are known.
+    /// The other known registers, by DWARF's register numbers.
     pub registers: Vec<(u16, u64)>,
 }
 
-/// Reads where the threads of a process were when it was copied. Empty for a process that is not a copy: it knows only its
-/// own.
+/// Reads the state of a copied process's threads at the time of the copy. Empty if the process is not a copy: its
+/// tables have only its own threads.
 ///
 /// # Errors
 ///
-/// [`AnalyzeError::Image`] as [`read_image`].
+/// [`AnalyzeError::Image`], as for [`read_image`].
 pub fn read_threads(
     memory: &dyn Fn(u64, &mut [u8]) -> usize,
     mappings: &[FileMapping],
@@ -68,10 +69,10 @@ pub fn read_threads(
     threads::all(&memory, &TableHeader::find(&memory, mappings)?)
 }
 
-/// Reads the live blocks: a dump of scan mode without contents, with an entry for each block.
+/// Reads the live blocks as a dump of scan mode without contents, with one entry for each block.
 ///
-/// `memory` reads from an address on, and returns how many bytes of its buffer it filled. The process must not run
-/// meanwhile. `mappings` are those of its program and its libraries.
+/// `memory` reads into a buffer from an address, and returns the number of bytes that it read. The process must be
+/// stopped meanwhile. `mappings` are the mappings of the program and its libraries.
 ///
 /// # Errors
 ///
@@ -91,7 +92,7 @@ pub fn read_image(
     tree.scan(blocks, max_entries)
 }
 
-/// Adds all nodes.
+/// Adds all calls to the tree.
 fn nodes(
     memory: &ImageMemory<'_>,
     header: &TableHeader,

@@ -29,7 +29,7 @@ pub struct ClampStats {
     pub null: u64,
 }
 
-/// Rewrites a dump of scan mode, and gives the dump that [`read`](crate::read) would now give.
+/// Rewrites a dump of scan mode, and returns the dump that [`read`](crate::read) returns for the new file.
 ///
 /// A word that points into the requested bytes of a block becomes the block's address; every other word becomes 0.
 /// Zeroes at the end are dropped. The new file replaces the old one as a whole when it is complete.
@@ -121,7 +121,7 @@ fn rewrite(path: &Path, dump: &Dump) -> Result<(), AnalyzeError> {
     Ok(())
 }
 
-/// A new file. Drop removes it unless it has replaced the old file.
+/// A new file. Dropping it removes the file, unless the file has replaced the old one.
 struct ReplacementFile(Option<PathBuf>);
 
 impl ReplacementFile {
@@ -133,7 +133,7 @@ impl ReplacementFile {
 impl Drop for ReplacementFile {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
-            // The caller already returns an error; a second one would hide it.
+            // The caller already returns an error; a second error would hide the first.
             let _ = fs::remove_file(path);
         }
     }
@@ -165,7 +165,7 @@ fn copy(path: &Path, dump: &Dump, out: &mut dyn Write) -> Result<(), AnalyzeErro
                     if array.end <= end {
                         next = arrays.next();
                     } else {
-                        // The next piece of the text must not write the array again.
+                        // The array continues in the next piece of text, and its new words are already written.
                         at = end;
                     }
                 }

@@ -11,8 +11,8 @@ const LINE: &str = "------------------------------------------------------------
 
 /// An analysis in the layout of 2013.
 ///
-/// Frames are as the dump or the symbols have them; a dump has no addresses of frames. For records of frames, add
-/// [`TableKey::Frame`] to the options.
+/// Frames appear as they are in the dump or in the symbols; dumps have no addresses of frames. To get records of
+/// frames, add [`TableKey::Frame`] to the options.
 #[derive(Debug)]
 pub struct ClassicText<'a>(&'a Analysis);
 

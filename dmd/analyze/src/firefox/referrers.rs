@@ -43,43 +43,43 @@ impl BlockOptions {
         Self::default()
     }
 
-    /// Show the block itself, and not its referrers. Default: no.
+    /// Sets whether to show the block itself instead of its referrers. Default: no.
     #[must_use]
     pub fn info(mut self, info: bool) -> Self {
         self.info = info;
         self
     }
 
-    /// Continue from a block's only referrer to the referrer of that block, and so on. Default: no.
+    /// Sets whether to follow a chain: while a block has one referrer, continue with that referrer. Default: no.
     #[must_use]
     pub fn chain(mut self, chain: bool) -> Self {
         self.chain = chain;
         self
     }
 
-    /// The maximum number of characters of a frame's text, with its number. Default: 150.
+    /// Sets the maximum number of characters of a frame's text, its number included. Default: 150.
     #[must_use]
     pub fn frame_length(mut self, frame_length: usize) -> Self {
         self.frame_length = frame_length;
         self
     }
 
-    /// The maximum number of frames of each stack. Default: 8.
+    /// Sets the maximum number of frames of each stack. Default: 8.
     #[must_use]
     pub fn max_frames(mut self, max_frames: usize) -> Self {
         self.max_frames = max_frames;
         self
     }
 
-    /// Drop allocator frames from the start of each stack: the frames that `block_analyzer.py` knows, and in a dump
-    /// of the crate `dmd` also those of Rust's libraries. Default: no.
+    /// Sets whether to drop allocator frames from the start of each stack: the frames in the list of
+    /// `block_analyzer.py` and, in a dump of the crate `dmd`, the frames of Rust's libraries. Default: no.
     #[must_use]
     pub fn ignore_alloc_fns(mut self, ignore_alloc_fns: bool) -> Self {
         self.ignore_alloc_fns = ignore_alloc_fns;
         self
     }
 
-    /// The address as the user wrote it, for the message that there is no such block. Default: hexadecimal.
+    /// Sets the address as the user wrote it. The message about an unknown block contains it. Default: hexadecimal.
     #[must_use]
     pub fn spelled(mut self, spelled: impl Into<String>) -> Self {
         self.spelled = Some(spelled.into());
@@ -93,13 +93,14 @@ pub struct BlockText<'d> {
     dump: &'d Dump,
     address: u64,
     options: &'d BlockOptions,
-    /// For each frame, whether it is an allocator's.
+    /// Whether each frame is an allocator's.
     dropped: OnceCell<Vec<bool>>,
     block: Option<usize>,
 }
 
 impl Dump {
-    /// The referrers of the block at an address, or the block itself. Read the dump with its contents.
+    /// Shows the referrers of the block at an address, or the block itself. The dump must have been read with its
+    /// contents.
     ///
     /// # Errors
     ///
@@ -226,7 +227,7 @@ impl BlockText<'_> {
     }
 
     fn line(&self, f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-        // The text's number is dropped, but its characters count.
+        // The number is not printed, but its characters count.
         let kept: String = text.chars().take(self.options.frame_length).skip(5).collect();
         writeln!(f, "  {}", CleanText(&kept))
     }

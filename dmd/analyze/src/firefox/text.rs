@@ -9,7 +9,7 @@ use crate::records::{Analysis, BlockSums, CutStackId, KindSection, RecordKind, S
 
 const SEPARATOR: &str = "#-----------------------------------------------------------------";
 
-/// An analysis as text. Its `Display` gives the text of `dmd.py`.
+/// An analysis as the text of `dmd.py`. Its `Display` writes the text.
 #[derive(Debug)]
 pub struct FirefoxText<'a> {
     analysis: &'a Analysis,
@@ -17,14 +17,14 @@ pub struct FirefoxText<'a> {
 }
 
 impl Analysis {
-    /// The text of `dmd.py`. `arguments` appear in its second line.
+    /// The text of `dmd.py`. The second line of the text contains `arguments`.
     pub fn text<'a>(&'a self, arguments: &'a [String]) -> FirefoxText<'a> {
         FirefoxText { analysis: self, arguments }
     }
 }
 
 impl Analysis {
-    /// For dark-matter mode: the part of the heap that each kind has.
+    /// The share of the heap of each kind of records (dark-matter mode).
     pub(crate) fn summary(&self) -> Vec<String> {
         let heap = self.total;
         let of = |kind| {

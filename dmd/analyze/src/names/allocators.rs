@@ -1,9 +1,9 @@
-//! Recognizes frames of allocators and collections. They do not show which function needed the memory.
+//! Recognizes frames of allocators and collections. These frames do not show which function needed the memory.
 
 use super::source_path::{library, package};
 use crate::dump::{CallFrame, FrameText};
 
-/// The texts that `dmd.py` knows, anywhere in a frame.
+/// The texts by which `dmd.py` recognizes an allocator, anywhere in a frame.
 const IN_C: &[&str] = &[
     "malloc",
     "calloc",
@@ -17,7 +17,7 @@ const IN_C: &[&str] = &[
     "mozilla::dmd::StackTrace::Get",
 ];
 
-/// Starts of the names of functions, types and traits of Rust's own libraries, through which a collection calls the
+/// The start of names of functions, types and traits in Rust's libraries through which a collection calls the
 /// allocator.
 const IN_RUST: &[&str] = &[
     "__rust_alloc",
@@ -40,12 +40,12 @@ const IN_RUST: &[&str] = &[
     "memory_reporter::allocator",
 ];
 
-/// Crates whose functions are all an allocator's, under any name: an inlined function may have lost its path.
+/// Crates of allocators. All their functions count, because an inlined function may have no path.
 const CRATES: &[&str] =
     &["alloc", "core", "allocator-api2", "hashbrown", "indexmap", "smallvec", "thin-vec", "tinyvec"];
 
-/// The texts that `block_analyzer.py` knows. It lists wrappers by name, and so takes fewer frames for an
-/// allocator's.
+/// The texts by which `block_analyzer.py` recognizes an allocator. It lists wrappers by name, so fewer frames match
+/// than in `dmd.py`.
 const IN_BLOCKS: &[&str] = &[
     "malloc (",
     "replace_malloc",
@@ -78,14 +78,14 @@ const IN_BLOCKS: &[&str] = &[
     "???",
 ];
 
-/// The frames that count as an allocator's.
+/// The rules by which a frame counts as an allocator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AllocatorFrames {
-    /// The frames that `dmd.py` knows.
+    /// The rules of `dmd.py`.
     C,
-    /// Those, and Rust's.
+    /// The rules of `dmd.py`, and those for Rust's libraries.
     CAndRust,
-    /// The frames that `block_analyzer.py` knows.
+    /// The rules of `block_analyzer.py`.
     Blocks,
 }
 
@@ -104,7 +104,7 @@ impl CallFrame<'_> {
     /// Whether the frame is an allocator's: a function of C's allocator, of Rust's collections, or an unknown
     /// function.
     pub fn is_of_allocator(&self) -> bool {
-        // A folder's name has nothing to do with the function, but the source file of a library does.
+        // The folder of a source file says nothing about the function, except in Rust's libraries.
         let function = self.name();
         self.in_allocator
             || IN_C.iter().any(|name| function.contains(name))
@@ -126,13 +126,13 @@ fn is_rust(function: &str) -> bool {
     if IN_RUST.iter().any(|name| owner.starts_with(name)) {
         return true;
     }
-    // Traits of the library: implemented for a type of its own, or for all types.
+    // Traits of the library, implemented for one of its own types or for all types.
     let of_trait = function.split_once(" as ").filter(|_| function.starts_with('<'));
     if let Some((owner, name)) = of_trait {
         let built_in = !owner.contains("::");
         let of_all = ["alloc::", "core::alloc::"].iter().any(|path| name.starts_with(path));
         return of_all || (built_in && name.starts_with("core::"));
     }
-    // The functions of a global allocator, if its path is unknown.
+    // The functions of a global allocator whose path is unknown.
     ["alloc", "alloc_zeroed", "realloc"].contains(&function.split('<').next().unwrap_or_default())
 }

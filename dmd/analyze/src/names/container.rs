@@ -1,8 +1,8 @@
-//! Finds the collection and its type that a library function belongs to, from the function's name.
+//! Finds the collection to which a library function belongs, and its type, from the function's name.
 
 use crate::dump::CallFrame;
 
-/// Types that own memory, and the names that suggestions use for them.
+/// Types that own memory, each with the name that suggestions use.
 const CONTAINERS: &[(&str, &str)] = &[
     ("Vec", "Vec"),
     ("RawVec", "Vec"),
@@ -30,8 +30,8 @@ const CONTAINERS: &[(&str, &str)] = &[
     ("RustcVacantEntry", "HashMap"),
 ];
 
-/// The type, such as `Vec<app::Entry>`, that a frame's function belongs to. `None` if that type owns no memory, or
-/// if the name does not contain the types within.
+/// The type to which a frame's function belongs, such as `Vec<app::Entry>`. `None` if the type owns no memory, or if
+/// the name does not contain the type arguments.
 pub(crate) fn container_of(frame: &CallFrame<'_>) -> Option<String> {
     let (function, place) = (frame.name(), frame.place().unwrap_or_default());
     let path = segments(function);
@@ -60,7 +60,7 @@ pub(crate) fn container_of(frame: &CallFrame<'_>) -> Option<String> {
     }
     let is_stand_in = |name: &&str| name.len() <= 2 && name.starts_with(|c: char| c.is_ascii_uppercase());
     let types: Vec<&str> = if own.iter().any(is_stand_in) {
-        // The method's first types are the owner's, in the same order.
+        // The first types of the method are the owner's, in the same order.
         if given.len() < own.len() {
             return None;
         }
@@ -82,7 +82,7 @@ pub(crate) fn container_of(frame: &CallFrame<'_>) -> Option<String> {
     Some(format!("{name}<{}>", types.join(", ")))
 }
 
-/// The type of a function whose name has no path, as in debug information with lines only.
+/// The type of a function without a path in its name, as in debug information with only lines.
 fn by_file(place: &str, given: &[&str]) -> Option<String> {
     const FILES: &[(&str, &str, usize)] = &[
         ("alloc/src/vec/", "Vec", 1),
@@ -115,7 +115,7 @@ fn by_file(place: &str, given: &[&str]) -> Option<String> {
     (!types.iter().any(odd)).then(|| format!("{name}<{}>", types.join(", ")))
 }
 
-/// Whether a type is an allocator or a hasher. These do not matter for the contents.
+/// Whether a type is an allocator or a hasher. They say nothing about the contents.
 fn is_accessory(name: &str) -> bool {
     ["Global", "RandomState", "System"].iter().any(|known| name.rsplit("::").next() == Some(*known))
         || name.contains("{closure")
@@ -140,7 +140,7 @@ pub(crate) fn shorten(name: &str) -> String {
     text.replace(", Global", "").replace(", RandomState", "")
 }
 
-/// The parts of a path. Separators within brackets do not count.
+/// The segments of a path. Separators inside of brackets do not count.
 pub(crate) fn segments(path: &str) -> Vec<&str> {
     top_level(path, "::")
 }

@@ -1,7 +1,7 @@
-//! Frames that say nothing about the program: those of allocators, of Rust's and C's libraries, and those through
-//! which a thread or `main` starts.
+//! Frames that say nothing about the program: frames of allocators, frames of Rust's and C's libraries, and frames
+//! through which a thread or `main` starts.
 //!
-//! All rules are data, in one table. Users add rules of their own by [`FoldRules::also`].
+//! All rules are data in one table. [`FoldRules::also`] adds a user's rule.
 
 mod site;
 mod stacks;
@@ -29,32 +29,33 @@ pub enum FoldReason {
     User,
 }
 
-/// How a rule finds its frames.
+/// How a rule recognizes its frames.
 enum FoldPattern {
     /// The function has this name.
     Name(&'static [&'static str]),
     /// The function has this name, and its source file is unknown.
     Symbol(&'static [&'static str]),
-    /// The function's name starts so, after the marks of types and references.
+    /// The function's name starts with this text, after marks of types and references.
     Prefix(&'static [&'static str]),
-    /// The function's name starts so, whatever its source file: no other crate has the name.
+    /// The function's name starts with this text, whatever the source file is: no other crate has the name.
     Crates(&'static [&'static str]),
-    /// The last part of the function's path is this name, whatever its source file: the compiler makes the function.
+    /// The last part of the function's path is this name, whatever the source file is: the compiler generates the
+    /// function.
     Generated(&'static [&'static str]),
     /// The source file belongs to this crate of Rust's library or of another package.
     Crate(&'static [&'static str]),
-    /// The name of the module's file starts so.
+    /// The name of the module's file starts with this text.
     Module(&'static [&'static str]),
-    /// The path of the source file within `std` starts so.
+    /// The path of the source file inside of `std` starts with this text.
     StdFile(&'static [&'static str]),
-    /// The path of the source file starts so, and the file is not Rust's.
+    /// The path of the source file starts with this text, and the file is not Rust's.
     File(&'static [&'static str]),
-    /// The source file is not Rust's, and the function's name is this, with at most a word before it.
+    /// The source file is not Rust's, and the function has this name, with at most one word before it.
     InC(&'static [&'static str]),
 }
 
-/// The first rule that fits a frame counts. [`Name`](FoldPattern::Name) and [`Prefix`](FoldPattern::Prefix) only count where the source
-/// file is unknown, or is not Rust's: the file of a Rust function is more useful than its name.
+/// The first rule that matches a frame counts. [`Name`](FoldPattern::Name) and [`Prefix`](FoldPattern::Prefix) match
+/// only if the source file is unknown or is not Rust's: the file of a Rust function is better evidence than its name.
 const RULES: &[(FoldReason, FoldPattern)] = &[
     (
         FoldReason::Start,
@@ -73,7 +74,8 @@ const RULES: &[(FoldReason, FoldPattern)] = &[
             "thread_start",
         ]),
     ),
-    // The `main` around Rust's own `main`. The `main` of a C program has a source file, so this does not match it.
+    // The C `main` that calls Rust's `main`. A C program's own `main` has a source file, so this rule does not match
+    // it.
     (FoldReason::Start, FoldPattern::Symbol(&["main"])),
     (
         FoldReason::Allocator,
@@ -121,7 +123,7 @@ const RULES: &[(FoldReason, FoldPattern)] = &[
         FoldPattern::InC(&["malloc", "calloc", "realloc", "memalign", "posix_memalign", "g_slice_alloc"]),
     ),
     (FoldReason::Allocator, FoldPattern::Crates(&["dmd::", "dmd_unwind::", "memory_reporter::allocator"])),
-    // `#[global_allocator]` puts these at the line of the static.
+    // `#[global_allocator]` generates these functions at the line of the static.
     (
         FoldReason::Allocator,
         FoldPattern::Generated(&["__rust_alloc", "__rust_alloc_zeroed", "__rust_realloc", "__rust_dealloc"]),
@@ -171,7 +173,7 @@ const RULES: &[(FoldReason, FoldPattern)] = &[
     (FoldReason::Collection, FoldPattern::StdFile(&["collections/", "alloc.rs"])),
     (FoldReason::Library, FoldPattern::Crate(&["std", "proc_macro", "test", "panic_unwind", "std_detect"])),
     (FoldReason::Library, FoldPattern::Prefix(&["std::"])),
-    // `catch_unwind` compiles to it.
+    // The function to which `catch_unwind` compiles.
     (FoldReason::Library, FoldPattern::Symbol(&["__rust_try"])),
     (
         FoldReason::Library,
@@ -186,13 +188,13 @@ const RULES: &[(FoldReason, FoldPattern)] = &[
             "linux-vdso",
         ]),
     ),
-    // The debug information of the system's libraries has relative paths.
+    // The debug information of system libraries has relative paths.
     (FoldReason::Library, FoldPattern::File(&["./", "../"])),
 ];
 
 type UserRule = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Decides which frames a view folds: by a table, and by the user's rules.
+/// Decides which frames a view folds: by the table, and by the user's rules.
 #[derive(Default)]
 pub struct FoldRules {
     rules: Vec<UserRule>,
@@ -205,19 +207,20 @@ impl fmt::Debug for FoldRules {
 }
 
 impl FoldRules {
-    /// The frames of the table.
+    /// The rules of the table.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Folds also the frames for whose text, such as `app::f (/home/me/app/src/f.rs:7)`, `rule` returns true.
+    /// Adds a rule: the view also folds a frame if `rule` returns true for its text, such as `app::f
+    /// (/home/me/app/src/f.rs:7)`.
     #[must_use]
     pub fn also(mut self, rule: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.rules.push(Box::new(rule));
         self
     }
 
-    /// Why a view folds this frame; `None` if it does not.
+    /// Why a view folds this frame; `None` if the view shows it.
     pub fn reason(&self, frame: &CallFrame<'_>) -> Option<FoldReason> {
         let by_table = by_table(frame);
         if by_table.is_some() || self.rules.is_empty() {
@@ -236,7 +239,7 @@ fn by_table(frame: &CallFrame<'_>) -> Option<FoldReason> {
     let owner = function.trim_start_matches(['<', '&', '[', '(', '*']);
     let owner = owner.strip_prefix("mut ").unwrap_or(owner);
     let of_crate = frame.file.and_then(|file| library(file).or_else(|| package(file))).map(|(name, _)| name);
-    // A name without a folder does not show the file's owner.
+    // A file name without a folder does not show whose file it is.
     let is_rust = frame.file.is_some_and(|file| file.ends_with(".rs") && file.contains('/'));
     let module = frame.module.map(|module| module.rsplit('/').next().unwrap_or(module));
     let fits = |by: &FoldPattern| match by {
@@ -249,7 +252,7 @@ fn by_table(frame: &CallFrame<'_>) -> Option<FoldReason> {
         }
         FoldPattern::Crate(names) => of_crate.is_some_and(|name| names.contains(&name)),
         FoldPattern::Module(starts) => {
-            // The file of a library's source is known only if somebody installed its debug information.
+            // The source files of system libraries are known only if their debug information is installed.
             module.is_some_and(|module| starts.iter().any(|start| module.starts_with(start)))
         }
         FoldPattern::StdFile(starts) => frame.file.and_then(library).is_some_and(|(name, below)| {

@@ -1,19 +1,20 @@
 //! The frames of the framework itself: those of `memory-reporter` and of the engine.
 //!
-//! Each report passes through the framework, so its frames say nothing about the reporter. A program may have it in a
-//! folder of its own (`path = "../memory"`), whose files no path tells from the program's. The names of some functions
-//! do: the files below the same `src` are the framework's too.
+//! Each report passes through the framework, so these frames say nothing about the reporter. A program may contain the
+//! framework in one of its own folders (`path = "../memory"`). Then the path of a file does not show that it is the
+//! framework's, but the names of some functions do. All files below the `src` folder of such a function are the
+//! framework's.
 
 use std::collections::BTreeSet;
 
 use super::source_path::package;
 use crate::dump::CallFrame;
 
-/// The crates that a stack of a program passes through.
+/// The crates of the framework.
 const CRATES: [&str; 6] =
     ["memory_reporter::", "memory_report::", "dmd::", "dmd_unwind::", "dmd_analyze::", "dmd_format::"];
 
-/// The same, as packages of a registry.
+/// The same crates, as packages of a registry.
 const PACKAGES: [&str; 6] =
     ["memory-reporter", "memory-report", "memory-dmd", "dmd-unwind", "dmd-analyze", "dmd-format"];
 
@@ -31,10 +32,10 @@ impl FrameworkSources {
         framework
     }
 
-    /// Adds the folder of a function if its name is the framework's.
+    /// Adds the folder of a function whose name is the framework's.
     pub(crate) fn learn(&mut self, frame: &CallFrame<'_>) {
         let file = frame.file.filter(|file| file.starts_with('/') && file.ends_with(".rs"));
-        // A method of a type of the framework may be of a trait of the program.
+        // A method's trait may be the program's, even if its type is the framework's.
         let is_method = frame.function.is_some_and(|function| function.starts_with('<'));
         if let Some(folder) = file.and_then(source_folder)
             && is_named(frame)

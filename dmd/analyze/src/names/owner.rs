@@ -6,8 +6,8 @@ use super::source_path::{library, package};
 use crate::dump::CallFrame;
 
 impl<'t> CallFrame<'t> {
-    /// The crate of the function: from the path of its source file if that names a package, else from its name. If
-    /// both are unknown, the name of the file or module.
+    /// The crate of the function. The path of its source file decides if it contains a package's name, or else the
+    /// function's name. If both are unknown, the name of the file or module.
     pub fn crate_name(&self) -> Cow<'t, str> {
         if let Some((name, _)) = self.file.and_then(|file| library(file).or_else(|| package(file))) {
             return name.replace('-', "_").into();
@@ -27,7 +27,7 @@ impl<'t> CallFrame<'t> {
         file.rsplit('/').next().unwrap_or(file).into()
     }
 
-    /// The crate's name in a summary. C has no crates, so its name is the folder of the sources.
+    /// The crate's name for a summary. C has no crates: for C, the folder of the sources.
     pub(crate) fn project(&self) -> Cow<'t, str> {
         let name = self.crate_name();
         let is_file = |file: &str| file.rsplit('/').next() == Some(&*name);
@@ -37,7 +37,7 @@ impl<'t> CallFrame<'t> {
         }
     }
 
-    /// Whether the function only carries out a report, and is not the reporter itself.
+    /// Whether the function only carries out a report for a reporter.
     pub(crate) fn is_measuring(&self) -> bool {
         let function = self.name();
         let owner = function.trim_start_matches(['<', '&', '[', '(']);

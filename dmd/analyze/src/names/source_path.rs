@@ -2,22 +2,22 @@
 //!
 //! If debug information has only lines, inlined functions have a name, but no path.
 
-/// The folders of crates, each with the crate's name.
+/// The root folders of crates, each with the crate's name.
 #[derive(Debug, Default)]
 pub(crate) struct CrateFolders(Vec<(String, String)>);
 
-/// The name of a compilation unit in rustc's form: `ROOT.rs/@/CRATE.HASH-cgu.N`, or `ROOT.rs/@/HASH` from an incremental
+/// A compilation unit's name in rustc's form: `ROOT.rs/@/CRATE.HASH-cgu.N`, or `ROOT.rs/@/HASH` from an incremental
 /// compilation.
 #[derive(Debug)]
 pub(crate) struct UnitName {
-    /// The folder of the crate's root, with a slash at its end.
+    /// The folder of the crate's root file, with a slash at its end.
     pub(crate) root: String,
-    /// The crate, if the name contains it.
+    /// The crate; `None` if the name does not contain it.
     pub(crate) of_crate: Option<String>,
 }
 
 impl UnitName {
-    /// Reads the name of a unit that was compiled in `folder`.
+    /// Parses the name of a unit that was compiled in `folder`. `None` if the name has another form.
     pub(crate) fn parse(name: &str, folder: &str) -> Option<Self> {
         let (root, object) = name.split_once("/@/")?;
         let below = root.rsplit_once('/').map_or("", |(below, _)| below);
@@ -28,16 +28,16 @@ impl UnitName {
 }
 
 impl CrateFolders {
-    /// `crates` are the folders of crates' roots, each with the crate's name.
+    /// `crates` are the root folders of crates, each with the crate's name.
     pub(crate) fn new(mut crates: Vec<(String, String)>) -> Self {
-        // The innermost folder around a file decides its crate.
+        // The innermost folder that contains a file decides the file's crate.
         crates.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
         crates.dedup();
         Self(crates)
     }
 
-    /// The module, such as `app::cache` for `/home/me/app/src/cache.rs`. A crate without debug information of its
-    /// own, whose functions were inlined into others, gets the name of its folder.
+    /// The module of a source file: `app::cache` for `/home/me/app/src/cache.rs`. A crate whose functions were all
+    /// inlined into other crates has no debug information of its own: it gets the name of its folder.
     pub(crate) fn module(&self, file: &str) -> Option<String> {
         let known = self.0.iter().find_map(|(root, name)| Some((&**name, file.strip_prefix(&**root)?)));
         let (name, below) = library(file).or_else(|| package(file)).or(known).or_else(|| folder(file))?;
@@ -63,7 +63,7 @@ pub(crate) fn library(file: &str) -> Option<(&str, &str)> {
 /// The part `hashbrown-0.17.0/src/raw.rs` of `/home/me/.cargo/registry/src/INDEX/hashbrown-0.17.0/src/raw.rs`.
 pub(crate) fn package_folder(file: &str) -> Option<&str> {
     if let Some((_, path)) = file.split_once("/rust/deps/") {
-        // The packages that Rust's own library is made of.
+        // The packages that Rust's library uses.
         return Some(path);
     }
     let (_, path) = file.split_once("/registry/src/")?;
@@ -78,7 +78,7 @@ pub(crate) fn package(file: &str) -> Option<(&str, &str)> {
     Some((&package[..end], below))
 }
 
-/// The parts `app` and `cache.rs` of `/home/me/app/src/cache.rs`, in cargo's layout of packages.
+/// The parts `app` and `cache.rs` of `/home/me/app/src/cache.rs`, for packages in cargo's layout.
 fn folder(file: &str) -> Option<(&str, &str)> {
     let (above, below) = file.rsplit_once("/src/")?;
     // `/home/me/.cargo/git/checkouts/app-0123456789abcdef/0123456/src/cache.rs`
@@ -91,11 +91,11 @@ fn folder(file: &str) -> Option<(&str, &str)> {
     Some((above.rsplit_once('/')?.1, below)).filter(|(name, _)| !name.is_empty())
 }
 
-/// Folders in which other people's sources lie.
+/// Parts of paths that show a foreign source file.
 const FOREIGN: &[&str] =
     &["/registry/src/", "/git/checkouts/", "/vendor/", "/rustlib/src/", "/rust/deps/", "/.cargo/"];
 
-/// Whether the file is of the program's own workspace, by its path.
+/// Whether the file belongs to the program's own workspace, by its path.
 pub(crate) fn is_own(file: &str) -> bool {
     file.ends_with(".rs")
         && !file.starts_with("/rustc/")

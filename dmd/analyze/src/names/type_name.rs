@@ -1,8 +1,8 @@
 //! The types of blocks, from their allocation stacks alone.
 //!
-//! Names of functions contain the types that they were compiled for. The innermost library function on a stack that
-//! has the element's type among them names the block: `RawVec<app::Job>::grow_one` allocates `[app::Job]`. Where no
-//! function contains the type, the verdict is the function that allocated: never a guess.
+//! Names of functions contain the types for which they were compiled. The innermost library function whose name
+//! contains the element's type names the block: `RawVec<app::Job>::grow_one` allocates `[app::Job]`. If no function
+//! contains the type, the verdict is the function that allocated. A verdict is never a guess.
 //!
 //! ```text
 //! generics   a function's name -> path, types
@@ -12,8 +12,8 @@
 //! spelling   types as programmers write them
 //! ```
 //!
-//! A type may change without an allocation: an in-place `collect` reuses the block of another element type, and
-//! `String::into_bytes` that of a string. The verdict is the type at the last allocation.
+//! A block's type may change without an allocation: an in-place `collect` reuses the block of another element type, and
+//! `String::into_bytes` reuses the block of a string. The verdict is the type at the last allocation.
 
 mod generics;
 mod role;
@@ -34,37 +34,36 @@ pub use generics::FunctionName;
 pub use spelling::shorten as short_type_name;
 pub use verdict::{TypeCertainty, TypeVerdict};
 
-/// How a block consists of values of its type.
+/// How a block consists of values of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BlockShape {
-    /// One value, such as that of a `Box`, an `ArcInner` or a node of a map.
+    /// One value, such as the value in a `Box`, an `ArcInner`, or a node of a map.
     One,
     /// Room for any number of elements: the buffer of a `Vec`, a `VecDeque` or a `String`.
     Slice,
     /// The elements of a boxed slice.
     BoxedSlice,
-    /// A hash table: entries, and a byte of control data for each.
+    /// A hash table: entries, and one byte of control data for each.
     Table,
 }
 
-/// The verdicts about the stacks of a dump, each computed once.
+/// The verdicts about the stacks of a dump. Each is computed once.
 #[derive(Debug, Default)]
 pub struct TypeNames {
-    /// The index of each stack's verdict.
+    /// The index of each stack's verdict in the list of verdicts.
     of_stacks: Vec<u32>,
-    /// The index of the frame that names the type of each stack.
+    /// For each stack, the index of the frame that names the type.
     naming: Vec<Option<u32>>,
     verdicts: Vec<Arc<TypeVerdict>>,
 }
 
 impl TypeNames {
-    /// Computes the verdicts. The dump's frames must have been looked up, for example by
-    /// `Dump::symbolize`.
+    /// Computes the verdicts. Look up the dump's frames first, for example with `Dump::symbolize`.
     pub fn new(dump: &Dump) -> Self {
         let facts = facts(dump);
         let mut ids: FxHashMap<TypeVerdict, u32> = FxHashMap::default();
-        // The verdicts about stacks that have no type, by the frame that allocated.
+        // The verdicts of stacks without a type, by the frame that allocated.
         let mut of_frames: Vec<Option<u32>> = vec![None; facts.len()];
         let mut names = Self::default();
         let mut of_stack = Vec::new();
@@ -100,12 +99,12 @@ impl TypeNames {
         })
     }
 
-    /// The verdict about a stack, by its index in [`Dump::stacks`].
+    /// The verdict about the stack with this index in [`Dump::stacks`].
     pub fn get(&self, stack: usize) -> Option<&TypeVerdict> {
         self.shared(stack).map(|verdict| &**verdict)
     }
 
-    /// The index of the innermost frame that names a stack's type.
+    /// The index of the innermost frame that names the stack's type; `None` if no frame names it.
     pub fn naming_frame(&self, stack: usize) -> Option<usize> {
         self.naming.get(stack).copied().flatten().map(|index| index as usize)
     }
@@ -115,7 +114,7 @@ impl TypeNames {
         self.verdicts.iter().map(|verdict| &**verdict)
     }
 
-    /// A number of a stack's verdict. Stacks with equal numbers have equal verdicts.
+    /// The number of a stack's verdict. Stacks with equal numbers have equal verdicts.
     pub fn number(&self, stack: usize) -> Option<usize> {
         self.of_stacks.get(stack).map(|number| *number as usize)
     }
@@ -125,7 +124,7 @@ impl TypeNames {
     }
 }
 
-/// The facts of all frames, half of them from another thread.
+/// Computes the facts of all frames. A second thread computes half of them.
 fn facts(dump: &Dump) -> Vec<FrameFacts> {
     let ids: Vec<CallId> = dump.frames.ids().collect();
     let of = |ids: &[CallId]| -> Vec<FrameFacts> {

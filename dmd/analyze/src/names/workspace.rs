@@ -1,5 +1,5 @@
-//! Short paths of source files: `tantivy-0.22.1/src/indexer/mod.rs` for another package, `std/thread/mod.rs` for
-//! Rust's library, and for the program's own files a path in its workspace.
+//! Short paths of source files: `tantivy-0.22.1/src/indexer/mod.rs` in another package, `std/thread/mod.rs` in Rust's
+//! library, and a path relative to the workspace for the program's own files.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,22 +11,24 @@ use crate::dump::CallFrame;
 /// The program's own sources.
 #[derive(Debug, Default)]
 pub struct Workspace {
-    /// The folder that contains all of them.
+    /// The folder that contains all own sources.
     root: Option<String>,
-    /// The package of `main` where no file is in a folder of the program's own: cargo installed the program from a registry.
+    /// The package of `main`, if no file is in a folder of the program's own: cargo installed the program from a
+    /// registry.
     package: Option<String>,
-    /// A program may have the framework in a folder that looks like one of its own.
+    /// The framework's sources. A program may contain them in a folder that looks like its own.
     framework: FrameworkSources,
 }
 
 impl Workspace {
-    /// The innermost folder that contains the packages of all of the program's own files.
+    /// Finds the innermost folder that contains the packages of all own files.
     pub fn from_frames<'t>(frames: impl Iterator<Item = CallFrame<'t>>) -> Self {
         let mut framework = FrameworkSources::default();
-        // Files of the program's own, by their packages and with one file of each folder of sources.
+        // The program's own files by package: one file for each source folder.
         let mut own: BTreeMap<(&str, &str), &str> = BTreeMap::new();
         let mut has_own = false;
-        // With the file of a program's `main`, and with other functions of that name.
+        // The packages with a function `main` at the root of the crate, and the packages with other functions of that
+        // name.
         let (mut packages, mut others) = (BTreeSet::new(), BTreeSet::new());
         for frame in frames {
             let Some(file) = frame.file else { continue };
@@ -61,7 +63,7 @@ impl Workspace {
         Self { root, package: package.map(str::to_owned), framework }
     }
 
-    /// Whether the function is the program's own, not that of another package or of a library.
+    /// Whether the function belongs to the program, and not to another package or a library.
     pub fn owns(&self, frame: &CallFrame<'_>) -> bool {
         let package = |file| package_folder(file).and_then(|path| path.split('/').next());
         frame.file.is_some_and(|file| {
@@ -95,12 +97,12 @@ impl Workspace {
     }
 }
 
-/// Whether a function is at the root of its crate and has the name of a program's first function.
+/// Whether a function is the `main` at the root of its crate.
 fn is_main(name: &str) -> bool {
     name.split_once("::").is_some_and(|(_, function)| function == "main")
 }
 
-/// The innermost folder around two paths.
+/// The innermost folder that contains both paths.
 fn common<'p>(a: &'p str, b: &'p str) -> &'p str {
     let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     let ends = |path: &str| matches!(path.as_bytes().get(same), None | Some(b'/'));
@@ -138,7 +140,7 @@ mod tests {
         let other = function("rayon::join", "/home/me/.cargo/registry/src/index-1/rayon-1.0.0/src/join.rs");
         let installed = Workspace::from_frames([tool, main, other].into_iter());
         assert_eq!([tool, main, other].map(|frame| installed.owns(&frame)), [true, true, false]);
-        // Libraries have functions of this name, too.
+        // Libraries also have functions with this name.
         let nested =
             function("rayon::test::main", "/home/me/.cargo/registry/src/index-1/rayon-1.0.0/src/test.rs");
         let library = function("wild::main", "/home/me/.cargo/registry/src/index-1/wild-1.0.0/src/lib.rs");

@@ -17,7 +17,7 @@ impl Analysis {
 }
 
 impl TableKey {
-    /// The word for the key in the title of a table.
+    /// The key's name in the title of a table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Frame => "stack frame",

@@ -16,9 +16,9 @@ const ALL_AT_PEAK: &str = "all, at the heap's peak";
 
 /// The stacks of an analysis as one tree, outermost frames first.
 ///
-/// In a dump of dark-matter mode, the kinds of records are below the root, and the reporters are below the kinds of
-/// reported records. The tree leaves out records with no bytes and, in a difference, records with fewer bytes than
-/// before.
+/// In a dump of dark-matter mode, the kinds of records are the frames below the root, and the reporters are the frames
+/// below the kinds of reported records. The tree leaves out records without bytes and, in a difference, records that
+/// shrank.
 #[derive(Clone, Debug)]
 pub struct FlameGraph {
     names: Vec<Box<str>>,
@@ -55,15 +55,15 @@ pub struct FlameFrame<'a> {
     pub name: &'a str,
     /// The number of frames directly below it.
     pub children: usize,
-    /// Blocks and bytes of this frame and all below it.
+    /// The sums of this frame and of all frames below it.
     pub sums: BlockSums,
-    /// The sums are estimates.
+    /// Whether the sums are estimates.
     pub estimated: bool,
 }
 
 impl Analysis {
-    /// Merges the shown records into a tree of the `most` largest frames besides the root. One frame `(small)` below
-    /// a frame represents all others that it called, so that all sums are exact.
+    /// Merges the shown records into a tree of the `most` largest frames, the root not counted. Below a frame, one
+    /// frame `(small)` represents all frames that did not fit, so that all sums stay exact.
     ///
     /// For all records, set [`limit`](crate::AnalyzeOptions::limit) and
     /// [`max_frames`](crate::AnalyzeOptions::max_frames) high.
@@ -73,8 +73,8 @@ impl Analysis {
 }
 
 impl FlameGraph {
-    /// All frames, in preorder: after each frame come the frames below it, first `(small)` and then the largest. The
-    /// first frame is the root, which has the sums of all records.
+    /// All frames in preorder: each frame is followed by the frames below it, first `(small)` and then the largest. The
+    /// first frame is the root. It has the sums of all records.
     pub fn frames(&self) -> impl ExactSizeIterator<Item = FlameFrame<'_>> {
         self.frames.iter().map(|frame| FlameFrame {
             name: &self.names[frame.name as usize],
@@ -84,19 +84,19 @@ impl FlameGraph {
         })
     }
 
-    /// Reports of pointers that are not those of live blocks, which are in no frame.
+    /// Reported pointers that do not point to the start of a live block. No frame contains them.
     pub fn faults(&self) -> &[ReportFault] {
         &self.faults
     }
 }
 
-/// A tree that grows by its largest waiting frame, so that it makes only frames whose caller it shows. A frame is
-/// never larger than its caller.
+/// A tree that grows by its largest waiting frame. A frame is never larger than its caller, so the callers of all
+/// frames are in the tree.
 struct FlameGrowth<'a> {
     analysis: &'a Analysis,
     names: FlameNames,
     records: Vec<(&'a KindSection, &'a StackRecord)>,
-    /// The frames made so far, each after its caller.
+    /// The frames made so far. A frame comes after its caller.
     nodes: Vec<GrownNode>,
 }
 
@@ -106,7 +106,7 @@ struct GrownNode {
     amount: FlameAmount,
     /// The number of frames from the root to this one.
     depth: usize,
-    /// The records with this frame in their stacks. Empty after the frame's turn.
+    /// The records whose stacks contain this frame. Empty after the frame was expanded.
     records: Vec<u32>,
     shown: bool,
 }
@@ -124,7 +124,7 @@ impl<'a> FlameGrowth<'a> {
             Self { analysis, names: FlameNames::default(), records: all.collect(), nodes: Vec::new() };
         let mut amount = FlameAmount::default();
         growth.records.iter().for_each(|(_, record)| amount.sums.add(record.sums));
-        // Estimates move blocks between stacks, so the sum of all stacks is exact unless it contains sampled blocks.
+        // An estimate moves blocks between stacks, so the sum of all stacks is exact unless it contains sampled blocks.
         amount.estimated = analysis.estimated;
         let records = (0..growth.records.len() as u32).collect();
         let is_peak = analysis.invocations.iter().any(|invocation| invocation.at == DumpTime::Peak);
@@ -150,7 +150,7 @@ impl<'a> FlameGrowth<'a> {
         self.finish()
     }
 
-    /// Makes the frames that `caller` called.
+    /// Makes the frames below `caller`.
     fn call(&mut self, caller: usize) -> Range<usize> {
         let first = self.nodes.len();
         let depth = self.nodes[caller].depth;
@@ -179,7 +179,7 @@ impl<'a> FlameGrowth<'a> {
     fn finish(mut self) -> FlameGraph {
         let small = self.names.add(SMALL);
         let Self { names, nodes, .. } = self;
-        // The shown children of each frame, in order; `rest` has the sum of the others.
+        // The shown children of each frame, in order. `rest` has the sums of the other children.
         let mut called: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
         let mut rest: Vec<Option<FlameAmount>> = vec![None; nodes.len()];
         for (index, node) in nodes.iter().enumerate().skip(1) {
@@ -194,7 +194,7 @@ impl<'a> FlameGrowth<'a> {
         while let Some(at) = open.pop() {
             let node = &nodes[at as usize];
             let children = &mut called[at as usize];
-            // The stack takes the last first, so the largest child is the last.
+            // The stack pops the last child first, so the largest child goes last.
             children.sort_by_cached_key(|child| {
                 let GrownNode { name, amount, .. } = &nodes[*child as usize];
                 (amount.sums.usable(), Reverse(&names.names[*name as usize]))
@@ -203,7 +203,7 @@ impl<'a> FlameGrowth<'a> {
             let count = children.len() + usize::from(rest.is_some());
             frames.push(FlameNode { name: node.name, children: count as u32, amount: node.amount });
             if let Some(amount) = rest {
-                // It has no frames below it, so it may come before its siblings.
+                // `(small)` has no frames below it, so it can precede its siblings.
                 frames.push(FlameNode { name: small, children: 0, amount });
             }
             open.extend(children.iter());
@@ -212,16 +212,16 @@ impl<'a> FlameGrowth<'a> {
     }
 }
 
-/// Names of frames, each kept once.
+/// Names of frames, each stored once.
 #[derive(Default)]
 struct FlameNames {
     names: Vec<Box<str>>,
     by_name: HashMap<Box<str>, u32>,
-    /// By frame; `None` before the first use.
+    /// The name's number for each frame; `None` before the first use.
     of_frames: Vec<Option<u32>>,
     of_reporters: HashMap<CutStackId, u32>,
     of_kinds: HashMap<RecordKind, u32>,
-    /// By name: the turn in which the number was given, and the number.
+    /// For each name: the turn in which it got its number, and the number.
     places: Vec<(u32, u32)>,
     turn: u32,
 }
@@ -282,12 +282,12 @@ impl FlameNames {
         Some(name)
     }
 
-    /// Forgets the numbers of all names.
+    /// Drops the numbers of all names.
     fn forget(&mut self) {
         self.turn += 1;
     }
 
-    /// The number of a name, which becomes `next` if it has none.
+    /// The number of a name. A name without a number gets `next`.
     fn place(&mut self, name: u32, next: u32) -> u32 {
         let place = &mut self.places[name as usize];
         if place.0 != self.turn {

@@ -1,4 +1,4 @@
-//! Writes folded stacks: one line for each record, with its frames, the outermost first, and its bytes.
+//! Writes folded stacks: one line for each record, with its frames (outermost first) and its bytes.
 
 use core::fmt::{self, Display};
 use std::collections::HashMap;
@@ -11,8 +11,8 @@ use crate::records::{Analysis, CutStackId, KindSection, SMALL, StackRecord, kind
 
 /// Folded stacks, from which tools such as `inferno` and speedscope make flame graphs.
 ///
-/// The weight is usable bytes. In a dark-matter dump the outermost frame is the kind. Records with no bytes and, in
-/// a difference, records with fewer bytes than before are left out: a flame graph cannot show them. Records with
+/// The weight is usable bytes. In a dump of dark-matter mode, the outermost frame is the kind of record. Records
+/// without bytes and, in a difference, records that shrank are left out: a flame graph cannot show them. Records with
 /// equal lines become one line.
 #[derive(Debug)]
 pub struct FoldedText<'a> {
@@ -29,9 +29,9 @@ impl Analysis {
 }
 
 impl FoldedText<'_> {
-    /// Sets the maximum of bytes of all stacks; each kind has an equal part. A dump stores shared frames once, but
-    /// this text repeats them. One line `(small)` stands for the last records of a kind, which do not fit. Default:
-    /// 256 MiB.
+    /// Sets the maximum of bytes of all lines; each kind gets an equal part. The limit is needed because a dump stores
+    /// shared frames once, but this text repeats them. One line `(small)` replaces the last records of a kind that do
+    /// not fit. Default: 256 MiB.
     #[must_use]
     pub fn most_text(mut self, bytes: usize) -> Self {
         self.most_text = bytes;
@@ -120,7 +120,7 @@ struct FoldedLine {
 }
 
 impl FoldedLine {
-    /// Adds a frame if there is room for it, and returns whether there was. Ignores an empty name.
+    /// Adds a frame if there is room. Returns whether it did. Ignores an empty name.
     fn push(&mut self, name: &str) -> bool {
         if self.text.len() + name.len() >= self.room {
             return false;

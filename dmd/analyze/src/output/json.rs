@@ -8,16 +8,21 @@ use crate::records::{Analysis, BlockSums, CutStackId, KindSection, RecordTable, 
 
 /// An analysis as JSON.
 ///
-/// The text is an object with `version` (1), `invocations` (`dmdEnvVar` and `mode` of each dump,
-/// and `at` with `peak` if the blocks are those at the heap's peak), `total`, and
-/// `kinds`. Each kind has `kind`, sums, `records` (their number without filters), and `shown`: the records, each
-/// with sums, `sizes` (pairs of usable size and count, as in the text), `addresses` (scan mode), and the stacks
-/// `allocatedAt` and `reportedAt`, innermost frame first. If reporters reported pointers without a live block,
-/// `reportFaults` has their `kind` (`not-heap`, `interior` or `freed`), `path`, `count`, the first `address`, the function
-/// `reporter` with its `place`, and the stack `reportedAt`. `tables` has the requested tables. Sums are `blocks`,
-/// `requested`, `slop` and `usable` (bytes), and `estimated` if they contain sampled blocks. For a sample by bytes the
-/// invocation has `sampleBytes`, its mean distance, and estimated sums have `standardError`, a bound on the standard
-/// error of `usable`. All numbers are whole, and may exceed 53 bits.
+/// The text is an object with these members:
+/// - `version`: 1.
+/// - `invocations`: `dmdEnvVar` and `mode` of each dump, and `at` with `peak` if the blocks are from the heap's peak.
+/// For a sample by bytes, `sampleBytes` is its mean distance.
+/// - `total`: sums.
+/// - `kinds`: each with `kind`, sums, `records` (the number of records without filters), and `shown`, the list of
+/// records. A record has sums, `sizes` (pairs of usable size and count, as in the text), `addresses` (scan mode), and
+/// the stacks `allocatedAt` and `reportedAt`, innermost frame first.
+/// - `reportFaults`, if reporters reported pointers without a live block: `kind` (`not-heap`, `interior` or `freed`),
+/// `path`, `count`, the first `address`, the function `reporter` with its `place`, and the stack `reportedAt`.
+/// - `tables`: the requested tables.
+///
+/// Sums are `blocks`, `requested`, `slop` and `usable` (bytes), and `estimated` if they contain sampled blocks. For a
+/// sample by bytes, estimated sums have `standardError`, an upper bound of the standard error of `usable`. All numbers
+/// are whole, and may exceed 53 bits.
 #[derive(Debug)]
 pub struct AnalysisJson<'a>(&'a Analysis);
 

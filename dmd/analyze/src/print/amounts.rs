@@ -1,6 +1,6 @@
 //! Formats numbers, shares and counts for all texts.
 
-/// The text before an estimated number.
+/// The mark before an estimated number: `~`, or an empty text.
 pub(crate) fn mark(estimated: bool) -> &'static str {
     if estimated { "~" } else { "" }
 }
@@ -9,7 +9,7 @@ pub(crate) fn blocks(num: i128) -> String {
     format!("{} block{}", number(num), if num == 1 { "" } else { "s" })
 }
 
-/// A number with commas.
+/// A number with commas between groups of three digits.
 pub(crate) fn number(n: i128) -> String {
     let digits = n.unsigned_abs().to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);

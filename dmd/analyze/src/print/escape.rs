@@ -4,7 +4,7 @@ use core::fmt::{self, Display};
 
 use memory_report::is_deceptive;
 
-/// Text of a dump. Printing it escapes every character that could break a line, control the terminal or deceive a
+/// Text from a dump. `Display` escapes every character that could break a line, control the terminal or deceive a
 /// reader, except the tab.
 pub(crate) struct CleanText<'t>(pub(crate) &'t str);
 

@@ -1,10 +1,11 @@
-//! Parts of JSON.
+//! Writes parts of JSON.
 
 use core::fmt::{self, Display};
 
 use memory_report::is_deceptive;
 
-/// Writes the items of an array, each on a line that starts with `line`, or all on one line if it is empty.
+/// Writes the items of an array. Each item starts a line with the text `line`; if `line` is empty, all items are on one
+/// line.
 pub(crate) fn list<T>(
     f: &mut fmt::Formatter<'_>,
     items: &[T],
@@ -23,7 +24,7 @@ pub(crate) fn list<T>(
     Ok(())
 }
 
-/// A string of JSON, with its quotes. Escapes characters that could deceive a reader.
+/// A JSON string with its quotes. `Display` escapes characters that could deceive a reader.
 pub(crate) struct JsonString<'t>(pub(crate) &'t str);
 
 impl Display for JsonString<'_> {

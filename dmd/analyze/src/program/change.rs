@@ -1,4 +1,4 @@
-//! Two heaps as a page shows them: what each stack had before and after.
+//! Compares two heaps for a page: the blocks of each stack before and after.
 
 use dmd_format::Mode;
 
@@ -8,7 +8,8 @@ use crate::dump::Dump;
 use crate::error::AnalyzeError;
 use crate::records::{Analysis, AnalyzeOptions, BlockSums};
 
-/// The blocks of two dumps by stack. Stacks are compared by functions and files, so that those of two builds are the same.
+/// The blocks of two dumps by stack. Stacks are compared by functions and files, so that two builds of a program have
+/// the same stacks.
 #[derive(Clone, Debug)]
 pub struct HeapChange {
     rows: StackRows,
@@ -20,9 +21,9 @@ pub struct HeapChange {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BeforeAfter {
-    /// In the first dump.
+    /// The sums in the first dump.
     pub before: BlockSums,
-    /// In the second dump.
+    /// The sums in the second dump.
     pub after: BlockSums,
 }
 
@@ -31,8 +32,8 @@ impl HeapChange {
     ///
     /// # Errors
     ///
-    /// If the dumps have different modes (live and scan count as the same, and so do dumps of dark-matter mode, whose
-    /// reports do not count).
+    /// If the dumps have different modes. Live and scan count as the same mode. So does dark-matter mode, whose reports
+    /// are ignored.
     pub fn new(before: Dump, after: Dump, options: &ProgramOptions) -> Result<Self, AnalyzeError> {
         let dumps = [before.without_reports(), after.without_reports()];
         let [first, second] =

@@ -3,10 +3,10 @@
 use super::line::bytes;
 use super::overview::seconds;
 
-/// Bars of one eighth to eight eighths of a line.
+/// Bars with heights from one eighth of a line to a whole line.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The most of several neighbouring amounts, in this many columns or fewer.
+/// Merges neighboring amounts into at most `most` columns. A column has the maximum of its amounts.
 fn columns(amounts: &[u64], most: usize) -> Vec<u64> {
     let count = amounts.len().min(most);
     let start = |column: usize| column * amounts.len() / count.max(1);
@@ -15,14 +15,14 @@ fn columns(amounts: &[u64], most: usize) -> Vec<u64> {
         .collect()
 }
 
-/// The eighths of `lines` lines that show an amount: at least one if it is not 0.
+/// The height of an amount in eighths of a line, in a chart of `lines` lines. At least 1 if the amount is not 0.
 fn eighths(amount: u64, highest: u64, lines: usize) -> usize {
     let all = 8 * lines as u128;
     let part = (u128::from(amount) * all).div_ceil(u128::from(highest).max(1));
     part.min(all) as usize
 }
 
-/// Amounts as one line of bars, scaled from 0 to the highest of them. A space means 0.
+/// Amounts as one line of bars, from 0 to the highest amount. A space means 0.
 pub(super) fn bars(amounts: &[u64], most: usize) -> String {
     let columns = columns(amounts, most);
     let highest = columns.iter().copied().max().unwrap_or_default();
@@ -33,7 +33,7 @@ pub(super) fn bars(amounts: &[u64], most: usize) -> String {
     columns.iter().map(bar).collect()
 }
 
-/// Bytes over the time as lines of a chart, with an axis for each.
+/// Bytes over time as lines of a chart, with both axes.
 pub(super) fn chart(amounts: &[u64], lines: usize, width: usize, length: f64) -> Vec<String> {
     const LABEL: usize = 11;
     let columns = columns(amounts, width.saturating_sub(LABEL + 2));

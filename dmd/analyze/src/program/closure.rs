@@ -1,9 +1,10 @@
-//! The function around a closure.
+//! Finds the function that contains a closure.
 //!
-//! Debug information with only lines names a closure by its number: with the module of its file,
-//! `boa_gc::{closure#0}<T>`. The stack often contains the function around it. The frames that call the closure name it
-//! among their types: `try_with<boa_gc::alloc_gc::{closure_env#0}<T>>`. Or only library functions are between the
-//! closure and a function of the same file, which passed it to them. A closure for which neither holds keeps its name.
+//! Debug information with only lines names a closure by its number, with the module of its file:
+//! `boa_gc::{closure#0}<T>`. The stack often shows the function that contains the closure, in one of two ways. A frame
+//! that calls the closure has it among its types: `try_with<boa_gc::alloc_gc::{closure_env#0}<T>>`. Or only library
+//! functions are between the closure and a function of the same file, which passed the closure to them. Without either,
+//! a closure keeps its name.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use crate::dump::{CallFrame, FrameTextId};
 use crate::names::{CrateFolders, FoldReason, FoldRules, FunctionName, segments};
 use crate::records::{Analysis, CutStackId};
 
-/// The frames of an analysis, whose closures have the names of the functions around them.
+/// The frames of an analysis. Its closures have the names of the functions that contain them.
 pub(super) struct FunctionNames<'a> {
     analysis: &'a Analysis,
     /// The full names of closures. A closure has one name in all stacks.
@@ -64,7 +65,7 @@ impl<'a> FunctionNames<'a> {
         texts.map(frame).collect()
     }
 
-    /// The path of a function on a stack, such as that of a closure, with the function around it.
+    /// The path of a function on a stack. A closure's path includes the function that contains it.
     pub(super) fn path(&self, stack: CutStackId, path: &str) -> String {
         let of_name = |name: &str| FunctionName::parse(name).map(|name| name.path.join("::"));
         let closure = self.analysis.stacks.get(stack).iter().find_map(|text| {
@@ -76,12 +77,12 @@ impl<'a> FunctionNames<'a> {
     }
 }
 
-/// The functions that may be around a closure.
+/// The functions that may contain a closure.
 #[derive(Default)]
 struct OuterFunctions {
-    /// From the types of its callers.
+    /// Functions from the types of its callers.
     named: BTreeSet<String>,
-    /// From the same file.
+    /// Functions in the same file.
     near: BTreeSet<String>,
 }
 
@@ -133,7 +134,7 @@ impl<'t> BareClosure<'t> {
         let (own, before) = parts.split_last()?;
         let number = own.strip_prefix("{closure#")?.split('}').next()?;
         let module = name[..name.len() - own.len()].strip_suffix("::")?;
-        // The name of a crate may differ from that of its folder.
+        // A crate's name may differ from its folder's name.
         let of_file = CrateFolders::default().module(file)?;
         (of_file.split("::").skip(1).eq(before.iter().copied().skip(1))).then_some(Self {
             name,
@@ -144,7 +145,8 @@ impl<'t> BareClosure<'t> {
         })
     }
 
-    /// Finds the function around the closure among the frames outside of it, each with whether it is such a closure.
+    /// Finds the function that contains the closure among the outer frames. The flag of a frame is true if the frame is
+    /// such a closure.
     fn around<'f>(&self, outer: impl Iterator<Item = (CallFrame<'f>, bool)>, folds: &FoldRules) -> OuterName {
         for (frame, is_alone) in outer {
             let Some(function) = frame.function else { return OuterName::Unknown };
@@ -160,7 +162,7 @@ impl<'t> BareClosure<'t> {
                 return OuterName::Near(without_types(function).to_owned());
             }
             let fold = folds.reason(&frame);
-            // Functions of libraries and collections call the closures that they are given.
+            // Functions of libraries and collections call closures that are passed to them.
             if !is_near
                 && matches!(fold, None | Some(FoldReason::Allocator | FoldReason::Start | FoldReason::User))
             {
@@ -170,7 +172,7 @@ impl<'t> BareClosure<'t> {
         OuterName::Unknown
     }
 
-    /// The functions whose closure of this number is among the types of a caller.
+    /// The functions that contain a closure with this number, from the types of a caller.
     fn environments(&self, function: &str) -> BTreeSet<String> {
         const ENVIRONMENT: &str = "::{closure_env#";
         let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '{' | '}' | '#');
@@ -189,7 +191,7 @@ impl<'t> BareClosure<'t> {
     }
 }
 
-/// The name of a function without the types at its end.
+/// A function's name without the types at its end.
 fn without_types(function: &str) -> &str {
     let last = *segments(function).last().unwrap_or(&function);
     let before = &function[..function.len() - last.len()];

@@ -1,4 +1,4 @@
-//! One heap as a page shows it: what each stack has, apart by how often reporters reported it.
+//! Shows one heap to a page: the blocks of each stack, separate by how often reporters reported them.
 
 use core::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,25 +25,25 @@ pub struct HeapBlocks {
 pub struct BlocksOfKind {
     /// The kind.
     pub kind: RecordKind,
-    /// The sums of each row.
+    /// The sums of the kind in each row.
     pub sums: Vec<BlockSums>,
 }
 
-/// The blocks that a reporter reported, alone or as one of two.
+/// The blocks that a reporter reported, alone or with another reporter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlocksOfReporter {
-    /// The path of its reports or, if the dump has no paths, the function that reported.
+    /// The path of the reporter's reports or, if the dump has no paths, the function that reported.
     pub path: String,
-    /// The sums of each row.
+    /// The sums of the reporter in each row.
     pub sums: Vec<BlockSums>,
 }
 
-/// The maximum number of reporters. The largest ones stay.
+/// The maximum number of reporters. The largest reporters are kept.
 const MOST_REPORTERS: usize = 100;
 
 impl HeapBlocks {
-    /// Groups the blocks of a dump. The mode of the dump decides which kinds there are.
+    /// Groups the blocks of a dump. The mode of the dump decides which kinds exist.
     pub fn new(dump: Dump, options: &ProgramOptions) -> Self {
         let of_analysis = AnalyzeOptions::new()
             .max_frames(usize::MAX)
@@ -78,7 +78,7 @@ impl HeapBlocks {
         Self { rows, kinds, reporters, estimated: analysis.estimated, faults: analysis.faults }
     }
 
-    /// The rows, with their stacks.
+    /// The rows, and their stacks.
     pub fn rows(&self) -> &StackRows {
         &self.rows
     }
@@ -88,12 +88,12 @@ impl HeapBlocks {
         &self.kinds
     }
 
-    /// The reporters, the largest first; at most 100.
+    /// The reporters, sorted descending by bytes; at most 100.
     pub fn reporters(&self) -> &[BlocksOfReporter] {
         &self.reporters
     }
 
-    /// Reports of pointers that are not those of live blocks, which are in no row.
+    /// Reported pointers that do not point to the start of a live block. No row contains them.
     pub fn faults(&self) -> &[ReportFault] {
         &self.faults
     }
@@ -104,7 +104,7 @@ impl HeapBlocks {
     }
 }
 
-/// The blocks of each reporter. `row_of` has the row of each record.
+/// The blocks of each reporter. `row_of` contains the row of each record.
 fn reporters(analysis: &Analysis, paths: &[String], row_of: &[u32], rows: usize) -> Vec<BlocksOfReporter> {
     let mut by_path: BTreeMap<String, Vec<BlockSums>> = BTreeMap::new();
     let records = analysis.sections.iter().flat_map(|section| &section.records);

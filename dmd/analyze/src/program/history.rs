@@ -1,4 +1,4 @@
-//! How the heap of a recording changed over its time.
+//! Shows how the heap of a recording changed over time.
 
 mod grouping;
 mod json;
@@ -15,7 +15,7 @@ use grouping::{StackHolders, UsageGroups};
 pub use json::HistoryJson;
 pub use text::HistoryText;
 
-/// The steps into which the time is divided.
+/// The number of steps into which the time is divided.
 const STEPS: usize = 240;
 
 /// The history of a recording: live bytes, allocations, sizes and life-times, in total and by site, type and thread.
@@ -34,7 +34,7 @@ pub struct UsageHistory {
     other_pairs: ForeignFrees,
 }
 
-/// The blocks of one holder.
+/// The blocks of one site, type or thread.
 #[derive(Debug)]
 struct UsageRow {
     holder: BlockHolder,
@@ -42,16 +42,16 @@ struct UsageRow {
     line: UsageLine,
 }
 
-/// Blocks of one site that only grew.
+/// Blocks of one site that were resized, and never to a smaller size.
 #[derive(Debug)]
 struct GrownRow {
     holder: BlockHolder,
     place: String,
     blocks: u64,
     moves: u64,
-    /// Bytes that moves to another place copied.
+    /// The bytes that were copied when blocks moved.
     copied: u128,
-    /// The first and the last size of the block that grew the largest, and its moves.
+    /// The block that grew to the largest size: its first size, its last size, and the number of its moves.
     largest: (u64, u64, u64),
 }
 
@@ -64,8 +64,8 @@ struct ThreadPair {
 }
 
 impl UsageHistory {
-    /// Replays a recording. `symbolize` looks up the symbols of a dump with its stacks, such as by
-    /// `Dump::symbolize`; the folds of the options decide which function is a site.
+    /// Replays a recording. `symbolize` looks up the symbols of a dump that has the recording's stacks, for example
+    /// with `Dump::symbolize`. The folds of the options decide which function is a site.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl UsageHistory {
         &self.outline
     }
 
-    /// The whole heap over the time.
+    /// The whole heap over time.
     pub fn total(&self) -> &UsageLine {
         &self.total
     }
@@ -122,7 +122,7 @@ impl UsageHistory {
         HistoryJson::new(self, rows)
     }
 
-    /// The nanoseconds of a step.
+    /// The length of a step in nanoseconds.
     fn step(&self) -> f64 {
         self.outline.end.time.as_secs_f64() * 1e9 / STEPS as f64
     }

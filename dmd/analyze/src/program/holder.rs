@@ -1,4 +1,4 @@
-//! The holders of memory: the site, type and crate of each record.
+//! Finds the holders of memory: the site, type and crate of each record.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -10,20 +10,21 @@ use crate::names::{FoldedStack, TypeVerdict, Workspace};
 use crate::print::CleanText;
 use crate::records::{Analysis, CutStackId, NO_STACK, StackRecord};
 
-/// The key by which a view groups memory: its holder is a site, a type or a crate.
+/// The key by which a view groups memory. A group's holder is a site, a type or a crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HolderKey {
     /// The innermost function on the allocation stack that the view does not fold.
     Site,
-    /// The Rust type of the blocks, from their allocation stack; without one, the function that allocated.
+    /// The Rust type of the blocks, from their allocation stack. If the stack names no type, the function that
+    /// allocated.
     Type,
     /// The crate of the site.
     Crate,
 }
 
 impl HolderKey {
-    /// The word for the key.
+    /// The key's name in texts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Site => "site",
@@ -33,25 +34,26 @@ impl HolderKey {
     }
 }
 
-/// How the name of a holder becomes short.
+/// How the name of a holder is shortened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum NameForm {
     #[default]
     Plain,
     Function,
     Type,
-    /// `in`, and the path of a function.
+    /// `in`, followed by the path of a function.
     In,
 }
 
-/// One holder, under one key. Holders with equal whole names are equal.
+/// One holder under one key. Holders with equal whole names are equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct BlockHolder {
     whole: String,
     form: NameForm,
 }
 
-/// The parts that names keep beyond the usual ones, until they differ: at first of the types in brackets.
+/// The maximum number of additional path parts in names that would otherwise look equal. Types in brackets get them
+/// first.
 const FURTHER: usize = 6;
 
 impl BlockHolder {
@@ -75,19 +77,19 @@ impl BlockHolder {
         CleanText(&self.whole).to_string()
     }
 
-    /// The name in at most `width` characters, or the whole name if the view shows those.
+    /// The name in at most `width` characters, or the whole name if the options request whole names.
     pub(super) fn name(&self, width: usize, options: &ProgramOptions) -> String {
         if options.verbose { CleanText(&self.whole).to_string() } else { self.short(0, 0, width) }
     }
 
-    /// The short name, with some more parts outside of and in brackets.
+    /// The short name with additional path parts outside of brackets (`outer`) and inside (`inner`).
     fn short(&self, outer: usize, inner: usize, width: usize) -> String {
         let longer = |parts: KeptParts| KeptParts { outer: parts.outer + outer, inner: parts.inner + inner };
         let name = match self.form {
             NameForm::Plain => middle(&self.whole, width),
             NameForm::Function => short_name::short(&self.whole, longer(KeptParts::FUNCTION), width),
             NameForm::Type => short_name::short(&self.whole, longer(KeptParts::TYPE), width),
-            // Without a place beside it, the name keeps the crate.
+            // Without a place beside it, the name includes the crate.
             NameForm::In => {
                 let parts = longer(KeptParts::FUNCTION);
                 let end = short_name::short(&self.whole, parts, usize::MAX);
@@ -103,8 +105,8 @@ impl BlockHolder {
     }
 }
 
-/// The names of holders that a view shows together, in at most `width` characters. Names that look equal get up to
-/// `room` characters, and more of their paths.
+/// The names of holders that a view shows together, each in at most `width` characters. Names that would look equal get
+/// up to `room` characters, and more parts of their paths.
 pub(super) fn names(
     holders: &[&BlockHolder],
     width: usize,
@@ -178,7 +180,7 @@ impl<'a> HolderFinder<'a> {
             (Some(site), HolderKey::Site) => {
                 let holder = match site.function {
                     Some(function) => BlockHolder { whole: function.to_owned(), form: NameForm::Function },
-                    // Without a name, sites differ by their place in the module.
+                    // Sites without a name differ by their place in the module.
                     None => BlockHolder::plain(name(site, usize::MAX, self.options)),
                 };
                 (holder, place(site, &self.workspace, self.options))

@@ -1,4 +1,4 @@
-//! Blocks that are never freed: who allocated them, how often, and which of them a library makes once.
+//! Blocks that are never freed: the stacks that allocated them, how often, and which of them a library allocates once.
 
 mod json;
 mod one_time;
@@ -19,7 +19,8 @@ pub use json::LeaksJson;
 pub use one_time::OneTime;
 pub use text::LeaksText;
 
-/// The blocks of a stack are allocated again and again if they are from at least this many twentieths of the time.
+/// The blocks of a stack count as allocated again and again if they come from at least this many twentieths of the
+/// time.
 const AGAIN: usize = 3;
 
 type IgnoreRule = Box<dyn Fn(&str) -> bool + Send + Sync>;
@@ -46,15 +47,15 @@ impl LeakOptions {
         Self::default()
     }
 
-    /// Count blocks that libraries allocate once as all others. Default: no.
+    /// Sets whether blocks that libraries allocate once count as leaks. Default: no.
     #[must_use]
     pub fn known(mut self, known: bool) -> Self {
         self.known = known;
         self
     }
 
-    /// Leaves out the blocks of stacks with a frame for whose text, such as `app::f (/home/me/app/src/f.rs:7)`, `rule`
-    /// returns true.
+    /// Leaves out stacks with an ignored frame. `rule` returns true for the text of an ignored frame, such as `app::f
+    /// (/home/me/app/src/f.rs:7)`.
     #[must_use]
     pub fn ignore(mut self, rule: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.ignored.push(Box::new(rule));
@@ -62,18 +63,18 @@ impl LeakOptions {
     }
 }
 
-/// How blocks of a stack became as many as they are.
+/// How the blocks of a stack accumulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum StackGrowth {
-    /// In several parts of the time: they grow.
+    /// In at least [`AGAIN`] parts of the time: their number grows.
     Again,
-    /// In one or two parts of the time.
+    /// In fewer parts of the time.
     Once,
-    /// Unknown: a dump does not contain it.
+    /// Unknown: a dump does not contain the times of allocations.
     Unknown,
 }
 
-/// Why blocks are not leaks.
+/// The reason why live blocks do not count as leaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum NoLeakReason {
     OneTime(OneTime),
@@ -87,11 +88,11 @@ struct LeakGroup {
     stack: CutStackId,
     blocks: u64,
     requested: u128,
-    /// The allocations of the stack, alive or not.
+    /// The number of allocations of the stack, freed blocks included; `None` for a dump.
     allocations: Option<u64>,
     times: Option<(Duration, Duration)>,
     steps: [u64; LEAK_STEPS],
-    /// Sizes with their counts, the largest first.
+    /// Pairs of a size and its count, sorted descending by size.
     sizes: Vec<(u64, u64)>,
     growth: StackGrowth,
     apart: Option<NoLeakReason>,
@@ -99,20 +100,20 @@ struct LeakGroup {
 
 /// The blocks that are alive at the end of a recording or in a dump, by the stacks that allocated them.
 ///
-/// Bytes are requested bytes. Blocks that a library or the loader allocates once for the whole process, and blocks that
-/// are older than the recording, are apart: see [`OneTime`].
+/// Bytes are requested bytes. Two kinds of blocks are listed apart: blocks that a library or the loader allocates once
+/// for the whole process (see [`OneTime`]), and blocks that are older than the recording.
 #[derive(Debug)]
 pub struct Leaks {
     analysis: Analysis,
     outline: Option<RecordingOutline>,
     warnings: Vec<String>,
-    /// The largest first.
+    /// The stacks, sorted: leaks first, then by growth, then descending by bytes.
     groups: Vec<LeakGroup>,
 }
 
 impl Leaks {
-    /// The blocks that are alive at the end of a recording. `symbolize` looks up the symbols of a dump with its stacks, such as by
-    /// `Dump::symbolize`.
+    /// Finds the blocks that are alive at the end of a recording. `symbolize` looks up the symbols of a dump that has
+    /// the recording's stacks, for example with `Dump::symbolize`.
     ///
     /// # Errors
     ///
@@ -145,7 +146,7 @@ impl Leaks {
         Ok(Self { analysis, outline, warnings: recording.warnings(), groups }.judged(options))
     }
 
-    /// The blocks that are alive in a dump with symbols.
+    /// Finds the blocks that are alive in a dump. The dump needs symbols.
     ///
     /// # Errors
     ///
@@ -157,12 +158,12 @@ impl Leaks {
         Ok(Self::from_analysis(Analysis::new(dump, &whole_stacks()), options))
     }
 
-    /// The growth of the second dump over the first: stacks with more live blocks than before. Both
-    /// dumps need symbols.
+    /// Compares two dumps: finds the stacks that have more live blocks in the second dump than in the first. Both dumps
+    /// need symbols.
     ///
     /// # Errors
     ///
-    /// As [`from_dump`](Self::from_dump), and if the dumps have different modes.
+    /// As for [`from_dump`](Self::from_dump). Also if the dumps have different modes.
     pub fn from_difference(first: Dump, second: Dump, options: &LeakOptions) -> Result<Self, AnalyzeError> {
         if [first.mode(), second.mode()].contains(&Mode::Cumulative) {
             return Err(AnalyzeError::Cumulative);
@@ -194,7 +195,7 @@ impl Leaks {
         Self { analysis, outline: None, warnings: Vec::new(), groups }.judged(options)
     }
 
-    /// Finds the blocks that are not leaks, and sorts all.
+    /// Marks the blocks that are not leaks, and sorts all stacks.
     fn judged(mut self, options: &LeakOptions) -> Self {
         let analysis = &self.analysis;
         for group in &mut self.groups {
@@ -209,7 +210,7 @@ impl Leaks {
             group.apart =
                 one_time.map(NoLeakReason::OneTime).or_else(|| is_ignored().then_some(NoLeakReason::Ignored));
         }
-        // Equal amounts stay in the order of their stacks.
+        // Stacks with equal amounts keep their order.
         self.groups.sort_by_key(|group| {
             (group.apart, group.growth, core::cmp::Reverse((group.requested, group.blocks)), group.stack)
         });
@@ -240,7 +241,7 @@ impl Leaks {
         self.groups.iter().filter(|group| group.apart.is_none())
     }
 
-    /// The blocks and bytes of what is apart, by the reason.
+    /// The blocks and bytes that do not count as leaks, by the reason.
     fn apart(&self) -> std::collections::BTreeMap<NoLeakReason, (u64, u128)> {
         let mut sums = std::collections::BTreeMap::new();
         for group in &self.groups {
@@ -281,7 +282,7 @@ impl LeakGroup {
         self.sizes.extend(leaked.sizes);
     }
 
-    /// Bytes a second from the first block to the last, if these are apart.
+    /// Bytes per second between the first and the last allocation. `None` if both are at the same time.
     fn rate(&self) -> Option<f64> {
         let (first, last) = self.times?;
         let seconds = last.checked_sub(first)?.as_secs_f64();
@@ -289,7 +290,7 @@ impl LeakGroup {
     }
 }
 
-/// Sizes with their counts, each size once, the largest first.
+/// Sums the counts of equal sizes; sorted descending by size.
 fn merged(sizes: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     let mut by_size = std::collections::BTreeMap::new();
     sizes.into_iter().for_each(|(size, count)| *by_size.entry(size).or_insert(0) += count);

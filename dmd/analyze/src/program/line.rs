@@ -11,7 +11,7 @@ const BOLD: &str = "\u{1b}[1m";
 const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// The least columns that a name gets beside its place.
+/// The minimum of columns that a name gets beside its place.
 const LEAST_NAME: usize = 24;
 
 /// Text in bold, if the view has colours.
@@ -19,12 +19,12 @@ pub(super) fn bold(text: &str, options: &ProgramOptions) -> String {
     if options.colour { format!("{BOLD}{text}{PLAIN}") } else { text.to_owned() }
 }
 
-/// Text that is less important.
+/// Text in a dim color, if the view has colors: it is less important.
 pub(super) fn dim(text: &str, options: &ProgramOptions) -> String {
     if options.colour { format!("{DIM}{text}{PLAIN}") } else { text.to_owned() }
 }
 
-/// Bytes as people read them, such as `44.04 MiB`.
+/// Bytes in a readable form, such as `44.04 MiB`.
 pub fn bytes(amount: i128) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut value = amount as f64;
@@ -36,7 +36,7 @@ pub fn bytes(amount: i128) -> String {
     if unit == 0 { format!("{amount} B") } else { format!("{value:.2} {}", units[unit]) }
 }
 
-/// The name of a frame's function. A function without a name has its module and place there.
+/// The name of a frame's function. A function without a name gets its module and its place there.
 pub(super) fn name(frame: &CallFrame<'_>, width: usize, options: &ProgramOptions) -> String {
     let Some(function) = frame.function else {
         let module = frame.module.map_or("???", |module| match options.verbose {
@@ -49,7 +49,7 @@ pub(super) fn name(frame: &CallFrame<'_>, width: usize, options: &ProgramOptions
     CleanText(&name).to_string()
 }
 
-/// The place of a frame: its source line, or else its module.
+/// The place of a frame: its source line or, if it is unknown, its module.
 pub(super) fn place(frame: &CallFrame<'_>, workspace: &Workspace, options: &ProgramOptions) -> String {
     let place = match (frame.file, frame.module) {
         (Some(file), _) => {
@@ -70,7 +70,7 @@ pub(super) fn place(frame: &CallFrame<'_>, workspace: &Workspace, options: &Prog
     CleanText(&place).to_string()
 }
 
-/// Frames as lines: the names in one column, the places in another. Frames of the program itself have a mark.
+/// Frames as lines with two columns, names and places. The program's own frames have a mark.
 pub(super) fn frames(
     frames: &[CallFrame<'_>],
     indent: &str,
@@ -92,7 +92,7 @@ pub(super) fn frames(
     frames.iter().zip(&names).zip(tails).map(line).collect()
 }
 
-/// The columns between a name and its place.
+/// The number of columns between a name and its place.
 const GAP: usize = 2;
 
 fn count(text: &str) -> usize {
@@ -103,8 +103,8 @@ fn longest(texts: &[String]) -> usize {
     texts.iter().map(|text| count(text)).max().unwrap_or(0)
 }
 
-/// The places that follow names: in a column, if they fit there. `room` is for a name and its place. A place that does
-/// not fit beside its name is on the next line, after `below` columns.
+/// The places that follow names, in a column if they fit there. `room` is the width for a name and its place together.
+/// A place that does not fit beside its name goes to the next line, indented by `below` columns.
 pub(super) fn tails(
     names: &[String],
     places: &[String],
@@ -140,7 +140,7 @@ pub(super) fn tails(
     names.iter().zip(places).map(tail).collect()
 }
 
-/// A text that is too long, without its middle.
+/// Shortens a text that is too long: removes its middle.
 pub(super) fn middle(text: &str, width: usize) -> String {
     let length = count(text);
     if length <= width {
@@ -152,7 +152,8 @@ pub(super) fn middle(text: &str, width: usize) -> String {
     if width == 0 { String::new() } else { format!("{start}…{end}") }
 }
 
-/// A path that is too long, without its middle: the package, the file's name and its line are the most useful parts.
+/// Shortens a path that is too long: removes its middle. The package, the file's name and the line are the most useful
+/// parts.
 pub(super) fn end(path: &str, width: usize) -> String {
     if count(path) <= width {
         return path.to_owned();
@@ -161,7 +162,7 @@ pub(super) fn end(path: &str, width: usize) -> String {
     shorter.find(|path| count(path) <= width).unwrap_or_else(|| middle(&least(path), width))
 }
 
-/// The package, the file's name and its line. The name of `mod.rs` is that of its folder.
+/// The package, the file's name and the line. For `mod.rs`, the name of its folder.
 fn least(path: &str) -> String {
     let folders = path.matches('/').count();
     let kept = if path.contains("/mod.rs:") { 2 } else { 1 };
@@ -171,7 +172,7 @@ fn least(path: &str) -> String {
     }
 }
 
-/// A path without some folders after the first.
+/// A path without `left_out` folders after the first one.
 fn without_folders(path: &str, left_out: usize) -> String {
     let mut parts = path.split('/');
     let first = parts.next().unwrap_or_default();

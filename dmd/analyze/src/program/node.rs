@@ -1,4 +1,4 @@
-//! Sums of holders, each below the one before.
+//! A tree of holders with their sums, one level for each key.
 
 use rustc_hash::FxHashMap;
 
@@ -9,13 +9,13 @@ use crate::records::BlockSums;
 #[derive(Debug, Default)]
 pub(super) struct HolderNode {
     pub(super) sums: BlockSums,
-    /// The bytes of each place of a site.
+    /// The bytes of each place, for a site.
     places: FxHashMap<String, i128>,
     children: FxHashMap<BlockHolder, HolderNode>,
 }
 
 impl HolderNode {
-    /// Adds blocks to holders, each with its place; the first is below this node.
+    /// Adds blocks to a path of holders below this node. Each holder comes with its place.
     pub(super) fn add(&mut self, holders: &[(BlockHolder, String)], sums: BlockSums) {
         self.sums.add(sums);
         if let Some(((first, place), rest)) = holders.split_first() {
@@ -25,7 +25,7 @@ impl HolderNode {
         }
     }
 
-    /// The holders below, the largest first.
+    /// The holders below this one, sorted descending by bytes.
     pub(super) fn children(&self) -> Vec<(&BlockHolder, &HolderNode)> {
         let mut children: Vec<(&BlockHolder, &HolderNode)> = self.children.iter().collect();
         children.sort_by(|(a, x), (b, y)| y.bytes().cmp(&x.bytes()).then_with(|| a.cmp(b)));
@@ -38,7 +38,7 @@ impl HolderNode {
         largest.map_or("", |(place, _)| place)
     }
 
-    /// The bytes by which holders are sorted: those of a difference may be negative.
+    /// The absolute amount of bytes, by which holders are sorted. A difference may have negative sums.
     pub(super) fn bytes(&self) -> u128 {
         self.sums.usable().unsigned_abs()
     }

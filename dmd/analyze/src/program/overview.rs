@@ -1,4 +1,4 @@
-//! The life of the heap in two lines: the peak, the end, and the allocations until then.
+//! The life of the heap in a few lines: the peak, the end, and the allocations.
 
 use core::fmt::{self, Display};
 
@@ -10,7 +10,7 @@ use crate::names::{FoldRules, Workspace};
 use crate::print::{blocks, mark, number};
 use crate::records::BlockSums;
 
-/// A heap that has shrunk by less than this part since the peak counts as a heap at its peak.
+/// A view shows the peak of a heap that has shrunk by this part (a tenth) since.
 const SHRUNK: u128 = 10;
 
 /// The facts of a dump about the whole life of its program. Its `Display` writes a few lines.
@@ -21,21 +21,21 @@ pub struct HeapOverview {
     pub at: DumpTime,
     peak: Option<DumpPeak>,
     statistics: Option<DumpStatistics>,
-    /// The counts of allocations are those of a sample.
+    /// Whether the counts of allocations are from a sample.
     is_sample: bool,
-    /// All amounts are estimates from this sample.
+    /// The sample, if all amounts are estimates from it.
     sample: Option<ByteSample>,
-    /// Requested bytes, and blocks, at the end. A cumulative dump does not have them.
+    /// Requested bytes and blocks at the end; `None` for a cumulative dump.
     end: Option<(u128, u128)>,
 }
 
 impl Dump {
-    /// Whether a frame has a line of the program's own source, after symbols were looked up. Without, the program was
+    /// Whether any frame has a source line of the program, after the symbols were looked up. If not, the program was
     /// built without debug information.
     pub fn has_lines_of_program(&self) -> bool {
         let frames = || self.frames.ids().map(|id| self.frames.get(id));
         let (workspace, folds) = (Workspace::from_frames(frames()), FoldRules::new());
-        // The owner of a file of C is unknown. Files of the system's libraries have relative paths.
+        // The owner of a C file is unknown, but files of system libraries have relative paths.
         let is_c = |frame: &CallFrame<'_>| {
             frame.file.is_some_and(|file| !file.ends_with(".rs")) && folds.reason(frame).is_none()
         };
@@ -44,7 +44,7 @@ impl Dump {
         })
     }
 
-    /// Whether the program, not a library that it loads, has functions of Rust.
+    /// Whether the program itself has functions of Rust. Libraries that it loads do not count.
     pub fn is_of_rust(&self) -> bool {
         let frames = || self.frames.ids().map(|id| self.frames.get(id));
         let starts = ["core::", "alloc::", "std::", "__rust_", "__rustc", "<alloc::", "<core::", "<std::"];
@@ -55,7 +55,7 @@ impl Dump {
     }
 }
 
-/// Whether the function is in the program itself, and not in a shared library, by the name of its module.
+/// Whether the function is in the program itself, not in a shared library, by its module's name.
 fn is_in_program(frame: &CallFrame<'_>) -> bool {
     !frame.module.is_some_and(|module| {
         let name = module.rsplit('/').next().unwrap_or(module);
@@ -63,15 +63,15 @@ fn is_in_program(frame: &CallFrame<'_>) -> bool {
     })
 }
 
-/// The line of a recording that began while the program ran.
+/// The warning about a recording that started while the program ran.
 pub(super) const LATE: &str =
-    "The recording began while the program ran. Blocks from before are not in it, nor are their ends.\n";
+    "The recording began while the program ran. It contains neither older blocks nor their frees.\n";
 
 impl HeapOverview {
-    /// The facts of a dump, and the time that a view of it should show: `at`, or by default the peak if no reporter
-    /// reported a block and the heap has shrunk by a tenth or more since.
+    /// Collects the facts of a dump, and decides the time that a view should show: `at`, or by default the peak if no
+    /// reporter reported a block and the heap has shrunk by a tenth or more since the peak.
     ///
-    /// A dump from a recording has the blocks of one time, and the view shows them.
+    /// A dump from a recording has the blocks of one time only: the view shows that time.
     pub fn new(dump: &Dump, at: Option<DumpTime>) -> Self {
         if let Some(outline) = &dump.outline {
             return Self::from_outline(outline, dump.shown);
@@ -122,7 +122,7 @@ impl Display for HeapOverview {
 }
 
 impl HeapOverview {
-    /// The facts of a recording.
+    /// Collects the facts of a recording.
     pub(super) fn from_outline(outline: &RecordingOutline, at: DumpTime) -> Self {
         Self {
             at,
@@ -140,7 +140,7 @@ impl HeapOverview {
         }
     }
 
-    /// The lines about the peak, the end and the allocations.
+    /// Writes the lines about the peak, the end and the allocations.
     pub(super) fn life(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = |amount: u128| bytes(i128::try_from(amount).unwrap_or(i128::MAX));
         let count = |count: u128| blocks(i128::try_from(count).unwrap_or(i128::MAX));
@@ -208,7 +208,7 @@ impl HeapOverview {
     }
 }
 
-/// Bytes as a whole number.
+/// Bytes, rounded to a whole number.
 fn whole(bytes: f64) -> u128 {
     bytes.round() as u128
 }

@@ -1,16 +1,16 @@
 //! Short names of functions and types: `Vec<String>`, `<VecWriter as TerminatingWrite>::terminate_ref`,
 //! `index::run::{closure}`.
 //!
-//! A name keeps what tells it apart nearby: of a type its last part, of a function its last two parts. The full name
-//! and the source file remain for those who need more.
+//! A name keeps the parts that distinguish it nearby: the last part of a type's path, the last two parts of a
+//! function's path. The full name and the source file are still available to views.
 
-/// Parameters of the usual allocator or hasher.
+/// Generic arguments that are the default allocator or hasher.
 const USUAL: &[&str] = &["Global", "RandomState", "System"];
 
-/// Deeper generics are elided, so that no name can exhaust the stack.
+/// The maximum depth of generics. Deeper generics are elided, so that a name cannot exhaust the stack.
 const DEEPEST: usize = 24;
 
-/// How many of the last parts of each path a short name keeps.
+/// The number of parts of each path that a short name keeps, counted from the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptParts {
     /// For paths outside of brackets.
@@ -26,13 +26,13 @@ impl KeptParts {
     pub(crate) const TYPE: Self = Self { outer: 1, inner: 1 };
 }
 
-/// Shortens a function's name. If it exceeds `width` characters, the function elides generics, the innermost first,
-/// and at last cuts the end.
+/// Shortens a function's name. If the name exceeds `width` characters, the innermost generics are elided first, and its
+/// end is cut last.
 pub(crate) fn function(name: &str, width: usize) -> String {
     short(name, KeptParts::FUNCTION, width)
 }
 
-/// As [`function`], for any name, or a text that contains one, with the given parts.
+/// Shortens any name, or a text that contains a name, keeping the given parts; see [`function`].
 pub(crate) fn short(name: &str, parts: KeptParts, width: usize) -> String {
     fitting(&shortened(name, parts), width)
 }
@@ -41,7 +41,7 @@ fn shortened(name: &str, parts: KeptParts) -> String {
     let mut reader = NameReader { rest: name, depth: 0, inner: parts.inner };
     let mut short = reader.sequence(parts.outer, "");
     if !reader.rest.is_empty() {
-        // A bracket closes what nothing opened, so no compiler wrote the name. It stays as it is.
+        // A closing bracket without an opening one: no compiler wrote this name, so it stays unchanged.
         short = name.to_owned();
     }
     short
@@ -81,14 +81,14 @@ fn fitting(name: &str, width: usize) -> String {
     cut
 }
 
-/// The brackets of generics. The arrow of a function type has none.
+/// The positions of the brackets of generics. The `>` of an arrow does not count.
 fn angles(name: &str) -> impl Iterator<Item = (usize, char)> + '_ {
     let bytes = name.as_bytes();
     name.char_indices()
         .filter(move |(at, c)| *c == '<' || (*c == '>' && !(*at > 0 && matches!(bytes[at - 1], b'-' | b'='))))
 }
 
-/// Replaces the generics at a depth by `..`. Those of `<T as Trait>` stay: without them, no name is left.
+/// Replaces the generics at a depth by `..`. The brackets of `<T as Trait>` stay, because they are the whole name.
 fn elide(name: &str, at_depth: usize) -> String {
     let mut out = String::with_capacity(name.len());
     let (mut depth, mut from, mut elided) = (0_usize, 0, false);
@@ -128,7 +128,7 @@ struct NameReader<'n> {
 }
 
 impl NameReader<'_> {
-    /// Reads up to the end, or to a closing bracket, which stays. Paths keep their last `parts` parts.
+    /// Reads up to the end, or up to a closing bracket, which is not consumed. Paths keep their last `parts` parts.
     fn sequence(&mut self, parts: usize, end: &str) -> String {
         let mut out = String::new();
         while let Some(c) = self.rest.chars().next() {
@@ -146,7 +146,7 @@ impl NameReader<'_> {
                 continue;
             }
             match closing(c) {
-                // Such as `<T as Trait>`, `[T; 4]` or `(A, B)`; a path may follow.
+                // An expression such as `<T as Trait>`, `[T; 4]` or `(A, B)`. A path may follow.
                 Some(close) => {
                     let inner = self.bracketed(c, close);
                     out.push_str(&inner);
@@ -186,7 +186,7 @@ impl NameReader<'_> {
         if out == "<>" { String::new() } else { out }
     }
 
-    /// Skips to the bracket that closes, and over it.
+    /// Skips everything up to the matching closing bracket, and the bracket itself.
     fn skip(&mut self, open: char, close: char) {
         let mut depth = 1_usize;
         let mut last = ' ';
@@ -237,7 +237,7 @@ impl NameReader<'_> {
             all.pop();
         }
         all.dedup_by(|a, b| a == b && a.starts_with('{'));
-        // A closure, or another part in braces, names nothing alone.
+        // A closure, or another part in braces, is not a name by itself.
         let named = |part: &String| !part.starts_with('{');
         let mut left = parts;
         let mut from = all.len();
@@ -269,7 +269,7 @@ impl NameReader<'_> {
         let end = self.rest.find(|c: char| !is_word(c)).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
         self.rest = rest;
-        // Such as `&mut T` and `dyn Trait`: a word of the language stands before a path.
+        // In `&mut T` and `dyn Trait`, a keyword precedes the path.
         if ["mut", "dyn", "impl", "const", "for", "as", "unsafe", "extern", "fn"].contains(&word)
             && let Some(after) = self.rest.strip_prefix(' ')
             && self.depth < DEEPEST
@@ -301,7 +301,8 @@ fn is_hash(part: &str) -> bool {
     part.len() == 17 && part.strip_prefix('h').is_some_and(|hash| hash.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// `{closure}` for `{{closure}}`, `{closure#1}` and `{closure_env#0}`; nothing for `{impl#3}`, which only counts.
+/// `{closure}` for `{{closure}}`, `{closure#1}` and `{closure_env#0}`; an empty text for `{impl#3}`, which is only a
+/// number.
 fn braces(part: &str) -> String {
     let inner = part.trim_matches(['{', '}']);
     let name = inner.split('#').next().unwrap_or(inner);
@@ -312,7 +313,7 @@ fn braces(part: &str) -> String {
     }
 }
 
-/// Drops the usual parameters.
+/// Drops the default parameters.
 fn without_usual(inner: &str) -> String {
     let mut rest = inner;
     while let Some((before, last)) = rest.rsplit_once(", ") {
@@ -379,7 +380,7 @@ mod tests {
         assert_eq!(function("<a::VecWriter as b::TerminatingWrite>::end", 20), "VecWriter::end");
     }
 
-    /// Any text gives a text, soon and without a panic.
+    /// For any text, `short` returns soon and does not panic.
     #[test]
     fn hostile_names_are_kept() {
         for name in

@@ -1,20 +1,20 @@
-//! The frames of a stack that a view shows, as the flame graph of the stack has them.
+//! The frames of a stack that a view shows, in the order of a flame graph.
 
 use super::ProgramOptions;
 use crate::names::{AllocatorFrames, FoldReason, FoldedStack};
 use crate::records::{Analysis, CutStackId};
 
-/// Finds the paths of an analysis with whole stacks and types.
+/// Finds the paths of an analysis. The analysis needs whole stacks and types.
 pub(super) struct StackPaths<'a> {
     analysis: &'a Analysis,
-    /// By text of frame.
+    /// Why a frame is folded, by the id of its text.
     folds: Vec<Option<FoldReason>>,
     dropped: Vec<bool>,
     has_folds: bool,
 }
 
 impl<'a> StackPaths<'a> {
-    /// Dumps without modules are Firefox's, whose frames the table of folds does not know.
+    /// A dump without modules is Firefox's. The table of folds does not cover Firefox's frames.
     pub(super) fn new(analysis: &'a Analysis, has_modules: bool, options: &ProgramOptions) -> Self {
         let which = if has_modules { AllocatorFrames::CAndRust } else { AllocatorFrames::C };
         let has_folds = has_modules && !options.all_frames;
@@ -31,7 +31,7 @@ impl<'a> StackPaths<'a> {
         }
     }
 
-    /// The names of the frames, the outermost first, and at last the type of the blocks if the stack names it.
+    /// The names of the frames, outermost first. The last name is the type of the blocks, if the stack names it.
     pub(super) fn path(&self, stack: CutStackId) -> Vec<String> {
         let texts = self.analysis.stacks.get(stack);
         let inner = texts.iter().take_while(|text| self.dropped[text.index()]).count();

@@ -1,6 +1,7 @@
-//! Stacks as rows for a page: one tree of frames, and for each row its place in the tree, its site, type and crate.
+//! Stacks as rows for a page: a tree of frames, and rows. Each row has its frame in the tree, its site, its type and
+//! its crate.
 //!
-//! A row represents all stacks that look equal in a view. Its owner decides what a row holds.
+//! A row represents all stacks that look equal in a view. The user of the rows defines their amounts.
 
 use rustc_hash::FxHashMap;
 
@@ -10,17 +11,18 @@ use super::stack_path::StackPaths;
 use crate::print::CleanText;
 use crate::records::{Analysis, CutStackId, SMALL};
 
-/// The keys of the holders of a row, in this order.
+/// The keys of a row's holders, in this order.
 const KEYS: [HolderKey; 3] = [HolderKey::Site, HolderKey::Type, HolderKey::Crate];
 
-/// The usual maximum of rows. Smaller stacks beyond share rows.
+/// The default maximum of rows. Smaller stacks share rows.
 pub(super) const MOST_ROWS: usize = 3000;
 
-/// The most frames, besides those for small stacks.
+/// The maximum of frames, not counting the frames of small stacks.
 const MOST_FRAMES: usize = 20_000;
 
-/// The usual and the most characters of a holder's name.
+/// The usual width of a holder's name, in characters.
 const WIDTH: usize = 60;
+/// The maximum width of a holder's name, for names that would otherwise look equal.
 const ROOM: usize = 100;
 
 const ALL: &str = "all";
@@ -60,7 +62,7 @@ impl StackRows {
         &self.names
     }
 
-    /// The frames in preorder. The first one is the root of all.
+    /// The frames in preorder. The first frame is the root.
     pub fn frames(&self) -> &[RowFrame] {
         &self.frames
     }
@@ -70,8 +72,8 @@ impl StackRows {
         &self.rows
     }
 
-    /// The number of stacks that have no row of their own: `(small)` below the innermost frame that has a row stands for
-    /// them.
+    /// The number of stacks without a row of their own. A row `(small)` represents them, below their innermost frame
+    /// that is in the tree.
     pub fn merged(&self) -> usize {
         self.merged
     }
@@ -83,7 +85,7 @@ pub(super) struct HeapSide<'a> {
     pub(super) has_modules: bool,
 }
 
-/// A stack of a side, and how much it matters.
+/// A stack of a side, and its weight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StackEntry {
     pub(super) side: usize,
@@ -91,7 +93,7 @@ pub(super) struct StackEntry {
     pub(super) weight: u128,
 }
 
-/// Makes rows of stacks, at most `most` besides those of small stacks. Gives the row of each entry, too.
+/// Makes rows from stacks, at most `most`, not counting the rows of small stacks. Also returns the row of each entry.
 pub(super) fn stack_rows(
     sides: &[HeapSide<'_>],
     entries: &[StackEntry],
@@ -125,7 +127,7 @@ pub(super) fn stack_rows(
     (rows.finish(options), of_entries)
 }
 
-/// Holders under one key, and the place of each.
+/// The holders under one key, each with its place.
 #[derive(Default)]
 struct HolderNumbers {
     numbers: FxHashMap<BlockHolder, u32>,
@@ -143,17 +145,17 @@ impl HolderNumbers {
     }
 }
 
-/// Rows while stacks are being added, the largest first.
+/// Collects rows. Stacks are added in descending order of size.
 struct RowBuilder {
     names: Vec<String>,
     by_name: FxHashMap<String, u32>,
-    /// The name of each frame, and the frame that called it.
+    /// For each frame, its name and the frame that called it.
     frames: Vec<(u32, u32)>,
     by_caller: FxHashMap<(u32, u32), u32>,
     held: [HolderNumbers; 3],
     rows: Vec<(u32, [u32; 3])>,
     by_place: FxHashMap<(u32, [u32; 3]), u32>,
-    /// The number of rows, without those of small stacks, and its maximum.
+    /// The number of rows, not counting the rows of small stacks, and its maximum.
     large: usize,
     most: usize,
     merged: usize,
@@ -251,7 +253,7 @@ impl RowBuilder {
     }
 
     fn finish(mut self, options: &ProgramOptions) -> StackRows {
-        // The names of holders come last; two holders have two names even if these look equal.
+        // The names of holders come last. Two holders have two names, even if the names look equal.
         let mut first = [0; 3];
         for (first, held) in first.iter_mut().zip(core::mem::take(&mut self.held)) {
             *first = self.names.len() as u32;

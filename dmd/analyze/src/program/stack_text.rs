@@ -1,4 +1,4 @@
-//! Stacks as lines of a view: the type of their blocks, then the frames that say something about the program.
+//! Stacks as lines of a view: the type of the blocks, then the frames that are not folded.
 
 use core::fmt;
 
@@ -22,7 +22,7 @@ pub(super) struct StackText<'a> {
 /// The part of a stack that a view shows.
 struct ShownFrames<'f> {
     frames: Vec<CallFrame<'f>>,
-    /// The numbers of folded frames before and after.
+    /// The number of folded frames before the shown ones, and after them.
     inner: usize,
     outer: usize,
 }
@@ -35,7 +35,7 @@ impl<'a> StackText<'a> {
         Self { analysis, options, named: FunctionNames::new(analysis), workspace, framework }
     }
 
-    /// A line with the type of a stack's blocks, if it is known.
+    /// Writes a line with the type of a stack's blocks, if it is known.
     pub(super) fn type_of(&self, f: &mut fmt::Formatter<'_>, stack: CutStackId) -> fmt::Result {
         let Some(verdict) = self.analysis.type_of(stack) else { return Ok(()) };
         let width = self.options.width.saturating_sub("   ".len());
@@ -43,8 +43,8 @@ impl<'a> StackText<'a> {
         writeln!(f, "   {}", holder.name(width, self.options))
     }
 
-    /// The lines of the stacks of one or two reports. All pass through the framework, whose frames are folded. The
-    /// second stack has only the frames that the first has not.
+    /// Writes the stacks of one or two reports. Frames of the framework are folded, because all reports pass through
+    /// it. For the second stack, only the frames that differ from the first are written.
     pub(super) fn reports(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -93,7 +93,7 @@ impl<'a> StackText<'a> {
         self.lines(f, &self.shown(&all, false))
     }
 
-    /// The frames that the view shows of a stack. The stack is not empty.
+    /// The frames of a stack that the view shows. The stack must not be empty.
     fn shown<'f>(&self, all: &[CallFrame<'f>], of_report: bool) -> ShownFrames<'f> {
         let options = self.options;
         if options.all_frames {
@@ -105,7 +105,7 @@ impl<'a> StackText<'a> {
             options.folds.reason(frame).or_else(|| is_framework(frame).then_some(FoldReason::Library))
         };
         let FoldedStack { shown, inner, outer } = FoldedStack::with_reasons(all.len(), fold);
-        // The view folds even the frame that it shows.
+        // The one shown frame would be folded, too.
         let is_all_folded = matches!(shown[..], [only] if fold(only).is_some());
         let outer = match () {
             () if options.verbose => outer,
@@ -138,18 +138,18 @@ impl<'a> StackText<'a> {
     }
 }
 
-/// Whether two frames are one line of a view.
+/// Whether two frames look the same in a view.
 fn is_same(a: &CallFrame<'_>, b: &CallFrame<'_>) -> bool {
     (a.function, a.file, a.line, a.module, a.offset) == (b.function, b.file, b.line, b.module, b.offset)
 }
 
-/// The longest recursion whose rounds are shown once: through this number of functions.
+/// The maximum number of functions in one round of a recursion that is shown once.
 const LONGEST_ROUND: usize = 8;
 
-/// The minimum of lines to leave out as repeats. One or two are more useful than the line in their place.
+/// The minimum of repeated lines to leave out. Fewer lines are as short as the line that would replace them.
 const FEWEST_REPEATS: usize = 3;
 
-/// Writes the lines of a stack. Of a recursion, it writes the first round and the number of the others.
+/// Writes the lines of a stack. For a recursion, writes the first round and the number of further rounds.
 fn without_repeats(f: &mut fmt::Formatter<'_>, lines: &[String], options: &ProgramOptions) -> fmt::Result {
     let mut at = 0;
     while at < lines.len() {
@@ -159,7 +159,7 @@ fn without_repeats(f: &mut fmt::Formatter<'_>, lines: &[String], options: &Progr
             rounds.take_while(|round| Some(*round) == first).count()
         };
         let lengths = 1..=LONGEST_ROUND.min(lines.len() - at);
-        // The shortest round that leaves out the most.
+        // Of the rounds that leave out the most lines, take the shortest.
         let (length, again) = lengths
             .map(|length| (length, rounds(length)))
             .rev()

@@ -1,4 +1,4 @@
-//! The answer first: the sites, types and crates that hold the most memory.
+//! The first answer of a view: the sites, types and crates that hold the most memory.
 
 use core::fmt::{self, Display};
 
@@ -9,15 +9,15 @@ use super::node::{HolderNode, sum};
 use crate::print::{mark, number, percent};
 use crate::records::{Analysis, BlockSums};
 
-/// A table has this many rows, and more as long as they have less than [`ENOUGH`] of the heap.
+/// The minimum number of rows of a table. More rows follow until the rows have [`ENOUGH`] of the heap.
 const ROWS: usize = 5;
 const MOST_ROWS: usize = 20;
 
-/// The percentage of the heap that the rows of a table have, if they are not too many.
+/// The percentage of the heap at which a table is complete.
 const ENOUGH: i128 = 80;
 
-/// The largest sites, types and crates of a heap. Its `Display` gives small tables: five rows each, or up to twenty
-/// if fewer have less than 80 % of the heap.
+/// The largest sites, types and crates of a heap. Its `Display` writes a table for each. A table has five rows. If
+/// these hold less than 80 % of the heap, it has up to twenty.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HeapSummary {
@@ -31,13 +31,13 @@ pub struct HeapSummary {
     verbose: bool,
 }
 
-/// The largest holders of memory of one kind.
+/// A table of the largest holders of memory under one key.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SummaryTable {
-    /// The title of the rows.
+    /// The key of the rows.
     pub by: HolderKey,
-    /// The largest rows, the largest first.
+    /// The largest holders, sorted descending by bytes.
     pub rows: Vec<SummaryRow>,
     /// The number of further rows.
     pub more: usize,
@@ -51,14 +51,15 @@ pub struct SummaryTable {
 pub struct SummaryRow {
     /// The function, type or crate.
     pub name: String,
-    /// The source line of a function; empty if it is unknown, or if the row is not a function.
+    /// The source line of a function. Empty if the line is unknown, or if the row is not a function.
     pub place: String,
-    /// Its blocks and bytes.
+    /// The sums of the row's blocks.
     pub sums: BlockSums,
 }
 
 impl HeapSummary {
-    /// Sums up the blocks that the filters of an analysis keep. The analysis should have whole stacks and all records.
+    /// Summarizes the blocks that pass the filters of an analysis. The analysis should have whole stacks and all
+    /// records.
     pub fn new(analysis: &Analysis, options: &ProgramOptions) -> Self {
         let holders = HolderFinder::new(analysis, options);
         let mut keys = vec![HolderKey::Site, HolderKey::Type, HolderKey::Crate];
@@ -82,10 +83,10 @@ impl HeapSummary {
     }
 }
 
-/// Columns before the name of a row.
+/// The number of columns before a row's name.
 pub(super) const AMOUNTS: usize = 24;
 
-/// The columns of the names of rows with a key, of which some may have a place beside them.
+/// The number of columns for the names of rows with this key. Sites leave room for a place beside the name.
 pub(super) fn for_names(key: HolderKey, room: usize) -> usize {
     match key {
         HolderKey::Site => room * 3 / 5,
@@ -93,7 +94,7 @@ pub(super) fn for_names(key: HolderKey, room: usize) -> usize {
     }
 }
 
-/// How many of a root's children are rows of a table. The largest come first.
+/// The number of a root's children that become rows of a table. The children are sorted descending by bytes.
 fn rows_of(children: &[(&BlockHolder, &HolderNode)]) -> usize {
     let enough = sum(children).usable() * ENOUGH / 100;
     let mut named = 0;

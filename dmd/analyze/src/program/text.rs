@@ -8,7 +8,7 @@ use super::{HeapSummary, ProgramOptions};
 use crate::print::{CleanText, blocks, mark, number, percent};
 use crate::records::{Analysis, CutStackId, KindSection, RecordKind, ReporterClaims, StackRecord};
 
-/// The most sizes of blocks that a record lists.
+/// The maximum number of block sizes in a record's line.
 const SIZES: usize = 4;
 
 /// An analysis for the author of the program: a summary, then records. Its `Display` gives the text.
@@ -32,7 +32,7 @@ impl Analysis {
         ProgramText { analysis: self, options, records }
     }
 
-    /// Whether no reporter reported a block: the program has none, or none ran.
+    /// Whether no reporter reported a block: the program has no reporters, or no collection ran.
     pub(super) fn has_no_reports(&self) -> bool {
         let is_reported = |kind| matches!(kind, RecordKind::OnceReported | RecordKind::TwiceReported);
         self.sections.iter().all(|section| !is_reported(section.kind) || section.all == 0)
@@ -117,7 +117,8 @@ impl ProgramText<'_> {
         stacks.reports(f, &reports.collect::<Vec<_>>())
     }
 
-    /// Faults of reports: amounts that differ from the blocks' sizes, and pointers without a block.
+    /// Writes the faults of reports: amounts that differ from the sizes of the blocks, and pointers without a live
+    /// block.
     fn faults(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for list in ReporterClaims::new(&self.analysis.reporters).lists() {
             if !list.reporters.is_empty() {

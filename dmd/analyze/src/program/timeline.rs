@@ -1,4 +1,4 @@
-//! A recording as a page shows it: which stacks had which blocks in any part of the time.
+//! Shows a recording to a page: the blocks of each stack in any part of the time.
 
 use core::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::error::AnalyzeError;
 use crate::recording::{ALIVE, Recording, SliceTable};
 use crate::records::{Analysis, AnalyzeOptions};
 
-/// Bounds of a [`Timeline`].
+/// Limits for a [`Timeline`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimelineOptions {
     slices: u64,
@@ -23,19 +23,20 @@ impl TimelineOptions {
         Self::default()
     }
 
-    /// The slices into which the time is divided, besides the bound at the peak; at most 10,000. Default: 200.
+    /// Sets the number of slices into which the time is divided; at most 10,000. The bound at the peak adds one.
+    /// Default: 200.
     #[must_use]
     pub fn slices(self, slices: u64) -> Self {
         Self { slices, ..self }
     }
 
-    /// The most rows. Default: 3,000. Smaller stacks beyond share rows.
+    /// Sets the maximum of rows. Smaller stacks share rows. Default: 3,000.
     #[must_use]
     pub fn rows(self, rows: usize) -> Self {
         Self { rows, ..self }
     }
 
-    /// The most cells. Default: 1,000,000. With more, slices become longer.
+    /// Sets the maximum of cells. If there would be more, slices become longer. Default: 1,000,000.
     #[must_use]
     pub fn cells(self, cells: usize) -> Self {
         Self { cells, ..self }
@@ -48,14 +49,14 @@ impl Default for TimelineOptions {
     }
 }
 
-/// The most slices.
+/// The maximum of slices.
 const MOST_SLICES: u64 = 10_000;
 
-/// The blocks of a recording by stack and by the slices of time in which they began and ended.
+/// The blocks of a recording by stack, and by the slices of time in which they were allocated and freed.
 ///
-/// Slice `n` begins after bound `n - 1` and ends with bound `n`; slice 0 is all that is not later than the first bound.
-/// The blocks that are alive at bound `n` are the cells that began in slice `n` or before and ended later. Bytes are
-/// usable bytes, those of the flame graph. A block that was moved or resized has begun again.
+/// Slice `n` starts after bound `n - 1` and ends with bound `n`. Slice 0 is everything up to the first bound. The
+/// blocks that are alive at bound `n` are in the cells that began in slice `n` or before, and ended later. Bytes are
+/// usable bytes, as in the flame graph. A block that was moved or resized counts as a new block.
 ///
 /// [`TimelineOptions`] bound the table.
 #[derive(Clone, Debug)]
@@ -65,13 +66,13 @@ pub struct Timeline {
     sliced: SliceTable,
 }
 
-/// The figures of the whole heap in a step of the time.
+/// Figures of the whole heap in one step of the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeStep {
-    /// The end of the step, from the start of the recording.
+    /// The end of the step, as the time since the start of the recording.
     pub end: Duration,
-    /// The most live bytes.
+    /// The most live bytes in the step.
     pub highest: i128,
     /// Bytes that were allocated or reallocated.
     pub allocated: u128,
@@ -79,8 +80,8 @@ pub struct TimeStep {
     pub allocations: u64,
 }
 
-/// Blocks of a row with the same slices. Amounts are negative in the rare case that a block had ended by a move that
-/// the allocator did not make.
+/// Blocks of a row that began in the same slice and ended in the same slice. Amounts are negative in one rare case: a
+/// block ended by a move that the allocator then did not make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeCell {
@@ -88,7 +89,7 @@ pub struct TimeCell {
     pub row: usize,
     /// The slice in which the blocks began. Blocks that are older than the recording are in slice 0.
     pub began: usize,
-    /// The slice in which they ended; `None` if they are alive at the end.
+    /// The slice in which the blocks ended; `None` if they are alive at the end.
     pub ended: Option<usize>,
     /// Usable bytes.
     pub bytes: i128,
@@ -97,7 +98,7 @@ pub struct TimeCell {
 }
 
 impl Timeline {
-    /// Replays a recording twice. `symbolize` looks up the symbols of a dump with its stacks.
+    /// Replays a recording twice. `symbolize` looks up the symbols of a dump that has the recording's stacks.
     ///
     /// # Errors
     ///
@@ -143,18 +144,18 @@ impl Timeline {
         &self.rows
     }
 
-    /// The bounds of slices, from the start of the recording. One is the time of the peak.
+    /// The bounds of the slices, as times since the start of the recording. One of them is the time of the peak.
     pub fn bounds(&self) -> impl ExactSizeIterator<Item = Duration> + '_ {
         self.sliced.bounds.iter().map(|bound| Duration::from_nanos(bound.nanoseconds))
     }
 
-    /// The index of the bound at the time of the peak.
+    /// The index of the bound that is the time of the peak.
     pub fn peak(&self) -> usize {
         self.sliced.bounds.iter().position(|bound| bound.stays).unwrap_or(0)
     }
 
-    /// The whole heap over the time, in steps that are never longer than slices. The first step is all that is not later
-    /// than the start.
+    /// The whole heap over time, in steps that are at most as long as slices. The first step is everything up to the
+    /// start.
     pub fn steps(&self) -> impl ExactSizeIterator<Item = TimeStep> + '_ {
         self.sliced.step_ends.iter().zip(&self.sliced.steps).map(|(end, step)| TimeStep {
             end: Duration::from_nanos(end.nanoseconds),
@@ -164,7 +165,7 @@ impl Timeline {
         })
     }
 
-    /// The cells, by row, then by slices.
+    /// The cells, sorted by row, then by slices.
     pub fn cells(&self) -> impl ExactSizeIterator<Item = TimeCell> + '_ {
         self.sliced.cells.iter().map(|cell| TimeCell {
             row: cell.row as usize,

@@ -1,4 +1,4 @@
-//! Memory by several keys at once, as a tree: the crates, in each crate the types, of each type the sites.
+//! Memory by several keys at once, as a tree: for example crates, in each crate the types, in each type the sites.
 
 use core::fmt::{self, Display};
 
@@ -10,10 +10,10 @@ use super::summary::{AMOUNTS, for_names};
 use crate::print::{mark, number, percent};
 use crate::records::{Analysis, KindSection, RecordKind};
 
-/// The number of rows below each other row, unless the user asks for another.
+/// The default number of rows below another row.
 const ROWS: usize = 10;
 
-/// A row with less than this part of the whole counts as one of many small rows.
+/// A row with less than the whole divided by this number counts as small.
 const SMALL: u128 = 1000;
 
 /// Memory by keys, each below the one before. Its `Display` gives a tree for each kind of record.
@@ -28,11 +28,12 @@ pub struct HolderTree {
 }
 
 impl Analysis {
-    /// The memory by `keys`, with at most `rows` rows below each other row. The analysis should have whole stacks,
-    /// all records and, for [`HolderKey::Type`], types.
+    /// Groups the memory by `keys`, one level for each key, with at most `rows` rows below each other row. The analysis
+    /// should have whole stacks, all records and, for [`HolderKey::Type`], types.
     ///
-    /// Without `rows`, at most ten rows, each with a thousandth of the whole or more unless the view is
-    /// [verbose](ProgramOptions::verbose). One row has the sum of all others.
+    /// If `rows` is `None`, at most ten rows are shown below each other row. Rows with less than a thousandth of the
+    /// whole are left out, unless the view is [verbose](ProgramOptions::verbose). One row has the sum of all rows that
+    /// are left out.
     pub fn holder_tree(
         &self,
         keys: &[HolderKey],
@@ -110,7 +111,7 @@ impl HolderTree {
         Ok(())
     }
 
-    /// The number of rows to show of some children, which are sorted by size.
+    /// The number of rows to show for some children. The children are sorted descending by size.
     fn shown(&self, children: &[(&BlockHolder, &HolderNode)], root: &HolderNode, depth: usize) -> usize {
         let most = children.len().min(self.rows.unwrap_or(ROWS));
         if self.rows.is_some() || self.verbose {
@@ -118,7 +119,7 @@ impl HolderTree {
         }
         let is_small = |node: &HolderNode| node.bytes().saturating_mul(SMALL) < root.bytes();
         let large = children.iter().take_while(|(_, child)| !is_small(child)).count();
-        // A heap of many small holders has rows, too.
+        // A heap of only small holders gets rows, too.
         if large == 0 && depth == 0 { most } else { most.min(large) }
     }
 }

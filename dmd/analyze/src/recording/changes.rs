@@ -8,7 +8,7 @@ use super::player::{RecordingPlayer, ReplayEnd};
 use super::replay::{BlockEnd, OLDER, ReplayObserver, ReplayedBlock};
 use crate::error::AnalyzeError;
 
-/// A block begins or ends. A block that the program moves or resizes ends, and another one begins.
+/// A block begins or ends. For a moved or resized block, one block ends and another begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockChange {
@@ -16,18 +16,19 @@ pub struct BlockChange {
     pub time: Duration,
     /// Whether the block ends.
     pub is_end: bool,
-    /// When the block began. For a block that begins, earlier than `time` only if the program asked to move or resize it
-    /// and the allocator could not: the block goes on as it was.
+    /// The time when the block began. For a block that begins now, this equals `time` except in one case: the program
+    /// asked to move or resize the block, and the allocator could not. Then the old block continues with its earlier
+    /// time.
     pub since: Duration,
     /// The number of the stack that allocated, moved or resized the block, as in
     /// [`Recording::stacks`](super::Recording::stacks).
     pub stack: u32,
-    /// The number of the thread that did, as in [`Recording::thread_name`](super::Recording::thread_name); `None` for a
-    /// block that is older than the recording.
+    /// The number of the thread that allocated, moved or resized the block, as in
+    /// [`Recording::thread_name`](super::Recording::thread_name). `None` for a block that is older than the recording.
     pub thread: Option<u32>,
     /// The bytes that the program requested.
     pub requested: u64,
-    /// The bytes that the program can use beyond them.
+    /// The usable bytes beyond the requested bytes.
     pub slop: u64,
 }
 
@@ -35,7 +36,7 @@ pub struct BlockChange {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ChangeFilter {
     All,
-    /// The blocks that began after this tick or, without a tick, after the start of the recording.
+    /// Blocks that began after this tick or, if it is `None`, after the start of the recording.
     After(Option<u64>),
 }
 
@@ -69,7 +70,7 @@ impl ReplayObserver for PendingChanges {
     }
 }
 
-/// Replays a recording change by change. It ends after an error.
+/// Iterates over the changes of a recording. The iterator ends after an error.
 pub struct BlockChanges<'r> {
     player: RecordingPlayer<'r>,
     until: ReplayEnd,
@@ -78,7 +79,7 @@ pub struct BlockChanges<'r> {
 }
 
 impl<'r> BlockChanges<'r> {
-    /// `player` begins the replay, with the blocks that are older than the recording.
+    /// `player` starts the replay with the blocks that are older than the recording.
     pub(super) fn new<F>(which: ChangeFilter, until: ReplayEnd, player: F) -> Result<Self, AnalyzeError>
     where
         F: FnOnce(&mut PendingChanges) -> Result<RecordingPlayer<'r>, AnalyzeError>,

@@ -1,40 +1,40 @@
-//! Ticks as times.
+//! Converts between ticks and times.
 
 use core::time::Duration;
 
-/// Pairs of a tick and the nanoseconds since the start of the recording, both ascending.
+/// Pairs of a tick and the nanoseconds since the start of the recording. Both ascend.
 #[derive(Debug, Default)]
 pub(crate) struct TickClock {
     pairs: Vec<(u64, u64)>,
-    /// Nanoseconds of a tick outside of the pairs.
+    /// The nanoseconds of a tick outside of the pairs.
     length: f64,
 }
 
 impl TickClock {
-    /// A clock whose ticks have this many nanoseconds.
+    /// Makes a clock whose ticks last this many nanoseconds.
     pub(crate) fn new(length: f64) -> Self {
         let length = if length.is_finite() && length > 0.0 { length } else { 1.0 };
         Self { pairs: Vec::new(), length }
     }
 
-    /// Adds a pair. A pair that contradicts the last one is left out.
+    /// Adds a pair. Ignores a pair that contradicts the last one.
     pub(crate) fn add(&mut self, tick: u64, nanoseconds: u64) {
         if self.pairs.last().is_none_or(|last| last.0 < tick && last.1 <= nanoseconds) {
             self.pairs.push((tick, nanoseconds));
         }
     }
 
-    /// The time of a tick. Between two pairs it grows evenly.
+    /// The time of a tick. Between two pairs the time is interpolated.
     // `tick` would have a copy for each of its steps.
     #[inline(never)]
     pub(crate) fn nanoseconds(&self, tick: u64) -> u64 {
         self.map(tick, |pair| *pair, self.length)
     }
 
-    /// The first tick that is not before a time.
+    /// The first tick that is at or after a time.
     pub(crate) fn tick(&self, nanoseconds: u64) -> u64 {
         let mut tick = self.map(nanoseconds, |(tick, nanoseconds)| (*nanoseconds, *tick), 1.0 / self.length);
-        // The floating point of both directions may differ by some ticks.
+        // Rounding may differ by some ticks between the two directions.
         for _ in 0..16 {
             if tick > 0 && self.nanoseconds(tick - 1) >= nanoseconds {
                 tick -= 1;
@@ -49,7 +49,7 @@ impl TickClock {
         Duration::from_nanos(self.nanoseconds(tick))
     }
 
-    /// The ticks of a span, by the mean length of a tick.
+    /// The number of ticks in a time span, by the mean length of a tick.
     pub(crate) fn span(&self, nanoseconds: u64) -> u64 {
         let length = match (self.pairs.first(), self.pairs.last()) {
             (Some(first), Some(last)) if first.0 < last.0 && first.1 < last.1 => {

@@ -2,7 +2,7 @@
 
 use dmd_format::recording::RecordedBlock;
 
-/// Stands for a stack that was not recorded.
+/// The number of a stack that was not recorded.
 pub(crate) const NO_STACK: u32 = 0;
 
 /// One event. Ticks count from the start of the recording.
@@ -20,8 +20,8 @@ pub(crate) struct TimedEvent {
 pub(crate) enum EventKind {
     Begin(RecordedBlock),
     End,
-    /// The thread's next [`Begin`](Self::Begin) is the block's new place.
+    /// The block ends because it is moved. The thread's next [`Begin`](Self::Begin) is its new place.
     EndByMove,
-    /// The block that ended by a move is still where it was.
+    /// The move failed: the block is still at its old place.
     Back(RecordedBlock),
 }

@@ -1,4 +1,4 @@
-//! The first pass over a recording: all facts but events, and where the events of each thread are.
+//! The first pass over a recording. It collects all facts, and the places of each thread's events.
 
 use dmd_format::recording::{
     ChunkKind, ClockReading as ClockPair, EventDecoder, MalformedPayload, NodeDecoder, RecordedProcess,
@@ -11,16 +11,16 @@ use super::source::RecordingSource;
 use super::tree::CallTree;
 use crate::error::AnalyzeError;
 
-/// Warnings beyond this number are only counted.
+/// The maximum number of warnings. Further warnings are only counted.
 const MAX_WARNINGS: usize = 20;
 
-/// Bytes of a thread's name that are kept.
+/// The maximum length of a stored thread name, in bytes.
 const MOST_NAME: usize = 256;
 
 /// The length of a tick if the file does not contain it.
 const USUAL_TICK: u64 = 10_000;
 
-/// Faults of a file that cost only a part of it.
+/// Faults that affect only a part of a file.
 #[derive(Debug, Default)]
 pub(crate) struct FileWarnings {
     all: Vec<String>,
@@ -38,7 +38,7 @@ impl FileWarnings {
     }
 
     pub(crate) fn malformed(&mut self, offset: u64, error: MalformedPayload) {
-        self.add(format!("the chunk at byte {offset} is malformed, the rest of it is left out: {error}"));
+        self.add(format!("the chunk at byte {offset} is malformed, its rest is left out: {error}"));
     }
 
     /// All warnings, one line each.
@@ -48,18 +48,18 @@ impl FileWarnings {
     }
 }
 
-/// A thread, and where its events are.
+/// A thread, and the places of its events.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadIndex {
     /// The number in the file. 0 means an unknown thread.
     pub(crate) number: u32,
     pub(crate) system_id: u32,
     pub(crate) name: String,
-    /// For each chunk a tick that is not after its first event, and its place. In order of the ticks.
+    /// For each chunk: a tick at or before its first event, and its place. Sorted by tick.
     pub(crate) chunks: Vec<(u64, u64)>,
 }
 
-/// All of a recording but its events.
+/// Everything in a recording except its events.
 #[derive(Debug)]
 pub(crate) struct RecordingIndex {
     pub(crate) about: RecordedProcess,
@@ -186,7 +186,7 @@ impl RecordingIndex {
         }
     }
 
-    /// Adds nodes up to the first malformed one. The inner error is its fault.
+    /// Adds calls up to the first malformed one. The inner error is the fault of that call.
     fn nodes(&mut self, payload: &[u8]) -> Result<Result<(), MalformedPayload>, AnalyzeError> {
         for node in NodeDecoder::new(payload) {
             match node {

@@ -8,7 +8,7 @@ use super::clock::TickClock;
 use super::replay::{HeapReplay, OLDER, ReplayedBlock};
 use super::usage::StackUsage;
 
-/// The steps of the time in which live blocks are counted by the time of their allocation.
+/// The number of steps into which the time is divided, to count live blocks by the time of their allocation.
 pub(crate) const STEPS: usize = 20;
 
 /// The blocks of one stack that are alive at the end.
@@ -18,20 +18,20 @@ pub(crate) struct LeakedStack {
     pub(crate) blocks: u64,
     pub(crate) requested: u128,
     pub(crate) slop: u128,
-    /// The blocks are older than the recording.
+    /// Whether the blocks are older than the recording.
     pub(crate) older: bool,
-    /// The allocations and reallocations of the stack, alive or not.
+    /// The number of allocations and reallocations of the stack, freed blocks included.
     pub(crate) allocations: u64,
-    /// The times of the first and the last allocation of these blocks.
+    /// The times of the first and the last allocation of these blocks; `None` for older blocks.
     pub(crate) times: Option<(Duration, Duration)>,
-    /// The blocks by the step of their allocation.
+    /// The number of blocks by the step of their allocation.
     pub(crate) steps: [u64; STEPS],
-    /// Blocks by requested size.
+    /// The number of blocks by requested size.
     pub(crate) sizes: FxHashMap<u64, u64>,
 }
 
-/// The live blocks by stack, those that are older than the recording apart, in the order of the stacks. `end` is the
-/// last tick.
+/// The live blocks by stack, in the order of the stacks. Blocks that are older than the recording are separate. `end`
+/// is the last tick.
 pub(crate) fn leaked(
     replay: &HeapReplay,
     usage: &StackUsage,

@@ -6,10 +6,10 @@ use super::replay::{BlockEnd, OLDER, ReplayObserver, ReplayedBlock};
 /// The number of classes of sizes: 0, 1, 2, 3 to 4, 5 to 8, and so on.
 pub const SIZE_CLASSES: usize = 66;
 
-/// The number of classes of life-times: less than 1 µs, less than 10 µs, and so on; the last is 100 s or more.
+/// The number of classes of life-times: less than 1 µs, less than 10 µs, and so on. The last class is 100 s or more.
 pub const LIFE_CLASSES: usize = 10;
 
-/// The nanoseconds at which each class of life-times but the last ends.
+/// The nanoseconds at which each class of life-times ends. The last class has no end.
 pub(crate) const LIFE_LIMITS: [u64; LIFE_CLASSES - 1] = [
     1_000,
     10_000,
@@ -22,9 +22,9 @@ pub(crate) const LIFE_LIMITS: [u64; LIFE_CLASSES - 1] = [
     100_000_000_000,
 ];
 
-/// Some blocks of a recording over time: all, or those of a site, a type or a thread.
+/// Some blocks of a recording over time: all blocks, or the blocks of a site, a type or a thread.
 ///
-/// Bytes are requested bytes. A block that was moved or resized counts as allocated again, but its life goes on.
+/// Bytes are requested bytes. A block that was moved or resized counts as allocated again, but its life-time continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UsageLine {
@@ -34,15 +34,15 @@ pub struct UsageLine {
     pub made: Vec<u64>,
     /// The most live bytes.
     pub highest: u64,
-    /// Live bytes when the whole heap was highest.
+    /// Live bytes at the peak of the whole heap.
     pub at_peak: u64,
     /// Live bytes at the end.
     pub at_end: u64,
     /// Allocations and reallocations.
     pub allocations: u64,
-    /// The bytes that these allocated together.
+    /// The bytes of all allocations and reallocations.
     pub allocated: u128,
-    /// Allocations whose thread freed or moved them before it allocated again.
+    /// Allocations that their thread freed or moved before its next allocation.
     pub temporary: u64,
     /// Allocations and reallocations by size: [class](SIZE_CLASSES) `n` ends at 2 to the power `n - 1`.
     pub sizes: Vec<u64>,
@@ -82,12 +82,12 @@ pub(crate) fn size_class(bytes: u64) -> usize {
     }
 }
 
-/// A line while events are being replayed.
+/// A line during a replay.
 #[derive(Debug)]
 struct OpenLine {
     line: UsageLine,
     now: u64,
-    /// The last step with an event.
+    /// The step of the last event.
     step: usize,
 }
 
@@ -123,11 +123,10 @@ impl OpenLine {
     }
 }
 
-/// The groups to which a stack's blocks belong, one for each way to group stacks.
+/// The groups to which each stack's blocks belong. There is one group for each way of grouping.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LineGroups {
-    /// The groups of each stack, all ways together: `ways` numbers for each stack. The first is that of blocks
-    /// without a stack.
+    /// The groups of each stack: one number for each of the `ways`. The first entry is for blocks without a stack.
     pub(crate) of_stack: Vec<u32>,
     /// The group of each thread.
     pub(crate) of_thread: Vec<u32>,
@@ -138,7 +137,7 @@ pub(crate) struct LineGroups {
     pub(crate) count: usize,
 }
 
-/// Makes the lines of all groups.
+/// Makes the lines of all groups during a replay.
 #[derive(Debug)]
 pub(crate) struct LineObserver {
     groups: LineGroups,
@@ -150,7 +149,7 @@ pub(crate) struct LineObserver {
 }
 
 impl LineObserver {
-    /// Lines of `steps` equal steps up to the tick `end`.
+    /// Makes lines of `steps` equal steps up to the tick `end`.
     pub(crate) fn new(groups: LineGroups, steps: usize, end: u64, clock: &TickClock) -> Self {
         let open = || OpenLine { line: UsageLine::new(steps), now: 0, step: 0 };
         Self {
@@ -166,7 +165,7 @@ impl LineObserver {
         ((tick as f64 * self.scale) as usize).min(self.steps - 1)
     }
 
-    /// Calls `each` with every group of a block.
+    /// Calls `each` for every group of a block.
     #[inline]
     fn each(&mut self, block: &ReplayedBlock, mut each: impl FnMut(&mut OpenLine)) {
         let LineGroups { of_stack, of_thread, of_older, ways, .. } = &self.groups;
@@ -182,7 +181,7 @@ impl LineObserver {
         }
     }
 
-    /// The lines by group. The time at the end must have been reached.
+    /// Returns the lines by group. The replay must have reached the end.
     pub(crate) fn finish(mut self) -> Vec<UsageLine> {
         let last = self.steps - 1;
         for open in &mut self.open {
@@ -192,7 +191,7 @@ impl LineObserver {
         self.open.into_iter().map(|open| open.line).collect()
     }
 
-    /// Notes the live bytes of all groups as those of the peak.
+    /// Stores the live bytes of all groups as the bytes at the peak.
     pub(crate) fn at_peak(&mut self) {
         self.open.iter_mut().for_each(|open| open.line.at_peak = open.now);
     }

@@ -1,4 +1,4 @@
-//! The events of all threads in one order.
+//! Merges the events of all threads into one order.
 
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,24 +11,24 @@ use super::index::{FileWarnings, ThreadIndex};
 use super::source::RecordingSource;
 use crate::error::AnalyzeError;
 
-/// Orders events by their ticks; at equal ticks ends come before begins.
+/// The sort key of an event: its tick. At equal ticks, ends come before begins.
 fn key(event: &TimedEvent) -> u64 {
     let begins = matches!(event.kind, EventKind::Begin(_) | EventKind::Back(_));
     event.tick.saturating_mul(2).saturating_add(u64::from(begins))
 }
 
-/// The next events of a thread: those of one chunk.
+/// The next events of a thread, from one chunk.
 #[derive(Debug, Default)]
 struct ThreadCursor {
     events: vec::IntoIter<TimedEvent>,
     next: Option<TimedEvent>,
-    /// The number of chunks that were read.
+    /// The number of chunks read so far.
     read: usize,
-    /// The events that the chunk had.
+    /// The number of events in the chunk.
     length: usize,
 }
 
-/// Merges threads. It keeps one chunk of each thread that has events at the time.
+/// Merges threads. It keeps one chunk in memory for each thread that has events at the current time.
 #[derive(Debug)]
 pub(crate) struct ThreadMerge<'r> {
     source: &'r mut RecordingSource,
@@ -36,14 +36,14 @@ pub(crate) struct ThreadMerge<'r> {
     threads: &'r [ThreadIndex],
     start: u64,
     cursors: Vec<ThreadCursor>,
-    /// The key of each thread's next event, or a smaller one.
+    /// The key of each thread's next event, or a smaller key.
     waiting: BinaryHeap<Reverse<(u64, u32)>>,
-    /// The thread whose events come next, up to the key of the next other thread.
+    /// The thread that has the next events, up to the key of the next other thread.
     current: Option<u32>,
     bound: u64,
     kept: usize,
     max_kept: usize,
-    /// Bytes of the file up to the last chunk.
+    /// The position in the file after the last chunk.
     pub(crate) position: u64,
 }
 

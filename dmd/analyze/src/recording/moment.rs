@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use crate::dump::RecordingOutline;
 
-/// A time of a recording: a number of seconds after its start, its peak, or its end.
+/// A time of a recording: seconds after its start, its peak, or its end.
 ///
 /// ```
 /// use core::time::Duration;
@@ -20,15 +20,15 @@ use crate::dump::RecordingOutline;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Moment {
-    /// The first time at which the live blocks had the highest sum of requested bytes.
+    /// The first time at which the sum of the live blocks' requested bytes was highest.
     Peak,
-    /// The last event.
+    /// The time of the last event.
     End,
-    /// This long after the start: all events until then have happened.
+    /// This long after the start. All events up to then have happened.
     After(Duration),
 }
 
-/// A text that is not a [`Moment`].
+/// The error for a text that is not a [`Moment`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MomentError(String);
 
@@ -68,7 +68,7 @@ impl FromStr for Moment {
 }
 
 impl Moment {
-    /// The time since the start of a recording with these facts.
+    /// The time since the start of the recording that has these facts.
     pub fn time(self, outline: &RecordingOutline) -> Duration {
         match self {
             Self::Peak => outline.peak.time,

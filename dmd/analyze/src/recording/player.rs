@@ -10,35 +10,35 @@ use super::replay::{HeapReplay, ReplayObserver};
 use super::source::RecordingSource;
 use crate::error::AnalyzeError;
 
-/// How far to replay.
+/// The end of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplayEnd {
     End,
-    /// Up to the last event that is not after this tick.
+    /// Replay up to the last event that is not after this tick.
     Tick(u64),
-    /// This many events.
+    /// Replay this many events.
     Event(u64),
 }
 
-/// A function that gets the progress: the bytes that the reader has read, and all bytes.
+/// A function that receives the progress: the bytes read so far, and all bytes.
 pub(crate) type ReplayProgress = Box<dyn FnMut(u64, u64) + Send>;
 
-/// Events between two calls of the progress.
+/// The number of events between two calls of the progress function.
 const STEP: u64 = 1 << 16;
 
-/// A recording that is being replayed.
+/// A recording during a replay.
 pub(crate) struct RecordingPlayer<'r> {
     merge: ThreadMerge<'r>,
     pub(crate) replay: HeapReplay,
     pub(crate) clock: &'r TickClock,
-    /// The next event, if it was read.
+    /// The next event, if it was already read.
     next: Option<TimedEvent>,
     length: u64,
     progress: Option<&'r mut ReplayProgress>,
 }
 
 impl<'r> RecordingPlayer<'r> {
-    /// Begins with the blocks that are older than the recording.
+    /// Starts with the blocks that are older than the recording.
     pub(crate) fn new(
         source: &'r mut RecordingSource,
         index: &'r mut RecordingIndex,
@@ -62,7 +62,7 @@ impl<'r> RecordingPlayer<'r> {
         Ok(Self { merge, replay, clock, next: None, length, progress })
     }
 
-    /// Goes on to a time that is not before the present one.
+    /// Continues to a time that is not before the current one.
     pub(crate) fn play(
         &mut self,
         until: ReplayEnd,
@@ -75,7 +75,7 @@ impl<'r> RecordingPlayer<'r> {
         Ok(())
     }
 
-    /// Takes the next event; returns whether there was one until this time.
+    /// Applies the next event. Returns `false` if there is no further event before `until`.
     #[inline]
     pub(crate) fn step(
         &mut self,

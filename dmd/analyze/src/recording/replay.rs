@@ -1,6 +1,6 @@
-//! The heap while events are replayed: its live blocks, its sums, and what each event means.
+//! The heap during a replay: its live blocks, its sums, and the effect of each event.
 //!
-//! An event may be wrong, or its partner may be missing from a damaged file. The replay then counts the fault, and
+//! An event may be wrong, or its partner may be missing from a damaged file. Then the replay counts the fault, and
 //! keeps all blocks whose events agree.
 
 use dmd_format::recording::RecordedBlock;
@@ -10,7 +10,7 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 use super::event::{EventKind, TimedEvent};
 use crate::error::AnalyzeError;
 
-/// Stands for the thread of a block that is older than the recording.
+/// The thread of a block that is older than the recording.
 pub(crate) const OLDER: u32 = u32::MAX;
 
 /// A live block.
@@ -18,16 +18,16 @@ pub(crate) const OLDER: u32 = u32::MAX;
 pub(crate) struct ReplayedBlock {
     pub(crate) requested: u64,
     pub(crate) slop: u64,
-    /// The tick at which the block got its present place and size.
+    /// The tick at which the block got its current place and size.
     pub(crate) since: u64,
     pub(crate) stack: u32,
     /// The thread that allocated the block, or [`OLDER`].
     pub(crate) thread: u32,
-    /// The number of the block's chain of moves, plus 1; 0 without one.
+    /// The number of the block's chain of moves, plus 1; 0 if the block never moved.
     chain: u32,
 }
 
-/// The life of a block that was moved or resized at least once.
+/// The history of a block that was moved or resized at least once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MoveChain {
     /// The tick of the first allocation.
@@ -37,7 +37,7 @@ pub(crate) struct MoveChain {
     pub(crate) moves: u64,
     /// Moves that changed the address.
     pub(crate) relocations: u64,
-    /// Bytes that relocations copied.
+    /// The bytes that were copied by relocations.
     pub(crate) copied: u128,
     pub(crate) shrank: bool,
     /// The stack of the last move.
@@ -52,19 +52,19 @@ pub(crate) struct BlockEnd {
     pub(crate) thread: u32,
     /// The tick of the block's first allocation, before its moves.
     pub(crate) born: u64,
-    /// The block goes on at another place.
+    /// Whether the block continues at another place.
     pub(crate) moved: bool,
-    /// The same thread had allocated nothing since.
+    /// Whether the thread freed the block before its next allocation.
     pub(crate) temporary: bool,
 }
 
-/// Sees what the replay finds. Each method has a default that does nothing.
+/// Receives the results of a replay. Each method does nothing by default.
 pub(crate) trait ReplayObserver {
     fn began(&mut self, _tick: u64, _block: &ReplayedBlock, _moved: bool) {}
     fn ended(&mut self, _block: &ReplayedBlock, _end: &BlockEnd) {}
-    /// The heap is higher than ever before.
+    /// Called when the heap is higher than ever before.
     fn peaked(&mut self) {}
-    /// A block that was moved ends, or is alive when the replay ends.
+    /// Called when a moved block ends, and for the moved blocks that are alive at the end of the replay.
     fn chain(&mut self, _chain: &MoveChain) {}
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct HeapSums {
     pub(crate) bytes: u128,
     pub(crate) blocks: u64,
     pub(crate) tick: u64,
-    /// The number of events until then.
+    /// The number of events so far.
     pub(crate) event: u64,
 }
 
@@ -88,17 +88,17 @@ pub(crate) struct EventCounts {
     pub(crate) frees: u64,
     pub(crate) reallocations: u64,
     pub(crate) temporary: u64,
-    /// Ends of blocks whose beginning is not in the file.
+    /// Ends of blocks whose allocation is not in the file.
     pub(crate) unknown_ends: u64,
-    /// Blocks that begin where another block is still live: the engine did not see that one's end.
+    /// Blocks that begin where another block is still live: the other block's end is missing.
     pub(crate) missing_ends: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct ReplayedThread {
-    /// The block that the thread allocated last, until it ends.
+    /// The address of the thread's last allocation, while that block is alive.
     last: u64,
-    /// The block that the thread is moving, and its old address.
+    /// The block that the thread is moving, with its old address.
     moving: Option<(u64, ReplayedBlock)>,
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct HeapReplay {
     blocks: HashMap<u64, ReplayedBlock, DefaultHashBuilder>,
     threads: Vec<ReplayedThread>,
     chains: Vec<MoveChain>,
-    /// Chains that ended, whose place is free.
+    /// The numbers of ended chains, for reuse.
     free: Vec<u32>,
     now: HeapSums,
     peak: HeapSums,
@@ -134,7 +134,7 @@ impl HeapReplay {
         self.now
     }
 
-    /// The time of the highest sum of requested bytes; of several, the first.
+    /// The sums at the highest sum of requested bytes. If it occurs several times, the first time.
     pub(crate) fn peak(&self) -> HeapSums {
         self.peak
     }
@@ -148,7 +148,7 @@ impl HeapReplay {
         self.blocks.values()
     }
 
-    /// A block that was alive when the recording started.
+    /// Adds a block that was alive when the recording started.
     pub(crate) fn add_older(
         &mut self,
         address: u64,
@@ -159,7 +159,7 @@ impl HeapReplay {
         self.insert(0, address, block, false, observer)
     }
 
-    /// Takes the next event.
+    /// Applies the next event.
     #[inline]
     pub(crate) fn apply(
         &mut self,
@@ -206,7 +206,7 @@ impl HeapReplay {
         Ok(())
     }
 
-    /// Shows the chains of live blocks to an observer, at the end of a replay.
+    /// Passes the chains of live blocks to an observer, at the end of a replay.
     pub(crate) fn finish(&mut self, observer: &mut impl ReplayObserver) {
         let mut live: Vec<u32> =
             self.blocks.values().map(|block| block.chain).filter(|chain| *chain > 0).collect();
@@ -261,7 +261,7 @@ impl HeapReplay {
         }
         let moved = event.kind == EventKind::EndByMove;
         if moved {
-            // The end of the block before is missing.
+            // The event that ends the previous move is missing.
             let lost = thread.moving.replace((event.address, block)).filter(|(_, lost)| lost.chain > 0);
             self.free.extend(lost.map(|(_, lost)| lost.chain));
         } else {
@@ -287,7 +287,7 @@ impl HeapReplay {
         observer.ended(&block, &BlockEnd { born, ..end });
     }
 
-    /// The number of the chain of a block that moved.
+    /// The number of the chain of a moved block.
     fn continued(&mut self, old: &ReplayedBlock, relocated: bool, new: &ReplayedBlock) -> u32 {
         let number = match old.chain {
             0 => {

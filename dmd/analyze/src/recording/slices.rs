@@ -1,6 +1,7 @@
 //! A recording as a table: for each row of stacks, the blocks by the slices of time in which they began and ended.
 //!
-//! From the table follows what is alive at the end of a slice, and which part of it began after the end of another one.
+//! From the table follow the blocks that are alive at the end of a slice, and those of them that began after an earlier
+//! slice.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +9,18 @@ use rustc_hash::FxHashMap;
 
 use super::replay::{BlockEnd, OLDER, ReplayObserver, ReplayedBlock};
 
-/// Blocks of a row with the same slices.
+/// Blocks of a row that began in the same slice and ended in the same slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SliceCell {
     pub(crate) row: u32,
     /// The slice in which the blocks began; 0 for blocks that are older than the first slice.
     pub(crate) began: u16,
-    /// The slice in which they ended, or [`ALIVE`].
+    /// The slice in which the blocks ended, or [`ALIVE`].
     pub(crate) ended: u16,
     pub(crate) amount: SliceAmount,
 }
 
-/// Stands for the slice in which blocks ended that are alive at the end.
+/// The value of [`SliceCell::ended`] for blocks that are alive at the end.
 pub(crate) const ALIVE: u16 = u16::MAX;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,37 +29,38 @@ pub(crate) struct SliceAmount {
     pub(crate) blocks: i64,
 }
 
-/// The end of a slice.
+/// The bound at the end of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SliceBound {
     pub(crate) nanoseconds: u64,
-    /// The first tick after it.
+    /// The first tick after the bound.
     pub(crate) next: u64,
-    /// The bound stays when slices become longer.
+    /// Whether the bound is kept when slices become longer.
     pub(crate) stays: bool,
 }
 
-/// The figures of the whole heap between two bounds.
+/// Figures of the whole heap between two bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SliceStep {
     /// The most live bytes.
     pub(crate) highest: i128,
-    /// Bytes of the blocks that began.
+    /// The bytes of the blocks that began.
     pub(crate) allocated: u128,
     pub(crate) allocations: u64,
 }
 
-/// The table while events are being replayed.
+/// The table during a replay.
 ///
-/// A table with too many cells gets longer slices, so that its memory is bounded and its figures stay exact.
+/// If the table gets too many cells, its slices become longer. So its memory is bounded, and its figures stay exact.
 #[derive(Debug)]
 pub(crate) struct SliceObserver {
-    /// The row of each stack. Stacks beyond are in the row of the first, which is that of blocks without a stack.
+    /// The row of each stack. Stacks beyond the end have the row of the first stack, which stands for blocks without a
+    /// stack.
     rows: Vec<u32>,
     bounds: Vec<SliceBound>,
-    /// For each step, the slice to which it belongs now.
+    /// The current slice of each step.
     slice_of_step: Vec<u16>,
-    /// The bounds of the steps, which stay as they are.
+    /// The bounds of the steps. They never change.
     step_ends: Vec<SliceBound>,
     steps: Vec<SliceStep>,
     step: usize,
@@ -72,15 +74,15 @@ pub(crate) struct SliceObserver {
 pub(crate) struct SliceTable {
     /// The first bound is the start of the first slice.
     pub(crate) bounds: Vec<SliceBound>,
-    /// The end of each step. The first step is all that is not later than the start.
+    /// The end of each step. The first step is everything up to the start.
     pub(crate) step_ends: Vec<SliceBound>,
     pub(crate) steps: Vec<SliceStep>,
-    /// By row, then by slices.
+    /// The cells, sorted by row, then by slices.
     pub(crate) cells: Vec<SliceCell>,
 }
 
 impl SliceObserver {
-    /// `bounds` ascend.
+    /// `bounds` must be ascending.
     pub(crate) fn new(rows: Vec<u32>, bounds: Vec<SliceBound>, max_cells: usize) -> Self {
         Self {
             rows,
@@ -95,7 +97,7 @@ impl SliceObserver {
         }
     }
 
-    /// The step of a tick. What is later than the last bound is in the last step.
+    /// The step of a tick. Ticks after the last bound are in the last step.
     #[inline]
     fn step_of(&self, tick: u64) -> usize {
         self.step_ends.partition_point(|end| end.next <= tick).min(self.step_ends.len() - 1)
@@ -122,7 +124,7 @@ impl SliceObserver {
         }
     }
 
-    /// The step of an event. The heap keeps its size in the steps between it and the last event.
+    /// Advances to an event's step. The heap had the same size in all steps since the last event.
     #[inline]
     fn reach(&mut self, tick: u64) -> usize {
         let step = self.step_of(tick).max(self.step);
@@ -133,7 +135,7 @@ impl SliceObserver {
         step
     }
 
-    /// Leaves out every second bound that need not stay.
+    /// Removes every second bound, except bounds that must stay.
     fn lengthen(&mut self) {
         let last = self.bounds.len() - 1;
         let mut kept = Vec::with_capacity(last / 2 + 3);
@@ -147,7 +149,7 @@ impl SliceObserver {
             }
         }
         if kept.len() == self.bounds.len() {
-            // There are few slices, so the number of rows bounds the cells.
+            // No bound can be removed. The few slices that are left and the number of rows bound the cells.
             self.max_cells = usize::MAX;
             return;
         }
@@ -155,7 +157,7 @@ impl SliceObserver {
         let to = |slice: u16| if slice == ALIVE { ALIVE } else { into[usize::from(slice)] };
         self.slice_of_step.iter_mut().for_each(|slice| *slice = to(*slice));
         let mut cells: FxHashMap<(u32, u16, u16), SliceAmount> = FxHashMap::default();
-        // Sums do not depend on the order.
+        // The order does not matter for sums.
         core::mem::take(&mut self.cells).into_iter().for_each(|((row, began, ended), amount)| {
             let sum = cells.entry((row, to(began), to(ended))).or_default();
             sum.bytes += amount.bytes;
@@ -164,7 +166,7 @@ impl SliceObserver {
         self.cells = cells;
     }
 
-    /// The table, when the end was reached.
+    /// Returns the table, after the replay reached its end.
     pub(crate) fn finish(mut self) -> SliceTable {
         self.reach(u64::MAX);
         let cells: BTreeMap<_, _> = self.cells.into_iter().collect();
@@ -190,14 +192,14 @@ impl ReplayObserver for SliceObserver {
         let of_step = &mut self.steps[step];
         of_step.highest = of_step.highest.max(self.now);
         if moved && block.since < tick {
-            // The block did not move after all, so its end was none.
+            // The move failed, so the block's end must be undone.
             let slice = self.slice_of_step[step];
             self.add((row, began, slice), -bytes, -1);
         } else if block.thread != OLDER {
             of_step.allocated += bytes.unsigned_abs();
             of_step.allocations += 1;
         }
-        // Lengthening may have changed the slice.
+        // `lengthen` may have changed the slice.
         let began = self.began_in(block);
         self.add((row, began, ALIVE), bytes, 1);
     }

@@ -1,4 +1,4 @@
-//! The bytes of a recording: chunks from any place, and the way past damaged ones.
+//! The bytes of a recording: reads chunks at any place, and searches for the next good chunk after a damaged one.
 
 use std::io::{self, BufReader, Chain, Read, Seek, SeekFrom};
 
@@ -7,18 +7,18 @@ use memory_report::ReadError;
 
 use crate::error::AnalyzeError;
 
-/// A file or bytes in memory.
+/// A file, or bytes in memory.
 pub(crate) trait RecordingBytes: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> RecordingBytes for T {}
 
 type ChunksAt<'f> = ChunkReader<Chain<&'static [u8], BufReader<&'f mut Box<dyn RecordingBytes>>>>;
 
-/// The bytes that a file of damaged chunks may make a reader check again and again, in lengths of the file.
+/// The maximum of bytes that a reader checks again in a file with damaged chunks, as a multiple of the file's length.
 const TRIES: u64 = 4;
-/// The bytes that every file may make a reader check.
+/// The minimum of bytes that a reader may check again in any file.
 const LEAST_ALLOWANCE: u64 = 1 << 28;
-/// Bytes of a buffer for the header of a chunk that may be good.
+/// The buffer size for checking whether a chunk is good, in bytes.
 const LOOK: usize = 1 << 13;
 
 /// The bytes of a recording.
@@ -34,7 +34,7 @@ impl core::fmt::Debug for RecordingSource {
 }
 
 impl RecordingSource {
-    /// Checks the first bytes.
+    /// Checks the first bytes of a file.
     pub(crate) fn new(mut bytes: impl Read + Seek + Send + 'static) -> Result<Self, AnalyzeError> {
         let length = bytes.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
         bytes.seek(SeekFrom::Start(0)).map_err(ReadError::Io)?;
@@ -42,15 +42,15 @@ impl RecordingSource {
         Ok(Self { bytes: Box::new(bytes), length })
     }
 
-    /// The chunks from a place on.
+    /// Reads the chunks from a place.
     pub(crate) fn chunks(&mut self, offset: u64, buffer: usize) -> Result<ChunksAt<'_>, AnalyzeError> {
         self.bytes.seek(SeekFrom::Start(offset)).map_err(ReadError::Io)?;
         let rest = BufReader::with_capacity(buffer, &mut self.bytes);
         ChunkReader::open(MAGIC.as_slice().chain(rest)).map_err(failure)
     }
 
-    /// Calls `each` with every good chunk: its kind, its payload and its place. Gives the damaged places: where each
-    /// starts, and where the next good chunk is, or else the end of the file.
+    /// Calls `each` for every good chunk, with its kind, its payload and its place. Returns the damaged ranges: the
+    /// start of each, and the place of the next good chunk or the end of the file.
     pub(crate) fn each(
         &mut self,
         mut each: impl FnMut(ChunkKind, &[u8], u64) -> Result<(), AnalyzeError>,
@@ -84,7 +84,7 @@ impl RecordingSource {
         Ok(damaged)
     }
 
-    /// The place of the first good chunk at or after a place, or the end of the file. `allowance` bounds the bytes that
+    /// The place of the first good chunk at or after `from`, or the end of the file. `allowance` limits the bytes that
     /// are read to check candidates.
     fn next_good(&mut self, from: u64, allowance: &mut u64) -> Result<u64, AnalyzeError> {
         const WINDOW: usize = 1 << 16;
@@ -113,7 +113,7 @@ impl RecordingSource {
         Ok(self.length)
     }
 
-    /// Reads one chunk. It was valid before.
+    /// Reads one chunk that was valid in an earlier pass. `None` if it is no longer valid.
     pub(crate) fn payload(&mut self, offset: u64) -> Result<Option<Vec<u8>>, AnalyzeError> {
         let mut chunks = self.chunks(offset, 1 << 13)?;
         let payload = match chunks.next() {
@@ -124,7 +124,7 @@ impl RecordingSource {
     }
 }
 
-/// The stored length, if the bytes look as a chunk's header.
+/// The stored length, if the bytes look like a chunk's header.
 fn stored(header: &[u8]) -> Option<usize> {
     let word =
         |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]) as usize;

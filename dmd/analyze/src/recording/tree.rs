@@ -1,4 +1,4 @@
-//! The tree of calls of a recording, and the modules that were loaded: what the stacks of a dump are made of.
+//! The tree of calls of a recording, and its modules. The stacks of a dump are made from them.
 
 use dmd_format::Mode;
 use dmd_format::recording::{FIRST_PC, RecordedModule as Mapping, StackNode};
@@ -8,18 +8,18 @@ use super::event::NO_STACK;
 use crate::dump::{BlockContents, CallId, Dump, DumpBlock, DumpTraceId, LoadedModule};
 use crate::error::AnalyzeError;
 
-/// The most frames of a stack. The engine keeps at most 256.
+/// The maximum number of frames of a stack. The engine records at most 256.
 const MAX_FRAMES: usize = 512;
 
 /// The calls by number, and the modules.
 #[derive(Debug, Default)]
 pub(crate) struct CallTree {
-    /// The caller's number and the return address of each call. Number 0 is not a call.
+    /// The caller's number and the return address of each call. Number 0 is unused.
     nodes: Vec<(u32, u64)>,
-    /// The number of calls that the file has.
+    /// The number of calls in the file.
     known: usize,
     modules: Vec<Mapping>,
-    /// The modules that were not unloaded, by address.
+    /// The indices of the modules that are still loaded, sorted by address.
     loaded: Vec<usize>,
     max_frames: usize,
 }
@@ -48,7 +48,7 @@ impl CallTree {
         self.known
     }
 
-    /// The number above those of all calls.
+    /// One more than the highest number of a call.
     pub(crate) fn end(&self) -> usize {
         self.nodes.len()
     }
@@ -78,7 +78,8 @@ impl CallTree {
         self.loaded.sort_by_key(|at| self.modules[*at].start);
     }
 
-    /// The module of a call: a loaded one, or else the first that was unloaded and is not newer than the call.
+    /// The module of a call: a loaded module or, if none contains the address, the first unloaded one that is older
+    /// than the call.
     fn module(&self, node: u32, pc: u64) -> Option<usize> {
         let holds = |at: &usize| (self.modules[*at].start..self.modules[*at].end).contains(&pc);
         let before = self.loaded.partition_point(|at| self.modules[*at].start <= pc);
@@ -89,7 +90,7 @@ impl CallTree {
         })
     }
 
-    /// A dump of these blocks. `max_entries` bounds its blocks, traces and frames.
+    /// Makes a dump of these blocks. `max_entries` is the maximum of its blocks, traces and frames.
     pub(crate) fn dump(
         &self,
         blocks: impl IntoIterator<Item = (EqualBlocks, u64)>,
@@ -98,8 +99,8 @@ impl CallTree {
         self.dump_of(Mode::Live, blocks.into_iter().map(|(kind, num)| (None, kind, num)), max_entries)
     }
 
-    /// A dump of scan mode of the blocks at these addresses, without their contents. `max_entries` bounds its blocks,
-    /// traces and frames.
+    /// Makes a dump of scan mode of the blocks at these addresses, without contents. `max_entries` is the maximum of
+    /// its blocks, traces and frames.
     pub(crate) fn scan(
         &self,
         blocks: impl IntoIterator<Item = (u64, EqualBlocks)>,
@@ -156,10 +157,10 @@ fn path(mapping: &Mapping) -> String {
     String::from_utf8_lossy(&mapping.path).into_owned()
 }
 
-/// The frames by their addresses and modules.
+/// The frames by address and module.
 type CallPlaces = FxHashMap<(u64, Option<usize>), CallId>;
 
-/// A dump while its traces are being added.
+/// A dump while traces are added to it.
 struct TraceBuilder<'t> {
     tree: &'t CallTree,
     dump: Dump,
@@ -178,14 +179,14 @@ impl TraceBuilder<'_> {
         let dump = &mut self.dump;
         let start = dump.calls.len();
         let mut at = stack;
-        // A damaged tree may have a circle.
+        // A damaged tree may contain a cycle.
         for _ in 0..2 * MAX_FRAMES {
             let Some((parent, return_address)) = tree.nodes.get(at as usize).filter(|_| at != NO_STACK)
             else {
                 break;
             };
             if *return_address >= FIRST_PC {
-                // The call comes before the address where it returns to.
+                // The call instruction is before its return address.
                 let pc = return_address - 1;
                 let module = tree.module(at, pc);
                 let frame = *places.entry((pc, module)).or_insert_with(|| match module {

@@ -1,4 +1,5 @@
-//! The allocations of each stack, the threads that freed blocks of others, and the blocks that only grew.
+//! The allocations of each stack, the blocks that one thread allocated and another freed, and the blocks that only
+//! grew.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::replay::{BlockEnd, MoveChain, OLDER, ReplayObserver, ReplayedBlock};
 
-/// Pairs of threads beyond this number count together.
+/// The maximum number of pairs of threads. Further pairs are counted together.
 const MAX_PAIRS: usize = 1 << 16;
 
 /// The blocks of one stack.
@@ -24,7 +25,7 @@ pub(crate) struct StackUse {
 /// The use of each stack that allocated.
 #[derive(Debug, Default)]
 pub(crate) struct StackUsage {
-    /// The index in `all` of each stack, plus 1.
+    /// For each stack, its index in `all` plus 1.
     index: Vec<u32>,
     all: Vec<StackUse>,
 }
@@ -65,14 +66,14 @@ impl ReplayObserver for StackUsage {
     }
 }
 
-/// Blocks of one thread that another thread freed or moved.
+/// Blocks that one thread allocated and another thread freed or moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ForeignFrees {
     pub(crate) blocks: u64,
     pub(crate) bytes: u128,
 }
 
-/// Chains of moves from one stack that only grew.
+/// Moved blocks of one stack that only grew.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GrownChains {
     pub(crate) blocks: u64,
@@ -82,20 +83,20 @@ pub(crate) struct GrownChains {
     pub(crate) largest: MoveChain,
 }
 
-/// The figures of a history besides its lines.
+/// The figures of a history, except its lines.
 #[derive(Debug, Default)]
 pub(crate) struct UsageFindings {
     pub(crate) usage: StackUsage,
-    /// By the threads that allocated and freed.
+    /// The blocks by the pair of the allocating and the freeing thread.
     pairs: FxHashMap<(u32, u32), ForeignFrees>,
     /// The blocks of further pairs.
     pub(crate) other_pairs: ForeignFrees,
-    /// By the stack of the last move.
+    /// The blocks by the stack of the last move.
     pub(crate) grown: BTreeMap<u32, GrownChains>,
 }
 
 impl UsageFindings {
-    /// The pairs of the threads that allocated and freed, with the most blocks first.
+    /// The pairs of the allocating and the freeing thread, sorted descending by blocks.
     pub(crate) fn pairs(&self) -> Vec<((u32, u32), ForeignFrees)> {
         let mut pairs: Vec<_> = self.pairs.iter().map(|(pair, freed)| (*pair, *freed)).collect();
         pairs.sort_by_key(|(pair, freed)| (core::cmp::Reverse((freed.blocks, freed.bytes)), *pair));

@@ -1,4 +1,4 @@
-//! The blocks, stacks and frames of a dump one by one, for programs that write other formats.
+//! Iterates over the blocks, stacks and frames of a dump, for programs that write other formats.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub struct BlockEntry<'d> {
 }
 
 impl<'d> BlockEntry<'d> {
-    /// The number of blocks. In a sample by bytes, the number that the sampled blocks represent.
+    /// The number of blocks. In a sample by bytes, the estimated number that the sampled blocks represent.
     pub fn count(&self) -> u64 {
         self.sums().0
     }
@@ -25,17 +25,17 @@ impl<'d> BlockEntry<'d> {
         self.block.req
     }
 
-    /// The bytes of each block that the program did not request, but can use.
+    /// The slop of each block: usable bytes that the program did not request.
     pub fn slop(&self) -> u64 {
         self.block.slop
     }
 
-    /// The bytes that the program requested for all the blocks. In a sample by bytes, an estimate.
+    /// The requested bytes of all the blocks together. In a sample by bytes, an estimate.
     pub fn all_requested(&self) -> u128 {
         self.sums().1
     }
 
-    /// The bytes of all the blocks that the program did not request, but can use. In a sample by bytes, an estimate.
+    /// The slop of all the blocks together. In a sample by bytes, an estimate.
     pub fn all_slop(&self) -> u128 {
         self.sums().2
     }
@@ -45,24 +45,24 @@ impl<'d> BlockEntry<'d> {
         (u64::try_from(num).unwrap_or(u64::MAX), req.unsigned_abs(), slop.unsigned_abs())
     }
 
-    /// The index in [`Dump::stacks`] of the stack that allocated the blocks, if the dump has it.
+    /// The index in [`Dump::stacks`] of the stack that allocated the blocks; `None` if the dump does not have it.
     pub fn stack(&self) -> Option<usize> {
         self.block.alloc.index()
     }
 
-    /// How often reporters reported the blocks: never, once, or twice or more often. `None` unless the mode is
+    /// How often reporters reported the blocks: 0, 1, or 2 (twice or more). `None` unless the mode is
     /// [`Mode::DarkMatter`].
     pub fn reports(&self) -> Option<usize> {
         let reports = || self.block.reps.iter().filter(|trace| trace.index().is_some()).count();
         (self.dump.mode == Mode::DarkMatter).then(reports)
     }
 
-    /// A number for each reporter of the blocks. Entries with equal numbers have equal reporters.
+    /// A key for each of the two reporters of the blocks. Entries with equal keys have equal reporters.
     pub fn reporter_keys(&self) -> [(u32, Option<usize>); 2] {
         [0, 1].map(|nth| (self.block.reporters[nth], self.block.reps[nth].index()))
     }
 
-    /// Who reported the blocks: the path of the reporter or, if the dump has no paths, the reporting function. Two
+    /// The reporter of the blocks: its path or, if the dump has no paths, the reporting function. The names of two
     /// reporters are joined by `and`. `None` if the blocks were not reported.
     pub fn reporter(&self) -> Option<Cow<'d, str>> {
         match self.reporter_names() {
@@ -72,7 +72,7 @@ impl<'d> BlockEntry<'d> {
         }
     }
 
-    /// The names of the first and the second reporter, as [`reporter`](Self::reporter) joins them.
+    /// The names of the first and the second reporter. [`reporter`](Self::reporter) joins them.
     pub fn reporter_names(&self) -> [Option<&'d str>; 2] {
         if self.reports().is_none() {
             return [None; 2];
@@ -102,7 +102,7 @@ impl Dump {
         self.modules.as_deref().unwrap_or_default()
     }
 
-    /// The time at which the dump was written, in seconds since 1970. Dumps of Firefox do not have it.
+    /// The time at which DMD wrote the dump, in seconds since 1970. `None` for dumps of Firefox.
     pub fn time(&self) -> Option<u64> {
         self.time
     }
@@ -112,7 +112,7 @@ impl Dump {
         self.shown
     }
 
-    /// All frames, each once.
+    /// All frames, without duplicates.
     pub fn frames(&self) -> impl ExactSizeIterator<Item = CallFrame<'_>> {
         (0..self.frames.len()).map(|index| self.frames.at(index))
     }

@@ -1,4 +1,4 @@
-//! Reporters whose amounts are not those of the blocks that they marked.
+//! Reporters whose amounts differ from the blocks that they marked.
 
 use core::fmt::{self, Display};
 
@@ -8,9 +8,9 @@ use crate::print::{CleanText, number};
 /// The reporters of a dump whose amounts differ from the blocks that they marked.
 #[derive(Debug, Default)]
 pub(crate) struct ReporterClaims {
-    /// Reporters that computed an amount and marked no blocks.
+    /// Reporters that reported an amount without marking blocks.
     by_amount: Vec<ReporterAmounts>,
-    /// Reporters that reported a part of their blocks, or more than their blocks.
+    /// Reporters that marked blocks, and reported less or more than the blocks' bytes.
     partial: Vec<ReporterAmounts>,
 }
 
@@ -21,12 +21,12 @@ impl ReporterClaims {
         Self { by_amount, partial }
     }
 
-    /// One list as lines, with a title and what ends it; nothing if the list is empty.
+    /// Each list as lines, with its title and its end. An empty list writes nothing.
     pub(crate) fn lists(&self) -> [ClaimList<'_>; 2] {
         [
             ClaimList { title: "Reported by amount, blocks unknown", reporters: &self.by_amount },
             ClaimList {
-                title: "Partially reported: reporters that said another amount than that of the blocks they measured",
+                title: "Partially reported: reporters whose amount differs from the blocks that they measured",
                 reporters: &self.partial,
             },
         ]
@@ -39,14 +39,16 @@ pub(crate) struct ClaimList<'a> {
     pub(crate) reporters: &'a [ReporterAmounts],
 }
 
-/// A line for each reporter.
+/// Writes a line for each reporter.
 impl Display for ClaimList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for ReporterAmounts { path, claimed, marked } in self.reporters {
             let (claimed, path) = (number((*claimed).into()), CleanText(path));
             match *marked {
                 0 => writeln!(f, "  {path}: {claimed} bytes")?,
-                marked => writeln!(f, "  {path}: said {claimed}, measured {} bytes", number(marked.into()))?,
+                marked => {
+                    writeln!(f, "  {path}: reported {claimed}, measured {} bytes", number(marked.into()))?;
+                }
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Cuts stacks to the frames that records compare.
+//! Cuts stacks down to the frames by which records are compared.
 
 use super::options::{AnalyzeOptions, TableKey};
 use super::stacks::{CutStackId, CutStackTable};
@@ -7,14 +7,14 @@ use crate::names::{AllocatorFrames, FoldReason, FoldRules, FoldedStack, TypeName
 
 /// The cut traces of a dump.
 pub(super) struct CutStacks {
-    /// The stack of each trace.
+    /// The cut stack of each trace.
     pub(super) stacks: Vec<CutStackId>,
     /// The site of each trace: see [`FoldedStack`]. Empty unless the options request a table of modules.
     pub(super) owners: Vec<Option<FrameTextId>>,
 }
 
 impl CutStacks {
-    /// Takes the frames out of a dump. Adds their texts to `texts`, and its cut traces to `stacks`.
+    /// Moves the frames out of a dump: their texts go to `texts`, and the cut traces to `stacks`.
     pub(super) fn new(
         dump: &mut Dump,
         options: &AnalyzeOptions,

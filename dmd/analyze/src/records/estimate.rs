@@ -1,8 +1,8 @@
-//! Distributes blocks without a stack over the stacks of drawn blocks.
+//! Distributes blocks without a stack over the stacks of recorded blocks.
 //!
-//! All blocks of one reporter and about one size were drawn with the same probability. So each stack gets the same
-//! share of the blocks without a stack as it has of the drawn ones. The shares add up to the whole, to the byte. If
-//! no block of a size has a known stack, its blocks stay without one.
+//! DMD recorded the stacks of all blocks of similar size and equal reports with the same probability. So each stack
+//! gets the same share of the blocks without a stack as it has of the blocks with one. The shares add up to the exact
+//! sum in bytes. If no block of a size has a stack, the blocks of that size stay without one.
 
 use rustc_hash::FxHashMap;
 
@@ -17,7 +17,7 @@ type PoolKey = ([CutStackId; 2], u32);
 struct SizePool {
     stackless: BlockSums,
     drawn: BlockSums,
-    /// The sums of the drawn blocks that have got their share.
+    /// The sums of the blocks with a stack that already got their share.
     done: BlockSums,
     given: BlockSums,
 }
@@ -35,7 +35,7 @@ impl StackEstimate {
             .add(BlockSums::from_block(block));
     }
 
-    /// The sums that a block represents, and whether they are an estimate. Call it once for each block.
+    /// The sums that a block represents, and whether they are an estimate. Call this function once for each block.
     pub(super) fn stand_in(&mut self, block: &DumpBlock, reps: [CutStackId; 2]) -> (BlockSums, bool) {
         let own = BlockSums::from_block(block);
         let Some(pool) = self.pools.get_mut(&(reps, size_class(block.usable()))) else { return (own, false) };
@@ -46,7 +46,7 @@ impl StackEstimate {
             return (BlockSums::default(), true);
         }
         pool.done.add(own);
-        // By numbers of blocks, which are never 0 if there are blocks to share.
+        // The share follows the number of blocks, because sizes may be 0.
         let share = |whole| portion(whole, pool.done.num, pool.drawn.num);
         let due = BlockSums {
             num: share(pool.stackless.num),
@@ -74,7 +74,7 @@ fn portion(whole: i128, part: i128, of: i128) -> i128 {
     }
 }
 
-/// Four classes for each doubling of the size.
+/// The size class: four classes for each doubling of the size.
 fn size_class(usable: i128) -> u32 {
     let size = u128::try_from(usable).unwrap_or_default();
     let log = size.checked_ilog2().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Groups the blocks of dumps, and makes records of the groups that are shown.
+//! Groups the blocks of dumps, and makes records from the groups that are shown.
 
 use dmd_format::Mode;
 use rustc_hash::FxHashMap;
@@ -22,13 +22,13 @@ struct GroupKey {
     reporters: [u32; 2],
 }
 
-/// The groups, while dumps are being added.
+/// The groups while dumps are added.
 pub(super) struct BlockGrouping<'o> {
     groups: StackGroups<'o>,
     by_key: FxHashMap<GroupKey, u32>,
-    /// The group of unreported blocks, by their stack.
+    /// The unreported group of each stack.
     unreported: Vec<u32>,
-    /// The indices of reporters, by their paths.
+    /// The index of each reporter, by its path.
     by_path: FxHashMap<String, u32>,
 }
 
@@ -50,7 +50,8 @@ impl<'o> BlockGrouping<'o> {
         Self { groups, by_key: FxHashMap::default(), unreported: Vec::new(), by_path: FxHashMap::default() }
     }
 
-    /// Adds the stacks of a dump. Gives them cut, the types of their blocks, and the stack for a missing one.
+    /// Adds the stacks of a dump. Returns the cut stacks, the types of their blocks, and the stack that represents a
+    /// missing one.
     pub(super) fn add_stacks(&mut self, dump: &mut Dump) -> (CutStacks, TypeNames, CutStackId) {
         let StackGroups { options, texts, stacks, types: of_stacks, .. } = &mut self.groups;
         let with_types = options.types || options.type_frames || options.by.contains(&TableKey::Type);
@@ -68,9 +69,9 @@ impl<'o> BlockGrouping<'o> {
         (cut, types, no_stack)
     }
 
-    /// Adds the blocks of a dump. They count negative if `sign` is -1.
+    /// Adds the blocks of a dump. `sign` is -1 for the first dump of a difference, whose blocks count negative.
     pub(super) fn add(&mut self, mut dump: Dump, sign: i128) {
-        // A difference has the faults of the later dump.
+        // A difference keeps the faults of the later dump.
         self.groups.faults = dump.report_faults();
         let reporter_of = self.add_reporters(&dump);
         let (CutStacks { stacks: cut, owners }, types, no_stack) = self.add_stacks(&mut dump);
@@ -115,7 +116,7 @@ impl<'o> BlockGrouping<'o> {
         dump.reporters.iter().map(&mut index).collect()
     }
 
-    /// The group of a key. Adds it if it is new.
+    /// The group of a key. Adds a group for a new key.
     fn group(&mut self, key: GroupKey) -> u32 {
         let GroupKey { alloc, reps, reporters } = key;
         let next = self.groups.all.len() as u32;
@@ -183,7 +184,7 @@ impl<'o> BlockGrouping<'o> {
         Analysis { invocations, sections, total, estimated, stacks, texts, types, reporters, faults }
     }
 
-    /// Finds the stacks to show in place of those that differ from run to run.
+    /// Replaces stacks that differ from run to run.
     fn replace_for_testing(&mut self) {
         let StackGroups { options, texts, stacks, shown, .. } = &mut self.groups;
         if !options.for_testing {

@@ -10,19 +10,19 @@ use super::{BlockSums, RecordKind};
 use crate::dump::{DumpBlock, FrameTextId, FrameTexts, ReporterAmounts};
 use crate::names::{TypeNames, TypeVerdict};
 
-/// Stands for a missing index.
+/// A missing index.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// Blocks with the same stacks, without the parts that only a shown record has.
+/// Blocks with the same stacks, without the data that only shown records need.
 #[derive(Clone, Debug)]
 pub(super) struct StackGroup {
     pub(super) sums: BlockSums,
     pub(super) estimated: bool,
-    /// The group contains placeholders for smaller blocks.
+    /// Whether the group contains blocks that represent smaller blocks.
     pub(super) sampled: bool,
     pub(super) alloc: CutStackId,
     pub(super) reps: [CutStackId; 2],
-    /// The indices of the reporters' paths, if the options keep them apart; else [`NOWHERE`].
+    /// The indices of the reporters' paths, if the options separate reporters; else [`NOWHERE`].
     pub(super) reporters: [u32; 2],
 }
 
@@ -35,15 +35,15 @@ pub(super) struct GroupedDump {
     /// The innermost frame of each trace that is not an allocator's. Empty unless the options request a table of
     /// modules.
     pub(super) owners: Vec<Option<FrameTextId>>,
-    /// The types of blocks by their traces. Empty unless the options request a table of types.
+    /// The types of blocks, by trace. Empty unless the options request a table of types.
     pub(super) types: TypeNames,
     /// The reporters by their indices in this dump.
     pub(super) reporters: Vec<ReporterAmounts>,
-    /// -1 for the first dump of a difference, else 1.
+    /// -1 for the first dump of a difference; 1 otherwise.
     pub(super) sign: i128,
 }
 
-/// All groups of a dump, or of two.
+/// All groups of one dump or of two.
 pub(super) struct StackGroups<'o> {
     pub(super) options: &'o AnalyzeOptions,
     pub(super) kinds: &'static [RecordKind],
@@ -51,12 +51,12 @@ pub(super) struct StackGroups<'o> {
     pub(super) stacks: CutStackTable,
     /// The type of the blocks of each stack. Empty unless the options request types.
     pub(super) types: Vec<Option<Arc<TypeVerdict>>>,
-    /// The stack to show in place of each stack. Empty if every stack shows itself.
+    /// The stack that replaces each stack in the output. Empty if no stack is replaced.
     pub(super) shown: Vec<CutStackId>,
     pub(super) all: Vec<StackGroup>,
     pub(super) dumps: Vec<GroupedDump>,
     pub(super) total: BlockSums,
-    /// The reporters of all dumps, each path once, with the amounts of the last dump.
+    /// The reporters of all dumps, each path once. The amounts are from the last dump.
     pub(super) reporters: Vec<ReporterAmounts>,
     /// The faults of the last dump.
     pub(super) faults: Vec<ReportFault>,
@@ -67,7 +67,7 @@ pub(super) struct StackGroups<'o> {
 pub(super) struct GroupAmount {
     pub(super) group: u32,
     pub(super) sums: BlockSums,
-    /// The sums are an estimate, or the block is a placeholder for others.
+    /// Whether the sums are an estimate, or the block represents others.
     pub(super) estimated: bool,
 }
 
@@ -89,19 +89,20 @@ impl StackGroups<'_> {
         }
     }
 
-    /// The stack to show in place of `stack`.
+    /// The stack that replaces `stack` in the output.
     pub(super) fn shown(&self, stack: CutStackId) -> CutStackId {
         self.shown.get(stack.index()).copied().unwrap_or(stack)
     }
 
-    /// Calls `each` with every block of a dump, and with the amounts that it adds.
+    /// Calls `each` for every block of a dump, with the amounts that the block adds.
     pub(super) fn count<'d>(&self, dump: &'d GroupedDump, each: impl FnMut(&'d DumpBlock, GroupAmount)) {
         dump.count(self.options.estimate.then_some(|group| self.get(group).reps), each);
     }
 }
 
 impl GroupedDump {
-    /// As [`StackGroups::count`]. `reports` gives the reports of a group, and is `None` without estimates.
+    /// Implements [`StackGroups::count`]. `reports` returns the reports of a group; it is `None` if there is no
+    /// estimate.
     pub(super) fn count<'d>(
         &'d self,
         reports: Option<impl Fn(u32) -> [CutStackId; 2]>,

@@ -2,7 +2,7 @@
 
 use crate::dump::FrameText;
 
-/// The sort key of records. They are sorted descending by its absolute value.
+/// The sort key of records. Records are sorted descending by the absolute value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecordOrder {
@@ -11,7 +11,7 @@ pub enum RecordOrder {
     Usable,
     /// Requested bytes.
     Req,
-    /// Usable bytes that the program did not request.
+    /// Slop: usable bytes that the program did not request.
     Slop,
     /// The number of blocks, then usable bytes.
     NumBlocks,
@@ -21,15 +21,15 @@ pub enum RecordOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TableKey {
-    /// Each frame of the allocation stack: a block counts once for each frame. DMD had these records in 2013.
+    /// Each frame of the allocation stack: a block counts for each of its frames. DMD wrote such records in 2013.
     Frame,
-    /// The crate of the innermost frame that is not an allocator's or, if the crate is unknown, its file.
+    /// The crate of the innermost frame outside of allocators. If the crate is unknown, the file.
     Module,
     /// The path of the reporter or, if the dump has no paths, the reporting function.
     Reporter,
     /// The usable size, rounded up to the next power of two.
     Size,
-    /// The type of the block or, if its stack does not name the type, the function that allocated the block.
+    /// The type of the block. If the stack does not name the type, the function that allocated the block.
     Type,
 }
 
@@ -41,8 +41,8 @@ pub struct StackFilter {
 }
 
 impl StackFilter {
-    /// Parses a filter in the syntax of `dmd.py`: `!TEXT` keeps stacks without the text; `\TEXT` takes the text
-    /// literally.
+    /// Parses a filter in the syntax of `dmd.py`: `!TEXT` keeps stacks that do not contain the text; `\TEXT` takes the
+    /// text literally.
     pub fn new(filter: &str) -> Self {
         let (text, without) = match (filter.strip_prefix('!'), filter.strip_prefix('\\')) {
             (Some(text), _) => (text, true),
@@ -52,11 +52,11 @@ impl StackFilter {
         Self { text: text.to_owned(), without }
     }
 
-    /// Whether the filter keeps the stacks with these frames, each with its number in its stack. The filter compares
-    /// the text with the lines as an analysis prints them.
+    /// Whether the filter keeps a stack with these frames. Each frame comes with its number in the stack. The filter
+    /// searches the lines that an analysis prints.
     pub(crate) fn keeps<'t>(&self, mut frames: impl Iterator<Item = (usize, FrameText<'t>)>) -> bool {
         let text = &*self.text;
-        // Only such a text can match a part of the number.
+        // Only these texts can match a part of the number.
         let with_number = text.starts_with(|c: char| c == ' ' || c == '#' || c.is_ascii_digit());
         let has = |(number, frame): (usize, FrameText<'_>)| {
             let rest = frame.without_stand_in();
@@ -117,113 +117,114 @@ impl AnalyzeOptions {
         Self::default()
     }
 
-    /// The sort key of records. Default: usable bytes.
+    /// Sets the sort key of records. Default: usable bytes.
     #[must_use]
     pub fn sort_by(mut self, sort_by: RecordOrder) -> Self {
         self.sort_by = sort_by;
         self
     }
 
-    /// The maximum number of frames of each stack. Records are compared by these frames. Default: 8.
+    /// Sets the maximum number of frames of each stack. Records are compared by these frames. Default: 8.
     #[must_use]
     pub fn max_frames(mut self, frames: usize) -> Self {
         self.max_frames = frames;
         self
     }
 
-    /// Drop allocator frames from the start of each stack before the stack is cut: the frames that `dmd.py` knows,
-    /// and in a dump of the crate `dmd` also those of Rust's libraries. Default: no.
+    /// Sets whether to drop allocator frames from the start of each stack, before the stack is cut: the frames in the
+    /// list of `dmd.py` and, in a dump of the crate `dmd`, the frames of Rust's libraries. Default: no.
     #[must_use]
     pub fn ignore_alloc_fns(mut self, ignore: bool) -> Self {
         self.ignore_alloc_fns = ignore;
         self
     }
 
-    /// In a dump of the crate `dmd`, drop every frame that says nothing about the program, before the stack is cut:
-    /// those of allocators and libraries, and those through which threads and `main` start. A stack of such frames
-    /// alone keeps one. See [`FoldRules`](crate::program::FoldRules). Default: no.
+    /// Sets whether to drop, in a dump of the crate `dmd`, every frame that says nothing about the program, before the
+    /// stack is cut: frames of allocators and libraries, and frames through which threads and `main` start. A stack
+    /// that consists only of such frames keeps one. See [`FoldRules`](crate::program::FoldRules). Default: no.
     #[must_use]
     pub fn fold(mut self, fold: bool) -> Self {
         self.fold = fold;
         self
     }
 
-    /// Compare stacks by functions and files, without lines, and without the offsets of known functions, so that
-    /// stacks of two builds of a program are the same. Default: no.
+    /// Sets whether to compare stacks by functions and files only. Lines are ignored, and so are the offsets of known
+    /// functions. Then stacks of two builds of a program are equal. Default: no.
     #[must_use]
     pub fn without_lines(mut self, without_lines: bool) -> Self {
         self.without_lines = without_lines;
         self
     }
 
-    /// Put the type of the blocks before the innermost frame of each stack, where the stack names it. Records of
-    /// different types are then different. Default: no.
+    /// Sets whether to put the type of the blocks before the innermost frame of each stack, if the stack names it. Then
+    /// blocks of different types have different records. Default: no.
     #[must_use]
     pub fn type_frames(mut self, type_frames: bool) -> Self {
         self.type_frames = type_frames;
         self
     }
 
-    /// Find the type of each record's blocks, for views that show it. Default: no.
+    /// Sets whether to find the type of each record's blocks, for views that show it. Default: no.
     #[must_use]
     pub fn types(mut self, types: bool) -> Self {
         self.types = types;
         self
     }
 
-    /// Keep only records whose allocation stack passes all of these filters. Default: none.
+    /// Adds a filter: only records whose allocation stack passes all filters are kept. Default: none.
     #[must_use]
     pub fn filter(mut self, filter: StackFilter) -> Self {
         self.filters.push(filter);
         self
     }
 
-    /// Keep only records whose report stacks together pass all of these filters. Default: none.
+    /// Adds a filter: only records whose report stacks together pass all filters are kept. Default: none.
     #[must_use]
     pub fn report_filter(mut self, filter: StackFilter) -> Self {
         self.report_filters.push(filter);
         self
     }
 
-    /// The maximum number of records of each kind. Default: 999, as in `dmd.py`.
+    /// Sets the maximum number of records of each kind. Default: 999, as in `dmd.py`.
     #[must_use]
     pub fn limit(mut self, records: usize) -> Self {
         self.limit = records;
         self
     }
 
-    /// Tables to make besides the records. Default: none.
+    /// Adds a table to make in addition to the records. Default: none.
     #[must_use]
     pub fn by(mut self, by: TableKey) -> Self {
         self.by.push(by);
         self
     }
 
-    /// The maximum number of rows of each table. Default: 999.
+    /// Sets the maximum number of rows of each table. Default: 999.
     #[must_use]
     pub fn row_limit(mut self, rows: usize) -> Self {
         self.row_limit = rows;
         self
     }
 
-    /// Distribute blocks without a stack (partial mode records one only for a part of the small blocks) over the
-    /// records of blocks with one that have the same reports and about the same size. Default: no.
+    /// Sets whether to distribute blocks without a stack over the records of blocks with a stack that have the same
+    /// reports and a similar size. In partial mode, DMD records stacks only for a part of the small blocks. Default:
+    /// no.
     #[must_use]
     pub fn estimate(mut self, estimate: bool) -> Self {
         self.estimate = estimate;
         self
     }
 
-    /// Keep the blocks of different reporters apart by the reporters' paths, also if their stacks are the same.
-    /// Default: no.
+    /// Sets whether blocks of different reporters, by the reporters' paths, have separate records, even if their stacks
+    /// are the same. Default: no.
     #[must_use]
     pub fn reporters(mut self, reporters: bool) -> Self {
         self.reporters = reporters;
         self
     }
 
-    /// Replace parts that differ from run to run: a stack with three frames of DMD becomes one line, and all
-    /// addresses become equal. Default: no.
+    /// Sets whether to replace parts that differ from run to run: a stack with three frames of DMD becomes one line,
+    /// and all addresses become equal. Default: no.
     #[must_use]
     pub fn for_testing(mut self, for_testing: bool) -> Self {
         self.for_testing = for_testing;

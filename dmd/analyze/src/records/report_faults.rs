@@ -1,4 +1,4 @@
-//! Reports of pointers that are not those of live blocks: each is a fault of a reporter.
+//! Reported pointers that do not point to the start of a live block. Each is a fault of a reporter.
 
 use core::fmt::{self, Display};
 
@@ -6,19 +6,19 @@ use crate::dump::{CallFrame, Dump, FaultyPointer, ReportFaultKind};
 use crate::names::{FoldRules, FrameworkSources, Workspace};
 use crate::print::{CleanText, number};
 
-/// Faults of one kind, path and reporter.
+/// Faults with the same kind, path and reporter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReportFault {
     /// The kind of the fault.
     pub kind: ReportFaultKind,
-    /// The path of the reports; empty if the program reported the pointers without one.
+    /// The path of the reports; empty if the program reported the pointers without a path.
     pub path: String,
-    /// The number of such pointers.
+    /// The number of pointers.
     pub count: u64,
-    /// The first such pointer.
+    /// The first pointer.
     pub address: u64,
-    /// The function that reported: the innermost one that is neither a library's nor of `memory-reporter`.
+    /// The function that reported the pointers: the innermost one outside of libraries and of `memory-reporter`.
     pub reporter: String,
     /// The source line of that function; empty if it is unknown.
     pub place: String,
@@ -27,7 +27,7 @@ pub struct ReportFault {
 }
 
 impl ReportFault {
-    /// The path of the reports, or the words for reports without one.
+    /// The path of the reports, or a description of reports without a path.
     pub fn subject(&self) -> &str {
         if self.path.is_empty() { "(no path)" } else { &self.path }
     }
@@ -48,7 +48,7 @@ impl ReportFault {
     }
 }
 
-/// The path, and [`message`](ReportFault::message).
+/// Writes the path and the [`message`](ReportFault::message).
 impl Display for ReportFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", CleanText(self.subject()), CleanText(&self.message()))
@@ -56,7 +56,7 @@ impl Display for ReportFault {
 }
 
 impl Dump {
-    /// The reports of pointers that are not those of live blocks. Only dumps of the crate `dmd` have them. A dump lists
+    /// Reported pointers that do not point to the start of a live block. Only dumps of the crate `dmd` have them, and
     /// at most 1,000.
     pub fn report_faults(&self) -> Vec<ReportFault> {
         if self.faults.is_empty() {
@@ -72,7 +72,7 @@ impl Dump {
                 trace.index().map(|index| self.stack(index).collect()).unwrap_or_default();
             let says_nothing = |frame: &CallFrame<'_>| folds.reason(frame).is_some() || framework.has(frame);
             let by = stack.iter().find(|frame| !says_nothing(frame));
-            // A closure is of the function around it.
+            // A closure belongs to the function that contains it.
             let name = |frame: &CallFrame<'_>| frame.name().trim_end_matches("::{{closure}}").to_owned();
             let reporter = by.map_or_else(String::new, name);
             let place = by.and_then(|frame| Some((frame.file?, frame.line?)));

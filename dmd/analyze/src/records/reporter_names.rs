@@ -7,7 +7,7 @@ use crate::dump::FrameText;
 /// The name of the frame that represents all frames that are too small to show.
 pub(crate) const SMALL: &str = "(small)";
 
-/// The name of the outermost frame in a dump with several kinds.
+/// The name of the outermost frame, if a dump has several kinds.
 pub(crate) fn kind_name(section: &KindSection) -> String {
     section.kind.name().to_ascii_lowercase()
 }

@@ -1,4 +1,4 @@
-//! Selects the groups to show: the groups that the filters keep, sorted, up to the limit.
+//! Selects the groups to show: filters the groups, sorts them, and applies the limit.
 
 use core::cmp::Reverse;
 
@@ -8,7 +8,7 @@ use super::{BlockSums, RecordKind};
 
 /// The groups that are shown.
 pub(super) struct ShownGroups {
-    /// For each group, its index among all shown groups, or [`NOWHERE`].
+    /// For each group, its index among the shown groups, or [`NOWHERE`].
     pub(super) place: Vec<u32>,
     /// The number of shown groups.
     pub(super) len: usize,
@@ -20,14 +20,14 @@ pub(super) struct OfKind {
     pub(super) kind: RecordKind,
     /// The number of groups without filters and limit.
     pub(super) all: usize,
-    /// The groups that the filters keep.
+    /// The groups that pass the filters.
     pub(super) kept: Vec<u32>,
     /// The groups to show, sorted, up to the limit.
     pub(super) shown: Vec<u32>,
 }
 
 impl ShownGroups {
-    /// Leaves out `unchanged` groups. That list may be shorter than the list of groups.
+    /// Leaves out the groups marked in `unchanged`. That list may be shorter than the list of groups.
     pub(super) fn new(groups: &StackGroups<'_>, unchanged: &[bool]) -> Self {
         let mut of_kind: Vec<Vec<u32>> = groups.kinds.iter().map(|_| Vec::new()).collect();
         for (index, group) in groups.all.iter().enumerate() {
@@ -56,7 +56,7 @@ impl ShownGroups {
 }
 
 impl OfKind {
-    /// The sums of all groups that the filters keep, and whether they are an estimate.
+    /// The sums of all groups that pass the filters, and whether the sums are an estimate.
     pub(super) fn sums(&self, groups: &StackGroups<'_>) -> (BlockSums, bool) {
         let options = groups.options;
         let is_filtered = !(options.filters.is_empty() && options.report_filters.is_empty());
@@ -64,14 +64,14 @@ impl OfKind {
         let mut estimated = false;
         for group in self.kept.iter().map(|group| groups.get(*group)) {
             sums.add(group.sums);
-            // An estimate moves blocks only between records of one kind.
+            // An estimate moves blocks only between records of the same kind.
             estimated |= if is_filtered { group.estimated } else { group.sampled };
         }
         (sums, estimated)
     }
 }
 
-/// Whether all filters keep a group.
+/// Whether a group passes all filters.
 fn keeps(groups: &StackGroups<'_>, group: &StackGroup) -> bool {
     let lines = |stack| {
         let frames = groups.stacks.get(groups.shown(stack)).iter();
@@ -83,7 +83,7 @@ fn keeps(groups: &StackGroups<'_>, group: &StackGroup) -> bool {
         && groups.options.report_filters.iter().all(|filter| filter.keeps(reports()))
 }
 
-/// Sorts the groups up to the limit, and drops the others.
+/// Sorts the groups, and drops the groups beyond the limit.
 fn sorted(groups: &StackGroups<'_>, mut list: Vec<u32>) -> Vec<u32> {
     let by = |group: &u32| {
         let sums = &groups.get(*group).sums;
@@ -94,7 +94,7 @@ fn sorted(groups: &StackGroups<'_>, mut list: Vec<u32>) -> Vec<u32> {
             RecordOrder::Slop => [sums.slop.abs(), 0, 0],
             RecordOrder::NumBlocks => [num, usable, sums.req.abs()],
         };
-        // Groups with equal amounts stay in the order of their first block, whatever the sort key.
+        // Groups with equal amounts keep the order of their first block, for every sort key.
         (Reverse(amounts), *group)
     };
     let limit = groups.options.limit;

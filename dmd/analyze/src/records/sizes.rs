@@ -1,4 +1,4 @@
-//! The sizes and addresses of the blocks of selected groups. `place` gives each of these an index.
+//! The sizes and addresses of the blocks of selected groups. `place` contains the index of each selected group.
 
 use core::cmp::Reverse;
 
@@ -7,13 +7,14 @@ use rustc_hash::FxHashMap;
 use super::BlockSums;
 use super::groups::{NOWHERE, StackGroup, StackGroups};
 
-/// Usable sizes with their counts for each selected group, descending. A size is negative if blocks are gone.
+/// For each selected group, pairs of a usable size and its count, sorted descending. Sizes with fewer blocks than
+/// before are negative.
 pub(super) fn sizes(groups: &StackGroups<'_>, place: &[u32], places: usize) -> Vec<Vec<(i128, i128)>> {
-    // Each count has two flags: whether the first dump and whether the last dump contains the size.
+    // The flags of a count: whether the first dump contains the size, and whether the last dump does.
     let mut counts: Vec<FxHashMap<i128, (i128, [bool; 2])>> = vec![FxHashMap::default(); places];
     for dump in &groups.dumps {
         groups.count(dump, |block, counted| {
-            // The record does not contain blocks that an estimate has moved to others.
+            // Skip blocks that an estimate has moved to other records.
             let taken = counted.estimated && counted.sums == BlockSums::default();
             if let Some(counts) = counts.get_mut(place[counted.group as usize] as usize)
                 && !taken
@@ -27,7 +28,7 @@ pub(super) fn sizes(groups: &StackGroups<'_>, place: &[u32], places: usize) -> V
     let sorted = |counts: FxHashMap<i128, (i128, [bool; 2])>| {
         let mut sizes: Vec<(i128, i128)> = counts
             .into_iter()
-            // An entry of 0 blocks has a size too.
+            // An entry with 0 blocks also has a size.
             .filter(|(_, (count, of))| !groups.is_difference() || *count != 0 || *of != [true; 2])
             .map(|(size, (count, of))| {
                 let gone = count < 0 || (count == 0 && of == [true, false]);
@@ -44,7 +45,7 @@ pub(super) fn sizes(groups: &StackGroups<'_>, place: &[u32], places: usize) -> V
 pub(super) fn addresses(groups: &StackGroups<'_>, place: &[u32], places: usize) -> Vec<Vec<u64>> {
     let mut addresses = vec![Vec::new(); places];
     let mut known = vec![false; places];
-    // In a difference, the addresses of the second dump; for records that only the first dump has, those of the
+    // In a difference, the addresses of the second dump. For records that only the first dump has, the addresses of the
     // first.
     for dump in groups.dumps.iter().rev() {
         let is_known = known.clone();
@@ -58,8 +59,8 @@ pub(super) fn addresses(groups: &StackGroups<'_>, place: &[u32], places: usize) 
     addresses
 }
 
-/// For each group, whether it is left out: in a difference if it did not change, else if an estimate left no blocks
-/// in it. Empty if no group is left out.
+/// For each group, whether it is left out. A difference leaves out groups that did not change. An estimate leaves out
+/// groups whose blocks all moved to other groups. Empty if no group is left out.
 pub(super) fn unchanged(groups: &StackGroups<'_>) -> Vec<bool> {
     let is_estimate = groups.options.estimate;
     if !groups.is_difference() && !is_estimate {

@@ -1,4 +1,4 @@
-//! Stacks for the comparison of records: cut and without allocator frames, each stored once.
+//! Stacks for the comparison of records: cut, without allocator frames, and each stored once.
 
 use core::ops::Range;
 use std::hash::{BuildHasher as _, RandomState};
@@ -7,12 +7,12 @@ use rustc_hash::FxHashMap;
 
 use crate::dump::FrameTextId;
 
-/// The id of a stack; equal stacks have equal ids.
+/// The id of a stack. Equal stacks have equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct CutStackId(u32);
 
 impl CutStackId {
-    /// Stands for the stack of a missing report.
+    /// The id that marks a missing report.
     pub(crate) const NONE: Self = Self(u32::MAX);
 
     pub(crate) fn index(self) -> usize {
@@ -24,11 +24,11 @@ impl CutStackId {
 pub(crate) struct CutStackTable {
     frames: Vec<FrameTextId>,
     ranges: Vec<Range<u32>>,
-    /// The first stack with a hash; `next` links to the others.
+    /// The first stack with each hash. `next` links to further stacks.
     by_hash: FxHashMap<u64, u32>,
     /// The next stack with the same hash.
     next: FxHashMap<u32, u32>,
-    /// Random, so that the author of a dump cannot foresee hashes.
+    /// Randomly seeded, so that the author of a dump cannot provoke collisions.
     hasher: RandomState,
 }
 
@@ -50,7 +50,7 @@ impl CutStackTable {
         }
     }
 
-    /// The id of a stack. Adds it if it is new.
+    /// The id of a stack. Adds a new stack.
     pub(crate) fn add(&mut self, frames: &[FrameTextId]) -> CutStackId {
         let id = self.ranges.len() as u32;
         let hash = self.hasher.hash_one(frames);

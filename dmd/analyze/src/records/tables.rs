@@ -18,11 +18,11 @@ use crate::print::number;
 #[derive(Debug)]
 pub(crate) struct RecordTable {
     pub(crate) by: TableKey,
-    /// Sorted, up to the limit.
+    /// The rows, sorted, up to the limit.
     pub(crate) rows: Vec<TableRow>,
     /// The number of rows without the limit.
     pub(crate) all: usize,
-    /// The sums by what is known about types; only for [`TableKey::Type`].
+    /// The sums of blocks whose type is known, partly known, and unknown. Only for [`TableKey::Type`].
     pub(crate) parts: Vec<TableRow>,
 }
 
@@ -30,12 +30,12 @@ pub(crate) struct RecordTable {
 pub(crate) struct TableRow {
     pub(crate) name: String,
     pub(crate) sums: BlockSums,
-    /// The number of groups with this frame; only for [`TableKey::Frame`].
+    /// The number of groups with this frame. Only for [`TableKey::Frame`].
     pub(crate) records: usize,
     pub(crate) estimated: bool,
 }
 
-/// The requested tables, for each kind.
+/// Makes the requested tables, for each kind.
 pub(super) fn tables(groups: &StackGroups<'_>, kinds: &[OfKind]) -> Vec<Vec<RecordTable>> {
     let mut tables: Vec<Vec<RecordTable>> = kinds.iter().map(|_| Vec::new()).collect();
     if groups.options.by.is_empty() {
@@ -71,7 +71,7 @@ fn module<'g>(
     }
 }
 
-/// The tables of types, with the share of blocks whose type is known.
+/// Makes the tables of types, with the share of blocks whose type is known.
 fn by_type(blocks: &FilteredBlocks<'_, '_>) -> Vec<RecordTable> {
     let name = |verdict: Option<&TypeVerdict>| {
         verdict.map_or_else(|| "(no stack)".to_owned(), |verdict| verdict.to_string())
@@ -111,7 +111,7 @@ fn reporter(groups: &StackGroups<'_>, dump: &GroupedDump, block: &DumpBlock, gro
     }
 }
 
-/// The blocks of the groups that the filters keep.
+/// The blocks of the groups that pass the filters.
 struct FilteredBlocks<'g, 'o> {
     groups: &'g StackGroups<'o>,
     kinds: usize,
@@ -152,7 +152,7 @@ impl<'g, 'o> FilteredBlocks<'g, 'o> {
     }
 }
 
-/// Makes a table of frames. Each group counts once for each frame of its stack.
+/// Makes a table of frames. A group counts once for each frame of its stack.
 fn by_frame(groups: &StackGroups<'_>, kept: &[u32]) -> RecordTable {
     let mut rows = TableRows::new();
     let mut seen = FxHashSet::default();
@@ -168,7 +168,7 @@ fn by_frame(groups: &StackGroups<'_>, kept: &[u32]) -> RecordTable {
     rows.table(TableKey::Frame, groups.options.row_limit, name)
 }
 
-/// The rows of a table while blocks are being added; `K` is the key of a row.
+/// The rows of a table while blocks are added. `K` is the key of a row.
 #[derive(Debug)]
 struct TableRows<K>(FxHashMap<K, TableRow>);
 
@@ -202,7 +202,7 @@ impl<K: Hash + Eq> TableRows<K> {
     }
 }
 
-/// The sizes of a class as a range that ends at a power of two.
+/// The sizes of a class, as a range that ends at a power of two.
 fn size_name(class: u32) -> String {
     match class {
         0 => "0".to_owned(),

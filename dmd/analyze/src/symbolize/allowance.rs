@@ -1,11 +1,11 @@
-//! Limits the bytes that all files together may take: unpacked compressed sections, and names.
+//! Limits the bytes of all files together: unpacked sections, and names.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gimli::SectionId;
 use object::{CompressionFormat, Object as _, ObjectSection as _};
 
-/// Bytes that any thread may take.
+/// An allowance of bytes that all threads share.
 #[derive(Debug)]
 pub(super) struct ByteAllowance {
     most: u64,
@@ -22,7 +22,7 @@ impl ByteAllowance {
         self.most
     }
 
-    /// Takes bytes if enough are left, and returns whether it did.
+    /// Takes bytes from the allowance, if enough are left. Returns whether it did.
     pub(super) fn take(&self, bytes: u64) -> bool {
         let rest = |left: u64| left.checked_sub(bytes);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).is_ok()
@@ -43,8 +43,9 @@ pub(super) const READ: &[SectionId] = &[
     SectionId::DebugStrOffsets,
 ];
 
-/// The sections of split debug information that the look-up needs. It reads no locations, macros or units of types, but
-/// the index of a package lists them, and `gimli` finds no unit in a package that lacks a section of its index.
+/// The sections of split debug information that the look-up needs. It does not read locations, macros or units of
+/// types. But the index of a package lists them, and `gimli` finds no unit in a package that lacks a section of its
+/// index.
 pub(super) const SPLIT: &[SectionId] = &[
     SectionId::DebugAbbrev,
     SectionId::DebugCuIndex,
@@ -61,8 +62,8 @@ pub(super) const SPLIT: &[SectionId] = &[
     SectionId::DebugTypes,
 ];
 
-/// The unpacked size of those of these sections that are compressed, as the file states it; `object` unpacks no more than
-/// that. `name` gives the name of a section in the file.
+/// The unpacked size of the compressed sections among these, as the file states it. `object` never unpacks more than
+/// that. `name` returns the name of a section in the file.
 pub(super) fn unpacked_size(
     file: &object::File<'_>,
     sections: &[SectionId],

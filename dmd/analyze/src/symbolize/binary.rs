@@ -14,38 +14,38 @@ use super::split::SplitPlaces;
 use super::{SymbolOptions, SymbolProblem};
 use crate::dump::LoadedModule;
 
-/// Files that match the loaded one, and its debug information.
+/// The files that match the loaded file, and its debug information.
 #[derive(Debug)]
 pub(super) struct BinaryFiles {
     /// The file with functions and lines.
     pub(super) debug: PathBuf,
-    /// The file with symbols, if it is another one.
+    /// The file with symbols, if it is not `debug`.
     pub(super) symbols: Option<PathBuf>,
-    /// The file with the information that several debug files share.
+    /// The file with debug information that several debug files share.
     pub(super) supplement: Option<PathBuf>,
-    /// The places where split debug information may be.
+    /// The places in which split debug information may be.
     pub(super) split: SplitPlaces,
-    /// A debug file that the search rejected, as it is of another build.
+    /// A debug file that the search rejected because it is of another build.
     pub(super) other: Option<PathBuf>,
     /// The number to add to an offset.
     pub(super) base: u64,
-    /// The build id of the file was checked.
+    /// Whether the build id of the file was checked.
     pub(super) checked: bool,
 }
 
 /// The facts about a file that the search needs.
 struct FileFacts {
     build_id: Option<String>,
-    /// The address of the first segment.
+    /// The address of the file's first segment.
     base: u64,
     has_lines: bool,
     supplement: Option<(PathBuf, String)>,
-    /// The name and checksum of a debug file that the file links to.
+    /// The name and checksum of the debug file to which the file links.
     link: Option<(OsString, u32)>,
 }
 
 impl BinaryFiles {
-    /// `module` is the dump's entry for the file; `time` is the time of the dump, in seconds.
+    /// `module` is the dump's entry for the file. `time` is the time of the dump, in seconds since 1970.
     pub(super) fn find(
         file: &str,
         module: Option<&LoadedModule>,
@@ -54,8 +54,8 @@ impl BinaryFiles {
     ) -> Result<Self, SymbolProblem> {
         let path = Path::new(file);
         let expected = module.map(|module| module.build_id.as_str()).filter(|id| !id.is_empty());
-        // A dump of the crate `dmd` has addresses in the file; a dump of Firefox has distances from the file's
-        // start.
+        // A dump of the crate `dmd` has addresses in the file. A dump of Firefox has distances from the start of the
+        // file.
         let base = |known: &FileFacts| if module.is_some() { 0 } else { known.base };
         let Some(expected) = expected else {
             let known = look(path).map_err(|error| problem(&error))?;
@@ -81,7 +81,7 @@ impl BinaryFiles {
         }
     }
 
-    /// The files for a program that is the loaded one. Its lines may be in another file.
+    /// Collects the files of the loaded program. Its lines may be in another file.
     fn with_debug(path: &Path, known: FileFacts, options: &SymbolOptions) -> Self {
         let mut binary = Self {
             debug: path.to_owned(),
@@ -117,7 +117,7 @@ impl BinaryFiles {
         binary.with_split(path, options)
     }
 
-    /// The file with the debug information of a program, of the build with this id if it is not empty.
+    /// The file with the debug information of a program. If `build_id` is not empty, the file is of that build.
     pub(super) fn debug_of(path: &Path, build_id: &str, options: &SymbolOptions) -> Option<PathBuf> {
         let same = |known: &FileFacts| build_id.is_empty() || known.build_id.as_deref() == Some(build_id);
         match look(path).ok().filter(same) {
@@ -135,7 +135,7 @@ impl BinaryFiles {
         self
     }
 
-    /// Finds copies or debug files of a file that is not at its path.
+    /// Finds a copy or a debug file of a file that is not at its path.
     fn elsewhere(path: &Path, id: &str, options: &SymbolOptions) -> Option<Self> {
         let mut found: Vec<(PathBuf, FileFacts)> = candidates(path, id, options)
             .filter_map(|candidate| look(&candidate).ok().map(|known| (candidate, known)))
@@ -152,7 +152,7 @@ impl BinaryFiles {
     }
 }
 
-/// The paths where a file with this build id may be.
+/// The paths at which a file with this build id may be.
 fn candidates<'o>(path: &Path, id: &str, options: &'o SymbolOptions) -> impl Iterator<Item = PathBuf> + 'o {
     let mut names = Vec::new();
     if id.len() > 2 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -178,7 +178,7 @@ fn candidates<'o>(path: &Path, id: &str, options: &'o SymbolOptions) -> impl Ite
     options.folders.iter().flat_map(move |folder| names.clone().into_iter().map(|name| folder.join(name)))
 }
 
-/// The paths where the debug file that a file links to may be.
+/// The paths at which the debug file of a link may be.
 fn linked<'o>(
     path: &Path,
     known: &FileFacts,
@@ -197,7 +197,7 @@ fn linked<'o>(
     found.into_iter()
 }
 
-/// The checksum of a file in a link to a debug file. It is gzip's.
+/// The checksum in a link to a debug file, which is the CRC of gzip.
 fn checksum_of(path: &Path) -> io::Result<u32> {
     let mut file = File::open(path)?;
     let mut sum = flate2::Crc::new();
@@ -218,7 +218,7 @@ fn supplement(known: &FileFacts, options: &SymbolOptions) -> Option<PathBuf> {
 }
 
 fn look(path: &Path) -> io::Result<FileFacts> {
-    // A note may be as large as the file claims.
+    // A note may be as large as the file.
     let file = MappedFile::open(path)?;
     let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "not a program or library");
     let object = object::File::parse(&*file).map_err(invalid)?;
@@ -231,12 +231,12 @@ fn look(path: &Path) -> io::Result<FileFacts> {
     });
     let link = object.gnu_debuglink().ok().flatten();
     let link = link.map(|(name, checksum)| (path_text(name), checksum));
-    // A link must not lead to another folder.
+    // Reject a link to another folder.
     let link = link.filter(|(name, _)| Path::new(name).file_name() == Some(name.as_os_str()));
     Ok(FileFacts { build_id, base, has_lines, supplement, link })
 }
 
-/// The digits of a build id. It has 20 bytes; of a much longer one only the first 256 matter.
+/// The digits of a build id. Build ids have 20 bytes; bytes after the 256th are ignored.
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().take(256).map(|byte| format!("{byte:02x}")).collect()
 }

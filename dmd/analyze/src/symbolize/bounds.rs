@@ -1,8 +1,8 @@
-//! Sections of debug information as one thread reads them, and the limits of reading.
+//! Sections of debug information for one thread, with limits for reading.
 //!
-//! The author of a file that a dump names may want the reader to fail: entries may be nested without end, and each
-//! of a million entries may name the same list of a few bytes. The libraries that read sections continue as long as
-//! reads succeed. So each read counts, and fails at the limit of reads or at the end of the thread's stack.
+//! The author of a file may try to make the reader fail: entries may be nested without end, and each of a million
+//! entries may refer to the same list of a few bytes. The libraries that read sections continue as long as reads
+//! succeed. So each read is counted, and fails at the limit of reads or near the end of the thread's stack.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -12,22 +12,22 @@ use gimli::{EndianSlice, Error, Reader, ReaderOffsetId, Result, RunTimeEndian};
 use super::SymbolBound;
 use super::name::LONGEST_NAME;
 
-/// The number of reads of a file that are allowed regardless of its size, and for each of its bytes. A valid file
-/// needs less than four for each byte.
+/// The allowed number of reads: this number for each file, and `READS_A_BYTE` for each of its bytes. A valid file needs
+/// fewer than four for each byte.
 const READS: u64 = 1 << 20;
 const READS_A_BYTE: u64 = 8;
 
-/// The number of further reads for each place that is looked up.
+/// The number of further reads for each place to look up.
 const READS_A_PLACE: u64 = 1 << 12;
 
-/// The part of its stack that a thread may use for reading.
+/// The lower end of the stack that a thread may use for reading.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadingStack {
     lowest: usize,
 }
 
 impl ReadingStack {
-    /// The next `bytes` bytes from here on.
+    /// Allows to use the next `bytes` bytes of the current stack.
     pub(super) fn with_bytes(bytes: usize) -> Self {
         let here = 0_u8;
         Self { lowest: (&raw const here).addr().saturating_sub(bytes) }
@@ -39,7 +39,7 @@ impl ReadingStack {
 pub(super) struct ReadingBounds {
     stack: ReadingStack,
     left: Cell<u64>,
-    /// The limit that reading has reached.
+    /// The limit that reading has exceeded; `None` if it exceeded none.
     reached: Cell<Option<SymbolBound>>,
 }
 
@@ -48,17 +48,17 @@ impl ReadingBounds {
         Self { stack, left: Cell::new(READS), reached: Cell::new(None) }
     }
 
-    /// Adds the reads of a section.
+    /// Adds the allowed reads for a section.
     fn add_section(&self, bytes: usize) {
         self.left.set(self.left.get().saturating_add(READS_A_BYTE.saturating_mul(bytes as u64)));
     }
 
-    /// Adds the reads of a place.
+    /// Adds the allowed reads for a place.
     pub(super) fn add_place(&self) {
         self.left.set(self.left.get().saturating_add(READS_A_PLACE));
     }
 
-    /// The limit that reading has reached.
+    /// The limit that reading has exceeded; `None` if it exceeded none.
     pub(super) fn reached(&self) -> Option<SymbolBound> {
         self.reached.get()
     }
@@ -74,8 +74,8 @@ impl ReadingBounds {
         }
     }
 
-    /// Checks the stack before a read. The libraries recurse only from entry to entry, and each entry starts with
-    /// such a read.
+    /// Checks the stack before a read. The libraries recurse only from entry to entry, and each entry starts with such
+    /// a read.
     #[inline]
     fn check_stack(&self) -> Result<()> {
         let here = 0_u8;
@@ -85,7 +85,7 @@ impl ReadingBounds {
         Ok(())
     }
 
-    /// Notes the limit, and gives the error for the library that reads.
+    /// Stores the exceeded limit. Returns the error for the library that reads.
     #[cold]
     pub(super) fn reach(&self, bound: SymbolBound) -> Error {
         self.reached.set(Some(bound));
@@ -93,7 +93,7 @@ impl ReadingBounds {
     }
 }
 
-/// A section, or a part of one.
+/// A section or a part of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BoundedSlice<'s> {
     bytes: EndianSlice<'s, RunTimeEndian>,
@@ -101,7 +101,7 @@ pub(super) struct BoundedSlice<'s> {
 }
 
 impl<'s> BoundedSlice<'s> {
-    /// A whole section.
+    /// Makes a slice of a whole section.
     pub(super) fn section(bytes: &'s [u8], endian: RunTimeEndian, bounds: &'s ReadingBounds) -> Self {
         bounds.add_section(bytes.len());
         Self { bytes: EndianSlice::new(bytes, endian), bounds }
@@ -182,11 +182,12 @@ impl Reader for BoundedSlice<'_> {
         Reader::to_string(&self.bytes)
     }
 
-    /// Only the start of a text that exceeds the maximum length of a name, with one byte more than that length.
+    /// The start of a text, if the text exceeds the maximum length of a name. The start is one byte longer than the
+    /// maximum.
     fn to_string_lossy(&self) -> Result<Cow<'_, str>> {
         let all = self.bytes.slice();
         let kept = &all[..all.len().min(LONGEST_NAME + 1)];
-        // The libraries keep texts, such as the names of files, so the length counts.
+        // The libraries keep texts, such as names of files, so the length counts as reads.
         self.bounds.count(kept.len() as u64 / 4)?;
         Ok(String::from_utf8_lossy(kept))
     }

@@ -1,4 +1,4 @@
-//! Debug information of one program or library: functions with inlined calls, lines, and the types of generic
+//! Debug information of one program or library: functions with their inlined calls, lines, and the types of generic
 //! functions.
 
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ pub(super) struct MappedFiles {
     debug: MappedFile,
     symbols: Option<MappedFile>,
     supplement: Option<MappedFile>,
-    /// The unpacked debug information would exceed the limit.
+    /// The limit that the unpacked debug information would exceed; `None` if it fits.
     too_large: Option<SymbolBound>,
 }
 
@@ -46,7 +46,7 @@ impl MappedFiles {
     }
 }
 
-/// The parts of the files that the look-up needs; all threads share them.
+/// The parts of the files that the look-up needs. All threads share them.
 pub(super) struct SymbolSections<'m> {
     dwarf: DwarfSections<Cow<'m, [u8]>>,
     supplement: Option<DwarfSections<Cow<'m, [u8]>>>,
@@ -79,7 +79,7 @@ impl<'m> SymbolSections<'m> {
         })
     }
 
-    /// The name of the function that contains an address: as in the file, and readable.
+    /// The name of the function at an address: the mangled name, and a readable one.
     fn symbol(&self, address: u64) -> Option<(&'m str, String)> {
         let name = self.symbols.iter().find_map(|symbols| symbols.containing(address))?.name();
         Some((name, demangle(name).unwrap_or_else(|| cut(name.to_owned()))))
@@ -96,13 +96,13 @@ fn sections<'m>(file: &object::File<'m>) -> Result<DwarfSections<Cow<'m, [u8]>>,
     .map_err(|error: object::Error| error.to_string())
 }
 
-/// A thread's state for look-ups in one file.
+/// The state of one thread for look-ups in one file.
 pub(super) struct DebugFile<'s> {
     sections: &'s SymbolSections<'s>,
     context: Context<BoundedSlice<'s>>,
     split: SplitUnits<'s>,
     bounds: &'s ReadingBounds,
-    /// The names of the program's own units (`None`), and of each split unit.
+    /// The names of functions: of the program's own units (`None`), and of each split unit.
     known: HashMap<Option<u64>, FileScopes<'s>>,
     system_names: bool,
 }
@@ -116,15 +116,15 @@ struct FileScopes<'s> {
 /// The calls at a place.
 #[derive(Default)]
 pub(super) struct CallsAt {
-    /// Innermost first.
+    /// The calls, innermost first.
     pub(super) calls: Vec<InlineCall>,
-    /// The missing file that may have more of the calls.
+    /// The missing file that may contain more of the calls.
     pub(super) missing: Option<String>,
-    /// The reached limit. Calls may be missing because of it.
+    /// The limit that was exceeded. Calls may be missing because of it.
     pub(super) bound: Option<SymbolBound>,
 }
 
-/// The maximum number of calls at a place: the innermost ones, and the function into which all were inlined.
+/// The maximum number of calls at a place: the innermost ones, and the function into which they were inlined.
 const MOST_CALLS: usize = 256;
 
 /// A call and its place.
@@ -140,7 +140,7 @@ pub(super) struct InlineCall {
 }
 
 impl InlineCall {
-    /// The frame of the call, at an offset of a module.
+    /// The frame of the call, for an offset of a module.
     pub(super) fn frame<'t>(&'t self, module: &'t str, offset: u64) -> CallFrame<'t> {
         CallFrame {
             function: self.function.as_deref(),
@@ -171,7 +171,7 @@ impl<'s> DebugFile<'s> {
         let context = match (Context::from_dwarf(dwarf), bounds.reached()) {
             (Ok(context), None) => context,
             (Err(error), None) => return Err(error.to_string()),
-            // The symbols can still be used.
+            // The symbols are still usable.
             (_, Some(_)) => {
                 let empty = |_| Ok::<_, gimli::Error>(BoundedSlice::section(&[], sections.endian, bounds));
                 let nothing = gimli::Dwarf::load(empty).and_then(Context::from_dwarf);
@@ -182,13 +182,13 @@ impl<'s> DebugFile<'s> {
         Ok(Self { sections, context, split, bounds, known: HashMap::new(), system_names: false })
     }
 
-    /// Whether calls also keep the mangled names of functions, as the file has them.
+    /// Sets whether calls also keep the mangled names of functions.
     pub(super) fn with_system_names(mut self, keep: bool) -> Self {
         self.system_names = keep;
         self
     }
 
-    /// The function at an address and the functions into which it was inlined, innermost first. Damaged debug
+    /// The function at an address, and the functions that were inlined there, innermost first. Damaged debug
     /// information counts as missing.
     pub(super) fn calls(&mut self, address: u64) -> CallsAt {
         let mut calls = Vec::new();
@@ -215,7 +215,7 @@ impl<'s> DebugFile<'s> {
                 }
                 kept.push(frame);
             }
-            // The function's name, if debug information has no path of it.
+            // The function's own name, if debug information does not contain its path.
             let mut own = None;
             for frame in kept {
                 own = None;
@@ -228,8 +228,8 @@ impl<'s> DebugFile<'s> {
                     let raw = function.raw_name().ok()?;
                     let readable = demangle(&raw);
                     mangled = readable.as_deref().and_then(|readable| system_name(&raw, readable));
-                    // Rust's newer mangled names are complete. C++'s contain enough, if the library understands
-                    // them.
+                    // Rust's newer mangled names are complete. Mangled names of C++ contain enough if the library can
+                    // parse them.
                     let lacking = readable.is_none() || raw.starts_with("_ZN") && is_rust(&raw);
                     let entry = match (unit, frame.dw_die_offset) {
                         (Some(unit), Some(at)) if lacking => names.name_at(unit, at),
@@ -273,7 +273,7 @@ impl<'s> DebugFile<'s> {
             if let Some(call) = calls.last_mut() {
                 call.inlined = false;
             }
-            // The function into which the others were inlined has a symbol, which contains its type.
+            // The function into which the other functions were inlined has a symbol that contains its type.
             if let (Some(own), Some(call)) = (own, calls.last_mut())
                 && let Some((raw, mangled)) = sections.symbol(address)
                 && let Some(name) = by_symbol(raw, &mangled, &own)
@@ -302,19 +302,19 @@ impl<'s> DebugFile<'s> {
     }
 }
 
-/// Rust's older mangled names end in a hash; C++'s have the same start.
+/// Whether a mangled name is Rust's: older names of Rust end in a hash, and names of C++ have the same start.
 fn is_rust(raw: &str) -> bool {
     let hash =
         raw.strip_suffix('E').and_then(|rest| rest.len().checked_sub(19).and_then(|at| rest.get(at..)));
     hash.is_some_and(|hash| hash.starts_with("17h") && hash[3..].bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// The best name from a readable mangled name, and the entry's path and own name.
+/// The best name from a readable mangled name, and from the path and own name of an entry.
 fn full_name(raw: &str, readable: Option<String>, entry: Option<(String, String)>) -> String {
     let Some((path, own)) = entry else { return readable.unwrap_or_else(|| raw.to_owned()) };
     let plain = own.split('<').next().unwrap_or(&own);
     if let Some(mangled) = readable {
-        // For an implementation of a trait, only the mangled name contains the types; `path` has a number.
+        // Only the mangled name contains the types of a trait implementation. `path` contains a number instead.
         let before = mangled.strip_suffix(plain).filter(|before| before.ends_with("::"));
         return match before {
             Some(before) if path.contains("{impl#") || !path.contains('<') => format!("{before}{own}"),
@@ -325,22 +325,22 @@ fn full_name(raw: &str, readable: Option<String>, entry: Option<(String, String)
     if path.is_empty() { own } else { method(&path, plain, &own) }
 }
 
-/// The full name of a function if debug information has only its last part. `None` if the symbol belongs to
-/// another function, for example if the linker merged functions with equal code.
+/// The full name of a function whose entry has only the last part. `None` if the symbol belongs to another function,
+/// for example because the linker merged functions with equal code.
 fn by_symbol(raw: &str, mangled: &str, own: &str) -> Option<String> {
     let plain = own.split('<').next().unwrap_or(own);
     if !raw.starts_with("_ZN") {
-        // Newer mangled names are complete; their types are separate parts.
+        // Newer mangled names are complete. Their types are separate parts.
         let last = segments(mangled).into_iter().rfind(|part| !part.starts_with('<'))?;
         return (last == plain && raw.starts_with("_R")).then(|| mangled.to_owned());
     }
-    // Older names do not number closures.
+    // Older mangled names do not number closures.
     let last = if plain.starts_with("{closure") { "{{closure}}" } else { plain };
     let before = mangled.strip_suffix(last).filter(|before| before.ends_with("::"))?;
     Some(format!("{before}{own}"))
 }
 
-/// Removes types that the path already has, as in `Vec<my::Entry, Global>::push<my::Entry, Global>`.
+/// Removes types that are already in the path, as in `Vec<my::Entry, Global>::push<my::Entry, Global>`.
 fn method(path: &str, plain: &str, own: &str) -> String {
     let types = &own[plain.len()..];
     let twice = !types.is_empty() && path.ends_with(types);

@@ -16,7 +16,7 @@ use super::{SymbolBound, SymbolOptions};
 pub(super) struct FileLookup {
     pub(super) file: String,
     pub(super) binary: BinaryFiles,
-    /// Offsets, each with the number of its place.
+    /// The places: the number and the offset of each.
     pub(super) places: Vec<(u32, u64)>,
 }
 
@@ -46,16 +46,16 @@ impl FileLookup {
     }
 }
 
-/// The results for a file's frames.
+/// The results for the frames of one file.
 #[derive(Debug, Default)]
 pub(super) struct LookupResult {
-    /// The calls of each place, by its number, innermost first; empty for an unknown place.
+    /// The number of each place, with its calls, innermost first. Empty for an unknown place.
     pub(super) calls: Vec<(u32, Vec<InlineCall>)>,
-    /// Files that were not found.
+    /// The split debug files that were not found.
     pub(super) missing: BTreeSet<String>,
-    /// The number of frames that may lack calls because of these files.
+    /// The number of frames that may lack calls because of missing files.
     pub(super) lacking: usize,
-    /// Limits that were reached, each with the number of its frames.
+    /// The exceeded limits, each with the number of affected frames.
     pub(super) bounded: BTreeMap<SymbolBound, usize>,
 }
 
@@ -70,20 +70,20 @@ impl LookupResult {
     }
 }
 
-/// The result for a file.
+/// The result for a file, or the reason why it cannot be read.
 pub(super) type LookupOutcome = Result<LookupResult, String>;
 
-/// The number of places of one file that a thread takes at a time. Opening a file costs as much as many look-ups.
+/// The number of places of one file that a thread takes at a time. Opening a file takes as long as many look-ups.
 const PIECE: usize = 2000;
 
-/// The stack of a thread that looks up places, and the part of it that reading may use.
+/// The size of the stack of a look-up thread, in bytes. Reading may use a part of it.
 const STACK: usize = 16 << 20;
 const STACK_TO_READ: usize = 15 << 20;
 
-/// The part that reading may use of a stack of unknown size.
+/// The bytes of stack that reading may use on a thread whose stack size is unknown.
 const FOREIGN_STACK_TO_READ: usize = 512 << 10;
 
-/// Looks up all places, and gives one result for each file.
+/// Looks up all places. Returns one result for each file.
 pub(super) fn all(lookups: &[FileLookup], options: &SymbolOptions) -> Vec<LookupOutcome> {
     let pieces: Vec<(usize, &[(u32, u64)])> = lookups
         .iter()
@@ -96,7 +96,7 @@ pub(super) fn all(lookups: &[FileLookup], options: &SymbolOptions) -> Vec<Lookup
     };
     let unpacking = ByteAllowance::new(options.max_bytes);
     let text = ByteAllowance::new(options.max_bytes);
-    // One after another, so that the order of threads does not decide which files exceed the limit.
+    // One file after another, so that the order of threads does not decide which files exceed the limit.
     let maps: Vec<Result<MappedFiles, String>> =
         lookups.iter().map(|lookup| MappedFiles::open(&lookup.binary, &unpacking)).collect();
     let sections: Vec<OnceLock<Result<SymbolSections<'_>, String>>> =

@@ -7,25 +7,26 @@ use std::path::Path;
 
 use memmap2::Mmap;
 
-/// The contents of a file that is mapped into memory and not copied: much of a large program is never read, and much of a
-/// file may be holes.
+/// The contents of a file, mapped into memory without a copy: much of a large program is never read, and a file may
+/// have large holes.
 #[derive(Debug)]
 pub struct MappedFile(Mmap);
 
 impl MappedFile {
-    /// Maps a regular file. If another process truncates the file while it is mapped, a read ends this process. Compilers and
-    /// package managers replace files and do not truncate them.
+    /// Maps a regular file. If another process truncates the file while it is mapped, a read kills this process.
+    /// Compilers and package managers replace files instead of truncating them.
     ///
     /// # Errors
     ///
-    /// If the file cannot be opened or mapped, or is not a regular one: opening a pipe would wait, and a device has no end.
+    /// If the file cannot be opened or mapped. Also if it is not a regular file: opening a pipe would block, and a
+    /// device has no end.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         if !std::fs::metadata(&path)?.is_file() {
             return Err(io::Error::other("not a regular file"));
         }
         let file = File::open(path)?;
-        // SAFETY: no process may change the file while it is mapped. Compilers and package managers see to that: they
-        // replace files, as said above. The readers of the bytes accept any contents.
+        // SAFETY: no process may change the file while it is mapped. Compilers and package managers ensure this: they
+        // replace files instead of changing them. All readers accept any contents.
         unsafe { Mmap::map(&file) }.map(Self)
     }
 }

@@ -4,14 +4,14 @@ use core::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// The maximum length of a name in bytes, both as mangled and as kept.
+/// The maximum length of a name in bytes, for mangled and for readable names.
 pub(super) const LONGEST_NAME: usize = 1 << 16;
 
-/// The readable form of a mangled name of Rust or C++; `None` if the name is neither, or if the libraries do not
-/// understand it.
+/// The readable form of a mangled name of Rust or C++. `None` if the name is neither, or if the libraries cannot parse
+/// it.
 ///
-/// The libraries accept more names: to them `f` is the C++ type `float`, and `RNvC1a1b` is a path of Rust. But C
-/// functions may have these names, too, and a compiler's mangled names start with an underscore.
+/// The libraries accept more names than compilers write: they parse `f` as the C++ type `float`, and `RNvC1a1b` as a
+/// Rust path. But C functions may have these names, and compilers' mangled names start with an underscore.
 pub(super) fn demangle(raw: &str) -> Option<String> {
     let prefixes = ["_Z", "__Z", "___Z", "____Z", "_R", "__R", "_GLOBAL_"];
     if raw.len() > LONGEST_NAME || !prefixes.iter().any(|prefix| raw.starts_with(prefix)) {
@@ -19,7 +19,7 @@ pub(super) fn demangle(raw: &str) -> Option<String> {
     }
     let mut name = BoundedName(String::new());
     if let Ok(rust) = rustc_demangle::try_demangle(raw) {
-        // The only possible error is a name that is too long; its start is kept.
+        // The only possible error is a name that is too long. Its start is kept.
         let _ = write!(name, "{rust:#}");
         return Some(name.0);
     }
@@ -28,7 +28,7 @@ pub(super) fn demangle(raw: &str) -> Option<String> {
     (written.is_ok() || is_cut(&name.0)).then_some(name.0)
 }
 
-/// Shortens a name above the maximum length to its start and its end.
+/// Shortens a name that exceeds the maximum length to its start and its end.
 pub(super) fn cut(mut name: String) -> String {
     if name.len() > LONGEST_NAME {
         let kept = (LONGEST_NAME - CUT.len()) / 2;
@@ -46,15 +46,15 @@ fn floor(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// Whether [`cut`] shortened the name. No name of a valid program comes near the maximum.
+/// Whether [`cut`] shortened the name. Names in valid programs are far shorter than the maximum.
 pub(super) fn is_cut(name: &str) -> bool {
     name.len() > LONGEST_NAME - 2 * CUT.len() - 4
 }
 
-/// The text in place of the part that was cut.
+/// The text that replaces the removed part.
 const CUT: &str = "...";
 
-/// A text that refuses to grow beyond the maximum length: a mangled name of a few bytes may expand to gigabytes.
+/// A text that cannot grow beyond the maximum length. A mangled name of a few bytes may expand to gigabytes.
 struct BoundedName(String);
 
 impl Write for BoundedName {

@@ -1,9 +1,9 @@
-//! Paths that a file with symbols contains.
+//! Paths in a file with symbols.
 
 use std::ffi::OsString;
 
-/// The text of a path that a file contains as bytes. Unix takes them as they are. Elsewhere a path is Unicode, and
-/// what is not becomes a replacement character, so that no file has the path.
+/// A path from the bytes in a file. Unix uses the bytes unchanged. On other systems a path is Unicode: other bytes
+/// become replacement characters, so that the path matches no file.
 pub(super) fn path_text(bytes: &[u8]) -> OsString {
     #[cfg(unix)]
     {

@@ -5,24 +5,25 @@ use rustc_hash::FxHashMap;
 use super::{ModulePlaces, SymbolOptions, look_up};
 use crate::dump::{CallFrame, CallId, CallTable, LoadedModule};
 
-/// The frames of return addresses of a running program, as far as they were looked up.
+/// The frames of return addresses of a running program.
 #[derive(Debug, Default)]
 pub struct ResolvedFrames {
     frames: CallTable,
-    /// The frames of each address, one address after the other.
+    /// The frames of all addresses, one address after the other.
     calls: Vec<CallId>,
-    /// Where the part of each address starts in `calls`, and where it ends.
+    /// For each address, the start and the end of its frames in `calls`.
     by_address: FxHashMap<usize, (u32, u32)>,
 }
 
 impl ResolvedFrames {
-    /// Whether an address was looked up before.
+    /// Whether an address was already looked up.
     pub fn has(&self, address: usize) -> bool {
         self.by_address.contains_key(&address)
     }
 
-    /// Looks up addresses, each with the index of its module in `modules` and its offset there, if a module contains
-    /// it. Each call opens the files of the modules. That costs more than all look-ups in them.
+    /// Looks up addresses. Each comes with the index of its module in `modules` and its offset there, or with `None` if
+    /// no module contains it. Each call of this function opens the files of the modules, which takes longer than all
+    /// look-ups in them.
     pub fn look_up(
         &mut self,
         addresses: &[(usize, Option<(usize, u64)>)],
@@ -54,7 +55,7 @@ impl ResolvedFrames {
             }
             self.by_address.insert(*address, (start, self.calls.len() as u32));
         }
-        // They stay in the program that is measured.
+        // The frames stay in the memory of the measured program.
         self.frames.shrink_to_fit();
         self.calls.shrink_to_fit();
         self.by_address.shrink_to_fit();

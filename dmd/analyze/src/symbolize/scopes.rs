@@ -1,7 +1,7 @@
-//! Finds the full names of functions from the namespaces and types around their entries.
+//! Finds the full names of functions from the namespaces and types that contain their entries.
 //!
-//! Mangled names lack the types of a generic function, and inlined functions have no mangled name. Entries have
-//! both, but an entry refers only to the entries that it contains, and not to the one that contains it.
+//! Mangled names lack the types of a generic function, and inlined functions have no mangled name. Entries contain
+//! both. But an entry refers only to the entries inside of it, not to the entry that contains it.
 
 use std::collections::HashMap;
 
@@ -12,16 +12,16 @@ use super::name::LONGEST_NAME;
 
 /// The scopes of a unit.
 struct UnitScopes<'s> {
-    /// The name of each scope, and the index of the scope around it.
+    /// The name of each scope, and the index of the outer scope.
     scopes: Vec<(BoundedSlice<'s>, Option<u32>)>,
-    /// The scope of each function, in order of offsets.
+    /// The scope of each function, sorted by offset.
     functions: Vec<(UnitOffset, Option<u32>)>,
 }
 
 /// The units of a file that were read so far.
 #[derive(Default)]
 pub(super) struct ScopeNames<'s> {
-    /// Units that others refer to, by their start.
+    /// Units to which other units refer, by their start.
     units: HashMap<DebugInfoOffset, Option<Unit<BoundedSlice<'s>>>>,
     /// The starts of all units.
     starts: Vec<DebugInfoOffset>,
@@ -37,7 +37,7 @@ impl<'s> ScopeNames<'s> {
     ) -> Option<(String, String)> {
         let dwarf = unit.dwarf;
         let (mut at, mut other) = (at, None::<DebugInfoOffset>);
-        // An inlined call refers to a function, and the function to its declaration.
+        // An inlined call refers to a function, and the function refers to its declaration.
         for _ in 0..8 {
             let unit = match other {
                 None => unit,
@@ -81,7 +81,7 @@ impl<'s> ScopeNames<'s> {
 impl<'s> UnitScopes<'s> {
     fn read(unit: UnitRef<'_, BoundedSlice<'s>>) -> Option<Self> {
         let mut found = Self { scopes: Vec::new(), functions: Vec::new() };
-        // The entries around the current one, each with its depth and its scope.
+        // The entries that contain the current one, each with its depth and its scope.
         let mut around: Vec<(isize, Option<u32>)> = Vec::new();
         let mut entries = unit.entries_raw(None).ok()?;
         while !entries.is_empty() {
@@ -128,7 +128,8 @@ impl<'s> UnitScopes<'s> {
         Some(found)
     }
 
-    /// The names around a function, joined by `::`. If they exceed the maximum length of a name, only the innermost.
+    /// The names of the scopes of a function, joined by `::`. Outer names are left out once the length exceeds the
+    /// maximum length of a name.
     fn path(&self, at: UnitOffset) -> String {
         let index = self.functions.binary_search_by_key(&at, |(offset, _)| *offset);
         let mut scope = index.ok().and_then(|index| self.functions[index].1);

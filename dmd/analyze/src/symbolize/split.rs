@@ -1,7 +1,6 @@
-//! Debug information outside a program, in one file for each of its units (`.dwo`) or in one package of them
-//! (`.dwp`).
+//! Debug information in separate files: one file for each unit (`.dwo`), or one package of them (`.dwp`).
 //!
-//! Each unit has an id, so the look-up never uses files that another build left.
+//! Each unit has an id, so the look-up never uses files of another build.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -20,7 +19,7 @@ use super::bounds::{BoundedSlice, ReadingBounds};
 use super::map::MappedFile;
 use super::path_text::path_text;
 
-/// The places of such files.
+/// The places in which such files may be.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SplitPlaces {
     /// The program and its debug file.
@@ -41,7 +40,7 @@ impl SplitPlaces {
         beside.chain(kept)
     }
 
-    /// The paths of files with the unit that the compiler wrote to `path`.
+    /// The paths of files that may have the unit that the compiler wrote to `path`.
     fn units(&self, path: &Path) -> impl Iterator<Item = PathBuf> {
         let beside = self.files.iter().filter_map(|file| file.parent());
         let folders = beside.chain(self.folders.iter().map(PathBuf::as_path));
@@ -56,7 +55,7 @@ fn with_ending(name: &OsStr) -> OsString {
     name
 }
 
-/// The contents of such files. They live as long as the look-up uses them.
+/// The contents of such files. They must live as long as the look-up uses them.
 #[derive(Default)]
 pub(super) struct SplitStorage {
     maps: Arena<MappedFile>,
@@ -65,12 +64,12 @@ pub(super) struct SplitStorage {
 }
 
 impl SplitStorage {
-    /// Keeps the bounds of a file.
+    /// Stores the limits of a file.
     pub(super) fn bounds(&self, bounds: ReadingBounds) -> &ReadingBounds {
         self.bounds.alloc(bounds)
     }
 
-    /// Opens a file, and gives its sections by name. `None` if it is not such a file, or exceeds the limit for
+    /// Opens a file, and returns its sections by name. `None` if the file is not of this kind, or exceeds the limit for
     /// unpacking.
     fn open<'s>(
         &'s self,
@@ -98,14 +97,14 @@ impl SplitStorage {
     }
 }
 
-/// The units of one program that lie in other files.
+/// The units of one program that are in other files.
 pub(super) struct SplitUnits<'s> {
     storage: &'s SplitStorage,
     places: &'s SplitPlaces,
     bounds: &'s ReadingBounds,
     unpacking: &'s ByteAllowance,
     packages: OnceCell<Vec<DwarfPackage<BoundedSlice<'s>>>>,
-    /// The units that were not found, and the paths where they should be.
+    /// The units that were not found, each with its expected path.
     missing: RefCell<HashMap<u64, String>>,
 }
 
@@ -121,12 +120,12 @@ impl<'s> SplitUnits<'s> {
         Self { storage, places, bounds, unpacking, packages, missing }
     }
 
-    /// The path where a unit should be, if it was not found.
+    /// The expected path of a unit that was not found; `None` if it was found.
     pub(super) fn missing(&self, unit: DwoId) -> Option<String> {
         self.missing.borrow().get(&unit.0).cloned()
     }
 
-    /// Loads the requested unit, if one of the files has it.
+    /// Loads the requested unit, if one of the files contains it.
     pub(super) fn load(
         &self,
         load: &SplitDwarfLoad<BoundedSlice<'s>>,

@@ -1,4 +1,5 @@
-//! The crates of a file's compilation units. They name inlined functions if debug information has only lines.
+//! Finds the crates of a file's compilation units. They complete the names of inlined functions if debug information
+//! has only lines.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +8,15 @@ use gimli::{Dwarf, Reader as _, Unit};
 use super::bounds::BoundedSlice;
 use crate::names::{CrateFolders, UnitName, segments};
 
-/// The maximum number of functions of a unit that show its crate.
+/// The maximum number of functions of a unit that are checked for its crate.
 const MOST_FUNCTIONS: usize = 64;
 
-/// The crates of all units. `file` and `symbol` give the source file and the full name of the function at an address.
+/// Finds the crates of all units. `file` and `symbol` return the source file and the full name of the function at an
+/// address.
 ///
-/// The name of a unit contains its crate unless rustc compiled incrementally. Then a function of the unit shows the crate:
-/// one in a source file of the crate, whose symbol starts with the crate's name. The unit also has generic functions of
-/// other crates.
+/// A unit's name contains its crate, unless rustc compiled incrementally. In that case, a function of the unit shows
+/// the crate: its source file is in the crate's folder, and its symbol starts with the crate's name. The unit also has
+/// generic functions of other crates.
 pub(super) fn crates(
     dwarf: &Dwarf<BoundedSlice<'_>>,
     file: impl Fn(u64) -> Option<String>,

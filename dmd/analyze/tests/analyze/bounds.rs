@@ -1,4 +1,4 @@
-//! Symbols of files that are made to keep the symbolizer busy, or to deceive it.
+//! Debug information that is made to keep the symbolizer busy, or to deceive it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,9 +9,9 @@ use dmd_analyze::symbolize::{SymbolBound, SymbolOptions, SymbolProblem};
 use super::separate::{compile_c, run};
 use super::symbols::{Library, frames};
 
-/// A library with a function `outer` of 4,096 bytes, with the debug information of `entries`. Abbreviations:
-/// 1 is the unit, 2 a function, 3 an inlined call, 4 a function that refers to another, 5 a block, 6 a namespace,
-/// 7 the same as 4 with a place, 8 a function at a list of places.
+/// A library with a function `outer` of 4,096 bytes, and the debug information in `entries`. Its abbreviations: 1 is
+/// the unit, 2 a function, 3 an inlined call, 4 a function that refers to another, 5 a block, 6 a namespace, 7 the same
+/// as 4 with a place, 8 a function at a list of places.
 fn assemble(folder: &Path, entries: &str, ranges: &str) -> Library {
     let source = format!(
         r#".text
@@ -59,7 +59,7 @@ fn inlined(depth: usize) -> String {
     )
 }
 
-/// The frames of places in `outer`, and the bounds that the symbolizer reached.
+/// The frames of places in `outer`, and the limits that the symbolizer exceeded.
 fn look_up(library: &Library, places: u64, options: &SymbolOptions) -> (Vec<String>, Vec<SymbolBound>) {
     let offsets: Vec<u64> = (0..places).map(|place| library.outer + place).collect();
     let mut dump = library.dump_of(&library.build_id, &offsets);
@@ -134,7 +134,7 @@ fn names_are_cut_and_say_so() {
     let name = found[0].split([' ', '[']).next().unwrap();
     assert!(name.len() <= 1 << 16 && name.ends_with("nnnnnnnn::f0"), "{} {:?}", name.len(), &name[..40]);
 
-    // All names together also have a bound.
+    // All names together also have a limit.
     let (found, bounds) = look_up(&library, 100, &SymbolOptions::new().threads(1).max_bytes(200_000));
     assert_eq!(bounds, [SymbolBound::Text(200_000), SymbolBound::NameLength]);
     assert!(found.last().unwrap().starts_with("???["), "{:?}", found.last());
@@ -158,7 +158,7 @@ fn compressed_debug_information_is_unpacked_up_to_a_bound() {
         (0..200).map(|i| outer(format!("f{i}"))).chain([outer("outer".to_owned())]).collect();
     let folder = tempfile::tempdir().unwrap();
     let library = Library::at(compile_c(folder.path(), &source, &["-g"]));
-    // Sections that are not compressed have no bound.
+    // Sections that are not compressed have no limit.
     let (found, bounds) = look_up(&library, 1, &SymbolOptions::new().max_bytes(1000));
     assert!(found[0].starts_with("outer (") && bounds.is_empty(), "{found:?} {bounds:?}");
 
@@ -170,7 +170,7 @@ fn compressed_debug_information_is_unpacked_up_to_a_bound() {
     assert!(found[0].starts_with("outer["), "{found:?}");
 }
 
-/// The libraries that read mangled names take these for `float`, `char*`, and paths.
+/// The demangling libraries parse these names as `float`, `char*`, and paths.
 #[test]
 fn names_of_c_stay_as_they_are() {
     let names = ["f", "d", "Pc", "Ss", "RNvC1a1b", "ZN1a1bE"];
@@ -195,7 +195,7 @@ fn names_of_c_stay_as_they_are() {
     }
 }
 
-/// Compilers mangle some functions, such as inlined constructors, in ways that no symbol uses.
+/// Compilers mangle some functions, such as inlined constructors, in forms that no symbol has.
 #[test]
 fn what_mangled_names_do_not_tell_debug_information_does() {
     const SOURCE: &str = "

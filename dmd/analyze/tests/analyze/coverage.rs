@@ -41,8 +41,8 @@ Reported by amount, blocks unknown {
   explicit/textures: 400,000 bytes
 }
 
-Partially reported: reporters that said another amount than that of the blocks they measured {
-  explicit/b: said 1, measured 2 bytes
+Partially reported: reporters whose amount differs from the blocks that they measured {
+  explicit/b: reported 1, measured 2 bytes
 }
 "
     );
@@ -51,7 +51,7 @@ Partially reported: reporters that said another amount than that of the blocks t
     let live = read(document("live", BLOCKS, TABLES)).unwrap();
     assert_eq!(
         Coverage::new(live).unwrap_err().to_string(),
-        "taken in mode live: only dark-matter mode knows what was reported"
+        "taken in mode live: only dumps of dark-matter mode have reports"
     );
 }
 
@@ -74,7 +74,7 @@ By type {
 }
 "
     );
-    // By crate, what a library allocates is its caller's.
+    // In the table by crate, memory that a library allocates counts for its caller.
     let of_crate = Coverage::new(dump()).unwrap();
     assert_eq!(of_crate.modules.iter().map(|module| &*module.name).collect::<Vec<_>>(), ["app"]);
 }

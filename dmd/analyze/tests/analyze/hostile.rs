@@ -1,4 +1,5 @@
-//! Harmful dumps: damaged, deep, or wrong. The reader does not panic, and its messages name the place.
+//! Harmful dumps: damaged, deep, or wrong. The reader must not panic, and its messages must contain the place of the
+//! fault.
 
 use std::io::Read;
 
@@ -22,7 +23,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ),
         (r#"{"req": 8, "reps": ["A", "A", "A"]}"#, "blockList[2].reps: more than two"),
         (r#"{"req": 8, "reps": "A"}"#, "blockList[2].reps: not an array"),
-        (r#"{"req": 8, "reps": [1]}"#, "blockList[2].reps: holds what is not a string"),
+        (r#"{"req": 8, "reps": [1]}"#, "blockList[2].reps: contains a value that is not a string"),
         (r#"{"req": 8, "alloc": 1}"#, "blockList[2].alloc: not a string"),
         (r#"{"slop": 8}"#, "blockList[2].req is missing"),
         (r#"{"req": -8}"#, "blockList[2].req: negative"),
@@ -32,7 +33,7 @@ fn what_is_wrong_is_named_with_its_place() {
         (r#"{"req": 1e400}"#, "blockList[2].req: not a whole number"),
         (r#"{"req": "8"}"#, "blockList[2].req: not a number"),
         (r#"{"req": [[]]}"#, "blockList[2].req: not a number"),
-        (r#"{"req": 18446744073709551616}"#, "blockList[2].req: more than 64 bits can count"),
+        (r#"{"req": 18446744073709551616}"#, "blockList[2].req: larger than 64 bits"),
         ("7", "blockList[2]: not an object"),
         ("null", "blockList[2]: not an object"),
     ] {
@@ -43,7 +44,7 @@ fn what_is_wrong_is_named_with_its_place() {
         (r#"{"req": 8}"#, "blockList[0].addr is missing"),
         (r#"{"req": 8, "addr": 5}"#, "blockList[0].addr: not a string"),
         (r#"{"req": 8, "addr": "+5"}"#, "blockList[0].addr: not a hexadecimal number"),
-        (r#"{"req": 8, "addr": "11112222333344445"}"#, "blockList[0].addr: more than 64 bits can count"),
+        (r#"{"req": 8, "addr": "11112222333344445"}"#, "blockList[0].addr: larger than 64 bits"),
         (r#"{"req": 8, "addr": "8", "contents": {}}"#, "blockList[0].contents: not an array"),
         (r#"{"req": 8, "addr": "8", "contents": ["0", 1]}"#, "blockList[0].contents[1]: not a string"),
         (
@@ -91,10 +92,7 @@ fn what_is_wrong_is_named_with_its_place() {
 fn counts_that_cannot_be_are_said_and_large_ones_are_exact() {
     let max = u64::MAX;
     let block = format!("{{\"req\": {max}, \"slop\": {max}, \"num\": {max}}}");
-    assert_eq!(
-        message(&document("live", &block, TABLES)),
-        "blockList[0]: the sizes add up to more than can be counted"
-    );
+    assert_eq!(message(&document("live", &block, TABLES)), "blockList[0]: the sum of the sizes is too large");
     let large = "{\"req\": 1152921504606846976, \"num\": 1152921504606846976}";
     let blocks = [large; 63].join(",");
     let analysis = Analysis::new(read(document("live", &blocks, TABLES)).unwrap(), &AnalyzeOptions::new());
@@ -158,7 +156,7 @@ fn nesting_is_bounded() {
     }
 }
 
-/// A reader that gives `before`, then the same byte for ever.
+/// A reader that returns `before`, then the same byte without end.
 struct Endless {
     before: &'static [u8],
     then: u8,

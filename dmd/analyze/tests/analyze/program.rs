@@ -83,7 +83,7 @@ fn memory_by_several_keys_is_a_tree() {
     );
 }
 
-/// A closure at two lines. One stack names the function around it, the other does not.
+/// A closure at two lines. Only one of the stacks names the function that contains it.
 const CLOSURES: [&[&str]; 2] = [
     &[
         "alloc::boxed::new<gc::Box> (STD/alloc/src/boxed.rs:286)",
@@ -147,7 +147,7 @@ fn closures_have_the_function_around_them_where_a_stack_tells() {
         let stack: Vec<&str> = [closure].into_iter().chain(callers.iter().copied()).collect();
         assert_eq!(sites(&[&stack]), [name], "{stack:#?}");
     }
-    // Two functions of one file have the same closure at the same line: nobody knows which.
+    // Two functions of one file have the same closure at the same line: it is unknown which one contains it.
     let second = "app::run::stop (/home/me/ws/app/src/run.rs:70)";
     assert_eq!(sites(&[&[closure, near], &[closure, second]]), [format!("app::{alone}")]);
     // At different lines, they are different closures.
@@ -156,7 +156,7 @@ fn closures_have_the_function_around_them_where_a_stack_tells() {
         sites(&[&[closure, near], &[&far, second]]),
         ["Jobs::start::{closure}", "run::stop::{closure}"]
     );
-    // A name that has the function keeps it.
+    // A name that already contains the function is kept.
     assert_eq!(
         sites(&[&["app::run::go::{{closure}} (/home/me/ws/app/src/run.rs:9)", second]]),
         ["run::go::{closure}"]
@@ -238,7 +238,7 @@ fn types_that_look_equal_get_more_of_their_paths() {
     }
 }
 
-/// Names that differ only in the part that a column has no room for get the whole line.
+/// Names that differ only in parts that do not fit into the column get the whole line.
 #[test]
 fn sites_that_look_equal_get_a_line_of_their_own() {
     let instance = |of: &str| {
@@ -261,7 +261,7 @@ fn sites_that_look_equal_get_a_line_of_their_own() {
     }
 }
 
-/// A row without a place beside it has the crate.
+/// In a row without a place, the function keeps its crate.
 #[test]
 fn functions_in_the_place_of_types_keep_their_crate() {
     for (function, shown) in [
@@ -283,7 +283,7 @@ fn functions_in_the_place_of_types_keep_their_crate() {
     assert_eq!(text.matches(" in skip::insert::{closure}\n").count(), 2, "the table and the record\n{text}");
 }
 
-/// Counts of folded frames are for those who ask, and for stacks of which nothing is left.
+/// The number of folded frames is shown on request, and for stacks whose frames are all folded.
 #[test]
 fn folded_frames_are_counted_where_it_matters() {
     let dump = || dump("live", &[(1 << 20, 3, WRITER), (1000, 2, OWN), (472, 1, LIBC)]);
@@ -325,7 +325,7 @@ fn users_fold_frames_of_their_own() {
     assert_eq!(summary.tables[2].rows[0].name, "tv");
 }
 
-/// Six blocks that share their innermost frames are six records: whole stacks are compared.
+/// Six blocks with the same innermost frames have six records, because whole stacks are compared.
 #[test]
 fn records_are_compared_by_whole_stacks() {
     let mut stacks = Vec::new();
@@ -340,7 +340,7 @@ fn records_are_compared_by_whole_stacks() {
     assert_eq!(text.matches("in 1 block\n").count(), 6, "{text}");
 }
 
-/// The view never takes frames of a stripped program for an allocator's. It shows each address as a site of its own.
+/// The view does not count frames of a stripped program as an allocator's. It shows each address as a site.
 #[test]
 fn frames_without_names_are_sites() {
     let stack = |offset: &'static str| -> Vec<&'static str> {
@@ -394,7 +394,7 @@ fn every_fold_has_a_reason() {
     assert_eq!(of[2], [allocator, library]);
 }
 
-/// A program that cargo installed from a registry has its sources there.
+/// Cargo keeps the sources of an installed program in the registry.
 #[test]
 fn a_program_from_a_registry_has_lines_and_frames_of_its_own() {
     const WALK: &[&str] = &[

@@ -1,7 +1,7 @@
-//! The first screen about real programs: does it name who holds the memory?
+//! The first screen about real programs: it must name the holders of the memory.
 //!
-//! `tests/data/real` has two files for each program: its dump, and debug information, cut down to the places on the
-//! dump's stacks. One file stands for the debug information of all modules, so each module has its build id. All
+//! `tests/data/real` has two files for each program: its dump, and debug information reduced to the places on the
+//! dump's stacks. One file contains the debug information of all modules, so all modules have its build id. All
 //! programs are release builds with `debug = "line-tables-only"`:
 //!
 //! - tantivy: a program that indexes 40 000 documents in memory.
@@ -22,10 +22,10 @@ use dmd_analyze::{Analysis, AnalyzeOptions, Dump, DumpReadOptions};
 
 use super::views::golden;
 
-/// The lines of the default view that a golden text keeps.
+/// The number of lines of the default view in a golden text.
 const LINES: usize = 60;
 
-/// The records of the default view.
+/// The number of records in the default view.
 const RECORDS: usize = 10;
 
 fn unpacked(file: &str) -> Vec<u8> {
@@ -58,9 +58,9 @@ fn build_id(dump: &[u8]) -> String {
 /// What the user sees first.
 struct Screens {
     summary: HeapSummary,
-    /// What `about-memory run` prints when the program has ended.
+    /// The output of `about-memory run` when the program has ended.
     run: String,
-    /// What `about-memory dmd` prints.
+    /// The output of `about-memory dmd`.
     view: String,
 }
 
@@ -77,8 +77,8 @@ fn screens(program: &str) -> Screens {
     Screens { summary, run, view }
 }
 
-/// The percentages of the heap that the rows of the three tables name, in this order: sites, types, crates. A row such
-/// as `in app::f` names a function, and no type.
+/// The percentages of the heap that the rows of the three tables name: sites, types, crates. A row such as `in app::f`
+/// names a function instead of a type, and does not count.
 fn named(summary: &HeapSummary) -> [f64; 3] {
     [HolderKey::Site, HolderKey::Type, HolderKey::Crate].map(|by| {
         let table = summary.tables.iter().find(|table| table.by == by).unwrap();
@@ -113,7 +113,7 @@ fn tantivy() {
     check("tantivy", [90.0, 95.0, 95.0]);
 }
 
-/// The rest is in strings, whose crate allocates bytes.
+/// The remaining memory is in strings: their crate allocates untyped bytes.
 #[test]
 fn boa() {
     check("boa", [90.0, 75.0, 95.0]);
@@ -139,7 +139,7 @@ fn synp() {
     check("synp", [80.0, 80.0, 95.0]);
 }
 
-/// Nodes of the skip list and values of the database are bytes to their allocator, too.
+/// Nodes of the skip list and values of the database are also allocated as untyped bytes.
 #[test]
 fn jemalloc() {
     check("jemalloc", [95.0, 8.0, 95.0]);

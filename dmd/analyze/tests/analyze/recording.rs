@@ -1,4 +1,4 @@
-//! Recordings, made by hand, and what the replay says about them.
+//! Recordings made by the tests, and their replay.
 
 mod history;
 mod hostile;
@@ -61,7 +61,7 @@ fn the_outline_has_the_facts_of_the_whole() {
     assert_eq!(outline.end.time, Duration::from_micros(70));
     let statistics = outline.statistics;
     assert_eq!((statistics.allocations, statistics.frees, statistics.reallocations), (4, 2, 1));
-    // The first of the two ends by move is that of the thread's last allocation.
+    // Of the two blocks that ended by a move, only the first was the last allocation of its thread.
     assert_eq!(statistics.temporary, 1);
     assert_eq!(outline.threads, 2);
     assert!(outline.is_complete);
@@ -160,7 +160,7 @@ fn a_block_that_did_not_move_is_the_block_it_was() {
     assert_eq!((statistics.allocations, statistics.reallocations), (2, 0));
 }
 
-/// A slow replay of a script: the live blocks at a time, and the first highest sum.
+/// Replays a script slowly: the live blocks at a time, and the first highest sum.
 fn naive(script: &Script, until: u64) -> (BTreeMap<u64, u64>, u64) {
     let start = 1_000_000;
     let mut all: Vec<_> = script.events.values().flatten().collect();
@@ -222,7 +222,7 @@ fn a_dump_of_a_recording_has_one_time_only() {
     let error = recording.state_at(Moment::End).unwrap().at(DumpTime::Peak).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "it does not have the blocks of that time: only a recording has those of any time"
+        "it does not have the blocks of that time: only a recording has the blocks of every time"
     );
 }
 
@@ -242,7 +242,7 @@ fn changes_add_up_to_the_states() {
                 };
                 let changes = recording.changes(from, to);
                 let (Ok(expected), Ok(changes)) = (expected, changes) else {
-                    // Both refuse a window that ends before it begins.
+                    // Both reject a window that ends before it starts.
                     assert!(from.is_some(), "{from:?} {to}");
                     continue;
                 };

@@ -1,11 +1,12 @@
-//! What is wrong with reports: blocks reported twice or in part, and pointers without a block.
+//! Faults of reports: blocks reported twice or in part, and pointers without a live block.
 
 use dmd_analyze::program::ProgramOptions;
 use dmd_analyze::{Analysis, AnalyzeOptions, Coverage, Dump, ReportFaultKind};
 
 use super::{document, read};
 
-/// Two reporters of the program reach the same block by way of the framework, which lies in a folder beside the program.
+/// Two reporters of the program reach the same block through the framework. The framework is in a folder beside the
+/// program.
 const TABLES: &str = r##""traceTable": {
         "A": ["malloc", "new", "main"],
         "R1": ["mark", "walk", "vec", "first", "collect", "main"],
@@ -89,15 +90,15 @@ fn two_reports_of_a_block_have_their_paths_and_differ_where_they_differ() {
 Reported by amount, blocks unknown
   explicit/amount: 12,345 bytes
 
-Partially reported: reporters that said another amount than that of the blocks they measured
-  explicit/first: said 50,004, measured 100,008 bytes
+Partially reported: reporters whose amount differs from the blocks that they measured
+  explicit/first: reported 50,004, measured 100,008 bytes
 
 Reported pointers without a live block{FAULTS}"
         )
     );
     let all = ProgramOptions::new().all_frames(true);
     let text = analysis().program_text(10, &all).to_string();
-    // The framework in a folder beside the program's is not the program's own.
+    // The framework's sources do not count as the program's own.
     assert!(text.contains("\n    driver::run ") && text.contains("\n    <Vec<T> as Size>::size "), "{text}");
 }
 
@@ -121,6 +122,6 @@ fn pointers_without_a_block_are_in_every_view() {
     assert_eq!(fault["count"], 2);
     assert_eq!(fault["reporter"], "app::First::collect_reports");
     assert_eq!(fault["reportedAt"].as_array().unwrap().len(), 3);
-    // A dump without reports has no faults either.
+    // A dump without reports has no faults.
     assert!(dump().without_reports().report_faults().is_empty());
 }

@@ -1,4 +1,4 @@
-//! Dumps of a sample by bytes: weights, standard errors, and what a hostile dump can say.
+//! Dumps that are a sample by bytes: weights, standard errors, and hostile values.
 
 use dmd_analyze::program::{LeakOptions, Leaks, ProgramOptions};
 use dmd_analyze::{Analysis, AnalyzeOptions, Dump, RecordKind};
@@ -40,7 +40,7 @@ fn blocks_are_weighed() {
     assert!(json["total"]["standardError"].as_u64().unwrap() > 1 << 20);
 }
 
-/// A block of many distances is recorded for certain, and no estimate.
+/// A block that is much larger than the mean distance is always recorded, so its amount is not an estimate.
 #[test]
 fn a_large_block_is_exact() {
     let dump = read(sampled("1024", r#"{"req": 1048576, "slop": 16, "alloc": "A"}"#)).unwrap();

@@ -1,4 +1,4 @@
-//! Debug information in other files: the compiler splits it off, or a tool does so afterwards.
+//! Debug information in other files, split off by the compiler or by a tool.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ long outer(volatile long *x) {
 }
 ";
 
-/// Variables that move between registers have lists of locations, which a package has in its index.
+/// Variables that move between registers have lists of locations. The index of a package lists these.
 const WITH_LOCATIONS: &str = r#"
 #![crate_type = "cdylib"]
 #[inline(always)]
@@ -100,7 +100,7 @@ fn what_a_compiler_split_off_is_found() {
         let (found, _) = look_up(&library, &SymbolOptions::new().folder(&kept));
         assert!(has(&found, &inner) && has(&found, &outer), "{ending}: {found:?}");
 
-        // The symbolizer makes up nothing for a file that is missing.
+        // For a missing file, the symbolizer does not invent frames.
         let (found, said) = look_up(&library, &SymbolOptions::new());
         assert!(!has(&found, &inner) && found.iter().all(|frame| frame.starts_with("outer")), "{found:?}");
         let [said] = &said[..] else { panic!("{said:?}") };
@@ -128,7 +128,7 @@ fn what_was_split_off_of_another_build_is_not_used() {
     }
 }
 
-/// Moves a library's debug information to another file, and leaves a link to it.
+/// Moves a library's debug information to another file, and adds a link to it.
 fn take_off(folder: &Path) {
     run(folder, &["objcopy", "--only-keep-debug", "libsmall.so", "small.debug"]);
     run(folder, &["objcopy", "--strip-debug", "--add-gnu-debuglink=small.debug", "libsmall.so"]);
@@ -143,7 +143,7 @@ fn a_linked_debug_file_is_found_and_must_be_of_the_same_build() {
         take_off(folder.path());
         let has_id = !library.build_id.is_empty();
         assert_eq!(has_id, flags.len() == 1);
-        // For a dump without build ids, the notes say so too.
+        // For a dump without build ids, the notes report that, too.
         let of_debug = |said: Vec<String>| said.into_iter().find(|line| line.contains("small.debug"));
         let debug = folder.path().join("small.debug");
         let found_at = |place: &Path, options: &SymbolOptions| {

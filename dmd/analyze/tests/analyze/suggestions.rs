@@ -4,7 +4,7 @@ use dmd_analyze::{DumpTime, Suggestions};
 
 use super::{TABLES, document, read};
 
-/// Suggestions for a block of each stack; frames innermost first.
+/// The suggestions for one block of each stack. Frames are innermost first.
 fn suggest(stacks: &[&[&str]]) -> Suggestions {
     let mut blocks = Vec::new();
     let mut traces = Vec::new();
@@ -81,7 +81,7 @@ fn a_library_s_frame_is_known_by_its_file_where_its_name_has_no_path() {
         let suggestions = suggest(&[&[frame, "app::cache::Cache::fill (/home/me/app/src/cache.rs:7)"]]);
         assert_eq!(suggestions.suggestions[0].function, "app::cache::Cache::fill", "{frame}");
     }
-    // A stack of only such frames: the suggestion names the crate, not the file.
+    // If all frames are of libraries, the suggestion names the crate, not the file.
     let of_std = suggest(&[&[&format!("with_capacity ({STD}std/src/io/buffered/bufreader.rs:1)")]]);
     assert_eq!(of_std.suggestions[0].module, "std");
     let package = "(/home/me/.cargo/registry/src/i/regex-automata-0.4.9/src/dfa/dense.rs:1)";
@@ -127,14 +127,14 @@ fn ours_and_a_dependency_s_are_told_apart() {
 
 3. 998 bytes (33.30%) in 1 block
    allocated by ??? at /usr/lib/libz.so.1 +0x10
-   in a library of the system
-   no symbols: build with debug information, or name its folder by --symbols
+   in a system library
+   no symbols: build with debug information, or give its folder with --symbols
 
 "
     );
 }
 
-/// The advice about the first suggestion.
+/// The advice of the first suggestion.
 fn advice(stack: &[&str]) -> String {
     let text = suggest(&[stack]).to_string();
     text.split_once("app.rs:1\n").unwrap_or_else(|| panic!("{text}")).1.to_owned()
@@ -154,27 +154,27 @@ fn a_foreign_type_gets_a_recipe_that_can_be_followed() {
     assert_eq!(
         advice(&[&slots, channel, main]),
         "   \
-Slot is crossbeam_channel's, so you cannot derive MallocSizeOf for it. Measure it by a function:
+Slot is crossbeam_channel's, so you cannot derive MallocSizeOf for it. Measure it with a function:
    #[malloc_size_of(with = measure)] before your field of crossbeam_channel's type (each = measure for
    the elements of a collection), and
    fn measure<R: Reading>(value: &FieldType, ops: &mut MallocSizeOfOps<R>) -> usize {
-       ops.field(\"items\", value.items())  // what its public methods show
+       ops.field(\"items\", value.items())  // values that its public methods return
    }
-   or, where they show only a pointer into a block, ops.enclosing(pointer, layout);
+   or, if they return only a pointer into a block, ops.enclosing(pointer, layout);
    or without a field, in a reporter:
    reports.heap_with(\"explicit/app/crossbeam-channel\", |ops| measure(&VALUE, ops), \
 \"Memory used by app crossbeam channel.\");
 
 "
     );
-    // Its own type in a foreign collection: the derive works.
+    // The program's own type in a foreign collection: it can derive.
     let push = format!("alloc::vec::Vec<app::Job>::push ({STD}alloc/src/vec/mod.rs:1)");
     let text = advice(&[&push, channel, main]);
     assert!(
         text.starts_with("   derive MallocSizeOf for app::Job and for the value that keeps it"),
         "{text}"
     );
-    // A crate that memory-reporter knows.
+    // A crate that memory-reporter measures.
     let shards = format!("alloc::vec::Vec<dashmap::lock::RwLock<u8>>::push ({STD}alloc/src/vec/mod.rs:1)");
     let text = advice(&[&shards, main]);
     let cargo =
@@ -207,7 +207,7 @@ fn without_lines_a_program_s_own_crate_is_known_by_its_name() {
 
 #[test]
 fn what_debug_information_would_tell_is_said() {
-    let said = "   built with debug information, even of lines only, it would tell its type and line\n";
+    let said = "   to see its type and line, build with debug information (lines are enough)\n";
     let grow = "alloc::raw_vec::RawVecInner<A>::grow[/home/me/my-app +0x20]";
     for (frame, expected) in [
         ("my_app::cache::fill[/home/me/my-app +0x10]", true),
@@ -218,7 +218,7 @@ fn what_debug_information_would_tell_is_said() {
         let text = suggest(&[&[grow, frame]]).to_string();
         assert_eq!(text.contains(said), expected, "{text}");
     }
-    // Symbols may have the type.
+    // A symbol may contain the type.
     let text = suggest(&[&[
         "<alloc::vec::Vec<my_app::Entry>>::push[/home/me/my-app +0x20]",
         "<my_app::Cache>::fill[/home/me/my-app +0x10]",
@@ -234,7 +234,7 @@ fn blocks_without_a_stack_are_counted_apart() {
     let text = Suggestions::new(dump, 10).unwrap().to_string();
     assert_eq!(
         text,
-        "48 bytes in 3 blocks are not reported.\n\nOf 48 bytes in 3 blocks no stack is known.\n"
+        "48 bytes in 3 blocks are not reported.\n\nNo stack is recorded for 48 bytes in 3 blocks.\n"
     );
     let cumulative = read(document("cumulative", "", tables)).unwrap();
     assert!(Suggestions::new(cumulative, 10).is_err());

@@ -1,11 +1,11 @@
-//! Records add up to the heap, for any dump and any options.
+//! The sums of all records must equal the heap, for any dump and any options.
 
 use dmd_analyze::{Analysis, AnalyzeOptions, RecordKind, RecordOrder};
 use proptest::prelude::*;
 
 use super::{document, read};
 
-/// Requested bytes, slop, number, allocation trace, report traces.
+/// Requested bytes, slop, number of blocks, allocation trace, report traces.
 type Block = (u64, u64, u64, Option<u8>, Vec<u8>);
 
 fn blocks() -> impl Strategy<Value = Vec<Block>> {

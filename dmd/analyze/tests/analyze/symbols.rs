@@ -1,4 +1,4 @@
-//! Symbols of a small library that the tests compile, with and without a known build.
+//! Symbols of a small library that the tests compile, for dumps with and without a build id.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -56,7 +56,7 @@ impl Library {
         Self { path, build_id, outer: symbol.address() }
     }
 
-    /// A stack of the function's start and of a place without a symbol.
+    /// A dump with one stack: the function's start, and a place without a symbol.
     pub(super) fn dump(&self, build_id: &str) -> Dump {
         self.dump_of(build_id, &[self.outer, 0xffff_fff0])
     }
@@ -94,7 +94,7 @@ fn inlined_calls_get_frames_with_their_lines() {
     let path = library.path.display().to_string();
     let mut dump = library.dump(&library.build_id);
     let said = notes(&mut dump, &SymbolOptions::new());
-    assert_eq!(said, [format!("{path}: no symbols for some: 1 frame left as they are")]);
+    assert_eq!(said, [format!("{path}: 1 frame without symbols")]);
     assert_eq!(frames(dump).last().unwrap(), &format!("???[{path} +0xfffffff0]"));
 
     let all: Vec<u64> = (0..24).map(|byte| library.outer + byte).collect();
@@ -117,7 +117,8 @@ fn inlined_calls_get_frames_with_their_lines() {
     assert!(next.ends_with(&format!("outer ({}:9)", source.display())), "{text}");
 }
 
-/// With debug information an inlined function has its linker's name, too; without, only the function with a symbol has it.
+/// With debug information, an inlined function has its mangled name, too. Without it, only the function with a symbol
+/// has one.
 #[test]
 fn frames_keep_the_names_of_the_linker_on_request() {
     const MANGLED: &str = r#"
@@ -169,7 +170,7 @@ pub extern "C" fn outer(x: u64) -> u64 {
             first.map(|(_, system_name)| system_name.as_deref())
         };
         assert_eq!(system_name("middle"), Some(middle.name().ok()), "{found:?}");
-        // A name that is not mangled is the function's own.
+        // A name that is not mangled equals the function's own name.
         assert_eq!(system_name("outer"), Some(None), "{found:?}");
         if has_lines {
             let inner = system_name("inner").flatten().unwrap();
@@ -196,7 +197,7 @@ fn another_build_is_said_and_not_guessed_from() {
     let mut dump = library.dump(&library.build_id);
     assert_eq!(
         notes(&mut dump, &SymbolOptions::new()),
-        [format!("{path}: changed since (now build {}): 2 frames left as they are", now.build_id)]
+        [format!("{path}: changed since the dump (now build {}): 2 frames without symbols", now.build_id)]
     );
     assert!(as_they_are(dump));
 
@@ -204,7 +205,7 @@ fn another_build_is_said_and_not_guessed_from() {
     let mut dump = library.dump(&library.build_id);
     assert_eq!(
         notes(&mut dump, &SymbolOptions::new()),
-        [format!("{path}: not found: 2 frames left as they are")]
+        [format!("{path}: not found: 2 frames without symbols")]
     );
     assert!(as_they_are(dump));
 
@@ -218,7 +219,7 @@ fn another_build_is_said_and_not_guessed_from() {
     let mut dump = library.dump(&library.build_id);
     assert_eq!(
         notes(&mut dump, &SymbolOptions::new()),
-        [format!("{path}: not a program or library: 2 frames left as they are")]
+        [format!("{path}: not a program or library: 2 frames without symbols")]
     );
 }
 
@@ -229,10 +230,7 @@ fn without_a_build_id_in_the_dump_it_is_said_that_nothing_was_checked() {
     let path = library.path.display().to_string();
     let mut dump = library.dump("");
     let said = notes(&mut dump, &SymbolOptions::new().threads(1));
-    assert_eq!(
-        said[0],
-        format!("{path}: 2 frames looked up in what is there now, as the dump names no build")
-    );
+    assert_eq!(said[0], format!("{path}: 2 frames looked up in the present file: the dump has no build id"));
     assert!(frames(dump).iter().any(|frame| frame.starts_with("small::outer (")));
 }
 
@@ -274,7 +272,7 @@ pub extern "C" fn outer(x: u64) -> u64 {
     assert!(frames.last().unwrap().starts_with("small::store<small::Entry> ("), "{frames:?}");
 }
 
-/// Debug information of lines has neither the types nor the traits of methods; symbols have both.
+/// Debug information with only lines has neither the types nor the traits of methods. Symbols have both.
 #[test]
 fn methods_say_their_types_where_there_are_lines_only() {
     const SOURCE: &str = r#"

@@ -1,4 +1,4 @@
-//! Types of blocks from their stacks. The stacks in `tests/data/types` are those of real programs, cut down.
+//! Types of blocks from their stacks. The stacks in `tests/data/types` are from real programs, reduced in size.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ fn names_have_a_path_and_types() {
     check("malloc", "malloc", &[]);
     check("alloc::vec::with_capacity<own::Token>", "alloc|vec|with_capacity", &["own::Token"]);
     check("deserialize_any<a::B, c::D<e::F, G>>", "deserialize_any", &["a::B", "c::D<e::F, G>"]);
-    // The types of the owner, or of the function if the owner only has names of parameters.
+    // The types of the owner. If the owner only has names of parameters, the types of the function.
     let name = "alloc::raw_vec::RawVec<T,A>::grow_one<own::Job, alloc::alloc::Global>";
     check(name, "alloc|raw_vec|RawVec|grow_one", &["own::Job", "alloc::alloc::Global"]);
     check("<alloc::raw_vec::RawVec<own::Job>>::grow_one", "alloc|raw_vec|RawVec|grow_one", &["own::Job"]);
@@ -65,7 +65,7 @@ fn long_names_take_linear_time() {
     }
 }
 
-/// Deterministic damage: parts of names are removed, doubled and swapped.
+/// Deterministic damage: removes, doubles and swaps parts of names.
 #[test]
 fn damaged_names_do_not_panic() {
     let seeds = [
@@ -101,7 +101,7 @@ fn damaged_names_do_not_panic() {
         let frame = frame(&name, Some(1), round % 2 == 0);
         typed += usize::from(matches!(TypeVerdict::from_stack(&[frame, frame]), TypeVerdict::Typed { .. }));
     }
-    assert!(typed > 200, "most of the damage hits other parts of a name: {typed}");
+    assert!(typed > 200, "only {typed} damaged names have a type: most damage must not affect the type");
 }
 
 fn frame(function: &str, line: Option<u32>, inlined: bool) -> CallFrame<'_> {
@@ -112,7 +112,7 @@ fn frame(function: &str, line: Option<u32>, inlined: bool) -> CallFrame<'_> {
     frame
 }
 
-/// Checks the text of the verdict about a stack; `~` marks inlined functions, `?` calls of unknown line.
+/// Checks the verdict about a stack. `~` marks an inlined function, `?` a call of unknown line.
 fn verdict(stack: &[&str], expected: &str) {
     let frames: Vec<CallFrame<'_>> = stack
         .iter()
@@ -131,12 +131,12 @@ fn the_caller_names_a_merged_function() {
     let like = "[StateID], or a type of the same layout";
     verdict(&["malloc", GROW, "app::main"], like);
     verdict(&["malloc", GROW, "~alloc::vec::push<u32, alloc::alloc::Global>", "app::main"], "[u32]");
-    // The caller may be merged with another, too.
+    // The caller may also have been merged with another instance.
     let push = "alloc::vec::Vec<T,A>::push<u32, alloc::alloc::Global>";
     verdict(&["malloc", GROW, push, "app::main"], "[u32], or a type of the same layout");
     verdict(&["malloc", GROW, push, "~alloc::vec::push<i32, alloc::alloc::Global>", "app::main"], "[i32]");
     verdict(&["~alloc::vec::push<u32, a::G>", "app::generic<u32>"], "[u32], or a type of the same layout");
-    // A block of another shape is another block.
+    // A frame with a block of another shape is about another block.
     verdict(&["malloc", GROW, "~alloc::boxed::new<u32>", "app::main"], like);
     // The function that runs the program's code is about another block.
     verdict(&["malloc", GROW, "app::f", "~alloc::vec::push<u32, alloc::alloc::Global>", "app::main"], like);
@@ -144,17 +144,17 @@ fn the_caller_names_a_merged_function() {
 
 #[test]
 fn nothing_is_guessed() {
-    // Calls that the compiler merged have lost the calls that were inlined.
+    // Calls that the compiler merged have lost their inlined calls.
     verdict(&["malloc", "?alloc::vec::from_iter<u8, app::I>", "app::main"], "in app::main");
     verdict(&["malloc", "~alloc::vec::from_iter<u8, app::I>", "app::main"], "[u8]");
     verdict(&["malloc", "?~alloc::vec::push<u8, a::G>", "app::main"], "[u8]");
     verdict(&["malloc", "?app::load<app::Job>", "~alloc::vec::push<u8, a::G>", "app::main"], "in app::load");
-    // Types of allocators and names of parameters are not the block's.
+    // Types of allocators and names of parameters are not the block's type.
     verdict(&["malloc", "alloc::raw_vec::grow_amortized<alloc::alloc::Global>", "app::f"], "in app::f");
     verdict(&["malloc", "alloc::raw_vec::RawVec<T,A>::grow_one", "app::f"], "in app::f");
     verdict(&["malloc", "alloc::vec::Vec<T>::push<", "app::f"], "in app::f");
     verdict(&["malloc", "smallvec::SmallVec<A>::try_grow<app::Backing>", "app::f"], "in app::f");
-    // An in-place collect reuses a block of another type.
+    // An in-place collect reuses the block of another type.
     verdict(
         &["malloc", "~alloc::vec::in_place_collect::from_iter_in_place<app::I, u8>", "app::f"],
         "in app::f",
@@ -201,13 +201,13 @@ fn each_collection_has_its_shape() {
     }
 }
 
-/// The allocator of the program may use collections of its own.
+/// The program's allocator may use collections of its own.
 #[test]
 fn calls_of_an_allocator_say_nothing() {
     let stack =
         ["malloc", GROW, "app::Pool::take", "__rustc::__rust_alloc", "~alloc::boxed::new<u8>", "app::f"];
     verdict(&stack, "u8");
-    // A list gives its nodes a reference to its allocator.
+    // The nodes of a list contain a reference to the list's allocator.
     let by_references = [
         "~<&A as core::alloc::Allocator>::allocate<alloc::alloc::Global>",
         "~<&alloc::alloc::Global as core::alloc::Allocator>::allocate",
@@ -238,7 +238,7 @@ fn a_table_of_types() {
     golden("types.txt", &analysis.by_text().to_string());
 }
 
-/// The blocks of a stack: requested sizes with their counts.
+/// The blocks of a stack: pairs of a requested size and its count.
 struct Sample {
     verdict: TypeVerdict,
     sizes: Vec<(u64, u64)>,
@@ -275,7 +275,7 @@ fn samples(program: &str) -> Vec<Sample> {
         .collect()
 }
 
-/// Types with their bytes and blocks, and the percentage of bytes with a type.
+/// The types with their bytes and blocks, and the percentage of bytes with a type.
 fn census(samples: &[Sample]) -> (String, f64) {
     let mut rows: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let (mut typed, mut all) = (0, 0);

@@ -1,4 +1,4 @@
-//! Tables, estimates and the other layouts.
+//! Tables, estimates, and the other output formats.
 
 use dmd_analyze::{Analysis, AnalyzeOptions, RecordKind, TableKey};
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ fn analysis(options: &AnalyzeOptions) -> Analysis {
     Analysis::new(read(document("dark-matter", BLOCKS, TABLES)).unwrap(), options)
 }
 
-/// Compares a text with a file beside this one.
+/// Compares a text with a golden file.
 pub(crate) fn golden(name: &str, text: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1") {
@@ -101,7 +101,7 @@ fn stacks_that_many_blocks_share_are_folded_once_and_within_bounds() {
         text.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<i128>().unwrap()).sum()
     };
     let folded = analysis.folded().to_string();
-    assert!(folded.len() < 20_000, "a deep stack is there once: {}", folded.len());
+    assert!(folded.len() < 20_000, "a deep stack is written once: {}", folded.len());
     assert!(
         folded.ends_with(";deep;deep 2000\n") && folded.contains("\nonce-reported;reported by report;deep;")
     );
@@ -117,7 +117,7 @@ fn stacks_that_many_blocks_share_are_folded_once_and_within_bounds() {
 /// The frames of a flame graph, indented by their depth.
 fn outline(analysis: &Analysis, most: usize) -> String {
     let mut text = String::new();
-    // For each depth, the number of frames that are still to come.
+    // For each depth, the number of frames that follow.
     let mut open: Vec<usize> = Vec::new();
     for frame in analysis.flame_graph(most).frames() {
         while open.last() == Some(&0) {
@@ -141,7 +141,7 @@ fn a_flame_graph_is_the_folded_stacks_as_a_tree() {
     let analysis = analysis(&options);
     golden("flame.txt", &outline(&analysis, usize::MAX));
     golden("flame-small.txt", &outline(&analysis, 6));
-    // Only the root is left, which still has the whole sum.
+    // Only the root is left. It still has the whole sum.
     assert_eq!(outline(&analysis, 0), "all 1752 in 15\n (small) 1752 in 15\n");
 }
 
@@ -175,9 +175,10 @@ fn stackless_blocks_are_estimated_from_those_of_their_size_and_marked() {
     let text = analysis.text(&[]).to_string();
     golden("estimate.txt", &text);
     assert_eq!(analysis.total().req, 103 * 16 + 2 * 9999 + 5 * 64 + 512);
-    // Of the 99, `a` gets 74 and `b` 25. No block with a stack has the size of the 2 or the reporter of the 5.
+    // `a` gets 74 of the 99 blocks, and `b` gets 25. No block with a stack has the size of the 2 blocks, or the
+    // reporter of the 5.
     assert!(text.contains("~78 blocks in") && text.contains("~26 blocks in"), "{text}");
-    // The amounts of stacks are estimates, the total is not.
+    // The amounts of stacks are estimates; the total is exact.
     golden("flame-estimate.txt", &outline(&analysis, usize::MAX));
 }
 
@@ -192,7 +193,7 @@ fn what_differs_from_run_to_run_can_be_replaced() {
     assert!(text.contains("    #02: f (DMD.cpp:1)\n    #03: g (g.rs:1)\n"), "{text}");
     assert_eq!(text.matches("  block addresses: 0xdadadada\n").count(), 2);
 
-    // Records that then look alike stay apart, and filters see the same frames as the output.
+    // Records that look equal after the replacement stay separate. Filters see the same frames as the output.
     let blocks = r#"{"req": 9, "addr": "7f00", "alloc": "A"}, {"req": 8, "addr": "7f10", "alloc": "C"}"#;
     let tables = tables.replace("\"B\":", "\"C\": [\"F\", \"F\", \"F\"], \"B\":");
     let options = options.filter(dmd_analyze::StackFilter::new("... DMD.cpp"));
@@ -233,7 +234,7 @@ proptest! {
         let frames: Vec<_> = graph.frames().collect();
         prop_assert_eq!(frames[0].sums, analysis.total());
         prop_assert!(frames.iter().filter(|frame| frame.name != "(small)").count() <= most + 1);
-        // In reverse order, every frame comes after all frames that it called.
+        // In reverse order, each frame follows all frames that it called.
         let mut done: Vec<_> = Vec::new();
         for frame in frames.iter().rev() {
             let called: Vec<_> = (0..frame.children).map(|_| done.pop().unwrap()).collect();

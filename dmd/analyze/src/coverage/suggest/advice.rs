@@ -6,7 +6,7 @@ use super::Suggestion;
 use crate::names::segments;
 use crate::print::CleanText;
 
-/// The features of memory-reporter that measure the types of a crate: its name and its major version.
+/// The features of memory-reporter that measure the types of a crate, each with the crate's name and major version.
 const FEATURES: &[&str] = &[
     "arc-swap1",
     "arrayvec07",
@@ -46,7 +46,7 @@ impl Suggestion {
         self.caller.as_ref().map_or(&self.function, |(function, _)| function)
     }
 
-    /// Whether the program's function is one of C or C++: its name has no crate, or its source is not of Rust.
+    /// Whether the program's function is of C or C++: its name has no crate, or its source file is not of Rust.
     fn is_of_c(&self) -> bool {
         let (function, place) = match &self.caller {
             Some((function, place)) => (function, place),
@@ -57,7 +57,8 @@ impl Suggestion {
         if has_source { !place.contains(".rs") } else { !function.contains("::") }
     }
 
-    /// Whether only a symbol gives the name of the program's function. Most symbols contain no types.
+    /// Whether the name of the program's function is from a symbol, not from debug information. Most symbols contain no
+    /// types.
     pub(super) fn lacks_debug_information(&self) -> bool {
         let is_ours = !self.dependency && self.function != "???";
         is_ours && self.type_name.is_none() && self.place.contains(" +0x")
@@ -82,8 +83,8 @@ impl Suggestion {
         self.type_name.as_deref()?.split(|c| !is_path(c)).find(|path| path.contains("::"))
     }
 
-    /// A path for the report: from the module of the contained type or, without one of the program, of the program's
-    /// function.
+    /// A path for the report. It consists of the module of the contained type if that is the program's, or else of the
+    /// program's function.
     fn report_path(&self) -> String {
         let function = self.program_function().trim_start_matches(['<', '&']);
         let own = self.kept().filter(|_| self.foreign.is_none());
@@ -103,8 +104,9 @@ impl Suggestion {
 impl Suggestion {
     pub(super) fn write_advice(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.function == "???" {
-            return f
-                .write_str("   no symbols: build with debug information, or name its folder by --symbols\n");
+            return f.write_str(
+                "   no symbols: build with debug information, or give its folder with --symbols\n",
+            );
         }
         if self.is_of_c() {
             return f.write_str(
@@ -115,7 +117,7 @@ impl Suggestion {
         if self.dependency && self.caller.is_none() {
             return writeln!(
                 f,
-                "   report the value of yours that keeps {} alive, or register a reporter for {}",
+                "   report your value that keeps {} alive, or register a reporter for {}",
                 CleanText(what),
                 CleanText(&self.module)
             );
@@ -132,7 +134,7 @@ impl Suggestion {
         self.write_reporter(f, &self.report_path())
     }
 
-    /// The advice for a type of another package, for which the program cannot derive.
+    /// Writes the advice for a type of another package: the program cannot derive for it.
     fn write_for_foreign(&self, f: &mut fmt::Formatter<'_>, foreign: &str) -> fmt::Result {
         let package = foreign.replace('_', "-");
         if let Some(feature) = feature_for(foreign) {
@@ -148,7 +150,7 @@ impl Suggestion {
         let (kept, foreign) = (CleanText(kept), CleanText(foreign));
         writeln!(
             f,
-            "   {kept} is {foreign}'s, so you cannot derive MallocSizeOf for it. Measure it by a function:"
+            "   {kept} is {foreign}'s, so you cannot derive MallocSizeOf for it. Measure it with a function:"
         )?;
         writeln!(
             f,
@@ -157,9 +159,9 @@ impl Suggestion {
         f.write_str("   the elements of a collection), and\n")?;
         f.write_str(
             "   fn measure<R: Reading>(value: &FieldType, ops: &mut MallocSizeOfOps<R>) -> usize {\n       \
-             ops.field(\"items\", value.items())  // what its public methods show\n   }\n",
+             ops.field(\"items\", value.items())  // values that its public methods return\n   }\n",
         )?;
-        f.write_str("   or, where they show only a pointer into a block, ops.enclosing(pointer, layout);\n")?;
+        f.write_str("   or, if they return only a pointer into a block, ops.enclosing(pointer, layout);\n")?;
         f.write_str("   or without a field, in a reporter:\n")?;
         writeln!(f, "   reports.heap_with(\"{path}\", |ops| measure(&VALUE, ops), \"{}\");", describe(&path))
     }

@@ -14,10 +14,10 @@ use crate::error::AnalyzeError;
 /// The depth of a block's members.
 const DEPTH: u32 = 3;
 
-/// Stands for a missing reporter's number.
+/// The number of a missing reporter.
 const NOBODY: u32 = u32::MAX;
 
-/// A fault of a block: the member (empty for the block itself) and the reason.
+/// A fault of a block: the faulty member (empty for the block itself), and the reason.
 type BlockFault = (&'static str, &'static str);
 
 /// The members of a block that were read so far.
@@ -34,10 +34,10 @@ struct PartialBlock {
     addr: Option<u64>,
 }
 
-/// The point at which reading of a block stopped.
+/// How far the reader has read a block.
 enum BlockProgress {
     ToTheEnd,
-    /// The value of `contents` is next. It may be longer than any window.
+    /// The next value is `contents`. It may be longer than the window.
     ToContents,
     Wrong(BlockFault),
 }
@@ -106,7 +106,7 @@ impl<R: Read> DumpReader<'_, R> {
             .ok_or_else(|| AnalyzeError::Overflow(place(index, "")))?;
         blocks.push(block);
         if let Some(addr) = partial.addr {
-            // Only while every block so far has an address: in modes other than scan, blocks have none.
+            // Only dumps of scan mode have addresses. The first block without an address ends the list.
             if self.scanned.len() == index {
                 self.scanned.push(BlockContents { addr, words: first_word..self.words.len(), text });
             }
@@ -217,7 +217,7 @@ impl PartialBlock {
         }
     }
 
-    /// Reads a member's value. The inner error means that the reader cannot continue with the block now.
+    /// Reads the value of a member. The inner error is a fault of the block: the reader stops reading the block.
     fn member(
         &mut self,
         key: &str,
@@ -297,7 +297,7 @@ impl PartialBlock {
         }
         for nth in 0.. {
             let Some(trace) = trace_key(scan, keys, || KeyUse::Reps(index as u32, nth))? else {
-                return Ok(Err("holds what is not a string"));
+                return Ok(Err("contains a value that is not a string"));
             };
             match self.reps.get_mut(usize::from(nth)) {
                 Some(place) => *place = trace,
@@ -312,7 +312,7 @@ impl PartialBlock {
     }
 }
 
-/// Reads a key and gives its number; `None` if the next value is not a string.
+/// Reads a key and returns its number; `None` if the next value is not a string.
 #[inline]
 fn trace_key(
     scan: &mut TextScan<'_>,

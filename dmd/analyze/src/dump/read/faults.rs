@@ -1,8 +1,8 @@
-//! Reads `reportFaults`: reports of pointers that are not those of live blocks.
+//! Reads `reportFaults`: reported pointers that do not point to the start of a live block.
 
 use std::io::Read;
 
-/// The faults that a dump lists at most. Each becomes a paragraph of the views.
+/// The maximum number of faults in a dump. Views print a paragraph for each.
 const MOST_FAULTS: usize = 1_000;
 
 use super::DumpReader;
@@ -12,7 +12,7 @@ use crate::dump::faulty_pointer::{FaultyPointer, ReportFaultKind};
 use crate::dump::trace_id::DumpTraceId;
 use crate::error::AnalyzeError;
 
-/// A fault as the file has it. Its frames are texts, not keys.
+/// A fault as the file writes it. Its frames are texts, not keys.
 #[derive(Default)]
 pub(super) struct WrittenFault {
     kind: Option<ReportFaultKind>,

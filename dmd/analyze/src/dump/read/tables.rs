@@ -21,7 +21,7 @@ enum TraceFault {
     TooLong,
 }
 
-/// The maximum of frames of one trace. DMD itself records far fewer, and an analysis may print all for each block.
+/// The maximum of frames in a trace. DMD records far fewer. An analysis may print all of them for each block.
 const MOST_FRAMES: usize = 10_000;
 
 impl<R: Read> DumpReader<'_, R> {
@@ -132,7 +132,7 @@ impl<R: Read> DumpReader<'_, R> {
         }
     }
 
-    /// Makes the dump from the parts.
+    /// Combines the parts to a dump.
     pub(super) fn dump(self) -> Result<Dump, AnalyzeError> {
         if !self.version {
             return Err(missing("version"));
@@ -211,7 +211,7 @@ fn put<T: Clone>(list: &mut Vec<Option<T>>, number: u32, value: T) {
     list[index] = Some(value);
 }
 
-/// The value of each key, or the first key without one.
+/// Returns the value of each key. The error is the first key without a value.
 fn all<T>(mut found: Vec<Option<T>>, keys: usize) -> Result<Vec<T>, u32> {
     found.resize_with(keys.max(found.len()), || None);
     found.into_iter().enumerate().map(|(number, value)| value.ok_or(number as u32)).collect()

@@ -51,7 +51,7 @@ pub(super) fn size(scan: &mut TextScan<'_>, depth: u32) -> Result<Result<u64, &'
         let token = scan.scalar()?;
         return Ok(token.parse().map_err(|_| {
             if token.bytes().all(|byte| byte.is_ascii_digit()) {
-                "more than 64 bits can count"
+                "larger than 64 bits"
             } else {
                 "not a whole number"
             }
@@ -69,7 +69,7 @@ pub(super) fn address(text: &str) -> Result<u64, &'static str> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err("not a hexadecimal number");
     }
-    u64::from_str_radix(text, 16).map_err(|_| "more than 64 bits can count")
+    u64::from_str_radix(text, 16).map_err(|_| "larger than 64 bits")
 }
 
 /// The start of a text, for messages.

@@ -1,17 +1,18 @@
-//! Weighs the blocks of a dump that is a sample by bytes.
+//! Computes the weights of blocks in a dump that is a sample by bytes.
 
 use dmd_format::sample;
 
 use crate::dump::DumpBlock;
 use crate::dump::sample::ByteSample;
 
-/// A larger mean distance is not one of DMD's.
+/// The largest mean distance that DMD accepts, in bytes.
 pub(super) const LARGEST_MEAN: u64 = 1 << 40;
 
-/// Sums of blocks hold this many bytes, with room for further sums.
+/// The maximum sum of all blocks, in bytes. It leaves room in 128 bits for sums of several dumps.
 const MOST: f64 = (1_u128 << 120) as f64;
 
-/// Weighs the blocks of a sample with this mean distance in bytes. `None` if their sum is too large.
+/// Sets the weights of a sample's blocks; `mean` is the mean distance in bytes. `None` if the sum of all blocks is too
+/// large.
 pub(super) fn weigh(blocks: &mut [DumpBlock], mean: u64) -> Option<ByteSample> {
     let (mut recorded, mut bytes, mut variance) = (0_u64, 0.0, 0.0);
     for block in blocks {

@@ -1,4 +1,4 @@
-//! The live blocks, from the table of blocks.
+//! Reads the live blocks from the table of blocks.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const LEAF: usize = LINE << (LEAF_BITS - LINE_BITS);
 const KEYS: usize = 1 << KEY_BITS;
 const CHUNK: usize = 2 * SLOTS + 8 + 24 * SLOTS;
 
-/// More lines or chunks than a chain has.
+/// The maximum of lines or chunks in a chain. Longer chains are damaged.
 const LONGEST_CHAIN: usize = 64;
 
 /// All live blocks with their addresses.
@@ -49,7 +49,7 @@ pub(super) fn all(
     Ok(blocks)
 }
 
-/// The blocks of one leaf's stretch of heap.
+/// The blocks in the part of the heap that a leaf describes.
 fn stretch(
     memory: &ImageMemory<'_>,
     start: u64,
@@ -85,7 +85,7 @@ fn stretch(
     Ok(())
 }
 
-/// The words of a line, and of the lines that follow it.
+/// The words of a line and of the lines linked from it.
 fn chain(memory: &ImageMemory<'_>, first: &[u8]) -> Result<Vec<u64>, AnalyzeError> {
     let mut cells: Vec<u64> = words(first).collect();
     for _ in 0..LONGEST_CHAIN {
@@ -97,7 +97,7 @@ fn chain(memory: &ImageMemory<'_>, first: &[u8]) -> Result<Vec<u64>, AnalyzeErro
     Err(damaged("a chain of lines is too long"))
 }
 
-/// The slots of a chain of chunks, by the index of their place: the word, the requested bytes and the slop.
+/// The slots of a chain of chunks: the word, the requested bytes and the slop, by the index of the slot's place.
 fn slots(memory: &ImageMemory<'_>, mut chunk: u64) -> Result<BTreeMap<u64, [u64; 3]>, AnalyzeError> {
     let mut slots = BTreeMap::new();
     let mut bytes = [0; CHUNK];
@@ -117,7 +117,7 @@ fn slots(memory: &ImageMemory<'_>, mut chunk: u64) -> Result<BTreeMap<u64, [u64;
     Err(damaged("a chain of chunks is too long"))
 }
 
-/// The block of a word; `None` if a thread was just recording it.
+/// The block of a word; `None` if a thread was recording the block at that moment.
 fn block(word: u64, sizes: impl FnOnce() -> Option<(u64, u64)>) -> Option<EqualBlocks> {
     let bits = |shift: u32, bits: u32| word >> shift & ((1 << bits) - 1);
     let (requested, slop) = if word & WIDE == 0 {

@@ -6,24 +6,25 @@ use super::FileMapping;
 use super::memory::{ImageMemory, u64_at};
 use crate::error::AnalyzeError;
 
-/// The writable data of a program is read in pieces of this size.
+/// The size of the pieces in which the writable data of a program is read.
 const PIECE: u64 = 1 << 20;
 
-/// The most writable data of one mapping in which a header is looked for.
+/// The maximum of writable data in one mapping that the search reads.
 const MOST: u64 = 1 << 28;
 
-/// Where the tables are.
+/// The places of the tables.
 pub(super) struct TableHeader {
     /// The roots of all planes; 0 for a plane without blocks.
     pub(super) roots: [u64; PLANES],
     pub(super) segments: u64,
     pub(super) stacks: u32,
-    /// 0 if there are none.
+    /// The address of the table of threads; 0 if there are no threads.
     pub(super) threads: u64,
 }
 
 impl TableHeader {
-    /// The header of the engine that records. A program that links an engine has one beside that of `libdmd.so`.
+    /// Finds the header of the engine that records. A program that links an engine and runs under `libdmd.so` has two
+    /// headers.
     pub(super) fn find(memory: &ImageMemory<'_>, mappings: &[FileMapping]) -> Result<Self, AnalyzeError> {
         let mut refused = None;
         for mapping in mappings.iter().filter(|mapping| mapping.is_writable) {
@@ -35,7 +36,7 @@ impl TableHeader {
             }
         }
         let nowhere =
-            || AnalyzeError::Image("no engine of DMD is in this memory: run it under DMD".to_owned());
+            || AnalyzeError::Image("this memory has no engine of DMD: run the program under DMD".to_owned());
         Err(refused.unwrap_or_else(nowhere))
     }
 
@@ -43,17 +44,17 @@ impl TableHeader {
         let refuse = |reason: String| Err(AnalyzeError::Image(reason));
         let version = u64_at(header, 24) as u32;
         if version != VERSION {
-            return refuse(format!("its tables of DMD are of version {version} (expected {VERSION})"));
+            return refuse(format!("the tables of DMD have version {version} (expected {VERSION})"));
         }
         let word = |at: usize| u64_at(header, at);
         let mut phase = [0];
         memory.fill(word(32), &mut phase)?;
         if phase[0] != RECORDS_ALL {
-            return refuse("DMD does not record every block in it".to_owned());
+            return refuse("DMD does not record every block of this process".to_owned());
         }
         let below = memory.words(word(40), 1)?;
         if below != [0] {
-            return refuse("DMD records a sample of the small blocks only (--sample-below)".to_owned());
+            return refuse("DMD records only a sample of the small blocks (--sample-below)".to_owned());
         }
         let mut roots = [0; PLANES];
         for (root, address) in roots.iter_mut().zip(memory.words(word(56), PLANES)?) {
@@ -68,7 +69,7 @@ impl TableHeader {
     }
 }
 
-/// The headers in a mapping: the magic number, and behind it the address of itself.
+/// The headers in a mapping: each has the magic number, followed by the header's own address.
 fn candidates(memory: &ImageMemory<'_>, mapping: &FileMapping) -> Result<Vec<[u8; HEADER]>, AnalyzeError> {
     let mut found = Vec::new();
     let end = mapping.end.min(mapping.start.saturating_add(MOST));
@@ -76,7 +77,7 @@ fn candidates(memory: &ImageMemory<'_>, mapping: &FileMapping) -> Result<Vec<[u8
     let mut piece = Vec::new();
     while at < end {
         piece.clear();
-        // A header may lie across the end of a piece.
+        // A header may cross the end of a piece.
         piece.resize((end - at).min(PIECE + HEADER as u64) as usize, 0);
         let filled = memory.read(at, &mut piece)?;
         for offset in (0..filled.saturating_sub(HEADER_WITHOUT_THREADS - 1)).step_by(8) {

@@ -1,10 +1,10 @@
-//! Reads with bounds: damaged tables may lead in circles.
+//! Reads memory with bounds, because damaged tables may contain cycles.
 
 use core::cell::Cell;
 
 use crate::error::AnalyzeError;
 
-/// All reads together: as many bytes as the engine's tables may have.
+/// The maximum of bytes in all reads together: the maximum size of the engine's tables.
 const BUDGET: u64 = 16 << 30;
 
 pub(super) struct ImageMemory<'m> {
@@ -17,19 +17,19 @@ impl<'m> ImageMemory<'m> {
         Self { read, left: Cell::new(BUDGET) }
     }
 
-    /// Reads as much as there is, and returns how much that is.
+    /// Reads up to `into.len()` bytes. Returns the number of bytes that were there.
     pub(super) fn read(&self, address: u64, into: &mut [u8]) -> Result<usize, AnalyzeError> {
         let left = self.left.get().checked_sub(into.len() as u64);
-        let Some(left) = left else { return Err(damaged("the tables lead in circles")) };
+        let Some(left) = left else { return Err(damaged("the tables contain a cycle")) };
         self.left.set(left);
         Ok((self.read)(address, into).min(into.len()))
     }
 
-    /// Fills the whole of `into`.
+    /// Fills the whole of `into`, or fails.
     pub(super) fn fill(&self, address: u64, into: &mut [u8]) -> Result<(), AnalyzeError> {
         match self.read(address, into)? == into.len() {
             true => Ok(()),
-            false => Err(damaged(&format!("{} bytes at 0x{address:x} are not there", into.len()))),
+            false => Err(damaged(&format!("{} bytes at 0x{address:x} cannot be read", into.len()))),
         }
     }
 
@@ -46,12 +46,12 @@ pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.chunks_exact(8).map(|word| u64_at(word, 0))
 }
 
-/// The word at a place, filled up with zeros behind the end.
+/// The word at an offset. Bytes after the end count as 0.
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let from = bytes.get(at..).unwrap_or_default();
     from.iter().take(8).rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
 pub(super) fn damaged(reason: &str) -> AnalyzeError {
-    AnalyzeError::Image(format!("the tables of DMD are not whole: {reason}"))
+    AnalyzeError::Image(format!("the tables of DMD are damaged: {reason}"))
 }

@@ -1,5 +1,5 @@
-//! The program and its libraries, from the headers that the kernel maps with them (ELF-64; System V ABI, chapters 4
-//! and 5).
+//! The program and its libraries. The kernel maps their ELF headers into memory (ELF-64; System V ABI, chapters 4 and
+//! 5).
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -15,13 +15,13 @@ const LOAD: u32 = 1;
 const NOTE: u32 = 4;
 const BUILD_ID: u32 = 3;
 
-/// No linker makes more bytes of notes.
+/// The maximum size of notes. Linkers write far fewer bytes.
 const MOST_NOTES: u64 = 64 << 10;
 
-/// The first page of a file: it has the headers.
+/// The size of the first page of a file, which contains the headers.
 const FIRST: usize = 4096;
 
-/// The kernel adds it to the path of a file that was deleted.
+/// The suffix that the kernel adds to the path of a deleted file.
 const DELETED: &str = " (deleted)";
 
 /// The modules, by address.
@@ -54,13 +54,13 @@ fn module(memory: &ImageMemory<'_>, mapping: &FileMapping, path: &[u8]) -> Recor
 
 #[derive(Default)]
 struct ElfHeaders {
-    /// The address in the file of its first byte.
+    /// The address in the file of the mapping's first byte.
     first: u64,
     build_id: String,
 }
 
 impl ElfHeaders {
-    /// Reads the headers from memory or, as some core files do not have unchanged pages, from the file.
+    /// Reads the headers from memory. Some core files leave out unchanged pages: then reads them from the file.
     fn read(memory: &ImageMemory<'_>, mapping: &FileMapping) -> Option<Self> {
         let is_elf = |start: &[u8]| start.starts_with(b"\x7fELF\x02\x01") && start.len() >= ELF_HEADER;
         let mut start = vec![0; FIRST];
@@ -68,7 +68,7 @@ impl ElfHeaders {
         let filled = memory.read(mapping.start, &mut start).ok()?;
         start.truncate(filled);
         if !is_elf(&start) {
-            // Opening a pipe would wait.
+            // Skips other files: opening a pipe would block.
             fs::metadata(&mapping.path).ok().filter(fs::Metadata::is_file)?;
             let opened = file.insert(File::open(&mapping.path).ok()?);
             start.clear();
@@ -101,7 +101,7 @@ impl ElfHeaders {
     }
 }
 
-/// The build id among notes, in hexadecimal.
+/// The build id in a list of notes, in hexadecimal.
 fn id_of(mut notes: &[u8]) -> Option<String> {
     while notes.len() >= 12 {
         let [name, bytes, kind] = [0, 4, 8].map(|at| u64_at(notes, at) as u32);

@@ -1,4 +1,4 @@
-//! Where the threads of a process were when it was copied.
+//! The state of a process's threads when the process was copied.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,11 @@ use super::header::TableHeader;
 use super::memory::{ImageMemory, damaged, u64_at};
 use crate::error::AnalyzeError;
 
-/// The most rows of either kind: the engine has no room for more.
+/// The maximum number of rows of each kind. The engine's tables have no room for more.
 const MOST: u64 = 1 << 20;
 
-/// Where C libraries have the system's number of a thread, from its thread pointer on: glibc and musl, on x86-64.
+/// The offset from the thread pointer at which the C library stores the system's thread number: glibc and musl, on
+/// x86-64.
 const NUMBERS: [u64; 2] = [720, 48];
 
 pub(super) fn all(
@@ -69,7 +70,7 @@ pub(super) fn all(
         let lowest = thread.stack_pointer.unwrap_or(0);
         for [code, stack, return_at] in frames.into_iter().filter(|[_, stack, _]| *stack >= lowest) {
             thread.frames.push((code, stack));
-            // A call of x86-64 leaves it next to the frame; elsewhere the comparison fails.
+            // On x86-64 a call stores the return address next to the frame. On other processors the comparison fails.
             let return_at = if return_at == 0 { stack.saturating_sub(8) } else { return_at };
             if return_at < lowest || memory.words(return_at, 1).is_ok_and(|word| word != [code]) {
                 break;

@@ -1,4 +1,4 @@
-//! The place in the program that a stack of calls comes from, without the frames that say nothing about it.
+//! Finds the place in the program that a stack comes from, by folding frames.
 
 use super::{FoldReason, FoldRules};
 use crate::dump::CallFrame;
@@ -15,14 +15,14 @@ pub(crate) struct FoldedStack {
 }
 
 impl FoldedStack {
-    /// The site is the innermost frame that the view does not fold. If it folds all frames, the site is the
-    /// innermost frame that is neither an allocator's nor a collection's, or else the innermost that is not an
-    /// allocator's, or else the innermost.
+    /// Folds a stack. The site is the innermost frame that `folds` does not fold. If it folds all frames, the site is
+    /// the innermost frame that is neither an allocator's nor a collection's. Without such a frame, it is the innermost
+    /// frame that is not an allocator's, or else the innermost frame.
     pub(crate) fn fold(frames: &[CallFrame<'_>], folds: &FoldRules) -> Self {
         Self::with_reasons(frames.len(), |at| folds.reason(&frames[at]))
     }
 
-    /// As [`fold`](Self::fold), for a stack of `frames` frames. `fold` returns why a frame is folded, or `None`.
+    /// Folds a stack of `frames` frames. `fold` returns why a frame is folded, or `None`; see [`fold`](Self::fold).
     pub(crate) fn with_reasons(frames: usize, fold: impl Fn(usize) -> Option<FoldReason>) -> Self {
         let folded: Vec<Option<FoldReason>> = (0..frames).map(fold).collect();
         let mut shown: Vec<usize> = (0..frames).filter(|at| folded[*at].is_none()).collect();

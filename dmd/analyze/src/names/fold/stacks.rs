@@ -5,10 +5,11 @@ use crate::dump::{CallId, Dump, DumpTraceId};
 use crate::names::allocators::AllocatorFrames;
 
 impl Dump {
-    /// Drops the frames that say nothing about the program from all stacks: the frames of allocators at the start of
-    /// each stack and, in a dump of the crate `dmd`, those that `folds` folds. A stack of such frames alone keeps one.
+    /// Drops frames that say nothing about the program from all stacks: the allocator frames at the start of each stack
+    /// and, in a dump of the crate `dmd`, the frames that `folds` folds. A stack that consists only of such frames
+    /// keeps one.
     ///
-    /// Views that need whole stacks, such as [`types`](Self::types), come before.
+    /// Compute views that need whole stacks, such as [`types`](Self::types), before this call.
     pub fn fold(&mut self, folds: &FoldRules) {
         let has_modules = self.has_modules();
         let which = if has_modules { AllocatorFrames::CAndRust } else { AllocatorFrames::C };

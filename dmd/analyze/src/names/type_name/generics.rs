@@ -1,20 +1,21 @@
 //! Splits a function's name, as symbols and debug information print it, into its path and its types.
 //!
-//! Four forms of names occur: `<alloc::vec::Vec<T> as Trait>::f::<U>` (v0 symbols),
-//! `alloc::vec::Vec<T,A>::f<app::Job, Global>` (older symbols, where `T` stands for the first type of the function),
+//! Names have one of four forms: `<alloc::vec::Vec<T> as Trait>::f::<U>` (v0 symbols),
+//! `alloc::vec::Vec<T,A>::f<app::Job, Global>` (older symbols, where `T` is the function's first type),
 //! `alloc::vec::{impl#3}::f<app::Job, Global>` (debug information), and `alloc::vec::f<app::Job, Global>` (debug
-//! information with only lines, where the module comes from the file). Names are untrusted: a name with unbalanced
-//! brackets has no parts. Each byte is visited a constant number of times.
+//! information with only lines, where the module comes from the file).
+//!
+//! Names are untrusted: a name with unbalanced brackets has no parts. The parser visits each byte a constant number of
+//! times.
 
 /// A function's name in parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionName<'t> {
-    /// The path of the function without types: modules, the type that has the function if the name contains it, and
-    /// the function.
+    /// The path of the function without types: the modules, the owner type if the name contains it, and the function.
     pub path: Vec<&'t str>,
-    /// The generic arguments: those of the type that has the function, or else of the function. Without lifetimes.
+    /// The generic arguments of the owner type or, if it has none, of the function. Without lifetimes.
     pub arguments: Vec<&'t str>,
-    /// The arguments are those of the type that has the function.
+    /// Whether the arguments belong to the owner type.
     pub of_owner: bool,
 }
 
@@ -35,7 +36,7 @@ impl<'t> FunctionName<'t> {
         let mut of_function = Vec::new();
         for part in parts {
             if !of_function.is_empty() {
-                // Types before the last segment are those of the type that has the function.
+                // Types before the last segment belong to the owner type.
                 of_owner = core::mem::take(&mut of_function);
             }
             add_segment(part, &mut path, &mut of_function)?;
@@ -48,8 +49,8 @@ impl<'t> FunctionName<'t> {
     }
 }
 
-/// Adds the segments of a type's path, and the arguments of its last segment with any. A slice has the segment `[]`;
-/// another type that is not a path has none.
+/// Adds the segments of a type's path, and the arguments of its last segment that has arguments. A slice has the
+/// segment `[]`. Other types that are not paths have no segment.
 fn add_path<'t>(text: &'t str, path: &mut Vec<&'t str>, arguments: &mut Vec<&'t str>) -> Option<()> {
     if let Some(element) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         path.push("[]");
@@ -83,8 +84,8 @@ fn add_segment<'t>(part: &'t str, path: &mut Vec<&'t str>, arguments: &mut Vec<&
     Some(())
 }
 
-/// Whether a type contains the name of a parameter, such as `T` in `RawVec<T,A>`. Types have a path, or names in lower
-/// case.
+/// Whether a type contains the name of a generic parameter, such as `T` in `RawVec<T,A>`. Real types have a path, or a
+/// name in lower case.
 pub(super) fn is_stand_in(text: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut at = 0;
@@ -102,7 +103,7 @@ pub(super) fn is_stand_in(text: &str) -> bool {
     false
 }
 
-/// The parts of a text between separators outside of brackets. `None` if the brackets are unbalanced.
+/// Splits a text at separators outside of brackets. `None` if the brackets are unbalanced.
 pub(super) fn split<'t>(text: &'t str, separator: &str) -> Option<Vec<&'t str>> {
     let bytes = text.as_bytes();
     let separator = separator.as_bytes();
@@ -111,7 +112,7 @@ pub(super) fn split<'t>(text: &'t str, separator: &str) -> Option<Vec<&'t str>> 
     while at < bytes.len() {
         match bytes[at] {
             byte @ (b'<' | b'(' | b'[' | b'{') => open.push(byte),
-            // The arrow of a function's result.
+            // The arrow before a function's result.
             b'>' if at > 0 && matches!(bytes[at - 1], b'-' | b'=') => {}
             byte @ (b'>' | b')' | b']' | b'}') => {
                 (open.pop() == Some(opening(byte))).then_some(())?;

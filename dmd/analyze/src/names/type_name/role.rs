@@ -1,4 +1,4 @@
-//! The role of a frame for the block that the allocator returned below it.
+//! The role of a frame in the allocation of a block.
 
 use super::BlockShape;
 use super::generics::{FunctionName, is_stand_in, split};
@@ -12,9 +12,9 @@ use crate::dump::CallFrame;
 /// The role of a frame.
 #[derive(Clone, Debug)]
 pub(super) enum FrameRole {
-    /// Calls inside of this one belong to an allocator.
+    /// The entry to an allocator: inner calls belong to the allocator.
     Entry,
-    /// Passes on a call to the allocator, and does not contain the type.
+    /// Passes a call on to the allocator. The name does not contain the type.
     Passes,
     /// Allocates blocks of this type.
     Typed(FrameType),
@@ -22,7 +22,7 @@ pub(super) enum FrameRole {
     Other,
 }
 
-/// The type that a frame contains.
+/// The type that a frame's name contains.
 #[derive(Clone, Debug)]
 pub(super) struct FrameType {
     pub(super) shape: BlockShape,
@@ -37,7 +37,7 @@ impl PartialEq for FrameType {
     }
 }
 
-/// A frame as verdicts need it; computed once for each frame of a dump.
+/// The facts about a frame that verdicts need, computed once for each frame of a dump.
 #[derive(Clone, Debug)]
 pub(super) struct FrameFacts {
     pub(super) role: FrameRole,
@@ -51,15 +51,15 @@ impl FrameFacts {
         let Some(name) = FunctionName::parse(frame.name()) else {
             return Self { role: FrameRole::Other, inlined: frame.inlined, arguments: Vec::new() };
         };
-        // A call whose line is unknown may stand for several merged calls, whose inlined frames are lost. Where only
-        // the symbol is known, inlined frames are, too.
+        // Without a line, the call may represent several merged calls, whose inlined frames are lost. A frame that is
+        // known only by its symbol also lacks its inlined frames.
         let role = role(&name, frame.name(), frame.line.is_some());
         let arguments = name.arguments.iter().map(|argument| (*argument).to_owned()).collect();
         Self { role, inlined: frame.inlined, arguments }
     }
 
-    /// Whether the function is an instance for one of these types. The linker may have merged it with the instance
-    /// for another type of the same layout, and its name is that of any of them.
+    /// Whether the function is an instance for one of these types. The linker may have merged it with the instance for
+    /// another type of the same layout, and have kept either name.
     pub(super) fn is_instance_for(&self, typed: &FrameType) -> bool {
         typed.arguments.iter().any(|one| self.arguments.iter().any(|argument| mentions(argument, one)))
     }
@@ -88,19 +88,19 @@ fn role(name: &FunctionName<'_>, text: &str, line_known: bool) -> FrameRole {
     }
     let is_closure = function.starts_with("{closure") || function.starts_with("{{closure");
     let passes = INNER.iter().any(|(parent, functions)| {
-        // A function of a collection with more arguments has the type among them, but may run code of others.
+        // A function of a collection that has more arguments has the type among them, but may run the program's code.
         let any = functions.is_empty() && name.arguments.len() <= 1;
         within(parent) && (any || has(functions, function) || (is_closure && has(functions, "{closure}")))
     });
     if passes { FrameRole::Passes } else { FrameRole::Other }
 }
 
-/// Whether a list of words has this one.
+/// Whether `word` is in a list of words.
 fn has(words: &str, word: &str) -> bool {
     words.split(' ').any(|one| one == word)
 }
 
-/// The type that a rule gives, if it fits the function.
+/// The type that a rule finds; `None` if the rule does not match the function.
 fn apply(rule: &TypeRule, name: &FunctionName<'_>, before: &[&str], function: &str) -> Option<FrameType> {
     if !(rule.functions.is_empty() || has(rule.functions, function)) {
         return None;
@@ -161,7 +161,7 @@ fn is_unsized(name: &str) -> bool {
     name == "str" || inside.and_then(|inside| split(inside, ";")).is_some_and(|parts| parts.len() == 1)
 }
 
-/// Whether an argument is a type, and neither an allocator nor a parameter's name.
+/// Whether an argument is a real type: neither an allocator nor a parameter's name.
 fn is_concrete(argument: &str) -> bool {
     !argument.ends_with("::Global") && !is_stand_in(argument)
 }

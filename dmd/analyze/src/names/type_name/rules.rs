@@ -1,9 +1,9 @@
 //! The library functions that allocate, with the types of their blocks, as data.
 //!
-//! The innermost library function that has the type among its generic arguments names the block. A rule needs the
-//! function's module, and the type that has the function if the name contains that type. Names from debug
-//! information with only lines have no such type: there the number of generic arguments distinguishes, for example,
-//! `RawVec<T, A>::grow_one` from `RawVecInner<A>::grow_one`.
+//! The innermost library function that has the type among its generic arguments names the block. A rule contains the
+//! function's module and, if the name contains it, the owner type. Debug information with only lines has no owner
+//! types. There, the number of generic arguments distinguishes, for example, `RawVec<T, A>::grow_one` from
+//! `RawVecInner<A>::grow_one`.
 
 use super::BlockShape;
 
@@ -12,7 +12,7 @@ use super::BlockShape;
 pub(super) struct TypeRule {
     /// The modules that define the functions, separated by spaces.
     pub(super) modules: &'static str,
-    /// The type that has the functions.
+    /// The type to which the functions belong.
     pub(super) owner: &'static str,
     /// The functions, separated by spaces; empty for all.
     pub(super) functions: &'static str,
@@ -20,19 +20,19 @@ pub(super) struct TypeRule {
     pub(super) arguments: ArgumentRule,
     pub(super) shape: BlockShape,
     pub(super) gives: TypeSource,
-    /// The functions run code of the program, or of element types, that may allocate, too. The rule only holds if the
-    /// line of the call is known: then all calls between the function and the allocator are known.
+    /// Whether the functions run code of the program, or of element types, that may also allocate. Then the rule holds
+    /// only if the line of the call is known, because then all calls between the function and the allocator are known.
     pub(super) runs_others: bool,
 }
 
-/// The generic arguments by which a rule selects one of several functions of the same name.
+/// The generic arguments by which a rule selects one of several functions with the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArgumentRule {
-    /// At least this many, or any if the name contains the owner.
+    /// At least this many arguments, or any number if the name contains the owner.
     AtLeast(usize),
     /// The owner's arguments. The name must contain the owner with its arguments.
     OfOwner,
-    /// One, and no others.
+    /// Exactly one argument.
     One,
 }
 
@@ -45,15 +45,15 @@ pub(super) enum TypeSource {
     Slice,
     /// A slice of the elements of the first argument, an array.
     SliceOfArray,
-    /// The first two as a pair.
+    /// The first two arguments as a pair.
     Pair,
-    /// The first and `()` as a pair.
+    /// The first argument and `()` as a pair.
     FirstAndUnit,
-    /// The first within this type.
+    /// The first argument inside of this type.
     Within(&'static str),
-    /// A slice of the first within this type.
+    /// A slice of the first argument inside of this type.
     SliceWithin(&'static str),
-    /// The first four within this type.
+    /// The first four arguments inside of this type.
     FourWithin(&'static str),
     /// This type.
     Always(&'static str),
@@ -92,7 +92,7 @@ const TABLES: &str = "hashbrown::raw hashbrown::raw::inner";
 
 use ArgumentRule::{AtLeast, OfOwner, One};
 
-/// A rule for functions that run no code of others.
+/// Makes a rule for functions that run no code of others.
 const fn rule(
     modules: &'static str,
     owner: &'static str,
@@ -105,13 +105,13 @@ const fn rule(
 }
 
 impl TypeRule {
-    /// The same rule for functions that run code of others.
+    /// Makes the same rule for functions that run code of others.
     const fn runs_others(self) -> Self {
         Self { runs_others: true, ..self }
     }
 }
 
-/// The rules. The first that fits a function holds.
+/// The rules. The first rule that matches a function counts.
 pub(super) const RULES: &[TypeRule] = &[
     rule(
         "alloc::raw_vec allocator_api2::stable::raw_vec",
@@ -250,27 +250,28 @@ pub(super) const RULES: &[TypeRule] = &[
     ),
 ];
 
-/// Functions through which every allocation of Rust goes. Calls inside of them belong to an allocator.
+/// Functions through which every Rust allocation passes. Inner calls belong to an allocator.
 pub(super) const ENTRIES: &str = "alloc alloc_zeroed exchange_malloc realloc";
 
 /// The module of the entries.
 pub(super) const ENTRY_MODULE: &str = "alloc::alloc";
 
-/// Starts of the symbols behind the entries, with or without the module `__rustc`.
+/// The start of symbols that the entries call, with or without the module `__rustc`.
 pub(super) const ENTRY_SYMBOLS: &str = "__rust_alloc __rust_realloc __rdl_ __rg_";
 
-/// Modules, with those in them, that only pass on a call to the allocator.
+/// Modules that only pass a call on to the allocator. Their inner modules do the same.
 pub(super) const ALLOCATORS: &str = "__rustc alloc::alloc allocator_api2::stable::alloc core::alloc dmd hashbrown::alloc \
     hashbrown::raw::alloc memory_reporter::allocator std::alloc std::sys::alloc";
 
-/// In the names of methods of `&A`, which is no path and so has no module, for an allocator `A`.
+/// Part of the name of a method of `&A`, for an allocator `A`. `&A` is not a path, so the name has no module.
 pub(super) const OF_REFERENCES: &str = " as core::alloc::Allocator>::";
 
 /// Functions of C's allocator.
 pub(super) const IN_C: &str = "aligned_alloc calloc malloc memalign posix_memalign realloc reallocarray";
 
-/// Functions of collections without the type, called by those with it: a module, with those in it, and its
-/// functions, separated by spaces, or empty for all. `{closure}` means all closures.
+/// Functions of collections whose names lack the type; functions with the type call them. Each entry is a module, which
+/// includes its inner modules, and its functions, separated by spaces. No functions means all functions; `{closure}`
+/// means all closures.
 pub(super) const INNER: &[(&str, &str)] = &[
     ("alloc::raw_vec", ""),
     ("allocator_api2::stable::raw_vec", ""),

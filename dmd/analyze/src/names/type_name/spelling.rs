@@ -1,7 +1,7 @@
-//! Writes types as Rust programmers do: without the paths of the standard library, without default allocators and
-//! hashers, without lifetimes.
+//! Writes types as Rust programmers do: without the paths of the standard library, default allocators and hashers, and
+//! lifetimes.
 
-/// Arguments that collections have by default.
+/// The default arguments of collections.
 const DEFAULTS: &[&str] = &[
     "alloc::alloc::Global",
     "allocator_api2::stable::alloc::global::Global",
@@ -11,17 +11,17 @@ const DEFAULTS: &[&str] = &[
     "std::hash::random::RandomState",
 ];
 
-/// Names that several modules of the standard library have. They keep their module.
+/// Names in several modules of the standard library. They keep their module.
 const AMBIGUOUS: &[&str] = &[
     "Block", "Bucket", "Channel", "Counter", "Entry", "Error", "Inner", "IntoIter", "Iter", "Node", "Packet",
     "Slot", "State", "Storage", "Value", "Weak",
 ];
 
-/// The short form of a type's name, as [`TypeVerdict`](crate::TypeVerdict) has it: `Vec<String>`.
+/// The short form of a type's name, as in [`TypeVerdict`](crate::TypeVerdict): `Vec<String>`.
 pub fn shorten(name: &str) -> String {
     let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '{' | '}' | '#');
     let mut text = String::with_capacity(name.len());
-    // For each open `<`: where its current argument starts in `name`, and where it starts in `text`, with the comma.
+    // For each open `<`: the start of its current argument in `name`, and the start in `text`, comma included.
     let mut open: Vec<(usize, usize)> = Vec::new();
     let mut at = 0;
     while let Some(c) = name[at..].chars().next() {
@@ -55,7 +55,7 @@ pub fn shorten(name: &str) -> String {
                     false => text.push(c),
                 }
             }
-            // Newer symbols and debug information differ in spaces.
+            // Newer symbols and debug information differ in their spaces.
             ',' => text.push_str(if text.ends_with('<') { "" } else { ", " }),
             ' ' if text.ends_with([' ', '<']) => {}
             _ => text.push(c),
@@ -67,7 +67,7 @@ pub fn shorten(name: &str) -> String {
 fn add_path(path: &str, text: &mut String) {
     let of_library = ["alloc::", "core::", "std::"].iter().any(|name| path.starts_with(name));
     let Some((before, last)) = path.rsplit_once("::").filter(|_| of_library) else {
-        // A closure's type and its function have one name.
+        // A closure's type and its function get the same name.
         text.push_str(&path.replace("_env#", "#"));
         return;
     };

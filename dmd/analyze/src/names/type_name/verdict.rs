@@ -1,4 +1,4 @@
-//! From a stack to the type of the block.
+//! Computes the type of a block from its stack.
 
 use core::fmt;
 
@@ -8,7 +8,7 @@ use super::role::{FrameFacts, FrameRole, FrameType};
 use super::spelling::shorten;
 use crate::dump::CallFrame;
 
-/// The type of a block, as far as its allocation stack contains it.
+/// The type of a block, if its allocation stack contains the type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TypeVerdict {
@@ -16,15 +16,15 @@ pub enum TypeVerdict {
     Typed {
         /// How the block consists of values.
         shape: BlockShape,
-        /// The type. For a table, the type of an entry.
+        /// The type; for a table, the type of an entry.
         name: String,
-        /// Whether the type may be another of the same layout.
+        /// Whether the block may have another type of the same layout.
         certainty: TypeCertainty,
     },
     /// The type is unknown.
     In {
-        /// The path of the innermost function that is not part of the allocator or of a collection. `None` if no
-        /// function of the stack is known.
+        /// The path of the innermost function outside of allocators and collections. `None` if no function of the stack
+        /// is known.
         function: Option<String>,
     },
 }
@@ -35,12 +35,12 @@ pub enum TypeVerdict {
 pub enum TypeCertainty {
     /// The stack names the type.
     Certain,
-    /// The type, or another of the same layout: only functions that are generic over the type contain it. The
-    /// compiler may have merged a function's instances for several types, and only one of the names is left.
+    /// The type is this one or another of the same layout. Only functions that are generic over the type contain it.
+    /// The compiler may have merged a function's instances for several types, and kept the name of one.
     SameLayout,
 }
 
-/// `[syn::Stmt]`, `table (u32, app::Job)`, `[u8] boxed slice`, `in app::load`.
+/// Writes `[syn::Stmt]`, `table (u32, app::Job)`, `[u8] boxed slice`, or `in app::load`.
 impl fmt::Display for TypeVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -62,13 +62,13 @@ impl fmt::Display for TypeVerdict {
 }
 
 impl TypeVerdict {
-    /// The type, without how certain it is; `None` if it is unknown.
+    /// The type without its certainty; `None` if the type is unknown.
     pub fn type_name(&self) -> Option<String> {
         let Self::Typed { shape, name, .. } = self else { return None };
         Some(Self::Typed { shape: *shape, name: name.clone(), certainty: TypeCertainty::Certain }.to_string())
     }
 
-    /// The verdict about the blocks of a stack, whose frames are innermost first.
+    /// The verdict about the blocks of a stack. The frames are innermost first.
     pub fn from_stack(stack: &[CallFrame<'_>]) -> Self {
         let facts: Vec<FrameFacts> = stack.iter().map(FrameFacts::new).collect();
         let facts: Vec<&FrameFacts> = facts.iter().collect();
@@ -87,17 +87,17 @@ impl TypeVerdict {
     }
 }
 
-/// The part of a stack from which the verdict follows.
+/// The frame from which a verdict follows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum VerdictBasis<'f> {
     /// A type, and the index of the frame that names it.
     Typed(&'f FrameType, TypeCertainty, usize),
-    /// No frame has the type; the index of the frame that allocated.
+    /// No frame has the type. The value is the index of the frame that allocated.
     In(Option<usize>),
 }
 
 impl<'f> VerdictBasis<'f> {
-    /// `frame` gives the frame of each of the facts.
+    /// `frame` returns the frame at an index of `facts`.
     pub(super) fn find<'t>(facts: &[&'f FrameFacts], frame: impl Fn(usize) -> CallFrame<'t>) -> Self {
         let entry = facts.iter().rposition(|facts| matches!(facts.role, FrameRole::Entry));
         let start = entry.map_or(0, |entry| entry + 1);
@@ -111,8 +111,8 @@ impl<'f> VerdictBasis<'f> {
     }
 }
 
-/// The type of a block, from the frames that follow each other without others between them: all of them are about
-/// this block. A function without inlined calls may have the name of another instance; its caller knows better.
+/// The type of a block, from a run of frames without other frames between them: all of them are about this block. A
+/// function without inlined calls may have the name of another instance. Its caller names the right one.
 fn typed<'f>(facts: &[&'f FrameFacts], start: usize) -> Option<(&'f FrameType, TypeCertainty, usize)> {
     let mut best: Option<(&'f FrameType, TypeCertainty, usize)> = None;
     for (index, facts_of) in facts.iter().enumerate().skip(start) {
@@ -127,7 +127,7 @@ fn typed<'f>(facts: &[&'f FrameFacts], start: usize) -> Option<(&'f FrameType, T
             Some((known, TypeCertainty::Certain, at)) if known == typed || narrows(known, typed) => {
                 Some((typed, TypeCertainty::Certain, if known == typed { at } else { index }))
             }
-            // The outer function names the same type, or the inner one has the name of another instance.
+            // The outer function names the same type, or the inner function has the name of another instance.
             Some((known, TypeCertainty::SameLayout, at))
                 if known.shape == typed.shape || narrows(known, typed) =>
             {
@@ -139,7 +139,7 @@ fn typed<'f>(facts: &[&'f FrameFacts], start: usize) -> Option<(&'f FrameType, T
     best
 }
 
-/// Whether an outer function has more facts about the same memory: the bytes of a string, or of a boxed slice.
+/// Whether an outer function names the same memory more exactly: as a string or as a boxed slice instead of bytes.
 fn narrows(known: &FrameType, outer: &FrameType) -> bool {
     let text = |typed: &FrameType| typed.name.replace("[u8]", "str");
     let is_slice = |shape| matches!(shape, BlockShape::Slice | BlockShape::BoxedSlice);
@@ -153,7 +153,8 @@ fn narrows(known: &FrameType, outer: &FrameType) -> bool {
     }
 }
 
-/// Whether the function into which a frame was inlined is an instance for the frame's type.
+/// Whether a frame's type is certain. It is not if the function into which the frame was inlined is an instance for the
+/// type.
 fn certainty(facts: &[&FrameFacts], at: usize, typed: &FrameType) -> TypeCertainty {
     let whole = facts[at..].iter().find(|facts| !facts.inlined);
     match whole.is_some_and(|facts| facts.is_instance_for(typed)) {

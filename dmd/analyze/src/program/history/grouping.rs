@@ -1,4 +1,4 @@
-//! The groups of a history: the sites, types and threads with the most memory, each as one line.
+//! Groups a history by site, type and thread. The groups with the most memory get a line each.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::program::holder::{BlockHolder, HolderFinder, HolderKey};
 use crate::recording::{LineGroups, StackUse, UsageLine};
 use crate::records::CutStackId;
 
-/// The most lines of one kind. Further holders share a line.
+/// The maximum number of lines of one kind. Further holders share a line.
 const MOST: usize = 1000;
 
 /// The holders of each stack that allocated.
 pub(super) struct StackHolders {
-    /// For each stack of the recording, one holder with its place for each key.
+    /// For each stack of the recording: one holder for each key, with its place.
     holders: FxHashMap<u32, usize>,
     all: Vec<Vec<(BlockHolder, String)>>,
     stacks: Vec<(u32, u64)>,
@@ -22,7 +22,7 @@ pub(super) struct StackHolders {
 }
 
 impl StackHolders {
-    /// `of_blocks` has the stack of the analysis for each of `stacks`.
+    /// `of_blocks` contains the analysis's stack for each of `stacks`.
     pub(super) fn new(
         holders: &HolderFinder<'_>,
         stacks: &[StackUse],
@@ -50,23 +50,23 @@ impl StackHolders {
     }
 }
 
-/// The subject of a group's line.
+/// The blocks that a line shows.
 enum LineSubject {
     Total,
     Holder(usize, BlockHolder, String),
     Thread(String),
-    /// The blocks of further holders, or blocks that are older than the recording.
+    /// The blocks of all further holders, or the blocks that are older than the recording.
     Rest(usize, &'static str),
 }
 
-/// The groups of a recording, and what they mean.
+/// The groups of a recording, with the subject of each.
 pub(super) struct UsageGroups {
     pub(super) groups: LineGroups,
     meanings: Vec<LineSubject>,
 }
 
 impl UsageGroups {
-    /// `stacks_end` is above the numbers of all stacks.
+    /// `stacks_end` is one more than the highest number of a stack.
     pub(super) fn new(held: &StackHolders, threads: &[String], stacks_end: usize) -> Self {
         let ways = held.keys;
         let mut meanings = vec![LineSubject::Total];
@@ -77,7 +77,7 @@ impl UsageGroups {
                 let (holder, place) = held.holder(*stack, way);
                 let (sum, most, shown) = bounds.entry(holder).or_default();
                 *sum += u128::from(*highest);
-                // The place of the stack with the most memory.
+                // The place is the one of the stack with the most memory.
                 if *highest >= *most {
                     (*most, *shown) = (*highest, place);
                 }
@@ -112,7 +112,8 @@ impl UsageGroups {
         Self { groups, meanings }
     }
 
-    /// The line of the whole heap, and the lines of sites, types and threads, those with the most live bytes first.
+    /// The line of the whole heap, and the lines of sites, types and threads. Each list is sorted descending by live
+    /// bytes.
     pub(super) fn rows(self, lines: Vec<UsageLine>) -> (UsageLine, [Vec<UsageRow>; 3]) {
         let mut total = None;
         let mut rows = [const { Vec::new() }; 3];

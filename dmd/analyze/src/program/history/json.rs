@@ -9,21 +9,24 @@ use crate::recording::{LIFE_LIMITS, UsageLine};
 
 /// A history as JSON.
 ///
-/// The text is an object with `version` (1), `command`, `process`, `complete` (false if the process was killed),
-/// `beganLate` (only if true: the recording began while the program ran, and knows no older blocks),
-/// `warnings`, the heap (`seconds` since the start, requested `bytes`, `blocks`) at its `peak`, at the `end` and `older`
-/// than the recording, the counts `allocations`, `frees`, `reallocations` and `temporary`, and the lines: `total`,
-/// and the lists `sites`, `types` and `threads`, each with `name`, `place` and the members of a line.
+/// The text is an object with these members:
+/// - `version` (1), `command`, `process`, `complete` (false if the process was killed), and `warnings`.
+/// - `beganLate`, only if true: the recording started while the program ran, and does not contain older blocks.
+/// - `peak`, `end` and `older`: the heap at its peak, at the end, and the blocks older than the recording. Each has
+/// `seconds` since the start, requested `bytes`, and `blocks`.
+/// - The counts `allocations`, `frees`, `reallocations` and `temporary`.
+/// - `stepSeconds`, the length of a step.
+/// - `total`, a line, and the lists `sites`, `types` and `threads`, whose items are lines with `name` and `place`.
+/// - `grown`: blocks that only grew, by site. `blocks`, `moves`, the bytes `copied`, and `largest`, the block that grew
+/// to the largest size, with its first size `from`, its last size `to` and its `moves`.
+/// - `freedByOthers`: `blocks` and `bytes` that thread `freedBy` freed or moved, and that thread `allocatedBy` had
+/// allocated.
 ///
 /// A line has the live bytes `highest`, `atPeak` and `atEnd`, the counts `allocations` (with reallocations) and
-/// `temporary`, the bytes `allocated`, and the lists `live` (the most live bytes) and `made` (allocations and
-/// reallocations), which have one number for each of the equal steps of `stepSeconds`. `sizes` has pairs of the
-/// largest size of a class and its allocations; `lives` has pairs of the nanoseconds at which a class of life-times ends
-/// (`null`: never) and its freed blocks.
-///
-/// `grown` has the blocks that only grew, by site: `blocks`, `moves`, the bytes `copied`, and `largest`, the block that
-/// grew to the largest size, with its first size `from`, its last size `to` and its `moves`. `freedByOthers` has
-/// `blocks` and `bytes` that thread `freedBy` freed or moved for thread `allocatedBy`.
+/// `temporary`, and the bytes `allocated`. Its lists `live` (the most live bytes) and `made` (allocations and
+/// reallocations) have one number for each step. `sizes` has pairs: the largest size of a class, and the number of its
+/// allocations. `lives` has pairs: the nanoseconds at which a class of life-times ends (`null`: never), and the number
+/// of its freed blocks.
 #[derive(Debug)]
 pub struct HistoryJson<'h> {
     history: &'h UsageHistory,

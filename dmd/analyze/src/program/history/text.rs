@@ -13,13 +13,13 @@ use crate::program::line::{bold, bytes, dim, tails};
 use crate::program::overview::{HeapOverview, LATE};
 use crate::recording::{LIFE_LIMITS, UsageLine};
 
-/// The lines of the chart.
+/// The number of lines of the chart.
 const LINES: usize = 8;
 
-/// The columns of the bars in a table.
+/// The number of columns of the bars in a table.
 const BARS: usize = 20;
 
-/// A history as text, at most as wide as its options say. Its `Display` gives the text.
+/// A history as text, limited to the width in its options. Its `Display` writes the text.
 #[derive(Debug)]
 pub struct HistoryText<'h> {
     history: &'h UsageHistory,
@@ -71,7 +71,7 @@ impl HistoryText<'_> {
         writeln!(f, "\n{}", bold(title, self.options))
     }
 
-    /// Lines with a name and a place each, after amounts of `before` columns.
+    /// Writes lines with a name and a place, after amounts that take `before` columns.
     fn named<'r>(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -104,7 +104,7 @@ impl HistoryText<'_> {
         }
     }
 
-    /// Live bytes over the time.
+    /// Writes the table of live bytes over time.
     fn memory(&self, f: &mut fmt::Formatter<'_>, name: &str, rows: &[UsageRow]) -> fmt::Result {
         let time = "over the time";
         self.title(
@@ -122,7 +122,7 @@ impl HistoryText<'_> {
         self.more(f, rows.len(), before)
     }
 
-    /// The sites with the most allocations.
+    /// Writes the table of the sites with the most allocations.
     fn allocations(&self, f: &mut fmt::Formatter<'_>, sites: &[UsageRow]) -> fmt::Result {
         self.title(
             f,
@@ -149,7 +149,7 @@ impl HistoryText<'_> {
         self.more(f, rows.len(), before)
     }
 
-    /// The sites with the most temporary allocations.
+    /// Writes the table of the sites with the most temporary allocations.
     fn temporary(&self, f: &mut fmt::Formatter<'_>, sites: &[UsageRow]) -> fmt::Result {
         let total = &self.history.total;
         let mut rows: Vec<&UsageRow> = sites.iter().filter(|row| row.line.temporary > 0).collect();
@@ -161,7 +161,7 @@ impl HistoryText<'_> {
         self.title(
             f,
             &format!(
-                "Temporary allocations, ended before their thread's next: {}, {share}",
+                "Temporary allocations, freed before their thread's next one: {}, {share}",
                 number(total.temporary.into())
             ),
         )?;
@@ -175,7 +175,7 @@ impl HistoryText<'_> {
         self.more(f, rows.len(), before)
     }
 
-    /// A table of classes, each with its name and count, from the first to the last that has some.
+    /// Writes a table of classes with their counts, from the first class with a count to the last.
     fn classes(&self, f: &mut fmt::Formatter<'_>, rows: &[(String, u64)]) -> fmt::Result {
         let first = rows.iter().position(|(_, count)| *count > 0);
         let last = rows.iter().rposition(|(_, count)| *count > 0);
@@ -242,7 +242,7 @@ impl HistoryText<'_> {
         }
         self.title(
             f,
-            &format!("{:>11}  {:>11}  allocated by one thread, ended by another", "blocks", "bytes"),
+            &format!("{:>11}  {:>11}  allocated by one thread, freed by another", "blocks", "bytes"),
         )?;
         for pair in pairs.iter().take(self.rows) {
             let (count, size) = (number(pair.freed.blocks.into()), bytes(signed(pair.freed.bytes)));
@@ -269,7 +269,7 @@ fn signed(amount: u128) -> i128 {
     i128::try_from(amount).unwrap_or(i128::MAX)
 }
 
-/// The class of the middle one of all counted things.
+/// The class that contains the median.
 fn middle(classes: &[u64]) -> Option<usize> {
     let sum: u64 = classes.iter().sum();
     let mut before = 0;
@@ -279,22 +279,22 @@ fn middle(classes: &[u64]) -> Option<usize> {
     })
 }
 
-/// The most bytes of half of the blocks.
+/// The size that half of the blocks do not exceed.
 fn usual_size(line: &UsageLine) -> String {
     middle(&line.sizes).map_or_else(String::new, |class| format!("≤ {}", short_bytes(class)))
 }
 
-/// The time after which half of the freed blocks have ended.
+/// The time after which half of the freed blocks were freed.
 fn usual_life(line: &UsageLine) -> String {
     middle(&line.lives).map_or_else(|| "-".to_owned(), life_name)
 }
 
-/// The last size of a class.
+/// The largest size of a class.
 fn top(class: usize) -> u128 {
     class.checked_sub(1).map_or(0, |power| 1 << power)
 }
 
-/// Powers of two as people read them, such as `64 KiB`.
+/// A power of two in a readable form, such as `64 KiB`.
 fn short_bytes(class: usize) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let power = class.saturating_sub(1);

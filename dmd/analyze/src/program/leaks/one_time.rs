@@ -1,6 +1,6 @@
 //! Blocks that libraries and the loader allocate once for a process or a thread, and keep until it ends.
 //!
-//! All rules are data, in one table.
+//! All rules are data in one table.
 
 use core::fmt;
 
@@ -11,7 +11,7 @@ use crate::names::{FoldRules, FoldedStack};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum OneTime {
-    /// The start of the program or of a thread: no function of the program is on the stack.
+    /// The start of the program or of a thread: the stack has no function of the program.
     Start,
     /// The list of a thread's destructors, and thread-local values of Rust's library.
     ThreadLocals,
@@ -21,7 +21,7 @@ pub enum OneTime {
     Stdio,
     /// Functions to run at exit.
     AtExit,
-    /// The loader: libraries, and the thread-local data of theirs.
+    /// The loader: libraries and their thread-local data.
     Loader,
     /// Locales, character sets and time zones.
     Locale,
@@ -29,7 +29,7 @@ pub enum OneTime {
     Names,
     /// Caches of symbols for backtraces.
     Backtrace,
-    /// The reserve of C++ for exceptions.
+    /// The memory that C++ reserves for exceptions.
     Exceptions,
 }
 
@@ -57,17 +57,18 @@ impl fmt::Display for OneTime {
     }
 }
 
-/// How a rule finds its frames.
+/// How a rule recognizes its frames.
 enum OneTimePattern {
-    /// The function's name starts so, after the marks of types and references.
+    /// The function's name starts with this text, after marks of types and references.
     Prefix(&'static [&'static str]),
-    /// The function has this name, with or without the name of a version after an `@`, and its source file is not Rust's.
+    /// The function has this name, with or without `@` and a version's name, and its source file is not Rust's.
     Symbol(&'static [&'static str]),
-    /// The name of the module's file starts so.
+    /// The name of the module's file starts with this text.
     Module(&'static [&'static str]),
 }
 
-/// The first rule that fits a frame between the allocator and the program's innermost function counts.
+/// The first rule that matches a frame counts. Only frames between the allocator and the program's innermost function
+/// are tested.
 const RULES: &[(OneTime, OneTimePattern)] = &[
     (
         OneTime::AtExit,
@@ -185,16 +186,16 @@ const RULES: &[(OneTime, OneTimePattern)] = &[
 ];
 
 impl OneTime {
-    /// The kind of a stack's blocks, innermost frame first; `None` if they are the program's.
+    /// The kind of a stack's blocks; `None` if they are the program's. The frames are innermost first.
     pub(crate) fn find(frames: &[CallFrame<'_>]) -> Option<Self> {
         let folds = FoldRules::new();
         let sited = FoldedStack::fold(frames, &folds);
         let site = sited.site()?;
-        // The site itself is a library's if no frame is the program's.
+        // If no frame belongs to the program, the site itself belongs to a library.
         let has_program = folds.reason(&frames[site]).is_none();
         let inner = if has_program { &frames[..site] } else { frames };
         let rule = RULES.iter().find(|(_, by)| inner.iter().any(|frame| fits(frame, by)));
-        // A frame without a name may be the program's.
+        // A frame without a name may belong to the program.
         let is_named = frames.iter().all(|frame| frame.function.is_some() || frame.module.is_some());
         rule.map(|(kind, _)| *kind).or((!has_program && is_named).then_some(Self::Start))
     }

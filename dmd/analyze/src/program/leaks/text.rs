@@ -11,7 +11,7 @@ use crate::program::line::{bold, bytes};
 use crate::program::overview::{HeapOverview, LATE, seconds};
 use crate::program::stack_text::StackText;
 
-/// The most sizes of blocks that a stack lists.
+/// The maximum number of block sizes in the line of a stack.
 const SIZES: usize = 4;
 
 /// Leaks as text. Its `Display` gives the text.
@@ -88,7 +88,7 @@ impl Display for LeaksText<'_> {
 }
 
 impl LeaksText<'_> {
-    /// `~` before amounts that are estimates.
+    /// The mark before estimated amounts: `~`, or an empty text.
     fn mark(&self) -> &'static str {
         mark(self.leaks.analysis.sample().is_some())
     }
@@ -117,7 +117,7 @@ impl LeaksText<'_> {
                 _ => format!("   allocated after {} to {}", seconds(first), seconds(last)),
             };
             if let Some(allocations) = group.allocations.filter(|all| *all > group.blocks) {
-                line += &format!(", what is left of {} allocations", number(allocations.into()));
+                line += &format!(", the rest of {} allocations", number(allocations.into()));
             }
             if let Some(rate) = group.rate().filter(|_| group.growth == StackGrowth::Again) {
                 line += &format!(", {} a second", bytes(rate as i128));
@@ -138,7 +138,7 @@ impl LeaksText<'_> {
         writeln!(
             f,
             "\n{}",
-            bold(&format!("{:>13}  {:>9}  alive, but no leaks", "bytes", "blocks"), self.options)
+            bold(&format!("{:>13}  {:>9}  alive, but not leaks", "bytes", "blocks"), self.options)
         )?;
         for (apart, (count, size)) in apart {
             let name = match apart {

@@ -1,4 +1,4 @@
-//! The history of recordings: golden text, and figures that a naive count confirms.
+//! The history of recordings: golden text, and figures that a naive count checks.
 
 use dmd_analyze::program::{ProgramOptions, UsageHistory};
 use dmd_format::recording::BlockAction;
@@ -22,7 +22,7 @@ pub(crate) fn server() -> Script {
         let worker = 2 + (n % 3) as u32;
         let block = 0x100_0000 + 0x1000 * n;
         script.begin(at, worker, block, 512 + n, request);
-        // Most requests are answered at once, some by another thread.
+        // Most requests end at once; another thread ends some of them.
         match n % 10 {
             0 => script.end(at + 5000, 1, block),
             1 => script.end(at + 900, worker, block),
@@ -57,7 +57,7 @@ fn the_text_shows_the_whole_life_of_the_heap() {
     assert!(text.lines().all(|line| line.chars().count() <= 100 && line == line.trim_end()), "{text}");
     let narrow = ProgramOptions::new().width(80);
     let text = history.text(5, &narrow).to_string();
-    // The first lines are those of all views.
+    // The first lines are the same in all views.
     assert!(text.lines().skip(3).all(|line| line.chars().count() <= 80), "{text}");
 }
 
@@ -77,7 +77,7 @@ fn the_json_has_the_same_figures() {
     assert_eq!(total["atPeak"], json["peak"]["bytes"]);
     assert_eq!(total["live"].as_array().unwrap().len(), 240);
     let grown = &json["grown"][0];
-    // 64 bytes became 128, and so on ten times: a move copies what the block had.
+    // 64 bytes became 128, and so on ten times. A move copies the old contents.
     assert_eq!(grown["moves"], 10);
     assert_eq!(grown["copied"], 64 * 1023);
     assert_eq!(grown["largest"]["from"], 64);
@@ -88,7 +88,7 @@ fn the_json_has_the_same_figures() {
     assert_eq!(json["freedByOthers"][0]["freedBy"], "worker-1 (101)");
 }
 
-/// The sums of each kind of row are those of the whole heap.
+/// The sums of each kind of row equal the sums of the whole heap.
 #[test]
 fn rows_add_up_to_the_whole() {
     for (seed, threads) in [(1, 1), (2, 3), (3, 8)] {

@@ -1,4 +1,5 @@
-//! Damaged and hostile recordings: nothing panics, nothing good is lost, and every fault has its place.
+//! Damaged and hostile recordings: the reader must not panic, must keep all good data, and must report each fault with
+//! its place.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -17,14 +18,14 @@ fn open(bytes: Vec<u8>) -> Result<Recording, String> {
     Recording::from_file(Cursor::new(bytes), &options).map_err(|error| error.to_string())
 }
 
-/// Asks everything. Errors are fine, panics are not.
+/// Calls every function. Errors are fine, panics are not.
 fn ask(bytes: Vec<u8>) {
     let Ok(mut recording) = open(bytes) else { return };
     for moment in [Moment::Peak, Moment::End, after(700)] {
         let _ = recording.state_at(moment);
     }
     let _ = recording.between(after(5), Moment::End);
-    // What begins and ends adds up to what lives, whatever is wrong.
+    // Even for damaged files, begins minus ends must equal the live blocks.
     let Ok(end) = recording.state_at(Moment::End) else { return };
     let (mut blocks, mut bytes) = (0, 0);
     let mut live: BTreeMap<_, u64> = BTreeMap::new();
@@ -65,7 +66,7 @@ fn damaged_recordings_never_panic() {
     }
 }
 
-/// The payloads of a file changed, with checksums that fit.
+/// Changed payloads with valid checksums.
 #[test]
 fn chunks_with_good_checksums_and_bad_payloads_never_panic() {
     let is_thorough = std::env::var_os("THOROUGH").is_some();
@@ -93,7 +94,7 @@ fn chunks_with_good_checksums_and_bad_payloads_never_panic() {
     }
 }
 
-/// The places of the chunks of a file, with their kinds.
+/// The places and kinds of the chunks of a file.
 fn places(file: &[u8]) -> Vec<(ChunkKind, u64)> {
     let mut chunks = ChunkReader::open(file).unwrap();
     let mut places = Vec::new();
@@ -114,7 +115,7 @@ fn damage_costs_only_the_chunk_that_has_it() {
     let (second, third) = (places[events[1]].1, places[events[1] + 1].1);
     let mut clean = open(whole.clone()).unwrap();
     let before = at(&mut clean, after(300));
-    // The header as well as the payload: the length in the header leads nowhere then.
+    // Also damages the header: then the length in the header points to a wrong place.
     for place in [second as usize, second as usize + 9, second as usize + CHUNK_HEADER + 5] {
         let mut damaged = whole.clone();
         damaged[place] ^= 0x55;
@@ -124,7 +125,10 @@ fn damage_costs_only_the_chunk_that_has_it() {
         assert!(blocks > 0 && bytes > 0);
         let warnings = recording.warnings();
         assert_eq!(warnings[0], format!("bytes {second} to {third} are damaged, and left out"));
-        assert!(warnings[1].ends_with(" blocks ended whose beginning is not in the file"), "{warnings:?}");
+        assert!(
+            warnings[1].ends_with(" blocks were freed or moved, but their allocation is not in the file"),
+            "{warnings:?}"
+        );
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is alive at the end: of recordings, of dumps and between dumps.
+//! The blocks that are alive at the end: in recordings, in dumps, and between dumps.
 
 use dmd_analyze::program::{LeakOptions, Leaks, OneTime, ProgramOptions};
 use dmd_format::recording::{LiveBlock, RecordedBlock};
@@ -41,7 +41,7 @@ fn the_json_has_the_same_figures() {
     assert_eq!((once["blocks"].as_u64(), once["allocations"].as_u64()), (Some(1), Some(11)));
 }
 
-/// Checks what a stack counts as, innermost frame first.
+/// Checks the kind of a stack. Its frames are innermost first.
 fn check(expected: Option<OneTime>, frames: &[&str]) {
     let keys: Vec<String> = (0..frames.len()).map(|n| format!("\"F{n}\"")).collect();
     let table: Vec<String> =
@@ -121,9 +121,9 @@ fn what_the_program_makes_is_a_leak() {
     let start = format!("std::rt::lang_start ({STD}/rt.rs:1)");
     let main: Vec<&str> = [malloc, vec].into_iter().chain(MAIN).chain([&*start]).collect();
     check(None, &main);
-    // A callback of the program that a library of the table calls.
+    // A library from the table calls back into the program.
     check(None, &[malloc, MAIN[0], &format!("std::io::stdio::print_to ({STD}/io/stdio.rs:7)"), MAIN[1]]);
-    // Nothing is known about its functions.
+    // Nothing is known about functions without names.
     check(None, &["???[/app/app +0x10]", "???[/app/app +0x20]"]);
     check(None, &["??? (???:???)"]);
 }

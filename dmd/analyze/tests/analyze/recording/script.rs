@@ -1,4 +1,4 @@
-//! Recordings made by hand.
+//! Makes recordings for tests.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -11,13 +11,13 @@ use dmd_format::recording::{
     StackNode, Watermark, encode_modules, encode_threads, push_chunk,
 };
 
-/// Ticks of a microsecond.
+/// The ticks of a microsecond.
 pub(crate) const MICROSECOND: u64 = 100;
 
 /// The tick at the start.
 const START: u64 = 1_000_000;
 
-/// What happens, at microseconds after the start.
+/// The events, at microseconds after the start.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     pub(crate) events: BTreeMap<u32, Vec<BlockEvent>>,
@@ -27,7 +27,7 @@ pub(crate) struct Script {
     pub(crate) modules: Vec<RecordedModule>,
     pub(crate) end: Option<RecordingEnd>,
     pub(crate) command: Vec<Vec<u8>>,
-    /// The most events of a chunk.
+    /// The maximum number of events in a chunk.
     pub(crate) chunk: usize,
 }
 
@@ -56,7 +56,7 @@ impl Script {
         }
     }
 
-    /// A block stays, one grows and ends, and one lives for a moment. The peak is at 40 microseconds, the end at 70.
+    /// One block stays, one grows and ends, and one lives for a moment. The peak is at 40 microseconds, the end at 70.
     pub(crate) fn small() -> Self {
         let mut script = Self::new();
         let main = script.stack(&[0x10]);
@@ -96,7 +96,7 @@ impl Script {
         self.begin(at, thread, to, requested, stack);
     }
 
-    /// The file.
+    /// The bytes of the file.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut file = MAGIC.to_vec();
         let mut about = RecordedProcess::new();
@@ -131,7 +131,7 @@ impl Script {
         let mut threads = Vec::new();
         encode_threads(&mut threads, &names);
         push_chunk(&mut file, ChunkKind::Threads, &threads);
-        // The chunks of all threads in turn, as an engine writes them.
+        // The chunks of all threads in the order in which an engine writes them.
         let mut chunks: Vec<(u64, u32, Vec<u8>)> = Vec::new();
         for (thread, events) in &self.events {
             for events in events.chunks(self.chunk) {
@@ -177,7 +177,7 @@ impl Random {
     }
 }
 
-/// A script of random events of some threads, which free each other's blocks.
+/// A script of random events. Its threads free each other's blocks.
 pub(crate) fn random(seed: u64, events: usize, threads: u32) -> Script {
     let mut random = Random(seed);
     let mut script = Script::new();
@@ -201,7 +201,7 @@ pub(crate) fn random(seed: u64, events: usize, threads: u32) -> Script {
                 script.resize(at, thread, from, to, size, stack);
             }
             _ => {
-                // Addresses come back.
+                // Addresses are reused.
                 let address = next % 0x8000;
                 next += 0x30;
                 if !live.contains(&address) {

@@ -1,4 +1,4 @@
-//! Time lines of recordings: the slices add up to what the replay says about their bounds.
+//! Time lines of recordings: the slices must equal a replay up to their bounds.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ fn sums(dump: Dump) -> (i128, i128) {
     (sums.num, sums.usable())
 }
 
-/// The blocks that began after one bound, or ever, and are alive at another.
+/// The blocks that began after one bound (or at any time), and are alive at another bound.
 fn alive(timeline: &Timeline, after: Option<usize>, at: usize) -> (i128, i128) {
     let cells = timeline.cells().filter(|cell| {
         after.is_none_or(|after| cell.began > after)
@@ -94,7 +94,7 @@ fn a_block_that_did_not_move_is_the_block_it_was() {
     let first = script.stack(&[0x10]);
     script.begin(1, 1, 0x1000, 100, first);
     script.push(50, 1, 0x1000, BlockAction::EndByMove(None));
-    // A bound lies between the end and the return.
+    // A bound is between the end of the block and its return.
     script.push(62, 1, 0x1000, BlockAction::Back(RecordedBlock { requested: 100, slop: 0, stack: first }));
     script.begin(99, 1, 0x2000, 30, first);
     let mut recording = script.recording();
@@ -113,7 +113,7 @@ fn the_curve_has_the_highest_live_bytes_of_each_step() {
     assert_eq!(steps.iter().map(|step| step.highest).max().unwrap(), outline.peak.bytes as i128);
     let peak = steps.iter().position(|step| step.highest == outline.peak.bytes as i128).unwrap();
     assert!(steps[peak].end >= outline.peak.time && (peak == 0 || steps[peak - 1].end < outline.peak.time));
-    // The curve never is below the heap at a bound.
+    // The curve is never below the heap's size at a bound.
     for (bound, step) in steps.iter().enumerate() {
         assert!(alive(&timeline, None, bound).1 <= step.highest, "{bound}");
     }
