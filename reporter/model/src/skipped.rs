@@ -40,7 +40,7 @@ impl fmt::Display for SkippedPart {
         let what = match self.reason {
             SkipReason::Locked => "locked",
             SkipReason::Borrowed => "mutably borrowed",
-            SkipReason::Opaque => "cannot be looked into",
+            SkipReason::Opaque => "its memory is not accessible",
             SkipReason::Panicked => "panicked while it was measured",
         };
         write!(f, "{}: {what}", self.type_name)?;

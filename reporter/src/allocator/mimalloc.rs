@@ -1,4 +1,4 @@
-//! `mimalloc::MiMalloc`.
+//! Support for `mimalloc::MiMalloc`.
 
 use core::alloc::Layout;
 use core::ptr::null_mut;

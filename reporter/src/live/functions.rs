@@ -45,7 +45,7 @@ pub fn answer_requests(
 
 impl AnswerGuard {
     /// Answers until the program ends.
-    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    #[allow(clippy::mem_forget, reason = "the caller requests that it never ends")]
     pub fn forever(self) {
         core::mem::forget(self);
     }

@@ -103,7 +103,7 @@ impl ListenGuard {
     }
 
     /// Answers until the program ends.
-    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    #[allow(clippy::mem_forget, reason = "the caller requests that it never ends")]
     pub fn forever(self) {
         core::mem::forget(self);
     }

@@ -72,7 +72,7 @@ pub fn register_local(reporter: Rc<dyn MemoryReporter>) -> LocalRegistration {
 
 impl LocalRegistration {
     /// Keeps the reporter registered until its thread ends.
-    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    #[allow(clippy::mem_forget, reason = "the caller requests that it never ends")]
     pub fn forever(self) {
         core::mem::forget(self);
     }

@@ -143,7 +143,7 @@ pub struct TagGuard {
 
 impl TagGuard {
     /// Keeps the tag until its thread ends. [`Tag::keep`] does so without a guard, and below all guards.
-    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    #[allow(clippy::mem_forget, reason = "the caller requests that it never ends")]
     pub fn forever(self) {
         core::mem::forget(self);
     }

@@ -195,7 +195,7 @@ fn call_back(statistics: &GarbageCollection) {
 
 impl GarbageCollectionHook {
     /// Keeps the callback until the program ends.
-    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    #[allow(clippy::mem_forget, reason = "the caller requests that it never ends")]
     pub fn forever(self) {
         core::mem::forget(self);
     }

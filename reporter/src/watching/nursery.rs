@@ -55,7 +55,7 @@ pub fn register_nursery(range: Range<*const u8>) -> NurseryRegistration {
 
 impl NurseryRegistration {
     /// Keeps the range until the program ends: for memory that the arena never frees.
-    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    #[allow(clippy::mem_forget, reason = "the caller requests that it never ends")]
     pub fn forever(self) {
         core::mem::forget(self);
     }
