@@ -163,7 +163,7 @@ unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for CountingAllocator<A> {
     }
 }
 
-#[allow(unsafe_code, reason = "asks about blocks")]
+#[allow(unsafe_code, reason = "passes blocks to the allocator")]
 impl<A: UsableSize> CountingAllocator<A> {
     /// # Safety
     ///
@@ -207,7 +207,7 @@ pub(crate) enum AskUsableSize {
     Rust(unsafe fn(*const u8, Layout) -> usize),
 }
 
-#[allow(unsafe_code, reason = "asks about blocks")]
+#[allow(unsafe_code, reason = "passes blocks to the allocator")]
 impl AskUsableSize {
     /// # Safety
     ///
@@ -226,7 +226,7 @@ impl AskUsableSize {
 
 inventory::collect!(DeclaredAllocator);
 
-#[allow(unsafe_code, reason = "the right to ask is a promise")]
+#[allow(unsafe_code, reason = "the caller promises a valid static")]
 impl DeclaredAllocator {
     /// # Safety
     ///

@@ -7,7 +7,7 @@ use tikv_jemallocator::Jemalloc;
 
 use super::{AllocatorStatistics, CUsableSize, UsableSize};
 
-#[allow(unsafe_code, reason = "asks jemalloc")]
+#[allow(unsafe_code, reason = "calls jemalloc")]
 // SAFETY: `Jemalloc` allocates every block with jemalloc, which knows the size of each.
 unsafe impl UsableSize for Jemalloc {
     #[inline]

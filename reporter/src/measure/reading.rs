@@ -200,7 +200,7 @@ impl MeasuredReading {
 
 impl SealedReading for MeasuredReading {}
 
-#[allow(unsafe_code, reason = "asks the declared allocator")]
+#[allow(unsafe_code, reason = "calls the declared allocator")]
 impl WalkObserver for MeasuredReading {
     #[inline]
     unsafe fn block(&mut self, block: WalkedBlock) -> usize {

@@ -40,7 +40,7 @@ enum ByteSource {
     Engine(Marks, Option<AskUsableSize>),
 }
 
-#[allow(unsafe_code, reason = "asks the declared allocator")]
+#[allow(unsafe_code, reason = "calls the declared allocator")]
 impl SizeSource {
     /// The most that is known: by the engine if it marks blocks for this walk, otherwise by the declared allocator.
     pub(crate) fn best(marks: Option<Marks>, state: WalkState) -> Self {

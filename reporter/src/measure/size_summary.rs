@@ -94,7 +94,7 @@ impl Default for SummaryReading {
 
 impl SealedReading for SummaryReading {}
 
-#[allow(unsafe_code, reason = "asks the declared allocator")]
+#[allow(unsafe_code, reason = "calls the declared allocator")]
 impl WalkObserver for SummaryReading {
     #[inline]
     unsafe fn block(&mut self, block: WalkedBlock) -> usize {

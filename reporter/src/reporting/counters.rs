@@ -266,7 +266,7 @@ unsafe fn start_and_layout(pointer: *mut c_void) -> (*mut u8, Layout) {
 /// # Safety
 ///
 /// `start` is a live block of the global allocator, allocated with `layout`.
-#[allow(unsafe_code, reason = "asks the declared allocator")]
+#[allow(unsafe_code, reason = "calls the declared allocator")]
 unsafe fn counted_bytes(start: *const u8, layout: Layout) -> usize {
     match declared() {
         // SAFETY: the caller guarantees a live block of the global allocator with this layout, and the declared

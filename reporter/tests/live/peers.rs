@@ -23,7 +23,7 @@ fn too_many_peers_are_sent_away() {
     let victim = Victim::start("listen");
     let mut silent: Vec<_> = (0..8).map(|_| victim.connect()).collect();
     let answer = victim.ask("\"hello\"");
-    assert_eq!(answer, "{\"version\":1,\"error\":\"too many ask at once, try again later\"}\n");
+    assert_eq!(answer, "{\"version\":1,\"error\":\"too many requests at the same time; try again later\"}\n");
     hang_up(&silent.pop().unwrap());
     until("a place", || victim.ask("\"hello\"").contains("\"pid\"").then_some(()));
 }

@@ -89,7 +89,7 @@ fn a_wrong_word_in_the_variable_is_one_line() {
     assert!(status.success());
     assert_eq!(
         stderr,
-        "memory-reporter: ABOUT_MEMORY: there is no \"lisen\", only listen, signals and signals=FOLDER\n"
+        "memory-reporter: ABOUT_MEMORY: unknown word \"lisen\": expected listen, signals or signals=FOLDER\n"
     );
 }
 
@@ -129,7 +129,7 @@ fn bad_requests_are_refused_in_one_line() {
             b"{\"version\":1,\"request\":\"dump\"}\n",
             "there is no request \\\"dump\\\", only hello, report, minimize",
         ),
-        (long.as_bytes(), "not a request: no line of at most 4096 bytes"),
+        (long.as_bytes(), "not a request: expected a line of at most 4096 bytes"),
     ] {
         let answer = String::from_utf8(victim.ask_raw(request)).unwrap();
         assert_eq!(answer.lines().count(), 1, "{answer}");

@@ -34,7 +34,7 @@ impl ByField {
 
 impl SealedReading for ByField {}
 
-#[allow(unsafe_code, reason = "asks the declared allocator")]
+#[allow(unsafe_code, reason = "calls the declared allocator")]
 impl WalkObserver for ByField {
     #[inline]
     unsafe fn block(&mut self, block: WalkedBlock) -> usize {
