@@ -1,4 +1,4 @@
-//! How a walk continues into the parts of a value that implement `MallocSizeOf`.
+//! Continues a walk into the parts of a value that implement `MallocSizeOf`.
 
 use super::block::Edge;
 use super::malloc_size_of::MallocSizeOf;
@@ -36,10 +36,11 @@ impl<R: Reading> MallocSizeOfOps<R> {
         self.typed_part(edge, value, T::NEEDS_WALK, T::size_of_excluding_this)
     }
 
-    /// For the derive: measures a part whose type is known there, with two items of the type's impl.
+    /// For the derive: measures a part, with two items of the impl of the part's type.
     ///
-    /// `walk` is a pointer, which inlining removes, and not any function: if the type had no impl, the compiler would
-    /// report that once more, for the type of the function. A function that could need a drop would cost it time, too.
+    /// `walk` is a function pointer, which inlining removes, and not a generic function: for a type without an impl,
+    /// the compiler would report the error again for the type of the function. A function that could need a drop
+    /// would also cost compile time.
     #[doc(hidden)]
     #[inline(always)]
     pub fn typed_part<T: ?Sized>(
@@ -49,14 +50,14 @@ impl<R: Reading> MallocSizeOfOps<R> {
         needs_walk: bool,
         walk: fn(&T, &mut Self) -> usize,
     ) -> usize {
-        // Constants decide, so that the walk of a type consists of the calls for those of its parts that own heap.
+        // Constants decide this branch, so that the walk of a type consists only of calls for parts that own heap.
         if R::STEPS || R::NAMES {
             return self.typed_step(edge, value, needs_walk, walk);
         }
         if needs_walk { walk(value, self).min(MOST_BYTES) } else { 0 }
     }
 
-    /// The same for a reading of steps or names.
+    /// As `typed_part`, for a reading that needs steps or names.
     #[inline(always)]
     fn typed_step<T: ?Sized>(
         &mut self,
@@ -68,17 +69,17 @@ impl<R: Reading> MallocSizeOfOps<R> {
         if !needs_walk && !self.wants_names() {
             return 0;
         }
-        // Not by `part_with`: the compiler would make one more function for each type.
+        // It does not call `part_with`: the compiler would generate one more function for each type.
         if !self.wants_steps() {
             return walk(value, self).min(MOST_BYTES);
         }
         self.step(edge, value, walk)
     }
 
-    /// [`contents`](Self::contents) of a block that holds one value, or a slice of values.
+    /// As [`contents`](Self::contents), for a block that contains one value or a slice of values.
     ///
-    /// A reading without steps compiles one function for each type, whatever kind of pointer leads to the block. Walks of
-    /// types with such pointers call that function.
+    /// For a reading without steps, the compiler generates one function for each type of value, for all kinds of
+    /// pointers. Walks of types with such pointers call that function.
     #[inline(always)]
     pub(crate) fn contents_of<T: MallocSizeOf + ?Sized>(&mut self, value: &T) -> usize {
         if R::STEPS || R::NAMES {
