@@ -1,5 +1,5 @@
-//! `petgraph`: `Graph` exact, `StableGraph` computed; of a `GraphMap` the tables of nodes and edges, but not the lists of
-//! neighbours; nothing of the blocks of `MatrixGraph` and `Csr`.
+//! `petgraph`: `Graph` exact, `StableGraph` computed. A `GraphMap` counts the tables of nodes and edges, but not the
+//! lists of neighbors. `MatrixGraph` and `Csr` are opaque.
 
 use core::alloc::Layout;
 use core::hash::BuildHasher;
