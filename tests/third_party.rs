@@ -466,30 +466,30 @@ fn uuid() {
 
 /// For each crate, how exactly the library sees its types, and a note.
 const CRATES: &[(&str, &str, &str)] = &[
-    ("arc-swap", "computed", "the pointer that is in it at the time, counted once"),
+    ("arc-swap", "computed", "the current pointer, counted once"),
     ("arrayvec", "exact", "in place"),
     ("bitvec", "exact", ""),
-    ("bumpalo", "computed", "all chunks; what the values in them own elsewhere is not seen"),
+    ("bumpalo", "computed", "all chunks; the heap of the values in them is not counted"),
     (
         "bytes",
         "at least",
-        "what a `Bytes` of one owner shows, the share of a `BytesMut`; a shared or static `Bytes` is opaque",
+        "the accessible bytes of a `Bytes` with one owner, the share of a `BytesMut`; a shared or static `Bytes` is opaque",
     ),
     ("chrono", "exact", "plain data"),
     ("compact_str", "computed", ""),
     (
         "dashmap",
         "exact",
-        "`DashMap`, if the program turns on dashmap's feature `raw-api`, and otherwise opaque, as `DashSet` and `ReadOnlyView` are",
+        "`DashMap` if the program enables dashmap's feature `raw-api`, otherwise opaque; `DashSet` and `ReadOnlyView` are opaque",
     ),
     ("either", "exact", "in place"),
-    ("hashbrown", "computed", "whatever was removed; maps and sets whose keys are `Hash + Eq`"),
+    ("hashbrown", "computed", "also after removals; maps and sets whose keys are `Hash + Eq`"),
     ("indexmap", "computed", "at least, after removals"),
     ("lru", "at least", "all entries; the table that finds them is larger while the cache is not full"),
     ("num-bigint", "at least", "the digits, not their capacity"),
-    ("once_cell", "exact", "what the function of a `Lazy` captured is opaque"),
+    ("once_cell", "exact", "the captures of a `Lazy`'s function are opaque"),
     ("ordered-float", "exact", "in place"),
-    ("parking_lot", "exact", "recorded as not seen while held; 0.13 needs Rust 1.95"),
+    ("parking_lot", "exact", "recorded as skipped while held; 0.13 needs Rust 1.95"),
     (
         "petgraph",
         "exact",
@@ -515,7 +515,7 @@ const CRATES: &[(&str, &str, &str)] = &[
     (
         "tokio",
         "exact",
-        "`sync`: locks and cells, recorded as not seen while held; channels and `Barrier` opaque",
+        "`sync`: locks and cells, recorded as skipped while held; channels and `Barrier` opaque",
     ),
     ("triomphe", "exact", "counted once; `UniqueArc` and `ThinArc` computed"),
     ("url", "at least", "the text, not its capacity"),

@@ -50,9 +50,9 @@ const WAYS: &[Way] = &[
 fn the_page_has_the_code_of_every_way() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let mut text = String::from(
-        "Code for types that no feature of memory-reporter measures. Tests compile each piece, and compare it with a \
-         counting allocator where it gives bytes.\n\nA function belongs to a field: `#[malloc_size_of(with = measure)]`. *Stated* means that \
-         the crate states the figure, which nobody checks.\n\n| crate | how exactly | what to know |\n|---|---|---|\n",
+        "Code for types that no feature of memory-reporter measures. Tests compile each piece, and compare its bytes \
+         with a counting allocator if it returns bytes.\n\nA function belongs to a field: `#[malloc_size_of(with = measure)]`. *Stated* means that \
+         the crate states the figure itself; no test checks it.\n\n| crate | how exactly | what to know |\n|---|---|---|\n",
     );
     for (name, seen, note, _) in WAYS {
         writeln!(text, "| [`{name}`](#{name}) | {seen} | {note} |").unwrap();

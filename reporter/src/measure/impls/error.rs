@@ -34,8 +34,9 @@ struct CustomError {
     error: Box<dyn Error + Send + Sync>,
 }
 
-/// An error of the system or of std owns no heap. A custom error is a box inside a box. The walk counts only the
-/// inner box, and records the heap of the error in it as skipped.
+/// An error of the system or of std owns no heap. A custom error is a box inside a box. The walk has
+/// access only to the inner box, and computes the size of the outer box. It records the heap of the inner error as
+/// skipped.
 impl MallocSizeOf for io::Error {
     #[allow(unsafe_code, reason = "names the error's block")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
