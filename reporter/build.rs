@@ -1,4 +1,4 @@
-//! Tells the crate whether std can look into its lazy values, as it can from Rust 1.94 on.
+//! Sets `cfg(lazy_get)` if std gives access to the values of its lazy types: from Rust 1.94.
 
 use std::env;
 use std::process::Command;
@@ -11,8 +11,8 @@ fn main() {
     }
 }
 
-/// By the version that the compiler tells, `rustc 1.94.0 (...)`; of pre-releases only the next
-/// minor version is sure.
+/// Reads the output of `rustc --version`, such as `rustc 1.94.0 (...)`. A pre-release of 1.94 does not count; a
+/// pre-release of a later version does. `None` if the version cannot be read.
 fn std_shows_lazy_values() -> Option<bool> {
     let rustc = env::var_os("RUSTC")?;
     let told = String::from_utf8(Command::new(rustc).arg("--version").output().ok()?.stdout).ok()?;

@@ -485,7 +485,7 @@ const CRATES: &[(&str, &str, &str)] = &[
     (
         "dashmap",
         "exact",
-        "`DashMap`, if the program turns on dashmap's feature `raw-api`, and otherwise opaque, as `DashSet` and `ReadOnlyView` are",
+        "`DashMap` if the program enables dashmap's feature `raw-api`, otherwise opaque; `DashSet` and `ReadOnlyView` are opaque",
     ),
     ("either", "exact", "in place"),
     ("hashbrown", "computed", "also after removals; only maps and sets whose keys are `Hash + Eq`"),
@@ -494,7 +494,7 @@ const CRATES: &[(&str, &str, &str)] = &[
     ("num-bigint", "at least", "the digits, not their capacity"),
     ("once_cell", "exact", "values that the function of a `Lazy` captured are opaque"),
     ("ordered-float", "exact", "in place"),
-    ("parking_lot", "exact", "recorded as not seen while locked; 0.13 needs Rust 1.95"),
+    ("parking_lot", "exact", "recorded as skipped while locked; 0.13 needs Rust 1.95"),
     (
         "petgraph",
         "exact",
@@ -520,7 +520,7 @@ const CRATES: &[(&str, &str, &str)] = &[
     (
         "tokio",
         "exact",
-        "`sync`: locks and cells, recorded as not seen while locked; channels and `Barrier` opaque",
+        "`sync`: locks and cells, recorded as skipped while locked; channels and `Barrier` opaque",
     ),
     ("triomphe", "exact", "counted once; `UniqueArc` and `ThinArc` computed"),
     ("url", "at least", "the text, not its capacity"),

@@ -1,8 +1,8 @@
-//! The census: all reachable nodes, sorted by a [`Breakdown`], as a [`CensusReport`], a [`CensusTree`] or the
-//! [`CensusDifference`] of two reports.
+//! The census: all reachable nodes, sorted by a [`Breakdown`]. The result is a [`CensusReport`]. It can become a
+//! [`CensusTree`], or, with a second report, a [`CensusDifference`].
 //!
-//! The kind of a node alone decides where a census counts it. So one walk sums up the nodes of each kind, and then the
-//! breakdown sorts the kinds, which are few.
+//! The kind of a node decides alone where a census counts the node. So one walk sums up the nodes of each kind, and
+//! the breakdown then sorts only the kinds, which are few.
 
 mod breakdown;
 mod counter;
@@ -24,11 +24,11 @@ use crate::sweep::sweep;
 use crate::walk::BreadthFirst;
 use counter::BreakdownCounter;
 
-/// Why a census failed.
+/// The reason why a census failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CensusError {
-    /// The breakdown sorts by descriptive name, and a node of this type has none.
+    /// The breakdown sorts by descriptive name, and a node of this type has no descriptive name.
     NoDescriptiveName(String),
     /// The census was cancelled.
     Cancelled,
@@ -56,7 +56,7 @@ impl From<CancelledError> for CensusError {
     }
 }
 
-/// Nodes of one kind.
+/// The sums of all nodes of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KindGroup {
     pub(crate) count: u64,
@@ -77,8 +77,8 @@ impl KindGroup {
 
 /// Sorts all nodes that the root reaches.
 ///
-/// The root itself counts only if an edge leads back to it. The keys of a report stand in Firefox's order: by the
-/// smallest id counted under them, the largest first. Keys that look like the index of an array come before them, as in
+/// The root itself counts only if an edge leads back to it. The keys of a report are in Firefox's order: by the
+/// smallest id counted under a key, the largest first. Keys that look like the index of an array precede them, as in
 /// any JavaScript object.
 ///
 /// Unlike in Firefox, sums do not wrap at 2^64, and equal type names are one key even if a snapshot contains the text
@@ -91,7 +91,7 @@ pub fn census(graph: &Graph, breakdown: &Breakdown) -> Result<CensusReport, Cens
     census_watched(graph, breakdown, &AnalysisProgress::new())
 }
 
-/// A [`census()`] with an [`AnalysisProgress`] that shows how far it is and can cancel it.
+/// A [`census()`] with an [`AnalysisProgress`], which shows the progress and can cancel the census.
 ///
 /// # Errors
 ///
@@ -129,7 +129,7 @@ pub fn census_watched(
     report(graph, breakdown, &groups, &order)
 }
 
-/// A census of the given nodes. It counts a node once for each time that it is given.
+/// A census of the given nodes. A node that is given several times counts several times.
 ///
 /// # Errors
 ///
@@ -149,7 +149,7 @@ pub fn census_of<'a>(
     report(graph, breakdown, &groups, &order)
 }
 
-/// A census of one node, to find out where a breakdown puts it.
+/// A census of one node. It shows under which keys a breakdown counts the node.
 ///
 /// # Errors
 ///
@@ -192,7 +192,7 @@ fn report(
 ) -> Result<CensusReport, CensusError> {
     let mut root = BreakdownCounter::new(breakdown);
     let mut buckets: Vec<Vec<u64>> = Vec::new();
-    // The buckets of each kind: `into[ends[kind - 1]..ends[kind]]`.
+    // The buckets of each kind of node: `into[ends[kind - 1]..ends[kind]]`.
     let (mut into, mut ends) = (Vec::new(), Vec::with_capacity(groups.len()));
     for (kind, group) in graph.kinds().iter().zip(groups) {
         if group.count > 0 {

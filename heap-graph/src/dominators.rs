@@ -1,5 +1,5 @@
-//! The dominator tree: the nodes that a node alone keeps alive, and the bytes that it retains. Analyses that use the tree:
-//! sizes by class, retained sets, leak suspects, and the nodes behind the leaves of a census.
+//! The dominator tree: for each node, the nodes that it keeps alive alone, and the bytes that it retains. Analyses
+//! that use the tree: sizes by class, retained sets, leak suspects, and the nodes behind the leaves of a census.
 
 mod children;
 mod climb;
@@ -33,21 +33,21 @@ use crate::prefetch::{AHEAD, prefetch};
 use crate::progress::{AnalysisProgress, CancelledError, StepCounter, chunks};
 use children::ChildLists;
 
-/// Why the analysis of a caller without a [`AnalysisProgress`] ends.
-const NOT_CANCELLED: &str = "nothing cancels a progress that nobody else has";
+/// The reason for `expect` in analyses without an [`AnalysisProgress`] of the caller.
+const NOT_CANCELLED: &str = "only the caller's progress could cancel the analysis";
 
 const NONE: u32 = u32::MAX;
-/// No dominator, inverted.
+/// The inverted number for "no dominator".
 const NOTHING: u32 = 0;
-/// The number of times that the computation visits each node, for the progress.
+/// The number of steps that the progress counts for each node.
 const STEPS: usize = 2;
-/// The number of further visits if it needs a walk of its own: they come in place of the last one.
+/// The number of further steps for each node if the computation needs its own walk. They replace the last step.
 const STEPS_WITH_WALK: usize = 6;
 
-/// Immediate dominators, retained sizes, and the nodes that each node immediately dominates.
+/// The immediate dominators, the retained sizes, and the nodes that each node immediately dominates.
 ///
-/// A node dominates another if every path from the root to the other goes through it; it retains itself and all that it
-/// dominates. The tree does not contain nodes that the root does not reach.
+/// A node dominates another node if every path from the root to the other node goes through it. It retains itself and
+/// all nodes that it dominates. The tree does not contain nodes that the root does not reach.
 #[derive(Clone, Debug)]
 pub struct DominatorTree<'a> {
     graph: &'a Graph,
@@ -60,9 +60,9 @@ pub(crate) struct TreeArrays {
     /// The numbers of dominators, with all bits inverted; `NOTHING` for the root and for unreachable nodes.
     inverted: Box<[u32]>,
     retained: RetainedSizes,
-    /// Nodes in the order in which a walk leaves them, the root last; `None` if the computation needed no walk.
+    /// The nodes in the order in which a walk leaves them, the root last; `None` if the computation needed no walk.
     postorder: Option<Box<[u32]>>,
-    /// Computed at first use, so that a caller who wants only sizes does not wait for it.
+    /// Computed at first use, so that a caller who needs only sizes does not wait for the lists.
     children: OnceLock<ChildLists>,
 }
 
@@ -91,7 +91,7 @@ impl TreeArrays {
     }
 }
 
-/// Sums of sizes, in the fewest bits that those of this graph fit.
+/// The retained sizes, with as few bits as the sizes of this graph need.
 #[derive(Clone, Debug)]
 enum RetainedSizes {
     Small(Box<[u32]>),
@@ -112,16 +112,16 @@ impl RetainedSizes {
 impl<'a> DominatorTree<'a> {
     /// Computes the tree.
     ///
-    /// If each node but the first comes after one that leads to it, as in a snapshot that a walk has written, the
-    /// algorithm refines the tree of first edges. If nodes are in another order, or if this takes too many steps, it is
-    /// Semi-NCA of Loukas Georgiadis (Linear-Time Algorithms for Dominators and Related Problems, 2005), which also has
-    /// a limit for its steps and finds ancestors by jumps after that. There is no recursion. The time is at most
-    /// proportional to edges times the logarithm of nodes, for any shape of graph.
+    /// In a snapshot that a walk has written, each node except the first comes after a node with an edge to it. For
+    /// this order, the algorithm refines the tree of first edges. For another order, or if refining takes too many
+    /// steps, it uses Semi-NCA by Loukas Georgiadis (Linear-Time Algorithms for Dominators and Related Problems,
+    /// 2005). Semi-NCA also has a limit for its steps; beyond the limit, it finds ancestors by jumps. There is no
+    /// recursion. The time is at most proportional to edges times the logarithm of nodes, for any shape of graph.
     pub fn new(graph: &'a Graph) -> Self {
         Self::watched(graph, &AnalysisProgress::new()).expect(NOT_CANCELLED)
     }
 
-    /// Computes the tree with an [`AnalysisProgress`] that shows how far it is and can cancel it.
+    /// Computes the tree with an [`AnalysisProgress`], which shows the progress and can cancel the computation.
     ///
     /// # Errors
     ///
@@ -157,22 +157,23 @@ impl<'a> DominatorTree<'a> {
         node == NodeIndex::ROOT || self.arrays.dominator(node.0).is_some()
     }
 
-    /// The dominator of the node that is nearest to it; `None` for the root and for unreachable nodes.
+    /// The nearest dominator of the node; `None` for the root and for unreachable nodes.
     pub fn immediate_dominator(&self, node: NodeIndex) -> Option<HeapNode<'a>> {
         self.arrays.dominator(node.0).map(|dominator| self.graph.node(NodeIndex(dominator)))
     }
 
-    /// Bytes of the node and of all that it dominates; `None` for unreachable nodes.
+    /// The bytes of the node and of all nodes that it dominates; `None` for unreachable nodes.
     pub fn retained_size(&self, node: NodeIndex) -> Option<u128> {
         self.is_reachable(node).then(|| self.arrays.retained.get(node.0))
     }
 
-    /// The nodes that this one immediately dominates, by retained size, the biggest first.
+    /// The nodes that this node immediately dominates, ordered by retained size, the largest first.
     ///
-    /// The first call computes the lists of all nodes, unless [`prepare_lists`](Self::prepare_lists) has.
+    /// The first call computes the lists of all nodes, unless [`prepare_lists`](Self::prepare_lists) has computed
+    /// them.
     ///
     /// Nodes of equal size are in decreasing post-order of a depth-first walk that takes edges from the last to the
-    /// first, so roughly in the order of edges. Firefox has this order in lists of up to 16 nodes; its sort of longer
+    /// first: roughly in the order of edges. Firefox has this order in lists of up to 16 nodes. Its sort of longer
     /// lists is not stable.
     pub fn immediately_dominated(
         &self,
@@ -182,8 +183,8 @@ impl<'a> DominatorTree<'a> {
         self.children(node.0).iter().map(move |child| graph.node(NodeIndex(*child)))
     }
 
-    /// Computes the lists of immediately dominated nodes with a
-    /// [`AnalysisProgress`], which shows how far it is and can cancel it.
+    /// Computes the lists of immediately dominated nodes, with an [`AnalysisProgress`], which shows the progress and
+    /// can cancel the computation.
     ///
     /// # Errors
     ///
@@ -192,7 +193,7 @@ impl<'a> DominatorTree<'a> {
         if self.arrays.children.get().is_none() {
             let visited = if self.arrays.postorder.is_some() { 0 } else { self.graph.node_count() };
             let children = self.arrays.lists(self.graph, &mut StepCounter::new(progress, visited))?;
-            // Another thread may have been faster, with the same lists.
+            // If another thread was faster, it has set the same lists.
             let _ = self.arrays.children.set(children);
         }
         Ok(())
@@ -203,7 +204,7 @@ impl<'a> DominatorTree<'a> {
         core::iter::successors(Some(self.graph.node(node)), |node| self.immediate_dominator(node.index()))
     }
 
-    /// All nodes that a node dominates, itself first, and each after its dominator.
+    /// All nodes that a node dominates: the node itself first, and each node after its dominator.
     pub fn retained_by(&self, node: NodeIndex) -> Vec<HeapNode<'a>> {
         let mut all = vec![self.graph.node(node)];
         let mut next = 0;
@@ -215,8 +216,8 @@ impl<'a> DominatorTree<'a> {
         all
     }
 
-    /// Bytes of memory that the tree takes, without the graph. They include the lists of immediately dominated nodes
-    /// once a caller has used one.
+    /// The memory of the tree in bytes, without the graph. It includes the lists of immediately dominated nodes after
+    /// their first use.
     pub fn memory(&self) -> usize {
         let retained = match &self.arrays.retained {
             RetainedSizes::Small(sizes) => size_of_val(&**sizes),
@@ -239,7 +240,7 @@ impl<'a> DominatorTree<'a> {
     }
 }
 
-/// Adds up retained sizes of nodes that come after their dominators. Counts one step for each node.
+/// Adds up the retained sizes of nodes that come after their dominators. Counts one step for each node.
 fn in_order(
     tree: refine::RefinedTree,
     graph: &Graph,
@@ -258,7 +259,7 @@ fn in_order(
     Ok(TreeArrays::new(inverted, retained, None))
 }
 
-/// The nodes' own sizes, in the memory of `array` if it has room.
+/// The nodes' own sizes, in the memory of `array` if it has enough room.
 fn own<T>(mut array: Vec<T>, sizes: &[u64], size: impl Fn(u64) -> T) -> Vec<T> {
     array.clear();
     if array.capacity() < sizes.len() {
@@ -277,7 +278,7 @@ fn add_up<T: Copy + AddAssign>(
         steps.steps(part.len())?;
         for node in part.rev() {
             if inverted[node] != NOTHING {
-                // The nodes below this one come after it, so their sums have been added to it.
+                // The nodes below this node come after it, so their sums are already added to its sum.
                 let sum = sums[node];
                 sums[!inverted[node] as usize] += sum;
             }
@@ -286,7 +287,7 @@ fn add_up<T: Copy + AddAssign>(
     Ok(sums.into())
 }
 
-/// Computes the tree with a walk. Counts six steps for each node.
+/// Computes the tree with its own walk. Counts six steps for each node.
 fn by_walk(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<TreeArrays, CancelledError> {
     let mut walk = semi_nca::DepthFirstWalk::new(graph, steps)?;
     let (dominators, spare) = walk.dominators(steps)?;
@@ -300,8 +301,8 @@ fn by_walk(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<TreeArrays, Can
     }
 }
 
-/// Turns numbers into nodes, and adds up retained sizes. Fills `by_node` anew. `retained` has the nodes' own sizes at
-/// first, and keeps those of nodes that the walk did not meet.
+/// Turns numbers into nodes, and adds up retained sizes. Overwrites `by_node`. At first, `retained` contains the
+/// nodes' own sizes. The sizes of nodes that the walk did not meet stay unchanged.
 fn arrays<T: Copy + AddAssign>(
     walk: semi_nca::DepthFirstWalk,
     dominators: &[u32],
@@ -322,7 +323,7 @@ fn arrays<T: Copy + AddAssign>(
             }
             let (node, dominator) = (preorder[number], preorder[dominators[number] as usize]);
             by_node[node as usize] = !dominator;
-            // The nodes below this one have greater numbers, so their sums have been added to it.
+            // The nodes below this node have greater numbers, so their sums are already added to its sum.
             let sum = retained[node as usize];
             retained[dominator as usize] += sum;
         }

@@ -1,4 +1,4 @@
-//! Graphs for other tools: V8's `.heapsnapshot`, and DOT and `GraphML` of a node's neighbourhood.
+//! Exports graphs for other tools: V8's `.heapsnapshot`, and DOT and `GraphML` of a node's neighbourhood.
 
 mod neighbourhood;
 mod v8;

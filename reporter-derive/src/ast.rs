@@ -1,4 +1,4 @@
-//! A type as the derive sees it.
+//! The derive's view of a type: its generics, fields and variants.
 
 use proc_macro2::Span;
 use syn::spanned::Spanned;
@@ -31,13 +31,13 @@ pub(crate) struct TypeField {
     pub(crate) ty: Type,
     pub(crate) rule: FieldRule,
     pub(crate) destination: SizeDestination,
-    /// In a mirror: the function that gives the foreign type's field.
+    /// In a mirror: the function that returns the foreign type's field.
     pub(crate) getter: Option<ExprPath>,
     pub(crate) span: Span,
 }
 
 impl TypeInput {
-    /// Reads the type; faults go to `errors`.
+    /// Reads the type. Appends faults to `errors`.
     pub(crate) fn read(input: &DeriveInput, errors: &mut Vec<Error>) -> Self {
         let attributes = ContainerAttributes::read(&input.attrs, errors);
         let body = match &input.data {

@@ -26,18 +26,18 @@ impl FieldRule {
         matches!(self, Self::Ignore)
     }
 
-    /// Whether a function of the user measures the field, so that its type need not be measurable.
+    /// Whether a function of the user measures the field. The field's type then needs no `MallocSizeOf`.
     pub(crate) fn is_function(&self) -> bool {
         matches!(self, Self::With(_) | Self::Each(_) | Self::StatedBy(_))
     }
 }
 
-/// The size to which a field is added if its type has several.
+/// The field of the type's `sizes` to which the derive adds this field.
 #[derive(Default)]
 pub(crate) struct SizeDestination {
     pub(crate) add_to: Option<Member>,
     pub(crate) split: Option<()>,
-    /// The first word that names it.
+    /// The attribute word that sets this destination, for the position of an error.
     pub(crate) word: Option<Ident>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct SizeDestination {
 pub(crate) struct FieldAttributes {
     pub(crate) rule: FieldRule,
     pub(crate) destination: SizeDestination,
-    /// The function that gives a private field of a mirrored type.
+    /// The function that returns a private field of a mirrored type.
     pub(crate) getter: Option<ExprPath>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct ContainerAttributes {
     pub(crate) sizes: Option<Type>,
     /// The foreign type that the type mirrors.
     pub(crate) remote: Option<TypePath>,
-    /// The mirror leaves fields or variants out: the word that says so.
+    /// The word `rest`, if the mirror leaves out fields or variants.
     pub(crate) rest: Option<Ident>,
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn read_field(
         } else if place == AttributePlace::Field && word == "stated_by" {
             FieldRule::StatedBy(value(word, input, "stated_by = path::to::function")?)
         } else if place == AttributePlace::Field && word == "conditional" {
-            // A shared pointer does that without the word too.
+            // Without the word, the walk measures a shared pointer in the same way.
             FieldRule::Measure
         } else {
             return Err(unknown(word, place));
@@ -151,7 +151,7 @@ pub(crate) fn read_field(
 pub(crate) fn is_packed(attributes: &[Attribute]) -> bool {
     attributes.iter().filter(|attribute| attribute.path().is_ident("repr")).any(|attribute| {
         let mut packed = false;
-        // The compiler checks `repr`; the derive only looks for this word.
+        // The compiler checks `repr`; the derive only looks for the word `packed`.
         let _ = attribute.parse_nested_meta(|meta| {
             packed |= meta.path.is_ident("packed");
             if meta.input.peek(syn::token::Paren) {
@@ -215,7 +215,7 @@ fn once<T>(word: &Ident, slot: &mut Option<T>, value: T) -> Result<()> {
     }
 }
 
-/// Reads a reason, which must say something.
+/// Reads a reason, which must not be empty.
 fn reason(word: &Ident, input: ParseStream<'_>, example: &str) -> Result<()> {
     let reason: LitStr = value(word, input, example)?;
     if reason.value().trim().is_empty() {

@@ -12,7 +12,7 @@ use crate::group::{self, FieldCode, MatchSubject, PartJoin};
 use crate::hygiene::{as_own_tokens, at, krate, local, member_name, reading, respanned};
 use crate::mirror;
 
-/// The code for all fields: `each` gives that of one field, and `joint` joins them.
+/// The code for all fields: `each` returns the code for one field, and `joint` joins these parts.
 pub(crate) fn body(input: &TypeInput, each: &FieldCode<'_>, joint: &PartJoin<'_>) -> TokenStream {
     let krate = krate(input);
     match &input.body {
@@ -23,7 +23,8 @@ pub(crate) fn body(input: &TypeInput, each: &FieldCode<'_>, joint: &PartJoin<'_>
                 let value = if input.attributes.remote.is_some() {
                     mirror::field(field)
                 } else if input.packed {
-                    // With one span only, or the compiler proposes to clone the value at the other.
+                    // All tokens have the same span. With two different spans, the compiler suggests to clone the
+                    // value.
                     respanned(quote!(&{ self.#member }), &|_| Span::call_site())
                 } else {
                     respanned(quote!(&self.#member), &|_| at(field.span))
@@ -48,7 +49,7 @@ pub(crate) fn body(input: &TypeInput, each: &FieldCode<'_>, joint: &PartJoin<'_>
     }
 }
 
-/// The enum that is measured: the type itself, or the one that it mirrors.
+/// The enum that the match is about: the type itself, or the foreign enum that the type mirrors.
 fn subject(input: &TypeInput, krate: Path) -> MatchSubject {
     let Some(remote) = &input.attributes.remote else {
         return MatchSubject { krate, value: quote!(self), path: quote!(Self), rest: None };
@@ -68,15 +69,15 @@ pub(crate) fn needs_walk(field: &TypeField, krate: &Path) -> TokenStream {
     impl_item(field, krate, "NEEDS_WALK")
 }
 
-/// An item of the field's impl. Both impls name all of them in the same way, at the same place: of equal errors the
-/// compiler shows one, so a type without an impl is one error.
+/// Names an item of the impl of the field's type. Both impls name all items with the same tokens and spans: the
+/// compiler shows equal errors only once, so a type without an impl gives one error.
 fn impl_item(field: &TypeField, krate: &Path, item: &str) -> TokenStream {
     let (ty, item) = (as_own_tokens(field.ty.to_token_stream()), Ident::new(item, at(field.span)));
     quote_spanned!(at(field.span)=> <#ty as #krate::MallocSizeOf>::#item)
 }
 
-/// The call that measures one field. Only the part that an error is about has the field's span: clippy takes a sum for
-/// the user's own code if both ends of it have one.
+/// The call that measures one field. Only the part that can cause an error has the field's span: clippy takes a sum
+/// for the user's own code if both of its ends have such a span.
 pub(crate) fn part(
     field: &TypeField,
     input: &TypeInput,

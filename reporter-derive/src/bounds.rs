@@ -1,5 +1,5 @@
-//! The bounds of the impl: for type parameters, never for field types, since such bounds of a recursive type would
-//! depend on themselves.
+//! The bounds of the impl. They are for type parameters, never for field types: in a recursive type, a bound on a
+//! field type would depend on itself.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -11,8 +11,8 @@ use syn::{
 use crate::ast::TypeInput;
 use crate::attr::FieldRule;
 
-/// The type's generics with the bounds of the attribute or, without it, with `MallocSizeOf` for the parameters (`T`) and
-/// the types of parameters (`T::Item`) that its measured fields own.
+/// The type's generics with the bounds of the attribute. Without the attribute, each parameter (`T`) and each type
+/// of a parameter (`T::Item`) that a measured field owns gets the bound `MallocSizeOf`.
 pub(crate) fn bounded(input: &TypeInput, krate: &Path) -> Generics {
     let mut generics = input.generics.clone();
     let bounds = match &input.attributes.bound {
@@ -36,11 +36,11 @@ fn derived(input: &TypeInput, krate: &Path) -> Vec<WherePredicate> {
     owned.found.iter().map(|ty| parse_quote!(#ty: #krate::MallocSizeOf #copy)).collect()
 }
 
-/// The names of std's types that own no value of their parameter.
+/// Types of std that own no value of their type parameter.
 const POINTERS: [&str; 4] = ["PhantomData", "NonNull", "AtomicPtr", "Weak"];
 
-/// Whether the type owns nothing, whatever it names: pointers to functions, which are as many types as there are
-/// signatures over lifetimes, and types that contain nothing else.
+/// Whether the type owns nothing, for any parameters: a function pointer, or a type that contains only function
+/// pointers. Impls cannot cover them: each signature over lifetimes is a type of its own.
 pub(crate) fn owns_nothing(ty: &Type) -> bool {
     match ty {
         Type::FnPtr(_) => true,
@@ -61,7 +61,7 @@ pub(crate) fn owns_nothing(ty: &Type) -> bool {
     }
 }
 
-/// The parameters and types of parameters that fields own, in the order in which they occur.
+/// The parameters and types of parameters that fields own, in order of occurrence.
 struct OwnedParameters<'a> {
     parameters: Vec<&'a Ident>,
     found: Vec<Type>,
@@ -70,7 +70,7 @@ struct OwnedParameters<'a> {
 impl OwnedParameters<'_> {
     fn add_type(&mut self, ty: &Type) {
         match ty {
-            // They own nothing, so their target need not be measurable.
+            // These types own nothing, so the type that they point to need not be measurable.
             Type::Reference(_) | Type::Ptr(_) | Type::FnPtr(_) | Type::Never(_) => {}
             Type::Array(array) => self.add_type(&array.elem),
             Type::Slice(slice) => self.add_type(&slice.elem),
@@ -83,7 +83,7 @@ impl OwnedParameters<'_> {
                 TypeParamBound::Trait(bound) if is_closure(&bound.path) => {}
                 bound => self.add_named_in(bound.to_token_stream()),
             }),
-            // Macros: everything that they name.
+            // Other types, such as macros: every parameter that their tokens name.
             other => self.add_named_in(other.to_token_stream()),
         }
     }
@@ -102,7 +102,7 @@ impl OwnedParameters<'_> {
             return;
         }
         if let Some(own) = &ty.qself {
-            // `<T as Trait>::Type` is a type of `T`, but does not contain a `T`.
+            // `<T as Trait>::Type` is a type of `T`, but contains no `T`.
             if self.parameters.iter().any(|parameter| names(own.ty.to_token_stream(), parameter)) {
                 self.add(Type::Path(ty.clone()));
             }

@@ -1,4 +1,4 @@
-//! Faults of types that parse.
+//! Checks of types and attributes that the parser accepts.
 
 use syn::spanned::Spanned;
 use syn::{Error, Type};
@@ -24,7 +24,8 @@ pub(crate) fn check(input: &TypeInput, errors: &mut Vec<Error>) {
     }
 }
 
-/// What only a mirror of a foreign type can say, and what it cannot.
+/// Rejects the attributes `getter` and `rest` on types that are not mirrors, and attributes that a mirror cannot
+/// have.
 fn check_mirror(input: &TypeInput, errors: &mut Vec<Error>) {
     let is_enum = matches!(input.body, TypeBody::Enum(_));
     for getter in input.fields().filter_map(|field| field.getter.as_ref()) {
@@ -58,7 +59,8 @@ fn check_mirror(input: &TypeInput, errors: &mut Vec<Error>) {
     }
 }
 
-/// No field is lost silently: each field of a type with sizes is added to one of them, or ignored for a reason.
+/// Requires that each field of a type with sizes is added to one of them, or ignored for a reason: no field is lost
+/// silently.
 fn check_destination(field: &TypeField, input: &TypeInput, errors: &mut Vec<Error>) {
     let Some(word) = &field.destination.word else {
         if input.attributes.sizes.is_some() && !field.rule.is_ignored() && !is_plain(&field.ty) {
@@ -87,7 +89,8 @@ fn check_destination(field: &TypeField, input: &TypeInput, errors: &mut Vec<Erro
     errors.push(Error::new(word.span(), message));
 }
 
-/// Whether the type owns no heap, whatever its path.
+/// Whether the type is a number, `bool`, `char` or a phantom type, so that it owns no heap. Only the last segment
+/// of the path counts.
 fn is_plain(ty: &Type) -> bool {
     const PLAIN: [&str; 18] = [
         "bool",

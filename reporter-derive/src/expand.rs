@@ -1,4 +1,4 @@
-//! The impl. `check` has found all faults, so writing it cannot fail.
+//! Writes the impls. Writing cannot fail, since `check` has found all faults.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
@@ -14,7 +14,8 @@ use crate::hygiene::{as_own_tokens, krate, local, reading};
 use crate::mirror;
 use crate::split;
 
-/// The whole derive: tokens of a type to tokens of its impl, with the errors before it.
+/// The whole derive: turns a type's tokens into its impls. For a faulty type, returns the errors and then an empty
+/// impl.
 pub(crate) fn derive(tokens: TokenStream) -> TokenStream {
     let input: DeriveInput = match syn::parse2(tokens) {
         Ok(input) => input,
@@ -60,7 +61,7 @@ fn implementation(
     let (krate, reading, ops) = (krate(input), reading(input), local("__ops", Span::call_site()));
     let ident = as_own_tokens(input.ident.to_token_stream());
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
-    // Lints on bounds are for those that the user writes: a bound of the derive may repeat one of them.
+    // A bound of the derive may repeat one of the user's bounds. Lints on bounds must not report such a bound.
     let impl_generics = as_own_tokens(impl_generics.to_token_stream());
     quote! {
         #[automatically_derived]

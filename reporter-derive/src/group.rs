@@ -1,9 +1,9 @@
-//! Bodies of any number of parts, in functions of bounded size.
+//! Splits bodies with any number of parts into functions of bounded size.
 //!
-//! A debug build gives every local of a function a place of its own in the frame, and a walk has a frame on the stack
-//! for each pointer that it follows. The compiler, too, recurses as deep as an expression is nested. So no
-//! function measures more than `GROUP` parts, and no chain of operators has more operands: larger bodies are trees of
-//! closures, each called through a function, so that a debug build does not inline it.
+//! A debug build gives every local of a function its own place in the frame, and a walk has one frame on the stack
+//! for each pointer that it follows. The compiler also recurses once for each level of a nested expression. So no
+//! function measures more than `GROUP` parts, and no chain of operators has more than `GROUP` operands. A larger
+//! body is a tree of closures. Each closure is called through a function, so that a debug build does not inline it.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -15,7 +15,7 @@ use crate::hygiene::{as_own_tokens, local, member_name};
 
 const GROUP: usize = 16;
 
-/// Operands with the same operator between all of them.
+/// Joins the operands with the operator; `none` is the code for an empty list.
 pub(crate) fn chain(
     mut operands: Vec<TokenStream>,
     operator: &TokenStream,
@@ -37,14 +37,15 @@ pub(crate) fn chain(
     flat(&operands)
 }
 
-/// The code for one field, from its edge and a reference to its value; `None` for a field that is left out.
+/// Returns the code that measures one field, from the field's edge and a reference to its value. `None` leaves the
+/// field out.
 pub(crate) type FieldCode<'a> = dyn Fn(&TypeField, &TokenStream, &TokenStream) -> Option<TokenStream> + 'a;
 
 /// How to join parts.
 pub(crate) struct PartJoin<'a> {
-    /// Joins all parts of a function, at most `GROUP`.
+    /// Joins the parts of one function. It has at most `GROUP` parts.
     pub(crate) all: &'a dyn Fn(Vec<TokenStream>) -> TokenStream,
-    /// The token after an expression that is a part.
+    /// The token that follows a part, such as `;`.
     pub(crate) end: TokenStream,
 }
 
@@ -57,46 +58,46 @@ impl PartJoin<'_> {
         (self.all)(parts)
     }
 
-    /// A part that is a function of its own.
+    /// Moves the body into a function of its own, as one part.
     fn group(&self, body: &TokenStream, krate: &Path) -> TokenStream {
         let (group, end) = (apart(body, krate), &self.end);
         quote!(#group #end)
     }
 }
 
-/// In a function of its own.
+/// Wraps the body in a call of a separate function.
 fn apart(body: &TokenStream, krate: &Path) -> TokenStream {
     quote!(#krate::__private::apart(|| #body))
 }
 
 /// An arm of a `match`.
 struct MatchArm {
-    /// The variants, without their fields.
+    /// The patterns of the variants, without bindings for their fields.
     patterns: Vec<TokenStream>,
     arm: TokenStream,
-    /// The number of parts that it adds to its function.
+    /// The number of parts that this arm adds to the function with the `match`.
     parts: usize,
 }
 
-/// The enum that a match is about.
+/// The enum and the value of a `match`.
 pub(crate) struct MatchSubject {
     pub(crate) krate: Path,
-    /// The value that is matched.
+    /// The expression that is matched.
     pub(crate) value: TokenStream,
-    /// The enum, as patterns name it.
+    /// The path of the enum in patterns.
     pub(crate) path: TokenStream,
     /// The arm for variants that a mirror leaves out.
     pub(crate) rest: Option<TokenStream>,
 }
 
-/// A match over all variants of an enum that has variants.
+/// A `match` over all variants of an enum with at least one variant.
 pub(crate) fn variants(
     variants: &[EnumVariant],
     each: &FieldCode<'_>,
     joint: &PartJoin<'_>,
     subject: &MatchSubject,
 ) -> TokenStream {
-    // For a match over some of the variants only.
+    // The result for all other variants, in a `match` over some of the variants.
     let nothing = (joint.all)(Vec::new());
     let is_all = variants.len() == 1 && subject.rest.is_none();
     let others = if is_all { TokenStream::new() } else { quote!(_ => #nothing,) };
@@ -115,7 +116,7 @@ fn parts(arms: &[MatchArm]) -> usize {
     arms.iter().map(|arm| arm.parts).sum()
 }
 
-/// Neighbours that fit into one function.
+/// Groups neighboring arms that fit into one function.
 fn together(arms: Vec<MatchArm>) -> Vec<Vec<MatchArm>> {
     let mut groups: Vec<Vec<MatchArm>> = Vec::new();
     for arm in arms {
@@ -127,7 +128,7 @@ fn together(arms: Vec<MatchArm>) -> Vec<Vec<MatchArm>> {
     groups
 }
 
-/// One arm for several variants.
+/// Replaces several arms by one, which calls a function with a `match` over their variants.
 fn grouped(arms: Vec<MatchArm>, others: &TokenStream, subject: &MatchSubject) -> MatchArm {
     let value = &subject.value;
     let (patterns, arms): (Vec<_>, Vec<_>) = arms.into_iter().map(|arm| (arm.patterns, arm.arm)).unzip();

@@ -1,9 +1,9 @@
 //! Names and spans of the tokens that the derive writes.
 //!
-//! The type's parameters and fields may have any name, the type may stand inside another macro, and its crate may forbid
-//! lints. So all paths are absolute, even those of `bool` and `usize`; local names are hygienic, and the one type
-//! parameter is fresh; every token points at its field, but counts as written by the derive, so that neither lints nor a
-//! macro's hygiene apply to it.
+//! The type's parameters and fields may have any name, a macro may contain the type, and the user's crate may
+//! forbid lints. So all paths are absolute, even the paths of `bool` and `usize`. Local names are hygienic, and the
+//! only type parameter gets a fresh name. Every token points at its field, but counts as code of the derive, so
+//! that neither lints nor a macro's hygiene apply to it.
 
 use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use syn::ext::IdentExt;
@@ -15,7 +15,8 @@ pub(crate) fn krate(input: &TypeInput) -> Path {
     input.attributes.krate.clone().unwrap_or_else(|| parse_quote!(::memory_reporter))
 }
 
-/// The method's type parameter, whose name differs from all parameters of the type: items have no hygiene.
+/// The name of the method's type parameter. It differs from the names of all parameters of the type, since items
+/// have no hygiene.
 pub(crate) fn reading(input: &TypeInput) -> Ident {
     let mut name = "__R".to_owned();
     let taken = |name: &str| {
@@ -28,17 +29,18 @@ pub(crate) fn reading(input: &TypeInput) -> Ident {
     Ident::new(&name, Span::call_site())
 }
 
-/// A local name that cannot clash with a name of the user.
+/// A local name that cannot clash with the user's names.
 pub(crate) fn local(name: &str, span: Span) -> Ident {
     Ident::new(name, Span::mixed_site().located_at(span))
 }
 
-/// The same place, as if the derive had written the code there.
+/// The same source position, but with the hygiene of the derive's own code.
 pub(crate) fn at(span: Span) -> Span {
     Span::call_site().located_at(span)
 }
 
-/// The user's tokens as the derive's own: lints against deprecated fields and types are for the user's code.
+/// The user's tokens with spans of the derive, so that lints against deprecated fields and types do not apply to
+/// them.
 pub(crate) fn as_own_tokens(tokens: TokenStream) -> TokenStream {
     respanned(tokens, &at)
 }
@@ -51,7 +53,7 @@ pub(crate) fn respanned(tokens: TokenStream, span: &impl Fn(Span) -> Span) -> To
             if let TokenTree::Group(group) = &token {
                 token = Group::new(group.delimiter(), respanned(group.stream(), span)).into();
             }
-            // `$crate` means the crate of its span, which must stay.
+            // `$crate` means the crate of its span, so this token keeps its span.
             if !matches!(&token, TokenTree::Ident(ident) if ident == "$crate") {
                 token.set_span(place);
             }

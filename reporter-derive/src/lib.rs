@@ -1,8 +1,9 @@
-//! `#[derive(MallocSizeOf)]` for the crate memory-reporter, which re-exports it.
+//! `#[derive(MallocSizeOf)]` for the crate memory-reporter, which re-exports the derive.
 //!
-//! Stages: `ast` (what the type looks like), `attr` (what its attributes say), `check` (rejects types and attributes that
-//! cannot work), `bounds`, `body`, `split`, `mirror` and `expand` (the impls; this stage cannot fail). The derive reports
-//! all errors at once. It then adds an empty impl, so that the compiler does not report missing impls as well.
+//! Stages: `ast` (reads the type), `attr` (reads its attributes), `check` (rejects types and attributes that cannot
+//! work), `bounds`, `body`, `split`, `mirror` and `expand` (write the impls and cannot fail). The derive reports
+//! all errors at once. After the errors it adds an empty impl, so that the compiler does not also report a missing
+//! impl.
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +20,7 @@ mod hygiene;
 mod mirror;
 mod split;
 
-/// Derives `MallocSizeOf` for structs and enums: the sum of the heap that the fields own.
+/// Derives `MallocSizeOf` for structs and enums: the impl adds up the heap memory that the fields own.
 ///
 /// ```
 /// use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading};
@@ -51,39 +52,42 @@ mod split;
 ///
 /// # Attributes of a field: `#[malloc_size_of(...)]`
 ///
-/// - `ignore = "reason"`: the derive does not measure the field. The reason is required, for readers of the code. On a
-///   variant it applies to all fields of the variant.
+/// - `ignore = "reason"`: the derive does not measure the field. The reason is required, for readers of the code.
+///   On a variant, `ignore` applies to all of its fields.
 /// - `with = path`: the function `fn<R: Reading>(&TypeField, &mut MallocSizeOfOps<R>) -> usize` measures the field.
-/// - `each = path`: the field is a container (any `MallocSizeOfEach`), and such a function measures its elements; for
-///   maps the first argument is a pair `(&K, &V)`.
-///
-/// - `stated_by = path`: the function `fn(&TypeField) -> integer` states the field's bytes, as `memory_usage()` of many crates;
-///   a report says which of its bytes are stated.
-/// - `conditional`: the walk that reaches a shared pointer first counts it, as it does without the attribute. If
-///   another reporter always reports it, write `ignore = "reason"`.
-/// - `add_to = name` (or `"name"`): the derive adds the field to that field of the type's `sizes`.
-/// - `split`: the field's own `AddSizeOf` adds it to the type's `sizes`. With `add_to`, the field is a container
-///   (`MallocSizeOfEach`): its own blocks go to the named field, and each element is split.
+/// - `each = path`: the field is a container (any `MallocSizeOfEach`), and a function as for `with` measures each
+///   element. For maps, the first argument of the function is a pair `(&K, &V)`.
+/// - `stated_by = path`: the function `fn(&TypeField) -> integer` states the field's bytes, as `memory_usage()` of
+///   many crates does. A report shows how many of its bytes are stated.
+/// - `conditional`: documents the default for a shared pointer: the first walk that reaches the pointer counts its block.
+///   If another reporter always reports the block, write `ignore = "reason"`.
+/// - `add_to = name` (or `"name"`): the derive adds the field's bytes to the field `name` of the type's `sizes`.
+/// - `split`: the field's own `AddSizeOf` adds its bytes to the type's `sizes`. With `add_to`, the field is a
+///   container (`MallocSizeOfEach`): the container's own blocks count for the field `name`, and each element is
+///   split.
 ///
 /// # Attributes of a type
 ///
-/// - `sizes = Type`: the derive also implements `AddSizeOf<Type>`, which adds the fields to several numbers instead of
-///   one. Then each field says to which number, or is ignored; only numbers, `bool`, `char` and `PhantomData` need not.
-/// - `bound = "T: Bound, ..."`: replaces the default bounds; `""` means none. By default each type parameter that a
-///   measured field owns gets `T: MallocSizeOf`, and each type of a parameter `T::Item: MallocSizeOf`. References, raw
-///   pointers, `NonNull`, `AtomicPtr`, `Weak`, functions and `PhantomData` own nothing and need no bound.
+/// - `sizes = Type`: the derive also implements `AddSizeOf<Type>`, which adds the fields to several numbers instead
+///   of one. Each field then needs `add_to`, `split` or `ignore`; only numbers, `bool`, `char` and `PhantomData`
+///   need none.
+/// - `bound = "T: Bound, ..."`: replaces the default bounds; `""` means no bounds. By default, each type parameter
+///   that a measured field owns gets `T: MallocSizeOf`, and each type of a parameter gets `T::Item: MallocSizeOf`.
+///   References, raw pointers, `NonNull`, `AtomicPtr`, `Weak`, functions and `PhantomData` own nothing and need no
+///   bound.
 /// - `crate = path`: the path of memory-reporter, if it is not `::memory_reporter`.
 ///
 /// # Mirrors of foreign types
 ///
-/// `remote = path::to::Type` on a type makes it a mirror: it repeats the public fields or the variants of a foreign type,
-/// and nobody makes a value of it. Instead of an impl it gets a function `measure` for `with = Mirror::measure` and
-/// `each = Mirror::measure`. The compiler reports fields and variants that are missing, that the foreign type does not
-/// have, and those of another type.
+/// `remote = path::to::Type` on a type makes the type a mirror: it repeats the public fields or the variants of a
+/// foreign type, and no code constructs it. Instead of an impl, a mirror gets a function `measure`, for
+/// `with = Mirror::measure` and `each = Mirror::measure`. The compiler reports missing fields and variants, unknown
+/// fields and variants, and fields of a wrong type.
 ///
-/// - `rest = "reason"` on the mirror: it leaves fields or variants out. The walk records such a variant as skipped.
-/// - `getter = path` on a field of a mirrored struct: the function `fn(&Type) -> &TypeField` gives the field. Then the mirror
-///   may leave other private fields out.
+/// - `rest = "reason"` on the mirror: the mirror leaves out fields or variants. The walk records a left-out variant
+///   as skipped.
+/// - `getter = path` on a field of a mirrored struct: the function `fn(&Type) -> &TypeField` returns the field. The
+///   mirror may then leave out other private fields.
 ///
 /// ```
 /// use memory_reporter::{MallocSizeOf, computed_size_of};
@@ -106,8 +110,8 @@ mod split;
 /// assert_eq!(computed_size_of(&album), size_of::<foreign::Picture>() + 100);
 /// ```
 ///
-/// Recursive types work, and so do types with thousands of fields or variants. The fields of a `repr(packed)` struct
-/// must be `Copy` or ignored.
+/// Recursive types and types with thousands of fields or variants work. The fields of a `repr(packed)` struct must
+/// be `Copy` or ignored.
 ///
 /// # Recursion through an associated type
 ///
@@ -138,8 +142,8 @@ mod split;
 /// assert_eq!(memory_reporter::computed_size_of(&parent), size_of::<Parent<Same>>());
 /// ```
 ///
-/// If the trait belongs to another crate, measure the field by a function: `each = path` with a `bound` on a trait of
-/// yours.
+/// If the trait belongs to another crate, measure the field by a function: use `each = path`, and a `bound` on your
+/// own trait.
 #[proc_macro_derive(MallocSizeOf, attributes(malloc_size_of, ignore_malloc_size_of))]
 pub fn derive_malloc_size_of(input: TokenStream) -> TokenStream {
     expand::derive(input.into()).into()

@@ -1,8 +1,8 @@
-//! A mirror: a local type that repeats the fields of a foreign one, with `remote = path`.
+//! A mirror is a local type that repeats the fields of a foreign type, with `remote = path`.
 //!
-//! It gets a function that measures the foreign type, instead of an impl. The compiler checks the mirror against the
-//! foreign type: a pattern names every field of both, and each field goes through a function that wants both types to be
-//! the same one.
+//! A mirror gets a function that measures the foreign type, instead of an impl. The compiler checks the mirror
+//! against the foreign type: a pattern names every field of both types, and each field passes through a function
+//! that requires equal types.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -12,7 +12,7 @@ use syn::{Generics, PathArguments, TypePath};
 use crate::ast::{EnumVariant, TypeBody, TypeField, TypeInput};
 use crate::hygiene::{as_own_tokens, at, krate, local, member_name, reading};
 
-/// The function of a mirror.
+/// Writes the function `measure` of a mirror.
 pub(crate) fn implementation(
     input: &TypeInput,
     remote: &TypePath,
@@ -40,12 +40,12 @@ pub(crate) fn implementation(
     }
 }
 
-/// The argument of the function.
+/// The name of the function's argument.
 pub(crate) fn value() -> TokenStream {
     local("__remote", Span::call_site()).into_token_stream()
 }
 
-/// The foreign type as patterns name it: without its arguments.
+/// The path of the foreign type in patterns, without type arguments.
 pub(crate) fn pattern_path(remote: &TypePath) -> TokenStream {
     let mut path = remote.path.clone();
     if let Some(last) = path.segments.last_mut() {
@@ -54,7 +54,7 @@ pub(crate) fn pattern_path(remote: &TypePath) -> TokenStream {
     path.into_token_stream()
 }
 
-/// The statement that names all fields of a foreign struct, and binds those that are measured.
+/// A `let` that names all fields of a foreign struct and binds the measured fields.
 pub(crate) fn bind(remote: &TypePath, input: &TypeInput, fields: &[TypeField]) -> TokenStream {
     let path = pattern_path(remote);
     let is_partial = input.attributes.rest.is_some() || fields.iter().any(|field| field.getter.is_some());
@@ -65,8 +65,8 @@ pub(crate) fn bind(remote: &TypePath, input: &TypeInput, fields: &[TypeField]) -
         quote!(#member: #binding,)
     });
     let value = value();
-    // With the user's spans the compiler names the fields that are missing. It takes those of a pattern of a macro for
-    // inaccessible.
+    // With the user's spans, the compiler lists missing fields by name. In a pattern with a macro's spans, it
+    // reports these fields as inaccessible.
     let pattern = quote_spanned!(remote.span()=> #path { #(#bindings)* #rest });
     quote!(let #pattern = #value;)
 }
@@ -86,7 +86,7 @@ pub(crate) fn field(field: &TypeField) -> TokenStream {
     }
 }
 
-/// A reference to a field, whose type must be that of the mirror's field.
+/// A reference to a field. The compiler rejects it if its type differs from the type of the mirror's field.
 pub(crate) fn same_type_reference(
     field: &TypeField,
     input: &TypeInput,
@@ -108,7 +108,7 @@ pub(crate) fn name_variants(remote: &TypePath, variants: &[EnumVariant]) -> Toke
     quote!(match #value { #(#arms)* })
 }
 
-/// Code that never runs. Nothing else constructs the mirror or reads it, of which the compiler would warn.
+/// Code that never runs. It constructs and reads the mirror; without it the compiler would warn about dead code.
 fn used(input: &TypeInput) -> TokenStream {
     let (shapes, is_enum) = match &input.body {
         TypeBody::Struct(fields) => (vec![(quote!(Self), fields.as_slice())], false),

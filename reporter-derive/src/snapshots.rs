@@ -1,5 +1,5 @@
-//! The expansion of each shape against golden text in `reporter-derive/snapshots`.
-//! `UPDATE_GOLDEN=1` rewrites it.
+//! Compares the expansion of each shape of type with golden text in `reporter-derive/snapshots`. `UPDATE_GOLDEN=1`
+//! rewrites the golden text.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The second impl, of `AddSizeOf`, for a type with `sizes = Sizes`.
+//! Writes the second impl, `AddSizeOf`, for a type with `sizes = Sizes`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -10,14 +10,14 @@ use crate::bounds::bounded;
 use crate::group::PartJoin;
 use crate::hygiene::{as_own_tokens, at, krate, local, reading};
 
-/// The impl; nothing for a type without sizes.
+/// The impl, or no tokens for a type without sizes.
 pub(crate) fn expand(input: &TypeInput) -> TokenStream {
     let statements = PartJoin { all: &|parts| quote!({ #(#parts)* }), end: quote!(;) };
     let body = body(input, &|field, edge, value| statement(field, input, edge, value), &statements);
     implementation(input, &bounded(input, &krate(input)), &body)
 }
 
-/// An empty impl, which follows error messages.
+/// An empty impl, for a type with errors.
 pub(crate) fn stub(input: &TypeInput) -> TokenStream {
     implementation(input, &input.generics, &TokenStream::new())
 }
@@ -43,7 +43,7 @@ fn implementation(input: &TypeInput, generics: &Generics, body: &TokenStream) ->
     }
 }
 
-/// Measures one field and adds it to its size.
+/// The statement that measures one field and adds its bytes to a size.
 fn statement(
     field: &TypeField,
     input: &TypeInput,
@@ -56,7 +56,7 @@ fn statement(
     let (whole, each, bytes) = (local("__whole", here), local("__each", here), local("__bytes", here));
     let measured = quote!(#krate::MallocSizeOfOps::<#reading>);
     let sizes_type = input.attributes.sizes.as_ref();
-    // The error about a type that cannot be split points at the field.
+    // With this span, the error about a type without `AddSizeOf` points at the field.
     let hand_on = |value| {
         let add = quote_spanned!(at(field.span)=> <_ as #krate::__private::AddSizeOf<#sizes_type>>::add_size_of_excluding_this);
         quote!({ #add(#value, #ops, #sizes); 0 })

@@ -1,11 +1,10 @@
-//! The program's global allocator, if the program declared it: the right to ask it about pointers, and the count of
-//! its live bytes.
+//! The program's global allocator, if the program declared it: gives the usable sizes of its blocks, and counts its
+//! live bytes.
 //!
-//! Invariant: [`declared`] gives only the static that carries `#[global_allocator]`. Only
-//! [`global_allocator!`](crate::global_allocator) makes a [`DeclaredAllocator`], and that macro emits
-//! the attribute itself, by a path that no name in the program can shadow. Before it is given out, a
-//! block from `std::alloc` must have passed through its static. No other function of this crate hands a
-//! pointer to an allocator.
+//! Invariant: [`declared`] returns only the static that carries `#[global_allocator]`. Only
+//! [`global_allocator!`](crate::global_allocator) makes a [`DeclaredAllocator`], and that macro emits the attribute
+//! itself, by a path that no name in the program can shadow. Before [`declared`] returns a static, a block from
+//! `std::alloc` must have passed through it. No other function of this crate passes a pointer to an allocator.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::fmt;
@@ -29,7 +28,7 @@ pub use crate::platform::CUsableSize;
 
 pub(crate) use counters::{heap_allocated_counter, noted_stacks};
 
-/// An allocator that knows how large its blocks really are.
+/// An allocator that knows the usable size of its blocks.
 ///
 /// # Safety
 ///
@@ -39,11 +38,12 @@ pub(crate) use counters::{heap_allocated_counter, noted_stacks};
     message = "`{Self}` does not give the usable size of its blocks",
     label = "`{Self}` does not implement `UsableSize`",
     note = "for `tikv_jemallocator::Jemalloc` turn on the feature `jemalloc07` of memory-reporter, and for `mimalloc::MiMalloc` the feature `mimalloc01`",
-    note = "implement `UsableSize` for an allocator of yours; `layout.size()` will do for an allocator that knows no more"
+    note = "implement `UsableSize` for your own allocator; return `layout.size()` if the allocator does not know the usable size"
 )]
 #[allow(unsafe_code, reason = "implementing it is a promise about foreign memory")]
 pub unsafe trait UsableSize {
-    /// Bytes that may be used at `pointer`: at least `layout.size()`, the rest is slop.
+    /// The bytes that may be used at `pointer`: at least `layout.size()`. The bytes beyond the requested size are
+    /// slop.
     ///
     /// Must not allocate and must not panic: it runs at every allocation and deallocation.
     ///
@@ -52,8 +52,8 @@ pub unsafe trait UsableSize {
     /// `pointer` is a live block of this allocator, allocated with `layout`.
     unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize;
 
-    /// A C function that gives the same answers from the pointer alone, if there is one. It saves a walk one of two
-    /// calls for each block.
+    /// A C function that returns the same size from the pointer alone; `None` if there is none. With this function, a
+    /// walk makes one call less for each block.
     fn c_function(&self) -> Option<CUsableSize> {
         None
     }
@@ -63,39 +63,39 @@ pub unsafe trait UsableSize {
         AllocatorStatistics::default()
     }
 
-    /// Gives unused pages back to the operating system.
+    /// Returns unused pages to the operating system.
     fn purge(&self) {}
 }
 
-/// The statistics of an allocator, in bytes; `None` where it has none.
+/// The statistics of an allocator, in bytes. A field is `None` if the allocator does not provide the figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AllocatorStatistics {
-    /// Backed by memory: blocks, headers, and free pages that the allocator has not returned to the system.
+    /// The bytes backed by memory: blocks, headers, and free pages that the allocator has not returned to the system.
     pub committed: Option<u64>,
-    /// Address space that the allocator has reserved.
+    /// The address space that the allocator has reserved, in bytes.
     pub mapped: Option<u64>,
-    /// Committed, but not part of a live block: headers, bookkeeping, free chunks, unused pages.
+    /// The committed bytes outside of live blocks: headers, bookkeeping, free chunks, unused pages.
     pub overhead: Option<u64>,
 }
 
-/// The wrapper that [`global_allocator!`](crate::global_allocator) puts around an allocator: it forwards, and counts the
-/// usable bytes of live blocks.
+/// The wrapper that [`global_allocator!`](crate::global_allocator) puts around an allocator. It forwards all calls,
+/// and counts the usable bytes of live blocks.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct CountingAllocator<A>(A, GlobalProof);
 
-/// Whether the static that it lies in is the global allocator. Its address is that of no other static,
-/// however small the allocator.
+/// Records whether the static that contains it is the global allocator. Its address is unique, since its size is not
+/// 0 even if the allocator's is.
 #[derive(Debug, Default)]
 struct GlobalProof(AtomicU8);
 
 impl GlobalProof {
-    /// `is_global` has not tried yet.
+    /// The test has not run yet.
     const NONE: u8 = 0;
     /// Blocks from `std::alloc` pass through the static.
     const FOUND: u8 = 1;
-    /// They do not.
+    /// Blocks from `std::alloc` do not pass through the static.
     const REFUTED: u8 = 2;
 }
 
@@ -163,7 +163,7 @@ unsafe impl<A: GlobalAlloc + UsableSize> GlobalAlloc for CountingAllocator<A> {
     }
 }
 
-#[allow(unsafe_code, reason = "asks about blocks")]
+#[allow(unsafe_code, reason = "passes blocks to the allocator")]
 impl<A: UsableSize> CountingAllocator<A> {
     /// # Safety
     ///
@@ -191,23 +191,23 @@ impl<A: UsableSize> CountingAllocator<A> {
     }
 }
 
-/// The program's global allocator, which can be asked about any block that Rust allocated.
+/// The program's global allocator. It returns the usable size of any block that Rust allocated.
 pub struct DeclaredAllocator {
     allocator: &'static (dyn UsableSize + Sync),
     proof: &'static GlobalProof,
-    /// The allocator's [`UsableSize::usable_size`], without the detour over a vtable.
+    /// The allocator's [`UsableSize::usable_size`], without a call through a vtable.
     usable_size: unsafe fn(*const u8, Layout) -> usize,
     name: fn() -> &'static str,
 }
 
-/// [`UsableSize::usable_size`] of one allocator.
+/// The function behind [`UsableSize::usable_size`] of one allocator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AskUsableSize {
     C(CUsableSize),
     Rust(unsafe fn(*const u8, Layout) -> usize),
 }
 
-#[allow(unsafe_code, reason = "asks about blocks")]
+#[allow(unsafe_code, reason = "passes blocks to the allocator")]
 impl AskUsableSize {
     /// # Safety
     ///
@@ -226,7 +226,7 @@ impl AskUsableSize {
 
 inventory::collect!(DeclaredAllocator);
 
-#[allow(unsafe_code, reason = "the right to ask is a promise")]
+#[allow(unsafe_code, reason = "the caller promises a valid static")]
 impl DeclaredAllocator {
     /// # Safety
     ///
@@ -240,7 +240,7 @@ impl DeclaredAllocator {
         Self { allocator: &declared.0, proof: &declared.1, usable_size, name: core::any::type_name::<A> }
     }
 
-    /// Whether blocks from `std::alloc` pass through the static. The first call finds out.
+    /// Whether blocks from `std::alloc` pass through the static. The first call tests it.
     fn is_global(&self) -> bool {
         match self.proof.0.load(Ordering::Relaxed) {
             GlobalProof::NONE => self.prove(),
@@ -254,7 +254,7 @@ impl DeclaredAllocator {
         // SAFETY: the size of `usize` is not 0.
         let (block, noted) = counters::noted(|| black_box(unsafe { std::alloc::alloc(layout) }));
         if block.is_null() {
-            // Without memory the question stays open.
+            // Without memory the test is repeated at the next call.
             return false;
         }
         // SAFETY: `std::alloc` allocated the block above with this layout, and it is not null.
@@ -265,13 +265,13 @@ impl DeclaredAllocator {
         is_global
     }
 
-    /// The function that gives the usable bytes of any live block of the program's global allocator, from its pointer
-    /// and its layout.
+    /// The function that returns the usable bytes of a live block of the program's global allocator, from the block's
+    /// pointer and layout.
     pub(crate) fn usable_size(&self) -> AskUsableSize {
         self.allocator.c_function().map_or(AskUsableSize::Rust(self.usable_size), AskUsableSize::C)
     }
 
-    /// The allocator's type.
+    /// The name of the allocator's type.
     pub fn name(&self) -> &'static str {
         (self.name)()
     }
@@ -281,7 +281,7 @@ impl DeclaredAllocator {
         self.allocator.statistics()
     }
 
-    /// Gives unused pages back to the operating system.
+    /// Returns unused pages to the operating system.
     pub fn purge(&self) {
         self.allocator.purge();
     }
@@ -293,17 +293,16 @@ impl fmt::Debug for DeclaredAllocator {
     }
 }
 
-/// The allocator that the program declared with [`global_allocator!`](crate::global_allocator); `None` if it
-/// declared none.
+/// The allocator that the program declared with [`global_allocator!`](crate::global_allocator); `None` without a
+/// declaration.
 pub fn declared() -> Option<&'static DeclaredAllocator> {
     inventory::iter::<DeclaredAllocator>().find(|declared| declared.is_global())
 }
 
-/// Declares the program's global allocator. Then this crate measures sizes, and knows `heap-allocated`. Without a
-/// declaration it computes sizes from layouts, which are still right.
+/// Declares the program's global allocator. This crate then measures sizes with the allocator, and reports
+/// `heap-allocated`. Without a declaration it computes sizes from layouts; these sizes are right as well.
 ///
-/// The macro emits `#[global_allocator]` itself and takes its place:
-///
+/// The macro emits `#[global_allocator]` itself, so a program uses it instead of the attribute:
 /// ```standalone_crate
 /// use std::alloc::System;
 ///
@@ -313,9 +312,9 @@ pub fn declared() -> Option<&'static DeclaredAllocator> {
 /// assert!(memory_reporter::malloc_size_of(&text) >= text.capacity());
 /// ```
 ///
-/// It takes any `A: GlobalAlloc + UsableSize`: `System`, `tikv_jemallocator::Jemalloc` (feature
-/// `jemalloc07`), `mimalloc::MiMalloc` (feature `mimalloc01`), or your own, with its value if it is
-/// not a unit struct: `global_allocator!(Arena: Arena::new())`.
+/// The macro accepts any `A: GlobalAlloc + UsableSize`: `System`, `tikv_jemallocator::Jemalloc` (feature
+/// `jemalloc07`), `mimalloc::MiMalloc` (feature `mimalloc01`), or your own allocator. If the allocator is not a unit
+/// struct, add its value: `global_allocator!(Arena: Arena::new())`.
 #[macro_export]
 macro_rules! global_allocator {
     ($($declaration:tt)*) => {
@@ -332,8 +331,8 @@ macro_rules! __global_allocator {
             "write `global_allocator!(TYPE: VALUE)`, as in `global_allocator!(Dmd<System>: Dmd::new(System))`"
         );
     };
-    // A value without its type ends in parentheses or braces, and has no colon. It must not get to the rules below: they
-    // would take `new(..)` for a type with arguments.
+    // A value without its type ends in parentheses or braces, and has no colon. The rules below must not receive such
+    // a value: they would parse `new(..)` as a type with arguments.
     (@sort [$($all:tt)*] : $($rest:tt)*) => { $crate::__global_allocator!(@declare $($all)*); };
     (@sort [$($all:tt)*] ($($arguments:tt)*)) => { $crate::__global_allocator!(@no_type); };
     (@sort [$($all:tt)*] {$($fields:tt)*}) => { $crate::__global_allocator!(@no_type); };
@@ -356,7 +355,8 @@ macro_rules! __global_allocator {
             }
 
             $crate::__private::inventory::submit! {
-                // SAFETY: this macro puts core's `#[global_allocator]` on `DECLARED`, and `usable_size` asks that static.
+                // SAFETY: this macro puts core's `#[global_allocator]` on `DECLARED`, and `usable_size` calls that
+                // static.
                 unsafe { $crate::__private::DeclaredAllocator::new(&DECLARED, usable_size) }
             }
         };

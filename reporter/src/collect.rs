@@ -1,5 +1,5 @@
-//! Running reporters: the driver, which collections may begin, memory pressure, and what is checked and added once
-//! all reporters have run.
+//! Runs reporters: the driver, the admission of collections, memory pressure, and the checks and reports that follow
+//! after all reporters.
 
 mod admission;
 mod answer_here;

@@ -1,43 +1,44 @@
 //! The boundary between a program and an engine of DMD: one table of C functions, [`EngineTable`].
 //!
-//! An engine records live blocks and who reported them. It is linked into the program with the crate `dmd`, or it is
-//! preloaded as `libdmd.so`. Both give the same table, in a static that stays until the process ends. The crates
-//! `memory-reporter`, `dmd` and `heap-graph` use this module; programs do not.
+//! An engine records live blocks and their reporters. The program links the engine with the crate `dmd`, or the
+//! engine is preloaded as `libdmd.so`. Both provide the same table, in a static that stays until the process ends.
+//! The crates `memory-reporter`, `dmd` and `heap-graph` use this module; programs do not.
 //!
 //! # Who calls what, on which thread
 //!
 //! - A program looks for a preloaded engine by the C symbol [`SYMBOL`] ([`preloaded`]). The engine cannot look for
 //!   the program, since the symbols of an executable are not dynamic. `memory-reporter` looks once, on the first
 //!   thread before `main`, and calls `add_program` if the engine records. The wrapper `dmd::Dmd` looks at the first
-//!   allocation. If it finds no engine that records, it starts its own and connects it ([`connect`]).
-//! - The wrapper calls the entries of hooks (`record` to `look_at_guard`) on every thread, in every allocation, also
-//!   in signal handlers. These entries allocate nothing, take no global lock, and keep `errno`.
-//! - Reporters mark blocks (`path` to `is_unreported`) on the thread that measures. A collection begins and ends on
-//!   one thread; its reporters enter it on the threads that run them.
-//! - `libdmd.so` has a copy of `memory-reporter`. If `ABOUT_MEMORY` asks for it, that copy answers for a program without
-//!   one ([`connect_itself`]); it stops when a program calls `add_program`, which then answers itself.
+//!   allocation. If it finds no engine that records, it starts its own engine and connects it ([`connect`]).
+//! - The wrapper calls the hook entries (`record` to `look_at_guard`) on every thread, in every allocation, also in
+//!   signal handlers. These entries do not allocate, take no global lock, and keep `errno`.
+//! - Reporters mark blocks (`path` to `is_unreported`) on the thread that measures. A collection starts and ends on
+//!   one thread. Its reporters enter the run on the threads that execute them.
+//! - `libdmd.so` contains a copy of `memory-reporter`. If `ABOUT_MEMORY` requests it, that copy answers for a program
+//!   without `memory-reporter` ([`connect_itself`]). It stops when a program calls `add_program`; then the program
+//!   answers.
 //! - `dump` and `report_and_dump` write a file on the calling thread. `report_and_dump` calls `run_reporters` of
-//!   every program on that thread; that is the only call from an engine into a program.
-//! - All entries are for every thread, until the process ends, and none unwinds. Except for the reporters that they
-//!   run, they do not allocate in the program's heap. A callback (`each`) runs on the calling thread before the entry
-//!   returns.
+//!   every program on that thread. No other entry calls into a program.
+//! - All entries may be called on every thread until the process ends, and none unwinds. Entries do not allocate in
+//!   the program's heap, except for the reporters that they run. A callback (`each`) runs on the calling thread
+//!   before the entry returns.
 //!
 //! # Which versions understand each other
 //!
-//! The symbol's name ends in the number of the version. A version has a fixed meaning for every entry and a fixed
-//! layout for every type here. A later release may only append entries, which [`EngineTable::size`] tells, and add flags that
-//! an older engine may ignore. Any other change makes a new version with a new name.
+//! The symbol's name ends in the version number. A version has a fixed meaning for every entry and a fixed layout for
+//! every type here. A later release may only append entries, which [`EngineTable::size`] then includes, and add flags
+//! that an older engine may ignore. Any other change makes a new version with a new name.
 //!
 //! | the engine has | what the program does |
 //! | --- | --- |
-//! | the same entries, or more | uses those that it knows |
-//! | fewer entries | leaves the engine alone, as if there were none |
-//! | another version | does not find it: the name differs |
+//! | the same entries, or more | uses the entries that it was built with |
+//! | fewer entries | does not use the engine |
+//! | another version | does not find the engine: the name differs |
 //!
-//! In the last two cases `libdmd.so` records the blocks that pass through `malloc`, and reports of the program mark
-//! none of them. If the program has the wrapper and `$DMD` is set, the engine in the program records too, says so on
-//! stderr (for a table with fewer entries, which it sees), and has the reports. Each engine writes its own dump; if
-//! the name of the dump does not contain `%p`, that of `libdmd.so` replaces the other. The tests
+//! In the last two cases `libdmd.so` records the blocks that pass through `malloc`, and reports of the program do not
+//! mark them. If the program has the wrapper and `$DMD` is set, the engine in the program records too, and its dump
+//! contains the reports. For a table with fewer entries, it prints a message to stderr. Each engine writes its own
+//! dump. If the name of the dump does not contain `%p`, the dump of `libdmd.so` replaces the other. The tests
 //! (`dmd/tests/suite/engine_versions.rs`) run programs under engines with fewer and more entries and another version.
 
 mod marks;
@@ -81,24 +82,24 @@ pub const SYMBOL: &CStr = c"DMDEngine3";
 /// An engine's number for the path of a report.
 pub type PathNumber = u32;
 
-/// Stands for no path, and in `withdraw` for all paths.
+/// The value for "no path". In `withdraw` it means all paths.
 pub const NO_PATH: PathNumber = PathNumber::MAX;
 
 /// Flag of `mark`: the block was marked at its allocation, so the mark stays until the program frees it.
 pub const ON_ALLOC: u32 = 1;
 
-/// Flag of `mark`: the address lies inside the block, or at its start.
+/// Flag of `mark`: the address may be inside the block, not only at its start.
 pub const ENCLOSING: u32 = 2;
 
-/// Flag of `mark`: the block is of an allocator that the engine records, as [`PROBE`] has shown. If no block is there,
-/// the result is [`NOT_HEAP`], [`INTERIOR`] or [`FREED`].
+/// Flag of `mark`: the engine records the allocator of the block, as [`PROBE`] has shown. If no block is at the
+/// address, the result is [`NOT_HEAP`], [`INTERIOR`] or [`FREED`].
 pub const RECORDED: u32 = 4;
 
-/// Flag of `mark`: the block may be of an allocator that the engine does not record, so an unknown pointer is no fault.
+/// Flag of `mark`: the engine may not record the allocator of the block, so an unknown pointer is not a fault.
 pub const FOREIGN: u32 = 8;
 
-/// Flag of `mark`: marks nothing. The result is 1 if the engine has every live block and one starts at the address, or
-/// else 0.
+/// Flag of `mark`: only tests, and marks no block. The result is 1 if the engine records every live block and a block
+/// starts at the address; otherwise 0.
 pub const PROBE: u32 = 16;
 
 /// Result of `mark`: the pointer is in no block.
@@ -107,27 +108,28 @@ pub const NOT_HEAP: usize = usize::MAX;
 /// Result of `mark`: the pointer is inside a block, but not at its start.
 pub const INTERIOR: usize = usize::MAX - 1;
 
-/// Result of `mark`: the pointer is to the start of a block that was freed.
+/// Result of `mark`: the pointer is the start of a freed block.
 pub const FREED: usize = usize::MAX - 2;
 
-/// Stands for no descriptor in `set_session_peer`.
+/// The value for "no descriptor" in `set_session_peer`.
 pub const NO_PEER: c_int = -1;
 
-/// Runs all reporters of a program and drops their reports. Each reporter has `milliseconds` of time; 0 sets no deadline.
-/// The function does not unwind.
+/// Runs all reporters of a program and drops their reports. Each reporter has at most `milliseconds`; 0 means no
+/// deadline. The function does not unwind.
 pub type RunReporters = extern "C" fn(milliseconds: u64);
 
-/// Runs code. Unsafe to call: `context` must be the one that was passed with the function, to a call that has not
-/// returned yet.
+/// Runs code. Unsafe to call: `context` must be the pointer that was passed together with this function, to a call
+/// that has not returned yet.
 pub type Body = unsafe extern "C" fn(context: *mut c_void);
 
-/// Room for what an engine remembers of a block while its allocator moves it. Only the engine knows the contents.
+/// Room for the engine's data about a block while the allocator moves the block. Only the engine interprets the
+/// contents.
 #[repr(C, align(16))]
 #[derive(Clone, Copy)]
 pub struct MoveRoom([MaybeUninit<u8>; 128]);
 
 impl MoveRoom {
-    /// Room without contents.
+    /// Uninitialized room.
     pub const EMPTY: Self = Self([MaybeUninit::uninit(); 128]);
 }
 
@@ -137,149 +139,154 @@ impl fmt::Debug for MoveRoom {
     }
 }
 
-/// A copy of the process, whose memory a reader from outside reads while the process goes on.
+/// A copy of the process. A reader in another process reads its memory while the original continues.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "an engine fills it in")]
 pub struct CopyHandle {
-    /// The number of the copy.
+    /// The process number of the copy.
     pub process: c_int,
-    /// The descriptor with which `end_copy` ends the copy.
+    /// The descriptor that `end_copy` uses to end the copy.
     pub hold: c_int,
 }
 
-/// The functions of an engine. The addresses of blocks that it gets are only compared, never read.
+/// The functions of an engine. An engine only compares the addresses of blocks; it does not read the memory there.
 #[repr(C)]
 #[derive(Debug)]
 #[allow(clippy::exhaustive_structs, reason = "an engine fills it in, entry by entry")]
 pub struct EngineTable {
-    /// Bytes of this table.
+    /// The size of this table in bytes.
     pub size: usize,
     /// Whether the engine records blocks.
     pub is_running: extern "C" fn() -> bool,
-    /// Adds a program, whose reporters `report_and_dump` runs. The engine keeps the library with this function
-    /// loaded.
+    /// Adds a program. `report_and_dump` runs the program's reporters. The engine keeps the library with this
+    /// function loaded.
     pub add_program: extern "C" fn(run_reporters: RunReporters),
 
-    /// Hook: records a new block. The innermost frame of its stack is the caller.
+    /// Hook: records a new block. The innermost frame of its stack is the caller of this hook.
     pub record: extern "C" fn(address: *mut c_void, requested: usize, usable: usize),
     /// Hook: forgets a block, before the allocator frees it.
     pub forget: extern "C" fn(address: *mut c_void),
-    /// Hook: forgets a block, before the allocator moves it, and writes what it had of it to `room`.
+    /// Hook: forgets a block before the allocator moves it, and writes the engine's data about the block to `room`.
     pub begin_move: unsafe extern "C" fn(address: *mut c_void, room: *mut MoveRoom),
-    /// Hook: the allocator moved the block. `room` is as `begin_move` left it.
+    /// Hook: the allocator has moved the block. `room` contains the data from `begin_move`.
     pub commit_move: unsafe extern "C" fn(room: *const MoveRoom),
-    /// Hook: the allocator did not move the block. `room` is as `begin_move` left it.
+    /// Hook: the allocator has not moved the block. `room` contains the data from `begin_move`.
     pub roll_back_move: unsafe extern "C" fn(room: *const MoveRoom),
-    /// Hook: this thread's guard, which stays where it is while the thread lives. It is a `u32`, not 0 while the
-    /// thread is in the engine or in an allocator with a hook, and then, aligned, a `usize`: the stack pointer of
-    /// the code that set it first, or 0. A hook adds 2^16 to the number around calls of its allocator, so that other
-    /// hooks do not record parts of the same block.
+    /// Hook: returns the address of this thread's guard, which is valid while the thread lives. The guard is a `u32`,
+    /// followed, aligned, by a `usize`. The `u32` is not 0 while the thread is in the engine or in an allocator with
+    /// a hook. The `usize` is the stack pointer of the code that set the guard first, or 0. A hook adds 2^16 to the
+    /// `u32` around calls of its allocator, so that other hooks do not record parts of the same block.
     pub guard: extern "C" fn() -> *const c_void,
-    /// Hook: clears the guard if a jump left the code that set it.
+    /// Hook: clears the guard if a jump (`longjmp`) left the code that set it.
     pub look_at_guard: extern "C" fn(),
 
-    /// Returns the number of a path, a text of this length.
+    /// Returns the number of a path. `text` has `len` bytes.
     pub path: unsafe extern "C" fn(text: *const u8, len: usize) -> PathNumber,
-    /// Marks a block for a path, as the flags [`ON_ALLOC`] to [`PROBE`] say, and returns its usable bytes; 0 if the engine
-    /// knows no such block. An older engine ignores a flag that it does not know.
+    /// Marks a block for a path, with the flags [`ON_ALLOC`] to [`PROBE`]. Returns the block's usable bytes; 0 for a
+    /// block that the engine has not recorded. An older engine ignores an unknown flag.
     pub mark: extern "C" fn(address: *const c_void, path: PathNumber, flags: u32) -> usize,
-    /// Adds to the bytes that reports claim at a path.
+    /// Adds `bytes` to the bytes that reports claim at a path.
     pub claim: extern "C" fn(path: PathNumber, bytes: u64),
-    /// Removes the marks that a reporter has made for a path, or for all paths with [`NO_PATH`]; none if the reporter
-    /// is 0. Subtracts `claimed` from the bytes claimed at the path.
+    /// Removes the marks that a reporter has made for a path, or for all paths with [`NO_PATH`]. With reporter 0 it
+    /// removes no marks. Subtracts `claimed` from the bytes claimed at the path.
     pub withdraw: extern "C" fn(reporter: u32, path: PathNumber, claimed: u64),
     /// Removes all marks except those made at allocation.
     pub clear_marks: extern "C" fn(),
-    /// Whether a live block starts at this address, or lies around it, that the run of this thread has not reported;
-    /// false if that run does not own the marks.
+    /// Whether a live block is at this address, or contains it, that the run of this thread has not reported. False
+    /// if that run does not own the marks.
     pub is_unreported: extern "C" fn(address: *const c_void) -> bool,
 
-    /// Begins a run of reporters, for a collection that wants rows or not; if it does, earlier reports do not count.
-    /// Returns a number for the run, or 0 if the engine marks no blocks.
+    /// Starts a run of reporters for a collection. If `rows` is true, the collection requests rows, and earlier
+    /// reports do not count. Returns a number for the run, or 0 if the engine marks no blocks.
     pub begin: extern "C" fn(rows: bool) -> u32,
-    /// From now on this thread runs reporters of that run; returns the number of the run before. 0 stands for none.
+    /// Makes this thread run reporters of that run from now on. Returns the number of the previous run; 0 means no
+    /// run.
     pub enter: extern "C" fn(run: u32) -> u32,
     /// Returns a number for one reporter of one collection, never 0.
     pub new_reporter: extern "C" fn() -> u32,
-    /// From now on the marks of this thread belong to that reporter; returns the reporter before. 0 stands for none.
+    /// Makes the marks of this thread belong to that reporter from now on. Returns the previous reporter; 0 means no
+    /// reporter.
     pub enter_reporter: extern "C" fn(reporter: u32) -> u32,
-    /// Ends a collection that wants rows: calls `each` with every row and with `context`.
+    /// Ends a collection that requested rows: calls `each` with every row and with `context`.
     pub end: unsafe extern "C" fn(run: u32, context: *mut c_void, each: EachRow) -> RowsOutcome,
 
-    /// Writes the bytes of the engine's own tables to `sizes`.
+    /// Writes the sizes of the engine's own tables to `sizes`, in bytes.
     pub sizes: unsafe extern "C" fn(sizes: *mut Sizes),
-    /// Returns the usable bytes of all live blocks if the engine records all, and `probe` is one of them or null;
-    /// otherwise 0.
+    /// Returns the usable bytes of all live blocks. Returns 0 if the engine does not record all of them, or if
+    /// `probe` is neither null nor the start of one of them.
     pub heap: extern "C" fn(probe: *const c_void) -> u64,
-    /// Returns the number of the stack that allocated the block which starts at this address; 0 if the engine knows
-    /// no such block or no stack of it.
+    /// Returns the number of the stack that allocated the block at this address; 0 if the engine has no such block,
+    /// or no stack of it.
     pub site: extern "C" fn(address: *const c_void) -> u64,
-    /// Calls `each` with the frames of a stack, the youngest first, and with `context`; not at all if there is no
-    /// such stack. Any number may be asked.
+    /// Calls `each` with the frames of a stack, the innermost first, and with `context`. Calls nothing for an unknown
+    /// number; every number is allowed.
     pub site_frames: unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachFrame),
 
-    /// Writes a dump to `path`, a C string, or to the path of the dump at the end of the process if it is null. Returns
-    /// 0, the system's number of an error, or -1 if the engine records nothing.
+    /// Writes a dump to `path`, a C string. If `path` is null, writes to the path of the dump at the end of the
+    /// process. Returns 0, the system's error number, or -1 if the engine is not recording.
     pub dump: unsafe extern "C" fn(path: *const c_char) -> c_int,
-    /// Runs all reporters, with a deadline for each in milliseconds unless that is 0, and does as `dump`.
+    /// Runs all reporters, then acts as `dump`. `milliseconds` is the deadline of each reporter; 0 means no deadline.
     pub report_and_dump: unsafe extern "C" fn(path: *const c_char, milliseconds: u64) -> c_int,
-    /// For tests: forgets all blocks and continues with other options, a C string with words as in `$DMD`. Returns 0, or
-    /// the system's number of an error.
+    /// For tests: forgets all blocks and continues with other options, a C string with words as in `$DMD`. Returns 0,
+    /// or the system's error number.
     pub reset: unsafe extern "C" fn(options: *const c_char) -> c_int,
 
     /// Calls `each` with every live block and with `context`.
     pub live_blocks: unsafe extern "C" fn(context: *mut c_void, each: EachBlock),
-    /// As `site`, for the block around the address.
+    /// As `site`, for the block that contains the address.
     pub enclosing_site: extern "C" fn(address: *const c_void) -> u64,
-    /// Calls `each` with the type of the blocks that a stack allocated and with `context`; not at all if the type is
-    /// unknown.
+    /// Calls `each` with the type of the blocks that a stack allocated, and with `context`. Calls nothing if the type
+    /// is unknown.
     pub site_type: unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachName),
-    /// Opens a log of the allocations from now on. Returns its number, 0 if there is no room for it, or [`LOG_OF_SAMPLE`]
-    /// if the engine takes a sample.
+    /// Opens a log of all later allocations. Returns the log's number, 0 if there is no room for it, or
+    /// [`LOG_OF_SAMPLE`] if the engine records only a sample.
     pub open_log: extern "C" fn(limits: LogLimits) -> u32,
-    /// Changes the limits of a log; false, and nothing changes, if there is no memory for them.
+    /// Changes the limits of a log. Returns false and changes nothing if there is no memory for them.
     pub limit_log: extern "C" fn(log: u32, limits: LogLimits) -> bool,
-    /// Writes to `state` what a log contains.
+    /// Writes the state of a log to `state`.
     pub log_state: unsafe extern "C" fn(log: u32, state: *mut LogState),
     /// Empties a log: calls `each` with every allocation, the oldest first, and with `context`.
     pub drain_log: unsafe extern "C" fn(log: u32, context: *mut c_void, each: EachBlock),
-    /// Closes a log. Its number may then stand for another.
+    /// Closes a log. A later log may get the same number.
     pub close_log: extern "C" fn(log: u32),
-    /// The time now on the clock of [`BlockRow::tick`].
+    /// The current time on the clock of [`BlockRow::tick`].
     pub ticks: extern "C" fn() -> u64,
     /// Whether the engine records blocks, or waits for `start_tracking`.
     pub may_record: extern "C" fn() -> bool,
-    /// Starts to record in an engine that waits: a sample by bytes with this mean distance, or with 0 every block.
-    /// Returns 0, the system's number for "busy" if the engine records already, or -1 if it neither records nor waits.
+    /// Starts recording in an engine that waits. `mean` is the mean distance of samples in bytes; 0 records every
+    /// block. Returns 0, the system's number for "busy" if the engine already records, or -1 if it neither records
+    /// nor waits.
     pub start_tracking: extern "C" fn(mean: u64) -> c_int,
-    /// Ends what `start_tracking` or `start_recording` began; the engine forgets all blocks and waits again.
+    /// Ends the recording that `start_tracking` or `start_recording` started. The engine forgets all blocks and waits
+    /// again.
     pub stop_tracking: extern "C" fn(),
-    /// As `start_tracking` with 0, and records all events into a file with this absolute path, a C string. An error of the
-    /// file is returned by the system's number, too.
+    /// As `start_tracking` with 0, and also records all events into a file with this absolute path, a C string. For a
+    /// fault of the file, returns the system's error number.
     pub start_recording: unsafe extern "C" fn(path: *const c_char) -> c_int,
-    /// Calls `body` with `context`. The engine records no block that it allocates. It does not unwind.
+    /// Calls `body` with `context`. The engine does not record blocks that `body` allocates. `body` must not unwind.
     pub unrecorded: unsafe extern "C" fn(context: *mut c_void, body: Body),
-    /// As `drain_log`, without looking up symbols. Writes to `state` what the log contained.
+    /// As `drain_log`, but does not look up symbols. Writes the state of the log before draining to `state`.
     pub drain_log_places:
         unsafe extern "C" fn(log: u32, state: *mut LogState, context: *mut c_void, each: EachBlock),
-    /// As `site_frames`, with modules and offsets only: without looking up symbols.
+    /// As `site_frames`, but with modules and offsets only: does not look up symbols.
     pub site_places: unsafe extern "C" fn(site: u64, context: *mut c_void, each: EachFrame),
-    /// Bytes of the rings of all logs, which the system gives when they are written.
+    /// The bytes of the rings of all logs. The system provides the memory of a ring when it is written.
     pub log_bytes: extern "C" fn() -> u64,
-    /// Makes a copy of this process and writes what it is to `copy`. Returns 0, the system's number of an error, or -1 if
-    /// the engine records nothing or the system copies no processes.
+    /// Makes a copy of this process and writes its data to `copy`. Returns 0, the system's error number, or -1 if the
+    /// engine is not recording or the system cannot copy processes.
     pub copy_process: unsafe extern "C" fn(copy: *mut CopyHandle) -> c_int,
-    /// Ends a copy that `copy_process` made, once.
+    /// Ends a copy that `copy_process` made. Call it once for each copy.
     pub end_copy: extern "C" fn(copy: CopyHandle),
-    /// Returns the usable bytes of the block that has this address inside; 0 if the engine knows no such block. It marks
-    /// nothing.
+    /// Returns the usable bytes of the block that contains this address; 0 if the engine has no such block. It does
+    /// not mark the block.
     pub usable: extern "C" fn(address: *const c_void) -> usize,
-    /// Names the peer of the session that `start_tracking` began, by the descriptor of a connection. If the process ends first, or
-    /// becomes another program, the engine sends the dump there, compressed. [`NO_PEER`] takes that back. Returns 1 if the
-    /// session has this peer from now on, or with [`NO_PEER`] if it still had one, and otherwise 0.
+    /// Sets the peer of the session that `start_tracking` started, by the descriptor of a connection. If the process
+    /// ends first, or executes another program, the engine sends the compressed dump to this peer. [`NO_PEER`]
+    /// removes the peer. Returns 1 if the session now has this peer, or with [`NO_PEER`] if it still had one;
+    /// otherwise 0.
     pub set_session_peer: extern "C" fn(descriptor: c_int) -> c_int,
-    /// Bytes outside of the heap that the engine's own code uses, mostly for symbols that it has looked up.
+    /// The bytes outside of the heap that the engine's own code uses, mostly for symbols that it has looked up.
     pub working_bytes: extern "C" fn() -> u64,
 }
 
@@ -287,13 +294,13 @@ pub struct EngineTable {
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_enums, reason = "crates of this workspace handle every case")]
 pub enum PreloadedEngine {
-    /// No library with the symbol, so none of this version.
+    /// No loaded library has the symbol, so there is no engine of this version.
     Nothing,
     /// This copy of the crate is part of the preloaded library.
     Itself,
-    /// An older engine of this version, with fewer entries than this copy of the crate needs.
+    /// An engine of this version, but of an older release: it has fewer entries than this copy of the crate needs.
     Older,
-    /// An engine that this copy of the crate understands.
+    /// An engine that this copy of the crate can use.
     Engine(&'static EngineTable),
 }
 
@@ -305,20 +312,21 @@ pub fn preloaded() -> PreloadedEngine {
         FoundSymbol::Here => return PreloadedEngine::Itself,
         FoundSymbol::Elsewhere(symbol) => symbol,
     };
-    // SAFETY: the name contains the version, and `libdmd.so` exports a function of exactly this type by it.
+    // SAFETY: the name contains the version, and `libdmd.so` exports a function of exactly this type with this name.
     let table: extern "C" fn() -> *const EngineTable = unsafe { core::mem::transmute(symbol) };
     let table = table();
-    // SAFETY: the function returns a static table, which begins with its size in every version.
+    // SAFETY: the function returns a static table, whose first field is its size in every version.
     if unsafe { table.cast::<usize>().read() } < size_of::<EngineTable>() {
         return PreloadedEngine::Older;
     }
-    // SAFETY: a static table with all entries of this version, as its size says.
+    // SAFETY: the pointer is to a static table, and its size field shows that it has all entries of this version.
     PreloadedEngine::Engine(unsafe { &*table })
 }
 
 static ENGINE: AtomicPtr<EngineTable> = AtomicPtr::new(null_mut());
 
-/// Connects an engine until the process ends: this copy of the crate marks blocks through it. It does not allocate.
+/// Connects an engine until the process ends. This copy of the crate then marks blocks through it. It does not
+/// allocate.
 ///
 /// # Safety
 ///
@@ -328,11 +336,11 @@ pub unsafe fn connect(engine: &'static EngineTable) {
     ENGINE.store(core::ptr::from_ref(engine).cast_mut(), Ordering::Release);
 }
 
-/// This copy of the crate is the preloaded library's own, whose heap is not the one that the engine records.
+/// Whether this copy of the crate belongs to the preloaded library. The engine does not record the library's heap.
 static IS_ITSELF: AtomicBool = AtomicBool::new(false);
 
-/// As [`connect`], for the copy of the crate in the preloaded library itself, which answers for programs that do not
-/// link the crate.
+/// As [`connect`], for the copy of the crate in the preloaded library itself. That copy answers for programs that do
+/// not link the crate.
 ///
 /// # Safety
 ///
@@ -340,24 +348,24 @@ static IS_ITSELF: AtomicBool = AtomicBool::new(false);
 #[allow(unsafe_code, reason = "safe functions of this module rely on the table")]
 pub unsafe fn connect_itself(engine: &'static EngineTable) {
     IS_ITSELF.store(true, Ordering::Relaxed);
-    // SAFETY: the caller guarantees what `connect` asks for.
+    // SAFETY: the caller gives the guarantee that `connect` requires.
     unsafe { connect(engine) };
 }
 
-/// Whether this copy of the crate is the preloaded library's own.
+/// Whether this copy of the crate belongs to the preloaded library.
 pub(crate) fn is_itself() -> bool {
     IS_ITSELF.load(Ordering::Relaxed)
 }
 
-/// Connects this program with a preloaded engine that records, if there is one. Returns false if this copy of the
-/// crate is the engine's own, with which no program reports.
+/// Connects this program with a preloaded engine that records or waits, if there is one. Returns false if this copy
+/// of the crate belongs to the engine: programs do not report with that copy.
 #[allow(unsafe_code, reason = "uses a table of another library")]
 pub(crate) fn connect_preloaded(run_reporters: RunReporters) -> bool {
     match preloaded() {
         PreloadedEngine::Itself => return false,
         PreloadedEngine::Engine(engine) if (engine.may_record)() => {
             (engine.add_program)(run_reporters);
-            // SAFETY: the table of `libdmd.so`, whose functions are those of the crate `dmd`.
+            // SAFETY: the table is from `libdmd.so`, and the crate `dmd` implements its functions.
             unsafe { connect(engine) };
         }
         PreloadedEngine::Nothing | PreloadedEngine::Older | PreloadedEngine::Engine(_) => {}
@@ -378,7 +386,7 @@ pub fn is_connected() -> bool {
     engine().is_some()
 }
 
-/// Sizes of the engine's own tables, if one is connected.
+/// The sizes of the engine's own tables; `None` without an engine.
 #[allow(unsafe_code, reason = "calls a function of another library")]
 pub(crate) fn engine_sizes() -> Option<Sizes> {
     let engine = engine()?;
@@ -388,18 +396,18 @@ pub(crate) fn engine_sizes() -> Option<Sizes> {
     Some(sizes)
 }
 
-/// Bytes of all logs of allocations in the engine, if one is connected.
+/// The bytes of all logs of allocations in the engine; `None` without an engine.
 pub(crate) fn log_bytes() -> Option<u64> {
     Some((engine()?.log_bytes)())
 }
 
-/// Bytes outside of the heap that the engine's own code uses; `None` without an engine.
+/// The bytes outside of the heap that the engine's own code uses; `None` without an engine.
 pub(crate) fn working_bytes() -> Option<u64> {
     Some((engine()?.working_bytes)())
 }
 
-/// Usable bytes of all live blocks, if an engine records the blocks that Rust allocates: it must know a block that
-/// this function allocates for the question.
+/// The usable bytes of all live blocks, if an engine records the blocks that Rust allocates. To test this, the
+/// function allocates a block and passes it to the engine.
 pub(crate) fn heap() -> Option<u64> {
     let engine = engine()?;
     if is_itself() {

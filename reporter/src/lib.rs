@@ -1,9 +1,9 @@
 //! Account for every byte of a Rust process: measure values, register memory reporters, collect one
 //! tree that adds up.
 //!
-//! A program declares its allocator ([`global_allocator!`]), derives [`MallocSizeOf`] on its types and
-//! registers reporters; [`collect()`] runs them. If the program declares its allocator, sizes come from that;
-//! otherwise they are computed from layouts, which is sound with any allocator.
+//! A program declares its allocator ([`global_allocator!`]), derives [`MallocSizeOf`] on its types and registers
+//! reporters; [`collect()`] runs the reporters. If the program declares its allocator, sizes come from the allocator.
+//! Otherwise this crate computes sizes from layouts, which is sound with any allocator.
 //!
 //! ```standalone_crate
 //! use memory_reporter::MallocSizeOf;
@@ -26,41 +26,45 @@
 //! assert!(tree.amount("explicit/heap-unclassified").is_some());
 //! ```
 //!
-//! It does not show the tree as text (the crate `about-memory` does), and does not find the stacks that allocated
-//! unreported memory (the crate `dmd` does).
+//! To show the tree as text, use the crate `about-memory`. To find the stacks that allocated unreported memory, use
+//! the crate `dmd`.
 //!
 //! # How it hangs together
 //!
-//! - Measuring: [`MallocSizeOf`] is the walk, [`MallocSizeOfOps`] has the functions that it calls, and [`Reading`] is
-//!   what the walk means: [`ComputedReading`](measure::ComputedReading) or [`MeasuredReading`](measure::MeasuredReading). The module [`measure`]
-//!   has the rest.
-//! - Reporting: a [`MemoryReporter`] puts reports into [`Reports`]; [`collect_reports`] and [`Collection`] make a
-//!   [`ReportSet`] of them, with a [`Warning`](memory_report::Warning) for each fault. Memory without a type to measure
-//!   gets [`tags`], and memory of foreign code [`counters`].
-//! - Using: [`tree::Forest`] adds a set up, [`mod@file`] reads and writes it as Firefox does, and [`mod@diff`] compares
-//!   two sets; these are the crate [`memory_report`]. The module `live` answers requests while the program runs.
+//! - Measuring: [`MallocSizeOf`] is the trait that walks a value. [`MallocSizeOfOps`] contains the functions that a
+//!   walk calls. [`Reading`] chooses the meaning of a size: [`ComputedReading`](measure::ComputedReading) or
+//!   [`MeasuredReading`](measure::MeasuredReading). The module [`measure`] contains all other items.
+//! - Reporting: a [`MemoryReporter`] puts reports into [`Reports`]. [`collect_reports`] and [`Collection`] make a
+//!   [`ReportSet`] of them, with a [`Warning`](memory_report::Warning) for each fault. Use [`tags`] for memory
+//!   without a type to measure, and [`counters`] for memory of foreign code.
+//! - Using: [`tree::Forest`] adds up a set, [`mod@file`] reads and writes it as Firefox does, and [`mod@diff`]
+//!   compares two sets. The crate [`memory_report`] contains these items. The module `live` answers requests while
+//!   the program runs.
 //! - Acting: [`pressure`] frees caches, and [`watching`] follows garbage collectors and allocations, as Firefox's
 //!   `Debugger.Memory` does.
 //!
 //! # What is exact
 //!
-//! Computed sizes equal the requested bytes for all collections of std, with two exceptions: of hash tables after
-//! removals about one in a thousand counts as half its size, and an emptied `BTreeMap` may keep one invisible leaf.
-//! Measured sizes equal the usable bytes if the start of a block is visible. Of hash tables, B-tree and list nodes and
-//! some `VecDeque`s only the inside is visible; these blocks count the requested bytes, unless DMD records them.
+//! Computed sizes equal the requested bytes for all collections of std, with two exceptions. After removals, about
+//! one hash table in a thousand is counted with half of its size. An emptied `BTreeMap` may keep one invisible leaf.
+//! Measured sizes equal the usable bytes if the walk can see the start of a block. For hash tables, B-tree and list
+//! nodes and some `VecDeque`s it can see only addresses inside the block. For these blocks, the requested bytes
+//! count, unless DMD records them.
 //!
 //! # Features
 //!
 //! - `derive` (default): `#[derive(MallocSizeOf)]`.
-//! - `gzip` (default): [`file`](mod@file) reads and writes compressed files. Without it a program builds in a fifth less time.
-//! - `live` (default): the module `live`, and the variable `ABOUT_MEMORY`. Without it a program is smaller.
+//! - `gzip` (default): [`file`](mod@file) reads and writes compressed files. Without it, the build takes a fifth less
+//!   time.
+//! - `live` (default): the module `live`, and the variable `ABOUT_MEMORY`. Without it, the program is smaller.
 //! - `serde`: a [`SizeTree`](measure::SizeTree) can be serialized.
 //! - `jemalloc07`, `mimalloc01`: declare these allocators, and read their statistics.
 //! - `gc-arena07`: an arena of this crate is a [`Collector`](watching::Collector).
-//! - one for each crate whose types can be measured, named after the crate and its major version: see [`docs`].
+//! - one feature for each crate whose types can be measured, named after the crate and its major version: see
+//!   [`docs`].
 //!
-//! With `gzip`, files are compressed by `flate2`, whose default backend is in Rust. An application that turns on another backend of
-//! `flate2` (`zlib-rs`, `zlib-ng`) has that one here, too.
+//! With `gzip`, `flate2` compresses files. Its default backend is written in Rust. If an application enables another
+//! backend of `flate2` (`zlib-rs`, `zlib-ng`), this crate uses that backend, too.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -97,8 +101,8 @@ pub use reporting::{
     register_strong, register_weak, tag, tags,
 };
 
-/// For the macros and the derive of this crate, for `heap-graph`, `dmd` and `memory-endpoint`. Not for direct use; it
-/// may change at any time.
+/// For the macros and the derive of this crate, and for `heap-graph`, `dmd` and `memory-endpoint`. Do not use it
+/// directly; it may change at any time.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::allocator::{CountingAllocator, DeclaredAllocator};

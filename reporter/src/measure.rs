@@ -1,11 +1,11 @@
-//! Measuring values: the walk of a value, and what it means.
+//! Measures values: the walk of a value, and the meaning of its sizes.
 //!
-//! - [`MallocSizeOf`] is the walk; [`MallocSizeOfEach`] hands out the elements of a container, so that
-//!   a function can measure each, [`SizeOfIncludingThis`] is for owning pointers, [`ErasedMallocSizeOf`] for `dyn` values,
-//!   and [`AddSizeOf`] splits a size into parts.
-//! - A [`Reading`] decides what the walk means: [`ComputedReading`] adds layouts up, [`MeasuredReading`] asks the
-//!   declared allocator.
-//! - [`SizeTree`] has the bytes by field and type, [`SizeSummary`] the sums of a value.
+//! - [`MallocSizeOf`] is the walk of a value. [`MallocSizeOfEach`] passes each element of a container to a function
+//!   that measures it. [`SizeOfIncludingThis`] is for owning pointers, [`ErasedMallocSizeOf`] for `dyn` values, and
+//!   [`AddSizeOf`] splits a size into parts.
+//! - A [`Reading`] decides the meaning of the walk: [`ComputedReading`] adds up layouts, [`MeasuredReading`] gets
+//!   sizes from the declared allocator.
+//! - [`SizeTree`] contains the bytes by field and type, [`SizeSummary`] the sums of a value.
 
 mod add_size_of;
 mod block;

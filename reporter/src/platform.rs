@@ -1,7 +1,7 @@
-//! Facts that the operating system has about this process. No other module names an operating system.
+//! Facts about this process from the operating system. No other module names an operating system.
 //!
-//! macOS and Windows answer with the sizes of the process. On an unknown system every answer is `None`, and nothing else
-//! changes.
+//! macOS and Windows provide only the sizes of the process. On an unknown system every figure is `None`, and the rest
+//! of the crate works as usual.
 
 mod c_malloc;
 #[cfg(feature = "live")]
@@ -27,7 +27,7 @@ mod unknown;
 #[cfg(all(feature = "live", not(target_os = "linux")))]
 mod unknown_live;
 
-/// The sizes of the process where it is not Linux that knows them.
+/// The sizes of the process on systems other than Linux.
 #[cfg(not(target_os = "linux"))]
 #[cfg_attr(target_os = "macos", path = "platform/macos.rs")]
 #[cfg_attr(windows, path = "platform/windows.rs")]
@@ -57,32 +57,32 @@ pub(crate) fn spawn(name: &str, run: Box<dyn FnOnce() + Send>) -> std::io::Resul
     std::thread::Builder::new().name(name.to_owned()).spawn(run).map(drop)
 }
 
-/// Where a symbol is.
+/// The location of a symbol.
 #[allow(dead_code, reason = "not every system has a loader to ask")]
 pub(crate) enum FoundSymbol {
     Nowhere,
-    /// In the file that this copy of the crate is part of.
+    /// In the file that contains this copy of the crate.
     Here,
     Elsewhere(*const core::ffi::c_void),
 }
 
-/// The request of a signal.
+/// The action that a signal requests.
 #[cfg(feature = "live")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "not every system has signals")]
 pub(crate) enum SignalTrigger {
-    /// To save a report.
+    /// Save a report.
     Report,
-    /// To minimize memory usage and then to save a report.
+    /// Minimize memory usage, then save a report.
     MinimizeAndReport,
 }
 
 /// The heap of the C library's malloc, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CHeap {
-    /// Live blocks with their headers, and free chunks that the library caches.
+    /// The bytes of live blocks with their headers, and of free chunks that the library caches.
     pub(crate) allocated: u64,
-    /// Memory that the library has taken from the system.
+    /// The bytes that the library has taken from the system.
     pub(crate) committed: u64,
 }
 
@@ -100,12 +100,12 @@ pub(crate) struct PageFaults {
     pub(crate) soft: u64,
 }
 
-/// One thread's stack.
+/// The stack of one thread.
 #[derive(Clone, Debug)]
 pub(crate) struct StackUsage {
     pub(crate) name: String,
     pub(crate) tid: u32,
-    /// Touched bytes; `None` if the stack was not found.
+    /// The touched bytes; `None` if the stack was not found.
     pub(crate) bytes: Option<u64>,
 }
 
@@ -113,15 +113,15 @@ pub(crate) struct StackUsage {
 #[derive(Clone, Debug)]
 pub(crate) struct Mapping {
     pub(crate) kind: MappingKind,
-    /// The file, or the system's name in brackets.
+    /// The path of the file, or the system's name in brackets.
     pub(crate) name: String,
     pub(crate) resident: u64,
-    /// Each page divided by the number of processes that share it.
+    /// The sum over all pages: the page's bytes divided by the number of processes that share the page.
     pub(crate) proportional: u64,
     pub(crate) swapped: u64,
     /// The part of `resident` that is in huge pages.
     pub(crate) huge: u64,
-    /// In reserved huge pages; not in `resident`.
+    /// The bytes in reserved huge pages; `resident` does not include them.
     pub(crate) hugetlb: u64,
 }
 
@@ -129,18 +129,18 @@ pub(crate) struct Mapping {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(dead_code, reason = "not every system lists its mappings")]
 pub(crate) enum MappingKind {
-    /// Executable, of a file.
+    /// Executable code from a file.
     Code,
-    /// Of a file, private.
+    /// Private memory of a file.
     File,
-    /// Shared with other processes, with or without a file.
+    /// Memory shared with other processes, with or without a file.
     Shared,
-    /// Private, without a file: the heap that grows behind the program's data.
+    /// Private memory without a file: the heap that grows behind the program's data.
     Heap,
-    /// Private, without a file: other memory, of allocators too.
+    /// Other private memory without a file, including that of allocators.
     Anonymous,
-    /// A thread's stack.
+    /// The stack of a thread.
     Stack,
-    /// The kernel's own.
+    /// Memory of the kernel.
     Kernel,
 }

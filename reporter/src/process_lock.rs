@@ -1,5 +1,5 @@
-//! Locks that a fork leaves free: the thread that forks first waits until no other thread holds one, so that the child
-//! finds all data whole, and no lock in the hands of a thread that it does not have.
+//! Locks that are free in the child process of a fork. The thread that forks first waits until no other thread holds
+//! such a lock. So all data are consistent in the child, and no lock is held by a thread that does not exist there.
 //!
 //! Invariant: no code of the program runs while a thread holds such a lock, so the wait is short.
 
@@ -14,22 +14,25 @@ use std::time::Instant;
 
 use crate::platform;
 
-/// A fork goes on after this time, even if a thread still holds a lock. Only a thread that waits for the forking one
-/// holds it so long: another library's handler may hold a lock of the allocator.
+/// The longest wait of a fork. After it, the fork continues even if a thread still holds a lock. Only a thread that
+/// itself waits for the forking thread holds a lock so long: another library's fork handler may hold a lock of the
+/// allocator.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_micros(50);
 
-/// The threads that hold locks.
+/// The number of threads that hold locks.
 static HOLDERS: AtomicUsize = AtomicUsize::new(0);
-/// The forks under way, each on a thread of its own.
+/// The number of forks in progress, each on its own thread.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 std::thread_local! {
-    /// The locks that this thread holds. A fork counts as one, so that the forking thread never waits for itself.
+    /// The number of locks that this thread holds. A fork counts as a lock, so that the forking thread never waits
+    /// for itself.
     static HELD: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A `Mutex` that the child of a fork finds free. A panic does not poison it: no code under it leaves data broken.
+/// A `Mutex` that is free in the child process of a fork. A panic does not poison it, since data under it stay
+/// consistent.
 #[derive(Default)]
 pub(crate) struct ProcessLock<T>(Mutex<T>);
 
@@ -65,7 +68,7 @@ impl<T: fmt::Debug> fmt::Debug for ProcessLock<T> {
 
 /// Holds a [`ProcessLock`] until dropped.
 pub(crate) struct ProcessGuard<'a, T> {
-    /// Dropped first: the thread is a holder until the lock is free.
+    /// Dropped first: the thread stays a holder until the lock is free.
     data: MutexGuard<'a, T>,
     lock: &'a ProcessLock<T>,
     _holder: LockHolder,
@@ -85,7 +88,7 @@ impl<T> DerefMut for ProcessGuard<'_, T> {
     }
 }
 
-/// This thread holds a lock, or is about to take one.
+/// Counts this thread as a holder. The thread holds a lock, or is about to take one.
 struct LockHolder {
     one_thread: core::marker::PhantomData<*const ()>,
 }
@@ -115,8 +118,8 @@ impl Drop for LockHolder {
     }
 }
 
-/// Waits, as no holder, for the end of forks; a limited time, since a fork may wait in a handler of the program for a lock that
-/// this thread holds.
+/// Waits until no fork is in progress. Meanwhile the thread does not count as a holder. The wait is limited, since a
+/// fork may wait, in a handler of the program, for a lock that this thread holds.
 #[cold]
 fn wait_for_forks() {
     let until = Instant::now() + LONGEST_WAIT;
@@ -136,7 +139,7 @@ fn register_handlers() {
 
 extern "C" fn before_fork() {
     FORKS.fetch_add(1, Ordering::SeqCst);
-    // A signal handler may fork in the middle of code that holds a lock.
+    // A signal handler may fork while this thread holds a lock.
     let own = usize::from(HELD.get() > 0);
     HELD.set(HELD.get() + 1);
     let until = Instant::now() + LONGEST_WAIT;
@@ -150,27 +153,27 @@ extern "C" fn in_parent() {
     FORKS.fetch_sub(1, Ordering::SeqCst);
 }
 
-/// The child has this thread only.
+/// Resets the counts: the child process has only this thread.
 extern "C" fn in_child() {
     HELD.set(HELD.get() - 1);
     HOLDERS.store(usize::from(HELD.get() > 0), Ordering::SeqCst);
     FORKS.store(0, Ordering::SeqCst);
 }
 
-/// Wakes threads that wait for data under a [`ProcessLock`] to change.
+/// Wakes threads that wait until data under a [`ProcessLock`] change.
 pub(crate) struct ChangeSignal {
     count: AtomicU64,
-    /// A sleeper holds it. The child of a fork may find it in the hands of a thread that it does not have, so nobody
-    /// waits for it.
+    /// A sleeping thread holds it. In the child process of a fork, a thread that does not exist there may hold it, so
+    /// no thread waits for this lock.
     sleeping: Mutex<()>,
     woken: Condvar,
 }
 
-/// The number of changes at some time.
+/// The number of changes up to some moment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChangeCount(u64);
 
-/// A sleeper looks again after this time: `notify` does not wait for a thread that is about to sleep.
+/// The longest sleep before a thread reads the data again: `notify` may miss a thread that is about to sleep.
 const NAP: Duration = Duration::from_millis(10);
 const SHORT_NAP: Duration = Duration::from_millis(1);
 
@@ -179,7 +182,7 @@ impl ChangeSignal {
         Self { count: AtomicU64::new(0), sleeping: Mutex::new(()), woken: Condvar::new() }
     }
 
-    /// To be called before looking at the data.
+    /// Call this before reading the data.
     pub(crate) fn count(&self) -> ChangeCount {
         ChangeCount(self.count.load(Ordering::SeqCst))
     }
@@ -189,7 +192,8 @@ impl ChangeSignal {
         self.woken.notify_all();
     }
 
-    /// Frees the lock, waits for a change after `seen`, and takes the lock again. It may return without a change.
+    /// Releases the lock, waits for a change after `seen`, and takes the lock again. It may also return without a
+    /// change.
     pub(crate) fn wait<'a, T>(
         &self,
         guard: ProcessGuard<'a, T>,

@@ -1,12 +1,12 @@
-//! A stable sort that is small in the program: the sort of std is compiled again for each type of its elements, into
-//! five kilobytes each.
+//! A stable sort that adds little code to the program. The compiler compiles the sort of std again for each type of
+//! element, to five kilobytes each.
 //!
-//! The part that is compiled for each type only compares and swaps, by calls that nothing inlines. So it is slower than
-//! std's, which does not matter for lists that a person reads.
+//! Here, the part for each type only compares and swaps, by calls that are not inlined. So it is slower than the sort
+//! of std. This does not matter for lists that a person reads.
 
 use core::cmp::Ordering;
 
-/// Sorts the items; equal ones keep their order.
+/// Sorts the items. Equal items keep their order.
 pub(crate) fn sort_by<T>(items: &mut [T], mut compare: impl FnMut(&T, &T) -> Ordering) {
     let mut places = places(items.len(), &mut |a, b| compare(&items[a], &items[b]));
     for at in 0..places.len() {
@@ -19,7 +19,7 @@ pub(crate) fn sort_by<T>(items: &mut [T], mut compare: impl FnMut(&T, &T) -> Ord
     }
 }
 
-/// The place of each item in the sorted list: a merge of sorted runs, each twice as long as in the pass before.
+/// The place of each item in the sorted list. Merges sorted runs; each pass doubles their length.
 fn places(len: usize, compare: &mut dyn FnMut(usize, usize) -> Ordering) -> Vec<usize> {
     let mut order: Vec<usize> = (0..len).collect();
     let mut merged: Vec<usize> = Vec::with_capacity(len);
@@ -29,7 +29,7 @@ fn places(len: usize, compare: &mut dyn FnMut(usize, usize) -> Ordering) -> Vec<
         for run in order.chunks(2 * width) {
             let (mut left, mut right) = run.split_at(width.min(run.len()));
             while let ([a, more_left @ ..], [b, more_right @ ..]) = (left, right) {
-                // Of equal items the left one comes first.
+                // If two items are equal, the left one is first.
                 if compare(*b, *a) == Ordering::Less {
                     merged.push(*b);
                     right = more_right;

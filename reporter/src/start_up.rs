@@ -1,5 +1,4 @@
-//! What happens before `main`: the program finds a preloaded engine of DMD, and listens if `ABOUT_MEMORY` asks for
-//! it.
+//! Runs before `main`: finds a preloaded engine of DMD, and listens if `ABOUT_MEMORY` requests it.
 
 use crate::platform::call_before_main;
 use crate::{collect, engine_abi};

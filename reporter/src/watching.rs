@@ -1,5 +1,5 @@
-//! Watching the process as Firefox's `Debugger.Memory` does: cycles of garbage collectors, and the allocations that an
-//! engine of DMD records.
+//! Watches the process as Firefox's `Debugger.Memory` does: the cycles of garbage collectors, and the allocations
+//! that an engine of DMD records.
 
 mod clock;
 mod collector;

@@ -1,4 +1,4 @@
-//! Linked reporters whose names panic, collect or register: they are asked by the first collection.
+//! Linked reporters whose `name` panics, collects or registers. The first collection calls it.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ register_reporter!(Linked(|| {
 }));
 register_reporter!(Linked(|| {
     let registration = register_strong(Arc::new(Linked(|| "by-the-name")));
-    // Another thread needs to know all names, too.
+    // Another thread needs all names, too.
     std::thread::spawn(|| drop(collect_reports(&CollectOptions::new())))
         .join()
         .expect("a collection does not panic");
@@ -36,7 +36,7 @@ register_reporter!(Linked(|| {
     "linked-and-waiting"
 }));
 
-/// Of one subject.
+/// The warnings about one subject.
 fn warnings<'a>(set: &'a ReportSet, subject: &str) -> Vec<(WarningKind, &'a str)> {
     let warnings = set.warnings().iter().filter(|warning| warning.subject == subject);
     warnings.map(|warning| (warning.kind, warning.message.as_str())).collect()

@@ -421,7 +421,7 @@ fn a_path_that_no_report_can_have_gives_a_warning_and_no_tag() {
     for (path, why) in [
         ("elsewhere/js", "a tag's path must be under `explicit/`"),
         ("explicit/", "the path ends with `/`"),
-        ("explicit/heap-unclassified/js", "is what no reporter claims"),
+        ("explicit/heap-unclassified/js", "is the memory that no reporter claims"),
     ] {
         assert_eq!(Tag::new(path), Tag::NONE);
         let set = reports();

@@ -1,11 +1,12 @@
-//! Breakdowns: how a census sorts nodes. The JSON and its rules are Firefox's, and so are the first words of the error
-//! messages. Firefox ignores unknown keys, so a slip such as `than` stays hidden; here unknown keys are errors.
+//! Breakdowns: the rules by which a census groups nodes. The JSON and its rules are the same as in Firefox, and the
+//! error messages start with Firefox's words. Firefox ignores unknown keys, so it hides a typing error such as
+//! `than`; here, unknown keys are errors.
 
 use core::fmt;
 
 use serde_json::{Map, Value};
 
-/// How a census sorts nodes: read from JSON by [`Breakdown::parse`], or made of its variants.
+/// The rule by which a census groups nodes. [`Breakdown::parse`] reads it from JSON.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Breakdown {
@@ -13,63 +14,64 @@ pub enum Breakdown {
     Count {
         /// Whether the report contains the number of nodes.
         count: bool,
-        /// Whether the report contains their bytes.
+        /// Whether the report contains the bytes of the nodes.
         bytes: bool,
         /// A label for the report.
         label: Option<String>,
     },
     /// Lists the nodes' ids, in the order of the walk.
     Bucket,
-    /// Sorts by the name of the type.
+    /// Groups nodes by the name of the type.
     InternalType {
-        /// For the nodes of each type.
+        /// The breakdown for the nodes of each type.
         then: Box<Breakdown>,
     },
-    /// Sorts by the descriptive name. Every node must have one.
+    /// Groups nodes by the descriptive name. Every node must have one.
     DescriptiveType {
-        /// For the nodes of each name.
+        /// The breakdown for the nodes of each name.
         then: Box<Breakdown>,
     },
-    /// Sorts by class.
+    /// Groups nodes by class.
     ObjectClass {
-        /// For the nodes of each class.
+        /// The breakdown for the nodes of each class.
         then: Box<Breakdown>,
-        /// For nodes without a class.
+        /// The breakdown for nodes without a class.
         other: Box<Breakdown>,
     },
-    /// Sorts by coarse type.
+    /// Groups nodes by coarse type.
     CoarseType {
-        /// For objects.
+        /// The breakdown for objects.
         objects: Box<Breakdown>,
-        /// For scripts.
+        /// The breakdown for scripts.
         scripts: Box<Breakdown>,
-        /// For strings.
+        /// The breakdown for strings.
         strings: Box<Breakdown>,
-        /// For all other nodes.
+        /// The breakdown for all other nodes.
         other: Box<Breakdown>,
-        /// For DOM nodes.
+        /// The breakdown for DOM nodes.
         dom_node: Box<Breakdown>,
     },
-    /// Sorts by the file of a script.
+    /// Groups scripts by their file.
     Filename {
-        /// For the scripts of each file.
+        /// The breakdown for the scripts of each file.
         then: Box<Breakdown>,
-        /// For nodes without a file.
+        /// The breakdown for nodes without a file.
         no_filename: Box<Breakdown>,
     },
-    /// Sorts by allocation stack.
+    /// Groups nodes by allocation stack.
     AllocationStack {
-        /// For the nodes of each stack.
+        /// The breakdown for the nodes of each stack.
         then: Box<Breakdown>,
-        /// For nodes without a stack.
+        /// The breakdown for nodes without a stack.
         no_stack: Box<Breakdown>,
     },
-    /// Sorts each node by each of these: the array form of Firefox's documents. Firefox itself rejects it.
+    /// Applies each of these breakdowns to all nodes: the array form of Firefox's documentation. Firefox itself
+    /// rejects it.
     All(Vec<Breakdown>),
 }
 
-/// Why a breakdown was rejected. The messages start as Firefox's, without the name of the error, and then say what is
-/// accepted.
+/// The reason why a breakdown was rejected. The messages start with Firefox's message, without the name of the error,
+/// and then list the accepted values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BreakdownError {
@@ -79,13 +81,14 @@ pub enum BreakdownError {
     Null,
     /// A breakdown has no `by`, or is neither an object nor an array.
     NoBy,
-    /// A breakdown has a key that one by this does not have: the key and the `by`.
+    /// A breakdown has a key that its `by` does not allow: the key and the `by`.
     UnknownKey(String, String),
-    /// No breakdown sorts by this.
+    /// The value of `by` is unknown.
     UnknownBy(String),
-    /// A breakdown contains another one that sorts by the same.
+    /// A breakdown contains another breakdown with the same `by`.
     Nested(String),
-    /// Breakdowns nest deeper than 32, which only arrays can do: Firefox's nest at most eight deep.
+    /// Breakdowns are nested deeper than 32 levels. Only arrays make this possible: Firefox's breakdowns nest at most
+    /// eight levels deep.
     TooDeep,
 }
 
@@ -117,7 +120,7 @@ impl fmt::Display for BreakdownError {
 
 impl std::error::Error for BreakdownError {}
 
-/// The values of `by`, each with the keys that such a breakdown may have.
+/// The values of `by`, each with the keys that a breakdown with this `by` may have.
 const KINDS: [(&str, &[&str]); 8] = [
     ("count", &["count", "bytes", "label"]),
     ("bucket", &[]),
@@ -133,13 +136,13 @@ fn keys(by: &str) -> &'static [&'static str] {
     KINDS.iter().find(|(known, _)| *known == by).map_or(&[], |(_, keys)| keys)
 }
 
-/// The accepted values of a breakdown.
+/// The accepted values of a breakdown, as text.
 fn accepted() -> String {
     let names: Vec<&str> = KINDS.iter().map(|(by, _)| *by).collect();
     format!("a breakdown is an object with 'by' ({}), or an array of such", names.join(", "))
 }
 
-/// The depth to which breakdowns nest, arrays included.
+/// The largest depth of nested breakdowns, including arrays.
 const MAX_DEPTH: usize = 32;
 
 impl Default for Breakdown {
@@ -160,17 +163,17 @@ impl Breakdown {
         Box::new(Self::Count { count: true, bytes: true, label: None })
     }
 
-    /// The breakdown with this name, one of [`PRESETS`](Self::PRESETS).
+    /// The breakdown with this name, one of [`PRESETS`](Self::PRESETS); `None` for another name.
     ///
-    /// There are those of Firefox's Memory tool, and one for each kind except `descriptiveType`, which fails on nodes
-    /// without a descriptive name.
+    /// The presets are the breakdowns of Firefox's Memory tool, and one for each `by` except `descriptiveType`: that
+    /// one fails on nodes without a descriptive name.
     pub fn preset(name: &str) -> Option<Self> {
         let (_, json) = Self::PRESETS.iter().find(|(known, _)| *known == name)?;
         Some(Self::parse(json).expect("a test parses every preset"))
     }
 
-    /// Names and breakdowns: `default` is Firefox's default, `type` and `stack` are the Memory tool's by type and by
-    /// allocation stack, and `label` is the one by which it names single nodes.
+    /// The names and breakdowns of presets. `default` is Firefox's default. `type` and `stack` are the Memory tool's
+    /// breakdowns by type and by allocation stack. `label` is the breakdown with which that tool names single nodes.
     pub const PRESETS: [(&str, &str); 11] = [
         (
             "default",
@@ -191,12 +194,12 @@ impl Breakdown {
         ("filename", r#"{"by":"filename"}"#),
     ];
 
-    /// Reads a breakdown from JSON: the breakdown itself, or the options of Firefox's `takeCensus`, an object with
-    /// `breakdown` only.
+    /// Reads a breakdown from JSON. The JSON is the breakdown itself, or the options of Firefox's `takeCensus`: an
+    /// object with the key `breakdown` only.
     ///
     /// # Errors
     ///
-    /// [`BreakdownError`]. The function rejects what Firefox rejects, except arrays, and unknown keys.
+    /// [`BreakdownError`]. Rejects everything that Firefox rejects, except arrays. Also rejects unknown keys.
     pub fn parse(json: &str) -> Result<Self, BreakdownError> {
         let value: Value = serde_json::from_str(json).map_err(|e| BreakdownError::NotJson(e.to_string()))?;
         Self::from_json(&value)
@@ -213,7 +216,7 @@ impl Breakdown {
         from_json(value, &mut Vec::new(), 0)
     }
 
-    /// The same breakdown with a bucket in the place of every count, to find the nodes behind a count.
+    /// The same breakdown with a bucket in place of every count, to find the nodes behind a count.
     pub fn with_buckets(&self) -> Self {
         let deep = |inner: &Self| Box::new(inner.with_buckets());
         match self {
@@ -298,7 +301,7 @@ fn from_json(value: &Value, seen: &mut Vec<String>, depth: usize) -> Result<Brea
     Ok(breakdown)
 }
 
-/// Whether a property is on: whether JavaScript takes its value for true, or it is missing.
+/// Whether a property is on: it is missing, or JavaScript treats its value as true.
 fn is_on(object: &Map<String, Value>, key: &str) -> bool {
     match object.get(key) {
         None => true,
@@ -310,13 +313,13 @@ fn is_on(object: &Map<String, Value>, key: &str) -> bool {
     }
 }
 
-/// A value as JavaScript's `String` shows it.
+/// A value as text, like JavaScript's `String`.
 fn text(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(yes) => yes.to_string(),
         Value::Number(number) => match number.as_f64() {
-            // Adding 0 turns -0 into 0, as JavaScript shows it.
+            // Adding 0 turns -0 into 0, like JavaScript.
             Some(number) if number.fract() == 0.0 && number.abs() < 1e21 => format!("{}", number + 0.0),
             _ => number.to_string(),
         },

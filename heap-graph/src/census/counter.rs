@@ -1,4 +1,4 @@
-//! Counts by a breakdown, and makes the report in Firefox's order of keys.
+//! Counts nodes by a breakdown, and makes the report with Firefox's order of keys.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::graph::{CoarseType, Graph, GraphFrameId, GraphTextId, NodeKind};
 /// The counts of one breakdown.
 pub(super) struct BreakdownCounter<'b> {
     content: CounterContent<'b>,
-    /// The smallest id counted here. It decides the place of the entry in the report.
+    /// The smallest id counted here. It decides the position of the entry in the report.
     smallest_id: u64,
-    /// Whether anything was counted here.
+    /// Whether a node was counted here.
     is_used: bool,
 }
 
@@ -24,7 +24,7 @@ enum CounterContent<'b> {
         bytes: Option<u128>,
         label: Option<&'b str>,
     },
-    /// The number of the bucket, once it contains a node.
+    /// The number of the bucket; `None` while it is empty.
     Bucket(Option<u32>),
     ByText {
         by: TextKey,
@@ -37,7 +37,7 @@ enum CounterContent<'b> {
         entries: HashMap<GraphFrameId, BreakdownCounter<'b>>,
         no_stack: Box<BreakdownCounter<'b>>,
     },
-    /// In the order of the report.
+    /// The counters, in the order of the report.
     ByCoarseType(Box<[(CoarseType, BreakdownCounter<'b>); 5]>),
     All(Vec<BreakdownCounter<'b>>),
 }
@@ -50,7 +50,7 @@ enum TextKey {
     File,
 }
 
-/// The key for nodes without such a text, and their counts.
+/// The key for nodes without the text, and the counter for them.
 type RestCounter<'b> = (&'static str, Box<BreakdownCounter<'b>>);
 
 impl<'b> BreakdownCounter<'b> {
@@ -109,7 +109,7 @@ impl<'b> BreakdownCounter<'b> {
             CounterContent::Bucket(place) => {
                 let place = *place.get_or_insert_with(|| {
                     buckets.push(Vec::new());
-                    // Each kind adds at most one bucket for each breakdown, so the number fits 32 bits.
+                    // Each kind adds at most one bucket for each breakdown, so the number fits in 32 bits.
                     buckets.len() as u32 - 1
                 });
                 into.push(place);
@@ -194,7 +194,8 @@ impl<'b> BreakdownCounter<'b> {
                 }
                 if let Some((key, rest)) = rest {
                     let rest = rest.report(graph, naming);
-                    // Like a property that JavaScript sets twice: the later value in the earlier place.
+                    // If a key occurs twice, the later value replaces the earlier one at its position, as in a
+                    // JavaScript object.
                     match map.iter_mut().find(|(text, _)| *text == key) {
                         Some(entry) => entry.1 = rest,
                         None => map.push((key.into(), rest)),
@@ -207,14 +208,14 @@ impl<'b> BreakdownCounter<'b> {
     }
 }
 
-/// Entries in Firefox's order.
+/// The entries in Firefox's order.
 fn sorted<K>(entries: HashMap<K, BreakdownCounter<'_>>) -> Vec<(K, BreakdownCounter<'_>)> {
     let mut entries: Vec<_> = entries.into_iter().collect();
     entries.sort_by_key(|(_, counter)| core::cmp::Reverse(counter.smallest_id));
     entries
 }
 
-/// Texts, stacks and ids for a report.
+/// The texts, stacks and ids for a report.
 pub(super) struct ReportTables<'a> {
     buckets: &'a mut Vec<Vec<u64>>,
     stacks: HashMap<GraphFrameId, Arc<CensusStack>>,
@@ -225,7 +226,7 @@ impl<'a> ReportTables<'a> {
         Self { buckets, stacks: HashMap::new() }
     }
 
-    /// The frame and its callers. It does not recurse, since a stack may be deep.
+    /// Returns the stack that consists of the frame and its callers. It does not recurse, since a stack may be deep.
     fn stack(&mut self, graph: &Graph, id: GraphFrameId) -> Arc<CensusStack> {
         let mut missing = Vec::new();
         let mut next = Some(id);
@@ -250,6 +251,6 @@ impl<'a> ReportTables<'a> {
             self.stacks.insert(id, Arc::clone(&frame));
             made = Some(frame);
         }
-        made.expect("either the frame was known, or it has been made")
+        made.expect("each frame was known or has just been made")
     }
 }

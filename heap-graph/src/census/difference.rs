@@ -1,28 +1,28 @@
-//! The difference of two reports of one breakdown.
+//! The difference of two reports with the same breakdown.
 
 use hashbrown::HashMap;
 
 use super::report::{CensusCount, CensusReport, StackKey, sort_keys};
 use crate::graph::GraphText;
 
-/// The difference of two reports, and the totals of the first.
+/// The difference of two reports, and the totals of the first report.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CensusDifference {
     /// The second report minus the first.
     pub delta: CensusReport,
-    /// Bytes of the first report: the 100 % of a percentage.
+    /// The bytes of the first report: 100 % for percentages.
     pub basis_total_bytes: i128,
     /// The number of nodes in the first report.
     pub basis_total_count: i128,
 }
 
 impl CensusDifference {
-    /// `second` minus `first`, two reports of the same breakdown.
+    /// Subtracts `first` from `second`. Both must be reports of the same breakdown.
     ///
-    /// As in Firefox, the entries of `first` come first, with negative numbers if `second` does not have them and with
-    /// zeros if nothing changed; the entries that only `second` has follow unchanged. Equal stacks of the two reports
-    /// are one key. A bucket contains the ids that only `second` has.
+    /// As in Firefox, the entries of `first` come first. An entry is negative if `second` lacks it, and zero if it is
+    /// unchanged. The entries that only `second` contains follow unchanged. Equal stacks of the two reports are one
+    /// key. A bucket contains the ids that only `second` contains.
     pub fn new(first: &CensusReport, second: &CensusReport) -> Self {
         let (basis_total_bytes, basis_total_count) = totals(first);
         Self { delta: diff(first, Some(second)), basis_total_bytes, basis_total_count }

@@ -1,6 +1,6 @@
 //! Reports of a census: counts by the keys of the breakdown, in Firefox's order.
 //!
-//! Counts and sums have 128 bits and a sign, so that neither sums nor differences wrap.
+//! Counts and sums are signed 128-bit numbers, so that neither sums nor differences overflow.
 
 pub(crate) mod json;
 
@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 use crate::graph::GraphText;
 
-/// The result of a census, in the shape of its breakdown.
+/// The result of a census, with the same structure as its breakdown.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CensusReport {
     /// The result of a count.
     Count(CensusCount),
-    /// The result of a bucket: ids of nodes.
+    /// The result of a bucket: the ids of its nodes.
     Bucket(Vec<u64>),
-    /// The results by texts, such as names of types.
+    /// The results by text, such as the name of a type.
     Map(Vec<(GraphText<'static>, CensusReport)>),
     /// The results by allocation stack.
     Stacks(Vec<(StackKey, CensusReport)>),
@@ -26,13 +26,13 @@ pub enum CensusReport {
     All(Vec<CensusReport>),
 }
 
-/// Numbers of nodes and bytes; they may be negative in a difference.
+/// Numbers of nodes and bytes. They may be negative in a difference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CensusCount {
-    /// The number of nodes, if the breakdown asks for it.
+    /// The number of nodes; `None` if the breakdown leaves it out.
     pub count: Option<i128>,
-    /// The bytes of the nodes, if the breakdown asks for them.
+    /// The bytes of the nodes; `None` if the breakdown leaves them out.
     pub bytes: Option<i128>,
     /// The label of the breakdown.
     pub label: Option<String>,
@@ -44,7 +44,7 @@ pub struct CensusCount {
 pub enum StackKey {
     /// The nodes that this stack allocated.
     Stack(Arc<CensusStack>),
-    /// The nodes that an empty stack allocated: `null` in Firefox's documents.
+    /// The nodes that an empty stack allocated: `null` in Firefox's documentation.
     Empty,
     /// The nodes whose stack was not recorded.
     NoStack,
@@ -54,13 +54,13 @@ pub enum StackKey {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CensusFrame {
-    /// The source file or an address.
+    /// The source file, or an address.
     pub source: GraphText<'static>,
-    /// From 1; 0 if unknown.
+    /// The line, from 1; 0 if unknown.
     pub line: u32,
-    /// From 1; 0 if unknown.
+    /// The column, from 1; 0 if unknown.
     pub column: u32,
-    /// The function; `None` if it has no name.
+    /// The name of the function; `None` if it has no name.
     pub function: Option<GraphText<'static>>,
 }
 
@@ -73,27 +73,27 @@ impl fmt::Display for CensusFrame {
     }
 }
 
-/// A stack: its youngest frame, and the stack of the caller.
+/// A stack: its innermost frame, and the stack of the caller.
 ///
-/// A snapshot may contain deep stacks, so no function here recurses into the callers.
+/// A snapshot may contain deep stacks, so functions here do not recurse into the callers.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct CensusStack {
     /// The frame.
     pub frame: CensusFrame,
-    /// Whether the frame belongs to the system. Stacks that differ only in this are different keys.
+    /// Whether the frame belongs to the system. Stacks that differ only in this flag are different keys.
     pub is_system: bool,
-    /// The caller; `None` for the oldest frame.
+    /// The caller; `None` for the outermost frame.
     pub parent: Option<Arc<CensusStack>>,
 }
 
 impl CensusStack {
-    /// This frame and its callers, youngest first.
+    /// This frame and its callers, the innermost first.
     pub fn frames(&self) -> impl Iterator<Item = &Self> {
         core::iter::successors(Some(self), |frame| frame.parent.as_deref())
     }
 
-    /// The parts by which stacks are compared.
+    /// The data that comparisons of stacks use.
     fn parts(&self) -> impl Iterator<Item = (&CensusFrame, bool)> {
         self.frames().map(|at| (&at.frame, at.is_system))
     }
@@ -128,20 +128,20 @@ impl Drop for CensusStack {
     }
 }
 
-/// A step into a report.
+/// A key of one level of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "what reports have for keys")]
 pub enum CensusKey {
-    /// A name, such as that of a type, a class or a file.
+    /// A name, such as the name of a type, a class or a file.
     Text(GraphText<'static>),
     /// A stack.
     Stack(Arc<CensusStack>),
-    /// A place in an array.
+    /// An index in an array.
     Place(usize),
 }
 
 impl CensusReport {
-    /// The parts of the report, in its order.
+    /// The parts of the report, in the report's order.
     pub fn children(&self) -> Vec<(CensusKey, &Self)> {
         match self {
             Self::Count(_) | Self::Bucket(_) => Vec::new(),
@@ -162,7 +162,7 @@ impl CensusReport {
         }
     }
 
-    /// The part under a text, such as `objects`.
+    /// The part with this text as its key, such as `objects`; `None` if there is none.
     pub fn get(&self, key: &str) -> Option<&Self> {
         match self {
             Self::Map(entries) => entries.iter().find(|(text, _)| *text == key).map(|(_, report)| report),
@@ -171,7 +171,7 @@ impl CensusReport {
     }
 }
 
-/// Moves keys that look like the index of an array to the front, in numeric order, as every JavaScript object does.
+/// Moves keys that look like an array index to the front, in numeric order, as in every JavaScript object.
 pub(crate) fn sort_keys(entries: &mut [(GraphText<'static>, CensusReport)]) {
     entries.sort_by_key(|(key, _)| array_index(key).map_or((true, 0), |index| (false, index)));
 }

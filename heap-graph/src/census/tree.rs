@@ -1,4 +1,4 @@
-//! A report as a tree for display, with totals and sorted children; inverted or filtered on request.
+//! A report as a tree for display, with totals and sorted children. It can be inverted or filtered.
 
 mod grow;
 mod json;
@@ -12,7 +12,7 @@ use super::difference::CensusDifference;
 use super::report::{CensusFrame, CensusReport};
 use crate::graph::GraphText;
 
-/// The shape of a tree.
+/// The options of a [`CensusTree`].
 #[derive(Clone, Debug, Default)]
 pub struct TreeOptions {
     pub(crate) invert: bool,
@@ -25,13 +25,13 @@ impl TreeOptions {
         Self::default()
     }
 
-    /// Whether leaves become roots, with the nodes that led to them as children; off by default.
+    /// Whether to turn leaves into roots, with the nodes that led to them as children. Default: no.
     pub fn invert(mut self, invert: bool) -> Self {
         self.invert = invert;
         self
     }
 
-    /// Keeps only paths through a node whose name contains this text; keeps all by default.
+    /// Keeps only paths through a node whose name contains this text. By default all paths are kept.
     pub fn filter(mut self, text: impl Into<String>) -> Self {
         self.filter = Some(text.into());
         self
@@ -41,7 +41,7 @@ impl TreeOptions {
 /// A report as a tree.
 #[derive(Clone, Debug)]
 pub struct CensusTree {
-    /// The root comes first.
+    /// The nodes, with the root first.
     nodes: Vec<CensusTreeNode>,
 }
 
@@ -49,24 +49,24 @@ pub struct CensusTree {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CensusTreeNode {
-    /// The number of the node, from 1, in the order of construction.
+    /// The number of the node, from 1. Nodes are numbered in the order of construction.
     pub id: u64,
-    /// The key in the report, or one frame of it; `None` for the root.
+    /// The key in the report, or one frame of the key; `None` for the root.
     pub name: Option<CensusTreeName>,
-    /// Bytes counted here.
+    /// The bytes counted here.
     pub bytes: i128,
-    /// Bytes counted here and below.
+    /// The bytes counted here and below.
     pub total_bytes: i128,
-    /// Nodes of the graph counted here.
+    /// The number of the graph's nodes counted here.
     pub count: i128,
-    /// Nodes of the graph counted here and below.
+    /// The number of the graph's nodes counted here and below.
     pub total_count: i128,
-    /// The leaves of the report that are counted here, by number. All parts of the report are numbered, in its order.
-    /// [`individuals`](crate::dominators::individuals()) finds the graph's nodes behind them.
+    /// The leaves of the report that are counted here, by number. The parts of the report are numbered in the
+    /// report's order. [`individuals`](crate::dominators::individuals()) finds the graph's nodes of these leaves.
     pub leaves: IndexSet<u64>,
     parent: Option<usize>,
     children: Vec<usize>,
-    /// Whether all children were left out because they have no counts. Such a node is not a leaf.
+    /// Whether the node had children, but all were left out because they have no counts. Such a node is not a leaf.
     is_pruned: bool,
 }
 
@@ -101,11 +101,12 @@ impl CensusTreeName {
 }
 
 impl CensusTree {
-    /// The tree of a report. It leaves out keys without counts, and has a node for each frame of a
-    /// stack, the oldest on top.
+    /// The tree of a report. It leaves out keys without counts. It has one node for each frame of a stack, with the
+    /// outermost frame on top.
     ///
-    /// As in Firefox, an inverted or filtered tree lacks the paths that end in a node all of whose children are left
-    /// out. A difference contains such a node if the bytes of a frame changed, but not those of the frames it called.
+    /// As in Firefox, an inverted or filtered tree lacks some paths: if all children of a node are left out, the path
+    /// to the node is missing. A difference contains such a node if the bytes of a frame changed, but the bytes of
+    /// the frames that it called did not.
     pub fn new(report: &CensusReport, options: &TreeOptions) -> Self {
         let mut made = 0;
         let mut tree = grow::tree(report, &mut made);
@@ -123,7 +124,7 @@ impl CensusTree {
         tree
     }
 
-    /// The tree of a difference. Its root has the totals of the first report, as the basis of the changes below it.
+    /// The tree of a difference. Its root contains the totals of the first report, as the basis for percentages.
     pub fn from_difference(difference: &CensusDifference, options: &TreeOptions) -> Self {
         let mut tree = Self::new(&difference.delta, options);
         let root = &mut tree.nodes[0];
@@ -132,12 +133,12 @@ impl CensusTree {
         tree
     }
 
-    /// The root. Its totals are those of the report, even if the tree is filtered.
+    /// The root. Its totals are the report's totals, even if the tree is filtered.
     pub fn root(&self) -> &CensusTreeNode {
         &self.nodes[0]
     }
 
-    /// A node's children, those with most bytes first: total bytes or, in an inverted tree, own bytes.
+    /// A node's children, ordered by bytes, the largest first: by total bytes or, in an inverted tree, by own bytes.
     pub fn children<'a>(&'a self, node: &'a CensusTreeNode) -> impl Iterator<Item = &'a CensusTreeNode> {
         node.children.iter().map(|child| &self.nodes[*child])
     }
@@ -147,14 +148,14 @@ impl CensusTree {
         node.children.len()
     }
 
-    /// The node with this number, [`CensusTreeNode::id`].
+    /// The node with this [`CensusTreeNode::id`]; `None` if the tree has no such node.
     pub fn find(&self, id: u64) -> Option<&CensusTreeNode> {
-        // Nodes come in the order of their numbers.
+        // Nodes are in the order of their numbers.
         let place = self.nodes.binary_search_by_key(&id, |node| node.id).ok()?;
         self.nodes.get(place)
     }
 
-    /// Bytes of memory that the tree takes, about: without the texts of its names.
+    /// The approximate memory of the tree in bytes, without the texts of its names.
     pub fn memory(&self) -> usize {
         let lists = self.nodes.iter().map(|node| {
             node.children.capacity() * size_of::<usize>() + node.leaves.capacity() * 2 * size_of::<u64>()
@@ -189,7 +190,7 @@ impl CensusTree {
         place
     }
 
-    /// Sorts all children, the biggest numbers first without regard to sign.
+    /// Sorts all children, the largest absolute numbers first.
     fn sort(&mut self, numbers: impl Fn(&CensusTreeNode) -> [i128; 4]) {
         for place in 0..self.nodes.len() {
             self.sort_children(place, &numbers);

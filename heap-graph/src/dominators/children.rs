@@ -8,13 +8,13 @@ use crate::prefetch::{AHEAD, prefetch};
 
 #[derive(Debug)]
 pub(super) struct ChildLists {
-    /// Where each node's part of `nodes` ends.
+    /// The end of each node's part of `nodes`.
     ends: Box<[u32]>,
     nodes: Box<[u32]>,
 }
 
 impl ChildLists {
-    /// Lists with the greatest size first, and the greatest rank first among nodes of equal size. The numbers of
+    /// Builds lists ordered by size, the greatest first, and then by rank, the greatest first. The numbers of
     /// dominators are inverted.
     pub(super) fn new<T: Copy + Ord>(inverted: &[u32], retained: &[T], ranks: &[u32]) -> Self {
         let mut ends = huge(vec![0_u32; inverted.len()]);
@@ -30,7 +30,7 @@ impl ChildLists {
         }
         let mut sum = 0;
         for end in &mut ends {
-            // First where each part starts, which moves on to its end as it is filled.
+            // At first, the start of each part. Filling a part moves this value to the part's end.
             sum += core::mem::replace(end, sum);
         }
         let mut nodes = huge(vec![0; total]);
@@ -48,7 +48,7 @@ impl ChildLists {
             }
         }
         let mut start = 0;
-        // Sizes lie all over memory: each is looked up once.
+        // The sizes are at random places of memory, so each is looked up only once.
         let mut sized = Vec::new();
         for end in &ends {
             let list = start..*end as usize;
@@ -65,7 +65,7 @@ impl ChildLists {
                 let node = nodes[place];
                 (Reverse((retained[node as usize], ranks[node as usize])), node)
             }));
-            // No two nodes have the same rank.
+            // All ranks differ.
             sized.sort_unstable();
             for (node, (_, sorted)) in nodes[list].iter_mut().zip(&sized) {
                 *node = *sorted;

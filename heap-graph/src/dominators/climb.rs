@@ -1,16 +1,17 @@
-//! From semidominators to immediate dominators, by climbing.
+//! Computes immediate dominators from semidominators, by climbing.
 //!
-//! A node's immediate dominator is the last of its parent's dominators that is not below its semidominator. All nodes
-//! are numbers of a depth-first walk: an ancestor has a smaller number, so its dominator is known before the node's.
+//! A node's immediate dominator is the nearest of its parent's dominators that is not below the node's semidominator.
+//! All nodes are numbers of a depth-first walk. An ancestor has a smaller number, so its dominator is known before
+//! the node's.
 
 use crate::progress::{CancelledError, StepCounter, chunks};
 
-/// The average number of steps up for each node after which the function changes from steps to jumps. Heaps need less
-/// than one.
+/// The average number of upward steps for each node. Beyond it, the function switches from steps to jumps. Heaps need
+/// less than one step.
 const PATIENCE: usize = 4;
 
-/// Turns parents, by number, into the numbers of the immediate dominators; the root's is itself. Counts one step of
-/// progress for each node.
+/// Turns parents, by number, into the numbers of the immediate dominators. The root's dominator is the root itself.
+/// Counts one step of progress for each node.
 pub(super) fn climb(
     parents: Vec<u32>,
     semidominators: &[u32],
@@ -43,15 +44,15 @@ pub(super) fn climb(
     Ok(dominators)
 }
 
-/// A far ancestor of each node, after Eugene Myers (An Applicative Random-Access Stack, 1983). The number of jumps to
-/// any ancestor is at most proportional to the logarithm of the depth.
+/// A distant ancestor of each node, by the method of Eugene Myers (An Applicative Random-Access Stack, 1983). The
+/// number of jumps to any ancestor is at most proportional to the logarithm of the depth.
 struct JumpTable {
     depths: Vec<u32>,
     far: Vec<u32>,
 }
 
 impl JumpTable {
-    /// Jumps from the nodes whose dominator is known, and from the next node, whose dominator is `next`.
+    /// Computes the jumps for the nodes with a known dominator, and for the next node, whose dominator is `next`.
     fn new(dominators: &[u32], next: u32) -> Self {
         let mut jumps = Self { depths: vec![0], far: vec![0] };
         dominators[1..].iter().for_each(|dominator| jumps.push(*dominator));
@@ -68,7 +69,7 @@ impl JumpTable {
         self.far.push(if is_even { twice } else { dominator });
     }
 
-    /// The first ancestor that is not below the semidominator.
+    /// The nearest ancestor that is not below the semidominator.
     fn climb(&self, dominators: &[u32], mut node: u32, semidominator: u32) -> u32 {
         while node > semidominator {
             let far = self.far[node as usize];

@@ -1,4 +1,4 @@
-//! The dominator tree in parts, for a front end: first some levels, then more on request.
+//! Fetches parts of the dominator tree for a front end: first some levels, then more on request.
 
 use core::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use crate::census::{Breakdown, CensusError, CensusKey, CensusReport, describe_no
 use crate::graph::{GraphText, HeapNode, NodeId, NodeIndex};
 use crate::json::list;
 
-/// How much of a tree to fetch at once.
+/// The limits and labels of a request.
 #[derive(Clone, Debug)]
 pub struct FetchOptions {
     pub(crate) depth: usize,
@@ -23,7 +23,7 @@ impl Default for FetchOptions {
 }
 
 impl FetchOptions {
-    /// The highest number of levels of one request.
+    /// The largest number of levels of one request.
     pub const MAX_DEPTH: usize = 200;
 
     /// The defaults.
@@ -31,19 +31,19 @@ impl FetchOptions {
         Self::default()
     }
 
-    /// The number of levels, the root's included; 4 by default, [`MAX_DEPTH`](Self::MAX_DEPTH) at most.
+    /// Sets the number of levels, including the root's. Default: 4. At most [`MAX_DEPTH`](Self::MAX_DEPTH).
     pub fn depth(mut self, depth: usize) -> Self {
         self.depth = depth;
         self
     }
 
-    /// The number of children of each node; 15 by default.
+    /// Sets the largest number of children of each node. Default: 15.
     pub fn siblings(mut self, siblings: usize) -> Self {
         self.siblings = siblings;
         self
     }
 
-    /// The breakdown that names nodes; the preset `label` by default.
+    /// Sets the breakdown that names nodes. Default: the preset `label`.
     pub fn label(mut self, breakdown: Breakdown) -> Self {
         self.label = breakdown;
         self
@@ -54,36 +54,36 @@ impl FetchOptions {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DominatorTreeNode {
-    /// The node.
+    /// The id of the node.
     pub node_id: NodeId,
-    /// The keys of the label breakdown that lead to it.
+    /// The keys under which the label breakdown counts the node.
     pub label: Vec<GraphText<'static>>,
-    /// Bytes of the node itself.
+    /// The bytes of the node itself.
     pub shallow_size: u64,
-    /// Bytes of the node and of all it dominates.
+    /// The bytes of the node and of all nodes that it dominates.
     pub retained_size: u128,
     /// The node's immediate dominator; `None` for the root.
     pub parent_id: Option<NodeId>,
-    /// The fetched part of the nodes that it immediately dominates.
+    /// The fetched children: nodes that this node immediately dominates.
     pub children: Vec<DominatorTreeNode>,
-    /// Whether it immediately dominates more nodes.
+    /// Whether the node has more children than these.
     pub more_children_available: bool,
 }
 
-/// More children of a node.
+/// Further children of a node.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FetchedChildren {
     /// The children.
     pub nodes: Vec<DominatorTreeNode>,
-    /// Whether there are still more.
+    /// Whether the parent has more children after these.
     pub more_children_available: bool,
     /// The nodes from the root to the parent of the children.
     pub path: Vec<NodeId>,
 }
 
 impl DominatorTree<'_> {
-    /// Some levels of the tree, from `start` downwards.
+    /// Returns some levels of the tree, from `start` downwards.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl DominatorTree<'_> {
         Ok(node)
     }
 
-    /// At most `count` children of a node, from the one at place `start` on.
+    /// Returns at most `count` children of a node, from index `start`.
     ///
     /// # Errors
     ///
@@ -154,7 +154,7 @@ impl DominatorTree<'_> {
     }
 }
 
-/// The keys that lead to the place where a breakdown counts a node, without empty ones.
+/// The keys under which a breakdown counts the node, without empty keys.
 pub(crate) fn label(
     node: HeapNode<'_>,
     breakdown: &Breakdown,
@@ -187,7 +187,7 @@ fn find(report: &CensusReport, path: &mut Vec<GraphText<'static>>) -> bool {
 }
 
 impl DominatorTreeNode {
-    /// The node as JSON in one line, in the form that Firefox's front end uses.
+    /// The node as JSON in one line, in the format that Firefox's front end uses.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         self.write_json(&mut out);

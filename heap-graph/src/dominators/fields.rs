@@ -8,30 +8,30 @@ use super::group_retained::retained_by_each;
 use crate::graph::{GraphText, GraphTextId, NodeIndex};
 use crate::progress::{AnalysisProgress, CancelledError};
 
-/// The nodes that the same field of the same class dominates.
+/// The nodes that one field of one class dominates.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FieldSizes<'a> {
-    /// The class of the nodes that hold these, or the type of nodes without a class.
+    /// The class of the nodes with the field; for nodes without a class, their type.
     pub holder: GraphText<'a>,
-    /// The name of the edges; `None` if they have none, or if only several edges together keep a node alive.
+    /// The name of the edges. `None` if the edges have no name, or if only several edges together keep a node alive.
     pub field: Option<GraphText<'a>>,
     /// The number of nodes.
     pub count: u64,
-    /// Bytes of the nodes themselves.
+    /// The bytes of the nodes themselves.
     pub shallow_size: u128,
-    /// Bytes of the nodes and of all that only they keep alive, each byte once.
+    /// The bytes of the nodes and of all nodes that only they keep alive, each byte once.
     pub retained_size: u128,
 }
 
 impl FieldSizes<'_> {
-    /// The holder and the field for people: `Session.users[].1` for the path of a field, which begins with a dot or a
-    /// bracket, `Session: shape` for another name.
+    /// The holder and the field for display. The path of a field starts with a dot or a bracket, and results in
+    /// `Session.users[].1`. Another name results in `Session: shape`.
     pub fn name(&self) -> String {
         let Self { holder, field, .. } = self;
         match field.as_ref().map(GraphText::to_string) {
             None => format!("{holder} (held in several ways, or by an unnamed edge)"),
-            // The brackets of a slice are its elements.
+            // In the name of a slice type, the brackets mean its elements.
             Some(path) if path.starts_with("[]") && holder.to_string().starts_with('[') => {
                 format!("{holder}{}", &path[2..])
             }
@@ -44,16 +44,16 @@ impl FieldSizes<'_> {
 /// A class and a name of edges.
 type FieldKey = (GraphTextId, Option<GraphTextId>);
 
-/// Sizes by field, the field that retains most first; equal ones in the order of the graph.
+/// The sizes by field, ordered by retained size, the largest first. Equal fields are in the order of the graph.
 ///
-/// A node counts for the edge from its immediate dominator, the first of several. A node that its dominator holds only
-/// through others, by several ways, counts for the dominator without a field. The retained sizes of different fields
-/// overlap, as a field retains what the fields below it retain.
+/// A node counts for the edge from its immediate dominator; of several edges, for the first. If the dominator reaches
+/// the node only through other nodes, on several paths, the node counts for the dominator without a field. The
+/// retained sizes of different fields overlap: a field also retains the nodes that the fields below it retain.
 pub fn sizes_by_field<'a>(tree: &DominatorTree<'a>) -> Vec<FieldSizes<'a>> {
     sizes_by_field_watched(tree, &AnalysisProgress::new()).expect(NOT_CANCELLED)
 }
 
-/// [`sizes_by_field`] with an [`AnalysisProgress`] that shows how far it is and can cancel it.
+/// [`sizes_by_field`] with an [`AnalysisProgress`], which shows the progress and can cancel the analysis.
 ///
 /// # Errors
 ///

@@ -1,14 +1,15 @@
 //! The exact retained sizes of groups of nodes.
 //!
-//! A dominator tree has what each node retains alone. Several nodes retain more together: ten tasks that share a block keep
-//! it alive, and none of them dominates it. A group retains a node if every path from the root to the node meets a
-//! member of the group.
+//! A dominator tree contains the bytes that each node retains alone. Several nodes together retain more: ten tasks
+//! that share a block keep it alive, but none of them dominates it. A group retains a node if every path from the
+//! root to the node goes through a member of the group.
 //!
-//! A node to which its immediate dominator has an edge is retained exactly if it is a member or its dominator is
-//! retained. Only the other nodes need a search: their paths from the dominator meet in them, so they are called
-//! *meeting points* here. The search runs on a condensed graph of meeting points, the nodes with edges to them, and the
-//! members of groups that have two members with edges out of what they dominate. Other groups retain what their
-//! members dominate. The search treats 256 groups at once, one bit each.
+//! Some nodes have an edge from their immediate dominator. A group retains such a node exactly if the node is a
+//! member or the group retains the dominator. Only the other nodes need a search. Several paths from the dominator
+//! meet in such a node, so it is called a *meeting point* here. The search runs on a condensed graph. It contains the
+//! meeting points, the nodes with edges to them, and the members of some groups: of groups in which at least two
+//! members have edges out of their dominator subtrees. For every other group, the result is the sum over the nodes
+//! that its members dominate. The search processes 256 groups at once, one bit for each.
 
 use std::collections::VecDeque;
 
@@ -17,15 +18,16 @@ use crate::graph::{HeapNode, NodeIndex};
 use crate::progress::{AnalysisProgress, CancelledError, StepCounter};
 
 const NONE: u32 = u32::MAX;
-/// A set of the groups that one search treats. A search spends its time on jumps in memory, so four words take little longer
-/// than one.
+/// A set of the groups in one search. A search spends most time on random memory accesses, so four words take little
+/// longer than one.
 type GroupSet = [u64; 4];
-/// The number of groups in such a set.
+/// The number of groups in one set.
 const BATCH: usize = 256;
-/// The number of visits of each node before the search, for the progress.
+/// The number of steps for each node before the search, for the progress.
 const STEPS: usize = 4;
 
-/// The bytes that each group retains, each byte once. `groups_of` gives the groups of a node, all of them below `groups`.
+/// The bytes that each group retains, each byte once. `groups_of` returns the groups of a node. All are below
+/// `groups`.
 pub(super) fn retained_by_each<I: Iterator<Item = usize>>(
     tree: &DominatorTree<'_>,
     groups: usize,
@@ -37,7 +39,7 @@ pub(super) fn retained_by_each<I: Iterator<Item = usize>>(
     let preorder = Preorder::new(tree, &mut steps)?;
     let meeting = MeetingPoints::new(tree, &preorder, &mut steps)?;
     let mut open = OpenGroups::new(groups);
-    // The groups that may retain more than their members dominate.
+    // The groups that may retain more than the nodes that their members dominate.
     let mut crossing = vec![0_u32; groups];
     let mut path: Vec<u32> = Vec::new();
     for (place, node) in preorder.nodes.iter().enumerate() {
@@ -62,7 +64,7 @@ pub(super) fn retained_by_each<I: Iterator<Item = usize>>(
     let is_member = |node| searched_of(node).next().is_some();
     drop(steps);
     let condensed = CondensedGraph::new(tree, &preorder, &meeting, is_member, progress)?;
-    // The members of the groups of each batch: a node, and the number of its group in the batch.
+    // The members of the groups in each batch: a node, and the number of its group in the batch.
     let mut members = vec![Vec::new(); searched.len().div_ceil(BATCH)];
     for (at, node) in condensed.nodes.iter().enumerate() {
         for place in searched_of(*node) {
@@ -86,10 +88,10 @@ pub(super) fn retained_by_each<I: Iterator<Item = usize>>(
     Ok(retained)
 }
 
-/// Groups with a node on the way from the root to the node that is visited.
+/// The groups with a node on the path from the root to the current node.
 struct OpenGroups {
     nodes: Vec<u32>,
-    /// The sums of the groups.
+    /// The sums of the groups, in bytes.
     retained: Vec<u128>,
 }
 
@@ -98,7 +100,7 @@ impl OpenGroups {
         Self { nodes: vec![0; groups], retained: vec![0; groups] }
     }
 
-    /// A node counts unless it is below another node of its group, which retains it.
+    /// Adds a node to a group, unless the node is below another node of the group, which retains it.
     fn enter(&mut self, group: usize, retained: impl FnOnce() -> u128) {
         if self.nodes[group] == 0 {
             self.retained[group] += retained();
@@ -111,12 +113,12 @@ impl OpenGroups {
     }
 }
 
-/// The nodes of a dominator tree, each before the nodes that it dominates.
+/// The nodes of a dominator tree. Each node precedes the nodes that it dominates.
 struct Preorder {
     nodes: Vec<u32>,
     /// The place of each node in `nodes`; `NONE` for unreachable ones.
     places: Vec<u32>,
-    /// The place after the last node that the node at each place dominates.
+    /// For the node at each place: the place after the last node that it dominates.
     ends: Vec<u32>,
     depths: Vec<u32>,
 }
@@ -153,7 +155,7 @@ impl Preorder {
         place
     }
 
-    /// Whether a node is another one or dominates it, by their places.
+    /// Whether the node `one` is, or dominates, the node `other`. Both are places.
     fn dominates(&self, one: u32, other: u32) -> bool {
         one <= other && other < self.ends[one as usize]
     }
@@ -165,10 +167,10 @@ fn dominator_place(tree: &DominatorTree<'_>, preorder: &Preorder, node: u32) -> 
 }
 
 struct MeetingPoints {
-    /// Whether the node at each place is one.
+    /// For each place: whether the node is a meeting point.
     are: Vec<bool>,
-    /// The depth of the shallowest dominator of a meeting point to which the node at each place, or one that it dominates,
-    /// has an edge.
+    /// For each place: the nodes there and below have edges to meeting points. This is the depth of the shallowest
+    /// dominator of these meeting points.
     shallowest: Vec<u32>,
 }
 
@@ -196,7 +198,7 @@ impl MeetingPoints {
             let mut shallowest = points.shallowest[place];
             for to in points.met_from(tree, preorder, node) {
                 let above = dominator_place(tree, preorder, preorder.nodes[to as usize]);
-                let above = above.expect("a meeting point has a dominator");
+                let above = above.expect("each meeting point has a dominator");
                 shallowest = shallowest.min(preorder.depths[above as usize]);
             }
             points.shallowest[place] = shallowest;
@@ -208,8 +210,8 @@ impl MeetingPoints {
         Ok(points)
     }
 
-    /// The places of the meeting points to which a node has edges, without those that dominate the node: their paths do
-    /// not meet there.
+    /// The places of the meeting points to which a node has edges. Leaves out meeting points that dominate the node:
+    /// an edge back to a dominator adds no path from the root to it.
     fn met_from<'a>(
         &'a self,
         tree: &'a DominatorTree<'_>,
@@ -228,14 +230,14 @@ impl MeetingPoints {
     }
 }
 
-/// The nodes that matter for the search, in preorder.
+/// The nodes that the search needs, in preorder.
 struct CondensedGraph {
     nodes: Vec<u32>,
-    /// The nearest dominator of each node among these; the root's is itself.
+    /// The nearest dominator of each node among these nodes. The root's is the root itself.
     above: Vec<u32>,
-    /// Where the successors of each node start, and where those of the last one end.
+    /// The start of each node's successors in `successors`, and the end of the last node's successors.
     starts: Vec<u32>,
-    /// From a dominator to what it holds itself, and from any node to meeting points.
+    /// The successors. A dominator leads to the nodes that it holds directly, and any node leads to meeting points.
     successors: Vec<u32>,
 }
 
@@ -249,7 +251,7 @@ impl CondensedGraph {
     ) -> Result<Self, CancelledError> {
         let mut steps = StepCounter::new(progress, preorder.nodes.len());
         let (mut nodes, mut above) = (Vec::new(), Vec::new());
-        // The places of the nodes here, by those in preorder.
+        // The index here of each node in the full preorder.
         let mut here = vec![NONE; preorder.nodes.len()];
         let mut way: Vec<u32> = Vec::new();
         for (place, node) in preorder.nodes.iter().enumerate() {
@@ -285,8 +287,8 @@ impl CondensedGraph {
         Ok(Self { nodes, above, starts, successors: edges.into_iter().map(|(_, to)| to).collect() })
     }
 
-    /// Finds the nodes that groups retain. `members` has each member of a group by its place, and the group's bit;
-    /// `each` gets each node with the groups that retain it and not its nearest dominator among these nodes.
+    /// Finds the nodes that groups retain. `members` contains each member of a group: its place and the group's bit.
+    /// `each` receives a node with the groups that retain the node but not its nearest dominator among these nodes.
     fn search(
         &self,
         members: &[(u32, u32)],
@@ -295,7 +297,7 @@ impl CondensedGraph {
     ) -> Result<(), CancelledError> {
         let mut groups = vec![GroupSet::default(); self.nodes.len()];
         members.iter().for_each(|(at, bit)| groups[*at as usize][*bit as usize / 64] |= 1 << (bit % 64));
-        // The groups around which a path leads from the root to each node. It only grows.
+        // For each node: the groups that some path from the root to the node avoids. The sets only grow.
         let mut around = vec![GroupSet::default(); self.nodes.len()];
         around[0] = groups[0].map(|word| !word);
         let mut again = VecDeque::new();
@@ -333,7 +335,7 @@ impl CondensedGraph {
         Ok(())
     }
 
-    /// Adds the groups around which a path leads to a node to those of its successors. Calls `changed` for each change.
+    /// Adds, to the successors of a node, the groups that a path to the node avoids. Calls `changed` for each change.
     fn spread(
         &self,
         at: usize,

@@ -1,4 +1,4 @@
-//! From a leaf of a report back to the nodes that it counts.
+//! Finds the nodes that a leaf of a report counts.
 
 use super::DominatorTree;
 use crate::census::{Breakdown, CensusError, CensusReport, census_watched};
@@ -8,9 +8,10 @@ use crate::progress::AnalysisProgress;
 /// The number of nodes that front ends list by default, as in Firefox.
 pub const MAX_INDIVIDUALS: usize = 1_000;
 
-/// At most `max` nodes that some leaves of a census count. The nodes that retain most come first.
+/// At most `max` nodes that some leaves of a census count, ordered by retained size, the largest first.
 ///
-/// `leaves` selects leaves by number, as in [`CensusTreeNode::leaves`](crate::census::CensusTreeNode::leaves) of a tree of the same breakdown. Nodes that retain equal amounts stand in the order of the census.
+/// `leaves` selects leaves by number, as in [`CensusTreeNode::leaves`](crate::census::CensusTreeNode::leaves) of a
+/// tree with the same breakdown. Nodes with equal retained sizes are in the order of the census.
 ///
 /// # Errors
 ///
@@ -24,7 +25,7 @@ pub fn individuals<'a>(
     individuals_watched(tree, breakdown, leaves, max, &AnalysisProgress::new())
 }
 
-/// [`individuals`] with an [`AnalysisProgress`] that shows how far it is and can cancel it.
+/// [`individuals`] with an [`AnalysisProgress`], which shows the progress and can cancel the analysis.
 ///
 /// # Errors
 ///

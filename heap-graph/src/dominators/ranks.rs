@@ -5,19 +5,19 @@ use crate::graph::Graph;
 use crate::prefetch::{AHEAD, prefetch};
 use crate::progress::{CancelledError, LOOK, StepCounter};
 
-/// A node that the walk has met and not yet left, and the edges that it has yet to take.
+/// A node that the walk has met but not left, and the edges that it has not taken yet.
 struct OpenNode {
     node: u32,
     first: u32,
     end: u32,
 }
 
-/// For each node, how many nodes a depth-first walk from the root leaves before it. The walk takes the edges of a node
-/// from the last to the first. Unreachable nodes have 0. Counts one step for each node.
+/// For each node, the number of nodes that a depth-first walk from the root leaves before it. The walk takes the
+/// edges of a node from the last to the first. Unreachable nodes have 0. Counts one step for each node.
 pub(super) fn ranks(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<Vec<u32>, CancelledError> {
     let (nodes, referents) = (graph.node_count(), graph.all_referents());
     let mut ranks = huge(vec![0; nodes]);
-    // One bit for each node. They fit the caches, so that most edges cost no access to memory.
+    // One bit for each node. The bits fit in the caches, so that most edges need no access to main memory.
     let mut met = vec![0_u64; nodes.div_ceil(64)];
     met[0] = 1;
     let open = |node| {
@@ -57,7 +57,7 @@ pub(super) fn ranks(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<Vec<u3
     Ok(ranks)
 }
 
-/// The same from the order in which such a walk leaves the nodes.
+/// As [`ranks`], from the order in which such a walk leaves the nodes.
 pub(super) fn ranks_of(postorder: &[u32], nodes: usize) -> Vec<u32> {
     let mut ranks = huge(vec![0; nodes]);
     for (rank, node) in postorder.iter().enumerate() {

@@ -1,39 +1,41 @@
-//! Dominators of a graph whose nodes are in the order of a walk, as in files that a walk has written: finds them
-//! without a walk of its own.
+//! Finds dominators without its own walk, if the graph's nodes are in the order of a walk, as in files that a walk
+//! has written.
 //!
-//! At first, each node is below the first node that leads to it. All dominators of a node are then above it, since each
-//! lies on every way from the root. An edge that does not come from below the node above its referent moves the referent
-//! up, to the nearest node that is above both. Once no edge moves a node, all nodes above a node are its dominators:
-//! every way to it goes through them. Keith Cooper, Timothy Harvey and Ken Kennedy climb like this (A Simple, Fast
-//! Dominance Algorithm, 2001), but start with a depth-first walk.
+//! At first, each node is below the first node that leads to it. Each dominator of a node is on every path from the
+//! root, so all dominators of the node are above it in this tree. Suppose that an edge does not come from below the
+//! node above its referent. It then moves the referent up, to the nearest node that is above both. When no edge moves
+//! a node any more, all nodes above a node are its dominators: every path to it goes through them. Keith Cooper,
+//! Timothy Harvey and Ken Kennedy climb in the same way (A Simple, Fast Dominance Algorithm, 2001), but start with a
+//! depth-first walk.
 //!
-//! The loops go over the graph's arrays from the first node to the last, so the processor reads ahead in most of them.
-//! A node has a greater number than those above it. Breadth-first walks give trees so flat that climbing is short. In
-//! other graphs it may take too many steps: then the function gives up, as it does if the order is not a walk's.
+//! The loops visit the graph's arrays from the first node to the last, so the processor can read ahead in most of
+//! them. A node has a greater number than the nodes above it. Breadth-first walks produce such flat trees that
+//! climbing is short. In other graphs, climbing may take too many steps. The function then stops without a result,
+//! and also if the order of nodes is not the order of a walk.
 
 use crate::arrays::huge;
 use crate::graph::Graph;
 use crate::prefetch::{AHEAD, prefetch};
 use crate::progress::{CancelledError, StepCounter, chunks};
 
-/// The average number of steps for each node, up or to an edge once more, after which the function gives up. Heaps need
-/// less than one.
+/// The average number of steps for each node, upwards or for repeated edges. Beyond it, the function stops without a
+/// result. Heaps need less than one step.
 const PATIENCE: usize = 4;
-/// The number of nodes at the top of the tree, or more if the root leads to more. The nodes above them stay in a
-/// processor's caches.
+/// The number of nodes at the top of the tree; more if the root leads to more nodes. The data of these nodes stay in
+/// a processor's caches.
 const TOP: u32 = 1 << 15;
 
-/// The tree of a graph whose nodes come after their dominators.
+/// The dominator tree of a graph whose nodes come after their dominators.
 pub(super) struct RefinedTree {
-    /// For each node the number of its immediate dominator, with all bits inverted; the root has itself. 0 for a node
-    /// that no edge leads to. So the system provides the array with its first content.
+    /// For each node, the number of its immediate dominator, with all bits inverted. The root's dominator is the root
+    /// itself. A node without edges to it has 0, so that zeroed memory from the system is a valid start.
     pub(super) inverted: Vec<u32>,
     /// An array to reuse, so that the system need not clear more memory.
     pub(super) spare: Vec<u32>,
 }
 
-/// The dominator tree; `None` if the order of nodes is not a walk's, or if climbing takes too long. Counts one step for
-/// each node.
+/// The dominator tree. `None` if the order of nodes is not the order of a walk, or if climbing takes too long. Counts
+/// one step for each node.
 pub(super) fn refine(
     graph: &Graph,
     steps: &mut StepCounter<'_>,
@@ -57,19 +59,19 @@ struct TreeEdge {
 }
 
 struct TreeRefinement {
-    /// For each node the node above it, as in [`RefinedTree`].
+    /// For each node, the node above it, in the format of [`RefinedTree`].
     inverted: Vec<u32>,
-    /// For each node the last one at the top of the tree on the way of first edges that leads here.
+    /// For each node, the last top node on the path of first edges to it.
     tops: Vec<u32>,
-    /// The top of the tree ends before this node.
+    /// The number after the last top node.
     top_end: u32,
-    /// The nodes from 1 to this one are below the root.
+    /// The nodes from 1 to this number are directly below the root.
     below_root: u32,
-    /// How many steps the function still takes.
+    /// The number of steps that are left.
     patience: usize,
-    /// The edges of the part of the graph that is being taken that may move nodes.
+    /// The edges of the current part of the graph that may move nodes.
     met: Vec<TreeEdge>,
-    /// The edges that may move a node again when nodes above it have moved.
+    /// The edges that may move a node again after nodes above it have moved.
     unsettled: Vec<TreeEdge>,
 }
 
@@ -90,7 +92,7 @@ impl TreeRefinement {
         }
     }
 
-    /// Takes the edges of some nodes. Returns `None` if the function gives up.
+    /// Processes the edges of some nodes. Returns `None` if the function must stop.
     fn take(&mut self, graph: &Graph, part: core::ops::Range<usize>) -> Option<()> {
         let referents = graph.all_referents();
         let (inverted, tops) = (&mut self.inverted[..], &mut self.tops[..]);
@@ -114,7 +116,7 @@ impl TreeRefinement {
                     tops[to as usize] = if to < self.top_end { to } else { own_top };
                     continue;
                 }
-                // One branch: a processor would often mispredict a branch on each condition.
+                // A single branch: a processor would often mispredict separate branches for these conditions.
                 if !((known == !0) | (known == !from) | (to == from)) {
                     self.met.push(TreeEdge { from, to });
                 }
@@ -136,7 +138,7 @@ impl TreeRefinement {
         !self.inverted[node as usize]
     }
 
-    /// Moves the node that an edge leads to. Returns `None` if the function gives up.
+    /// Moves the referent of an edge, if necessary. Returns `None` if the function must stop.
     #[inline]
     fn meet(&mut self, edge: &TreeEdge) -> Option<()> {
         let TreeEdge { from, to } = *edge;
@@ -144,7 +146,7 @@ impl TreeRefinement {
         if above == 0 || above == from {
             return Some(());
         }
-        // The dominators of `to` among the first nodes are above both of these.
+        // All dominators of `to` at the top of the tree are above both of these nodes.
         let one = if above < self.top_end { above } else { self.tops[to as usize] };
         let other = self.tops[from as usize];
         let common = if one == other && above >= self.top_end {
@@ -160,12 +162,13 @@ impl TreeRefinement {
         Some(())
     }
 
-    /// Returns whether edges may move the node again.
+    /// Moves a node up to `common`. Returns whether edges may move the node again.
     #[inline]
     fn move_up(&mut self, node: u32, above: u32, common: u32) -> bool {
         if common != above {
             self.inverted[node as usize] = !common;
-            // If no edge leads from `above`, this one does not change dominators: they are all above `above`, too.
+            // The graph may have no edge from `above`. Adding this edge does not change dominators: all dominators of
+            // the node are above `above`, too.
             if common != 0 {
                 self.unsettled.push(TreeEdge { from: above, to: node });
             }
@@ -173,7 +176,7 @@ impl TreeRefinement {
         common != 0
     }
 
-    /// The last node that is above both, or one of them. Returns `None` if the function gives up.
+    /// The last node that is above both nodes, or is one of them. Returns `None` if the function must stop.
     #[inline]
     fn common(&mut self, mut one: u32, mut other: u32) -> Option<u32> {
         while one != other {
@@ -184,15 +187,15 @@ impl TreeRefinement {
         Some(one)
     }
 
-    /// Moves nodes until each edge comes from below the node above its referent. Returns `None` if the function gives
-    /// up.
+    /// Moves nodes until each edge comes from below the node above its referent. Returns `None` if the function must
+    /// stop.
     fn settle(&mut self, steps: &mut StepCounter<'_>) -> Result<Option<()>, CancelledError> {
         let mut is_settled = false;
         while !is_settled {
             is_settled = true;
             let edges = core::mem::take(&mut self.unsettled);
             for part in chunks(0..edges.len()) {
-                // The number of these steps is unknown beforehand, so the progress does not show them.
+                // The number of these steps is unknown in advance, so the progress does not show them.
                 steps.steps(0)?;
                 let Some(patience) = self.patience.checked_sub(part.len()) else { return Ok(None) };
                 self.patience = patience;

@@ -1,4 +1,4 @@
-//! The nodes that several nodes keep alive together: the nodes of a class, or any selection.
+//! The nodes that several nodes together keep alive: the nodes of a class, or any selection.
 
 use hashbrown::HashMap;
 
@@ -14,24 +14,25 @@ use crate::walk::BreadthFirst;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ClassSizes<'a> {
-    /// The class, or the type of nodes without a class.
+    /// The class; for nodes without a class, their type.
     pub class: GraphText<'a>,
     /// The number of nodes.
     pub count: u64,
-    /// Bytes of the nodes themselves.
+    /// The bytes of the nodes themselves.
     pub shallow_size: u128,
-    /// Bytes of all that only nodes of the class keep alive, each byte once.
+    /// The bytes of all nodes that only nodes of the class keep alive, each byte once.
     pub retained_size: u128,
 }
 
-/// Sizes by class, the class that retains most first; equal ones in the order of the graph's kinds.
+/// The sizes by class, ordered by retained size, the largest first. Equal classes are in the order of the graph's
+/// kinds.
 ///
-/// The retained sizes of different classes overlap, so that their sum may exceed the heap. The root does not count.
+/// The retained sizes of different classes overlap, so their sum may exceed the heap. The root does not count.
 pub fn sizes_by_class<'a>(tree: &DominatorTree<'a>) -> Vec<ClassSizes<'a>> {
     sizes_by_class_watched(tree, &AnalysisProgress::new()).expect(NOT_CANCELLED)
 }
 
-/// [`sizes_by_class`] with an [`AnalysisProgress`] that shows how far it is and can cancel it.
+/// [`sizes_by_class`] with an [`AnalysisProgress`], which shows the progress and can cancel the analysis.
 ///
 /// # Errors
 ///
@@ -73,11 +74,12 @@ pub fn sizes_by_class_watched<'a>(
     Ok(classes)
 }
 
-/// The bytes of the nodes that each leaf of a census counts and of all that only they keep alive, each byte once, by the
-/// number of the leaf, as in [`CensusTreeNode::leaves`](crate::census::CensusTreeNode::leaves) of a tree of the same
-/// breakdown. A part of the report that is not a leaf has 0.
+/// The retained bytes of each leaf of a census, by the number of the leaf: the bytes of the nodes that the leaf
+/// counts, and of all nodes that only they keep alive, each byte once. The numbers are as in
+/// [`CensusTreeNode::leaves`](crate::census::CensusTreeNode::leaves) of a tree with the same breakdown. A part of the
+/// report that is not a leaf has 0.
 ///
-/// The retained sizes of different leaves overlap, so that their sum may exceed the heap.
+/// The retained sizes of different leaves overlap, so their sum may exceed the heap.
 ///
 /// # Errors
 ///
@@ -86,7 +88,7 @@ pub fn retained_by_leaves(tree: &DominatorTree<'_>, breakdown: &Breakdown) -> Re
     retained_by_leaves_watched(tree, breakdown, &AnalysisProgress::new())
 }
 
-/// [`retained_by_leaves`] with an [`AnalysisProgress`] that shows how far it is and can cancel it.
+/// [`retained_by_leaves`] with an [`AnalysisProgress`], which shows the progress and can cancel the analysis.
 ///
 /// # Errors
 ///
@@ -105,14 +107,15 @@ pub fn retained_by_leaves_watched(
     Ok(retained_by_groups_watched(tree, count, of_nodes, progress)?)
 }
 
-/// The bytes of the nodes of each group and of all that only they keep alive, each byte once, by the number of the group.
-/// `members` are nodes with the numbers of their groups; a node may be in several groups.
+/// The retained bytes of each group, by the number of the group: the bytes of the group's nodes, and of all nodes
+/// that only they keep alive, each byte once. `members` contains nodes with the numbers of their groups. A node may
+/// be in several groups.
 ///
-/// The retained sizes of different groups overlap, so that their sum may exceed the heap.
+/// The retained sizes of different groups overlap, so their sum may exceed the heap.
 ///
 /// # Panics
 ///
-/// If the number of a group is not below `groups`.
+/// If the number of a group is not less than `groups`.
 pub fn retained_by_groups(
     tree: &DominatorTree<'_>,
     groups: usize,
@@ -121,7 +124,7 @@ pub fn retained_by_groups(
     retained_by_groups_watched(tree, groups, members, &AnalysisProgress::new()).expect(NOT_CANCELLED)
 }
 
-/// [`retained_by_groups`] with an [`AnalysisProgress`] that shows how far it is and can cancel it.
+/// [`retained_by_groups`] with an [`AnalysisProgress`], which shows the progress and can cancel the analysis.
 ///
 /// # Errors
 ///
@@ -129,7 +132,7 @@ pub fn retained_by_groups(
 ///
 /// # Panics
 ///
-/// If the number of a group is not below `groups`.
+/// If the number of a group is not less than `groups`.
 pub fn retained_by_groups_watched(
     tree: &DominatorTree<'_>,
     groups: usize,
@@ -137,7 +140,7 @@ pub fn retained_by_groups_watched(
     progress: &AnalysisProgress,
 ) -> Result<Vec<u128>, CancelledError> {
     members.sort_unstable();
-    // Where the groups of each node begin.
+    // The start of each node's groups.
     let mut starts = vec![0_u32; tree.graph().node_count() + 1];
     members.iter().for_each(|(node, _)| starts[node.get() + 1] += 1);
     (1..starts.len()).for_each(|node| starts[node] += starts[node - 1]);
@@ -148,7 +151,7 @@ pub fn retained_by_groups_watched(
     retained_by_each(tree, groups, groups_of, progress)
 }
 
-/// Calls `each` with the ids and the number of each leaf, and returns the number after the last part of the report.
+/// Calls `each` with the ids and the number of each leaf. Returns the number after the last part of the report.
 fn leaves(report: &CensusReport, first: usize, each: &mut impl FnMut(u64, usize)) -> usize {
     if let CensusReport::Bucket(ids) = report {
         ids.iter().for_each(|id| each(*id, first));
@@ -161,7 +164,7 @@ fn leaves(report: &CensusReport, first: usize, each: &mut impl FnMut(u64, usize)
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RetainedSet<'a> {
-    /// The nodes in the order of the graph, with the reachable ones of the selection itself.
+    /// The nodes in the order of the graph. They include the reachable nodes of the selection itself.
     pub nodes: Vec<HeapNode<'a>>,
     /// The bytes of the nodes.
     pub bytes: u128,
@@ -172,7 +175,7 @@ impl<'a> RetainedSet<'a> {
     pub fn new(graph: &'a Graph, selection: &[NodeIndex]) -> Self {
         let mut selected = vec![false; graph.node_count()];
         selection.iter().for_each(|node| selected[node.get()] = true);
-        // 0 for a node that no walk meets, 1 for one met only through the selection, 2 for any other.
+        // 0: no walk has met the node. 1: met only through the selection. 2: met on another path.
         let mut met = vec![0_u8; graph.node_count()];
         for (round, avoids) in [(1, false), (2, true)] {
             if avoids && selected[0] {

@@ -1,12 +1,13 @@
-//! Semi-NCA: finds semidominators as Lengauer and Tarjan do, with path compression. From these, `climb` finds
-//! immediate dominators by climbing the tree that it has built so far.
+//! Semi-NCA finds semidominators like Lengauer and Tarjan, with path compression. From these, `climb` finds immediate
+//! dominators by climbing the tree that it has built so far.
 //!
-//! A depth-first walk numbers the nodes in the order in which it meets them. An ancestor has a smaller number than its
-//! descendants. All code but the walk itself uses these numbers, so nodes that are close in the tree are close in memory.
+//! A depth-first walk numbers the nodes in the order in which it meets them. An ancestor has a smaller number than
+//! its descendants. All code except the walk itself uses these numbers, so nodes that are close in the tree are close
+//! in memory.
 //!
-//! With ten million nodes nearly every jump misses the caches, so memory decides how the time grows. This module lays
-//! rows out in the order of the walk, sorts edges by regions, prefetches the elements that it needs next, and reuses
-//! arrays. Its peak is about 50 bytes a node beside the graph, where a node has three edges.
+//! With ten million nodes, nearly every random access misses the caches, so memory decides how the time grows. This
+//! module lays out rows in the order of the walk, sorts edges by regions, prefetches elements, and reuses arrays. At
+//! its peak it uses about 50 bytes for each node in addition to the graph, if a node has three edges.
 
 use super::NONE;
 use super::climb::climb;
@@ -21,21 +22,21 @@ pub(super) struct DepthFirstWalk {
     pub(super) preorder: Vec<u32>,
     /// Nodes in the order in which the walk leaves them.
     pub(super) postorder: Vec<u32>,
-    /// By number: the number of the node from which the walk met it.
+    /// For each number: the number of the node from which the walk met this node.
     parents: Vec<u32>,
-    /// Edges to nodes that the walk had met before, except those to the root and those from a node to itself.
+    /// Edges to nodes that the walk had already met, without edges to the root and edges from a node to itself.
     others: Vec<SideEdge>,
-    /// An array whose memory can be reused.
+    /// An array whose memory may be reused.
     spare: Vec<u32>,
 }
 
-/// An edge that is not in the walk's tree, by numbers.
+/// An edge that is not in the walk's tree, with the numbers of its nodes.
 struct SideEdge {
     from: u32,
     to: u32,
 }
 
-/// A node that the walk has met and not yet left, and the edges that it has yet to take.
+/// A node that the walk has met but not left, and the edges that it has not taken yet.
 struct OpenNode {
     node: u32,
     number: u32,
@@ -64,7 +65,7 @@ impl DepthFirstWalk {
             preorder,
             postorder,
             parents,
-            // It does not grow if the root reaches all nodes.
+            // The array does not grow if the root reaches all nodes.
             others: huge(Vec::with_capacity((graph.edge_count() + 1).saturating_sub(nodes))),
             spare: Vec::new(),
         };
@@ -104,8 +105,8 @@ impl DepthFirstWalk {
         Ok(walk)
     }
 
-    /// Gives the node of this row the next number. Returns `None` if no edge starts at the node: the walk has then
-    /// left it already.
+    /// Gives the node of this row the next number. Returns `None` if the node has no edges: the walk has then already
+    /// left it.
     #[inline]
     fn meet<W: RowWord>(&mut self, rows: &mut WalkRows<W>, row: usize, parent: u32) -> Option<OpenNode> {
         let number = self.preorder.len() as u32;
@@ -122,8 +123,8 @@ impl DepthFirstWalk {
         Some(OpenNode { node, number, next: edges.start, end: edges.end })
     }
 
-    /// Returns, by number, the number of the immediate dominator; the root has itself. Also returns an array to reuse,
-    /// so that the system need not clear as much new memory. Counts two steps for each node.
+    /// Returns, for each number, the number of the immediate dominator. The root's dominator is the root itself. Also
+    /// returns an array to reuse, so that the system clears less new memory. Counts two steps for each node.
     pub(super) fn dominators(
         &mut self,
         steps: &mut StepCounter<'_>,
@@ -146,11 +147,12 @@ impl DepthFirstWalk {
                     prefetch(&forest.nodes, before[place.saturating_sub(2 * AHEAD)] as usize);
                     let soon = forest.nodes[before[place.saturating_sub(AHEAD)] as usize].ancestor;
                     prefetch(&forest.nodes, soon as usize);
-                    // No number is less than the root's.
+                    // The root has the smallest number, so the loop can stop.
                     if semidominator == 0 {
                         break;
                     }
-                    // A smaller number is an ancestor's: otherwise the walk would have met this node from there.
+                    // A smaller number belongs to an ancestor: otherwise the walk would have met this node from
+                    // there.
                     semidominator = semidominator.min(forest.least(before[place], linked));
                 }
                 forest.nodes[number].least = semidominator;
@@ -163,12 +165,12 @@ impl DepthFirstWalk {
     }
 }
 
-/// The edges that are not in the walk's tree, by regions of `LOOK` numbers that they lead to. Sorting by regions first,
-/// and by numbers within each region later, writes to few enough places at a time for a processor's caches.
+/// The edges that are not in the walk's tree, grouped by regions of `LOOK` target numbers. Sorting first by regions,
+/// and later by numbers within each region, writes to so few places at a time that they fit in a processor's caches.
 struct EdgeRegions {
-    /// For each edge the number it comes from and the number it leads to.
+    /// For each edge, the number of its source and the number of its target.
     pairs: Vec<u32>,
-    /// Where each region's part of `pairs` ends.
+    /// The end of each region's part of `pairs`.
     ends: Vec<usize>,
 }
 
@@ -180,7 +182,7 @@ impl EdgeRegions {
         }
         let mut sum = 0;
         for end in &mut ends {
-            // At first the start of each part. It moves on to the part's end as the loop below fills the part.
+            // At first, the start of each part. Filling a part moves this value to the part's end.
             sum += core::mem::replace(end, sum);
         }
         pairs.clear();
@@ -200,11 +202,11 @@ impl EdgeRegions {
     }
 }
 
-/// The numbers that a region's edges come from, by the number that they lead to.
+/// The source numbers of a region's edges, by target number.
 struct Predecessors {
     /// The region's first number.
     start: usize,
-    /// Where each number's part of `before` starts, and where the last part ends.
+    /// The start of each number's part of `before`, and the end of the last part.
     first: Box<[u32; LOOK + 1]>,
     before: Vec<u32>,
 }
@@ -214,7 +216,7 @@ impl Predecessors {
         Self { start: 0, first: Box::new([0; LOOK + 1]), before: Vec::new() }
     }
 
-    /// Replaces the edges by those of another region.
+    /// Loads the edges of another region.
     fn gather(&mut self, edges: &[[u32; 2]], start: usize) {
         self.start = start;
         self.first.fill(0);
@@ -247,24 +249,26 @@ fn emptied(mut array: Vec<u32>, capacity: usize) -> Vec<u32> {
     array
 }
 
-/// The graph laid out for the walk: a node's number lies right before its edges, and an edge leads to a place in the
-/// same array. A step along an edge is thus one jump through memory; with the graph's own arrays it would be three.
+/// The graph laid out for the walk: a node's number is directly before its edges, and an edge leads to a place in the
+/// same array. So a step along an edge needs one random access to memory; with the graph's own arrays it would need
+/// three.
 ///
-/// The row of a node has the node, and the rows that its edges lead to, the last edge first. When the walk meets the
-/// node, its number replaces the node. The upper bits of a word record whether the walk has met the node, whether it has
-/// edges, and which edge ends the row.
+/// The row of a node contains the node, and then the rows of its edges' targets, the last edge first. When the walk
+/// meets the node, its number replaces the node. The upper bits of a word are flags: whether the walk has met the
+/// node, whether it has edges, and whether an edge ends the row.
 struct WalkRows<W> {
     words: Vec<W>,
 }
 
-/// A word of a row. Its first word has a node or a number and two flags; each further one has a place and one flag.
+/// A word of a row. The first word contains a node or a number and two flags. Each further word contains a place and
+/// a flag.
 trait RowWord: Copy {
-    /// Number of bits.
+    /// The number of bits.
     const BITS: u32;
 
     fn new(bits: u64) -> Self;
     fn bits(self) -> u64;
-    /// Turns an array that is no longer needed into one to reuse; it may be empty.
+    /// Turns an unused array into an array to reuse, which may be empty.
     fn spare(words: Vec<Self>) -> Vec<u32>;
 
     /// A number without flags.
@@ -276,17 +280,17 @@ trait RowWord: Copy {
         self.bits() as usize
     }
 
-    /// Of a first word: the walk has met the node. Of a further word: it ends the row.
+    /// In a first word: the walk has met the node. In a further word: the row ends here.
     fn flag() -> u64 {
         1 << (Self::BITS - 1)
     }
 
-    /// Of a first word: edges follow.
+    /// In a first word: edges follow.
     fn has_edges() -> u64 {
         1 << (Self::BITS - 2)
     }
 
-    /// Of a further word: the row that the edge leads to.
+    /// In a further word: the place of the row that the edge leads to.
     fn below(self) -> usize {
         (self.bits() & !Self::flag()) as usize
     }
@@ -334,12 +338,12 @@ impl<W: RowWord> WalkRows<W> {
         graph.node_count() + graph.edge_count()
     }
 
-    /// Whether nodes and places of this graph leave the bits of flags free.
+    /// Whether the nodes and places of this graph leave the flag bits free.
     fn fit(graph: &Graph) -> bool {
         graph.node_count() as u64 <= W::has_edges() && Self::len(graph) as u64 <= W::flag()
     }
 
-    /// The rows, and arrays to reuse. Counts two steps for each node.
+    /// Builds the rows, and returns arrays to reuse. Counts two steps for each node.
     fn new(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<(Self, [Vec<u32>; 3]), CancelledError> {
         let (places, [above, ends]) = Self::places(graph, steps)?;
         let mut words = huge(vec![W::number(0); Self::len(graph)]);
@@ -368,17 +372,17 @@ impl<W: RowWord> WalkRows<W> {
         Ok((Self { words }, [above, ends, W::spare(places)]))
     }
 
-    /// Where each node's row starts: after the row of the first node that leads to it, with the rows of later edges
-    /// first. When the walk meets a node by the first edge to it, it thus goes on to the next row. Counts one step for
-    /// each node.
+    /// The start of each node's row. It is after the row of the first node that leads to it, with the rows of later
+    /// edges first. So when the walk meets a node by the first edge to it, the walk continues with the next row.
+    /// Counts one step for each node.
     fn places(graph: &Graph, steps: &mut StepCounter<'_>) -> Result<(Vec<W>, [Vec<u32>; 2]), CancelledError> {
         let (nodes, referents) = (graph.node_count(), graph.all_referents());
-        // For each node the first node that leads to it, if nodes are in the order of a breadth-first walk, as in most
-        // files: each edge to a node that no earlier edge leads to then leads to the next node. Other nodes count as
+        // For each node, the first node that leads to it, if nodes are in the order of a breadth-first walk, as in
+        // most files. In this order, each first edge to a node leads to the next new node. Other nodes count as nodes
         // below the root.
         let mut above = huge(Vec::with_capacity(nodes));
         above.push(0);
-        // The number of words in each node's row; later also of all rows below it.
+        // The number of words in each node's row; later, the number in all rows below it as well.
         let mut ends = huge(Vec::with_capacity(nodes));
         for part in chunks(0..nodes) {
             steps.steps(part.len())?;
@@ -399,7 +403,7 @@ impl<W: RowWord> WalkRows<W> {
             let end = &mut ends[above[node] as usize];
             *end = W::number(end.get() + words);
         }
-        // From here on, `ends` has for each node with a place the end of the part that is left for rows below it.
+        // From here on, for each node with a place: the end of the part that is left for rows below it.
         let mut places = huge(Vec::with_capacity(nodes));
         places.push(W::number(0));
         for node in 1..nodes {
@@ -413,7 +417,7 @@ impl<W: RowWord> WalkRows<W> {
         Ok((places, [above, W::spare(ends)]))
     }
 
-    /// Prefetches the row that the first edge of a row leads to, unless the walk has met the row's node.
+    /// Prefetches the row of the first edge, unless the walk has met the row's node.
     #[inline]
     fn prefetch_below(&self, row: usize) {
         let first = self.words[row];
@@ -443,7 +447,7 @@ impl<W: RowWord> WalkRows<W> {
     }
 }
 
-/// The linked part of the walk's tree: the nodes from some number upwards.
+/// The linked part of the walk's tree: the nodes with numbers from a minimum upwards.
 struct LinkedForest {
     nodes: Vec<LinkedNode>,
     path: Vec<u32>,
@@ -452,14 +456,14 @@ struct LinkedForest {
 #[derive(Clone, Copy)]
 struct LinkedNode {
     ancestor: u32,
-    /// The least semidominator on the way up to `ancestor`, which is not included.
+    /// The least semidominator on the path to `ancestor`, without `ancestor` itself.
     least: u32,
 }
 
 impl LinkedForest {
     fn new(parents: &[u32], mut nodes: Vec<LinkedNode>) -> Self {
         let linked = |(number, parent): (usize, &u32)| LinkedNode {
-            // The root has no ancestor; 0 is less than any number that is linked.
+            // The root has no ancestor. It gets 0, which is less than every linked number.
             ancestor: if number == 0 { 0 } else { *parent },
             least: number as u32,
         };
@@ -467,7 +471,7 @@ impl LinkedForest {
         Self { nodes, path: Vec::new() }
     }
 
-    /// The least semidominator from `number` up to the top of its linked tree. Compresses the path.
+    /// The least semidominator from `number` to the top of its linked tree. Compresses the path.
     #[inline]
     fn least(&mut self, number: u32, linked: u32) -> u32 {
         let node = self.nodes[number as usize];
@@ -500,7 +504,7 @@ mod tests {
     use crate::graph::{GraphBuilder, NodeId, NodeParts};
     use crate::progress::AnalysisProgress;
 
-    /// Graphs of more than 2^32 words have wide rows, which give the same walk.
+    /// Graphs of more than 2^32 words have wide rows. They must give the same walk.
     #[test]
     fn rows_of_both_widths_give_the_same_walk() {
         let mut random = 1_u64;

@@ -1,4 +1,4 @@
-//! A dominator tree with a share of its graph, for front ends that keep both.
+//! A dominator tree that shares the ownership of its graph, for front ends that keep both.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{DominatorTree, TreeArrays};
 use crate::graph::Graph;
 use crate::progress::{AnalysisProgress, CancelledError};
 
-/// A dominator tree that keeps its graph alive. Clones share graph and tree.
+/// A dominator tree that keeps its graph alive. Clones share the graph and the tree.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct SharedDominators {
 }
 
 impl SharedDominators {
-    /// Computes the tree with an [`AnalysisProgress`] that shows how far it is and can cancel it.
+    /// Computes the tree with an [`AnalysisProgress`], which shows the progress and can cancel the computation.
     ///
     /// # Errors
     ///

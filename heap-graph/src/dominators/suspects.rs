@@ -1,5 +1,5 @@
-//! Leak suspects, as Eclipse's Memory Analyzer finds them: nodes that alone retain a big part of the heap, and the
-//! points below them where its bytes accumulate.
+//! Leak suspects, as in Eclipse's Memory Analyzer: nodes that alone retain a large part of the heap, and the points
+//! below them at which the bytes accumulate.
 
 use core::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::graph::{GraphText, GraphTextId, HeapNode, NodeId, NodeIndex};
 use crate::json::list;
 use crate::progress::{AnalysisProgress, CancelledError};
 
-/// How to look for suspects.
+/// The limits for suspects.
 #[derive(Clone, Debug)]
 pub struct SuspectOptions {
     pub(crate) percent: f64,
@@ -31,14 +31,14 @@ impl SuspectOptions {
         Self::default()
     }
 
-    /// The percentage of the heap that a suspect retains at least; 10 by default.
+    /// Sets the minimum percentage of the heap that a suspect retains. Default: 10.
     pub fn percent(mut self, percent: f64) -> Self {
         self.percent = percent;
         self
     }
 
-    /// The way to the accumulation point goes on to a node's biggest child if the child retains at least this part of
-    /// what the node retains; 0.7 by default.
+    /// Sets when the path to the accumulation point continues: a node's largest child must retain at least this part
+    /// of the node's retained size. Default: 0.7.
     pub fn drop_ratio(mut self, ratio: f64) -> Self {
         self.drop_ratio = ratio;
         self
@@ -51,14 +51,14 @@ impl SuspectOptions {
 pub struct Suspect {
     /// The class of the node or nodes, or the type of nodes without a class.
     pub class: GraphText<'static>,
-    /// The one node, or all nodes of the class if none of them retains enough alone.
+    /// A single node. If no node of the class retains enough alone: all nodes of the class.
     pub nodes: Vec<NodeId>,
-    /// Bytes that they retain together.
+    /// The bytes that the nodes retain together.
     pub retained_size: u128,
-    /// The percentage of the heap.
+    /// The retained size as a percentage of the heap.
     pub percent: f64,
-    /// The path from the node down to the accumulation point, a node whose bytes belong to many children. The last step is
-    /// the accumulation point. The path is empty if `nodes` has several nodes.
+    /// The path from the node down to the accumulation point, a node whose bytes belong to many children. The last
+    /// step is the accumulation point. The path is empty if `nodes` contains several nodes.
     pub path: Vec<AccumulationStep>,
 }
 
@@ -84,27 +84,27 @@ impl Suspect {
     }
 }
 
-/// A step on the way to an accumulation point.
+/// A step on the path to an accumulation point.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AccumulationStep {
     /// The node.
     pub node: NodeId,
-    /// The node's class or, without one, its type.
+    /// The node's class; without a class, its type.
     pub class: GraphText<'static>,
-    /// Bytes that it retains.
+    /// The bytes that the node retains.
     pub retained_size: u128,
     /// The number of nodes that it immediately dominates.
     pub children: usize,
 }
 
-/// Nodes directly below the root of the dominator tree that retain a big part of the heap, and classes of such nodes
-/// that do so together; the biggest first.
+/// Nodes directly below the root of the dominator tree that retain a large part of the heap, and classes of such
+/// nodes that together retain a large part; the largest first.
 pub fn suspects(tree: &DominatorTree<'_>, options: &SuspectOptions) -> Vec<Suspect> {
     suspects_watched(tree, options, &AnalysisProgress::new()).expect(NOT_CANCELLED)
 }
 
-/// [`suspects`] with an [`AnalysisProgress`] that shows how far it is and can cancel it.
+/// [`suspects`] with an [`AnalysisProgress`], which shows the progress and can cancel the analysis.
 ///
 /// # Errors
 ///

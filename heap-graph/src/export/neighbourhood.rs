@@ -6,7 +6,7 @@ use indexmap::IndexSet;
 
 use crate::graph::{Graph, GraphText, HeapNode, NodeIndex};
 
-/// Which nodes are near a node.
+/// The limits of a neighbourhood.
 #[derive(Clone, Debug)]
 pub struct NeighbourhoodOptions {
     pub(crate) depth: usize,
@@ -25,20 +25,20 @@ impl NeighbourhoodOptions {
         Self::default()
     }
 
-    /// The distance from the node in edges of either direction, at most; 2 by default.
+    /// Sets the largest distance from the node, in edges of either direction. Default: 2.
     pub fn depth(mut self, depth: usize) -> Self {
         self.depth = depth;
         self
     }
 
-    /// The number of nodes at most, the nearest first; 100 by default.
+    /// Sets the largest number of nodes; the nearest are kept. Default: 100.
     pub fn max_nodes(mut self, nodes: usize) -> Self {
         self.max_nodes = nodes;
         self
     }
 }
 
-/// A node, nodes near it, and all edges between them.
+/// A node, the nodes near it, and all edges between these nodes.
 #[derive(Clone, Debug)]
 pub struct Neighbourhood<'a> {
     graph: &'a Graph,
@@ -72,7 +72,7 @@ impl<'a> Neighbourhood<'a> {
         Self { graph, nodes }
     }
 
-    /// The nodes, the first one first.
+    /// The nodes, starting with the given node.
     pub fn nodes(&self) -> impl Iterator<Item = HeapNode<'a>> {
         self.nodes.iter().map(|node| self.graph.node(NodeIndex(*node)))
     }
@@ -85,7 +85,7 @@ impl<'a> Neighbourhood<'a> {
         })
     }
 
-    /// A directed graph in DOT.
+    /// The neighbourhood as a directed graph in DOT.
     pub fn to_dot(&self) -> String {
         let mut out = String::from("digraph heap {\n  node [shape=box];\n");
         for (place, node) in self.nodes().enumerate() {
@@ -104,7 +104,7 @@ impl<'a> Neighbourhood<'a> {
         out
     }
 
-    /// A directed graph in `GraphML`.
+    /// The neighbourhood as a directed graph in `GraphML`.
     pub fn to_graphml(&self) -> String {
         let mut out = String::from(concat!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
@@ -135,7 +135,7 @@ impl<'a> Neighbourhood<'a> {
     }
 }
 
-/// A text in double quotes, as DOT writes it.
+/// A text in double quotes, with the escapes of DOT.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -151,7 +151,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A text as XML writes it, with U+FFFD for control characters, which XML does not allow.
+/// A text with the escapes of XML. U+FFFD replaces control characters, which XML does not allow.
 fn xml(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

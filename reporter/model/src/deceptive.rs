@@ -1,4 +1,4 @@
-//! Which characters of a foreign name a view must not print as they are.
+//! Finds the characters of a foreign name that a view must escape.
 
 /// Whether a character can make text look like something else: a control character, a line separator, a mark of
 /// text direction, or a character without width. A view escapes it.

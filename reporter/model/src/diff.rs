@@ -1,8 +1,9 @@
-//! What changed from one set of reports to another, by Firefox's rules.
+//! The changes between two sets of reports, by Firefox's rules.
 //!
-//! [`Diff`] matches reports by process and path, both after renaming: a view knows which numbers in names
-//! (process ids, addresses) mean nothing. It adds up equal names of one set, in 128 bits. The result is a list of
-//! changes, and [`Diff::to_set`] makes a [`ReportSet`] of them, which every view of sets can show.
+//! [`Diff`] matches reports by process and path after renaming. The caller renames: a view knows which numbers in
+//! names (process ids, addresses) mean nothing. If a set has several reports with the same name, [`Diff`] adds them
+//! up in 128 bits. The result is a list of changes. [`Diff::to_set`] makes a [`ReportSet`] of them, which every view
+//! of sets can show.
 
 use core::hash::BuildHasher;
 use std::borrow::Cow;
@@ -20,17 +21,17 @@ pub use crate::presence::Presence;
 /// The diff only counts the warnings beyond this many.
 const MAX_WARNINGS: usize = 1000;
 
-/// The reports of one name in both sets.
+/// All reports with one name, in both sets.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReportChange<'a> {
-    /// The path, renamed.
+    /// The path after renaming.
     pub path: Cow<'a, str>,
-    /// What the bytes are made of; a name with two kinds has two entries.
+    /// The origin of the memory; a name with two kinds has two entries.
     pub kind: Kind,
     /// The unit of the amounts.
     pub units: Units,
-    /// The description in the first set that has the name.
+    /// The description in the first set that contains the name.
     pub description: &'a str,
     first: ChangeSide,
     second: ChangeSide,
@@ -44,22 +45,22 @@ struct ChangeSide {
 }
 
 impl ReportChange<'_> {
-    /// The sum in the first set, if the name is there.
+    /// The sum in the first set; `None` if that set lacks the name.
     pub fn first(&self) -> Option<i128> {
         (self.first.reports > 0).then_some(self.first.amount)
     }
 
-    /// The sum in the second set, if the name is there.
+    /// The sum in the second set; `None` if that set lacks the name.
     pub fn second(&self) -> Option<i128> {
         (self.second.reports > 0).then_some(self.second.amount)
     }
 
-    /// The second sum minus the first.
+    /// The sum in the second set minus the sum in the first set.
     pub fn amount(&self) -> i128 {
         self.second.amount - self.first.amount
     }
 
-    /// In which sets the name is.
+    /// The sets that contain the name.
     pub fn presence(&self) -> Presence {
         match (self.first.reports, self.second.reports) {
             (_, 0) => Presence::FirstOnly,
@@ -97,10 +98,10 @@ pub struct Diff<'a> {
 
 impl<'a> Diff<'a> {
     /// Matches the reports of two sets by their names after renaming. The names of the first set come first, in its
-    /// order; those that only the second set has follow.
+    /// order. The names that only the second set contains follow.
     ///
-    /// The diff leaves out a name whose units differ, with a warning, and keeps one whose kinds differ as two
-    /// changes, with a warning.
+    /// If the units of a name differ, the diff leaves the name out, with a warning. If its kinds differ, the diff
+    /// keeps the name as two changes, with a warning.
     pub fn new(
         first: &'a ReportSet,
         second: &'a ReportSet,
@@ -139,20 +140,21 @@ impl<'a> Diff<'a> {
         self.changes.iter().filter(|change| change.first.reports > 0 || change.second.reports > 0)
     }
 
-    /// The warnings of both sets, and those about names that do not match.
+    /// The warnings of both sets, and the warnings about names that do not match.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// The process of a change, renamed; never empty.
+    /// The process of a change after renaming; never empty.
     pub fn process(&self, change: &ReportChange<'_>) -> &str {
         &self.processes[change.process as usize]
     }
 
-    /// The set of the changes, process by process; amounts are the differences. It lacks the names whose amounts are
+    /// A set of the changes, process by process; amounts are the differences. It leaves out names whose amounts are
     /// equal.
     ///
-    /// As in Firefox, a name that was reported n times occurs n times, all but the first with 0.
+    /// As in Firefox, a name that was reported n times occurs n times. The first report has the difference, and the
+    /// others have the amount 0.
     pub fn to_set(&self) -> ReportSet {
         let mut set = ReportSet::new();
         set.set_diff();
@@ -173,7 +175,7 @@ impl<'a> Diff<'a> {
             };
             let mut rows = 0;
             while left != 0 {
-                // Only a difference that does not fit into 64 bits takes more than one turn.
+                // The loop runs more than once only for a difference that does not fit into 64 bits.
                 report.amount = clamped(left);
                 left -= i128::from(report.amount);
                 set.push_change(report, change.presence());
@@ -195,7 +197,7 @@ impl<'a> Diff<'a> {
         set
     }
 
-    /// All changes, process by process, so that the reports of one tree lie together in memory.
+    /// All changes, process by process, so that the reports of one tree are next to each other in memory.
     fn by_process(&self) -> impl Iterator<Item = &ReportChange<'a>> {
         let mut ends = vec![0_u32; self.processes.len() + 1];
         self.changes.iter().for_each(|change| ends[change.process as usize + 1] += 1);
@@ -211,7 +213,7 @@ impl<'a> Diff<'a> {
         order.into_iter().map(|place| &self.changes[place])
     }
 
-    /// Adds a warning to those of the sets.
+    /// Adds a warning to the warnings of the sets.
     pub fn warn(&mut self, warning: Warning) {
         if self.warnings.len() >= MAX_WARNINGS {
             self.more_warnings += 1;
@@ -229,11 +231,11 @@ fn clamped(amount: i128) -> i64 {
     i64::try_from(amount).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// A diff that is being made.
+/// A diff under construction.
 struct DiffBuilder<'a> {
     diff: Diff<'a>,
     processes: HashMap<String, u32>,
-    /// Changes whose reports have two units.
+    /// The indices of changes whose reports have two different units.
     misfits: Vec<usize>,
     places: HashTable<u32>,
     hasher: DefaultHashBuilder,
@@ -271,7 +273,8 @@ impl<'a> DiffBuilder<'a> {
         }
     }
 
-    /// The index of the change of this name, kind and units; `None` if the units differ.
+    /// Returns the index of the change with this name, kind and units, and adds a change if there is none. `None` if
+    /// the units differ.
     fn place(&mut self, process: u32, path: Cow<'a, str>, report: &Report<'a>) -> Option<usize> {
         let hash = self.hasher.hash_one((process, &*path));
         let find = |kind: Option<Kind>| {

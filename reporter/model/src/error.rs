@@ -1,36 +1,35 @@
-//! Why a file of reports could not be read.
+//! The reasons why a file of reports cannot be read.
 
 use core::fmt;
 use std::io;
 
-/// What is wrong with a whole file. A single bad report is not an error but a [`Warning`](crate::Warning) beside
-/// the good ones.
+/// A fault of a whole file. A single faulty report is a [`Warning`](crate::Warning) beside the good reports.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadError {
     /// The file could not be opened or read.
     Io(io::Error),
-    /// It is a directory.
+    /// The path is a directory.
     Directory,
-    /// It is neither a file nor a directory: a pipe, a socket, a device.
+    /// The path is neither a file nor a directory: a pipe, a socket, a device.
     NotAFile,
-    /// It has no bytes.
+    /// The file has no bytes.
     Empty,
-    /// It ends too early, after this many (decompressed) bytes.
+    /// The data ends too early, after this many (decompressed) bytes.
     Truncated(u64),
-    /// It starts as gzip does, but the decoder rejects it.
+    /// The file starts like a gzip file, but the decoder rejects it.
     Gzip(io::Error),
-    /// It starts as gzip does, and the feature `gzip` of this crate is missing.
+    /// The file starts like a gzip file, but this crate is built without the feature `gzip`.
     NoGzip,
-    /// The gzip checksum or length differs from what was decompressed.
+    /// The gzip checksum or length differs from the decompressed data.
     Checksum,
-    /// Something follows the end of the compressed data.
+    /// The compressed data ends before the end of the file.
     GzipTrailing,
-    /// The text is not UTF-8, at this byte.
+    /// The text is not UTF-8; the field is the offset of the first invalid byte.
     NotUtf8(u64),
-    /// The text is not JSON: at this byte the parser expected something else, which the second field names.
+    /// The text is not JSON. The fields are an offset in bytes, and the text that the parser expected there.
     NotJson(u64, &'static str),
-    /// JSON nested more than 128 levels deep, at this byte.
+    /// The JSON is nested more than 128 levels deep; the field is the offset in bytes.
     TooDeep(u64),
     /// One value (a report or a string) has more than this many bytes.
     ValueTooLong(u64),

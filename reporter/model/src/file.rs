@@ -1,9 +1,9 @@
-//! Reading and writing `memory-report.json` and `memory-report.json.gz`, Firefox's own format: a file
-//! of ours loads in Firefox's about:memory, and one of Firefox's loads here.
+//! Reads and writes `memory-report.json` and `memory-report.json.gz`, Firefox's own format. Firefox's about:memory
+//! loads files of this module, and this module loads files of Firefox.
 //!
-//! Reading and writing both stream: they need the memory of the [`ReportSet`] and of a window of about 1 MiB. The
-//! reader trusts no file: [`ReadOptions`] has the limits. A fault of a single report becomes a
-//! [`Warning`](crate::Warning) whose subject is the place, such as `reports[12].amount`.
+//! Reading and writing both stream: they need memory for the [`ReportSet`] and for a window of about 1 MiB. The
+//! reader trusts no file: [`ReadOptions`] contains the limits. A fault of a single report becomes a
+//! [`Warning`](crate::Warning). The warning's subject is the place, such as `reports[12].amount`.
 
 mod name_patterns;
 mod parse;
@@ -57,7 +57,7 @@ impl ReadOptions {
     }
 }
 
-/// Reads a file of reports. Its first bytes, not its name, decide whether it is decompressed.
+/// Reads a file of reports. The file's first bytes, not its name, decide whether it is decompressed.
 ///
 /// # Errors
 ///
@@ -84,7 +84,7 @@ pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Report
     read_from(File::open(path).map_err(ReadError::Io)?, options)
 }
 
-/// Reads reports from any stream, compressed or not, up to its end.
+/// Reads reports from any stream, compressed or not, up to the end of the stream.
 ///
 /// # Errors
 ///
@@ -93,16 +93,16 @@ pub fn read_from(reader: impl Read, options: &ReadOptions) -> Result<ReportSet, 
     parse::document(TextSource::open(reader)?, options)
 }
 
-/// Writes all reports of `set` to a file, and replaces one that is there. The file is compressed if its name ends
-/// in `.gz`, which needs the feature `gzip`. Only this user can read it.
+/// Writes all reports of `set` to a file, and replaces an existing file. The file is compressed if its name ends in
+/// `.gz`; compression needs the feature `gzip`. On Unix only this user can read the file.
 ///
-/// The file contains the warnings too, under a key that Firefox ignores, but no amounts that only a view computes
-/// (`heap-unclassified`).
+/// The file also contains the warnings, under a key that Firefox ignores. It does not contain amounts that a view
+/// computes, such as `heap-unclassified`.
 ///
 /// # Errors
 ///
-/// If the file cannot be created or written. [`Unsupported`](io::ErrorKind::Unsupported) if its name ends in `.gz` and the
-/// feature is missing.
+/// If the file cannot be created or written. [`Unsupported`](io::ErrorKind::Unsupported) if the name ends in `.gz`
+/// and this crate is built without the feature `gzip`.
 pub fn write(path: impl AsRef<Path>, set: &ReportSet) -> io::Result<()> {
     let path = path.as_ref();
     let is_compressed = path.extension().is_some_and(|extension| extension == "gz");
@@ -119,12 +119,12 @@ pub fn write(path: impl AsRef<Path>, set: &ReportSet) -> io::Result<()> {
     })
 }
 
-/// The level of compression of files.
+/// The compression level of [`write`](write()).
 #[cfg(feature = "gzip")]
 pub const COMPRESSION: u32 = 6;
 
-/// Writes all reports of `set`, compressed by gzip. `level` is from 0 (none) to 9 (smallest); larger ones count as 9.
-/// [`COMPRESSION`] is that of [`write`](write()).
+/// Writes all reports of `set`, compressed by gzip. `level` is from 0 (none) to 9 (smallest); larger levels count as
+/// 9. The level of [`write`](write()) is [`COMPRESSION`].
 ///
 /// # Errors
 ///
@@ -134,7 +134,7 @@ pub fn write_compressed(mut writer: impl Write, set: &ReportSet, level: u32) -> 
     compress(&mut writer, set, level)
 }
 
-/// Not generic, so that a program contains it once.
+/// Not generic, so that a program contains this code only once.
 #[cfg(feature = "gzip")]
 fn compress(writer: &mut dyn Write, set: &ReportSet, level: u32) -> io::Result<()> {
     let mut encoder = flate2::write::GzEncoder::new(writer, flate2::Compression::new(level.min(9)));

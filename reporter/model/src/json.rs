@@ -1,6 +1,6 @@
-//! The texts of JSON.
+//! Writes strings as JSON.
 
-/// Appends `text` as a string of JSON: with its quotes, and with escapes for quotes, backslashes and control characters.
+/// Appends `text` as a JSON string: with its quotes, and with escapes for quotes, backslashes and control characters.
 ///
 /// ```
 /// let mut to = String::new();
@@ -22,7 +22,7 @@ pub fn push_string(to: &mut String, text: &str) {
             0..b' ' => "\\u00",
             _ => continue,
         };
-        // The byte is ASCII, so it is a character of its own.
+        // The byte is ASCII, so both of its ends are at character boundaries.
         to.push_str(&text[plain..at]);
         to.push_str(escape);
         if escape.len() > 2 {

@@ -1,8 +1,9 @@
 //! Memory reports as plain data: sets of reports, their trees and differences, and Firefox's file format.
 //!
-//! The crate measures nothing: it asks neither the system nor an allocator about memory, and contains no unsafe
+//! The crate measures nothing: it requests no memory figures from the system or an allocator, and contains no unsafe
 //! code. `memory-reporter` collects reports from a running program and re-exports this crate, so a program that
-//! reports its memory needs only that one. A tool that reads, compares or shows reports needs only this one.
+//! reports its memory needs only `memory-reporter`. A tool that reads, compares or shows reports needs only this
+//! crate.
 //!
 //! ```
 //! use memory_report::{Kind, Report, ReportSet, Units, file, tree::Forest};
@@ -18,15 +19,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What it does not do: order and format a tree as text (`about-memory` does).
+//! To order a tree and to format it as text, use `about-memory`.
 //!
 //! # How it hangs together
 //!
-//! - [`Report`] is the datum, [`ReportSet`] many of them with their [`Warning`]s.
-//! - [`tree`] adds a set up, [`diff`] compares two sets.
-//! - [`mod@file`] reads and writes a set; [`reader`] is the bounded parser below it, and [`json`] writes texts.
-//! - The feature `gzip` (default) reads and writes compressed files, by `flate2`.
-//! - [`new_file`] writes files that have their name once they are whole.
+//! - [`Report`] is one measurement. [`ReportSet`] holds many reports with their [`Warning`]s.
+//! - [`tree`] adds up a set, [`diff`] compares two sets.
+//! - [`mod@file`] reads and writes a set. Its parts are [`reader`], a bounded parser, and [`json`], which writes
+//!   strings.
+//! - The feature `gzip` (default) adds compressed files, by `flate2`.
+//! - [`new_file`] writes files that get their final name when they are complete.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -1,9 +1,9 @@
-//! Files that have their name once they are whole.
+//! Files that get their final name when they are complete.
 //!
-//! A [`NewFile`] has a name of its own in the folder of its place until then: [`INCOMPLETE`] and random digits. It is
-//! opened exclusively, so it is neither a file nor a link that another user has put there, and nobody who made a file of
-//! the final name beforehand can read what is written. A process that is killed leaves the incomplete file, and
-//! what had the final name before.
+//! Until then, a [`NewFile`] has a temporary name in the same folder: [`INCOMPLETE`] and random digits. The file is
+//! created exclusively, so it is never a file or link that another user has put there. A user who creates a file with
+//! the final name beforehand cannot read the new content. If the process is killed, the incomplete file remains, and
+//! an older file keeps the final name.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -11,29 +11,29 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The first characters of the name of a file that is not whole.
+/// The start of the name of an incomplete file.
 pub const INCOMPLETE: &str = "incomplete-";
 
-/// Who may read a new file, where files have modes. Elsewhere its folder decides.
+/// The users who may read a new file, on systems with file modes. On other systems the folder decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
     /// This user only.
     User,
-    /// All whom the process's umask allows.
+    /// All users that the process's umask allows.
     Umask,
 }
 
-/// A file that has a name of its own until it is whole. Drop removes it before that.
+/// A file with a temporary name until it is complete. Dropping it earlier removes the file.
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
-    /// `None` once the file has its name.
+    /// The temporary path; `None` once the file has its final name.
     incomplete: Option<PathBuf>,
     path: PathBuf,
 }
 
 impl NewFile {
-    /// Creates a file that is to have this name. The name may be that of a file or a link, which stays until
+    /// Creates a file that gets the name `path` later. A file or link with that name stays until
     /// [`finish`](Self::finish).
     ///
     /// # Errors
@@ -66,16 +66,16 @@ impl NewFile {
         &mut self.file
     }
 
-    /// The name that the file has now.
+    /// The current path of the file: temporary, or final.
     pub fn incomplete(&self) -> &Path {
         self.incomplete.as_deref().unwrap_or(&self.path)
     }
 
-    /// Gives the file its name. It replaces a file or a link of this name.
+    /// Gives the file its final name, and replaces a file or link of that name.
     ///
     /// # Errors
     ///
-    /// If it cannot be renamed: in a sticky folder such as `/tmp`, the file of another user stays.
+    /// If the file cannot be renamed: in a sticky folder such as `/tmp`, the file of another user cannot be replaced.
     pub fn finish(&mut self) -> io::Result<()> {
         if let Some(incomplete) = &self.incomplete {
             fs::rename(incomplete, &self.path)?;
@@ -84,20 +84,21 @@ impl NewFile {
         Ok(())
     }
 
-    /// Gives the file this name in its folder, unless a file has it.
+    /// Gives the file the name `path`, in the same folder, unless a file of that name exists.
     ///
     /// # Errors
     ///
-    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists), and the caller may try another name; or the file cannot be renamed.
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if the name is taken: the caller may try another name. Any
+    /// other error if the file cannot be renamed.
     pub fn finish_new(&mut self, path: &Path) -> io::Result<()> {
         let Some(incomplete) = &self.incomplete else { return Ok(()) };
         match fs::hard_link(incomplete, path) {
             Ok(()) => {
-                // It only has one name too many.
+                // If the removal fails, the file keeps a second name: harmless.
                 let _ = fs::remove_file(incomplete);
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
-            // Not all file systems have links.
+            // Some file systems have no hard links.
             Err(_) => {
                 create_exclusively(path, Readers::User)?;
                 fs::rename(incomplete, path)?;
@@ -111,28 +112,28 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if let Some(incomplete) = &self.incomplete {
-            // The caller already knows what failed.
+            // The caller already has the error that led here.
             let _ = fs::remove_file(incomplete);
         }
     }
 }
 
-/// Where writing to a path leads.
+/// The target of a write to a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// A file, which may be there already, or a link that is to be replaced.
+    /// A file or link to create or replace. It need not exist.
     File(PathBuf),
-    /// A pipe, a device or an open file of a process, which is written directly.
+    /// A pipe, a device or an open file of a process; it is written directly.
     Stream(PathBuf),
 }
 
 impl Destination {
-    /// Follows links, except those of other users in a folder where everybody makes files.
+    /// Follows links, except another user's links in a folder where all users may create files.
     ///
     /// # Errors
     ///
-    /// If there are too many links, or if another user has made a pipe or a device in such a folder: what is written is not
-    /// for them.
+    /// If there are too many links, or if another user has created a pipe or a device in such a folder. That user
+    /// must not receive the content.
     pub fn at_path(path: &Path) -> io::Result<Self> {
         const MOST_LINKS: usize = 40;
         let mut path = path.to_owned();
@@ -161,8 +162,8 @@ impl Destination {
     }
 }
 
-/// Calls `write` with a new file, and gives it its name once `write` is done. An error or a panic of `write` removes the
-/// file. A pipe, a device or the like is written directly.
+/// Calls `write` with a new file, and gives the file its final name after `write` succeeds. An error or a panic of
+/// `write` removes the file. A pipe or a device is written directly.
 ///
 /// # Errors
 ///
@@ -183,7 +184,7 @@ pub fn write<T, E: From<io::Error>>(
     }
 }
 
-/// Whether the path is below `/proc`, where a process has its open files: `/dev/stdout` leads there.
+/// Whether the path is below `/proc`: there, a process has its open files, and `/dev/stdout` leads there.
 fn is_process_s(path: &Path) -> bool {
     cfg!(unix) && fs::canonicalize(folder_of(path)).is_ok_and(|folder| folder.starts_with("/proc"))
 }
@@ -192,7 +193,8 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
-/// Whether another user has made this where everybody may make files, but only replace their own.
+/// Whether another user has created this path in a folder where every user may create files, but may replace only
+/// their own.
 #[cfg(unix)]
 fn is_of_others(path: &Path, about: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -202,7 +204,7 @@ fn is_of_others(path: &Path, about: &Metadata) -> bool {
     if folder.mode() & STICKY_AND_OPEN != STICKY_AND_OPEN || about.uid() == folder.uid() {
         return false;
     }
-    // A file of this user says who that is.
+    // The owner of a new file is the current user.
     let own = NewFile::create(path, Readers::User).and_then(|new| new.file.metadata());
     own.is_ok_and(|own| own.uid() != about.uid())
 }
@@ -227,13 +229,13 @@ fn create_exclusively(path: &Path, readers: Readers) -> io::Result<File> {
     options.open(path)
 }
 
-/// A number that no other process is likely to draw. Nothing depends on that: a name that exists is not taken. DMD's
-/// engine comes here inside an allocation, so it is not from a source that has a state for each thread.
+/// A number that another process is unlikely to draw. A collision is harmless: a name that exists is not used. DMD's
+/// engine calls this function during an allocation, so the number cannot come from a source with thread-local state.
 fn unusual() -> u64 {
     static DRAWN: AtomicU64 = AtomicU64::new(0);
     let drawn = DRAWN.fetch_add(1, Ordering::Relaxed);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
-    // Where the stack is differs from process to process.
+    // The address of the stack differs from process to process.
     let place = core::ptr::from_ref(&drawn).addr() as u64;
     let mut bits = now ^ place.rotate_left(32) ^ u64::from(std::process::id()) << 40;
     bits = bits.wrapping_add(drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -1,7 +1,7 @@
 //! Paths of reports: `/`-separated names.
 
-/// A name as one segment of a path: `/` becomes `\`, as in Firefox, a control character is escaped, and an empty
-/// name becomes `(empty)`.
+/// Turns a name into one segment of a path: `/` becomes `\`, as in Firefox, a control character is escaped, and an
+/// empty name becomes `(empty)`.
 ///
 /// ```
 /// assert_eq!(memory_report::path_segment("https://a.org/b"), r"https:\\a.org\b");

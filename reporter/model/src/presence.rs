@@ -1,13 +1,13 @@
-//! In which of two compared sets a report was.
+//! Records which of two compared sets contain a report.
 
-/// In which of two sets a report was.
+/// The sets of a comparison that contain a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Presence {
-    /// In both; or the set is not a diff.
+    /// Both sets contain the report, or the set is not a diff.
     #[default]
     Both,
-    /// Only in the first: the second set lacks it.
+    /// Only the first set contains the report.
     FirstOnly,
-    /// Only in the second: the first set lacks it.
+    /// Only the second set contains the report.
     SecondOnly,
 }

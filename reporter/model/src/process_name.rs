@@ -1,6 +1,6 @@
-//! The name of the process that looks at reports.
+//! The name of the process that reads reports.
 
-/// The process that a report without a process name is about: the one that runs this code.
+/// The name for reports without a process name: the name of the process that runs this code.
 pub(crate) fn own_process_name() -> String {
     format!("Main Process (pid {})", std::process::id())
 }

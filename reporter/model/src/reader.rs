@@ -1,12 +1,12 @@
 //! JSON from untrusted streams, in bounded memory.
 //!
-//! A [`TextSource`] gives the bytes of a stream, decompressed if they start as gzip does (feature `gzip`). A [`TextWindow`] holds a part of
-//! its text, and a [`TextScan`] takes tokens from the front of that part. A token that ends at the window's edge asks
-//! for more text ([`ScanStop::More`]); the window then at least doubles and the token is scanned again. [`ValueSkip`] passes
-//! over a value of any size without keeping it.
+//! A [`TextSource`] returns the bytes of a stream, decompressed if they start like gzip data (feature `gzip`). A
+//! [`TextWindow`] holds a part of the text, and a [`TextScan`] takes tokens from the front of that part. A token that
+//! ends at the window's edge needs more text ([`ScanStop::More`]). The window then grows to at least twice its size,
+//! and the scan takes the token again. [`ValueSkip`] skips a value of any size without keeping it.
 //!
-//! The limits: text of at most the bytes given to [`TextWindow::new`], single values of at most 64 MiB, and nesting
-//! of at most 128 levels. Each is a [`ReadError`](crate::ReadError) when it is exceeded.
+//! The limits are the size of the text that [`TextWindow::new`] receives, 64 MiB for a single value, and 128 levels
+//! of nesting. Beyond a limit, reading fails with a [`ReadError`](crate::ReadError).
 //!
 //! ```
 //! use memory_report::reader::{TextSource, TextWindow};
@@ -32,5 +32,5 @@ pub use scan::{ScanStop, TextScan, ValueSkip};
 pub use source::TextSource;
 pub use window::TextWindow;
 
-/// The first bytes of what gzip compressed.
+/// The first bytes of gzip data.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];

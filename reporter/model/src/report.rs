@@ -1,11 +1,11 @@
-//! The datum: one [`Report`], field by field as in Firefox's `nsIMemoryReporter.idl`.
+//! A single [`Report`], field by field as in Firefox's `nsIMemoryReporter.idl`.
 //!
-//! The numbers of [`Kind`] and [`Units`] are those of the file format and never change.
+//! The numbers of [`Kind`] and [`Units`] are part of the file format and never change.
 
 use core::fmt;
 use core::str::FromStr;
 
-/// Where the memory of a report comes from; it matters only under `explicit/`.
+/// The origin of the memory of a report. It matters only under `explicit/`.
 ///
 /// Source: the `KIND_*` constants of Firefox's `nsIMemoryReporter.idl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,7 +43,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Reads what `Display` writes.
+/// Parses the output of `Display`.
 impl FromStr for Kind {
     type Err = UnknownName;
 
@@ -94,7 +94,7 @@ impl fmt::Display for Units {
     }
 }
 
-/// Reads what `Display` writes.
+/// Parses the output of `Display`.
 impl FromStr for Units {
     type Err = UnknownName;
 
@@ -109,7 +109,7 @@ fn named<T: Copy + fmt::Display>(name: &str, all: &[T]) -> Option<T> {
     all.iter().find(|value| value.to_string() == name).copied()
 }
 
-/// A text that is the name of no [`Kind`] or [`Units`].
+/// An error: the text is not the name of a [`Kind`] or of [`Units`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
     name: String,
@@ -130,27 +130,28 @@ impl fmt::Display for UnknownName {
 
 impl core::error::Error for UnknownName {}
 
-/// One measurement: what [`ReportSet::iter`](crate::ReportSet::iter) gives and
-/// [`ReportSet::push`](crate::ReportSet::push) takes.
+/// One measurement. [`ReportSet::iter`](crate::ReportSet::iter) returns reports, and
+/// [`ReportSet::push`](crate::ReportSet::push) takes one.
 ///
-/// Its fields are those of Firefox's file format, which do not change, so a program may write the struct out.
+/// The fields are the fields of Firefox's file format, which do not change, so a program may construct this struct
+/// directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report<'a> {
-    /// The process measured, for example `Main Process (pid 100)`; empty means this process.
+    /// The process, for example `Main Process (pid 100)`; empty means the process that runs this code.
     pub process: &'a str,
-    /// Names separated by `/`; a `/` inside a name is written `\`. A path without `/` is a line of its own.
+    /// Names separated by `/`; a `/` inside a name is written `\`. A path without `/` is not part of a tree.
     pub path: &'a str,
-    /// Where the memory comes from.
+    /// The origin of the memory.
     pub kind: Kind,
     /// The unit of `amount`.
     pub units: Units,
     /// The amount, in `units`.
     pub amount: i64,
-    /// What is measured, in full sentences.
+    /// The description of the measured memory, in full sentences.
     pub description: &'a str,
 }
 
-/// Any integer as an amount; one that does not fit becomes the nearest amount that does.
+/// Converts any integer into an amount. A value outside the range of `i64` becomes the nearest `i64`.
 #[doc(hidden)]
 pub fn amount<N: TryInto<i64> + Copy + PartialOrd + Default>(amount: N) -> i64 {
     amount.try_into().unwrap_or(if amount < N::default() { i64::MIN } else { i64::MAX })

@@ -1,7 +1,7 @@
-//! A compact list of reports with their warnings: the result of a collection, and of reading a file.
+//! A compact list of reports with their warnings. A collection returns one, and so does reading a file.
 //!
-//! A set owns all text: paths lie one after the other in chunks, and each process and description is kept once. A
-//! report costs 40 bytes and its path, so a million reports fit in 100 MB.
+//! A set owns all text. Paths are stored one after the other in chunks, and each process name and description is
+//! stored once. A report takes 40 bytes and its path, so a million reports fit in 100 MB.
 
 use core::fmt;
 use core::hash::BuildHasher;
@@ -16,13 +16,13 @@ use crate::report::{Kind, Report, Units};
 use crate::skipped::SkippedPart;
 use crate::warning::Warning;
 
-/// Room for paths in one chunk: the first is small, since most sets are.
+/// The bytes for paths in the first chunk: few, since most sets are small.
 const FIRST_CHUNK: usize = 1024;
 const CHUNK: usize = 64 * 1024;
 
 /// Reports in the order in which they were pushed, with warnings and the run of each reporter.
 ///
-/// `memory_reporter::collect_reports` makes one, and so does [`file::read`](crate::file::read).
+/// `memory_reporter::collect_reports` and [`file::read`](crate::file::read) return a set.
 #[derive(Clone, Default)]
 pub struct ReportSet {
     rows: Vec<ReportRow>,
@@ -37,7 +37,7 @@ pub struct ReportSet {
     name_patterns: Vec<NamePattern>,
 }
 
-/// Where the parts of one report are.
+/// The data of one report in a set.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct ReportRow {
@@ -58,16 +58,16 @@ pub struct ReportRow {
 pub struct ReporterRun {
     /// The reporter's name.
     pub reporter: String,
-    /// How many reports it gave.
+    /// The number of reports from the reporter.
     pub reports: usize,
-    /// How long it took.
+    /// The duration of the run.
     pub time: Duration,
-    /// The parts that it could not measure.
+    /// The parts that the reporter could not measure.
     pub skipped: Vec<SkippedPart>,
 }
 
 impl ReporterRun {
-    /// A reporter gave this many reports in this time, and could not measure the parts in `skipped`.
+    /// The run of a reporter that gave `reports` reports in this time.
     pub fn new(
         reporter: impl Into<String>,
         reports: usize,
@@ -79,12 +79,12 @@ impl ReporterRun {
 }
 
 impl ReportSet {
-    /// An empty set of a process whose allocator knows usable sizes.
+    /// An empty set, of a process whose allocator knows usable sizes.
     pub fn new() -> Self {
         Self { usable_size_known: true, ..Self::default() }
     }
 
-    /// Adds a report at the end. The set checks no rules; the collector and the reader do.
+    /// Adds a report at the end. The set does not check rules; the collector and the reader do.
     pub fn push(&mut self, report: Report<'_>) {
         self.push_change(report, Presence::Both);
     }
@@ -118,27 +118,28 @@ impl ReportSet {
         ReportIter { set: self, rows: self.rows.iter() }
     }
 
-    /// The report at `index`, if there are that many.
+    /// The report at `index`; `None` if the set has fewer reports.
     pub fn get(&self, index: usize) -> Option<Report<'_>> {
         Some(self.view(self.rows.get(index)?))
     }
 
-    /// Which of two sets had the report at `index`, if this set is a diff and has that many reports.
+    /// The compared sets that contain the report at `index`; [`Presence::Both`] if this set is not a diff. `None` if
+    /// this set has fewer reports.
     pub fn presence(&self, index: usize) -> Option<Presence> {
         Some(self.rows.get(index)?.presence)
     }
 
-    /// The report in a row that exists.
+    /// The report in `row`, which must exist.
     pub(crate) fn at(&self, row: usize) -> Report<'_> {
         self.view(&self.rows[row])
     }
 
-    /// As [`presence`](Self::presence), for a row that exists.
+    /// As [`presence`](Self::presence), for a row that must exist.
     pub(crate) fn presence_at(&self, row: usize) -> Presence {
         self.rows[row].presence
     }
 
-    /// Whether amounts are differences of two sets, which may be negative.
+    /// Whether amounts are differences of two sets. A difference may be negative.
     pub fn is_diff(&self) -> bool {
         self.is_diff
     }
@@ -147,13 +148,13 @@ impl ReportSet {
         self.is_diff = true;
     }
 
-    /// The parts of names that change from run to run, as the program declares them with
+    /// The patterns of names that change from run to run. A program declares them with
     /// `memory_reporter::normalize_names!`.
     pub fn name_patterns(&self) -> &[NamePattern] {
         &self.name_patterns
     }
 
-    /// Adds patterns, each once.
+    /// Adds patterns that the set does not contain yet.
     pub fn add_name_patterns(&mut self, patterns: impl IntoIterator<Item = NamePattern>) {
         patterns.into_iter().for_each(|pattern| self.add_name_pattern(pattern));
     }
@@ -165,13 +166,12 @@ impl ReportSet {
         }
     }
 
-    /// The names of all processes, each once, in the order in which reports first name them. A name may be
-    /// empty.
+    /// The names of all processes, each once, in the order of their first report. A name may be empty.
     pub fn processes(&self) -> impl ExactSizeIterator<Item = &str> {
         self.processes.texts.iter().map(|name| &**name)
     }
 
-    /// For each report in order the index of its process in [`processes`](Self::processes).
+    /// For each report, in order: the index of its process in [`processes`](Self::processes).
     pub(crate) fn process_ids(&self) -> impl Iterator<Item = usize> {
         self.rows.iter().map(|row| row.process.0 as usize)
     }
@@ -206,7 +206,7 @@ impl ReportSet {
         self.descriptions = TextTable::default();
     }
 
-    /// Moves all reports, warnings and runs of `other` behind those of `self`.
+    /// Moves all reports, warnings and runs of `other` to the end of this set.
     pub fn append(&mut self, other: ReportSet) {
         // Paths move chunk by chunk, so that appending a million reports copies no text.
         let first_chunk = small(self.chunks.len());
@@ -225,7 +225,7 @@ impl ReportSet {
         self.add_name_patterns(other.name_patterns);
     }
 
-    /// Gives every process the name that `rename` gives for its old one.
+    /// Replaces the name of every process by the result of `rename`.
     pub fn rename_processes(&mut self, mut rename: impl FnMut(&str) -> String) {
         let mut renamed = TextTable::default();
         let ids: Vec<_> = self.processes.texts.iter().map(|name| renamed.intern(&rename(name))).collect();
@@ -235,7 +235,7 @@ impl ReportSet {
         self.processes = renamed;
     }
 
-    /// Gives every warning the subject that `rename` gives for its old one.
+    /// Replaces the subject of every warning by the result of `rename`.
     pub fn rename_warnings(&mut self, mut rename: impl FnMut(&str) -> String) {
         for warning in &mut self.warnings {
             warning.subject = rename(&warning.subject);
@@ -252,7 +252,7 @@ impl ReportSet {
         self.warnings.push(warning);
     }
 
-    /// The runs of all reporters, in the order in which they ran; empty for a file.
+    /// The runs of all reporters, in the order in which they ran; empty for a set from a file.
     pub fn runs(&self) -> &[ReporterRun] {
         &self.runs
     }
@@ -267,7 +267,7 @@ impl ReportSet {
         self.runs.iter().flat_map(|run| &run.skipped)
     }
 
-    /// Whether sizes include the bytes by which the allocator rounds up (`hasMozMallocUsableSize` in the file).
+    /// Whether sizes include the bytes that the allocator adds by rounding up (`hasMozMallocUsableSize` in the file).
     pub fn usable_size_known(&self) -> bool {
         self.usable_size_known
     }
@@ -277,8 +277,8 @@ impl ReportSet {
         self.usable_size_known = known;
     }
 
-    /// Whether the set has the reports of some reporters only, and not those of a whole process. Views then do not warn
-    /// that `heap-allocated` is missing. Files do not keep it.
+    /// Whether the set contains the reports of some reporters only, not of a whole process. Views of such a set do
+    /// not warn about a missing `heap-allocated`. Files do not store this mark.
     pub fn is_partial(&self) -> bool {
         self.is_partial
     }
@@ -289,7 +289,7 @@ impl ReportSet {
     }
 }
 
-/// The containers of a [`ReportSet`], for `memory-reporter`, which measures their memory.
+/// The containers of a [`ReportSet`]. `memory-reporter` measures their memory.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct SetParts<'a> {
@@ -318,7 +318,7 @@ impl ReportSet {
     }
 }
 
-/// The reports of a set, in order: see [`ReportSet::iter`].
+/// An iterator over the reports of a set, in order: see [`ReportSet::iter`].
 #[derive(Clone, Debug)]
 pub struct ReportIter<'a> {
     set: &'a ReportSet,
@@ -373,10 +373,10 @@ impl<'a> FromIterator<Report<'a>> for ReportSet {
     }
 }
 
-/// Whether a file of the sets would be the same: equal reports in the same order, equal warnings, equal patterns, and
-/// the same answers to [`is_diff`](ReportSet::is_diff), [`presence`](ReportSet::presence) and
-/// [`usable_size_known`](ReportSet::usable_size_known). The runs of reporters take part in no comparison: their times
-/// always differ.
+/// Compares what a file contains: the reports and their order, the warnings, the patterns,
+/// [`is_diff`](ReportSet::is_diff), [`presence`](ReportSet::presence) and
+/// [`usable_size_known`](ReportSet::usable_size_known). It does not compare the runs of reporters: their times always
+/// differ.
 impl PartialEq for ReportSet {
     fn eq(&self, other: &Self) -> bool {
         let presences = |set: &Self| set.rows.iter().map(|row| row.presence).collect::<Vec<_>>();
@@ -398,22 +398,22 @@ impl fmt::Debug for ReportSet {
     }
 }
 
-/// No chunk reaches 4 GiB: readers bound their input, and no path is that long.
+/// Converts a length or an index. A chunk is shorter than 4 GiB: readers bound their input, and no path is that long.
 fn small(n: usize) -> u32 {
-    u32::try_from(n).expect("report text stays below 4 GiB a chunk")
+    u32::try_from(n).expect("report text is shorter than 4 GiB in each chunk")
 }
 
-/// A number of a text in its [`TextTable`].
+/// The number of a text in its [`TextTable`].
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextId(u32);
 
-/// Each text once, by id.
+/// A table that stores each text once.
 #[derive(Clone, Default)]
 struct TextTable {
     texts: Vec<Box<str>>,
     ids: HashTable<TextId>,
-    /// Seeded, since names may come from a file made to collide.
+    /// Seeded, since an attacker may write a file with names that collide.
     hasher: DefaultHashBuilder,
     last: Option<TextId>,
 }
@@ -438,7 +438,7 @@ impl TextTable {
         id
     }
 
-    /// The ids here of all names there.
+    /// Adds all texts of `other`, and returns their ids in this table, in order.
     fn intern_all(&mut self, other: &Self) -> Vec<TextId> {
         other.texts.iter().map(|text| self.intern(text)).collect()
     }

@@ -1,4 +1,4 @@
-//! The parts that a walk could not measure, so that no gap is silent.
+//! The parts that a walk could not measure. They are listed, so that no gap is silent.
 
 use core::fmt;
 
@@ -6,30 +6,30 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum SkipReason {
-    /// Another thread, or this one, held its lock.
+    /// A thread held the lock of the part.
     Locked,
-    /// It was mutably borrowed.
+    /// The part was mutably borrowed.
     Borrowed,
-    /// Its type gives no access to its memory.
+    /// The type gives no access to its memory.
     Opaque,
-    /// Its own code panicked, and the walk ended there.
+    /// The code of the part panicked, and the walk of the part ended there.
     Panicked,
 }
 
-/// A part that was not measured; the walk counts the bytes before and after it.
+/// A part that was not measured. The walk counts the bytes before and after the part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct SkippedPart {
-    /// Why.
+    /// The reason.
     pub reason: SkipReason,
-    /// The type of the part, as [`core::any::type_name`] gives it.
+    /// The type of the part, as returned by [`core::any::type_name`].
     pub type_name: &'static str,
-    /// How many such parts the walk met.
+    /// The number of such parts in the walk.
     pub times: u64,
 }
 
 impl SkippedPart {
-    /// One part of this type.
+    /// A single part of this type.
     pub fn new(reason: SkipReason, type_name: &'static str) -> Self {
         Self { reason, type_name, times: 1 }
     }
@@ -40,7 +40,7 @@ impl fmt::Display for SkippedPart {
         let what = match self.reason {
             SkipReason::Locked => "locked",
             SkipReason::Borrowed => "mutably borrowed",
-            SkipReason::Opaque => "cannot be looked into",
+            SkipReason::Opaque => "its memory is not accessible",
             SkipReason::Panicked => "panicked while it was measured",
         };
         write!(f, "{}: {what}", self.type_name)?;

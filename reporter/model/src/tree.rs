@@ -1,8 +1,8 @@
-//! From a flat list of reports to one forest per process, as Firefox's about:memory builds it.
+//! Builds the trees of each process from a flat list of reports, as Firefox's about:memory does.
 //!
-//! A tree is compressed: a chain of inner nodes with one child each is one node from the start, so there are at most
-//! two nodes for each report, and a path with 100,000 components costs one. Nothing here recurses. A view orders by
-//! collation, makes the `(N tiny)` nodes and writes all text.
+//! A tree is compressed: a chain of inner nodes with one child each is one node from the start. So there are at most
+//! two nodes for each report, and a path with 100,000 components takes one node. No function here recurses. A view
+//! sorts by collation, makes the `(N tiny)` nodes and writes all text.
 //!
 //! ```
 //! use memory_report::{Kind, Report, ReportSet, Units, tree::Forest};
@@ -48,15 +48,15 @@ pub struct Forest<'a> {
 }
 
 impl<'a> Forest<'a> {
-    /// Builds the trees of every process. They leave out reports that break a rule of their tree;
-    /// [`warnings`](Self::warnings) lists these.
+    /// Builds the trees of every process. The trees leave out reports that break a rule of their tree, and
+    /// [`warnings`](Self::warnings) lists these reports.
     pub fn new(set: &'a ReportSet) -> Self {
         Self::filtered(set, |_| true)
     }
 
-    /// Builds the trees of the reports whose path `keep` accepts, and sums those only. There is a
-    /// `heap-unclassified` only if `keep` accepts `heap-allocated`. The resident amounts of [`ProcessTrees`] come from all
-    /// reports, though. A process without accepted reports stays, empty.
+    /// Builds trees from the reports whose path `keep` accepts, and adds up only these reports. Adds
+    /// `heap-unclassified` only if `keep` accepts `heap-allocated`. The resident amounts of [`ProcessTrees`] come
+    /// from all reports. A process without accepted reports stays in the forest and is empty.
     pub fn filtered(set: &'a ReportSet, mut keep: impl FnMut(&str) -> bool) -> Self {
         let mut builders: Vec<TreeBuilder<'a>> = Vec::new();
         let mut by_id: Vec<Option<usize>> = Vec::new();
@@ -67,7 +67,7 @@ impl<'a> Forest<'a> {
             }
             let index = *by_id[id].get_or_insert_with(|| {
                 let name = named(report.process);
-                // Only the empty name can mean the same process as another name.
+                // Two names mean the same process only if one of them is empty.
                 let known = match name {
                     Cow::Owned(_) => builders.iter().position(|b| b.name() == name),
                     Cow::Borrowed(_) => unnamed.filter(|index| builders[*index].name() == name),
@@ -112,15 +112,16 @@ impl<'a> Forest<'a> {
     }
 }
 
-/// An empty process name means the process that runs this code.
+/// The name of a process; an empty name means the process that runs this code.
 fn named(process: &str) -> Cow<'_, str> {
     if process.is_empty() { Cow::Owned(own_process_name()) } else { Cow::Borrowed(process) }
 }
 
-/// With fewer reports a thread costs more than it saves.
+/// With fewer reports for each thread, threads cost more than they save.
 const REPORTS_A_THREAD: usize = 100_000;
 
-/// More would not help the few processes that most sets have. The number of processors takes ten kilobytes to find out.
+/// The most threads. More do not help, since most sets have few processes. A query for the number of processors
+/// allocates ten kilobytes.
 const MOST_THREADS: usize = 4;
 
 /// The trees of all processes, built on several threads if there are many reports; no thread outlives the call.

@@ -1,8 +1,8 @@
-//! The faults of reports, reporters and processes, which every [`ReportSet`](crate::ReportSet) carries.
+//! The faults of reports, reporters and processes. Every [`ReportSet`](crate::ReportSet) contains its warnings.
 
 use core::fmt;
 
-/// What a [`Warning`] is about.
+/// The sort of fault that a [`Warning`] describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum WarningKind {
@@ -18,7 +18,7 @@ pub enum WarningKind {
     Slow,
     /// A reporter tried to collect reports itself.
     Nested,
-    /// Something could not be measured.
+    /// A value could not be measured.
     Unavailable,
     /// A process did not answer a request; its reports are missing.
     ProcessMissing,
@@ -49,7 +49,7 @@ impl WarningKind {
         }
     }
 
-    /// The kind of this name.
+    /// The kind with this name; `None` for an unknown name.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -75,7 +75,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// A fault of `subject`.
+    /// A warning about `subject`.
     pub fn new(kind: WarningKind, subject: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind, subject: subject.into(), message: message.into() }
     }

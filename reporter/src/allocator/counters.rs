@@ -1,13 +1,12 @@
 //! Live bytes of the declared allocator, counted exactly and without contention.
 //!
-//! A thread leases a slot of its own and is its only writer, so that counting is a load and a
-//! store. The slot goes back when the thread ends; its count stays, and the next lessee goes on
-//! from there. Threads without a slot (more than [`SLOTS`] at once, or too early or too late in
-//! a thread's life) count with atomic additions on the shared slot.
+//! A thread leases its own slot and is the slot's only writer, so that counting is a load and a store. When the
+//! thread ends, it returns the slot. The slot's count stays, and the next lessee continues from there. A thread has
+//! no slot if more than [`SLOTS`] threads run at once, or too early or too late in its life. Such a thread counts
+//! with atomic additions on the shared slot.
 //!
-//! Called inside allocation: nothing here panics or holds a lock. Leasing may allocate on
-//! platforms where a thread-local with a destructor does; such an allocation counts on the shared
-//! slot.
+//! These functions run inside allocations: they neither panic nor hold a lock. Leasing may allocate, on platforms
+//! where a thread-local with a destructor allocates. Such an allocation counts on the shared slot.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -16,15 +15,15 @@ use crate::platform;
 
 const SLOTS: usize = 256;
 
-/// On a cache line of its own, or counting threads would slow each other down.
+/// Aligned to its own cache line, so that counting threads do not slow each other down.
 #[repr(align(128))]
 struct CounterSlot {
-    /// Sum modulo 2^64: one thread may allocate what another frees.
+    /// A sum modulo 2^64: one thread may free a block that another thread allocated.
     bytes: AtomicUsize,
     leased: AtomicBool,
-    /// The kernel's number of the lessee, 0 for none.
+    /// The kernel's number of the lessee; 0 without a lessee.
     thread: AtomicU32,
-    /// Some address on the lessee's stack.
+    /// An address on the lessee's stack.
     stack: AtomicUsize,
 }
 
@@ -42,21 +41,22 @@ impl CounterSlot {
 static LEASED: [CounterSlot; SLOTS] = [const { CounterSlot::new() }; SLOTS];
 static SHARED: CounterSlot = CounterSlot::new();
 
-/// No slot tried yet.
+/// The thread has not tried to lease a slot yet.
 const FRESH: usize = usize::MAX;
-/// No slot: the shared one is used.
+/// The thread has no slot and uses the shared one.
 const SHARING: usize = usize::MAX - 1;
-/// As `SHARING`, and the last block is noted; see [`noted`].
+/// As `SHARING`, and the thread also records its last block; see [`noted`].
 const NOTING: usize = usize::MAX - 2;
 
 std::thread_local! {
-    /// This thread's slot, `FRESH` or `SHARING`. Without a destructor, so always accessible.
+    /// The index of this thread's slot, or `FRESH`, `SHARING` or `NOTING`. It has no destructor, so it is always
+    /// accessible.
     static SLOT: Cell<usize> = const { Cell::new(FRESH) };
     static LEASE: SlotLease = const { SlotLease };
     static NOTED: Cell<NotedBlock> = const { Cell::new(NotedBlock { block: 0, place: 0 }) };
 }
 
-/// A block, and where the static lies that it passed through; zeros for none.
+/// A block, and an address inside the static that it passed through. Zeros mean no block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotedBlock {
     block: usize,
@@ -64,7 +64,7 @@ pub(crate) struct NotedBlock {
 }
 
 impl NotedBlock {
-    /// `place` lies in the static.
+    /// `place` must be inside the static.
     pub(crate) fn new<P>(block: *const u8, place: &P) -> Self {
         Self { block: block.addr(), place: (&raw const *place).addr() }
     }
@@ -82,7 +82,7 @@ impl Drop for SlotLease {
     }
 }
 
-/// Counts a new block, which is noted if somebody wants to know.
+/// Counts a new block. Records the block if a call of [`noted`] is running.
 #[inline]
 pub(crate) fn allocated(bytes: usize, note: impl FnOnce() -> NotedBlock) {
     if !count(bytes) {
@@ -93,7 +93,7 @@ pub(crate) fn allocated(bytes: usize, note: impl FnOnce() -> NotedBlock) {
     }
 }
 
-/// Takes a block back.
+/// Subtracts the bytes of a freed block.
 #[inline]
 pub(crate) fn freed(bytes: usize) {
     if !count(bytes.wrapping_neg()) {
@@ -109,7 +109,7 @@ fn count(bytes: usize) -> bool {
     true
 }
 
-/// Makes a value and gives the last block that this thread allocated meanwhile through a static of
+/// Calls `make`. Returns its value, and the last block that this thread allocated meanwhile through a static of
 /// [`CountingAllocator`](super::CountingAllocator).
 pub(crate) fn noted<T>(make: impl FnOnce() -> T) -> (T, NotedBlock) {
     NOTED.set(NotedBlock { block: 0, place: 0 });
@@ -119,7 +119,7 @@ pub(crate) fn noted<T>(make: impl FnOnce() -> T) -> (T, NotedBlock) {
     (value, NOTED.get())
 }
 
-/// As [`noted`], but gives only the block's address; 0 if no allocator is declared.
+/// As [`noted`], but returns only the block's address; 0 if no allocator is declared.
 pub(crate) fn block_of<T>(make: impl FnOnce() -> T) -> (T, usize) {
     let (value, noted) = noted(make);
     (value, noted.block)
@@ -143,7 +143,7 @@ fn count_without_slot(bytes: usize) {
     }
 }
 
-/// Of each thread with a slot, its number and some address on its stack.
+/// The number of each thread with a slot, and an address on its stack.
 pub(crate) fn noted_stacks() -> Vec<(u32, usize)> {
     LEASED
         .iter()
@@ -152,9 +152,9 @@ pub(crate) fn noted_stacks() -> Vec<(u32, usize)> {
         .collect()
 }
 
-/// Usable bytes of all live blocks that went through the declared allocator, of all threads.
+/// The usable bytes of all live blocks that passed through the declared allocator, on all threads.
 ///
-/// Exact when no thread allocates; `None` if no allocator was declared.
+/// Exact while no thread allocates or frees; `None` without a declared allocator.
 pub(crate) fn heap_allocated_counter() -> Option<usize> {
     super::declared().map(|_| {
         LEASED

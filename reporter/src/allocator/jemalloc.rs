@@ -1,4 +1,4 @@
-//! `tikv_jemallocator::Jemalloc`.
+//! Support for `tikv_jemallocator::Jemalloc`.
 
 use core::alloc::Layout;
 
@@ -7,7 +7,7 @@ use tikv_jemallocator::Jemalloc;
 
 use super::{AllocatorStatistics, CUsableSize, UsableSize};
 
-#[allow(unsafe_code, reason = "asks jemalloc")]
+#[allow(unsafe_code, reason = "calls jemalloc")]
 // SAFETY: `Jemalloc` allocates every block with jemalloc, which knows the size of each.
 unsafe impl UsableSize for Jemalloc {
     #[inline]
@@ -21,7 +21,7 @@ unsafe impl UsableSize for Jemalloc {
     }
 
     fn statistics(&self) -> AllocatorStatistics {
-        // The statistics are those of the last epoch.
+        // The statistics are from the last epoch.
         if epoch::advance().is_err() {
             return AllocatorStatistics::default();
         }
@@ -36,8 +36,8 @@ unsafe impl UsableSize for Jemalloc {
     }
 
     fn purge(&self) {
-        // 4096 is MALLCTL_ARENAS_ALL; "arena.<i>.purge" takes neither old nor new value.
-        // SAFETY: the name is a C string, and all other arguments are null and 0, which `mallctl` takes for "no value".
+        // 4096 is MALLCTL_ARENAS_ALL. "arena.<i>.purge" has neither an old nor a new value.
+        // SAFETY: the name is a C string. All other arguments are null and 0, which mean "no value" to `mallctl`.
         unsafe {
             tikv_jemalloc_sys::mallctl(
                 c"arena.4096.purge".as_ptr(),

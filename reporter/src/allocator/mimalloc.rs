@@ -1,4 +1,4 @@
-//! `mimalloc::MiMalloc`.
+//! Support for `mimalloc::MiMalloc`.
 
 use core::alloc::Layout;
 use core::ptr::null_mut;
@@ -7,7 +7,7 @@ use mimalloc::MiMalloc;
 
 use super::{AllocatorStatistics, UsableSize};
 
-#[allow(unsafe_code, reason = "asks mimalloc")]
+#[allow(unsafe_code, reason = "calls mimalloc")]
 // SAFETY: `MiMalloc` allocates every block with mimalloc, which knows the size of each.
 unsafe impl UsableSize for MiMalloc {
     #[inline]

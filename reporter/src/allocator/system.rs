@@ -1,4 +1,4 @@
-//! `std::alloc::System`: the C library's malloc on Unix.
+//! Support for `std::alloc::System`: the C library's malloc on Unix.
 
 use core::alloc::Layout;
 use std::alloc::System;
@@ -7,9 +7,9 @@ use crate::platform;
 
 use super::{AllocatorStatistics, CUsableSize, UsableSize};
 
-#[allow(unsafe_code, reason = "asks the C library")]
-// SAFETY: where `platform` asks the C library, std implements `System` by malloc, calloc, realloc and posix_memalign or
-// aligned_alloc, so the C library knows each block; elsewhere `platform` answers with the size in the layout.
+#[allow(unsafe_code, reason = "calls the C library")]
+// SAFETY: if `platform` calls the C library, std implements `System` by malloc, calloc, realloc and posix_memalign or
+// aligned_alloc, so the C library knows each block. On other systems `platform` returns the size in the layout.
 unsafe impl UsableSize for System {
     #[inline]
     unsafe fn usable_size(&self, pointer: *const u8, layout: Layout) -> usize {

@@ -1,13 +1,13 @@
-//! Which tag each block of the declared allocator carries.
+//! The tags of the declared allocator's blocks.
 //!
-//! A thread has at most one current tag. A block that it allocates meanwhile carries that tag until a thread frees it,
-//! whichever thread that is; a block that grows or moves keeps its tag. Nothing counts while the program runs: the
-//! [`table`] has the tag and the size of each block, and a collection adds these up.
+//! A thread has at most one current tag. A block that the thread allocates meanwhile carries that tag until any
+//! thread frees the block. A block that grows or moves keeps its tag. The program adds up nothing while it runs: the
+//! [`table`] contains the tag and the size of each block, and a collection adds up the sizes.
 //!
-//! Invariant: a block has a tag in the table if and only if its allocator got the layout [`raised`]. Each hook asks for
-//! the tag before it passes a layout on, so the allocator gets back the layout that it got.
+//! Invariant: a block has a tag in the table if and only if its allocator received the layout [`raised`]. Each hook
+//! looks up the tag before it passes on a layout, so the allocator always receives the same layout for a block.
 //!
-//! Called inside allocation: nothing here allocates through the hook, holds a lock or panics.
+//! These functions run inside allocations: they do not allocate through the hook, hold a lock or panic.
 
 mod table;
 
@@ -21,7 +21,7 @@ pub(crate) const NO_TAG: TagNumber = 0;
 pub(crate) const LAST_TAG: TagNumber = table::LAST_TAG;
 
 std::thread_local! {
-    /// This thread's tag. Without a destructor, so always accessible.
+    /// This thread's tag. It has no destructor, so it is always accessible.
     static CURRENT: Cell<TagNumber> = const { Cell::new(NO_TAG) };
 }
 
@@ -30,7 +30,7 @@ std::thread_local! {
 pub(crate) struct TaggedBlock {
     pub(crate) start: usize,
     pub(crate) tag: TagNumber,
-    /// Usable bytes.
+    /// The usable bytes of the block.
     pub(crate) bytes: usize,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn current() -> TagNumber {
     CURRENT.get()
 }
 
-/// Gives this thread a tag, or none.
+/// Sets or clears this thread's tag.
 pub(crate) fn set_current(tag: TagNumber) {
     CURRENT.set(tag);
 }
@@ -51,8 +51,8 @@ pub(crate) fn in_use() -> bool {
     table::in_use()
 }
 
-/// The layout with which a block gets a tag: the block then shares no granule of the table with another block's start.
-/// `None` if there is no such layout.
+/// The layout to allocate a block with a tag. The block then shares no granule of the table with the start of another
+/// block. `None` if the layout would be too large.
 #[inline]
 #[allow(unsafe_code, reason = "a check that the compiler does not leave out")]
 pub(super) fn raised(layout: Layout) -> Option<Layout> {
@@ -62,7 +62,7 @@ pub(super) fn raised(layout: Layout) -> Option<Layout> {
     (size <= isize::MAX as usize - align).then(|| unsafe { Layout::from_size_align_unchecked(size, align) })
 }
 
-/// The layout that the allocator got for a live block; `layout` is the one that the program asked for.
+/// The layout that the allocator received for a live block. `layout` is the layout that the program requested.
 #[inline]
 pub(super) fn layout_of(block: *const u8, layout: Layout) -> Layout {
     match table::tag_of(block.addr()) {
@@ -71,7 +71,7 @@ pub(super) fn layout_of(block: *const u8, layout: Layout) -> Layout {
     }
 }
 
-/// Takes its tag from a block that ends. Returns the layout that the allocator got for it.
+/// Removes the tag of a block that is freed. Returns the layout that the allocator received for the block.
 #[inline]
 pub(super) fn remove_at_end(block: *const u8, layout: Layout) -> Layout {
     match table::remove(block.addr()) {
@@ -80,41 +80,40 @@ pub(super) fn remove_at_end(block: *const u8, layout: Layout) -> Layout {
     }
 }
 
-/// Gives a block of `bytes` usable bytes a tag. False if the system has no memory for the table.
+/// Sets the tag of a block of `bytes` usable bytes. False if the system has no memory for the table.
 #[inline]
 pub(super) fn add(block: *const u8, tag: TagNumber, bytes: usize) -> bool {
     table::add(block.addr(), tag, bytes)
 }
 
-/// The tag of the block that starts here.
+/// The tag of the block that starts at this address, or [`NO_TAG`].
 #[inline]
 pub(super) fn tag_of(block: *const u8) -> TagNumber {
     table::tag_of(block.addr())
 }
 
-/// Takes its tag from a block that may end; returns the tag.
+/// Removes the tag of a block that may be freed. Returns the tag.
 #[inline]
 pub(super) fn remove(block: *const u8) -> TagNumber {
     table::remove(block.addr())
 }
 
-/// The block with a tag that starts here.
+/// The block with a tag that starts at this address; `None` without a tag.
 pub(crate) fn at(block: *const u8) -> Option<TaggedBlock> {
     table::at(block.addr())
 }
 
-/// The block with a tag that has this address inside, and starts at most `size` bytes before it.
+/// The block with a tag that contains this address and starts at most `size` bytes before it.
 pub(crate) fn around(inside: *const u8, size: usize) -> Option<TaggedBlock> {
     table::around(inside.addr(), size)
 }
 
-/// Calls `each` with every block that has a tag. If other threads allocate or free blocks meanwhile, some of these may be
-/// missing.
+/// Calls `each` with every block that has a tag. Blocks that other threads allocate or free meanwhile may be missing.
 pub(crate) fn for_each(each: impl FnMut(TaggedBlock)) {
     table::for_each(each);
 }
 
-/// Bytes of memory that the table takes.
+/// The bytes of memory that the table uses.
 pub(crate) fn table_bytes() -> usize {
     table::bytes()
 }

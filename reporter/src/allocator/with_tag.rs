@@ -1,4 +1,4 @@
-//! The hooks for blocks with a tag.
+//! The allocation hooks for blocks with a tag.
 
 use core::alloc::{GlobalAlloc, Layout};
 
@@ -7,7 +7,7 @@ use super::{CountingAllocator, UsableSize, counters};
 
 #[allow(unsafe_code, reason = "an allocator")]
 impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
-    /// Allocates a block with a tag; without one if the system has no memory for the table of tags.
+    /// Allocates a block with a tag. The block gets no tag if the system has no memory for the table of tags.
     ///
     /// # Safety
     ///
@@ -20,8 +20,8 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
         allocate: unsafe fn(&A, Layout) -> *mut u8,
     ) -> *mut u8 {
         if let Some(raised) = raised(layout) {
-            // SAFETY: the size of `raised` is at least that of `layout`, which is not 0 as the caller guarantees; that is all
-            // `A` requires.
+            // SAFETY: the caller guarantees that the size of `layout` is not 0. The size of `raised` is at least as
+            // large, and `A` requires only that it is not 0.
             let pointer = unsafe { allocate(&self.0, raised) };
             if pointer.is_null() {
                 return pointer;
@@ -41,8 +41,8 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
         pointer
     }
 
-    /// Changes the size of a block with a tag, which keeps it; or of another block while the thread has a tag, which the
-    /// block then gets.
+    /// Changes the size of a block. A block with a tag keeps its tag. A block without a tag gets the current tag of
+    /// the thread.
     ///
     /// # Safety
     ///
@@ -51,10 +51,10 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
     pub(super) unsafe fn realloc_with_tag(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller guarantees that `size`, rounded up to `layout.align()`, does not exceed `isize::MAX`.
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        // Another thread may get the address as soon as the allocator has moved the block.
+        // Removed first: another thread may get the address as soon as the allocator has moved the block.
         let tag = tags::remove(pointer);
         if tag == NO_TAG {
-            // The allocator got the block with a layout that may be too small for a tag, so the block cannot grow in place.
+            // The layout of the old block may be too small for a tag, so the block cannot grow in place.
             // SAFETY: the caller guarantees that `size` is not 0.
             let moved = unsafe { self.alloc_with_tag(wanted, tags::current(), A::alloc) };
             if !moved.is_null() {
@@ -73,7 +73,7 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
         // SAFETY: as above, and the size of `new` is not 0 and, rounded up to the alignment of `old`, valid.
         let moved = unsafe { self.0.realloc(pointer, old, new.size()) };
         if moved.is_null() {
-            // The table has room: the tag has just been there.
+            // The table has room, since the block had a tag a moment ago.
             tags::add(pointer, tag, before);
             return moved;
         }
@@ -84,11 +84,11 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
         if tags::add(moved, tag, bytes) || new == wanted {
             return moved;
         }
-        // Without a tag the block needs the layout that the program knows.
+        // A block without a tag needs the layout that the program passes when it frees the block.
         // SAFETY: the caller guarantees that `size` is not 0, which is all `A` requires.
         let plain = unsafe { self.0.alloc(wanted) };
         if plain.is_null() {
-            // The old block has ended, so the method cannot return null.
+            // The old block is already freed, so the method cannot return null.
             std::alloc::handle_alloc_error(wanted);
         }
         self.count_new(plain, wanted);
@@ -97,17 +97,18 @@ impl<A: GlobalAlloc + UsableSize> CountingAllocator<A> {
         plain
     }
 
-    /// Copies the contents of a block to another one, and frees the first.
+    /// Copies the contents of a block to another block, and frees the first block.
     ///
     /// # Safety
     ///
-    /// Both are live blocks of `self.0` with these layouts, do not overlap, and have no tag but the second.
+    /// Both are live blocks of `self.0` with these layouts, they do not overlap, and the first block has no tag.
     unsafe fn move_contents(&self, from: *mut u8, old: Layout, to: *mut u8, new: Layout) {
         // SAFETY: the caller guarantees two live blocks of at least this size that do not overlap.
         unsafe { core::ptr::copy_nonoverlapping(from, to, old.size().min(new.size())) };
         // SAFETY: the caller guarantees a live block of `self.0` with this layout.
         counters::freed(unsafe { self.0.usable_size(from, old) });
-        // SAFETY: the caller guarantees a live block of `self.0` with this layout; nobody uses it from now on.
+        // SAFETY: the caller guarantees a live block of `self.0` with this layout, and does not use it after this
+        // call.
         unsafe { self.0.dealloc(from, old) };
     }
 }

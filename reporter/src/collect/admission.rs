@@ -1,11 +1,12 @@
-//! Which collections may begin.
+//! Decides whether a collection may start.
 //!
-//! A collection that a reporter starts on its own thread is recognized and refused at once. One that it starts on
-//! another thread is not: nothing says for whom a thread works. Each such collection runs that reporter again, which
-//! starts yet another one, so the number of collections at the same time must be bounded. Once [`MOST_AT_ONCE`] run,
-//! no other begins until all have ended: if only the next one was refused, the reporters behind the first would start
-//! as many again at each level. If the reporter does not wait for its thread, few run at the same time, but each begins
-//! during the one before; [`LONGEST_CHAIN`] bounds these.
+//! If a reporter starts a collection on its own thread, the collection is recognized and refused at once. If it does
+//! so on another thread, this is impossible: a thread has no mark of the reporter that it works for. Each such
+//! collection runs the reporter again, and the reporter starts yet another collection, so the number of simultaneous
+//! collections must be bounded. When [`MOST_AT_ONCE`] collections run, further collections are refused until all of
+//! them have ended. If only the next collection were refused, the reporters behind the first one would start as many
+//! again at each level. If the reporter does not wait for its thread, few collections run at the same time, but each
+//! starts during the one before. [`LONGEST_CHAIN`] bounds such a chain.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,9 +16,9 @@ const MOST_AT_ONCE: usize = 32;
 const LONGEST_CHAIN: u32 = 1000;
 
 struct UnderWay {
-    /// The process of these collections: the child of a fork has none.
+    /// The process of these collections. After a fork, the child process starts without any.
     process: u32,
-    /// For each collection how many before it began during one another.
+    /// For each running collection: the number of collections before it that each started during the one before.
     chains: Vec<u32>,
     is_full: bool,
 }
@@ -26,7 +27,7 @@ static UNDER_WAY: ProcessLock<UnderWay> =
     ProcessLock::new(UnderWay { process: 0, chains: Vec::new(), is_full: false });
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
-/// The right to collect, until dropped.
+/// The permission to collect. It ends when it is dropped.
 pub(crate) struct CollectRight {
     process: u32,
     chain: u32,
@@ -44,17 +45,17 @@ pub(crate) fn admit() -> Result<CollectRight, String> {
     if under_way.is_full || chain >= LONGEST_CHAIN {
         REFUSED.fetch_add(1, Ordering::SeqCst);
         let why = if under_way.is_full {
-            format!("{MOST_AT_ONCE} collections were under way at once")
+            format!("{MOST_AT_ONCE} collections ran at the same time")
         } else {
-            format!("{LONGEST_CHAIN} collections in a row each began while another was under way")
+            format!("{LONGEST_CHAIN} collections in a row each started while another ran")
         };
-        return Err(format!("nothing was collected: {why}; a reporter must not have another thread collect"));
+        return Err(format!("nothing was collected: {why}; a reporter must not start one on another thread"));
     }
     under_way.chains.push(chain);
     Ok(CollectRight { process, chain })
 }
 
-/// How many collections were refused so far.
+/// The number of collections that were refused so far.
 pub(crate) fn refused() -> u64 {
     REFUSED.load(Ordering::SeqCst)
 }

@@ -1,8 +1,8 @@
-//! How a collection reaches the reporters of other threads: it asks, and each thread runs its own when it calls
-//! [`answer_here`].
+//! Runs the reporters of other threads: a collection makes a request, and each thread runs its own reporters when it
+//! calls [`answer_here`].
 //!
-//! One thread answers at a time, so that a block that reporters of two threads share is counted once. No lock is held
-//! while a reporter runs. Once the collection closes its request, nothing that a thread still does for it counts.
+//! One thread answers at a time, so that a block shared by reporters of two threads is counted once. No lock is held
+//! while a reporter runs. After the collection closes its request, later reports for this request are ignored.
 
 use core::cell::Cell;
 use core::mem;
@@ -23,25 +23,25 @@ use crate::small_sort::sort_by;
 use super::one_run::{ReporterBrief, RunOutcome};
 use super::times;
 
-/// Grows with each request, under the lock of [`REQUESTS`].
+/// The number of the last request. It grows under the lock of [`REQUESTS`].
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 static REQUESTS: ProcessLock<Vec<Arc<ThreadRequest>>> = ProcessLock::new(Vec::new());
 
 std::thread_local! {
-    /// [`NUMBER`] when this thread last looked at the requests.
+    /// The value of [`NUMBER`] when this thread last read the requests.
     static SEEN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Runs this thread's reporters for collections that wait for them: those of live requests, and those with
-/// [`CollectOptions::ask_threads`](crate::CollectOptions::ask_threads).
+/// Runs this thread's reporters for collections that wait for them: collections for live requests, and collections
+/// with [`CollectOptions::ask_threads`](crate::CollectOptions::ask_threads).
 ///
-/// A thread with reporters of [`register_local`](crate::register_local) calls this whenever it can spare the time for
-/// them, for example once per turn of its event loop. If no collection waits, the call costs one relaxed load. A loop
-/// that sleeps longer than a collection waits (about two seconds for `about-memory show`) needs a timeout, or the
-/// collection warns that the thread did not answer. While another thread answers the same collection, the call waits
-/// for it, at most as long as the collection does.
+/// A thread with reporters of [`register_local`](crate::register_local) calls this function whenever it has time for
+/// them, for example once per turn of its event loop. If no collection waits, the call costs one relaxed load. If a
+/// loop may sleep longer than a collection waits (about two seconds for `about-memory show`), it needs a timeout.
+/// Without one, the collection warns that the thread did not answer. While another thread answers the same
+/// collection, the call waits for that thread, but not longer than the collection does.
 ///
-/// A reporter that panics loses only its own reports. Inside a reporter the call does nothing.
+/// If a reporter panics, only its own reports are lost. Inside a reporter the call does nothing.
 ///
 /// ```
 /// use std::cell::RefCell;
@@ -100,7 +100,7 @@ fn answer() {
     let requests = {
         let mut requests = REQUESTS.lock();
         SEEN.set(NUMBER.load(Ordering::Relaxed));
-        // The child of a fork does not answer the requests of its parent.
+        // The child process of a fork does not answer requests of its parent.
         let process = std::process::id();
         requests.retain(|request| request.process == process);
         requests.clone()
@@ -108,17 +108,17 @@ fn answer() {
     for request in requests {
         request.answer(&thread);
     }
-    // Only now: until then, a request that closes without its answer makes the thread silent.
+    // Not earlier: a request that closes without an answer of this thread marks the thread as silent.
     thread.set_silent(false);
 }
 
-/// How far one thread has come with a request.
+/// The progress of one thread with a request.
 enum ThreadProgress {
-    /// It has not looked for requests yet.
+    /// The thread has not read the request yet.
     Asked,
-    /// Another thread answers.
+    /// The thread waits while another thread answers.
     Queued,
-    /// With DMD: for the reporter that runs.
+    /// The thread runs a reporter. With DMD, the field is the reporter's marker.
     Answering(Option<ReporterMarker>),
     Done,
 }
@@ -129,7 +129,7 @@ struct AskedThread {
 }
 
 impl AskedThread {
-    /// Whether the collection need not wait for the thread, or not any longer.
+    /// Whether the collection has no reason to wait for the thread.
     fn is_settled(&self) -> bool {
         match self.progress {
             ThreadProgress::Done => true,
@@ -143,32 +143,32 @@ impl AskedThread {
 pub(super) struct ReporterAnswer {
     pub(super) name: ReporterName,
     pub(super) outcome: RunOutcome,
-    /// How the drop of the reporter went, if it was the last.
+    /// The result of dropping the reporter, if this was its last owner.
     pub(super) dropped: ContainedResult<()>,
-    /// The place of the thread among those asked.
+    /// The index of the thread in `asked`.
     thread: usize,
 }
 
-/// The warning about a thread whose reports are missing.
+/// The warning about a thread with missing reports.
 pub(super) struct ThreadAbsence {
     pub(super) kind: WarningKind,
     pub(super) thread: String,
     pub(super) message: String,
 }
 
-/// The reports of the other threads, and the threads that did not answer.
+/// The reports of other threads, and warnings about threads that did not answer.
 pub(super) struct ThreadAnswers {
-    /// By the names of the reporters.
+    /// Sorted by the names of the reporters.
     pub(super) answers: Vec<ReporterAnswer>,
     pub(super) absences: Vec<ThreadAbsence>,
-    /// With DMD: the reporters that still run.
+    /// With DMD: the markers of reporters that still run.
     pub(super) late: Vec<ReporterMarker>,
 }
 
-/// Stands for a time that the clock cannot add.
+/// Replaces a duration that is too long to add to the clock's time.
 const LONGEST: Duration = Duration::from_secs(1 << 30);
 
-/// Asks the other threads that have reporters, and waits for them at most this long.
+/// Requests the reports of other threads, and waits for the answers at most `at_most`.
 pub(super) fn ask(brief: &ReporterBrief, at_most: Duration) -> ThreadAnswers {
     let threads = local_reporters::other_threads();
     if threads.is_empty() {
@@ -201,13 +201,13 @@ pub(super) fn ask(brief: &ReporterBrief, at_most: Duration) -> ThreadAnswers {
     answers
 }
 
-/// A collection that asks other threads.
+/// A request of one collection to other threads.
 struct ThreadRequest {
     brief: ReporterBrief,
-    /// The process whose collection this is.
+    /// The process of the collection.
     process: u32,
     state: ProcessLock<RequestState>,
-    /// A thread has ended its turn, or the request is closed.
+    /// Signals that a thread has ended its turn, or that the request is closed.
     turn: ChangeSignal,
 }
 
@@ -216,13 +216,13 @@ struct RequestState {
     /// The shared blocks that reporters have counted so far.
     counted: Arc<Addresses>,
     answers: Vec<ReporterAnswer>,
-    /// A thread answers.
+    /// Whether a thread is answering.
     is_busy: bool,
     is_closed: bool,
 }
 
 impl ThreadRequest {
-    /// Runs this thread's reporters, if it is asked and the request is still open.
+    /// Runs this thread's reporters if the request includes this thread and is still open.
     fn answer(&self, thread: &Arc<LocalThread>) {
         let Some(at) = self.begin_turn(thread) else { return };
         for entry in local_reporters::local_entries() {
@@ -239,7 +239,8 @@ impl ThreadRequest {
         self.end_turn(at);
     }
 
-    /// Waits until no other thread answers. Returns the index of this thread, or `None` if there is no more to do.
+    /// Waits until no other thread answers. Returns the index of this thread; `None` if this thread is not part of
+    /// the request or has already answered, or if the request is closed.
     fn begin_turn(&self, thread: &Arc<LocalThread>) -> Option<usize> {
         let mut state = self.state.lock();
         let at = state.asked.iter().position(|asked| Arc::ptr_eq(&asked.thread, thread))?;
@@ -293,7 +294,7 @@ impl ThreadRequest {
         local_reporters::something_changed();
     }
 
-    /// From now on threads do no more for this request.
+    /// Closes the request: threads do no more work for it.
     fn close(&self, at_most: Duration) -> ThreadAnswers {
         let mut state = self.state.lock();
         state.is_closed = true;
@@ -313,11 +314,12 @@ impl ThreadRequest {
 }
 
 impl AskedThread {
-    /// The warning about this thread. A thread that missed the request is silent from now on.
+    /// The warning about this thread; `None` if there is nothing to warn about. Marks a thread that missed the
+    /// request as silent.
     fn absence(&self, anonymize: bool, at_most: Duration) -> Option<ThreadAbsence> {
         let (kind, why) = match self.progress {
             ThreadProgress::Done => return None,
-            // Its reporters are gone, too.
+            // The reporters of an ended thread are gone, too.
             ThreadProgress::Asked if self.thread.has_ended() => return None,
             ThreadProgress::Asked if self.thread.is_silent() => {
                 let why = "it does not call memory_reporter::answer_here(), or has not since an earlier collection \

@@ -1,5 +1,5 @@
-//! The thread that runs reporters if there is a deadline. It ends with the collection, or with its job after the
-//! collection gave up on it.
+//! The thread that runs reporters if the collection has a deadline. The thread ends with the collection. If the
+//! collection has stopped waiting for a job, the thread ends after that job.
 
 use core::mem;
 use core::time::Duration;
@@ -23,7 +23,7 @@ enum JobState<G> {
     Given(CollectorJob<G>),
     Running,
     Done(G),
-    /// The thread ends when it sees this.
+    /// The request to end the thread.
     Ended,
 }
 
@@ -35,7 +35,8 @@ impl<G: Send + 'static> CollectorThread<G> {
         Ok(Self(shared))
     }
 
-    /// The result of a job; `None` if it took too long. Then the thread accepts no other job.
+    /// Runs a job and returns its result. `None` if the job takes longer than `deadline`; the thread then accepts no
+    /// other job.
     pub(super) fn run(&self, job: CollectorJob<G>, deadline: Duration) -> Option<G> {
         let mut state = self.0.lock();
         *state = JobState::Given(job);
@@ -48,7 +49,7 @@ impl<G: Send + 'static> CollectorThread<G> {
             return Some(result);
         }
         *state = JobState::Ended;
-        // Dropping a job may run code of the program, too.
+        // Dropping a job may run code of the program, so the lock is released first.
         drop(state);
         drop(before);
         None
@@ -65,7 +66,7 @@ impl<G> JobSlot<G> {
                     let result = job();
                     state = self.lock();
                     if matches!(*state, JobState::Ended) {
-                        // The result is dropped without the lock: its destructor may run code of the program.
+                        // The result is dropped without the lock, since its destructor may run code of the program.
                         drop(state);
                         return;
                     }

@@ -1,11 +1,11 @@
-//! The faults that only the whole set shows: one path reported as two kinds, or in two units.
+//! Finds the faults that only the whole set shows: one path reported with two kinds or two units.
 
 use core::hash::BuildHasher as _;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use memory_report::{ReportSet, Warning, WarningKind};
 
-/// More warnings would say nothing new.
+/// More warnings would add no information.
 const MOST_WARNINGS: usize = 20;
 
 pub(crate) fn check(set: &mut ReportSet) {
@@ -20,7 +20,7 @@ pub(crate) fn check(set: &mut ReportSet) {
             first.path == report.path && first.process == report.process
         };
         let Some(&first) = firsts.find(hash, same) else {
-            // A set has fewer than 2^32 reports: its rows count text in 32 bits too.
+            // A set has fewer than 2^32 reports, since its rows count text in 32 bits.
             firsts.insert_unique(hash, index as u32, |&i| hasher.hash_one(at(i).path));
             continue;
         };

@@ -1,7 +1,7 @@
 //! With DMD: `heap-unclassified` by module, type and function, and the tree `twice-reported`.
 //!
-//! Invariant: the reports under `explicit/heap-unclassified/` add up to `heap-allocated` less all other
-//! HEAP reports under `explicit/`, to the byte. So a view shows what it would have computed.
+//! Invariant: the reports under `explicit/heap-unclassified/` add up to `heap-allocated` minus all other HEAP reports
+//! under `explicit/`, to the byte. So a view shows the same sum that it would compute without them.
 
 use memory_report::tree::{BY_AMOUNT, COUNTED_TWICE};
 use memory_report::{Kind, Report, ReportSet, Units, path_segment};
@@ -12,15 +12,15 @@ use crate::small_sort::sort_by;
 
 const UNCLASSIFIED: &str = "explicit/heap-unclassified";
 const TWICE: &str = "twice-reported";
-/// The crates whose memory a collection itself allocates, by the engine's names.
+/// The crates that allocate memory for the collection itself, named as the engine names crates.
 const OURS: [&str; 2] = ["memory_reporter", "memory_report"];
-/// A view hides nodes with less than this part of their tree.
+/// A view hides nodes with less than this fraction (1 / `TINY`) of their tree.
 const TINY: i64 = 100;
-/// The description of what was reported by amount has this many paths.
+/// The description of memory that was reported by amount lists at most this many paths.
 const NAMED: usize = 5;
 
-/// Ends the collection, and adds the rows of the engine to its reports. `by_amount` are the claims without blocks. False
-/// if others ran reporters at the same time, so that the engine cannot attribute memory.
+/// Ends the collection, and adds the rows of the engine to its reports. `by_amount` contains the claims without
+/// blocks. Returns false if another collection ran at the same time: the engine then cannot attribute memory.
 pub(crate) fn add(
     set: &mut ReportSet,
     process: &str,
@@ -44,8 +44,8 @@ pub(crate) fn add(
         let whole = i128::from(sums.unclassified()) - i128::from(modules.total());
         let whole = whole + i128::from(counted_twice) + i128::from(by_amount.total());
         let mut rest = i64::try_from(whole.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or_default();
-        // Since `heap-allocated` was read, other threads have allocated blocks, and so has the collection itself: a program
-        // without symbols does not show the crates of these.
+        // Since `heap-allocated` was read, other threads have allocated blocks, and so has the collection itself. In
+        // a program without symbols, the crates of these blocks are unknown.
         if rest < 0 && -rest <= (modules.total() / TINY).saturating_add(own.max(0)) {
             rest = -modules.take_from_largest(-rest);
         }
@@ -55,7 +55,11 @@ pub(crate) fn add(
             tree.push(path, amount, description);
         };
         if counted_twice > 0 {
-            row(COUNTED_TWICE, -counted_twice, "What `twice-reported` is of, counted once too often.");
+            row(
+                COUNTED_TWICE,
+                -counted_twice,
+                "Minus the memory in `twice-reported`, which was counted twice.",
+            );
         }
         if by_amount.total() > 0 {
             row(BY_AMOUNT, -by_amount.total(), &by_amount.describe());
@@ -63,9 +67,8 @@ pub(crate) fn add(
         row(
             "explicit/heap-unclassified/(rest)",
             rest,
-            "Memory in heap-allocated that no reporter claims, and of which DMD knows no block. Negative \
-             where DMD knows blocks that heap-allocated does not count, or where other threads allocated \
-             meanwhile.",
+            "Memory in heap-allocated that no reporter claims and that is in no block of DMD. Negative if DMD has \
+             blocks that heap-allocated does not count, or if other threads allocated meanwhile.",
         );
     }
     sums.explicit = counted_twice;
@@ -102,13 +105,13 @@ impl HeapSums {
         self.allocated.unwrap_or_default().saturating_sub(self.heap)
     }
 
-    /// Functions with fewer bytes are reported together.
+    /// The collection reports functions with fewer bytes together.
     fn tiny(&self) -> i64 {
         self.explicit / TINY
     }
 }
 
-/// The bytes that reports claim without blocks, by path.
+/// The bytes that reporters claimed by amount, without naming blocks; by path.
 struct ClaimedAmounts<'a>(Vec<(&'a str, i64)>);
 
 impl<'a> ClaimedAmounts<'a> {
@@ -147,13 +150,14 @@ impl<'a> ClaimedAmounts<'a> {
     }
 }
 
-/// Functions, sorted by module, type and name. Those whose blocks have no known type come first, with an empty one.
+/// Functions, sorted by module, type and name. Functions whose blocks have an unknown type are first, with an empty
+/// type.
 struct ModuleRows(Vec<DarkMatterRow>);
 
 impl ModuleRows {
     fn new(mut rows: Vec<DarkMatterRow>) -> Self {
         sort_by(&mut rows, |a, b| a.key().cmp(&b.key()));
-        // Of several rows of one function the last counts.
+        // If a function has several rows, the last row counts.
         rows.dedup_by(|later, earlier| {
             let is_same = later.key() == earlier.key();
             if is_same {
@@ -168,7 +172,7 @@ impl ModuleRows {
         total(&self.0)
     }
 
-    /// Subtracts at most this many bytes from the functions of a module; returns how many are left.
+    /// Subtracts up to `bytes` from the functions of a module. Returns the bytes that could not be subtracted.
     fn take_from(&mut self, module: &str, mut bytes: i64) -> i64 {
         for function in self.0.iter_mut().filter(|function| function.module == module) {
             let taken = bytes.clamp(0, function.bytes.max(0));
@@ -178,7 +182,7 @@ impl ModuleRows {
         bytes
     }
 
-    /// Subtracts at most this many bytes from the largest functions; returns how many are left.
+    /// Subtracts up to `bytes` from the largest functions. Returns the bytes that could not be subtracted.
     fn take_from_largest(&mut self, mut bytes: i64) -> i64 {
         while bytes > 0
             && let Some(largest) = self.0.iter_mut().max_by_key(|function| function.bytes)
@@ -202,7 +206,7 @@ impl DarkMatterRow {
         (&self.module, self.type_name(), &self.function)
     }
 
-    /// Empty if the type of the blocks is not known.
+    /// The type of the blocks; empty if it is unknown.
     fn type_name(&self) -> &str {
         if self.twice { "" } else { &self.detail }
     }
@@ -213,22 +217,24 @@ impl DarkMatterRow {
 
     fn describe(&self) -> String {
         let estimate = if self.estimated { " An estimate from the blocks with a stack." } else { "" };
-        // A block that was reported twice has reporters.
+        // A block that was reported twice has the names of its reporters.
         match &*self.detail {
             reporters if self.twice && !reporters.is_empty() => {
-                format!("What the function allocated and was reported twice, by {reporters}.{estimate}")
+                format!(
+                    "Memory that the function allocated and that was reported twice, by {reporters}.{estimate}"
+                )
             }
-            _ => format!("What the function allocated and no reporter claims.{estimate}"),
+            _ => format!("Memory that the function allocated and that no reporter claims.{estimate}"),
         }
     }
 }
 
-/// The mark before the name of an estimate.
+/// The prefix of the name of an estimate.
 fn mark(estimated: bool) -> &'static str {
     if estimated { "~" } else { "" }
 }
 
-/// The tree of the reports.
+/// Adds the rows as reports to a set, as one tree.
 struct RowTree<'a> {
     set: &'a mut ReportSet,
     process: &'a str,
@@ -269,7 +275,7 @@ impl RowTree<'_> {
         }
     }
 
-    /// Reports the large functions of a node, and returns their number. The others add to `rest`.
+    /// Reports the large functions of a node, and returns their number. Adds the other functions to `rest`.
     fn report_each(&mut self, functions: &[DarkMatterRow], path: &str, rest: &mut RestRow) -> usize {
         let mut shown = 0;
         for function in functions {
@@ -284,7 +290,8 @@ impl RowTree<'_> {
         shown
     }
 
-    /// Reports the other functions of a node: as the node itself, if there are no nodes below it.
+    /// Reports the other functions of a node, as `(others)`. If the node has no large functions, reports them as the
+    /// node itself.
     fn report_rest(&mut self, rest: &RestRow, path: &str, shown: usize) {
         if rest.bytes == 0 {
             return;
@@ -295,9 +302,11 @@ impl RowTree<'_> {
             _ => format!("{path}/{mark}(others)"),
         };
         let what = if self.kind == Kind::Heap { "no reporter claims" } else { "was reported twice" };
-        let plural = if rest.functions == 1 { "" } else { "s" };
+        let what =
+            if self.kind == Kind::Heap { "that no reporter claims" } else { "that was reported twice" };
         let number = rest.functions;
-        self.push(&path, rest.bytes, &format!("What {number} function{plural} allocated and {what}."));
+        let description = format!("Memory that {number} function{plural} allocated and {what}.");
+        self.push(&path, rest.bytes, &description);
     }
 
     fn push(&mut self, path: &str, amount: i64, description: &str) {

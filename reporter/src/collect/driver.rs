@@ -1,7 +1,7 @@
-//! The driver: runs reporters one by one and gathers their reports.
+//! The driver: runs reporters one after the other and collects their reports.
 //!
 //! A reporter that panics or hangs loses its own reports, and a warning names it. The driver then forgets the shared
-//! blocks that it counted, so that later reporters count them.
+//! blocks that this reporter counted, so that later reporters count them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use super::one_run::{ReporterBrief, RunOutcome};
 use super::tag_rows::TagRows;
 use super::{answer_here, consistency, dark_matter, pressure, times};
 
-/// How to collect.
+/// The options of a collection.
 #[derive(Clone, Debug)]
 pub struct CollectOptions {
     anonymize: bool,
@@ -72,10 +72,11 @@ impl CollectOptions {
         self
     }
 
-    /// Reporters run on a thread of their own, and the collection gives up one that takes longer than this: a warning
-    /// names it, and no collection runs it again until it has ended. Reporters that are borrowed or belong to one
-    /// thread still run on the caller's thread, without a limit. Default: none, all reporters run on the caller's
-    /// thread, and a collection with a reporter that never returns does not return either.
+    /// Runs reporters on a separate thread. The collection stops waiting for a reporter that takes longer than
+    /// `deadline`: a warning names the reporter, and no collection runs it again until it has ended. Reporters that
+    /// are borrowed or belong to one thread still run on the caller's thread, without a limit. Default: no deadline.
+    /// All reporters then run on the caller's thread, and if a reporter never returns, the collection does not return
+    /// either.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
@@ -83,43 +84,43 @@ impl CollectOptions {
     }
 
     /// Other threads run the reporters of their [`register_local`](crate::register_local) when they call
-    /// [`answer_here`](crate::answer_here). The collection waits for all of them together at most this long, after all
-    /// other reporters have run, and warns of threads that do not answer. A thread that missed a collection is asked,
-    /// but not waited for until it calls `answer_here` again. Default: none, no other thread is asked. Live requests
-    /// set a quarter of their deadline.
+    /// [`answer_here`](crate::answer_here). After all other reporters have run, the collection waits for these
+    /// threads, for at most `at_most` in total, and warns about threads that do not answer. A thread that missed a
+    /// collection still receives requests, but collections do not wait for it until it calls `answer_here` again.
+    /// Default: the collection includes no other threads. Live requests set a quarter of their deadline.
     #[must_use]
     pub fn ask_threads(mut self, at_most: Duration) -> Self {
         self.ask_threads = Some(at_most);
         self
     }
 
-    /// Adds the tree `resident-map/`, which adds up to `resident`: the resident part of `explicit`, and the other
-    /// resident bytes of each mapping; and the trees `proportional-map/`, `swap-map/`, `huge-pages/` and `hugetlb/`.
-    /// This reads a file of the system, which takes a while in a large process. Default: no. On systems other than
-    /// Linux it adds nothing.
+    /// Adds the tree `resident-map/`. It adds up to `resident`: the resident part of `explicit`, and the other
+    /// resident bytes of each mapping. Also adds the trees `proportional-map/`, `swap-map/`, `huge-pages/` and
+    /// `hugetlb/`. The collection reads a file of the system for this, which takes a while in a large process.
+    /// Default: no. On systems other than Linux the option adds nothing.
     #[must_use]
     pub fn resident_map(mut self, resident_map: bool) -> Self {
         self.resident_map = resident_map;
         self
     }
 
-    /// While DMD records in dark-matter mode, the collection marks the blocks that it counts, and adds what DMD knows
-    /// of the others below `explicit/heap-unclassified`. DMD looks symbols up for that, in this process: with much debug
-    /// information it takes seconds, and more memory than the program. Default: yes.
+    /// While DMD records in dark-matter mode, the collection marks the blocks that it counts. It then adds DMD's rows
+    /// about all other blocks below `explicit/heap-unclassified`. For this, DMD looks up symbols in this process:
+    /// with much debug information the lookup takes seconds, and more memory than the program. Default: yes.
     #[must_use]
     pub fn dark_matter(mut self, dark_matter: bool) -> Self {
         self.dark_matter = dark_matter;
         self
     }
 
-    /// A reporter that takes longer gets a warning. Default: one second.
+    /// Warns about a reporter that takes longer. Default: one second.
     #[must_use]
     pub fn slow(mut self, slow: Duration) -> Self {
         self.slow = slow;
         self
     }
 
-    /// The name of the process. Default: `Main Process (pid N)`.
+    /// Sets the name of the process. Default: `Main Process (pid N)`.
     #[must_use]
     pub fn process(mut self, process: impl Into<String>) -> Self {
         self.process = Some(process.into());
@@ -127,20 +128,21 @@ impl CollectOptions {
     }
 }
 
-/// Runs all reporters of the program: the built-in ones first, then the registered ones by name,
-/// then those of this thread, and then, with [`CollectOptions::ask_threads`], those of other threads by name.
+/// Runs all reporters of the program: first the built-in ones, then the registered ones by name, then the reporters
+/// of this thread. With [`CollectOptions::ask_threads`], the reporters of other threads follow, by name.
 ///
-/// It never panics. With a deadline it takes at most that long for each reporter that runs on the collector's thread.
+/// The function never panics. With a deadline, each reporter on the collector's thread takes at most that long.
 ///
-/// Called from inside a reporter it returns an empty set, and both this set and the one of the current collection carry
-/// a warning. A reporter must not let another thread collect either: at most 32 collections run at the same time, and
-/// those beyond are empty and carry a warning, as does the one in which such a reporter runs.
+/// A call from inside a reporter returns an empty set. This set and the set of the current collection both contain a
+/// warning. A reporter must not start a collection on another thread either. At most 32 collections run at the same
+/// time. Further collections return empty sets with a warning. The collection that runs such a reporter gets a
+/// warning, too.
 pub fn collect_reports(options: &CollectOptions) -> ReportSet {
     let mut driver = match CollectionDriver::start(options, true) {
         Ok(driver) => driver,
         Err(why) => return nothing(why),
     };
-    // The first collection makes the entries of linked reporters. A built-in reporter measures the entries.
+    // The first collection creates the entries of linked reporters. A built-in reporter measures the entries.
     let entries = registry::entries();
     driver.run_builtin();
     for entry in entries {
@@ -165,10 +167,10 @@ pub fn collect() -> ReportSet {
     collect_reports(&CollectOptions::new())
 }
 
-/// A collection of exactly the reporters given to it, and none of the registered ones.
+/// A collection of exactly the reporters given to it, without the registered reporters.
 ///
-/// It is for tests, which then do not see each other's reporters, and for reporters that live on the stack. Without
-/// [`with_process`](Self::with_process) the program need not declare an allocator, and no warning asks for one.
+/// Use it for tests, which then do not see each other's reporters, and for reporters on the stack. Without
+/// [`with_process`](Self::with_process), the program need not declare an allocator, and gets no warning about it.
 ///
 /// ```
 /// use memory_reporter::{Collection, MemoryReporter, Reports, collect_report};
@@ -198,7 +200,7 @@ impl<'a> Collection<'a> {
         Self::default()
     }
 
-    /// Adds a reporter; reporters run in the order in which they were added.
+    /// Adds a reporter. Reporters run in the order in which they were added.
     #[must_use]
     pub fn with(mut self, reporter: &'a dyn MemoryReporter) -> Self {
         self.reporters.push(reporter);
@@ -212,7 +214,7 @@ impl<'a> Collection<'a> {
         self
     }
 
-    /// Sets how to collect.
+    /// Sets the options of the collection.
     #[must_use]
     pub fn options(mut self, options: CollectOptions) -> Self {
         self.options = options;
@@ -245,7 +247,7 @@ impl core::fmt::Debug for Collection<'_> {
     }
 }
 
-/// The set of a collection that did not begin.
+/// The set of a collection that was refused: empty, with a warning.
 fn nothing(why: String) -> ReportSet {
     let mut set = ReportSet::new();
     set.warn(Warning::new(WarningKind::Nested, "collect_reports", why));
@@ -257,24 +259,24 @@ struct CollectionDriver<'a> {
     brief: ReporterBrief,
     set: ReportSet,
     collector: Option<CollectorThread<EntryRun>>,
-    /// Blocks with a tag that the reports have counted.
+    /// The blocks with a tag that reporters have counted.
     tagged: TaggedBytes,
-    /// With DMD.
+    /// With DMD: the running dark-matter collection.
     dark_matter: Option<DarkMatterCollection>,
-    /// With DMD: the claims without blocks.
+    /// With DMD: the claims without blocks, of all reporters so far.
     by_amount: Vec<ByAmount>,
     _admitted: CollectRight,
-    /// Blocks that the collection allocates on this thread have no tag.
+    /// While it exists, blocks that this thread allocates have no tag.
     _untagged: TagGuard,
-    /// With DMD: the reporters that did not answer in time.
+    /// With DMD: the markers of reporters that did not answer in time.
     late: Vec<ReporterMarker>,
-    /// Collections refused, as far as this one has warned of them.
+    /// The number of refused collections that this collection has already warned about.
     refused: u64,
 }
 
 impl<'a> CollectionDriver<'a> {
-    /// Begins a collection. The error is the reason why it may not begin. With `dark_matter` it is a collection of the whole
-    /// process.
+    /// Starts a collection. An error is the reason why it must not start. `dark_matter`: the collection covers the
+    /// whole process.
     fn start(options: &'a CollectOptions, dark_matter: bool) -> Result<Self, String> {
         if isolation::is_nested() {
             return Err("called from inside a reporter; nothing was collected".to_owned());
@@ -289,11 +291,11 @@ impl<'a> CollectionDriver<'a> {
             None => format!("Main Process (pid {})", std::process::id()).into(),
         };
         let mut set = ReportSet::new();
-        // An engine that has all blocks knows their usable sizes, too.
+        // An engine that records all blocks knows their usable sizes, too.
         let usable_size_known = allocator::declared().is_some() || engine_abi::records_program();
         set.set_usable_size_known(usable_size_known);
         set.add_name_patterns(name_pattern::linked());
-        // Without a run no block is marked, and marks of other runs stay as they are.
+        // Without a run, this collection marks no blocks, and the marks of other runs stay unchanged.
         let run = if options.dark_matter { MarkingRun::begin(dark_matter) } else { None };
         let dark_matter = run.filter(|_| dark_matter).map(DarkMatterCollection::new);
         let (taken, counted) = (Arc::default(), Arc::default());
@@ -313,8 +315,8 @@ impl<'a> CollectionDriver<'a> {
         })
     }
 
-    /// Runs the reporters of the process, and warns how to get `heap-allocated` if there is none. Reports of the program
-    /// must not have the paths of these rows.
+    /// Runs the built-in reporters. Warns if `heap-allocated` is missing. Reporters of the program must not use the
+    /// paths of these rows.
     fn run_builtin(&mut self) {
         for reporter in builtin::reporters() {
             self.run(&ReporterName::ask(reporter), reporter);
@@ -330,14 +332,14 @@ impl<'a> CollectionDriver<'a> {
         }
     }
 
-    /// On this thread.
+    /// Runs a reporter on this thread.
     fn run(&mut self, name: &ReporterName, reporter: &dyn MemoryReporter) {
         let marker = self.brief.run.map(MarkingRun::marker);
         let outcome = self.brief.run(marker, name.text(), &mut |out| reporter.collect_reports(out));
         self.absorb(name, outcome);
     }
 
-    /// After all other reporters, since their reports win over tags.
+    /// Runs after all other reporters, since their reports take precedence over tags.
     fn run_tags(&mut self) {
         let counted = core::mem::take(&mut self.tagged);
         if let Some(reporter) = TagRows::beside(&counted) {
@@ -371,7 +373,7 @@ impl<'a> CollectionDriver<'a> {
                     Answer::TimedOut(deadline) => {
                         entry.found_stuck();
                         if let Some(marker) = marker {
-                            // A block has room for few marks, which the next reporters need.
+                            // A block has room for few marks, and the next reporters need this room.
                             marker.withdraw(&[]);
                             self.late.push(marker);
                         }
@@ -379,7 +381,7 @@ impl<'a> CollectionDriver<'a> {
                         self.warn(WarningKind::TimedOut, entry.name().text(), &message);
                     }
                     Answer::NoThread(error) => {
-                        let message = format!("no thread to run it on: {error}");
+                        let message = format!("could not start a thread for it: {error}");
                         self.warn(WarningKind::Unavailable, entry.name().text(), &message);
                     }
                 }
@@ -397,7 +399,7 @@ impl<'a> CollectionDriver<'a> {
                 self.collector = Some(collector);
                 Answer::Given(Box::new(given))
             }
-            // The collection gives the thread up; the next reporter gets another one.
+            // The collection leaves this thread to its job; the next reporter gets a new thread.
             None => Answer::TimedOut(deadline),
         }
     }
@@ -425,8 +427,8 @@ impl<'a> CollectionDriver<'a> {
         }
         if outcome.refused {
             self.refused = admission::refused();
-            let message = "while it ran, collections were refused since too many were under way; a reporter \
-                           must not have another thread collect";
+            let message = "while it ran, collections were refused because too many ran at the same time; a \
+                           reporter must not start one on another thread";
             self.warn(WarningKind::Nested, name, message);
         }
         if outcome.nested {
@@ -442,8 +444,8 @@ impl<'a> CollectionDriver<'a> {
             }
             return self.warn(WarningKind::Panicked, name, &message);
         }
-        // Another collection may see a value behind a lock, but never an opaque type; a warning of the latter would
-        // come each time.
+        // A later collection may find a lock free, but never measures an opaque type. A warning about an opaque type
+        // would be repeated in each collection.
         for skipped in outcome.skipped.iter().filter(|skipped| skipped.reason != SkipReason::Opaque) {
             self.warn(WarningKind::Unavailable, name, &format!("not measured: {skipped}"));
         }
@@ -454,7 +456,7 @@ impl<'a> CollectionDriver<'a> {
         self.set.append(outcome.set);
     }
 
-    /// The reporter was dropped, perhaps: some part of the program has unregistered it meanwhile.
+    /// Handles the result of dropping the reporter: some part of the program may have unregistered it meanwhile.
     fn gone(&mut self, name: &ReporterName, dropped: ContainedResult<()>) {
         if dropped.nested {
             let message = "its destructor called collect_reports; nothing was collected there";
@@ -471,7 +473,7 @@ impl<'a> CollectionDriver<'a> {
     }
 
     fn finish(mut self) -> ReportSet {
-        // Again, and as late as can be: they may have gone on marking.
+        // Withdraws again, as late as possible: these reporters may have continued to mark blocks.
         self.late.iter().for_each(|late| late.withdraw(&[]));
         if let Some(collecting) = self.dark_matter.take() {
             let process = Arc::clone(&self.brief.process);
@@ -481,12 +483,12 @@ impl<'a> CollectionDriver<'a> {
             }
         }
         if self.options.resident_map {
-            // It runs last, since it subtracts the reports of the others.
+            // Runs last, since it subtracts the reports of all other reporters.
             let reporter = ResidentMap::beside(&self.set);
             self.run(&ReporterName::ask(&reporter), &reporter);
         }
         if admission::refused() != self.refused {
-            let message = "other collections were refused meanwhile, since too many were under way";
+            let message = "other collections were refused meanwhile: too many ran at the same time";
             self.warn(WarningKind::Nested, "collect_reports", message);
         }
         consistency::check(&mut self.set);
@@ -494,7 +496,7 @@ impl<'a> CollectionDriver<'a> {
     }
 }
 
-/// The result of a run of an entry, and how the drop of its reporter went.
+/// The result of running an entry, and the result of dropping its reporter.
 type EntryRun = (RunOutcome, ContainedResult<()>);
 
 enum Answer {

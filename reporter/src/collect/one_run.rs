@@ -1,4 +1,4 @@
-//! One run of one reporter, on whatever thread it happens.
+//! One run of one reporter, on any thread.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::reporting::{ByAmount, Reports};
 
 use super::admission;
 
-/// The result of running one reporter.
+/// The result of one run.
 pub(super) struct RunOutcome {
     pub(super) set: ReportSet,
     pub(super) counted: Addresses,
@@ -23,20 +23,20 @@ pub(super) struct RunOutcome {
     pub(super) by_amount: Vec<ByAmount>,
     pub(super) time: Duration,
     pub(super) nested: bool,
-    /// Other collections were refused while it ran.
+    /// Whether other collections were refused during the run.
     pub(super) refused: bool,
     pub(super) panic: Option<String>,
 }
 
-/// The data that every reporter of a collection gets.
+/// The data that every reporter of a collection receives.
 #[derive(Clone)]
 pub(super) struct ReporterBrief {
     pub(super) process: Arc<str>,
     pub(super) anonymize: bool,
-    /// Paths that the process's own rows have.
+    /// The paths of the process's own rows. Reporters must not use these paths.
     pub(super) taken: Arc<[String]>,
     pub(super) counted: Arc<Addresses>,
-    /// With DMD.
+    /// With DMD: the run that marks blocks.
     pub(super) run: Option<MarkingRun>,
 }
 
@@ -47,7 +47,7 @@ impl ReporterBrief {
         name: &str,
         collect: &mut dyn FnMut(&mut Reports),
     ) -> RunOutcome {
-        // Blocks that reporters allocate have no tag.
+        // Blocks that reporters allocate get no tag.
         let _untagged = Tag::NONE.enter();
         let mut out = Reports::new(name, &self.process, self.anonymize, &self.taken, &self.counted, marker);
         let refused_before = admission::refused();

@@ -1,4 +1,4 @@
-//! Memory pressure: the program's own hooks, and the allocator's free pages.
+//! Memory pressure: calls the program's hooks, and releases the allocator's free pages.
 
 use core::cell::Cell;
 use core::fmt;
@@ -14,21 +14,21 @@ use crate::watching::{Collector, CycleProgress, WatchedCollector};
 type PressureCallback = dyn Fn() + Send + Sync;
 
 std::thread_local! {
-    /// This thread runs the hooks.
+    /// Whether this thread is running the hooks.
     static MINIMIZING: Cell<bool> = const { Cell::new(false) };
 }
 
 static HOOKS: ProcessLock<Vec<Arc<PressureCallback>>> = ProcessLock::new(Vec::new());
 
-/// Keeps a memory-pressure hook; dropping it removes the hook.
+/// Keeps a memory-pressure hook registered; dropping it removes the hook.
 #[must_use = "dropping it removes the hook; `forever` keeps it"]
 pub struct PressureHook {
     hook: Arc<PressureCallback>,
 }
 
-/// Calls `hook` whenever memory usage is minimized; the hook drops caches and shrinks buffers.
+/// Registers `hook`. Each time memory usage is minimized, the hook runs; it should drop caches and shrink buffers.
 ///
-/// Firefox's observer topic `memory-pressure` with data `heap-minimize`.
+/// The equivalent of Firefox's observer topic `memory-pressure` with data `heap-minimize`.
 pub fn on_memory_pressure(hook: impl Fn() + Send + Sync + 'static) -> PressureHook {
     let hook: Arc<PressureCallback> = Arc::new(hook);
     HOOKS.lock().push(Arc::clone(&hook));
@@ -37,7 +37,7 @@ pub fn on_memory_pressure(hook: impl Fn() + Send + Sync + 'static) -> PressureHo
 
 impl PressureHook {
     /// Keeps the hook until the program ends.
-    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    #[allow(clippy::mem_forget, reason = "the caller requests that it never ends")]
     pub fn forever(self) {
         core::mem::forget(self);
     }
@@ -56,13 +56,13 @@ impl fmt::Debug for PressureHook {
     }
 }
 
-/// Runs the memory-pressure hooks three times, since one may allow another to free more, and then lets the allocator
-/// return unused pages to the system. If a hook panics, the others still run; if a hook calls this function, the call
-/// does nothing.
+/// Runs the memory-pressure hooks three times, since one hook may allow another to free more. Then lets the allocator
+/// return unused pages to the system. If a hook panics, the other hooks still run. If a hook calls this function, the
+/// call does nothing.
 ///
-/// It is a cycle of the collector [`MemoryPressure`], for the reason `"MEM_PRESSURE"`: the callbacks of
-/// [`on_garbage_collection`](crate::watching::on_garbage_collection) learn of it, with a slice for each of the three rounds and
-/// one for the allocator.
+/// The call is a cycle of the collector [`MemoryPressure`], with the reason `"MEM_PRESSURE"`. The callbacks of
+/// [`on_garbage_collection`](crate::watching::on_garbage_collection) receive the cycle, with a slice for each of the
+/// three rounds and one for the allocator.
 ///
 /// Source: `nsMemoryReporterManager::MinimizeMemoryUsage` of Firefox.
 pub fn minimize_memory_usage() {
@@ -73,13 +73,13 @@ pub fn minimize_memory_usage() {
     while pressure.slice("MEM_PRESSURE") == CycleProgress::Unfinished {}
 }
 
-/// How often a cycle runs the hooks.
+/// The number of times that a cycle runs the hooks.
 const ROUNDS: u8 = 3;
 
-/// Memory pressure as a collector: a slice runs the memory-pressure hooks once, and the last of four lets the allocator
-/// return unused pages.
+/// Memory pressure as a collector. A cycle has four slices. Each of the first three runs the memory-pressure hooks
+/// once, and the last lets the allocator return unused pages.
 ///
-/// Slice by slice, a program does some of the work of [`minimize_memory_usage`] at a time:
+/// With slices, a program can spread the work of [`minimize_memory_usage`] over time:
 ///
 /// ```
 /// use memory_reporter::{pressure::MemoryPressure, watching::{CycleProgress, WatchedCollector}};
@@ -94,7 +94,7 @@ pub struct MemoryPressure {
 }
 
 impl MemoryPressure {
-    /// Memory pressure without an open cycle.
+    /// Memory pressure between two cycles.
     pub fn new() -> Self {
         Self::default()
     }
@@ -105,7 +105,7 @@ impl Collector for MemoryPressure {
         "memory-pressure".into()
     }
 
-    /// Idle inside of a hook.
+    /// Does nothing inside of a hook.
     fn slice(&mut self) -> CycleProgress {
         if MINIMIZING.get() {
             return CycleProgress::Idle;
@@ -125,8 +125,8 @@ impl Collector for MemoryPressure {
     }
 }
 
-/// The declared allocator and the C library's as a collector: its only slice lets both return unused pages to the
-/// system.
+/// A collector for the declared allocator and the C library's allocator. Its only slice lets both return unused pages
+/// to the system.
 #[derive(Debug, Default)]
 pub struct AllocatorPurge;
 
@@ -145,14 +145,14 @@ impl Collector for AllocatorPurge {
     }
 }
 
-/// Runs each hook once. The caller is not inside of one.
+/// Runs each hook once. The caller must not be inside of a hook.
 fn run_hooks() {
     MINIMIZING.set(true);
     let hooks = HOOKS.lock().clone();
     for hook in hooks {
-        // The panic hook has reported a panic; this function has no result for it.
+        // The panic hook has already reported a panic, and this function returns no result.
         let _ = isolation::contain(|| hook());
-        // If the hook was removed meanwhile, this is its last owner.
+        // If the hook was removed meanwhile, this drops its last owner.
         let _ = isolation::discard(hook);
     }
     MINIMIZING.set(false);

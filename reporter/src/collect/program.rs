@@ -1,4 +1,4 @@
-//! The function that this program gives to an engine of DMD.
+//! The function that an engine of DMD calls to run this program's reporters.
 
 use core::cell::Cell;
 use core::time::Duration;
@@ -7,12 +7,12 @@ use crate::reporting::isolation;
 
 use super::driver::{CollectOptions, collect_reports};
 
-/// How the reporters of a dump run. Dumps at the end of the process ask no other thread: none may answer any more.
+/// How reporters run for a dump. Dumps at the end of the process leave out other threads, which may no longer answer.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ForDump {
-    /// The time of all other threads together.
+    /// The longest wait for all other threads together; `None` leaves out other threads.
     pub(crate) ask_threads: Option<Duration>,
-    /// Reporters leave private data out of paths.
+    /// Whether reporters leave private data out of paths.
     pub(crate) anonymize: bool,
 }
 
@@ -20,7 +20,7 @@ std::thread_local! {
     static FOR_DUMP: Cell<ForDump> = const { Cell::new(ForDump { ask_threads: None, anonymize: false }) };
 }
 
-/// Runs `dump`, in which the engine calls [`run_reporters`] on this thread.
+/// Runs `dump`. In it, the engine calls [`run_reporters`] on this thread.
 #[cfg(feature = "live")]
 pub(crate) fn for_dump<T>(how: ForDump, dump: impl FnOnce() -> T) -> T {
     FOR_DUMP.set(how);
@@ -29,8 +29,8 @@ pub(crate) fn for_dump<T>(how: ForDump, dump: impl FnOnce() -> T) -> T {
     dumped
 }
 
-/// Runs all reporters of the program that this copy of the crate belongs to, and drops their reports. Each reporter has
-/// `milliseconds` of time; 0 sets no deadline.
+/// Runs all reporters of the program that contains this copy of the crate, and drops their reports. Each reporter has
+/// at most `milliseconds`; 0 means no deadline.
 pub extern "C" fn run_reporters(milliseconds: u64) {
     let mut options = CollectOptions::new();
     if milliseconds != 0 {
@@ -39,6 +39,6 @@ pub extern "C" fn run_reporters(milliseconds: u64) {
     let ForDump { ask_threads, anonymize } = FOR_DUMP.get();
     options.ask_threads = ask_threads;
     options = options.anonymize(anonymize);
-    // The driver catches the panics of reporters one by one; this catches all others.
+    // The driver catches the panics of single reporters. This catches all other panics.
     let _ = isolation::contain(|| drop(collect_reports(&options)));
 }

@@ -1,4 +1,4 @@
-//! One report for each tag: the blocks that carry it and that no reporter has measured in this collection.
+//! One report for each tag: the blocks that carry the tag and that no reporter has measured in this collection.
 
 use memory_report::{Kind, Units, amount};
 
@@ -7,14 +7,15 @@ use crate::engine_abi::{Marks, PointerAnswer};
 use crate::measure::TaggedBytes;
 use crate::reporting::{MemoryReporter, Reports, TagPaths, tag_paths};
 
-/// It runs after all other reporters.
+/// The reporter for tags. It runs after all other reporters.
 pub(super) struct TagRows<'a> {
     known: TagPaths,
     counted: &'a TaggedBytes,
 }
 
 impl<'a> TagRows<'a> {
-    /// `counted` are the blocks that the reports of the collection have counted. `None` if the program uses no tags.
+    /// `counted` contains the blocks that the reports of the collection have counted. `None` if the program uses no
+    /// tags.
     pub(super) fn beside(counted: &'a TaggedBytes) -> Option<Self> {
         let known = tag_paths();
         let uses_tags = !known.paths.is_empty() || !known.faults.is_empty();
@@ -26,7 +27,7 @@ impl<'a> TagRows<'a> {
 #[derive(Clone, Copy, Default)]
 struct TagSum {
     bytes: usize,
-    /// With DMD: the tag's path, and the bytes of the blocks that were marked for it.
+    /// With DMD: the tag's path, and the bytes of the blocks that the collection marked for the tag.
     marks: Option<Marks>,
     marked: usize,
 }
@@ -43,7 +44,7 @@ impl MemoryReporter for TagRows<'_> {
             out.unavailable(&format!("the tag `{}`", path.escape_debug()), fault.why);
         }
         if known.beyond > 0 {
-            let why = "a process can have tags for 32,767 paths, and this one has them";
+            let why = "a process can have tags for at most 32,767 paths";
             out.unavailable(&format!("tags for {} more paths", known.beyond), why);
         }
         if known.paths.is_empty() {
@@ -59,7 +60,7 @@ impl MemoryReporter for TagRows<'_> {
             sum.marks = out.marks_of(path);
         }
         tags::for_each(|block| {
-            // A tag that is newer than the list of paths has its first report in the next collection.
+            // A tag that is newer than the list of paths is first reported by the next collection.
             let Some(sum) = sums.get_mut(usize::from(block.tag) - 1) else { return };
             sum.bytes = sum.bytes.saturating_add(block.bytes);
             let start = core::ptr::without_provenance(block.start);

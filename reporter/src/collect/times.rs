@@ -1,8 +1,8 @@
-//! Times in messages. Those of std take two kilobytes, and a number with a point takes twenty.
+//! Formats times in messages. The formatting code of std takes two kilobytes for a duration, and twenty for a float.
 
 use core::time::Duration;
 
-/// As the text that [`Duration`] has for debugging: `2s`, `1.5s`, `250ms`.
+/// Formats a time like the `Debug` output of [`Duration`]: `2s`, `1.5s`, `250ms`.
 pub(super) fn shortest(time: Duration) -> String {
     let nanos = time.subsec_nanos();
     let (whole, part, digits, unit) = match (time.as_secs(), nanos) {
@@ -16,7 +16,7 @@ pub(super) fn shortest(time: Duration) -> String {
     format!("{text}{unit}")
 }
 
-/// Seconds with one digit behind the point.
+/// Formats a time in seconds with one decimal.
 pub(super) fn tenths(time: Duration) -> String {
     let tenths = u64::from(time.subsec_millis() + 50) / 100;
     let seconds = time.as_secs().saturating_add(tenths / 10);

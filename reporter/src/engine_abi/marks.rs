@@ -1,4 +1,4 @@
-//! Marks on blocks that reports count.
+//! Marks the blocks that reports count.
 
 use super::{
     ENCLOSING, EngineTable, FOREIGN, FREED, INTERIOR, NO_PATH, NOT_HEAP, ON_ALLOC, PROBE, PathNumber,
@@ -10,29 +10,29 @@ use super::{
 pub(crate) struct Marks {
     engine: &'static EngineTable,
     pub(super) path: PathNumber,
-    /// Says whether the engine records the program's allocator.
+    /// The flag [`RECORDED`] or [`FOREIGN`]: whether the engine records the program's allocator.
     allocator: u32,
 }
 
-/// The state of a pointer in an engine's table.
+/// The engine's answer about a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PointerAnswer {
-    /// The usable bytes of its block.
+    /// The pointer belongs to a block with this many usable bytes.
     Block(usize),
-    /// Nothing, and it may not know all blocks.
+    /// The engine has no such block, but may not record all blocks.
     Unknown,
-    /// The engine knows all blocks, and this pointer has none.
+    /// The engine records all blocks, and the pointer belongs to no block.
     Fault(PointerFault),
 }
 
-/// Why a pointer is not that of a block.
+/// The reason why a pointer does not belong to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PointerFault {
-    /// It is in no block.
+    /// The pointer is in no block.
     NotHeap,
-    /// It is inside a block.
+    /// The pointer is inside a block, not at its start.
     Interior,
-    /// Its block was freed.
+    /// The block was freed.
     Freed,
 }
 
@@ -50,7 +50,8 @@ impl PointerAnswer {
 
 #[allow(unsafe_code, reason = "calls functions of another library")]
 impl Marks {
-    /// `None` if no engine is connected. `records` is what [`records`] says of a block of the program's allocator.
+    /// `None` if no engine is connected. `records` is the result of [`records`] for a block of the program's
+    /// allocator.
     pub(crate) fn for_path(path: &str, records: bool) -> Option<Self> {
         let engine = engine()?;
         // SAFETY: the maker of the table guarantees that `path` only reads a text of this length.
@@ -58,43 +59,43 @@ impl Marks {
         Some(Self { engine, path, allocator: if records { RECORDED } else { FOREIGN } })
     }
 
-    /// The block that starts here.
+    /// Marks the block that starts at this address.
     pub(crate) fn block(self, start: *const u8) -> PointerAnswer {
         PointerAnswer::from_result((self.engine.mark)(start.cast(), self.path, self.allocator))
     }
 
-    /// The block that has this address inside.
+    /// Marks the block that contains this address.
     pub(crate) fn enclosing(self, inside: *const u8) -> PointerAnswer {
         PointerAnswer::from_result((self.engine.mark)(inside.cast(), self.path, ENCLOSING | self.allocator))
     }
 
-    /// Whether a live block is here that nobody has reported in this collection; false if that is unknown.
+    /// Whether a live block is here that no reporter has reported in this collection; false if that is unknown.
     pub(crate) fn is_unreported(self, inside: *const u8) -> bool {
         (self.engine.is_unreported)(inside.cast())
     }
 
-    /// Tells the engine how many bytes a report claims at the path.
+    /// Adds to the bytes that reports claim at the path.
     pub(crate) fn claim(self, bytes: i64) {
         (self.engine.claim)(self.path, u64::try_from(bytes).unwrap_or(0));
     }
 }
 
-/// Whether an engine has every live block of the allocator that this block is from.
+/// Whether an engine records every live block of the allocator that allocated `block`.
 pub(crate) fn records(block: *const u8) -> bool {
     engine().is_some_and(|engine| (engine.mark)(block.cast(), NO_PATH, PROBE) == 1)
 }
 
-/// Whether an engine has every live block of the program's allocator.
+/// Whether an engine records every live block of the program's allocator.
 pub(crate) fn records_program() -> bool {
     if is_itself() {
-        // The blocks of this copy of the crate are not the program's.
+        // This copy of the crate allocates its blocks outside of the program's allocator.
         return heap().is_some();
     }
     let probe = core::hint::black_box(Box::new(0_u64));
     records((&raw const *probe).cast())
 }
 
-/// The sizes of the blocks that an engine records. Asking for one marks nothing.
+/// Returns the sizes of blocks from an engine, without marking the blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockSizes {
     engine: &'static EngineTable,
@@ -106,19 +107,20 @@ impl BlockSizes {
         engine().map(|engine| Self { engine })
     }
 
-    /// The usable bytes of the block that has this address inside, if the engine knows it.
+    /// The usable bytes of the block that contains this address; `None` if the engine has no such block.
     pub(crate) fn around(self, inside: *const u8) -> Option<usize> {
         let bytes = (self.engine.usable)(inside.cast());
         (bytes != 0).then_some(bytes)
     }
 }
 
-/// Whether an engine knows a block that starts here, with the stack that allocated it. Any pointer may be asked about.
+/// Whether an engine has a block that starts at this address, with the stack that allocated it. Any pointer is
+/// allowed.
 pub(crate) fn is_known(start: *const u8) -> bool {
     engine().is_some_and(|engine| (engine.site)(start.cast()) != 0)
 }
 
-/// Marks a block as reported for as long as it lives, by a counter. False if no engine knows the block.
+/// Marks a block as reported for as long as it lives. Counters use this. False if no engine has the block.
 pub(crate) fn mark_on_alloc(start: *const u8) -> bool {
     engine().is_some_and(|engine| (engine.mark)(start.cast(), NO_PATH, ON_ALLOC | FOREIGN) != 0)
 }

@@ -1,34 +1,34 @@
-//! The live blocks of this program, and its allocations as they happen.
+//! Lists the live blocks of this program, and logs its allocations.
 
 use core::ffi::c_void;
 
 use super::rows::ForeignText;
 use super::{EngineTable, engine};
 
-/// A block, or the allocation of one.
+/// A live block, or an allocation in a log.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "an engine fills it in, field by field")]
 pub struct BlockRow {
-    /// Where it starts.
+    /// The address of the block's first byte.
     pub address: usize,
-    /// Bytes that the program asked for.
+    /// The bytes that the program requested.
     pub requested: u64,
-    /// Bytes that the program can use.
+    /// The bytes that the program can use.
     pub usable: u64,
-    /// The number of the stack that allocated it; 0 if that is unknown.
+    /// The number of the stack that allocated the block; 0 if it is unknown.
     pub site: u64,
-    /// When it was allocated, on the engine's clock; 0 for a live block.
+    /// The time of the allocation on the engine's clock; 0 for a live block.
     pub tick: u64,
-    /// The same in nanoseconds of the system's monotonic clock.
+    /// The time of the allocation in nanoseconds of the system's monotonic clock.
     pub nanoseconds: u64,
 }
 
-/// Takes one block. Unsafe to call: `context` must be the one that was passed with the function, to a call that has
-/// not returned yet.
+/// Receives one block. Unsafe to call: `context` must be the pointer that was passed together with this function, to
+/// a call that has not returned yet.
 pub type EachBlock = unsafe extern "C" fn(context: *mut c_void, block: &BlockRow);
 
-/// Takes the name of a type. Unsafe to call, as [`EachBlock`].
+/// Receives the name of a type. Unsafe to call, for the same reason as [`EachBlock`].
 pub type EachName = unsafe extern "C" fn(context: *mut c_void, name: &EngineTypeName<'_>);
 
 /// The name of a type.
@@ -48,31 +48,32 @@ impl<'a> EngineTypeName<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(clippy::exhaustive_structs, reason = "passes through the table")]
 pub struct LogLimits {
-    /// The share of the allocations that the log gets, from 0 to 1.
+    /// The limits of a log.
     pub probability: f64,
-    /// The most allocations that the log keeps.
+    /// The largest number of allocations that the log keeps.
     pub length: u64,
 }
 
-/// The state of a log since it was opened or drained last.
+/// The state of a log since it was opened or last drained.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "passes through the table")]
 pub struct LogState {
-    /// Allocations in the log.
+    /// The number of allocations in the log.
     pub length: u64,
-    /// Whether the log has dropped allocations since it was full.
+    /// Whether the log was full and has dropped allocations.
     pub overflowed: bool,
-    /// Allocations that the engine could not note: a signal handler made them while the engine had no room.
+    /// The number of allocations that the engine could not log: a signal handler made them while the engine had no
+    /// room.
     pub lost: u64,
 }
 
-/// Calls `each` for each item that `call` passes on to the function with the context.
+/// Calls `each` for each block that `call` passes to the given function with the given context.
 #[allow(unsafe_code, reason = "lends a closure to another library")]
 fn for_each_block(each: &mut dyn FnMut(&BlockRow), call: impl FnOnce(*mut c_void, EachBlock)) {
     unsafe extern "C" fn add(context: *mut c_void, block: &BlockRow) {
-        // SAFETY: the maker of the table guarantees that the engine passes on the context, which is the closure below;
-        // nothing else uses that closure until the call returns.
+        // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. It is the closure
+        // below, and nothing else uses that closure until the call returns.
         let each = unsafe { &mut *context.cast::<&mut dyn FnMut(&BlockRow)>() };
         each(block);
     }
@@ -80,33 +81,33 @@ fn for_each_block(each: &mut dyn FnMut(&BlockRow), call: impl FnOnce(*mut c_void
     call((&raw mut each).cast(), add);
 }
 
-/// Calls `each` with every live block; false if no engine records blocks. The engine does not record what `each`
-/// allocates.
+/// Calls `each` with every live block. False if no engine records blocks. The engine does not record allocations of
+/// `each`.
 #[allow(unsafe_code, reason = "calls a function of another library")]
 pub fn for_each_live_block(each: &mut dyn FnMut(&BlockRow)) -> bool {
     let Some(engine) = engine().filter(|engine| (engine.is_running)()) else { return false };
-    // SAFETY: `for_each_block` passes a context and the function that takes it.
+    // SAFETY: `for_each_block` passes a context together with the function that expects it.
     for_each_block(each, |context, add| unsafe { (engine.live_blocks)(context, add) });
     true
 }
 
-/// The number of the stack that allocated the block around this address; `None` if no engine knows it.
+/// The number of the stack that allocated the block around this address; `None` if no engine has the block.
 pub fn enclosing_site(address: usize) -> Option<u64> {
     let site = (engine()?.enclosing_site)(core::ptr::without_provenance(address));
     (site != 0).then_some(site)
 }
 
-/// The time now on the engine's clock; 0 without an engine.
+/// The current time on the engine's clock; 0 without an engine.
 pub(crate) fn ticks() -> u64 {
     engine().map_or(0, |engine| (engine.ticks)())
 }
 
-/// The Rust type of the blocks that a stack allocated, if the stack shows it.
+/// The Rust type of the blocks that a stack allocated; `None` if the stack does not contain it.
 #[allow(unsafe_code, reason = "calls a function of another library")]
 pub fn site_type(site: u64) -> Option<String> {
     unsafe extern "C" fn set(context: *mut c_void, name: &EngineTypeName<'_>) {
-        // SAFETY: the maker of the table guarantees that the engine passes on the context, which is the option below;
-        // nothing else uses it until `site_type` returns.
+        // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. It is the option
+        // below, and nothing else uses that option until `site_type` returns.
         let into = unsafe { &mut *context.cast::<Option<String>>() };
         *into = Some(name.0.read());
     }
@@ -117,21 +118,21 @@ pub fn site_type(site: u64) -> Option<String> {
     name
 }
 
-/// Why an engine opened no log.
+/// The reason why an engine opened no log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoLog {
-    /// Nothing records allocations.
+    /// No engine records allocations.
     NotRecording,
-    /// The engine has as many logs as it can have, or no memory for this one.
+    /// The engine has its largest number of logs, or no memory for this log.
     NoRoom,
-    /// The engine takes a sample, and so does not see every allocation.
+    /// The engine records only a sample, so a log would miss allocations.
     Sampling,
 }
 
-/// The engine's answer in place of a log's number while it takes a sample.
+/// The result of `open_log` from an engine that records only a sample.
 pub const LOG_OF_SAMPLE: u32 = u32::MAX;
 
-/// A log of allocations in an engine. It ends when dropped.
+/// A log of allocations in an engine. Dropping it closes the log.
 #[derive(Debug)]
 pub(crate) struct AllocationLog {
     engine: &'static EngineTable,
@@ -139,7 +140,7 @@ pub(crate) struct AllocationLog {
 }
 
 impl AllocationLog {
-    /// Opens a log, which gets allocations from now on.
+    /// Opens a log of all later allocations.
     pub(crate) fn open(limits: LogLimits) -> Result<Self, NoLog> {
         let engine = engine().filter(|engine| (engine.is_running)()).ok_or(NoLog::NotRecording)?;
         let number = (engine.open_log)(limits);
@@ -150,7 +151,7 @@ impl AllocationLog {
         }
     }
 
-    /// Changes the limits; false, and nothing changes, if there is no memory for them.
+    /// Changes the limits. Returns false and changes nothing if there is no memory for them.
     pub(crate) fn limit(&self, limits: LogLimits) -> bool {
         (self.engine.limit_log)(self.number, limits)
     }
@@ -163,20 +164,21 @@ impl AllocationLog {
         state
     }
 
-    /// Empties the log into `each`, the oldest allocation first. The engine does not record what `each` allocates.
+    /// Empties the log into `each`, the oldest allocation first. The engine does not record allocations of `each`.
     #[allow(unsafe_code, reason = "calls a function of another library")]
     pub(crate) fn drain(&self, each: &mut dyn FnMut(&BlockRow)) {
-        // SAFETY: `for_each_block` passes a context and the function that takes it.
+        // SAFETY: `for_each_block` passes a context together with the function that expects it.
         for_each_block(each, |context, add| unsafe { (self.engine.drain_log)(self.number, context, add) });
     }
 
-    /// As [`drain`](Self::drain), where the engine looks up no symbols. Returns what the log contained.
+    /// As [`drain`](Self::drain), but does not look up symbols. Returns the state of the log before draining.
     #[allow(unsafe_code, reason = "calls a function of another library")]
     #[cfg(feature = "live")]
     pub(crate) fn drain_places(&self, each: &mut dyn FnMut(&BlockRow)) -> LogState {
         let mut state = LogState::default();
         let into = &raw mut state;
-        // SAFETY: `for_each_block` passes a context and the function that takes it, and `into` is a place for a state.
+        // SAFETY: `for_each_block` passes a context together with the function that expects it, and `into` has room
+        // for a state.
         for_each_block(each, |context, add| unsafe {
             (self.engine.drain_log_places)(self.number, into, context, add);
         });

@@ -1,4 +1,4 @@
-//! Requests of the socket that an engine fulfils: dumps, and recording for a while.
+//! Requests of the socket that an engine performs: dumps, and recording for a limited time.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::time::Duration;
@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::{CopyHandle, EngineTable, engine};
 
-/// Whether an engine waits for [`start_tracking`], or records since then.
+/// Whether an engine records, or waits for [`start_tracking`].
 pub(crate) fn may_record() -> bool {
     engine().is_some_and(|engine| (engine.may_record)())
 }
@@ -17,19 +17,19 @@ pub(crate) fn is_running() -> bool {
     engine().is_some_and(|engine| (engine.is_running)())
 }
 
-/// Lets an engine that waits record: a sample with this mean distance in bytes, or with 0 every block.
+/// Makes a waiting engine record. `mean` is the mean distance of samples in bytes; 0 records every block.
 pub(crate) fn start_tracking(mean: u64) -> io::Result<()> {
     let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
     done((engine.start_tracking)(mean))
 }
 
-/// Lets the engine send the dump of a session to its peer if the process ends first; with
-/// [`NO_PEER`](super::NO_PEER), not any more. Whether the session has the peer from now on, or still had one.
+/// Sets the peer that gets the session's dump if the process ends first. [`NO_PEER`](super::NO_PEER) removes the
+/// peer. Returns whether the session now has the peer, or, for the removal, whether it still had one.
 pub(crate) fn set_session_peer(descriptor: c_int) -> bool {
     engine().is_some_and(|engine| (engine.set_session_peer)(descriptor) != 0)
 }
 
-/// As [`start_tracking`] for every block, and records all events into a file with this absolute path.
+/// As [`start_tracking`] for every block, and also records all events into a file with this absolute path.
 #[allow(unsafe_code, reason = "calls a function of another library")]
 pub(crate) fn start_recording(path: &CStr) -> io::Result<()> {
     let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
@@ -37,13 +37,14 @@ pub(crate) fn start_recording(path: &CStr) -> io::Result<()> {
     done(unsafe { (engine.start_recording)(path.as_ptr()) })
 }
 
-/// Calls `body`. An engine, if there is one, records no block that it allocates. A panic goes through.
+/// Calls `body`. An engine, if there is one, does not record blocks that `body` allocates. A panic of `body`
+/// continues in the caller.
 #[allow(unsafe_code, reason = "lends a closure to another library")]
 pub(crate) fn unrecorded<T>(body: impl FnOnce() -> T) -> T {
     struct BodyCall<T, F>(Option<F>, Option<std::thread::Result<T>>);
     unsafe extern "C" fn run<T, F: FnOnce() -> T>(context: *mut c_void) {
-        // SAFETY: the maker of the table guarantees that the engine passes on the context, which is the call below;
-        // nothing else uses it until the function returns.
+        // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. It is the call
+        // below, and nothing else uses that call until the function returns.
         let call = unsafe { &mut *context.cast::<BodyCall<T, F>>() };
         if let Some(body) = call.0.take() {
             call.1 = Some(catch_unwind(AssertUnwindSafe(body)));
@@ -51,12 +52,12 @@ pub(crate) fn unrecorded<T>(body: impl FnOnce() -> T) -> T {
     }
     fn with<T, F: FnOnce() -> T>(engine: &EngineTable, body: F) -> T {
         let mut call = BodyCall(Some(body), None);
-        // SAFETY: `run` takes a pointer to this call, which outlives the engine's function.
+        // SAFETY: `run` expects a pointer to this call, and the call outlives the engine's function.
         unsafe { (engine.unrecorded)((&raw mut call).cast(), run::<T, F>) };
         match (call.1, call.0) {
             (Some(Ok(value)), _) => value,
             (Some(Err(panic)), _) => resume_unwind(panic),
-            // The engine breaks the contract of its table.
+            // The engine has not called the body, against the contract of its table.
             (None, Some(body)) => body(),
             (None, None) => unreachable!("the body has run, or it is still there"),
         }
@@ -67,14 +68,14 @@ pub(crate) fn unrecorded<T>(body: impl FnOnce() -> T) -> T {
     }
 }
 
-/// A copy of this process, until this is dropped.
+/// A copy of this process. Dropping this ends the copy.
 pub(crate) struct LiveCopy {
     engine: &'static EngineTable,
     copy: CopyHandle,
 }
 
 impl LiveCopy {
-    /// Makes one. The error is `Unsupported` if no engine records, or the system copies no processes.
+    /// Makes a copy. The error is `Unsupported` if no engine records, or the system cannot copy processes.
     #[allow(unsafe_code, reason = "calls a function of another library")]
     pub(crate) fn make() -> io::Result<Self> {
         let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
@@ -84,7 +85,7 @@ impl LiveCopy {
         Ok(Self { engine, copy })
     }
 
-    /// The number of the copy.
+    /// The process number of the copy.
     pub(crate) fn process(&self) -> u32 {
         self.copy.process as u32
     }
@@ -96,14 +97,14 @@ impl Drop for LiveCopy {
     }
 }
 
-/// Lets the engine wait again.
+/// Stops recording; the engine waits again.
 pub(crate) fn stop_tracking() {
     if let Some(engine) = engine() {
         (engine.stop_tracking)();
     }
 }
 
-/// Lets the engine write a dump without running reporters.
+/// Makes the engine write a dump without running reporters.
 #[allow(unsafe_code, reason = "calls a function of another library")]
 pub(crate) fn dump(path: &CStr) -> io::Result<()> {
     let engine = engine().ok_or(io::ErrorKind::Unsupported)?;
@@ -119,7 +120,7 @@ fn done(result: c_int) -> io::Result<()> {
     }
 }
 
-/// Lets the engine run all reporters, each with a deadline, and write a dump.
+/// Makes the engine run all reporters, each with a deadline, and write a dump.
 #[allow(unsafe_code, reason = "calls a function of another library")]
 pub(crate) fn report_and_dump(path: &CStr, deadline: Duration) -> io::Result<()> {
     let engine = engine().ok_or(io::ErrorKind::Unsupported)?;

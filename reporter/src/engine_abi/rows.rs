@@ -1,35 +1,36 @@
-//! The types that pass through the table by a pointer. Each layout is fixed for this version of the table.
+//! The types that the table passes by pointer. Each layout is fixed for this version of the table.
 
 use core::ffi::c_void;
 use core::marker::PhantomData;
 
-/// The bytes of an engine's own tables.
+/// The sizes of an engine's own tables, in bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sizes {
-    /// Stacks.
+    /// The bytes used for stacks.
     pub traces_used: u64,
-    /// Reserved for stacks, but still empty.
+    /// The bytes reserved for stacks that are still empty.
     pub traces_unused: u64,
-    /// The index of the stacks.
+    /// The bytes of the index of stacks.
     pub trace_table: u64,
-    /// Live blocks.
+    /// The bytes for live blocks.
     pub live_blocks: u64,
-    /// Freed blocks.
+    /// The bytes for freed blocks.
     pub dead_blocks: u64,
-    /// The reporters of each block.
+    /// The bytes for the reporters of each block.
     pub marks: u64,
-    /// The data of each thread.
+    /// The bytes for the data of each thread.
     pub threads: u64,
 }
 
-/// The heap memory that one function of a module allocated and that no reporter reported, or several did.
+/// The heap memory that one function of a module allocated, and that either no reporter or several reporters
+/// reported.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DarkRow<'a> {
     module: ForeignText<'a>,
     function: ForeignText<'a>,
-    /// Of blocks reported twice, the reporters; of others the type, or nothing.
+    /// For blocks reported twice: the reporters. For unreported blocks: the type, or empty.
     detail: ForeignText<'a>,
     bytes: i64,
     twice: bool,
@@ -37,27 +38,27 @@ pub struct DarkRow<'a> {
 }
 
 impl<'a> DarkRow<'a> {
-    /// Unreported blocks that a function of a module allocated, with the sum of their bytes.
+    /// Unreported blocks that a function of a module allocated. `bytes` is their sum.
     pub fn new(module: &'a str, function: &'a str, bytes: i64) -> Self {
         let [module, function, detail] = [module, function, ""].map(ForeignText::new);
         Self { module, function, detail, bytes, twice: false, estimated: false }
     }
 
-    /// The type of unreported blocks.
+    /// Sets the type of unreported blocks.
     #[must_use]
     pub fn with_type(mut self, name: &'a str) -> Self {
         (self.twice, self.detail) = (false, ForeignText::new(name));
         self
     }
 
-    /// The blocks were reported twice, by these reporters.
+    /// Marks the blocks as reported twice, by these reporters.
     #[must_use]
     pub fn twice(mut self, reporters: &'a str) -> Self {
         (self.twice, self.detail) = (true, ForeignText::new(reporters));
         self
     }
 
-    /// Says whether the bytes are an estimate.
+    /// Sets whether the bytes are an estimate.
     #[must_use]
     pub fn estimated(mut self, estimated: bool) -> Self {
         self.estimated = estimated;
@@ -92,35 +93,35 @@ impl<'a> ForeignText<'a> {
 
     #[allow(unsafe_code, reason = "reads memory of another library")]
     pub(super) fn read(&self) -> String {
-        // SAFETY: `new` took the pointer and the length from a text that outlives `self`.
+        // SAFETY: `new` stored the pointer and the length of a text that outlives `self`.
         let bytes = unsafe { core::slice::from_raw_parts(self.start, self.len) };
         String::from_utf8_lossy(bytes).into_owned()
     }
 }
 
-/// A row, read.
+/// A copy of a [`DarkRow`] in this crate's own memory.
 #[derive(Debug)]
 pub(crate) struct DarkMatterRow {
     pub(crate) module: String,
     pub(crate) function: String,
-    /// Of blocks reported twice, the reporters; of others the type, or nothing.
+    /// For blocks reported twice: the reporters. For unreported blocks: the type, or empty.
     pub(crate) detail: String,
     pub(crate) bytes: i64,
     pub(crate) twice: bool,
     pub(crate) estimated: bool,
 }
 
-/// Takes one row. Unsafe to call: `context` must be the one that was passed with the function, to a call that has
-/// not returned yet.
+/// Receives one row. Unsafe to call: `context` must be the pointer that was passed together with this function, to a
+/// call that has not returned yet.
 pub type EachRow = unsafe extern "C" fn(context: *mut c_void, row: &DarkRow<'_>);
 
-/// Whether a collection has its rows.
+/// Whether a collection has received its rows.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowsOutcome {
-    /// The engine passes on no rows: it cannot make them, or these reports are for a dump.
+    /// The engine passed no rows: it cannot make them, or these reports are for a dump.
     None,
-    /// The engine has passed on all of them.
+    /// The engine has passed all rows.
     Told,
     /// Other reporters ran at the same time, or the reports were cleared.
     Lost,

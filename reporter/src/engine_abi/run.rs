@@ -1,4 +1,4 @@
-//! Collections whose reports an engine marks, and the rows that it has at their end.
+//! Collections whose reports an engine marks, and the engine's rows at their end.
 
 use core::ffi::c_void;
 use core::ptr::null_mut;
@@ -7,7 +7,7 @@ use super::marks::Marks;
 use super::rows::{DarkMatterRow, DarkRow, RowsOutcome};
 use super::{EngineTable, NO_PATH, engine};
 
-/// A run of the reporters of one collection, whose reports an engine marks.
+/// A run of the reporters of one collection. An engine marks the blocks that they report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MarkingRun {
     engine: &'static EngineTable,
@@ -15,20 +15,20 @@ pub(crate) struct MarkingRun {
 }
 
 impl MarkingRun {
-    /// `None` without an engine that marks blocks.
+    /// Starts a run; `None` without an engine that marks blocks.
     pub(crate) fn begin(rows: bool) -> Option<Self> {
         let engine = engine()?;
         let number = (engine.begin)(rows);
         (number != 0).then_some(Self { engine, number })
     }
 
-    /// For another reporter of the run.
+    /// A marker for one more reporter of the run.
     pub(crate) fn marker(self) -> ReporterMarker {
         ReporterMarker { run: self, number: (self.engine.new_reporter)() }
     }
 }
 
-/// One reporter of a run, for which the engine marks blocks.
+/// One reporter of a run. The engine marks blocks for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReporterMarker {
     run: MarkingRun,
@@ -36,14 +36,14 @@ pub(crate) struct ReporterMarker {
 }
 
 impl ReporterMarker {
-    /// Until the value is dropped, the marks of this thread belong to the reporter and its run.
+    /// Makes the marks of this thread belong to the reporter and its run, until the result is dropped.
     pub(crate) fn enter(self) -> MarkerEntry {
         let engine = self.run.engine;
         let before = ((engine.enter)(self.run.number), (engine.enter_reporter)(self.number));
         MarkerEntry { engine, before }
     }
 
-    /// The collection leaves out the reporter's reports: removes its marks, and these claims.
+    /// Removes the reporter's marks and these claims, if the collection leaves out its reports.
     pub(crate) fn withdraw(self, claims: &[(Marks, i64)]) {
         let engine = self.run.engine;
         (engine.withdraw)(self.number, NO_PATH, 0);
@@ -52,7 +52,7 @@ impl ReporterMarker {
         }
     }
 
-    /// The collection leaves out a report of the reporter: removes the marks for its path.
+    /// Removes the reporter's marks for one path, if the collection leaves out the report with this path.
     pub(crate) fn withdraw_report(self, marks: Marks) {
         (self.run.engine.withdraw)(self.number, marks.path, 0);
     }
@@ -61,7 +61,7 @@ impl ReporterMarker {
 #[derive(Debug)]
 pub(crate) struct MarkerEntry {
     engine: &'static EngineTable,
-    /// The run and the reporter.
+    /// The previous run and the previous reporter of this thread.
     before: (u32, u32),
 }
 
@@ -72,7 +72,7 @@ impl Drop for MarkerEntry {
     }
 }
 
-/// A collection that wants rows of unreported memory; its run must have begun with rows. It ends when dropped.
+/// A collection that requests rows of unreported memory. Its run must have started with `rows`. It ends when dropped.
 #[derive(Debug)]
 pub(crate) struct DarkMatterCollection(Option<MarkingRun>);
 
@@ -81,18 +81,18 @@ impl DarkMatterCollection {
         Self(Some(run))
     }
 
-    /// The memory that no reporter reported, and that several reported.
+    /// Ends the collection. Returns rows of the memory that no reporter or several reporters reported.
     #[allow(unsafe_code, reason = "calls a function of another library")]
     pub(crate) fn end(mut self) -> (RowsOutcome, Vec<DarkMatterRow>) {
         unsafe extern "C" fn add(context: *mut c_void, row: &DarkRow<'_>) {
-            // SAFETY: the maker of the table guarantees that the engine passes on the context, which is the list below; nothing
-            // else uses that list until `end` returns.
+            // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. It is the list
+            // below, and nothing else uses that list until `end` returns.
             let rows = unsafe { &mut *context.cast::<Vec<DarkMatterRow>>() };
             rows.push(row.read());
         }
         let mut rows = Vec::new();
         let Some(run) = self.0.take() else { return (RowsOutcome::None, rows) };
-        // SAFETY: `add` takes a pointer to this list, which outlives the call.
+        // SAFETY: `add` expects a pointer to this list, and the list outlives the call.
         let told = unsafe { (run.engine.end)(run.number, (&raw mut rows).cast(), add) };
         (told, rows)
     }

@@ -5,18 +5,18 @@ use core::ffi::c_void;
 use super::rows::ForeignText;
 use super::{EngineTable, engine};
 
-/// Takes one frame. Unsafe to call: `context` must be the one that was passed with the function, to a call that has
-/// not returned yet.
+/// Receives one frame. Unsafe to call: `context` must be the pointer that was passed together with this function, to
+/// a call that has not returned yet.
 pub type EachFrame = unsafe extern "C" fn(context: *mut c_void, frame: &FrameRow<'_>);
 
-/// A frame of a stack. Texts are empty and numbers 0 if they are unknown.
+/// A frame of a stack. Unknown texts are empty, and unknown numbers are 0.
 #[repr(C)]
 #[derive(Debug)]
 pub struct FrameRow<'a> {
     function: ForeignText<'a>,
     file: ForeignText<'a>,
     module: ForeignText<'a>,
-    /// The offset in the module; the column if the file is known.
+    /// The offset in the module; if the file is known, the column.
     offset: u64,
     line: u32,
 }
@@ -33,7 +33,7 @@ impl<'a> FrameRow<'a> {
         }
     }
 
-    /// The column of a call in a source file, from 1.
+    /// Sets the column of a call in a source file, from 1.
     #[must_use]
     pub fn at_column(mut self, column: u32) -> Self {
         self.offset = column.into();
@@ -67,38 +67,38 @@ impl<'a> FrameRow<'a> {
     }
 }
 
-/// Stands for an unknown place.
+/// The text for an unknown place.
 const UNKNOWN: &str = "???";
 
 /// A frame of an allocation site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "a profiler fills it in, field by field")]
 pub struct SiteFrame {
-    /// The function; `None` if it is unknown.
+    /// The name of the function; `None` if it is unknown.
     pub function: Option<String>,
     /// The source file, or another description of the place, such as an address.
     pub source: String,
-    /// From 1; 0 if unknown.
+    /// The line, from 1; 0 if unknown.
     pub line: u32,
-    /// From 1; 0 if unknown.
+    /// The column, from 1; 0 if unknown.
     pub column: u32,
-    /// Whether the frame belongs to the system and not to the program.
+    /// Whether the frame belongs to the system, not to the program.
     pub is_system: bool,
 }
 
-/// The number of the stack that allocated the block which starts here; `None` if no engine recorded it.
+/// The number of the stack that allocated the block at this address; `None` if no engine recorded it.
 pub fn allocation_site(address: usize) -> Option<u64> {
     let site = (engine()?.site)(core::ptr::without_provenance(address));
     (site != 0).then_some(site)
 }
 
-/// The frames of a stack, the youngest first; an empty list if there is no such stack. The first time, symbols are read
-/// from the files of the program.
+/// The frames of a stack, the innermost first; empty for an unknown number. The first call reads symbols from the
+/// program's files.
 pub fn allocation_frames(site: u64) -> Vec<SiteFrame> {
     frames(site, |engine| engine.site_frames)
 }
 
-/// As [`allocation_frames`], with modules and offsets only. Nothing is read from files.
+/// As [`allocation_frames`], but with modules and offsets only, and without reading files.
 pub(crate) fn allocation_places(site: u64) -> Vec<SiteFrame> {
     frames(site, |engine| engine.site_places)
 }
@@ -108,14 +108,14 @@ type SiteFrames = unsafe extern "C" fn(site: u64, context: *mut c_void, each: Ea
 #[allow(unsafe_code, reason = "calls a function of another library")]
 fn frames(site: u64, of: impl FnOnce(&EngineTable) -> SiteFrames) -> Vec<SiteFrame> {
     unsafe extern "C" fn add(context: *mut c_void, frame: &FrameRow<'_>) {
-        // SAFETY: the maker of the table guarantees that the engine passes on the context, which is the list below;
-        // nothing else uses that list until the engine's function returns.
+        // SAFETY: the maker of the table guarantees that the engine passes the context unchanged. It is the list
+        // below, and nothing else uses that list until the engine's function returns.
         let frames = unsafe { &mut *context.cast::<Vec<SiteFrame>>() };
         frames.push(frame.read());
     }
     let mut frames = Vec::new();
     if let Some(engine) = engine() {
-        // SAFETY: `add` takes a pointer to this list, which outlives the call.
+        // SAFETY: `add` expects a pointer to this list, and the list outlives the call.
         unsafe { of(engine)(site, (&raw mut frames).cast(), add) };
     }
     frames

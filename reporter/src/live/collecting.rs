@@ -1,4 +1,4 @@
-//! Collecting garbage on request.
+//! Collects garbage on request.
 
 use std::io;
 
@@ -8,12 +8,12 @@ use super::functions::{AnswerGuard, answer_requests};
 use super::protocol::{MinimizeAnswer, VERSION};
 use super::turns::CallerTurn;
 
-/// The request to collect garbage.
+/// The name of the request.
 const REQUEST: &str = "collect";
 
-/// Makes the program collect its garbage when a peer asks for it, as the button GC of about:memory does, once the program
-/// [listens](crate::listen): `collect` runs the program's collectors to the end of a cycle each. It runs on a thread of
-/// the listener, for one peer at a time; another one gets an error meanwhile.
+/// Registers a function that collects the program's garbage on request, like the button GC of about:memory. The
+/// program must [listen](crate::listen). `collect` should run each of the program's collectors to the end of a cycle.
+/// It runs on a thread of the listener, for one peer at a time; meanwhile other peers get an error.
 ///
 /// ```
 /// use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! Dumps of DMD, if an engine records this process.
+//! Sends and saves dumps of DMD, if an engine records this process.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
@@ -15,21 +15,22 @@ use super::turns;
 /// The name of the request.
 pub(super) const REQUEST: &str = "dmd-dump";
 
-/// Sends a dump, for which the engine runs all reporters and marks the blocks that they report.
+/// Sends a dump. The engine first runs all reporters, and marks the blocks that they report.
 pub(super) fn answer(out: &mut dyn Write) -> io::Result<()> {
     let mut dump = dump(turns::DEADLINE, false)?;
     io::copy(&mut dump, out)?;
     Ok(())
 }
 
-/// A dump for which the engine runs all reporters, each with this deadline, and marks the blocks that they report. With
-/// `anonymize` they leave private data out of paths. The error is `Unsupported` if no engine records. For the crate
-/// `memory-endpoint`.
+/// Makes a dump. The engine first runs all reporters, each with this deadline, and marks the blocks that they report.
+/// With `anonymize`, reporters leave private data out of paths. The error is `Unsupported` if no engine records. For
+/// the crate `memory-endpoint`.
 pub fn dump(deadline: Duration, anonymize: bool) -> io::Result<File> {
     temporary(|path| report_and_dump(path, deadline, anonymize))
 }
 
-/// A dump that `write` writes. Its name is gone before the peer reads, so nothing stays behind.
+/// Calls `write` to write a dump to a temporary file, and opens the file. The file's name is removed before the peer
+/// reads, so no file remains.
 pub(super) fn temporary(write: impl FnOnce(&CStr) -> io::Result<()>) -> io::Result<File> {
     let folder = PrivateFolder::new(&std::path::absolute(std::env::temp_dir())?)?;
     let path = folder.0.join("dmd.json.gz");
@@ -43,7 +44,7 @@ pub(super) fn temporary(write: impl FnOnce(&CStr) -> io::Result<()>) -> io::Resu
     File::open(&path)
 }
 
-/// A folder for this user only. Its name is random, so no other user can create it first.
+/// A folder that only this user can access. Its name is random, so no other user can create it first.
 struct PrivateFolder(PathBuf);
 
 impl PrivateFolder {
@@ -67,7 +68,7 @@ impl Drop for PrivateFolder {
     }
 }
 
-/// Saves a dump if there is an engine: to a file in `folder`, which appears once it is complete.
+/// Saves a dump to a file in `folder`, if there is an engine. The file appears when it is complete.
 pub(super) fn save(folder: &Path, name: &str) -> io::Result<()> {
     if !engine_abi::is_connected() {
         return Ok(());

@@ -6,7 +6,7 @@ use super::{ListenGuard, ListenOptions, listen_to_signals, listen_until_dropped}
 use crate::platform;
 use crate::process_lock::ProcessLock;
 
-/// The socket that the variable asked for.
+/// The socket that the variable requested.
 static LISTENING: ProcessLock<Option<ListenGuard>> = ProcessLock::new(None);
 
 /// The name of the variable.
@@ -18,7 +18,7 @@ fn words() -> Vec<String> {
     value.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Whether the variable asks this process to listen, and the process may do what a variable asks.
+/// Whether the variable requests this process to listen, and the process may obey its environment.
 pub fn is_asked_to_listen() -> bool {
     !platform::runs_with_other_rights() && words().iter().any(|word| word == "listen")
 }
@@ -31,7 +31,7 @@ pub(crate) fn start_up() {
             None if word == "signals" => listen_to_signals(std::env::temp_dir()),
             Some(("signals", folder)) if !folder.is_empty() => listen_to_signals(folder),
             _ => {
-                say(&format!("there is no {word:?}, only listen, signals and signals=FOLDER"));
+                say(&format!("unknown word {word:?}: expected listen, signals or signals=FOLDER"));
                 continue;
             }
         };
@@ -45,15 +45,15 @@ fn keep(listening: ListenGuard) {
     *LISTENING.lock() = Some(listening);
 }
 
-/// Ends what the environment variable `ABOUT_MEMORY` has asked of this process: a program calls this if it starts other
-/// programs, and the variable is for them. They still find it in their environment.
+/// Stops what the environment variable `ABOUT_MEMORY` started in this process. A program calls this if it starts
+/// other programs and the variable is for them. The variable stays in the environment.
 pub fn ignore_environment() {
     let listening = LISTENING.lock().take();
     drop(listening);
     platform::ignore_triggers();
 }
 
-/// Writes to stderr: the program has called nothing, so there is no caller to return an error to.
+/// Writes to stderr. The program has made no call, so no caller could receive an error.
 fn say(message: &str) {
     let _ = writeln!(std::io::stderr(), "memory-reporter: ABOUT_MEMORY: {message}");
 }

@@ -11,7 +11,7 @@ use crate::small_sort::sort_by;
 
 use super::{dmd_dump, log, tracking};
 
-/// The request for a copy of the process.
+/// The name of the request for a copy of the process.
 pub(super) const COPY_REQUEST: &str = "dmd-copy";
 
 type RequestFunction = dyn Fn(&str, &mut dyn Write) -> io::Result<()> + Send + Sync;
@@ -21,19 +21,19 @@ struct AnsweredRequest {
     answer: Box<RequestFunction>,
 }
 
-/// No function runs while this lock is held.
+/// The lock must not be held while a function runs.
 static FUNCTIONS: ProcessLock<Vec<Arc<AnsweredRequest>>> = ProcessLock::new(Vec::new());
 
-/// Keeps a request answered; dropping it ends that.
+/// Keeps a function registered; dropping it removes the function.
 #[must_use = "dropping it ends the answering; call `forever` to keep it"]
 pub struct AnswerGuard(Arc<AnsweredRequest>);
 
-/// Calls `answer` when a peer sends `request`, with the peer's line of JSON and a writer for the answer. It runs on a
-/// thread of the listener, perhaps on several at the same time.
+/// Calls `answer` when a peer sends `request`, with the peer's line of JSON and a writer for the answer. `answer`
+/// runs on a thread of the listener, perhaps on several threads at the same time.
 ///
-/// If `answer` fails before the first byte of the answer, the peer gets the error; if it fails later, the answer ends
-/// early. Of several functions for one request the first one answers. The requests `hello`, `report`, `minimize` and
-/// `amounts` never reach a function.
+/// If `answer` fails before it writes the first byte, the peer gets the error. If it fails later, the answer ends
+/// early. If several functions are registered for one request, the first one answers. The requests `hello`, `report`,
+/// `minimize` and `amounts` never reach a function.
 pub fn answer_requests(
     request: impl Into<String>,
     answer: impl Fn(&str, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
@@ -44,8 +44,8 @@ pub fn answer_requests(
 }
 
 impl AnswerGuard {
-    /// Answers until the program ends.
-    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    /// Keeps the function until the program ends.
+    #[allow(clippy::mem_forget, reason = "the caller requests that it never ends")]
     pub fn forever(self) {
         core::mem::forget(self);
     }
@@ -63,7 +63,7 @@ impl fmt::Debug for AnswerGuard {
     }
 }
 
-/// The names of all requests that functions answer, sorted, each once.
+/// The names of all requests with a function, sorted, each once.
 pub(super) fn names() -> Vec<String> {
     let mut names: Vec<_> = FUNCTIONS.lock().iter().map(|entry| entry.request.clone()).collect();
     if engine_abi::is_connected() {
@@ -79,7 +79,7 @@ pub(super) fn names() -> Vec<String> {
     names
 }
 
-/// Answers `request` if there is a function for it.
+/// Answers `request`; `None` if no function is registered for it.
 pub(super) fn run(request: &str, line: &str, out: &mut dyn Write) -> Option<io::Result<()>> {
     let entry = FUNCTIONS.lock().iter().find(|entry| entry.request == request).cloned();
     match entry {
@@ -87,7 +87,8 @@ pub(super) fn run(request: &str, line: &str, out: &mut dyn Write) -> Option<io::
             // The error is a value of the program too, so only its text leaves this closure.
             let plain = |error: io::Error| io::Error::new(error.kind(), error.to_string());
             let answered = isolation::contain(|| (entry.answer)(line, out).map_err(plain));
-            // If the function was removed meanwhile, this is its last owner; the panic hook has reported a panic.
+            // If the function was removed meanwhile, this drops its last owner. The panic hook has already reported a
+            // panic.
             let _ = isolation::discard(entry);
             let panicked =
                 |panic: String| io::Error::other(format!("the function for {request:?} panicked: {panic}"));

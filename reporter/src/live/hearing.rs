@@ -1,4 +1,4 @@
-//! Signals of a peer while its answer waits.
+//! Waits for signals of a peer while its answer is unfinished.
 
 use core::time::Duration;
 use std::io::{self, Read as _};
@@ -6,19 +6,19 @@ use std::io::{self, Read as _};
 use super::protocol::MAX_REQUEST;
 use crate::platform::Peer;
 
-/// How long a peer may take to read a part of its answer.
+/// The time that a peer has to read a part of its answer.
 pub(super) const TIME_TO_READ: Duration = Duration::from_secs(60);
 
-/// A signal of a peer while its answer waits.
+/// The signal of a peer while its answer is unfinished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerSignal {
     Nothing,
     Line,
-    /// It hung up, or sends a line without an end.
+    /// The peer hung up, or sent too long a line.
     Gone,
 }
 
-/// Waits at most so long for a line. The next call does not know the bytes of a line that has not ended.
+/// Waits at most `time` for a line. Bytes of an unfinished line are dropped; the next call starts anew.
 pub(super) fn hear(peer: &mut Peer, time: Duration) -> io::Result<PeerSignal> {
     let (mut byte, mut length) = ([0], 0);
     peer.allow(time);

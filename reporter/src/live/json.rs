@@ -1,18 +1,18 @@
-//! One line of JSON: an object whose values are read by key, and the writer of such lines.
+//! Reads and writes one line of JSON: an object whose values are read by key.
 
 use std::borrow::Cow;
 
 use memory_report::json::push_string;
 use memory_report::reader::{ScanStop, TextScan};
 
-/// Why a line is not an object, or a value is not of its type.
+/// The reason why a line is not an object, or a value has the wrong type.
 pub(super) type JsonFault = String;
 
-/// The members of an object. Of several with one key the last counts.
+/// The members of an object. If a key occurs several times, the last value counts.
 pub(super) struct JsonObject<'t>(Vec<(Cow<'t, str>, &'t str)>);
 
 impl<'t> JsonObject<'t> {
-    /// Reads a line that contains one object and nothing else.
+    /// Reads a line that contains one object and no other text.
     pub(super) fn read(line: &'t str) -> Result<Self, JsonFault> {
         let mut scan = TextScan::new(line, true);
         let members = members(&mut scan).and_then(|members| match scan.at_end()? {
@@ -27,12 +27,12 @@ impl<'t> JsonObject<'t> {
         }
     }
 
-    /// The value of a key, which must be there.
+    /// The value of a required key.
     pub(super) fn required<T: FromJson>(&self, key: &str) -> Result<T, JsonFault> {
         self.optional(key)?.ok_or_else(|| format!("missing field `{key}`"))
     }
 
-    /// The value of a key; `None` if it is not there or `null`.
+    /// The value of a key; `None` if the key is missing or its value is `null`.
     pub(super) fn optional<T: FromJson>(&self, key: &str) -> Result<Option<T>, JsonFault> {
         match self.0.iter().rev().find(|(found, _)| found == key) {
             None | Some((_, "null")) => Ok(None),
@@ -64,9 +64,9 @@ fn members<'t>(scan: &mut TextScan<'t>) -> Result<Vec<(Cow<'t, str>, &'t str)>, 
     }
 }
 
-/// A type that a value of JSON can have.
+/// A type that can be read from JSON.
 pub(super) trait FromJson: Sized {
-    /// The type of the value, for the error.
+    /// The name of the type, for the error.
     const WHAT: &'static str;
 
     /// Reads the text of one value.
@@ -124,17 +124,17 @@ impl FromJson for Vec<String> {
     }
 }
 
-/// A value to write.
+/// A value that a line can contain.
 pub(super) enum JsonValue<'a> {
     Number(u64),
-    /// `None` is `null`.
+    /// `None` becomes `null`.
     Amount(Option<u64>),
     Text(&'a str),
     Texts(&'a [String]),
     True,
 }
 
-/// One line with an object, its newline included.
+/// A line with an object, including the newline.
 pub(super) fn line(members: &[(&str, JsonValue<'_>)]) -> String {
     let mut to = String::from("{");
     for (at, (key, value)) in members.iter().enumerate() {

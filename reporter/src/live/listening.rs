@@ -1,4 +1,4 @@
-//! The socket of this process: its options, its path and its end.
+//! The socket of this process: its options and its path, and how it ends.
 
 use core::fmt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::process_lock::ProcessLock;
 
 use super::serve::LiveServer;
 
-/// How to listen.
+/// The options of [`listen_with`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListenOptions {
     pub(super) name: Option<String>,
@@ -21,7 +21,7 @@ impl ListenOptions {
         Self::default()
     }
 
-    /// The name of the process. Default: the name of the program's file.
+    /// Sets the name of the process. Default: the name of the program's file.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -29,13 +29,12 @@ impl ListenOptions {
     }
 }
 
-/// The folder with the sockets of this user's processes, whether or not it exists: `about-memory` in
-/// `XDG_RUNTIME_DIR`, or else `/tmp/about-memory-<uid>`.
+/// The folder for the sockets of this user's processes: `about-memory` in `XDG_RUNTIME_DIR`, or otherwise
+/// `/tmp/about-memory-<uid>`. It need not exist.
 ///
 /// # Errors
 ///
-/// If the folder exists, but other users can read it or put another one in its place; or on a system without such
-/// sockets.
+/// If the folder exists, but other users can read it or replace it; or on a system without such sockets.
 pub fn folder() -> Result<PathBuf, ListenError> {
     let folder = platform::socket_folder()?;
     match platform::check_private_folder(&folder) {
@@ -44,7 +43,7 @@ pub fn folder() -> Result<PathBuf, ListenError> {
     }
 }
 
-/// Answers the program `about-memory` until this process ends; `about-memory` can then show its reports.
+/// Answers requests of the program `about-memory` until this process ends. `about-memory` can then show its reports.
 ///
 /// ```no_run
 /// memory_reporter::listen()?;
@@ -57,12 +56,12 @@ pub fn folder() -> Result<PathBuf, ListenError> {
 /// # Errors
 ///
 /// If the folder of sockets is not private to the user, if the socket or the thread cannot be created, or on a system
-/// without Unix sockets. Then the process does not listen, and a program that goes on should say so.
+/// without Unix sockets. The process then does not listen. A program that continues should print the error.
 pub fn listen() -> Result<(), ListenError> {
     listen_with(&ListenOptions::new())
 }
 
-/// As [`listen`], with options; only those of the first call count.
+/// As [`listen`], with options. If the process already listens, the options are ignored.
 ///
 /// # Errors
 ///
@@ -90,8 +89,8 @@ pub fn listen_until_dropped(options: &ListenOptions) -> Result<ListenGuard, List
     Ok(ListenGuard(shared))
 }
 
-/// Keeps the process listening. Dropping the last one ends that and removes the socket, unless the program called
-/// [`listen`]; the end of the program does so in any case.
+/// Keeps the process listening. Dropping the last guard stops listening and removes the socket, unless the program
+/// called [`listen`]. The end of the program always does so.
 #[must_use = "dropping it ends the listening; call `listen` to listen until the program ends"]
 #[derive(Clone)]
 pub struct ListenGuard(Arc<SharedListener>);
@@ -102,8 +101,8 @@ impl ListenGuard {
         &self.0.path
     }
 
-    /// Answers until the program ends.
-    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    /// Keeps the process listening until the program ends.
+    #[allow(clippy::mem_forget, reason = "the caller requests that it never ends")]
     pub fn forever(self) {
         core::mem::forget(self);
     }
@@ -117,7 +116,7 @@ impl fmt::Debug for ListenGuard {
 
 struct SharedListener {
     path: PathBuf,
-    /// In the child of a fork this is the parent, whose socket the child must not remove.
+    /// The process that created the socket. The child process of a fork must not remove the socket of its parent.
     pid: u32,
     _listener: platform::SocketListener,
 }
@@ -136,7 +135,7 @@ impl SharedListener {
 
     fn remove_socket(&self) {
         if self.pid == std::process::id() {
-            // It may already be gone, and there is no caller to return an error to.
+            // The file may already be gone, and there is no caller to return an error to.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -150,7 +149,7 @@ impl Drop for SharedListener {
 
 static CURRENT: ProcessLock<Weak<SharedListener>> = ProcessLock::new(Weak::new());
 
-/// Removes the socket. Whatever thread ends the program calls this, so it waits for nothing.
+/// Removes the socket. Any thread may end the program and so call this, so the function does not wait.
 fn at_exit() {
     if let Some(current) = CURRENT.try_lock()
         && let Some(shared) = current.upgrade()

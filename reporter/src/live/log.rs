@@ -1,7 +1,7 @@
-//! A stream of the log of allocations, for a peer: a line of JSON for each allocation, soon after it happened.
+//! Streams the log of allocations to a peer: a line of JSON for each allocation, soon after it happens.
 //!
-//! If an engine waits, it records while any peer has a log. A log lasts as long as its peer is connected. It is bounded
-//! in the engine: a peer that reads too slowly loses the oldest entries, and gets a line about it.
+//! If an engine waits, it records while any peer has a log. A log lasts as long as its peer is connected. The engine
+//! limits its length: a peer that reads too slowly loses the oldest entries, and gets a line about it.
 
 use core::time::Duration;
 use std::collections::HashMap;
@@ -18,21 +18,21 @@ use super::protocol::{TrackAnswer, VERSION};
 /// The name of the request.
 pub(super) const REQUEST: &str = "dmd-log";
 
-/// The parts of a million that stand for all allocations.
+/// The number of parts in a million that means all allocations.
 pub(super) const ALL: u64 = 1_000_000;
 
-/// The time between two looks at the log.
+/// The time between two reads of the log.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Text that is sent at once, in bytes.
+/// The bytes of text that are sent at once.
 const AT_ONCE: usize = 1 << 16;
 
-/// The peers whose logs keep an engine recording that would wait otherwise.
+/// The number of peers whose logs keep an engine recording. Without these logs, the engine would wait.
 static PEERS: ProcessLock<usize> = ProcessLock::new(0);
 
-/// An engine records until this is dropped.
+/// Keeps an engine recording until it is dropped.
 struct StartedEngine {
-    /// Because of logs: it waits afterwards.
+    /// Started for a log; stops with the last log.
     for_peers: bool,
 }
 
@@ -43,9 +43,11 @@ impl StartedEngine {
             match engine_abi::start_tracking(0) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-                    return Err(io::Error::other("DMD neither records nor waits in this process"));
+                    return Err(io::Error::other(
+                        "this process has no DMD that records or waits for requests",
+                    ));
                 }
-                // It records for somebody else.
+                // The engine already records for another purpose.
                 Err(_) => return Ok(Self { for_peers: false }),
             }
         }
@@ -68,13 +70,13 @@ impl Drop for StartedEngine {
 
 /// A log for one peer.
 pub(super) struct PeerLog {
-    /// Dropped first: the engine waits only after its logs have ended.
+    /// Dropped first: the engine may stop recording only after its logs are closed.
     observer: MemoryObserver,
     recording: StartedEngine,
 }
 
 impl PeerLog {
-    /// Opens a log of at most `length` entries, for so many of a million allocations.
+    /// Opens a log of at most `length` entries, for `per_million` of each million allocations.
     pub(super) fn open(per_million: u64, length: u64) -> io::Result<Self> {
         let observer = MemoryObserver::new();
         let other = |error: ObserverError| io::Error::other(error.to_string());
@@ -83,20 +85,21 @@ impl PeerLog {
         let recording = StartedEngine::start()?;
         observer.set_tracking_allocation_sites(true).map_err(|error| match error {
             ObserverError::NoRoom => {
-                io::Error::other("no log: 16 observers have a log already, or memory is short")
+                io::Error::other("cannot open a log: 16 observers already have one, or memory is short")
             }
             ObserverError::Sampling => io::Error::other(
-                "no log: DMD takes a sample of this process, and a log needs all allocations",
+                "cannot open a log: DMD records only a sample, and a log needs all allocations",
             ),
             error => other(error),
         })?;
         Ok(Self { observer, recording })
     }
 
-    /// Sends what the log gets, until the peer sends a line or hangs up. A line gets the rest.
+    /// Sends the entries of the log until the peer sends a line or hangs up. After a line, sends the remaining
+    /// entries.
     pub(super) fn send(&self, peer: &mut Peer) -> io::Result<()> {
         let begun = TrackAnswer { version: VERSION, sample_bytes: 0, recording: false };
-        // DMD must not log what this thread allocates: each entry would bring forth others.
+        // DMD must not log allocations of this thread: each entry would cause further entries.
         engine_abi::unrecorded(|| {
             peer.write_all(begun.to_line().as_bytes())?;
             loop {
@@ -109,7 +112,7 @@ impl PeerLog {
                     return Ok(());
                 }
                 if !self.recording.for_peers && !engine_abi::is_running() {
-                    return Err(io::Error::other("DMD has stopped to record this process"));
+                    return Err(io::Error::other("DMD has stopped recording this process"));
                 }
             }
         })
@@ -124,7 +127,7 @@ impl PeerLog {
         if contained.lost > 0 {
             text.push_str(&format!("{{\"lost\":{}}}\n", contained.lost));
         }
-        // Few stacks have many entries, and a stack has thousands of bytes.
+        // Cached: few stacks account for many entries, and the text of a stack has thousands of bytes.
         let mut stacks = HashMap::new();
         for entry in &entries {
             let stack = entry

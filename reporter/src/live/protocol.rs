@@ -2,32 +2,32 @@
 
 use super::json::{self, JsonFault, JsonObject, JsonValue};
 
-/// The version of the protocol, in every request and answer but a report.
+/// The version of the protocol. Every request contains it, and every answer except a report.
 pub const VERSION: u32 = 1;
 
-/// The longest request, in bytes, its newline included.
+/// The largest size of a request, in bytes, including the newline.
 pub const MAX_REQUEST: usize = 4096;
 
-/// The answer to `hello`: the process.
+/// The answer to `hello`: describes the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HelloAnswer {
-    /// The version of the protocol that is spoken.
+    /// The version of the protocol that the process uses.
     pub version: u32,
-    /// The process's number, as it sees itself.
+    /// The process number, as the process itself sees it.
     pub pid: u32,
     /// The name of the process; see [`ListenOptions::name`](super::ListenOptions::name).
     pub name: String,
-    /// The program's file.
+    /// The path of the program's file.
     pub exe: String,
-    /// When the process started, in seconds since 1970; 0 if unknown.
+    /// The start time of the process, in seconds since 1970; 0 if unknown.
     pub started: u64,
-    /// The other requests that the process answers.
+    /// The names of the other requests that the process answers.
     pub requests: Vec<String>,
 }
 
 impl HelloAnswer {
-    /// Reads the answer to `hello`, one line of JSON; `None` if the line is something else.
+    /// Reads the answer to `hello`, one line of JSON; `None` for any other text.
     pub fn from_json(line: &str) -> Option<Self> {
         let object = JsonObject::read(line).ok()?;
         Some(Self {
@@ -61,16 +61,16 @@ impl HelloAnswer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MinimizeAnswer {
-    /// The version of the protocol that is spoken.
+    /// The version of the protocol that the process uses.
     pub version: u32,
-    /// Physical memory in use before, in bytes.
+    /// Physical memory in use before the request, in bytes.
     pub resident_before: Option<u64>,
-    /// Physical memory in use afterwards, in bytes.
+    /// Physical memory in use after the request, in bytes.
     pub resident: Option<u64>,
 }
 
 impl MinimizeAnswer {
-    /// Reads the answer to `minimize`, one line of JSON; `None` if the line is something else.
+    /// Reads the answer to `minimize`, one line of JSON; `None` for any other text.
     pub fn from_json(line: &str) -> Option<Self> {
         let object = JsonObject::read(line).ok()?;
         Some(Self {
@@ -89,11 +89,12 @@ impl MinimizeAnswer {
     }
 }
 
-/// The answer to `amounts`: amounts that cost no collection, in bytes; `None` if the process does not know one.
+/// The answer to `amounts`: amounts that need no collection, in bytes. `None` if the process does not have the
+/// figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AmountsAnswer {
-    /// The version of the protocol that is spoken.
+    /// The version of the protocol that the process uses.
     pub version: u32,
     /// See [`heap_allocated`](crate::amounts::heap_allocated).
     pub heap_allocated: Option<u64>,
@@ -104,7 +105,7 @@ pub struct AmountsAnswer {
 }
 
 impl AmountsAnswer {
-    /// Reads the answer to `amounts`, one line of JSON; `None` if the line is something else.
+    /// Reads the answer to `amounts`, one line of JSON; `None` for any other text.
     pub fn from_json(line: &str) -> Option<Self> {
         let object = JsonObject::read(line).ok()?;
         Some(Self {
@@ -129,14 +130,14 @@ impl AmountsAnswer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CopyAnswer {
-    /// The version of the protocol that is spoken.
+    /// The version of the protocol that the process uses.
     pub version: u32,
-    /// The number of the copy.
+    /// The process number of the copy.
     pub pid: u32,
 }
 
 impl CopyAnswer {
-    /// Reads the answer to `dmd-copy`, one line of JSON; `None` if the line is something else.
+    /// Reads the answer to `dmd-copy`, one line of JSON; `None` for any other text.
     pub fn from_json(line: &str) -> Option<Self> {
         let object = JsonObject::read(line).ok()?;
         Some(Self { version: object.required("version").ok()?, pid: object.required("pid").ok()? })
@@ -185,20 +186,20 @@ impl LiveRequest {
     }
 }
 
-/// The answer to `dmd-track`: DMD records from now on.
+/// The answer to `dmd-track`: DMD has started to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TrackAnswer {
-    /// The version of the protocol that is spoken.
+    /// The version of the protocol that the process uses.
     pub version: u32,
     /// The mean distance of the samples in bytes; 0 if DMD records every block.
     pub sample_bytes: u64,
-    /// Whether DMD records all events into the file that the peer has named.
+    /// Whether DMD records all events into the file that the peer requested.
     pub recording: bool,
 }
 
 impl TrackAnswer {
-    /// Reads the answer to `dmd-track`, one line of JSON; `None` if the line is something else.
+    /// Reads the answer to `dmd-track`, one line of JSON; `None` for any other text.
     pub fn from_json(line: &str) -> Option<Self> {
         let object = JsonObject::read(line).ok()?;
         Some(Self {
@@ -220,7 +221,7 @@ impl TrackAnswer {
     }
 }
 
-/// The line that refuses a request.
+/// A line with an error.
 pub(super) fn refusal(error: &str) -> String {
     json::line(&[("version", JsonValue::Number(VERSION.into())), ("error", JsonValue::Text(error))])
 }

@@ -1,4 +1,4 @@
-//! The answer to one peer. Whatever a peer does or fails to do costs one thread, for a while.
+//! Answers one peer. The cost is limited for any peer: one thread, for a limited time.
 
 use core::time::Duration;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write};
@@ -22,13 +22,13 @@ use super::turns::{DEADLINE, collect_alone, minimize_alone};
 use super::workers::{AllBusy, WorkerThreads};
 
 const TIME_TO_ASK: Duration = Duration::from_secs(5);
-/// For an error to a peer on the listening thread.
+/// The time to send an error to a peer on the listening thread.
 const TIME_TO_REFUSE: Duration = Duration::from_millis(10);
 const MAX_DEADLINE: Duration = Duration::from_secs(600);
 const MAX_NAME: usize = 100;
-/// The entries of a log of allocations if the request does not say: as many as Firefox's.
+/// The default length of a log of allocations, the same as Firefox's.
 const LENGTH: u64 = 5000;
-/// The level of compression: a peer waits, and its process reads the report once.
+/// The compression level: low, since a peer waits and reads the report once.
 const FAST: u32 = 1;
 
 /// The server of this process.
@@ -51,18 +51,18 @@ impl LiveServer {
         let who = ProcessIdentity { pid: std::process::id(), name, exe: exe.display().to_string(), started };
         Self(WorkerThreads::new(move |mut peer: Peer| {
             peer.allow(TIME_TO_ASK);
-            // A peer that hangs or disconnects needs no answer.
+            // A peer that hangs or disconnects gets no further answer.
             let _ = who.answer(&mut peer);
             peer.finish();
         }))
     }
 
-    /// Answers on another thread.
+    /// Answers the peer on another thread.
     pub(super) fn answer(&self, peer: Peer) {
         if let Err(AllBusy(mut peer)) = self.0.start(peer) {
             peer.allow(TIME_TO_REFUSE);
-            // A peer that does not read this loses nothing.
-            let _ = refuse(&mut peer, "too many ask at once, try again later");
+            // A peer that does not read this error needs no further answer.
+            let _ = refuse(&mut peer, "too many requests at the same time; try again later");
             peer.finish();
         }
     }
@@ -76,10 +76,10 @@ impl ProcessIdentity {
             return Ok(());
         }
         if !line.ends_with(b"\n") {
-            return refuse(peer, &format!("not a request: no line of at most {MAX_REQUEST} bytes"));
+            return refuse(peer, &format!("not a request: expected a line of at most {MAX_REQUEST} bytes"));
         }
         let Ok(line) = core::str::from_utf8(&line) else {
-            return refuse(peer, "not a request: no UTF-8");
+            return refuse(peer, "not a request: invalid UTF-8");
         };
         let request = match LiveRequest::from_json(line) {
             Ok(request) => request,
@@ -143,7 +143,8 @@ impl ProcessIdentity {
     }
 }
 
-/// Records until the peer sends a line or hangs up. A line gets a dump of what was allocated since and is alive.
+/// Records until the peer sends a line or hangs up. After a line, sends a dump of the blocks that were allocated
+/// since and are still live.
 fn track(peer: &mut Peer, mean: u64) -> io::Result<()> {
     let mut session = match TrackingSession::start(mean) {
         Ok(session) => session,
@@ -168,7 +169,7 @@ fn track(peer: &mut Peer, mean: u64) -> io::Result<()> {
     }
 }
 
-/// Records into a file until the peer sends a line or hangs up. Both end the file. A line gets an answer then.
+/// Records into a file until the peer sends a line or hangs up. Both end the file. After a line, sends an answer.
 fn record(peer: &mut Peer, path: &str) -> io::Result<()> {
     let session = match TrackingSession::record(path) {
         Ok(session) => session,
@@ -185,17 +186,17 @@ fn record(peer: &mut Peer, path: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Holds a copy of the process until the peer sends a line or hangs up.
+/// Keeps a copy of the process until the peer sends a line or hangs up.
 fn copy(peer: &mut Peer) -> io::Result<()> {
     let copied = match engine_abi::LiveCopy::make() {
         Ok(copied) => copied,
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
             return refuse(
                 peer,
-                "DMD records nothing in this process now, or the system copies no processes",
+                "DMD records nothing in this process now, or the system cannot copy processes",
             );
         }
-        Err(error) => return refuse(peer, &format!("no copy of the process: {error}")),
+        Err(error) => return refuse(peer, &format!("cannot copy the process: {error}")),
     };
     let told = CopyAnswer { version: VERSION, pid: copied.process() };
     peer.write_all(told.to_line().as_bytes())?;
@@ -214,7 +215,7 @@ fn stream_log(peer: &mut Peer, per_million: u64, length: Option<u64>) -> io::Res
     }
 }
 
-/// Waits for a line, however long that takes. Returns false if the peer hangs up first.
+/// Waits for a line, without a limit. Returns false if the peer hangs up first.
 fn wait_for_line(peer: &mut Peer) -> io::Result<bool> {
     loop {
         match hear(peer, TIME_TO_READ)? {
@@ -260,7 +261,7 @@ fn hand_on(peer: &mut Peer, request: &str, line: &str) -> io::Result<()> {
     }
 }
 
-/// The writer of a function's answer. The time to read starts with its first byte.
+/// The writer for the answer of a function. The peer's time to read starts with the first byte.
 struct AnswerWriter<'p> {
     peer: &'p mut Peer,
     begun: bool,

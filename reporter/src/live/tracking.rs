@@ -1,7 +1,7 @@
-//! Recording that a peer switches on and off in this process, if an engine of DMD waits for it.
+//! Recording sessions that a peer starts and ends in this process, if an engine of DMD waits for them.
 //!
-//! A session lasts as long as its peer is connected: a peer that dies leaves nothing switched on. There is one session
-//! at a time.
+//! A session lasts as long as its peer is connected: if the peer dies, recording stops. There is one session at a
+//! time.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -16,17 +16,17 @@ use super::dmd_dump;
 /// The name of the request.
 pub(super) const REQUEST: &str = "dmd-track";
 
-/// The mean distance of the samples in bytes if the request names none.
+/// The default mean distance of samples, in bytes.
 pub(super) const SAMPLE_BYTES: u64 = 512 << 10;
 
-/// The engine records until this is dropped.
+/// A recording session. The engine records until it is dropped.
 pub(super) struct TrackingSession {
     /// Whether the engine sends the dump to the peer if the process ends first.
     has_peer: bool,
 }
 
 impl TrackingSession {
-    /// Starts to record a sample with this mean distance in bytes, or with 0 every block.
+    /// Starts recording. `mean` is the mean distance of samples in bytes; 0 records every block.
     pub(super) fn start(mean: u64) -> io::Result<Self> {
         match engine_abi::start_tracking(mean) {
             Ok(()) => Ok(Self { has_peer: false }),
@@ -34,7 +34,7 @@ impl TrackingSession {
         }
     }
 
-    /// Starts to record every block, and all events into a file with this absolute path.
+    /// Starts recording every block, and all events into a file with this absolute path.
     pub(super) fn record(path: &str) -> io::Result<Self> {
         if !Path::new(path).is_absolute() {
             return Err(io::Error::other(format!("{path:?} is not an absolute path")));
@@ -51,13 +51,13 @@ impl TrackingSession {
         }
     }
 
-    /// If the process ends before the session does, the peer gets the dump all the same.
+    /// Makes the engine send the dump to the peer if the process ends before the session does.
     pub(super) fn outlive_process(&mut self, peer: &Peer) {
         self.has_peer = engine_abi::set_session_peer(peer.descriptor());
     }
 
-    /// Writes a dump of what was allocated since and is alive, and ends the session. `None` if the process ends at the same time:
-    /// then it sends its dump to the peer itself.
+    /// Writes a dump of the blocks that were allocated since the start and are still live, and ends the session.
+    /// `None` if the process is ending: it then sends its dump to the peer itself.
     pub(super) fn end(self) -> io::Result<Option<File>> {
         let dump = dmd_dump::temporary(engine_abi::dump);
         if self.has_peer && !engine_abi::set_session_peer(engine_abi::NO_PEER) {
@@ -67,13 +67,15 @@ impl TrackingSession {
     }
 }
 
-const BUSY: &str = "DMD records this process already (a dump shows what is alive), or the program has a log of all its \
-                    allocations, which a sample would not fill";
+const BUSY: &str = "DMD already records this process (request a dump instead), or the program logs all its allocations, \
+                    and a sample would miss some of them";
 
-/// The error if no engine can be switched on; `Err` for any other reason.
+/// The error if no engine records or waits. `Err` passes any other error through.
 fn refused(error: io::Error) -> Result<io::Error, io::Error> {
     match error.kind() {
-        io::ErrorKind::Unsupported => Ok(io::Error::other("DMD neither records nor waits in this process")),
+        io::ErrorKind::Unsupported => {
+            Ok(io::Error::other("this process has no DMD that records or waits for requests"))
+        }
         _ => Err(error),
     }
 }

@@ -1,4 +1,4 @@
-//! Reports saved at a signal, under Firefox's names.
+//! Saves reports on signals, with Firefox's file names.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -13,14 +13,14 @@ use crate::platform::{self, ListenError, SignalTrigger};
 use super::dmd_dump;
 use super::turns::{DEADLINE, collect_alone, minimize_alone};
 
-/// Saves a report to `folder` whenever the signal SIGRTMIN arrives, and minimizes memory usage first if it is
-/// SIGRTMIN + 1, until the program ends.
+/// Saves a report to `folder` whenever the signal SIGRTMIN arrives, until the program ends. On SIGRTMIN + 1,
+/// minimizes memory usage first.
 ///
-/// The file is `memory-report-<seconds since 1970>-<pid>.json.gz`, with a number added if that exists. Only this user
-/// can read it, and `incomplete-` precedes its name until it is complete. If DMD records the process, there is also
-/// `dmd-<the same>.json.gz`. Errors go to stderr, one line each, since there is no caller to return them to.
+/// The file is `memory-report-<seconds since 1970>-<pid>.json.gz`, with a number added if that name exists. Only this
+/// user can read the file. Until it is complete, `incomplete-` precedes its name. If DMD records the process, it also
+/// saves `dmd-<the same>.json.gz`. Errors go to stderr, one line each, since there is no caller to return them to.
 ///
-/// The handler only writes a byte to a pipe; a thread does the work, and the child of a fork ignores
+/// The signal handler only writes a byte to a pipe, and a thread does the work. The child process of a fork ignores
 /// both signals.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Collections and minimizations for requests and signals: one at a time.
+//! Lets requests and signals collect and minimize one at a time.
 
 use core::fmt;
 use core::time::Duration;
@@ -13,22 +13,22 @@ use crate::reporting::isolation;
 /// The deadline of each reporter, unless a request sets another.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
 
-/// The time of threads that answer for their own reporters, all together. The program `about-memory` sets a deadline of
-/// three quarters of the time that it waits, so that a reporter and a thread may both fail to answer.
+/// The time for other threads to run their own reporters, in total. The program `about-memory` sets a deadline of
+/// three quarters of the time that it waits, so that a reporter and a thread may both miss their deadlines.
 pub(super) fn time_for_threads(deadline: Duration) -> Duration {
     deadline / 4
 }
 
-/// Collects, one collection at a time: reporters need not expect to run twice at the same time, and two collections
-/// would slow each other down. It asks the threads with reporters of their own. The crate `memory-endpoint` uses it, too.
+/// Collects, one collection at a time: a reporter then never runs twice at the same time, and collections do not slow
+/// each other down. The collection includes the reporters of other threads. The crate `memory-endpoint` uses it, too.
 pub fn collect_alone(options: &CollectOptions) -> ReportSet {
     let wait = time_for_threads(options.deadline.unwrap_or(DEADLINE));
     let options = options.clone().ask_threads(wait);
     alone(|| collect_reports(&options))
 }
 
-/// A right that one caller of a process has at a time. No lock is held while a caller has it, so code of the program may
-/// run meanwhile. The child of a fork has a turn of its own.
+/// A permission that one caller of a process has at a time. No lock is held while a caller has it, so code of the
+/// program may run meanwhile. The child process of a fork has its own turn.
 pub(super) struct CallerTurn {
     /// The process of the caller that has the turn; 0 if the turn is free.
     taken_by: ProcessLock<u32>,
@@ -43,7 +43,7 @@ impl CallerTurn {
         Self { taken_by: ProcessLock::new(0), ended: ChangeSignal::new() }
     }
 
-    /// Waits until no other caller has the turn.
+    /// Waits until no other caller has the turn, and takes it.
     fn take(&self) -> TakenTurn<'_> {
         loop {
             let seen = self.ended.count();
@@ -54,7 +54,7 @@ impl CallerTurn {
         }
     }
 
-    /// Returns `None` if another caller has the turn.
+    /// Takes the turn; `None` if another caller has it.
     pub(super) fn try_take(&self) -> Option<TakenTurn<'_>> {
         let process = std::process::id();
         let mut taken_by = self.taken_by.lock();
@@ -73,15 +73,15 @@ impl Drop for TakenTurn<'_> {
     }
 }
 
-/// Runs `run`, which runs reporters, while no other caller runs any. A reporter that asks for it does not wait for
-/// itself: a collection refuses to begin there.
+/// Calls `run`, which runs reporters, while no other caller runs reporters. A call from inside a reporter does not
+/// wait, since it would wait for itself; the collection is then refused.
 pub(super) fn alone<T>(run: impl FnOnce() -> T) -> T {
     static COLLECTING: CallerTurn = CallerTurn::new();
     let _alone = if isolation::is_reporting() { None } else { Some(COLLECTING.take()) };
     run()
 }
 
-/// An earlier request is still minimizing memory usage.
+/// The error if an earlier request is still minimizing memory usage.
 pub(super) struct StillMinimizing;
 
 impl fmt::Display for StillMinimizing {
@@ -90,8 +90,8 @@ impl fmt::Display for StillMinimizing {
     }
 }
 
-/// Minimizes memory usage, unless another caller does: the program's hooks may never end, and one thread that waits
-/// for them is enough.
+/// Minimizes memory usage, unless another caller is doing so. The program's hooks may never return, and one thread
+/// that waits for them is enough.
 pub(super) fn minimize_alone() -> Result<(), StillMinimizing> {
     static MINIMIZING: CallerTurn = CallerTurn::new();
     let _alone = MINIMIZING.try_take().ok_or(StillMinimizing)?;

@@ -1,5 +1,5 @@
-//! The threads that answer. An idle one waits for a while, so that repeated requests do not find a new thread in the
-//! reports each time.
+//! The threads that answer. An idle thread waits for a while, so that repeated requests do not create a new thread,
+//! and so a new thread in the reports, each time.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use crate::reporting::isolation;
 const MAX_WORKERS: usize = 8;
 const MAX_IDLE: Duration = Duration::from_secs(30);
 
-/// Threads that do one job each at a time.
+/// A pool of threads. Each thread does one job at a time.
 pub(super) struct WorkerThreads<J>(Arc<WorkerQueue<J>>);
 
 struct WorkerQueue<J> {
@@ -21,13 +21,13 @@ struct WorkerQueue<J> {
 }
 
 struct WorkerState<J> {
-    /// At most as many as there are idle threads.
+    /// The jobs that idle threads have not taken yet: at most one for each idle thread.
     jobs: VecDeque<J>,
     idle: usize,
     workers: usize,
 }
 
-/// All threads are busy; has the job that was not started.
+/// The error if all threads are busy. It contains the job, which was not started.
 pub(super) struct AllBusy<J>(pub(super) J);
 
 impl<J: Send + 'static> WorkerThreads<J> {
@@ -36,7 +36,7 @@ impl<J: Send + 'static> WorkerThreads<J> {
         Self(Arc::new(WorkerQueue { run: Box::new(run), state: Mutex::new(state), more: Condvar::new() }))
     }
 
-    /// Gives a job to a thread; drops the job if no thread can be created.
+    /// Passes a job to a thread. Drops the job if no thread can be created.
     pub(super) fn start(&self, job: J) -> Result<(), AllBusy<J>> {
         let mut state = self.0.lock();
         if state.jobs.len() < state.idle {
@@ -61,17 +61,17 @@ impl<J> WorkerQueue<J> {
     fn work(&self, first: J) {
         let mut next = Some(first);
         while let Some(job) = next {
-            // The panic hook has reported a panic, and the thread can do other jobs.
+            // The panic hook has already reported a panic, and the thread can do other jobs.
             let _ = isolation::contain(|| (self.run)(job));
             next = self.wait();
         }
     }
 
-    /// The next job; `None` if none came in time.
+    /// Waits for the next job; `None` if none arrives in time.
     fn wait(&self) -> Option<J> {
         let mut state = self.lock();
         if is_hosted() {
-            // A thread of the host without work must not be visible.
+            // A host's thread must not stay while it is idle, since the program must not see it.
             state.workers -= 1;
             return None;
         }

@@ -1,14 +1,14 @@
-//! One value, several numbers: [`AddSizeOf`].
+//! Several numbers for one value: [`AddSizeOf`].
 
 use super::ops::MallocSizeOfOps;
 use super::reading::{MeasuredReading, Reading};
 use super::walk_state::WalkState;
 
-/// Adds the heap that a value owns to several numbers of `S`, which a reporter shows one by one.
+/// Adds the heap that a value owns to several numbers of `S`. A reporter reports each number.
 ///
-/// Firefox's `AddSizeOfExcludingThis`: the caller starts from `S::default()`, and the method adds to it, so that one `S`
-/// can sum many values. `#[malloc_size_of(sizes = S)]` derives it beside [`MallocSizeOf`](crate::MallocSizeOf), and the
-/// numbers then add up to the size that that trait gives.
+/// The equivalent of Firefox's `AddSizeOfExcludingThis`: the caller starts from `S::default()`, and the method adds
+/// to it, so that one `S` can sum many values. `#[malloc_size_of(sizes = S)]` derives it together with
+/// [`MallocSizeOf`](crate::MallocSizeOf). The numbers then add up to the result of that trait.
 ///
 /// ```standalone_crate
 /// use memory_reporter::{MallocSizeOf, computed_size_of, measure::{AddSizeOf, add_size_of}};
@@ -27,7 +27,7 @@ use super::walk_state::WalkState;
 ///     title: String,
 ///     #[malloc_size_of(add_to = images)]
 ///     images: Vec<Vec<u8>>,
-///     /// The block of boxes is `other`; each frame is split as it says itself.
+///     /// The vector's own block counts as `other`; each frame splits its own heap.
 ///     #[malloc_size_of(add_to = other, split)]
 ///     frames: Vec<Frame>,
 ///     id: u64,
@@ -53,7 +53,7 @@ use super::walk_state::WalkState;
 /// # assert_eq!(tab.id, 1);
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say how its heap is split into `{S}`",
+    message = "the heap of `{Self}` is not split into `{S}`",
     label = "does not implement `AddSizeOf<{S}>`",
     note = "if the type is yours, write `#[malloc_size_of(sizes = {S})]` beside its `#[derive(MallocSizeOf)]`",
     note = "to add all of it to one of the sizes, write `add_to = name` without `split`",
@@ -64,8 +64,8 @@ pub trait AddSizeOf<S> {
     fn add_size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>, sizes: &mut S);
 }
 
-/// Adds the heap that `value` owns to `sizes`: usable bytes if the program declared its allocator
-/// ([`global_allocator!`](crate::global_allocator)), otherwise computed from layouts.
+/// Adds the heap that `value` owns to `sizes`, in usable bytes if the program declared its allocator
+/// ([`global_allocator!`](crate::global_allocator)), otherwise in bytes computed from layouts.
 ///
 /// A reporter calls [`Reports::split`](crate::Reports::split) instead.
 pub fn add_size_of<S, T: AddSizeOf<S> + ?Sized>(value: &T, sizes: &mut S) {

@@ -3,15 +3,16 @@
 use core::alloc::Layout;
 use core::fmt;
 
-/// One heap block met by a walk.
+/// One heap block that a walk has found.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct WalkedBlock {
-    /// The block's first byte or, in [`WalkObserver::enclosing`](crate::measure::WalkObserver::enclosing), some byte inside it.
+    /// The block's first byte. In [`WalkObserver::enclosing`](crate::measure::WalkObserver::enclosing), any byte of
+    /// the block.
     pub pointer: *const u8,
     /// The size and alignment that the program requested. The size is never 0.
     pub layout: Layout,
-    /// Gives the name of the type that lies in the block.
+    /// Returns the name of the type of the block's contents.
     pub type_name: fn() -> &'static str,
 }
 
@@ -25,13 +26,13 @@ impl fmt::Debug for WalkedBlock {
     }
 }
 
-/// How a walk gets from a value to a part of it.
+/// The relation between a value and one of its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Edge {
     /// A named field.
     Field(&'static str),
-    /// A field of a variant: variant, field.
+    /// A field of an enum's variant: the names of the variant and of the field.
     VariantField(&'static str, &'static str),
     /// An element of a sequence or set.
     Element,

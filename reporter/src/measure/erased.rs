@@ -1,14 +1,14 @@
-//! `dyn` values: the generic method of [`MallocSizeOf`] cannot be called on them, so an object-safe companion takes its
-//! place, as in the crate `erased_serde`.
+//! Measures `dyn` values. The generic method of [`MallocSizeOf`] cannot be called on them, so an object-safe
+//! companion replaces it, as in the crate `erased_serde`.
 
 use super::malloc_size_of::MallocSizeOf;
 use super::ops::MallocSizeOfOps;
 use super::reading::ErasedReading;
 
-/// The object-safe companion of [`MallocSizeOf`], which every measurable type implements.
+/// The object-safe companion of [`MallocSizeOf`]. Every measurable type implements it.
 ///
-/// Make it a supertrait of your own trait and call [`malloc_size_of_dyn!`](crate::malloc_size_of_dyn) on that; then a
-/// walk measures `Box<dyn YourTrait>` like any other pointer.
+/// Make it a supertrait of your own trait, and call [`malloc_size_of_dyn!`](crate::malloc_size_of_dyn) with your
+/// trait. A walk then measures `Box<dyn YourTrait>` like any other pointer.
 ///
 /// ```
 /// use memory_reporter::{MallocSizeOf, malloc_size_of_dyn, measure::ErasedMallocSizeOf};
@@ -27,7 +27,7 @@ use super::reading::ErasedReading;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "the trait of `{Self}` lacks the supertrait `ErasedMallocSizeOf`",
-    label = "`{Self}` has no companion",
+    label = "`{Self}` does not implement `ErasedMallocSizeOf`",
     note = "write `trait TheTrait: memory_reporter::measure::ErasedMallocSizeOf`; then `malloc_size_of_dyn!(TheTrait)` measures its values"
 )]
 pub trait ErasedMallocSizeOf {
@@ -35,7 +35,7 @@ pub trait ErasedMallocSizeOf {
     fn erased_size_of_excluding_this(&self, ops: &mut MallocSizeOfOps<ErasedReading<'_>>) -> usize;
 }
 
-/// Only for types with a size: `dyn Trait` has the companion if and only if it is a supertrait.
+/// Only for sized types, so that `dyn Trait` implements the companion if and only if it is a supertrait.
 impl<T: MallocSizeOf> ErasedMallocSizeOf for T {
     fn erased_size_of_excluding_this(&self, ops: &mut MallocSizeOfOps<ErasedReading<'_>>) -> usize {
         self.size_of_excluding_this(ops)

@@ -1,5 +1,5 @@
-//! The layouts of the blocks that std's collections do not show: mirrors of its nodes, which the tests check against a
-//! counting allocator on every toolchain.
+//! The layouts of blocks to which std's collections give no access. This module repeats std's nodes. The tests check
+//! it against a counting allocator on every toolchain.
 
 pub(crate) mod btree;
 pub(crate) mod hash_table;

@@ -1,14 +1,15 @@
-//! The traits: a value's heap ([`MallocSizeOf`]), the elements of containers ([`MallocSizeOfEach`]), and pointers that
-//! own what they point to ([`SizeOfIncludingThis`]).
+//! The traits for a value's heap ([`MallocSizeOf`]), for the elements of containers ([`MallocSizeOfEach`]), and for
+//! pointers that own their target ([`SizeOfIncludingThis`]).
 
 use super::ops::MallocSizeOfOps;
 use super::reading::{ComputedReading, MeasuredReading, Reading};
 use super::walk_state::WalkState;
 
-/// The heap that a value owns. Derive it: `#[derive(MallocSizeOf)]`.
+/// Measures the heap that a value owns. Derive it: `#[derive(MallocSizeOf)]`.
 ///
-/// Firefox's `SizeOfExcludingThis`: it leaves out the value itself, which lies in the block of its owner or on a
-/// stack. The heap of an owning pointer (`Box`, `Rc`, `Arc`) *is* its block and the contents of that block.
+/// The equivalent of Firefox's `SizeOfExcludingThis`: it leaves out the value itself, which is in the block of its
+/// owner or on a stack. The heap of an owning pointer (`Box`, `Rc`, `Arc`) *is* its block and the contents of that
+/// block.
 ///
 /// ```
 /// use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading};
@@ -33,44 +34,44 @@ use super::walk_state::WalkState;
     note = "if it is another crate's, put `#[malloc_size_of(with = path::to::function)]` or `#[malloc_size_of(ignore = \"reason\")]` on the field"
 )]
 pub trait MallocSizeOf {
-    /// Whether a value of this type can own heap. It is `false` for plain data, and the walk does not visit the elements
-    /// of a container of plain data.
+    /// Whether a value of this type can own heap. It is `false` for plain data, and the walk does not visit the
+    /// elements of a container of plain data.
     ///
-    /// It is `true` for every container and pointer, whatever its elements are; otherwise the constant of a recursive
-    /// type would depend on itself.
+    /// It is `true` for every container and pointer, for any element type. Otherwise the constant of a recursive type
+    /// would depend on itself.
     const NEEDS_WALK: bool = true;
 
     /// The bytes of heap that this value owns, without the value itself.
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize;
 }
 
-/// A container whose elements any function can measure: elements of foreign types cannot implement
-/// [`MallocSizeOf`].
+/// A container that can pass each element to a function. So its elements may have foreign types, which cannot
+/// implement [`MallocSizeOf`].
 #[diagnostic::on_unimplemented(
     message = "the elements of `{Self}` cannot be measured one by one",
     label = "`{Self}` does not implement `MallocSizeOfEach`",
     note = "if it is measured as a whole, put `#[malloc_size_of(with = path::to::function)]` on the field"
 )]
 pub trait MallocSizeOfEach {
-    /// The argument of the function: `&T` for sequences and sets, `(&K, &V)` for maps.
+    /// The argument type of the function: `&T` for sequences and sets, `(&K, &V)` for maps.
     type Each<'a>
     where
         Self: 'a;
 
-    /// The bytes of the container's own blocks and the sum of `each` over all elements.
+    /// The bytes of the container's own blocks plus the sum of `each` over all elements.
     fn size_of_each<'a, R: Reading>(
         &'a self,
         ops: &mut MallocSizeOfOps<R>,
         each: impl FnMut(Self::Each<'a>, &mut MallocSizeOfOps<R>) -> usize,
     ) -> usize;
 
-    /// The bytes of the container's own blocks; Firefox's `ShallowSizeOfExcludingThis`.
+    /// The bytes of the container's own blocks, as in Firefox's `ShallowSizeOfExcludingThis`.
     fn shallow_size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         self.size_of_each(ops, |_, _| 0)
     }
 }
 
-/// A pointer that owns what it points to: `Box`, `Rc`, `Arc` and `Pin` of them.
+/// A pointer that owns its target: `Box`, `Rc`, `Arc` and `Pin` of them.
 #[diagnostic::on_unimplemented(
     message = "`size_of_including_this` needs an owning pointer, and `{Self}` is not one",
     label = "not an owning pointer",
@@ -79,9 +80,9 @@ pub trait MallocSizeOfEach {
 )]
 pub trait OwningPointer: MallocSizeOf {}
 
-/// Firefox's `SizeOfIncludingThis`: the block of an owning pointer and its contents.
+/// The equivalent of Firefox's `SizeOfIncludingThis`: measures the block of an owning pointer and its contents.
 ///
-/// A call on anything else is a compile error, whose message is Firefox's rule: "via a pointer, including; otherwise,
+/// A call on any other type is a compile error. Its message is Firefox's rule: "via a pointer, including; otherwise,
 /// excluding".
 ///
 /// ```
@@ -98,16 +99,16 @@ pub trait OwningPointer: MallocSizeOf {}
 /// plain.size_of_including_this(&mut MallocSizeOfOps::computed());
 /// ```
 pub trait SizeOfIncludingThis {
-    /// The bytes of the block that this pointer owns, and of all that the block owns.
+    /// The bytes of the block that this pointer owns, and of all blocks that its contents own.
     ///
-    /// They equal [`MallocSizeOf::size_of_excluding_this`] of the pointer.
+    /// The result equals [`MallocSizeOf::size_of_excluding_this`] of the pointer.
     fn size_of_including_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize
     where
         Self: OwningPointer;
 }
 
-/// Every type has the method, so that the error of a wrong call is the rule, and not "no such method"; a call must not
-/// reach another type's method through `Deref` either.
+/// Every type has the method, so that the error of a wrong call is the rule instead of "no such method". So a call
+/// also cannot reach another type's method through `Deref`.
 impl<T: ?Sized> SizeOfIncludingThis for T {
     #[inline]
     fn size_of_including_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize
@@ -119,15 +120,15 @@ impl<T: ?Sized> SizeOfIncludingThis for T {
 }
 
 /// The bytes of heap that `value` owns: usable bytes if the program declared its allocator
-/// ([`global_allocator!`](crate::global_allocator)), otherwise computed from layouts.
+/// ([`global_allocator!`](crate::global_allocator)), otherwise bytes computed from layouts.
 pub fn malloc_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
     value.size_of_excluding_this(&mut MallocSizeOfOps::new(MeasuredReading::best(None, WalkState::default())))
 }
 
-/// The bytes of heap that `value` requested, computed from layouts. It touches no allocator.
+/// The bytes of heap that `value` requested, computed from layouts. It does not call an allocator.
 ///
-/// Firefox's `ComputedSizeOf`. By convention, a function of yours that computes a size by arithmetic, without blocks, is
-/// called `computed_size_of_something`.
+/// The equivalent of Firefox's `ComputedSizeOf`. By convention, your own function that computes a size by arithmetic,
+/// without blocks, has a name such as `computed_size_of_something`.
 pub fn computed_size_of<T: MallocSizeOf + ?Sized>(value: &T) -> usize {
     value.size_of_excluding_this(&mut MallocSizeOfOps::new(ComputedReading::default()))
 }

@@ -1,6 +1,7 @@
-//! For the mirrors of the derive: the check that a field of a foreign type has the type of the mirror's field.
+//! For mirrors of the derive: checks that a field of a foreign type has the same type as the mirror's field.
 
-/// `Self` is `T`. A type parameter that is only bound by it takes no coercion: a `&Vec<u8>` is no `&[u8]`.
+/// Implemented only if `Self` is `T`. A type parameter with only this bound allows no coercion, such as from
+/// `&Vec<u8>` to `&[u8]`.
 #[diagnostic::on_unimplemented(
     message = "the mirrored type's field is a `{Self}`, but the mirror's field is a `{T}`",
     label = "not a `{T}`",
@@ -17,7 +18,8 @@ impl<T: ?Sized> IsOfType<T> for T {
     }
 }
 
-/// The reference to a field of a foreign type, which has the type `T` of the mirror's field.
+/// Returns the reference to a field of a foreign type. `T` is the type of the mirror's field; other types do not
+/// compile.
 #[inline]
 pub fn as_mirror_type<T: ?Sized, F: IsOfType<T> + ?Sized>(field: &F) -> &T {
     field.as_type()

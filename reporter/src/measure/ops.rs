@@ -11,34 +11,34 @@ use super::block::{Edge, WalkedBlock};
 use super::reading::{ComputedReading, ErasedReading, MeasuredReading, Reading};
 use super::stack_guard::StackGuard;
 
-/// No value holds more: a larger figure is a fault of an impl, or of a method that it calls. Sums must have room for
-/// several of them.
+/// The most bytes of a value. A larger result is a fault of an impl, or of a method that the impl calls. The limit
+/// leaves room for sums of several results.
 pub(crate) const MOST_BYTES: usize = isize::MAX as usize >> if usize::BITS > 32 { 16 } else { 2 };
 
-/// The sum of bytes of many parts.
+/// The sum of the bytes of many parts. It does not overflow.
 #[inline]
 pub(crate) fn total(parts: impl Iterator<Item = usize>) -> usize {
     parts.fold(0, usize::saturating_add)
 }
 
-/// Carries the reading `R` through a walk; every `size_of_excluding_this` gets one.
+/// Carries the reading `R` through a walk. Every `size_of_excluding_this` receives it.
 ///
 /// A hand-written impl calls [`field`](Self::field), [`element`](Self::element),
 /// [`key`](Self::key) and [`value`](Self::value) for the parts of a value. If the value owns memory through raw
 /// pointers, the impl calls [`block`](Self::block) or [`enclosing`](Self::enclosing) for its blocks, and measures
 /// their contents inside [`contents`](Self::contents).
 ///
-/// These functions return at most 2^47 bytes on systems of 64 bits, more than a process can have, so sums of their
-/// results do not overflow, whatever an impl returns.
+/// These functions return at most 2^47 bytes on 64-bit systems. No process has as much memory, so sums of their
+/// results do not overflow, even with wrong results of an impl.
 pub struct MallocSizeOfOps<R> {
     reading: R,
     stack: StackGuard,
-    /// The window of the stack guard is that of one thread.
+    /// Makes the type neither `Send` nor `Sync`: the stack guard's window is valid on one thread only.
     one_thread: PhantomData<*const ()>,
 }
 
-/// A walk of the contents of a block. A `dyn FnMut` would do, but its table has functions that nobody calls, and the
-/// compiler makes them for each type.
+/// A walk of the contents of a block. This trait replaces `dyn FnMut`: the table of a `dyn FnMut` has unused
+/// functions, and the compiler would generate them for each type.
 pub(super) trait ContentsWalk<R> {
     fn walk(&mut self, ops: &mut MallocSizeOfOps<R>) -> usize;
 }
@@ -50,27 +50,27 @@ impl<R, F: FnMut(&mut MallocSizeOfOps<R>) -> usize> ContentsWalk<R> for F {
 }
 
 impl MallocSizeOfOps<ComputedReading> {
-    /// Ops that compute bytes from layouts and touch no allocator.
+    /// Ops that compute bytes from layouts and call no allocator.
     pub fn computed() -> Self {
         Self::new(ComputedReading::default())
     }
 }
 
 impl MallocSizeOfOps<MeasuredReading> {
-    /// Ops that ask the declared allocator; `None` if
-    /// [`global_allocator!`](crate::global_allocator) has not declared one.
+    /// Ops that get sizes from the declared allocator; `None` if [`global_allocator!`](crate::global_allocator) has
+    /// not declared one.
     pub fn measured() -> Option<Self> {
         MeasuredReading::new().map(Self::new)
     }
 }
 
 impl<R: Reading> MallocSizeOfOps<R> {
-    /// Ops of any reading.
+    /// Ops with the given reading.
     pub fn new(reading: R) -> Self {
         Self { reading, stack: StackGuard::new(), one_thread: PhantomData }
     }
 
-    /// Returns the reading, with its results.
+    /// Returns the reading, which contains its results.
     pub fn into_reading(self) -> R {
         self.reading
     }
@@ -80,8 +80,8 @@ impl<R: Reading> MallocSizeOfOps<R> {
         &mut self.reading
     }
 
-    /// Counts a block that starts at `pointer`, and returns its bytes: 0 for a size of 0, for which Rust allocates
-    /// nothing.
+    /// Counts a block that starts at `pointer`, and returns its bytes. Returns 0 for a layout of size 0, since Rust
+    /// does not allocate a block for it.
     ///
     /// # Safety
     ///
@@ -99,8 +99,8 @@ impl<R: Reading> MallocSizeOfOps<R> {
         unsafe { self.reading.block(block) }
     }
 
-    /// Counts a block that is known by a pointer into its inside only, and returns its bytes: those of the layout,
-    /// unless a table of live blocks knows better. It never reads through the pointer.
+    /// Counts a block of which only an address inside is known, and returns its bytes: the layout's size, or the
+    /// usable size if an engine has the block. It never reads through the pointer.
     #[inline]
     pub fn enclosing<T: ?Sized>(&mut self, pointer: *const T, layout: Layout) -> usize {
         if layout.size() == 0 {
@@ -109,8 +109,9 @@ impl<R: Reading> MallocSizeOfOps<R> {
         self.reading.enclosing(WalkedBlock { pointer: pointer.cast(), layout, type_name: type_name::<T> })
     }
 
-    /// Measures the contents of the last block. Deep values are safe: near the end of its stack the walk continues on a
-    /// fresh one. At least 128 KiB of stack are free between two calls, and more once the walk has seen larger steps.
+    /// Measures the contents of the last block. Deep values are safe: near the end of its stack the walk continues on
+    /// a new stack. At least 128 KiB of stack are free between two calls, and more after the walk has made larger
+    /// steps.
     #[inline]
     pub fn contents(&mut self, mut walk: impl FnMut(&mut Self) -> usize) -> usize {
         if self.wants_steps() {
@@ -123,7 +124,8 @@ impl<R: Reading> MallocSizeOfOps<R> {
         bytes.min(MOST_BYTES)
     }
 
-    /// It takes a `dyn` walk: a generic one would be compiled again, with all of a fresh stack, for each type.
+    /// Takes a `dyn` walk: with a generic one, the compiler would generate all code for a new stack again for each
+    /// type.
     #[cold]
     #[inline(never)]
     pub(super) fn contents_deep(&mut self, walk: &mut dyn ContentsWalk<R>) -> usize {
@@ -140,14 +142,14 @@ impl<R: Reading> MallocSizeOfOps<R> {
         bytes
     }
 
-    /// Visits a part that owns nothing, whether or not its type is measurable.
+    /// Visits a part that owns no heap. Its type need not be measurable.
     #[doc(hidden)]
     #[inline]
     pub fn plain_part<T: ?Sized>(&mut self, edge: Edge, value: &T) -> usize {
         if R::NAMES { self.part_with(edge, value, |_, _| 0) } else { 0 }
     }
 
-    /// Measures parts of one kind, one after the other: as [`part_with`](Self::part_with) for each.
+    /// Measures parts of one kind, one after the other, like [`part_with`](Self::part_with) for each part.
     #[inline]
     pub(crate) fn parts<'a, T: 'a>(
         &mut self,
@@ -173,7 +175,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         bytes
     }
 
-    /// Measures any part of a value by `measure`: for types of other crates.
+    /// Measures any part of a value with `measure`. Use it for types of other crates.
     #[inline(always)]
     pub fn part_with<T: ?Sized>(
         &mut self,
@@ -187,8 +189,8 @@ impl<R: Reading> MallocSizeOfOps<R> {
         self.step(edge, value, measure)
     }
 
-    /// It is inlined, so that a reading can fold a constant edge. A debug build folds nothing; there, each field would
-    /// bring all of this into the frame of its struct.
+    /// Inlined in release builds, so that the compiler can fold a constant edge. A debug build folds nothing. There,
+    /// inlining would add all of this code to the frame of the struct, once for each field.
     #[cfg_attr(debug_assertions, inline(never))]
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn step<T: ?Sized>(
@@ -203,10 +205,10 @@ impl<R: Reading> MallocSizeOfOps<R> {
         bytes.min(MOST_BYTES)
     }
 
-    /// Whether the reading wants the names of fields and types, so that the walk visits plain data. Only then the impl
-    /// of a container looks at elements that own nothing.
+    /// Whether the reading needs the names of fields and types, so that the walk visits plain data. Only then does
+    /// the impl of a container visit elements that own no heap.
     ///
-    /// The constant comes first, here and in its neighbour: for a reading without names the compiler does not even
+    /// The constant is first, here and in `wants_steps`: for a reading without names the compiler then does not even
     /// generate the code that depends on it.
     #[inline(always)]
     pub fn wants_names(&self) -> bool {
@@ -223,14 +225,15 @@ impl<R: Reading> MallocSizeOfOps<R> {
         R::STEPS && self.reading.wants_steps()
     }
 
-    /// Whether the walk meets a shared block for the first time in this collection; only then it counts the block.
-    /// `pointer` must be the same from wherever the walk comes, and point to one of the block's bytes: the next block
-    /// may start right behind them.
+    /// Whether the walk meets a shared block for the first time in this collection. Only then does the walk count the
+    /// block. `pointer` must be the same for every path to the block, and must point to one of the block's bytes, not
+    /// behind them: the next block may start there.
     ///
-    /// The address identifies a block. If the program frees a counted block before the collection ends and another
-    /// shared block takes its place, the collection does not count that block, nor what only it owns. The reports then
-    /// lack at most what the program allocated during the collection. With an engine of DMD,
-    /// [`collect_reports`](crate::collect_reports) sees that the block is another one and counts it.
+    /// The address identifies a block. Suppose that the program frees a counted block before the collection ends, and
+    /// allocates another shared block at the same address. The collection then does not count the new block, nor
+    /// memory that only this block owns. So the reports lack at most the memory that the program allocated during the
+    /// collection. With an engine of DMD, [`collect_reports`](crate::collect_reports) detects the new block and
+    /// counts it.
     #[inline]
     pub fn first_visit<T: ?Sized>(&mut self, pointer: *const T) -> bool {
         let is_first = self.reading.first_visit(pointer.addr());
@@ -240,7 +243,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         is_first
     }
 
-    /// Visits a pointer that owns nothing: 0 bytes, but an edge for a reading of references.
+    /// Visits a pointer that does not own its target: counts 0 bytes, but adds an edge for a reading of references.
     #[inline]
     pub fn points_to<T: ?Sized>(&mut self, pointer: *const T) -> usize {
         if self.wants_names() {
@@ -249,7 +252,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         0
     }
 
-    /// Records that a part of type `T` could not be measured; counts 0 bytes.
+    /// Records that a part of type `T` could not be measured. Returns 0.
     #[cold]
     pub fn skip<T: ?Sized>(&mut self, reason: SkipReason) -> usize {
         self.reading.state().skip(reason, type_name::<T>());
@@ -261,7 +264,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         self.reading.state().skipped()
     }
 
-    /// Continues the walk with the reading behind a `dyn` boundary, for object-safe traits.
+    /// Continues the walk with a `dyn` reading, for object-safe traits.
     pub fn erased<T>(&mut self, walk: impl FnOnce(&mut MallocSizeOfOps<ErasedReading<'_>>) -> T) -> T {
         let mut ops = MallocSizeOfOps {
             reading: ErasedReading::new(&mut self.reading),

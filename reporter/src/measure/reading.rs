@@ -1,7 +1,7 @@
-//! The meaning of a walk: the [`Reading`] in the ops decides it, not a second derive.
+//! The meaning of a walk. A [`Reading`] in the ops decides it, so that one derive serves all meanings.
 //!
-//! A reading is a type, so that the computed one compiles to the plain hand-written sum. Its core,
-//! [`WalkObserver`], is object-safe: it is what remains of a reading below a `dyn` value.
+//! A reading is a type parameter, so that the computed reading compiles to a plain sum, as if written manually. Its
+//! core, [`WalkObserver`], is object-safe. Below a `dyn` value, the walk uses only this core.
 
 use core::fmt;
 
@@ -11,19 +11,19 @@ use super::block::{Edge, WalkedBlock};
 use super::size_source::SizeSource;
 use super::walk_state::WalkState;
 
-/// Only this crate and `heap-graph` have readings, so that a later version can add to what a walk offers.
+/// Only this crate and `heap-graph` have readings, so that a later version can add methods to a walk.
 #[diagnostic::on_unimplemented(
     message = "a program cannot add readings, such as `{Self}`",
     label = "readings are sealed",
-    note = "for the bytes by field and type there is `size_tree`, for the blocks themselves the crate `heap-graph`"
+    note = "use `size_tree` for the bytes by field and type, and the crate `heap-graph` for the blocks themselves"
 )]
 pub trait SealedReading {}
 
-/// The object-safe core of a reading: the walk calls it for each block and each step.
+/// The object-safe core of a reading. The walk calls it for each block and each step.
 ///
 /// It is sealed: only this framework implements it.
 pub trait WalkObserver: SealedReading {
-    /// Takes a block that starts at `block.pointer`, and returns the bytes to count for it.
+    /// Receives a block that starts at `block.pointer`, and returns the bytes to count for it.
     ///
     /// # Safety
     ///
@@ -32,15 +32,15 @@ pub trait WalkObserver: SealedReading {
     #[allow(unsafe_code, reason = "an allocator may be asked about the pointer")]
     unsafe fn block(&mut self, block: WalkedBlock) -> usize;
 
-    /// Takes a block that has `block.pointer` somewhere inside, and returns the bytes to count for it.
+    /// Receives a block that contains the address `block.pointer`, and returns the bytes to count for it.
     ///
-    /// Only a reading with a table of live blocks can do better than the layout's size.
+    /// Without a table of live blocks, a reading can return only the layout's size.
     fn enclosing(&mut self, block: WalkedBlock) -> usize {
         block.layout.size()
     }
 
-    /// Takes bytes that a value states of itself ([`MallocSizeOfOps::stated`](crate::MallocSizeOfOps::stated)), of
-    /// which no block is known, and returns the bytes to count for them.
+    /// Receives bytes that a value states of itself ([`MallocSizeOfOps::stated`](crate::MallocSizeOfOps::stated)),
+    /// and returns the bytes to count for them. Their blocks are unknown.
     fn stated(&mut self, bytes: usize) -> usize {
         bytes
     }
@@ -54,59 +54,60 @@ pub trait WalkObserver: SealedReading {
         self.state().first_visit(address)
     }
 
-    /// The walk enters a part. It calls this only if [`Reading::STEPS`].
+    /// The walk enters a part. Called only if [`Reading::STEPS`].
     fn enter(&mut self, edge: Edge, type_name: fn() -> &'static str) {
         let _ = (edge, type_name);
     }
 
-    /// The walk leaves the part entered last.
+    /// The walk leaves the part that it entered last.
     fn leave(&mut self) {}
 
-    /// The part entered last stands for `parts` parts, which may be 0. The walk calls this before it leaves the part,
+    /// The part entered last represents `parts` parts. The number may be 0. Called before the walk leaves the part,
     /// and only if [`Reading::MERGES`].
     fn merged(&mut self, parts: u64) {
         let _ = parts;
     }
 
-    /// The walk meets a shared block, for the first time in this collection or again; `address` is the same from
-    /// wherever the walk comes. The first time, [`block`](Self::block) follows. The walk calls this only if
+    /// The walk meets a shared block. `is_first`: for the first time in this collection; a call of
+    /// [`block`](Self::block) follows then. `address` is the same for every path to the block. Called only if
     /// [`Reading::NAMES`].
     fn shared(&mut self, address: usize, is_first: bool) {
         let _ = (address, is_first);
     }
 
-    /// A pointer that owns nothing points to `address`, which must not be read. The walk calls this only if
+    /// A pointer that does not own its target points to `address`, which must not be read. Called only if
     /// [`Reading::NAMES`].
     fn pointer(&mut self, address: usize) {
         let _ = address;
     }
 
-    /// The parts that follow lie in the last block. The walk calls this only if [`Reading::STEPS`].
+    /// The parts that follow are in the last block. Called only if [`Reading::STEPS`].
     fn open_block(&mut self) {}
 
-    /// The contents of the block opened last end.
+    /// The contents of the block that was opened last have ended.
     fn close_block(&mut self) {}
 }
 
-/// A meaning of a walk. See [`ComputedReading`](crate::measure::ComputedReading) and [`MeasuredReading`](crate::measure::MeasuredReading).
+/// The meaning of a walk: see [`ComputedReading`](crate::measure::ComputedReading) and
+/// [`MeasuredReading`](crate::measure::MeasuredReading).
 ///
 /// An impl of [`MallocSizeOf`](crate::MallocSizeOf) is generic over it. The trait is sealed.
 pub trait Reading: WalkObserver + Sized {
-    /// Whether the reading wants the names of fields and types, for which the walk must visit plain data too.
+    /// Whether the reading needs the names of fields and types. The walk must then visit plain data too.
     ///
-    /// An impl calls [`MallocSizeOfOps::wants_names`](crate::MallocSizeOfOps::wants_names), which
-    /// asks the reading behind [`ErasedReading`], too.
+    /// An impl calls [`MallocSizeOfOps::wants_names`](crate::MallocSizeOfOps::wants_names) instead, which also
+    /// includes the reading behind an [`ErasedReading`].
     const NAMES: bool;
 
-    /// Whether the walk calls [`WalkObserver::enter`] and the like at its steps. A reading may want steps without
-    /// [`NAMES`](Self::NAMES): then the walk need not visit each byte of a `Vec<u8>`.
+    /// Whether the walk calls [`WalkObserver::enter`] and the other step methods. A reading may need steps without
+    /// [`NAMES`](Self::NAMES): the walk then does not visit each byte of a `Vec<u8>`.
     const STEPS: bool = Self::NAMES;
 
     /// Whether the walk may merge consecutive parts of one kind into one, with [`WalkObserver::merged`].
     const MERGES: bool = false;
 
-    /// [`NAMES`](Self::NAMES); of [`ErasedReading`], that of the reading behind it. No other reading
-    /// overrides it.
+    /// [`NAMES`](Self::NAMES). Only [`ErasedReading`] overrides the method, and returns the value of the reading
+    /// behind it.
     #[inline(always)]
     fn wants_names(&self) -> bool {
         Self::NAMES
@@ -124,15 +125,15 @@ pub trait Reading: WalkObserver + Sized {
         Self::MERGES
     }
 
-    /// [`WalkObserver::enter`] where the reading's type is known. The walk keeps the result on its stack and passes it to
-    /// the matching [`leave_part`](Self::leave_part).
+    /// As [`WalkObserver::enter`], for a known type of reading. The walk keeps the result on its stack and passes it
+    /// to the matching [`leave_part`](Self::leave_part).
     #[inline]
     fn enter_part(&mut self, edge: Edge, type_name: fn() -> &'static str) -> usize {
         self.enter(edge, type_name);
         0
     }
 
-    /// [`WalkObserver::leave`], with the result of [`enter_part`](Self::enter_part).
+    /// As [`WalkObserver::leave`], with the result of [`enter_part`](Self::enter_part).
     #[inline]
     fn leave_part(&mut self, entered: usize) {
         let _ = entered;
@@ -143,8 +144,8 @@ pub trait Reading: WalkObserver + Sized {
     fn erase(&mut self) -> &mut dyn WalkObserver;
 }
 
-/// Bytes from layouts only: the sizes that the program requested. It touches no allocator, and is sound with any
-/// global allocator.
+/// Computes bytes from layouts only: the sizes that the program requested. It calls no allocator, and is sound with
+/// any global allocator.
 #[derive(Debug, Default)]
 pub struct ComputedReading {
     state: WalkState,
@@ -173,26 +174,26 @@ impl Reading for ComputedReading {
     }
 }
 
-/// Usable bytes from the declared allocator, slop included.
+/// Measures usable bytes with the declared allocator, including slop.
 ///
-/// Where Rust shows only the inside of a block (hash tables, B-tree nodes, list nodes), the reading computes the size
-/// of that block, unless an engine of DMD knows it.
+/// For hash tables, B-tree nodes and list nodes, Rust gives access only to the inside of a block. The reading
+/// computes the size of such a block, unless an engine of DMD has the block.
 #[derive(Debug)]
 pub struct MeasuredReading(SizeSource);
 
 impl MeasuredReading {
-    /// The reading of the program's allocator, or `None` if
-    /// [`global_allocator!`](crate::global_allocator) has not declared one.
+    /// The reading of the program's allocator; `None` if [`global_allocator!`](crate::global_allocator) has not
+    /// declared one.
     pub fn new() -> Option<Self> {
         let reading = Self::best(None, WalkState::default());
         (!reading.0.is_computed()).then_some(reading)
     }
 
-    /// The best that is known about blocks, which without a declared allocator and without an engine is their layout.
+    /// The most exact reading that is available. Without a declared allocator and without an engine it uses layouts.
     ///
-    /// With `marks` it is the reading of a report under `explicit/` while an engine of DMD is connected: it marks every
-    /// block as reported, and counts the bytes that the engine knows, even for a block of which only the inside is
-    /// visible.
+    /// With `marks`, it is the reading of a report under `explicit/` while an engine of DMD is connected. It marks
+    /// every block as reported, and counts the engine's size, even for a block of which only the inside is
+    /// accessible.
     pub(crate) fn best(marks: Option<Marks>, state: WalkState) -> Self {
         Self(SizeSource::best(marks, state))
     }
@@ -200,7 +201,7 @@ impl MeasuredReading {
 
 impl SealedReading for MeasuredReading {}
 
-#[allow(unsafe_code, reason = "asks the declared allocator")]
+#[allow(unsafe_code, reason = "calls the declared allocator")]
 impl WalkObserver for MeasuredReading {
     #[inline]
     unsafe fn block(&mut self, block: WalkedBlock) -> usize {
@@ -231,9 +232,9 @@ impl Reading for MeasuredReading {
     }
 }
 
-/// Any reading, behind a `dyn` boundary. Erasing it again gives the same.
+/// Any reading, behind a `dyn` boundary. Erasing it again returns the same reading.
 ///
-/// Its constants are the most that a reading can want. Its methods say what the reading behind it wants, so the walk
+/// Its constants allow all features of readings. Its methods return the values of the reading behind it, so the walk
 /// does not visit plain data for a reading without names.
 pub struct ErasedReading<'a> {
     observer: &'a mut dyn WalkObserver,
@@ -261,8 +262,8 @@ impl SealedReading for ErasedReading<'_> {}
 #[allow(unsafe_code, reason = "forwards")]
 impl WalkObserver for ErasedReading<'_> {
     unsafe fn block(&mut self, block: WalkedBlock) -> usize {
-        // SAFETY: the caller guarantees what the observer requires: the start of a live block of the global allocator,
-        // with its layout.
+        // SAFETY: the caller guarantees the precondition of the observer's method: the start of a live block of the
+        // global allocator, with the block's layout.
         unsafe { self.observer.block(block) }
     }
 

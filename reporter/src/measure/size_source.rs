@@ -1,7 +1,7 @@
 //! The bytes of blocks: from their layouts, from the declared allocator, or from an engine of DMD.
 //!
-//! The source is a value and not a type. A reading that asks anyone calls a function for each block anyway, so one
-//! instance of a walk serves every source: the compiler would otherwise compile each measured type several times.
+//! The source is a value, not a type. A reading that measures calls a function for each block anyway, so one instance
+//! of a walk serves every source. With a type, the compiler would compile each measured type several times.
 
 use core::alloc::Layout;
 
@@ -13,36 +13,38 @@ use super::walk_state::WalkState;
 
 type NameFunction = fn() -> &'static str;
 
-/// The usable bytes of a block that is known by a pointer into its inside only, or the requested ones if no engine knows
+/// The usable bytes of a block of which only an address inside is known. Returns the requested bytes if no engine has
 /// the block.
 #[inline]
 pub(crate) fn usable_around(block: &WalkedBlock, sizes: Option<BlockSizes>) -> usize {
     sizes.and_then(|sizes| sizes.around(block.pointer)).unwrap_or(block.layout.size())
 }
 
-/// Gives the bytes of each block of a walk, and keeps the state of that walk.
+/// Returns the bytes of each block of a walk, and keeps the state of that walk.
 #[derive(Debug)]
 pub(crate) struct SizeSource {
     source: ByteSource,
-    /// The allocator's function, if there is nothing to note about a block when the walk starts: no engine marks blocks,
-    /// and none has a tag. A tag that the program first uses during the walk is that of a new block.
+    /// The allocator's function, if no block needs more than its size when the walk starts: no engine marks blocks,
+    /// and no block has a tag. If the program starts to use tags during the walk, only new blocks have tags.
     plain: Option<CUsableSize>,
     pub(crate) state: WalkState,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum ByteSource {
-    /// The layout alone.
+    /// Uses the layout alone.
     Layout,
-    /// The allocator; an engine of DMD for blocks of which only the inside is known.
+    /// Uses the allocator. For blocks of which only the inside is accessible, uses an engine of DMD, if there is one.
     Allocator(AskUsableSize, Option<BlockSizes>),
-    /// An engine of DMD, which marks each block as reported, and the allocator for blocks that the engine does not know.
+    /// Uses an engine of DMD, which marks each block as reported. For blocks that the engine does not have, uses the
+    /// allocator.
     Engine(Marks, Option<AskUsableSize>),
 }
 
-#[allow(unsafe_code, reason = "asks the declared allocator")]
+#[allow(unsafe_code, reason = "calls the declared allocator")]
 impl SizeSource {
-    /// The most that is known: by the engine if it marks blocks for this walk, otherwise by the declared allocator.
+    /// The most exact source: the engine if it marks blocks for this walk, otherwise the declared allocator,
+    /// otherwise layouts.
     pub(crate) fn best(marks: Option<Marks>, state: WalkState) -> Self {
         let usable_size = allocator::declared().map(DeclaredAllocator::usable_size);
         let source = match (marks, usable_size) {
@@ -57,19 +59,19 @@ impl SizeSource {
         Self { source, plain, state }
     }
 
-    /// Bytes from layouts only.
+    /// Uses layouts only.
     pub(crate) fn computed() -> Self {
         Self { source: ByteSource::Layout, plain: None, state: WalkState::default() }
     }
 
-    /// Whether a block's layout is all that is known about it.
+    /// Whether the source uses layouts only.
     #[inline]
     pub(crate) fn is_computed(&self) -> bool {
         matches!(self.source, ByteSource::Layout)
     }
 
-    /// The bytes of a block by its start. The walk of each type has many such calls, so only the question to the
-    /// allocator is inlined.
+    /// The bytes of a block, by its start. The walk of each type contains many such calls, so only the direct call of
+    /// the allocator is inlined.
     ///
     /// # Safety
     ///
@@ -77,18 +79,18 @@ impl SizeSource {
     #[inline]
     pub(crate) unsafe fn block(&mut self, block: WalkedBlock) -> usize {
         match self.plain {
-            // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared` gives
-            // only the global allocator.
+            // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared`
+            // returns only the global allocator.
             Some(function) => unsafe { function(block.pointer.cast()) },
-            // SAFETY: the caller guarantees what this function requires, which is the same.
+            // SAFETY: the caller guarantees the same precondition.
             None => unsafe { self.noted_block(block.pointer, block.layout, block.type_name) },
         }
     }
 
-    /// [`block`](Self::block), with a note of what is known about it: its tag, and that the walk marks it.
+    /// As [`block`](Self::block), but also records the block's tag, and marks the block.
     ///
-    /// The parts of the block are in registers. As a whole it would be on the stack, which each of the many calls would
-    /// have to write.
+    /// The parts of the block are separate arguments, in registers. A struct would be on the stack, and each of the
+    /// many calls would have to write it.
     ///
     /// # Safety
     ///
@@ -108,8 +110,8 @@ impl SizeSource {
                 bytes
             }
             (PointerAnswer::Fault(fault), _) => self.state.note_fault(fault, &block),
-            // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared` gives
-            // only the global allocator.
+            // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared`
+            // returns only the global allocator.
             (PointerAnswer::Unknown, Some(allocator)) => unsafe { allocator.ask(pointer, layout) },
             (PointerAnswer::Unknown, None) => layout.size(),
         };
@@ -119,7 +121,7 @@ impl SizeSource {
         bytes
     }
 
-    /// The bytes of the block that has the pointer somewhere inside. Only an engine knows more than the layout.
+    /// The bytes of the block that contains the pointer's address. Without an engine, returns the layout's size.
     #[inline]
     pub(crate) fn enclosing(&mut self, block: WalkedBlock) -> usize {
         match self.source {
@@ -151,8 +153,8 @@ impl SizeSource {
         bytes
     }
 
-    /// Whether the walk meets a shared block for the first time in this collection. An engine knows whether the block
-    /// that was counted at this address is still there.
+    /// Whether the walk meets a shared block for the first time in this collection. An engine detects that another
+    /// block has replaced the counted block at this address.
     pub(crate) fn first_visit(&mut self, address: usize) -> bool {
         match self.source {
             ByteSource::Engine(marks, _) => self.state.first_visit_with(address, marks),

@@ -1,4 +1,4 @@
-//! One walk, several numbers: requested bytes, usable bytes and blocks.
+//! Several numbers from one walk: requested bytes, usable bytes and blocks.
 
 use core::fmt;
 use core::ops::{Add, AddAssign};
@@ -19,15 +19,15 @@ use super::walk_state::WalkState;
 pub struct SizeSummary {
     /// The bytes that the program requested.
     pub asked: usize,
-    /// The bytes that the allocator provided; the requested ones if the program does not declare it
-    /// ([`global_allocator!`](crate::global_allocator)), or for a block about which it cannot be asked.
+    /// The bytes that the allocator provided. It is the requested size for a block whose usable size is unknown, and
+    /// for all blocks if the program declares no allocator ([`global_allocator!`](crate::global_allocator)).
     pub usable: usize,
     /// The number of blocks.
     pub blocks: usize,
 }
 
 impl SizeSummary {
-    /// The provided bytes beyond the requested ones: the allocator rounds up.
+    /// The provided bytes beyond the requested bytes: allocators round sizes up.
     pub fn slop(&self) -> usize {
         self.usable.saturating_sub(self.asked)
     }
@@ -36,7 +36,7 @@ impl SizeSummary {
 impl AddAssign for SizeSummary {
     #[inline]
     fn add_assign(&mut self, other: Self) {
-        // An impl may name blocks that the process does not have.
+        // Saturates, since an impl may name blocks that the process does not have.
         self.asked = self.asked.saturating_add(other.asked);
         self.usable = self.usable.saturating_add(other.usable);
         self.blocks += other.blocks;
@@ -58,19 +58,19 @@ impl fmt::Display for SizeSummary {
     }
 }
 
-/// The reading of [`size_summary`]: usable bytes if the program declares its allocator, otherwise computed ones; and
-/// the requested bytes and the number of blocks.
+/// The reading of [`size_summary`]. It counts usable bytes if the program declares its allocator, otherwise computed
+/// bytes. It also counts the requested bytes and the number of blocks.
 #[derive(Debug)]
 pub struct SummaryReading {
     usable_size: Option<AskUsableSize>,
-    /// With an engine.
+    /// The sizes from an engine, if one is connected.
     sizes: Option<BlockSizes>,
     sum: SizeSummary,
     state: WalkState,
 }
 
 impl SummaryReading {
-    /// A reading that has seen no block.
+    /// A reading without blocks.
     pub fn new() -> Self {
         Self {
             usable_size: allocator::declared().map(DeclaredAllocator::usable_size),
@@ -80,7 +80,7 @@ impl SummaryReading {
         }
     }
 
-    /// The blocks seen so far.
+    /// The sum of all blocks so far.
     pub fn summary(&self) -> SizeSummary {
         self.sum
     }
@@ -94,14 +94,14 @@ impl Default for SummaryReading {
 
 impl SealedReading for SummaryReading {}
 
-#[allow(unsafe_code, reason = "asks the declared allocator")]
+#[allow(unsafe_code, reason = "calls the declared allocator")]
 impl WalkObserver for SummaryReading {
     #[inline]
     unsafe fn block(&mut self, block: WalkedBlock) -> usize {
         let asked = block.layout.size();
         let usable = match self.usable_size {
-            // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared` gives
-            // only the global allocator.
+            // SAFETY: the caller guarantees a live block of the global allocator with this layout, and `declared`
+            // returns only the global allocator.
             Some(usable_size) => unsafe { usable_size.ask(block.pointer, block.layout) },
             None => asked,
         };
@@ -136,10 +136,10 @@ impl Reading for SummaryReading {
     }
 }
 
-/// The heap that `value` owns: requested bytes, usable bytes and blocks, from one walk.
+/// Measures the heap that `value` owns in one walk: requested bytes, usable bytes and blocks.
 ///
-/// `usable` equals [`malloc_size_of`](crate::malloc_size_of()). Bytes that a hand-written impl adds without naming a
-/// block count as requested, in no block.
+/// `usable` equals [`malloc_size_of`](crate::malloc_size_of()). Bytes that a manual impl adds without naming a block
+/// count as requested, but in no block.
 ///
 /// ```
 /// let names = vec![String::from("ab"), String::from("cde")];
@@ -155,12 +155,12 @@ pub fn size_summary<T: MallocSizeOf + ?Sized>(value: &T) -> SizeSummary {
 }
 
 impl SizeSummary {
-    /// The sum of the blocks, and the bytes that a walk returned beyond them.
+    /// The sum of the blocks, adjusted to `bytes`, the result of the walk.
     pub(crate) fn settled(self, bytes: usize) -> Self {
         let slop = self.slop();
         let asked = match bytes.checked_sub(self.usable) {
             Some(unnamed) => self.asked.saturating_add(unnamed),
-            // An impl has not added some of the blocks that it named: nothing says which.
+            // An impl has named blocks without adding their bytes. Which blocks is unknown.
             None => bytes.saturating_sub(slop),
         };
         Self { asked, usable: bytes, ..self }

@@ -32,15 +32,15 @@
 //!
 //! # What is one node
 //!
-//! - Parts of the same type that the walk reaches from the same node by the same field (or as elements, keys or values)
-//!   are one node, which counts them.
-//! - No type occurs twice on the way from the root to a node: a part whose type is already on the way is
-//!   merged with that ancestor. A list of a million entries is one node, as above; so is a syntax tree,
-//!   with a node for each kind of field.
+//! - Parts of the same type that the walk reaches from the same node by the same field (or as elements, keys or
+//!   values) are one node. The node counts them.
+//! - On the path from the root to a node, each type occurs only once: a part whose type already occurs on the path is
+//!   merged with that ancestor. So a list of a million entries is one node, as above. A syntax tree has one node for
+//!   each kind of field.
 //! - A part that owns no heap has no node.
-//! - There are at most 60 levels and 16,384 nodes; parts beyond are merged with their parents.
+//! - There are at most 60 levels and 16,384 nodes. Further parts are merged with their parents.
 //!
-//! Merging moves bytes between nodes, and neither loses nor doubles any.
+//! Merging moves bytes between nodes. The total stays the same.
 
 mod by_field;
 mod finish;
@@ -71,26 +71,26 @@ use finish::SizeNodeData;
 pub use folded::FoldedStacks;
 pub use node::SizeNode;
 
-/// The bytes of a value by field and type; [`size_tree`] makes one.
+/// The bytes of a value by field and type; [`size_tree`] returns it.
 ///
-/// It has three forms: [`reports`](Self::reports) for about:memory, [`folded`](Self::folded) stacks for flame graphs,
-/// and by serde nested objects of `name`, `type`, `bytes`, `slop`, `blocks`, `count` and `children` (bytes are usable
-/// ones and include the children's).
+/// It has three output forms: [`reports`](Self::reports) for about:memory, [`folded`](Self::folded) stacks for flame
+/// graphs, and nested objects for serde, with `name`, `type`, `bytes`, `slop`, `blocks`, `count` and `children`.
+/// There, `bytes` are usable bytes and include the children's bytes.
 #[derive(Clone, Debug)]
 pub struct SizeTree {
-    /// Each node before its children.
+    /// All nodes. Each node precedes its children.
     nodes: Vec<SizeNodeData>,
     usable_size_known: bool,
     skipped: Vec<SkippedPart>,
 }
 
-/// Walks `value` and gives its bytes by field and type.
+/// Walks `value` and returns its bytes by field and type.
 ///
-/// The bytes are usable ones if the program declares its allocator ([`global_allocator!`](crate::global_allocator)),
-/// otherwise computed. The total equals [`malloc_size_of`](crate::malloc_size_of()); bytes that a hand-written impl adds
-/// without naming a block belong to the root.
+/// The bytes are usable bytes if the program declares its allocator ([`global_allocator!`](crate::global_allocator)),
+/// otherwise computed bytes. The total equals [`malloc_size_of`](crate::malloc_size_of()). Bytes that a manual impl
+/// adds without naming a block belong to the root.
 ///
-/// The module [`size_tree`](mod@crate::measure::size_tree) has the rules of what becomes one node, and an example.
+/// The module [`size_tree`](mod@crate::measure::size_tree) describes which parts become one node, with an example.
 pub fn size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
     let reading = ByField::new(core::any::type_name::<T>, WalkState::default(), None);
     let (mut tree, state) = grow_by(reading, value);
@@ -98,7 +98,7 @@ pub fn size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
     tree
 }
 
-/// Walks `value` and gives the bytes that it requested, by field and type, computed from layouts. It touches no
+/// Walks `value` and returns the bytes that it requested, by field and type, computed from layouts. It calls no
 /// allocator.
 ///
 /// As [`size_tree`](size_tree()), but the total equals [`computed_size_of`](crate::computed_size_of()).
@@ -115,8 +115,8 @@ pub fn computed_size_tree<T: MallocSizeOf + ?Sized>(value: &T) -> SizeTree {
     tree
 }
 
-/// The tree of the heap that `value` owns, without the shared blocks that `state` has counted; unless a panic ends the
-/// walk.
+/// The tree of the heap that `value` owns, without the shared blocks that `state` has counted. `Err` contains the
+/// panic that ended the walk.
 pub(crate) fn grow<T: MallocSizeOf + ?Sized>(
     value: &T,
     state: WalkState,
@@ -148,7 +148,7 @@ fn finished(reading: ByField, bytes: usize) -> (SizeTree, WalkState) {
 }
 
 impl SizeTree {
-    /// The value itself.
+    /// The node of the value itself.
     pub fn root(&self) -> SizeNode<'_> {
         SizeNode { tree: self, id: 0 }
     }
@@ -158,35 +158,36 @@ impl SizeTree {
         self.root().total()
     }
 
-    /// The number of nodes, the root included.
+    /// The number of nodes, including the root.
     #[allow(clippy::len_without_is_empty, reason = "there is always a root")]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// All nodes, each before its children.
+    /// All nodes. Each node precedes its children.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = SizeNode<'_>> {
         (0..self.nodes.len()).map(|id| SizeNode { tree: self, id })
     }
 
-    /// The node with these names from the root on, separated by `/`; the root for `""`.
+    /// The node with this path of names from the root, separated by `/`; the root for `""`. `None` if there is no
+    /// such node.
     pub fn find(&self, names: &str) -> Option<SizeNode<'_>> {
         let mut names = names.split('/').filter(|name| !name.is_empty());
         names.try_fold(self.root(), |node, name| node.children().find(|child| child.name() == name))
     }
 
-    /// The parts that could not be measured, which count as 0 bytes.
+    /// The parts that could not be measured. They count as 0 bytes.
     pub fn skipped(&self) -> &[SkippedPart] {
         &self.skipped
     }
 
-    /// Whether sizes include the bytes by which the allocator rounds up.
+    /// Whether sizes include the bytes that the allocator adds by rounding up.
     pub fn usable_size_known(&self) -> bool {
         self.usable_size_known
     }
 
-    /// A set for the views of about:memory, with `path` (for example `explicit/cache`) as the root: one report for each
-    /// node without children, and one called `(itself)` for the own blocks of each inner node.
+    /// A set for the views of about:memory, with `path` (for example `explicit/cache`) as the root. It contains one
+    /// report for each node without children, and a report `(itself)` for the own blocks of each inner node.
     ///
     /// ```standalone_crate
     /// let names = vec![String::from("ab"), String::from("cde")];
@@ -207,8 +208,8 @@ impl SizeTree {
         set
     }
 
-    /// The tree as folded stacks, the input of flame graphs: `root;field;field bytes`, one line for each
-    /// node that has blocks of its own. Bytes are usable ones.
+    /// The tree as folded stacks, the input of flame graphs: `root;field;field bytes`, one line for each node that
+    /// has its own blocks. Bytes are usable bytes.
     pub fn folded<'a>(&'a self, root: &'a str) -> FoldedStacks<'a> {
         FoldedStacks { tree: self, root }
     }

@@ -1,33 +1,33 @@
-//! Bytes that a value states of itself, by a method of its own such as `memory_usage()`. This crate does not check them.
+//! Bytes that a value states of itself, by its own method such as `memory_usage()`. This crate does not check them.
 
 use super::block::Edge;
 use super::ops::{MOST_BYTES, MallocSizeOfOps};
 use super::reading::Reading;
 
-/// The part of a value that is known by its own figure only. A size tree shows it by this name.
+/// The edge to the part of a value that is known only by the value's own figure. A size tree shows this name.
 pub(super) const STATED: Edge = Edge::Field("(stated)");
 
-/// The type of that part. A tree merges parts of one type, so it is not the value's own.
+/// The type of that part. It differs from the value's type, since a tree merges parts of one type.
 struct StatedPart<T: ?Sized>(core::marker::PhantomData<T>);
 
-/// The value's type, from the name of the part's type.
+/// The name of the value's type, extracted from the name of the part's type.
 pub(super) fn stated_type(part: &'static str) -> &'static str {
     part.split_once('<').and_then(|(_, rest)| rest.strip_suffix('>')).unwrap_or(part)
 }
 
 impl<R: Reading> MallocSizeOfOps<R> {
-    /// Counts bytes that `value` states of itself, by a method of its crate such as `memory_usage()`, `heap_bytes()` or
-    /// `estimated_size()`, and returns them. Such a method can leave slop and whole blocks out, or count memory that the
-    /// value shares or only reserves, so the bytes are marked:
+    /// Counts bytes that `value` states of itself, by a method of its crate such as `memory_usage()`, `heap_bytes()`
+    /// or `estimated_size()`, and returns them. Such a method may leave out slop and whole blocks, or count memory
+    /// that the value shares or only reserves. So the bytes are marked:
     ///
-    /// - The description of the report says how many of its bytes are stated, and by values of which types; except for
-    ///   reports of what [`Reports::split`](crate::Reports::split) has measured.
-    /// - A [`SizeTree`](crate::measure::SizeTree) has them in a node `(stated)`, and a [`SizeSummary`](crate::measure::SizeSummary) in no
-    ///   block.
-    /// - With DMD they are reported by amount: the blocks stay unreported, and the row `(reported by amount, blocks
-    ///   unknown)` subtracts them.
+    /// - The description of the report shows how many of its bytes are stated, and by which types. Reports of
+    ///   [`Reports::split`](crate::Reports::split) do not show it.
+    /// - A [`SizeTree`](crate::measure::SizeTree) contains them in a node `(stated)`. A
+    ///   [`SizeSummary`](crate::measure::SizeSummary) does not count a block for them.
+    /// - With DMD they are reported by amount: the blocks stay unreported, and the row
+    ///   `(reported by amount, blocks unknown)` subtracts them.
     ///
-    /// `#[malloc_size_of(stated_by = path)]` on a field calls it.
+    /// `#[malloc_size_of(stated_by = path)]` on a field calls this method.
     ///
     /// ```
     /// use memory_reporter::{MallocSizeOf, MallocSizeOfOps, Reading};
@@ -55,7 +55,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
             return 0;
         }
         self.reading().state().note_stated(core::any::type_name::<T>(), bytes);
-        // A reading of names sees no block, so it has no node to name.
+        // A reading of names receives no block here, so it needs no node.
         if !self.wants_steps() || self.wants_names() {
             return self.reading().stated(bytes);
         }
@@ -63,7 +63,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
     }
 }
 
-/// A number of bytes, as the methods of other crates give it.
+/// A number of bytes, as methods of other crates return it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a number of bytes",
     label = "the function of `stated_by` returns a `{Self}`",
@@ -86,7 +86,7 @@ macro_rules! integers {
 }
 integers!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
 
-/// For the derive: any integer as bytes. A negative number is 0 bytes.
+/// For the derive: converts any integer into bytes. A negative number is 0 bytes.
 #[inline]
 pub fn bytes(stated: impl StatedBytes) -> usize {
     stated.bytes()

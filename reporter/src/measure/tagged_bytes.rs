@@ -1,24 +1,24 @@
-//! The bytes of blocks with a tag that reports have counted: a reporter's report wins over a tag.
+//! The bytes of blocks with a tag that reports have counted. A reporter's report takes precedence over a tag.
 
 use crate::allocator::tags::{TagNumber, TaggedBlock};
 
-/// Allocators round the size of a block up by at most a quarter, or by at most this many bytes.
+/// Allocators round the size of a block up by at most a quarter plus this many bytes.
 const MOST_SLOP: usize = 24;
 
-/// Bytes by tag. It takes one word where no block has a tag.
+/// Bytes by tag. It takes one word if no block has a tag.
 #[derive(Debug, Default)]
 pub(crate) struct TaggedBytes(Option<Box<ByTag>>);
 
 #[derive(Debug, Default)]
 struct ByTag {
-    /// Of reports that have ended.
+    /// The bytes counted by completed reports, indexed by tag.
     ended: Vec<usize>,
-    /// Of the current report.
+    /// The bytes counted by the current report, indexed by tag.
     current: Vec<usize>,
 }
 
 impl TaggedBytes {
-    /// The current report counts a block, if one was found.
+    /// Counts a block for the current report, if `block` is not `None`.
     #[cold]
     pub(crate) fn add_found(&mut self, block: Option<TaggedBlock>) {
         if let Some(block) = block {
@@ -26,19 +26,20 @@ impl TaggedBytes {
         }
     }
 
-    /// The current report counts `bytes` of a block, if one was found: all of it unless more than slop is left.
+    /// Counts `bytes` of a block for the current report, if `block` is not `None`. Counts the whole block if the
+    /// difference can be slop.
     #[cold]
     pub(crate) fn add_part(&mut self, block: Option<TaggedBlock>, bytes: usize) {
         if let Some(mut block) = block {
             if block.bytes.saturating_sub(bytes) > bytes / 4 + MOST_SLOP {
-                // Another value may have the rest, such as the other half of a split buffer.
+                // Another value may own the remaining bytes, such as the other half of a split buffer.
                 block.bytes = bytes;
             }
             self.add_found(Some(block));
         }
     }
 
-    /// The current report has ended: its blocks stay counted.
+    /// Completes the current report: its blocks stay counted.
     pub(crate) fn end_report(&mut self) {
         if let Some(by_tag) = &mut self.0 {
             for (tag, bytes) in by_tag.current.drain(..).enumerate() {
@@ -47,7 +48,7 @@ impl TaggedBytes {
         }
     }
 
-    /// The current report is dropped.
+    /// Drops the current report: its blocks are not counted.
     pub(crate) fn forget_report(&mut self) {
         if let Some(by_tag) = &mut self.0 {
             by_tag.current.clear();
@@ -62,7 +63,7 @@ impl TaggedBytes {
         other.ended.into_iter().enumerate().for_each(|(tag, bytes)| add(ended, tag, bytes));
     }
 
-    /// The bytes of reports that have ended.
+    /// The bytes with this tag that completed reports have counted.
     pub(crate) fn bytes_with(&self, tag: TagNumber) -> usize {
         let bytes = self.0.as_ref().and_then(|by_tag| by_tag.ended.get(usize::from(tag)));
         bytes.copied().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! `MallocSizeOf` for the types of other crates, each behind the feature of its name.
+//! `MallocSizeOf` for the types of other crates. Each crate has its own feature.
 
 #[cfg(feature = "arc-swap1")]
 mod arc_swap;

@@ -1,4 +1,4 @@
-//! How a walk continues into the parts of a value that implement `MallocSizeOf`.
+//! Continues a walk into the parts of a value that implement `MallocSizeOf`.
 
 use core::alloc::Layout;
 
@@ -38,10 +38,11 @@ impl<R: Reading> MallocSizeOfOps<R> {
         self.typed_part(edge, value, T::NEEDS_WALK, T::size_of_excluding_this)
     }
 
-    /// For the derive: measures a part whose type is known there, with two items of the type's impl.
+    /// For the derive: measures a part, with two items of the impl of the part's type.
     ///
-    /// `walk` is a pointer, which inlining removes, and not any function: if the type had no impl, the compiler would
-    /// report that once more, for the type of the function. A function that could need a drop would cost it time, too.
+    /// `walk` is a function pointer, which inlining removes, and not a generic function: for a type without an impl,
+    /// the compiler would report the error again for the type of the function. A function that could need a drop
+    /// would also cost compile time.
     #[doc(hidden)]
     #[inline(always)]
     pub fn typed_part<T: ?Sized>(
@@ -51,14 +52,14 @@ impl<R: Reading> MallocSizeOfOps<R> {
         needs_walk: bool,
         walk: fn(&T, &mut Self) -> usize,
     ) -> usize {
-        // Constants decide, so that the walk of a type consists of the calls for those of its parts that own heap.
+        // Constants decide this branch, so that the walk of a type consists only of calls for parts that own heap.
         if R::STEPS || R::NAMES {
             return self.typed_step(edge, value, needs_walk, walk);
         }
         if needs_walk { walk(value, self).min(MOST_BYTES) } else { 0 }
     }
 
-    /// The same for a reading of steps or names.
+    /// As `typed_part`, for a reading that needs steps or names.
     #[inline(always)]
     fn typed_step<T: ?Sized>(
         &mut self,
@@ -70,7 +71,7 @@ impl<R: Reading> MallocSizeOfOps<R> {
         if !needs_walk && !self.wants_names() {
             return 0;
         }
-        // Not by `part_with`: the compiler would make one more function for each type.
+        // It does not call `part_with`: the compiler would generate one more function for each type.
         if !self.wants_steps() {
             return walk(value, self).min(MOST_BYTES);
         }
@@ -80,8 +81,8 @@ impl<R: Reading> MallocSizeOfOps<R> {
     /// The bytes of a block that holds one value or a slice of values, and of the block's
     /// [`contents`](Self::contents). `size` is the size of the whole block: for a `Vec`, of its capacity.
     ///
-    /// A reading without steps compiles one function for each type, whatever kind of pointer leads to the block. Walks of
-    /// types with such pointers call that function.
+    /// For a reading without steps, the compiler generates one function for each type of value, for all kinds of
+    /// pointers. Walks of types with such pointers call that function.
     ///
     /// # Safety
     ///

@@ -1,10 +1,10 @@
-//! The state of a walk beside its bytes: the shared blocks that it has counted and the parts that it could not
+//! The state of a walk, apart from its bytes: the shared blocks that it has counted, and the parts that it could not
 //! measure.
 //!
-//! In a collection each reporter starts from the blocks that earlier reporters counted (`counted_before`, which nothing
-//! here changes) and collects its own. The driver adds these to the former only if the reporter ended well: a reporter
-//! whose reports are left out has counted nothing. Neither has a report that a panic ends, even if the reporter catches
-//! that panic.
+//! In a collection, each reporter starts from the blocks that earlier reporters counted (`counted_before`, which does
+//! not change here) and collects its own blocks. The driver adds a reporter's blocks to `counted_before` only if the
+//! reporter succeeds: a reporter whose reports are left out has counted no blocks. A report that panics counts no
+//! blocks either, even if the reporter catches the panic.
 
 use std::sync::Arc;
 
@@ -19,27 +19,27 @@ use super::tagged_bytes::TaggedBytes;
 
 pub(crate) type Addresses = HashSet<usize>;
 
-/// Shared blocks counted and parts skipped, of one walk or of one reporter.
+/// The shared blocks that one walk or one reporter has counted, and the parts that it has skipped.
 #[derive(Debug, Default)]
 pub struct WalkState {
     counted_before: Option<Arc<Addresses>>,
     counted: Addresses,
-    /// The part of `counted` that the current report has added.
+    /// The addresses in `counted` that the current report has added.
     added: Vec<usize>,
     skipped: Vec<SkippedPart>,
-    /// The bytes that values of each type have stated of themselves in the current report.
+    /// The bytes that values have stated of themselves in the current report, by type.
     stated: Option<Box<StatedTypes>>,
-    /// With an engine: the bytes of the blocks that the current report has named.
+    /// With an engine: the sum of the blocks that the current report has named, in bytes.
     named: usize,
-    /// Blocks with a tag that reports have counted.
+    /// The blocks with a tag that reports have counted.
     tagged: TaggedBytes,
-    /// With an engine: the shared block whose `block` call comes next.
+    /// With an engine: the address of the shared block that the next call of `block` should name.
     awaited: Option<usize>,
-    /// With an engine: the pointers of the current report that are not those of blocks.
+    /// With an engine: the pointers of the current report that belong to no block.
     faults: Vec<FaultyPointers>,
 }
 
-/// Pointers to values of one type that are not those of blocks.
+/// Pointers to values of one type that belong to no block.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultyPointers {
     pub(crate) fault: PointerFault,
@@ -47,11 +47,11 @@ pub(crate) struct FaultyPointers {
     pub(crate) times: usize,
 }
 
-/// Types, and the bytes that their values have stated of themselves. Most walks have none, and stay small.
+/// Types, and the bytes that their values have stated of themselves. Most walks have none, so the list is boxed.
 #[derive(Debug, Default)]
 struct StatedTypes(Vec<(&'static str, usize)>);
 
-/// The address that stands for "an engine marked the shared block counted at this address". No block lies so high.
+/// The set element for "an engine marked the shared block counted at this address". No block has such a high address.
 const fn marked(address: usize) -> usize {
     address ^ 1 << (usize::BITS - 2)
 }
@@ -62,7 +62,7 @@ impl WalkState {
         Self { counted_before, ..Self::default() }
     }
 
-    /// Whether the walk meets this shared block for the first time; remembers it.
+    /// Whether the walk meets this shared block for the first time. Records the block.
     pub(crate) fn first_visit(&mut self, address: usize) -> bool {
         if let Some(before) = &self.counted_before
             && before.contains(&address)
@@ -80,7 +80,7 @@ impl WalkState {
         is_new
     }
 
-    /// Begins another report. The blocks counted so far stay counted.
+    /// Starts another report. The blocks counted so far stay counted.
     pub(crate) fn begin_report(&mut self) {
         self.added.clear();
         self.tagged.end_report();
@@ -89,7 +89,7 @@ impl WalkState {
         self.faults.clear();
     }
 
-    /// Drops the current report: it has counted nothing. The parts that it skipped stay recorded.
+    /// Drops the current report: its blocks are not counted. The parts that it skipped stay recorded.
     pub(crate) fn forget_report(&mut self) {
         for address in self.added.drain(..) {
             self.counted.remove(&address);
@@ -98,7 +98,7 @@ impl WalkState {
         self.named = 0;
     }
 
-    /// The walk counts this block, which its pointer is the start of.
+    /// Counts this block for its tag. The block's pointer is its start.
     #[inline]
     pub(crate) fn note_tag(&mut self, block: &WalkedBlock) {
         if tags::in_use() {
@@ -106,7 +106,7 @@ impl WalkState {
         }
     }
 
-    /// The walk counts `bytes` of this block, which has its pointer inside.
+    /// Counts `bytes` of this block for its tag. The block's pointer is an address inside.
     #[inline]
     pub(crate) fn note_tag_around(&mut self, block: &WalkedBlock, bytes: usize) {
         if tags::in_use() {
@@ -114,8 +114,8 @@ impl WalkState {
         }
     }
 
-    /// With an engine: the walk has found a block of `bytes` bytes by a pointer to it or into it. A null pointer names
-    /// no block.
+    /// With an engine: adds a block of `bytes` bytes that the walk has found by a pointer to it or into it. A null
+    /// pointer names no block.
     #[inline]
     pub(crate) fn note_named(&mut self, block: &WalkedBlock, bytes: usize) {
         if !block.pointer.is_null() {
@@ -123,13 +123,13 @@ impl WalkState {
         }
     }
 
-    /// With an engine: the bytes of the blocks that the current report has named.
+    /// With an engine: the sum of the blocks that the current report has named, in bytes.
     pub(crate) fn named(&self) -> usize {
         self.named
     }
 
-    /// As [`first_visit`](Self::first_visit) with an engine of DMD, which knows whether the counted block is still
-    /// there: a block without a mark has taken the place of one that was marked and freed.
+    /// As [`first_visit`](Self::first_visit), with an engine of DMD. The engine detects whether the counted block
+    /// still exists: if the block at the address has no mark, it has replaced a block that was marked and freed.
     pub(crate) fn first_visit_with(&mut self, address: usize, marks: Marks) -> bool {
         let is_first = self.first_visit(address)
             || self.is_counted(marked(address))
@@ -138,9 +138,9 @@ impl WalkState {
         is_first
     }
 
-    /// The engine has marked this block.
+    /// Records that the engine has marked this block.
     pub(crate) fn note_marked(&mut self, block: &WalkedBlock) {
-        // Only if it is the shared block: an impl may not have called `block` for that.
+        // Only for the awaited shared block: an impl may have left out the call of `block` for it.
         if let Some(address) = self.awaited.take()
             && address.wrapping_sub(block.pointer.addr()).wrapping_add(1) <= block.layout.size()
         {
@@ -148,7 +148,7 @@ impl WalkState {
         }
     }
 
-    /// The engine knows that this pointer is not that of a block. Such a block counts 0 bytes.
+    /// Records that this pointer belongs to no block, as the engine found. Returns 0, the bytes to count.
     #[cold]
     pub(crate) fn note_fault(&mut self, fault: PointerFault, block: &WalkedBlock) -> usize {
         let type_name = (block.type_name)();
@@ -159,7 +159,7 @@ impl WalkState {
         0
     }
 
-    /// The pointers of the current report that are not those of blocks.
+    /// Returns and clears the pointers of the current report that belong to no block.
     pub(crate) fn take_faults(&mut self) -> Vec<FaultyPointers> {
         core::mem::take(&mut self.faults)
     }
@@ -169,7 +169,7 @@ impl WalkState {
             || self.counted_before.as_ref().is_some_and(|before| before.contains(&address))
     }
 
-    /// A value of this type has stated bytes of itself.
+    /// Records bytes that a value of this type has stated of itself.
     pub(crate) fn note_stated(&mut self, type_name: &'static str, bytes: usize) {
         let StatedTypes(types) = &mut **self.stated.get_or_insert_default();
         match types.iter_mut().find(|(known, _)| *known == type_name) {
@@ -178,7 +178,7 @@ impl WalkState {
         }
     }
 
-    /// The bytes that values of each type have stated of themselves in the current report.
+    /// Returns and clears the bytes that values have stated of themselves in the current report, by type.
     pub(crate) fn take_stated(&mut self) -> Vec<(&'static str, usize)> {
         self.stated.take().map(|stated| stated.0).unwrap_or_default()
     }

@@ -1,6 +1,6 @@
-//! The C library's answer to how large a block is.
+//! Returns the sizes of blocks from the C library.
 
-#![allow(unsafe_code, reason = "asks the C library")]
+#![allow(unsafe_code, reason = "calls the C library")]
 
 use core::alloc::Layout;
 use core::ffi::c_void;
@@ -10,19 +10,19 @@ pub type CUsableSize = unsafe extern "C" fn(*const c_void) -> usize;
 
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 unsafe extern "C" {
-    /// As in `libc`, but with a pointer to constant memory: it only reads.
+    /// As in `libc`, but with a pointer to constant memory: the function only reads.
     fn malloc_usable_size(pointer: *const c_void) -> usize;
 }
 
-/// The C function behind [`c_usable_size`], if the C library needs no layout.
+/// The C function behind [`c_usable_size`]; `None` if the C library needs the layout.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 pub(crate) const C_USABLE_SIZE: Option<CUsableSize> = Some(malloc_usable_size);
 
-/// The C function behind [`c_usable_size`], if the C library needs no layout.
+/// The C function behind [`c_usable_size`]; `None` if the C library needs the layout.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
 pub(crate) const C_USABLE_SIZE: Option<CUsableSize> = None;
 
-/// Usable bytes of a block of the C library.
+/// The usable bytes of a block of the C library.
 ///
 /// # Safety
 ///
@@ -34,7 +34,7 @@ pub(crate) unsafe fn c_usable_size(pointer: *const u8, _: Layout) -> usize {
     unsafe { malloc_usable_size(pointer.cast()) }
 }
 
-/// Usable bytes of a block of the C library.
+/// The usable bytes of a block of the C library.
 ///
 /// # Safety
 ///
@@ -46,11 +46,11 @@ pub(crate) unsafe fn c_usable_size(pointer: *const u8, _: Layout) -> usize {
     unsafe { libc::malloc_size(pointer.cast()) }
 }
 
-/// The size in `layout`: this C library cannot say how large a block is.
+/// The size in `layout`: this C library does not provide the usable size of a block.
 ///
 /// # Safety
 ///
-/// There is no requirement here, but other systems read the pointer.
+/// No precondition on this system. On other systems the function reads the pointer.
 #[cfg(not(any(
     target_os = "linux",
     target_os = "android",

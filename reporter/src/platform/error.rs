@@ -1,20 +1,20 @@
-//! Why a process cannot listen.
+//! The reasons why a process cannot listen.
 
 use core::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a process cannot answer requests from outside.
+/// The reason why a process cannot answer requests from other processes.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// This system does not have the sockets or signals.
+    /// This system has no such sockets or signals.
     Unsupported,
     /// The path exists but is not a folder; perhaps it is a symbolic link.
     NotAFolder(PathBuf),
-    /// The folder belongs to another user, whose number this is.
+    /// The folder belongs to another user; the number is that user's id.
     ForeignOwner(PathBuf, u32),
-    /// Other users can read the folder or replace its files; the number is its mode.
+    /// Other users can read the folder or replace its files. The number is the folder's mode.
     NotPrivate(PathBuf, u32),
     /// The file or folder could not be created or read.
     Io(PathBuf, io::Error),
@@ -36,7 +36,7 @@ impl fmt::Display for ListenError {
                 write!(f, "{}: is open to other users (mode {mode:03o})", path.display())
             }
             Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
-            Self::Thread(error) => write!(f, "no thread to listen on: {error}"),
+            Self::Thread(error) => write!(f, "cannot start the listening thread: {error}"),
             Self::SignalTaken(signal) => write!(f, "signal {signal} has a handler already"),
             Self::Signal(signal, error) => write!(f, "signal {signal} cannot be handled: {error}"),
         }

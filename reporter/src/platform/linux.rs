@@ -44,9 +44,9 @@ use crate::small_sort::sort_by;
 
 use super::{CHeap, FoundSymbol, Mapping, MappingKind, PageFaults, ProcessSizes, StackUsage};
 
-/// The C library's heap; only glibc has these figures.
+/// The C library's heap. Only glibc provides these figures.
 #[cfg(target_env = "gnu")]
-#[allow(unsafe_code, reason = "asks the C library")]
+#[allow(unsafe_code, reason = "calls the C library")]
 pub(crate) fn c_heap() -> Option<CHeap> {
     #[cfg(feature = "live")]
     if !may_lock_c_library() {
@@ -60,14 +60,14 @@ pub(crate) fn c_heap() -> Option<CHeap> {
     })
 }
 
-/// The C library's heap; only glibc has these figures.
+/// The C library's heap. Only glibc provides these figures.
 #[cfg(not(target_env = "gnu"))]
 pub(crate) fn c_heap() -> Option<CHeap> {
     None
 }
 
 /// Lets the C library return free pages to the system.
-#[allow(unsafe_code, reason = "asks the C library")]
+#[allow(unsafe_code, reason = "calls the C library")]
 pub(crate) fn trim_c_heap() {
     #[cfg(feature = "live")]
     if !may_lock_c_library() {
@@ -80,8 +80,9 @@ pub(crate) fn trim_c_heap() {
     };
 }
 
-/// Maps pages of zeros, which take memory when they are written to. It does not allocate. `None` if the system refuses.
-#[allow(unsafe_code, reason = "asks the kernel for memory")]
+/// Maps zeroed pages. The system provides their memory when they are written. The function does not allocate. `None`
+/// if the system refuses.
+#[allow(unsafe_code, reason = "maps memory")]
 pub(crate) fn zeroed_pages(bytes: usize) -> Option<NonNull<u8>> {
     let (access, kind) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
@@ -90,7 +91,7 @@ pub(crate) fn zeroed_pages(bytes: usize) -> Option<NonNull<u8>> {
     if pages == libc::MAP_FAILED {
         return None;
     }
-    // A huge page would take memory for hundreds of pages that nobody writes to. The kernel may have none.
+    // A huge page would take memory for hundreds of pages that stay unused. A kernel without huge pages ignores this.
     // SAFETY: the mapping is new, and the advice does not change its contents.
     unsafe { libc::madvise(pages, bytes, libc::MADV_NOHUGEPAGE) };
     NonNull::new(pages.cast())
@@ -100,10 +101,10 @@ pub(crate) fn zeroed_pages(bytes: usize) -> Option<NonNull<u8>> {
 ///
 /// # Safety
 ///
-/// `zeroed_pages` has returned them for this size, and nobody uses them.
-#[allow(unsafe_code, reason = "gives the kernel memory back")]
+/// `zeroed_pages` returned these pages for this size, and they are no longer used.
+#[allow(unsafe_code, reason = "unmaps memory")]
 pub(crate) unsafe fn return_pages(pages: NonNull<u8>, bytes: usize) {
-    // SAFETY: the caller guarantees a mapping of this size that nobody uses.
+    // SAFETY: the caller guarantees a mapping of this size that is no longer used.
     unsafe { libc::munmap(pages.as_ptr().cast(), bytes) };
 }
 
@@ -116,7 +117,7 @@ pub(crate) fn statm() -> Option<ProcessSizes> {
 }
 
 /// A value that the system has for all processes; `None` if it is not positive.
-#[allow(unsafe_code, reason = "asks the C library")]
+#[allow(unsafe_code, reason = "calls the C library")]
 fn system_value(name: libc::c_int) -> Option<u64> {
     // SAFETY: `sysconf` has no precondition.
     let value = unsafe { libc::sysconf(name) };
@@ -127,7 +128,7 @@ pub(crate) fn resident_peak() -> Option<u64> {
     proc::status("VmHWM")
 }
 
-/// As Firefox: the private pages of all mappings, which `statm`'s shared field does not give.
+/// The private pages of all mappings, as in Firefox. The `shared` field of `statm` does not provide them.
 pub(crate) fn resident_unique() -> Option<u64> {
     let private = |map: &SmapsEntry| {
         ["Private_Clean", "Private_Dirty"].iter().filter_map(|key| map.amount(key)).sum::<u64>()
@@ -142,7 +143,7 @@ pub(crate) fn page_faults() -> Option<PageFaults> {
     Some(PageFaults { hard: proc::stat(12)?, soft: proc::stat(10)? })
 }
 
-/// When this process started: in clock ticks since the machine started, and in seconds since 1970.
+/// The start time of this process: in clock ticks since the machine started, and in seconds since 1970.
 #[cfg(feature = "live")]
 pub(crate) fn start_time() -> Option<(u64, u64)> {
     let ticks = proc::stat(22)?;
@@ -151,11 +152,11 @@ pub(crate) fn start_time() -> Option<(u64, u64)> {
     Some((ticks, now.as_secs().saturating_sub(alive)))
 }
 
-/// When this process started, on the clock of [`monotonic_nanoseconds`]. The kernel gives it in hundredths of a second.
+/// The start time of this process on the clock of [`monotonic_nanoseconds`], to a hundredth of a second.
 pub(crate) fn process_start() -> Option<u64> {
     let ticks = proc::stat(22)?;
     let since_boot = u128::from(ticks) * 1_000_000_000 / u128::from(system_value(libc::_SC_CLK_TCK)?);
-    // The kernel counts from the boot, with the time asleep, which the monotonic clock leaves out.
+    // The kernel counts from the boot and includes time in suspend. The monotonic clock does not include it.
     let age = u128::from(clock(libc::CLOCK_BOOTTIME)).saturating_sub(since_boot);
     Some(monotonic_nanoseconds().saturating_sub(u64::try_from(age).ok()?))
 }
@@ -166,10 +167,10 @@ pub(crate) fn monotonic_nanoseconds() -> u64 {
 }
 
 /// The time on a clock, in nanoseconds; 0 if the system does not have the clock.
-#[allow(unsafe_code, reason = "asks the system")]
+#[allow(unsafe_code, reason = "calls the system")]
 fn clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a place for the time.
+    // SAFETY: `time` has room for the result.
     if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
         return 0;
     }
@@ -177,18 +178,18 @@ fn clock(clock: libc::clockid_t) -> u64 {
 }
 
 /// The kernel's number of this thread. It neither allocates nor fails.
-#[allow(unsafe_code, reason = "asks the kernel")]
+#[allow(unsafe_code, reason = "calls the kernel")]
 pub(crate) fn thread_id() -> u32 {
     // SAFETY: `gettid` takes no argument and has no precondition.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// All threads with the part of their stack that has been touched, by thread number. `noted` has the numbers of
-/// threads and an address on the stack of each.
+/// All threads with the touched bytes of their stacks, by thread number. `noted` contains thread numbers, and an
+/// address on the stack of each thread.
 ///
-/// An address on a stack leads to its mapping. For this thread it is the address of a local, for others the one in
-/// `noted` or, if the kernel shows it, the stack pointer of the system call in which the thread waits. As in
-/// Firefox, the bytes are the `Referenced` pages of the mapping around that address.
+/// An address on a stack leads to its mapping. For this thread it is the address of a local variable. For other
+/// threads it is the address in `noted` or, if the kernel shows it, the stack pointer of the system call in which the
+/// thread waits. As in Firefox, the bytes are the `Referenced` pages of the mapping around that address.
 pub(crate) fn thread_stacks(noted: &[(u32, usize)]) -> Vec<StackUsage> {
     let Some(maps) = proc::maps() else { return Vec::new() };
     let stack = |thread: SystemThread| {
@@ -204,7 +205,7 @@ pub(crate) fn thread_stacks(noted: &[(u32, usize)]) -> Vec<StackUsage> {
 struct SystemThread {
     name: String,
     tid: u32,
-    /// An address on its stack, if one is known.
+    /// An address on the thread's stack; `None` if unknown.
     address: Option<usize>,
     main: bool,
 }
@@ -236,20 +237,20 @@ fn threads(noted: &[(u32, usize)]) -> Vec<SystemThread> {
 }
 
 /// Looks up a symbol in all loaded files.
-#[allow(unsafe_code, reason = "asks the loader")]
+#[allow(unsafe_code, reason = "calls the loader")]
 pub(crate) fn find_symbol(name: &core::ffi::CStr) -> FoundSymbol {
     static HERE: u8 = 0;
     // SAFETY: `name` is a C string.
     let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     let file_of = |address: *const core::ffi::c_void| {
         let mut info = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: `info` has room for the answer, and `dladdr` compares the address without reading there.
+        // SAFETY: `info` has room for the result, and `dladdr` only compares the address.
         unsafe { libc::dladdr(address, info.as_mut_ptr()) };
-        // SAFETY: all zeros are a valid `Dl_info`, and `dladdr` leaves it so or fills it.
+        // SAFETY: all zeros are a valid `Dl_info`, and `dladdr` keeps the zeros or fills the struct.
         unsafe { info.assume_init() }.dli_fbase
     };
     if symbol.is_null() {
-        // The program must not take the error for one of its own, so this clears it.
+        // Clears the loader's error, so that the program does not take it for its own.
         // SAFETY: `dlerror` has no precondition.
         unsafe { libc::dlerror() };
         FoundSymbol::Nowhere
@@ -260,12 +261,12 @@ pub(crate) fn find_symbol(name: &core::ffi::CStr) -> FoundSymbol {
     }
 }
 
-/// The bytes of this process's page tables, which belong to the kernel.
+/// The bytes of this process's page tables. They belong to the kernel.
 pub(crate) fn page_tables() -> Option<u64> {
     proc::status("VmPTE")
 }
 
-/// All mappings of the process. `noted` has the numbers of threads and an address on the stack of each.
+/// All mappings of the process. `noted` contains thread numbers, and an address on the stack of each thread.
 pub(crate) fn mappings(noted: &[(u32, usize)]) -> Option<Vec<Mapping>> {
     let threads = threads(noted);
     let mapping = |map: &SmapsEntry| {
@@ -299,9 +300,9 @@ fn kind_and_name(map: &SmapsEntry) -> (MappingKind, String) {
         "" => (of_memory, "[anonymous]".to_owned()),
         "[heap]" => (MappingKind::Heap, name.to_owned()),
         "[stack]" => (MappingKind::Stack, name.to_owned()),
-        // `[stack:TID]` is the stack of a thread, in old kernels.
+        // In old kernels, `[stack:TID]` is the stack of a thread.
         name if name.starts_with("[stack:") => (MappingKind::Stack, "[stack]".to_owned()),
-        // `[anon:NAME]` is memory to which the program gave a name.
+        // `[anon:NAME]` is memory that the program named.
         name if name.starts_with("[anon") => (of_memory, name.to_owned()),
         name if name.starts_with('[') && name.ends_with(']') => (MappingKind::Kernel, name.to_owned()),
         name => match segment_key(name) {

@@ -19,22 +19,22 @@ pub(crate) fn resident_peak() -> Option<u64> {
     basic_info().map(|info| info.resident_size_max)
 }
 
-/// `None` if the kernel does not answer, or answers with fewer fields.
-#[allow(unsafe_code, reason = "asks the kernel")]
+/// `None` if the kernel returns an error or fewer fields.
+#[allow(unsafe_code, reason = "calls the kernel")]
 fn basic_info() -> Option<mach_task_basic_info> {
     let mut info = mach_task_basic_info::default();
     let mut count = MACH_TASK_BASIC_INFO_COUNT;
     // SAFETY: `mach_task_self` reads a number that the C library has set before `main`.
     let this = unsafe { mach_task_self() };
-    // SAFETY: `info` is a place for `count` words, and the kernel writes no more than these.
+    // SAFETY: `info` has room for `count` words, and the kernel writes at most these.
     let result = unsafe { task_info(this, MACH_TASK_BASIC_INFO, (&raw mut info).cast(), &raw mut count) };
     (result == KERN_SUCCESS && count == MACH_TASK_BASIC_INFO_COUNT).then_some(info)
 }
 
-#[allow(unsafe_code, reason = "asks the kernel")]
+#[allow(unsafe_code, reason = "calls the kernel")]
 pub(crate) fn page_faults() -> Option<PageFaults> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `usage` is a place for the answer.
+    // SAFETY: `usage` has room for the result.
     if unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) } != 0 {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The sizes of the process on a system that this crate cannot ask: none is known.
+//! The sizes of the process on an unsupported system: all are `None`.
 
 use super::{PageFaults, ProcessSizes};
 

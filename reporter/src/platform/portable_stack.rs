@@ -1,11 +1,12 @@
-//! This thread's stack on systems and processors on which the crate `stacker` knows it.
+//! This thread's stack on systems and processors that the crate `stacker` supports.
 
-/// How many bytes of the stack are free; `None` if the system does not know.
+/// The free bytes of the stack; `None` if the system does not provide the figure.
 pub(crate) fn remaining_stack(_here: usize) -> Option<usize> {
     stacker::remaining_stack()
 }
 
-/// Calls `f` on a stack of at least `size` bytes that is freed afterwards, where the crate can make one.
+/// Calls `f` on a new stack of at least `size` bytes, and frees the stack. On systems where `stacker` cannot make a
+/// stack, calls `f` directly.
 pub(crate) fn on_fresh_stack<T>(size: usize, f: impl FnOnce() -> T) -> T {
     stacker::grow(size, f)
 }

@@ -1,4 +1,4 @@
-//! A system that this crate does not know: it gives at most the sizes of the process.
+//! An unsupported system: this module provides at most the sizes of the process.
 
 use core::alloc::{GlobalAlloc as _, Layout};
 use core::ptr::NonNull;
@@ -12,8 +12,8 @@ pub(crate) fn c_heap() -> Option<CHeap> {
 
 pub(crate) fn trim_c_heap() {}
 
-/// Pages of zeros, from the system's allocator. `None` if it has no memory.
-#[allow(unsafe_code, reason = "asks an allocator for memory")]
+/// Zeroed pages from the system's allocator. `None` if it has no memory.
+#[allow(unsafe_code, reason = "allocates memory")]
 pub(crate) fn zeroed_pages(bytes: usize) -> Option<NonNull<u8>> {
     let layout = Layout::from_size_align(bytes, ALIGN).ok().filter(|layout| layout.size() > 0)?;
     // SAFETY: the size is not 0.
@@ -24,8 +24,8 @@ pub(crate) fn zeroed_pages(bytes: usize) -> Option<NonNull<u8>> {
 ///
 /// # Safety
 ///
-/// `zeroed_pages` has returned them for this size, and nobody uses them.
-#[allow(unsafe_code, reason = "gives an allocator memory back")]
+/// `zeroed_pages` returned these pages for this size, and they are no longer used.
+#[allow(unsafe_code, reason = "frees memory")]
 pub(crate) unsafe fn return_pages(pages: NonNull<u8>, bytes: usize) {
     if let Ok(layout) = Layout::from_size_align(bytes, ALIGN) {
         // SAFETY: the caller guarantees that `zeroed_pages` has allocated this block with this layout.
@@ -33,14 +33,14 @@ pub(crate) unsafe fn return_pages(pages: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// The system then hands out fresh pages without writing zeros to them.
+/// With this alignment, the system allocates fresh pages without writing zeros to them.
 const ALIGN: usize = 16;
 
 pub(crate) fn resident_unique() -> Option<u64> {
     None
 }
 
-/// This crate knows no forks there.
+/// Forks are not supported on this system.
 pub(crate) fn at_fork(_: extern "C" fn(), _: extern "C" fn(), _: extern "C" fn()) {}
 
 pub(crate) fn thread_id() -> u32 {
@@ -71,14 +71,14 @@ pub(crate) fn process_start() -> Option<u64> {
     None
 }
 
-/// Counts from the first call.
+/// The time since the first call.
 pub(crate) fn monotonic_nanoseconds() -> u64 {
     static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
     let since = FIRST.get_or_init(std::time::Instant::now).elapsed();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Nothing runs before `main` here.
+/// Running code before `main` is not supported on this system.
 macro_rules! call_before_main {
     ($function:path) => {
         const _: fn() = $function;

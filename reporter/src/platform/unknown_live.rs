@@ -1,4 +1,4 @@
-//! A system that this crate does not know: nothing listens there.
+//! An unsupported system: a process cannot listen there.
 
 use std::fs::File;
 use std::io;
@@ -94,12 +94,12 @@ pub(crate) fn spawn_without_signals(name: &str, run: Box<dyn FnOnce() + Send>) -
     thread::Builder::new().name(name.to_owned()).spawn(run).map(drop)
 }
 
-/// Threads are always those of the system.
+/// All threads are threads of the system.
 pub(crate) fn is_hosted() -> bool {
     false
 }
 
-/// Threads for the threads of this crate, on Linux.
+/// On Linux, a provider of threads for this crate. Unused on this system.
 #[doc(hidden)]
 #[derive(Debug)]
 #[allow(missing_docs, reason = "as on Linux")]
@@ -109,6 +109,6 @@ pub struct ThreadHost {
     pub is_here: fn() -> bool,
 }
 
-/// Changes nothing.
+/// Does nothing on this system.
 #[doc(hidden)]
 pub fn host_threads(_: &'static ThreadHost) {}

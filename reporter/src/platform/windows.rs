@@ -8,7 +8,7 @@ use windows_sys::Win32::System::Threading::GetCurrentProcess;
 
 use super::{PageFaults, ProcessSizes};
 
-/// The address space in use is the part of the process's address space that is not free.
+/// The address space in use: the part of the process's address space that is not free.
 pub(crate) fn statm() -> Option<ProcessSizes> {
     let status = memory_status()?;
     let vsize = status.ullTotalVirtual.checked_sub(status.ullAvailVirtual)?;
@@ -19,26 +19,26 @@ pub(crate) fn resident_peak() -> Option<u64> {
     counters().map(|counters| counters.PeakWorkingSetSize as u64)
 }
 
-/// Windows counts all faults together, so that neither kind is known.
+/// `None`: Windows counts all faults together, so neither kind is known.
 pub(crate) fn page_faults() -> Option<PageFaults> {
     None
 }
 
-#[allow(unsafe_code, reason = "asks the system")]
+#[allow(unsafe_code, reason = "calls the system")]
 fn counters() -> Option<PROCESS_MEMORY_COUNTERS> {
     const BYTES: u32 = size_of::<PROCESS_MEMORY_COUNTERS>() as u32;
     let mut counters = PROCESS_MEMORY_COUNTERS { cb: BYTES, ..Default::default() };
     // SAFETY: `GetCurrentProcess` has no precondition.
     let this = unsafe { GetCurrentProcess() };
-    // SAFETY: the handle stands for this process, and `counters` is a place of the stated size.
+    // SAFETY: the handle refers to this process, and `counters` has the stated size.
     let answered = unsafe { K32GetProcessMemoryInfo(this, &raw mut counters, BYTES) };
     (answered != 0).then_some(counters)
 }
 
-#[allow(unsafe_code, reason = "asks the system")]
+#[allow(unsafe_code, reason = "calls the system")]
 fn memory_status() -> Option<MEMORYSTATUSEX> {
     let mut status = MEMORYSTATUSEX { dwLength: size_of::<MEMORYSTATUSEX>() as u32, ..Default::default() };
-    // SAFETY: `status` is a place of the size that it states.
+    // SAFETY: `status` has the size that it states.
     let answered = unsafe { GlobalMemoryStatusEx(&raw mut status) };
     (answered != 0).then_some(status)
 }

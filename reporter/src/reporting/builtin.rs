@@ -1,5 +1,5 @@
-//! The reporters that every program has. They run before all others, so that the allocations of these do not disturb
-//! the numbers.
+//! The reporters that every program has. They run first, so that the allocations of other reporters do not change
+//! their numbers.
 
 use memory_report::{Kind, Units, amount, path_segment};
 
@@ -97,7 +97,7 @@ impl MemoryReporter for ProcessReporter {
             "resident-unique",
             Units::Bytes,
             amounts::resident_unique(),
-            "Physical memory that only this process uses: what the system would get back if it ended.",
+            "Physical memory that only this process uses: the system would get it back if the process ended.",
         );
         row(
             out,
@@ -111,7 +111,7 @@ impl MemoryReporter for ProcessReporter {
             "page-faults-soft",
             Units::CountCumulative,
             amounts::page_faults_soft(),
-            "Page faults that were met without a disk.",
+            "Page faults that did not wait for a disk.",
         );
     }
 }
@@ -142,7 +142,7 @@ impl MemoryReporter for ThreadStacks {
                 Kind::NonHeap,
                 Units::Bytes,
                 amount(bytes),
-                "Memory of a thread's stack that has been touched.",
+                "The part of a thread's stack that has been touched.",
             );
         }
         if lost > 0 {
@@ -164,7 +164,7 @@ impl MemoryReporter for RegistryReporter {
 
     fn collect_reports(&self, out: &mut Reports) {
         if is_itself() {
-            // The list is not in the heap that the reports are about.
+            // The list of reporters is not in the heap that the reports describe.
             return;
         }
         out.heap_with(
@@ -186,15 +186,11 @@ impl MemoryReporter for DmdReporter {
         let Some(sizes) = engine_sizes() else { return };
         let rows = [
             ("stack-traces/used", sizes.traces_used, "Memory used by DMD for stack traces."),
-            (
-                "stack-traces/unused",
-                sizes.traces_unused,
-                "Memory that DMD has taken for stack traces to come.",
-            ),
+            ("stack-traces/unused", sizes.traces_unused, "Memory reserved by DMD for future stack traces."),
             ("stack-traces/table", sizes.trace_table, "Memory used by DMD to find stack traces."),
             ("live-block-table", sizes.live_blocks, "Memory used by DMD for live blocks."),
             ("dead-block-table", sizes.dead_blocks, "Memory used by DMD for freed blocks."),
-            ("reports", sizes.marks, "Memory used by DMD for who reported which block."),
+            ("reports", sizes.marks, "Memory used by DMD to record the reporters of blocks."),
             ("threads", sizes.threads, "Memory used by DMD for each thread."),
             (
                 "working-memory",

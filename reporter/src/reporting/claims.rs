@@ -1,11 +1,12 @@
-//! With DMD: the heap bytes that a reporter claims under `explicit/`, and how many of them it claims by amount.
+//! With DMD: the heap bytes that a reporter claims under `explicit/`, and how many of them have no blocks.
 //!
-//! A walk names blocks, and so do two kinds of amounts: what [`split`](super::Reports::split) has measured, and the
-//! bytes of a [`MemoryCounter`](super::MemoryCounter) whose blocks are marked since their allocation. All other
-//! amounts name none: DMD still knows their blocks as unreported.
+//! A walk names blocks. Two kinds of amounts also have blocks: amounts that [`split`](super::Reports::split) has
+//! measured, and the bytes of a [`MemoryCounter`](super::MemoryCounter) whose blocks have been marked since their
+//! allocation. All other amounts have none, and DMD still lists their blocks as unreported.
 //!
-//! Invariant: each named byte covers at most one claimed byte of its reporter. An amount that a reporter computes after
-//! it read a counter, or after a `split` of which it has not reported all, counts as theirs.
+//! Invariant: each byte of a named block covers at most one claimed byte of its reporter. After a reporter has read a
+//! counter, its next amounts count as the counter's bytes. After a `split`, its next amounts count as the split's
+//! bytes, until all of them are reported.
 
 use std::collections::VecDeque;
 
@@ -13,7 +14,7 @@ use crate::engine_abi::Marks;
 
 use super::counters;
 
-/// Heap bytes that a report claims without a block.
+/// Heap bytes that a report claims without blocks.
 #[derive(Debug)]
 pub(crate) struct ByAmount {
     pub(crate) path: String,
@@ -23,34 +24,35 @@ pub(crate) struct ByAmount {
 /// The claims of one reporter.
 #[derive(Debug, Default)]
 pub(crate) struct ReporterClaims {
-    /// The bytes that the engine counts as claimed, with their paths.
+    /// The bytes that the engine counts as claimed, with the marks of their paths.
     claimed: Vec<(Marks, i64)>,
     by_amount: Vec<ByAmount>,
-    /// Bytes of blocks that no amount has claimed yet; for those of walks, with the path of the blocks' marks.
+    /// The bytes of blocks that no amount has claimed yet. For the blocks of walks, it includes the marks of their
+    /// path.
     unclaimed: VecDeque<(Option<Marks>, i64)>,
-    /// The addresses of the counters whose bytes were added to `unclaimed`.
+    /// The addresses of the counters whose bytes are already in `unclaimed`.
     counters: Vec<usize>,
 }
 
 impl ReporterClaims {
-    /// For a reporter that begins on this thread.
+    /// The claims of a reporter that starts on this thread.
     pub(crate) fn begin() -> Self {
         drop(counters::take_read());
         Self::default()
     }
 
-    /// A report claims bytes that a walk measured. The walk named blocks of `named` bytes.
+    /// Claims bytes that a walk measured. The walk named blocks of `named` bytes.
     pub(crate) fn claim_measured(&mut self, path: &str, marks: Option<Marks>, bytes: i64, named: i64) {
         self.claim(marks, bytes);
         self.add_by_amount(path, bytes.saturating_sub(named));
     }
 
-    /// A walk measured blocks of `named` bytes together. The amounts of later reports claim these bytes.
+    /// Adds blocks of `named` bytes that a walk measured. The amounts of later reports claim these bytes.
     pub(crate) fn add_measured(&mut self, marks: Option<Marks>, named: i64) {
         self.unclaimed.push_back((marks, named));
     }
 
-    /// A report claims an amount.
+    /// Claims an amount.
     pub(crate) fn claim_amount(&mut self, path: &str, amount: i64) {
         for (counter, bytes) in counters::take_read() {
             if !self.counters.contains(&counter) {
@@ -76,7 +78,7 @@ impl ReporterClaims {
         }
     }
 
-    /// The bytes that the engine counts as claimed, with their paths.
+    /// The bytes that the engine counts as claimed, with the marks of their paths.
     pub(crate) fn claimed(&self) -> &[(Marks, i64)] {
         &self.claimed
     }
@@ -85,8 +87,8 @@ impl ReporterClaims {
         self.by_amount
     }
 
-    /// Has the engine count claimed bytes at the path of the blocks' marks: a dump compares both. The blocks of counters
-    /// have marks without a path, so the engine does not count their claims.
+    /// Adds claimed bytes to the engine's count for the path of the blocks' marks: a dump compares both. The blocks
+    /// of counters have marks without a path, so the engine does not count their claims.
     fn claim(&mut self, marks: Option<Marks>, bytes: i64) {
         if let Some(marks) = marks
             && bytes > 0

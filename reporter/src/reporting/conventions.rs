@@ -5,7 +5,7 @@
 
 use memory_report::{Kind, Units};
 
-/// The rule that `path` breaks, if it breaks one.
+/// The fault of `path`; `None` if the path keeps all rules.
 pub(crate) const fn path_fault(path: &str) -> Option<&'static str> {
     let bytes = path.as_bytes();
     if bytes.is_empty() {
@@ -35,13 +35,14 @@ pub(crate) const fn path_fault(path: &str) -> Option<&'static str> {
         return Some("`explicit` is the tree, not a report: name what is in it, as in `explicit/cache`");
     }
     if is_or_is_below(bytes, b"explicit/heap-unclassified") {
-        return Some("`explicit/heap-unclassified` is what no reporter claims, so no reporter can claim it");
+        return Some(
+            "`explicit/heap-unclassified` is the memory that no reporter claims: report another path",
+        );
     }
     None
 }
 
-/// The rule of a report that a collection keeps, if `path` breaks one: it begins like a path of the tree that adds up, but
-/// is none.
+/// The fault of a path that looks like a path of the tree `explicit`, but is not. A collection keeps such a report.
 pub(crate) const fn look_alike_fault(path: &str) -> Option<&'static str> {
     let bytes = path.as_bytes();
     let is_cut = bytes.len() == EXPLICIT.len()
@@ -57,11 +58,11 @@ pub(crate) const fn look_alike_fault(path: &str) -> Option<&'static str> {
         i += 1;
     }
     Some(
-        "the path looks like one of the tree `explicit`, but is none: write `explicit/`, in lower case and with `/`",
+        "the path looks like a path of the tree `explicit`, but is not: write `explicit/`, in lower case and with `/`",
     )
 }
 
-/// The rule of a report that a collection keeps, if the kind breaks one at this path.
+/// The fault of a kind at a path outside of `explicit/`. A collection keeps such a report.
 pub(crate) const fn outside_kind_fault(path: &str, kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::Heap | Kind::NonHeap if !is_explicit(path) => Some(
@@ -71,7 +72,7 @@ pub(crate) const fn outside_kind_fault(path: &str, kind: Kind) -> Option<&'stati
     }
 }
 
-/// The rule that the kind and the units break at this path, if they break one.
+/// The fault of kind and units at this path; `None` if they keep all rules.
 pub(crate) const fn kind_fault(path: &str, kind: Kind, units: Units) -> Option<&'static str> {
     if is_explicit(path) {
         if matches!(kind, Kind::Other) {
@@ -92,7 +93,7 @@ pub(crate) const fn kind_fault(path: &str, kind: Kind, units: Units) -> Option<&
     }
 }
 
-/// The rule that `description` breaks, if it breaks one.
+/// The fault of `description`; `None` if it keeps all rules.
 pub(crate) const fn description_fault(description: &str) -> Option<&'static str> {
     let bytes = description.as_bytes();
     if bytes.is_empty() {
@@ -111,14 +112,14 @@ pub(crate) const fn description_fault(description: &str) -> Option<&'static str>
     Some("the description is one word: say in a full sentence what is measured")
 }
 
-/// Whether reports at `path` belong to the tree that adds up.
+/// Whether `path` is in the tree `explicit`.
 pub(crate) const fn is_explicit(path: &str) -> bool {
     starts_with(path.as_bytes(), b"explicit/")
 }
 
 const EXPLICIT: &[u8] = b"explicit";
 
-/// Compares whole segments: `a/bc` is not below `a/b`.
+/// Compares whole segments, so `a/bc` is not below `a/b`.
 const fn is_or_is_below(path: &[u8], root: &[u8]) -> bool {
     starts_with(path, root) && (path.len() == root.len() || path[root.len()] == b'/')
 }
@@ -137,13 +138,14 @@ const fn starts_with(bytes: &[u8], start: &[u8]) -> bool {
     true
 }
 
-/// Stops compilation with the message of the first rule broken.
+/// Stops the compilation if the path breaks a rule, with the rule as the message.
 pub const fn assert_path(path: &str) {
     stop_at(path_fault(path));
     stop_at(look_alike_fault(path));
 }
 
-/// Stops compilation with the message of the first rule broken. The path is empty if only the program knows it.
+/// Stops the compilation if kind and units break a rule, with the rule as the message. `path` is empty if it is known
+/// only at run time.
 pub const fn assert_kind(path: &str, kind: Kind, units: Units) {
     stop_at(kind_fault(path, kind, units));
     if !path.is_empty() {
@@ -151,7 +153,7 @@ pub const fn assert_kind(path: &str, kind: Kind, units: Units) {
     }
 }
 
-/// Stops compilation with the message of the first rule broken.
+/// Stops the compilation if the description breaks a rule, with the rule as the message.
 pub const fn assert_description(description: &str) {
     stop_at(description_fault(description));
 }
@@ -162,7 +164,7 @@ const fn stop_at(fault: Option<&'static str>) {
     }
 }
 
-/// A number that a report can have.
+/// An integer that can be the amount of a report.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an amount",
     label = "not an integer",
@@ -185,7 +187,7 @@ macro_rules! integers {
 }
 integers!(bool u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
 
-/// An integer as the amount of a report, which has 64 bits; larger ones become the largest.
+/// Converts an integer into the amount of a report. An amount has 64 bits; larger integers become the largest amount.
 pub fn amount(amount: impl IntegerAmount) -> i64 {
     amount.amount()
 }

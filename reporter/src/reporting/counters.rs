@@ -1,7 +1,7 @@
 //! Counters, for foreign code whose memory this crate cannot walk.
 //!
-//! Firefox's `CountingAllocatorBase`: give the foreign library the functions of
-//! [`CountingMalloc`] as its allocator, and report the counter.
+//! The equivalent of Firefox's `CountingAllocatorBase`: give the foreign library the functions of [`CountingMalloc`]
+//! as its allocator, and report the counter.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -17,12 +17,12 @@ use crate::engine_abi::{is_known, mark_on_alloc};
 use super::isolation;
 use super::tags::TagPause;
 
-/// The bytes that are allocated now. The code that allocates and frees must count them.
+/// A count of allocated bytes. The code that allocates and frees must update it.
 ///
-/// While DMD records, [`allocated`](Self::allocated) marks the block that starts at its pointer as reported, until the
-/// program frees the block; so report the counter. Bytes without such a block (a mapping, a part of an arena, a null
-/// pointer) are reported by amount: if they are heap memory, they are part of the row
-/// `heap-unclassified/(reported by amount, blocks unknown)`.
+/// While DMD records, [`allocated`](Self::allocated) marks the block that starts at the pointer as reported, until
+/// the program frees the block. So a reporter must report the counter. Bytes without such a block (a mapping, a part
+/// of an arena, a null pointer) are reported by amount. If they are heap memory, the row
+/// `heap-unclassified/(reported by amount, blocks unknown)` includes them.
 ///
 /// ```
 /// use memory_reporter::counters::MemoryCounter;
@@ -39,21 +39,23 @@ use super::tags::TagPause;
 #[derive(Debug, Default)]
 pub struct MemoryCounter {
     bytes: AtomicUsize,
-    /// With DMD: the bytes of blocks that `allocated` has marked.
+    /// With DMD: the bytes of the blocks that `allocated` has marked.
     marked: AtomicUsize,
-    /// With DMD: [`CountingMalloc`] counts here, and has marked the blocks. With sampling, DMD knows some of them only.
+    /// With DMD: whether [`CountingMalloc`] uses this counter and has marked its blocks. With sampling, DMD has only
+    /// some blocks.
     is_marked: AtomicBool,
 }
 
 std::thread_local! {
-    /// The counters of marked blocks that the reporter of this thread has read, by address, with their bytes.
+    /// The counters with marked blocks that the reporter of this thread has read: their addresses, and the bytes of
+    /// the blocks.
     static READ: Cell<Vec<(usize, usize)>> = const { Cell::new(Vec::new()) };
 }
 
-/// The counters of marked blocks that the reporter of this thread has read since the last call, by address, with the
-/// bytes of these blocks.
+/// Returns and clears the counters with marked blocks that the reporter of this thread has read: their addresses, and
+/// the bytes of the blocks.
 pub(crate) fn take_read() -> Vec<(usize, usize)> {
-    // The list is gone at the end of the thread.
+    // The list no longer exists at the end of the thread.
     READ.try_with(Cell::take).unwrap_or_default()
 }
 
@@ -63,8 +65,8 @@ impl MemoryCounter {
         Self { bytes: AtomicUsize::new(0), marked: AtomicUsize::new(0), is_marked: AtomicBool::new(false) }
     }
 
-    /// Counts a new block. With DMD, a block that starts at the pointer is marked as reported for as long as it lives.
-    /// The pointer may be any; nothing reads what it points to.
+    /// Counts a new block. With DMD, marks the block that starts at the pointer as reported, for as long as the block
+    /// lives. Any pointer is allowed; it is not read.
     pub fn allocated<T: ?Sized>(&self, pointer: *const T, bytes: usize) {
         self.count(bytes);
         if is_known(pointer.cast()) && mark_on_alloc(pointer.cast()) {
@@ -72,12 +74,12 @@ impl MemoryCounter {
         }
     }
 
-    /// Subtracts a block that [`allocated`](Self::allocated) counted with this many bytes. To be called before the program
-    /// frees the block: DMD must still know it.
+    /// Subtracts a block that [`allocated`](Self::allocated) counted with this many bytes. Call it before the program
+    /// frees the block, while DMD still has the block.
     pub fn freed<T: ?Sized>(&self, pointer: *const T, bytes: usize) {
         if self.marked.load(Ordering::Relaxed) > 0 && is_known(pointer.cast()) {
             let less = |marked: usize| Some(marked.saturating_sub(bytes));
-            // The closure always gives a number.
+            // The closure always returns a number, so the update succeeds.
             let _ = self.marked.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         }
         self.uncount(bytes);
@@ -91,7 +93,7 @@ impl MemoryCounter {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// The bytes allocated now.
+    /// The bytes that are allocated now.
     pub fn bytes(&self) -> usize {
         let bytes = self.bytes.load(Ordering::Relaxed);
         let all_marked = self.is_marked.load(Ordering::Relaxed);
@@ -107,14 +109,14 @@ impl MemoryCounter {
     }
 }
 
-/// Names the counter of a [`CountingMalloc`].
+/// A site with its own counter, for [`CountingMalloc`].
 pub trait CounterSite {
     /// The counter.
     const COUNTER: &'static MemoryCounter;
 }
 
-/// C allocation functions over Rust's global allocator that count at the site `S`: the memory is
-/// part of `heap-allocated`, so report the counter as [`Kind::Heap`](crate::Kind::Heap).
+/// C allocation functions that use Rust's global allocator and count at the site `S`. The memory is part of
+/// `heap-allocated`, so report the counter as [`Kind::Heap`](crate::Kind::Heap).
 ///
 /// ```
 /// use memory_reporter::counters::{CounterSite, CountingMalloc, MemoryCounter};
@@ -141,12 +143,12 @@ pub trait CounterSite {
 #[derive(Debug)]
 pub struct CountingMalloc<S>(PhantomData<S>);
 
-/// Each block starts with its size, which `free` needs; 16 bytes keep C's alignment.
+/// The size of the header. Each block starts with its size, which `free` needs; 16 bytes keep C's alignment.
 const HEADER: usize = 16;
 
 #[allow(unsafe_code, reason = "allocation functions for C")]
 impl<S: CounterSite> CountingMalloc<S> {
-    /// `malloc`: a block aligned to 16 bytes, or null.
+    /// The function `malloc`: returns a block aligned to 16 bytes, or null.
     pub extern "C" fn malloc(bytes: usize) -> *mut c_void {
         Self::allocate(bytes, |layout| {
             // SAFETY: the size is not 0, since the header is not.
@@ -154,7 +156,7 @@ impl<S: CounterSite> CountingMalloc<S> {
         })
     }
 
-    /// `calloc`: a block of zeros, or null.
+    /// The function `calloc`: returns a zeroed block, or null.
     pub extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
         let Some(bytes) = count.checked_mul(bytes) else { return null_mut() };
         Self::allocate(bytes, |layout| {
@@ -163,7 +165,7 @@ impl<S: CounterSite> CountingMalloc<S> {
         })
     }
 
-    /// `realloc`: the block with another size, or null, which leaves the old block unchanged.
+    /// The function `realloc`: returns the block with another size. If it returns null, the old block is unchanged.
     ///
     /// # Safety
     ///
@@ -188,7 +190,7 @@ impl<S: CounterSite> CountingMalloc<S> {
         Self::started(moved, new, bytes)
     }
 
-    /// `free`.
+    /// The function `free`.
     ///
     /// # Safety
     ///
@@ -201,12 +203,12 @@ impl<S: CounterSite> CountingMalloc<S> {
         let (start, layout) = unsafe { start_and_layout(pointer) };
         // SAFETY: `start_and_layout` returned the start and layout of a live block of the global allocator.
         S::COUNTER.uncount(unsafe { counted_bytes(start, layout) });
-        // SAFETY: `start_and_layout` returned the start and layout of a live block of the global allocator, and the
-        // caller gives the block up.
+        // SAFETY: `start_and_layout` returned the start and layout of a live block of the global allocator. The
+        // caller does not use the block afterwards.
         unsafe { alloc::dealloc(start, layout) };
     }
 
-    /// The bytes that the caller of `malloc` requested; 0 for null. Some libraries want such a function: `xSize` of
+    /// The bytes that the caller of `malloc` requested; 0 for null. Some libraries need such a function: `xSize` of
     /// `SQLite`.
     ///
     /// # Safety
@@ -232,8 +234,8 @@ impl<S: CounterSite> CountingMalloc<S> {
 
     /// Writes the header of a block of `layout` and counts it.
     fn started(start: *mut u8, layout: Layout, bytes: usize) -> *mut c_void {
-        // SAFETY: `start` is not null, and the block was allocated for `layout`: it is aligned to 16 bytes and has room
-        // for the header.
+        // SAFETY: `start` is not null. The block was allocated for `layout`, so it is aligned to 16 bytes and has
+        // room for the header.
         unsafe { start.cast::<usize>().write(bytes) };
         // SAFETY: the block was allocated with room for the header.
         let pointer = unsafe { start.add(HEADER) };
@@ -255,7 +257,7 @@ fn layout(bytes: usize) -> Option<Layout> {
 /// `pointer` is a live block of [`CountingMalloc`].
 #[allow(unsafe_code, reason = "reads the header")]
 unsafe fn start_and_layout(pointer: *mut c_void) -> (*mut u8, Layout) {
-    // SAFETY: the caller guarantees a pointer that `started` returned, which lies right behind the header.
+    // SAFETY: the caller guarantees a pointer that `started` returned. It is directly after the header.
     let start = unsafe { pointer.cast::<u8>().sub(HEADER) };
     // SAFETY: `started` wrote the size to the start of this live block, which is aligned to 16 bytes.
     let bytes = unsafe { start.cast::<usize>().read() };
@@ -266,7 +268,7 @@ unsafe fn start_and_layout(pointer: *mut c_void) -> (*mut u8, Layout) {
 /// # Safety
 ///
 /// `start` is a live block of the global allocator, allocated with `layout`.
-#[allow(unsafe_code, reason = "asks the declared allocator")]
+#[allow(unsafe_code, reason = "calls the declared allocator")]
 unsafe fn counted_bytes(start: *const u8, layout: Layout) -> usize {
     match declared() {
         // SAFETY: the caller guarantees a live block of the global allocator with this layout, and the declared

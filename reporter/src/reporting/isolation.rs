@@ -1,7 +1,7 @@
-//! Runs code of the program so that its faults harm nothing else: reporters, their names and destructors, hooks, and
-//! functions that answer requests.
+//! Runs code of the program so that its faults affect only that code: reporters, their names and destructors, hooks,
+//! and functions that answer requests.
 //!
-//! Invariant: no panic leaves this module, not even one of the destructor of a panic's payload; and no lock of this
+//! Invariant: no panic leaves this module, not even a panic in the destructor of a panic's payload. No lock of this
 //! crate is held while such code runs.
 
 use core::any::Any;
@@ -14,7 +14,7 @@ enum ReportingState {
     No,
     /// Code of a reporter runs on this thread.
     Yes,
-    /// Code of a reporter runs on this thread and has asked for a collection.
+    /// Code of a reporter runs on this thread and has tried to start a collection.
     Nested,
 }
 
@@ -24,8 +24,8 @@ std::thread_local! {
 
 /// Runs code of the program. The error is the text of its panic.
 ///
-/// It is never inlined: Rust 1.95 compiled a larger function around it, in release on x86-64, into a landing pad that
-/// passes another register than that of the panic.
+/// It must not be inlined. In release builds for x86-64, Rust 1.95 compiled a larger function around it wrongly: the
+/// landing pad passed another register than the one with the panic.
 #[inline(never)]
 pub fn contain<T>(code: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(code)).map_err(panic_text)
@@ -36,15 +36,15 @@ pub(crate) fn discard<T>(value: T) -> Result<(), String> {
     contain(|| drop(value))
 }
 
-/// How the code of a reporter ended.
+/// The outcome of a reporter's code.
 pub(crate) struct ContainedResult<T> {
-    /// Its result; the error is the text of its panic.
+    /// The result of the code; the error is the text of its panic.
     pub(crate) result: Result<T, String>,
-    /// Whether it called `collect_reports`.
+    /// Whether the code called `collect_reports`.
     pub(crate) nested: bool,
 }
 
-/// Runs code of a reporter as [`contain`] does; meanwhile this thread refuses to collect reports.
+/// Runs code of a reporter as [`contain`] does. Meanwhile this thread refuses to collect reports.
 pub(crate) fn as_reporter<T>(code: impl FnOnce() -> T) -> ContainedResult<T> {
     let before = REPORTING.replace(ReportingState::Yes);
     let result = contain(code);
@@ -57,7 +57,8 @@ pub(crate) fn is_reporting() -> bool {
     REPORTING.get() != ReportingState::No
 }
 
-/// Whether code of a reporter runs on this thread. Then it is that code which asks for a collection.
+/// Whether code of a reporter runs on this thread. A collection calls it at its start: it also records that the code
+/// has tried to collect.
 pub(crate) fn is_nested() -> bool {
     if REPORTING.get() == ReportingState::No {
         return false;
@@ -66,7 +67,7 @@ pub(crate) fn is_nested() -> bool {
     true
 }
 
-#[allow(clippy::mem_forget, reason = "a payload whose destructor panics over and over is given up")]
+#[allow(clippy::mem_forget, reason = "leaks a payload whose destructor panics repeatedly")]
 fn panic_text(payload: Box<dyn Any + Send>) -> String {
     let text = if let Some(text) = payload.downcast_ref::<&str>() {
         (*text).to_owned()
@@ -75,7 +76,7 @@ fn panic_text(payload: Box<dyn Any + Send>) -> String {
     } else {
         "a panic without a text".to_owned()
     };
-    // The payload is the program's: its destructor may panic too.
+    // The payload belongs to the program, so its destructor may panic too.
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         core::mem::forget(second);
     }

@@ -1,7 +1,8 @@
-//! The reporters of one thread, which no other thread may touch, and the list of the threads that have any.
+//! The reporters of one thread, which other threads must not access, and the list of threads with such reporters.
 //!
-//! A collection on another thread asks the threads in the list (`collect::answer_here`). A thread is in it from its first
-//! reporter, or its first answer, until it ends. No lock is held while a reporter runs, gives its name or is dropped.
+//! A collection on another thread sends requests to the threads in the list (`collect::answer_here`). A thread enters
+//! the list with its first reporter or its first answer, and leaves it when the thread ends. No lock is held while a
+//! reporter runs, returns its name or is dropped.
 
 use core::cell::{Cell, OnceCell, RefCell};
 use core::fmt;
@@ -28,13 +29,14 @@ std::thread_local! {
 static THREADS: ProcessLock<Vec<Arc<LocalThread>>> = ProcessLock::new(Vec::new());
 static CHANGED: ChangeSignal = ChangeSignal::new();
 
-/// The reporters of a thread. A registration that the program forgot leaves its reporter here until the thread ends.
+/// The reporters of a thread. If the program leaks a registration, its reporter stays here until the thread ends.
 struct LocalEntries(RefCell<Vec<Rc<LocalEntry>>>);
 
 impl Drop for LocalEntries {
     fn drop(&mut self) {
         for entry in self.0.take() {
-            // The destructor is the program's: a panic of it would end the process here. The panic hook has reported it.
+            // The destructor belongs to the program: its panic would end the process here. The panic hook has already
+            // reported it.
             let _ = isolation::discard(entry);
         }
     }
@@ -56,10 +58,10 @@ pub struct LocalRegistration {
 
 /// Registers a reporter that runs only on this thread: for data that other threads must not access.
 ///
-/// It runs in collections on this thread. If the thread also calls [`answer_here`](crate::answer_here) repeatedly, it
-/// runs there for live requests and for other collections with [`CollectOptions::ask_threads`](crate::CollectOptions).
-/// A thread that ends, in the destructors of its thread-local variables, may find its list of reporters gone; then the
-/// call registers nothing.
+/// The reporter runs in collections on this thread. If the thread also calls [`answer_here`](crate::answer_here)
+/// repeatedly, the reporter also runs there, for live requests and for other collections with
+/// [`CollectOptions::ask_threads`](crate::CollectOptions). While a thread ends and runs the destructors of its
+/// thread-local variables, its list of reporters may no longer exist. The call then registers nothing.
 pub fn register_local(reporter: Rc<dyn MemoryReporter>) -> LocalRegistration {
     let id = NEXT.replace(NEXT.get() + 1);
     let entry = Rc::new(LocalEntry { id, name: ReporterName::ask(&*reporter), reporter });
@@ -72,7 +74,7 @@ pub fn register_local(reporter: Rc<dyn MemoryReporter>) -> LocalRegistration {
 
 impl LocalRegistration {
     /// Keeps the reporter registered until its thread ends.
-    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    #[allow(clippy::mem_forget, reason = "the caller requests that it never ends")]
     pub fn forever(self) {
         core::mem::forget(self);
     }
@@ -80,8 +82,8 @@ impl LocalRegistration {
 
 impl Drop for LocalRegistration {
     fn drop(&mut self) {
-        // At the thread's end the list may already be gone. The reporter is dropped outside the borrow, since its
-        // destructor may register or unregister.
+        // At the thread's end the list may no longer exist. The reporter is dropped outside of the borrow, since its
+        // destructor may register or unregister reporters.
         let removed = LOCAL.try_with(|local| {
             let mut local = local.0.try_borrow_mut().ok()?;
             let at = local.iter().position(|entry| entry.id == self.id)?;
@@ -100,23 +102,24 @@ impl fmt::Debug for LocalRegistration {
     }
 }
 
-/// The reporters of this thread, by name.
+/// The reporters of this thread, sorted by name.
 pub(crate) fn local_entries() -> Vec<Rc<LocalEntry>> {
-    // The list is empty after the thread has ended: an engine of DMD may still ask at the end of the process.
+    // The list is empty after the thread has ended: an engine of DMD may still call this at the end of the process.
     let mut entries = LOCAL.try_with(|local| local.0.borrow().clone()).unwrap_or_default();
     sort_by(&mut entries, |a, b| a.name.text().cmp(b.name.text()));
     entries
 }
 
-/// A thread with reporters of its own, as other threads see it.
+/// A thread with its own reporters, with the data that other threads use.
 #[derive(Debug)]
 pub(crate) struct LocalThread {
     name: Option<String>,
     tid: AtomicU32,
-    /// The child of a fork has copies of all threads in the list, but only the one that forked runs.
+    /// The process of this entry. The child process of a fork has copies of all entries, but only the thread that
+    /// forked runs.
     process: AtomicU32,
     reporters: AtomicUsize,
-    /// It has not looked for requests since one that it missed, or never.
+    /// Whether the thread has not read requests since it missed one, or has never read any.
     is_silent: AtomicBool,
     has_ended: AtomicBool,
 }
@@ -149,7 +152,7 @@ impl LocalThread {
     }
 }
 
-/// Takes a thread off the list when it ends.
+/// Removes its thread from the list when the thread ends.
 struct ThisThread(Arc<LocalThread>);
 
 impl ThisThread {
@@ -175,7 +178,7 @@ impl Drop for ThisThread {
     }
 }
 
-/// This thread, which is in the list from now on; `None` if the thread is ending.
+/// This thread. Adds it to the list; `None` if the thread is ending.
 pub(crate) fn this_thread() -> Option<Arc<LocalThread>> {
     let thread = THIS.try_with(|this| Arc::clone(&this.get_or_init(ThisThread::new).0)).ok()?;
     let process = std::process::id();
@@ -188,7 +191,7 @@ pub(crate) fn this_thread() -> Option<Arc<LocalThread>> {
 /// The other threads of this process that have reporters now.
 pub(crate) fn other_threads() -> Vec<Arc<LocalThread>> {
     let process = std::process::id();
-    // A thread that is not in the list need not enter it.
+    // If this thread is not in the list, it need not be added.
     let this = THIS.try_with(|this| this.get().map(|this| Arc::clone(&this.0))).ok().flatten();
     let is_asked = |thread: &&Arc<LocalThread>| {
         thread.process.load(Ordering::SeqCst) == process
@@ -198,8 +201,8 @@ pub(crate) fn other_threads() -> Vec<Arc<LocalThread>> {
     THREADS.lock().iter().filter(is_asked).cloned().collect()
 }
 
-/// Waits until `is_done`, but not beyond `until`. It looks again whenever a thread ends and after each
-/// [`something_changed`]. `is_done` must not wait.
+/// Waits until `is_done` returns true, but not longer than `until`. Calls `is_done` again whenever a thread ends, and
+/// after each [`something_changed`]. `is_done` must not wait.
 pub(crate) fn wait(until: Instant, mut is_done: impl FnMut() -> bool) {
     loop {
         let seen = CHANGED.count();
@@ -211,7 +214,7 @@ pub(crate) fn wait(until: Instant, mut is_done: impl FnMut() -> bool) {
     }
 }
 
-/// Has those who [`wait`] look again.
+/// Wakes callers of [`wait`], so that they check again.
 pub(crate) fn something_changed() {
     CHANGED.notify();
 }

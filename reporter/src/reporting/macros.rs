@@ -1,18 +1,18 @@
-//! The macros that give reports, and define and register reporters.
+//! The macros that make reports, and that define and register reporters.
 
 use super::memory_reporter::MemoryReporter;
 use super::reports::Reports;
 
-/// Gives one report to a [`Reports`], and checks at compile time the rules of path, kind, units and description if they
-/// are literals.
+/// Adds one report to a [`Reports`]. If path, kind, units and description are literals, the compiler checks their
+/// rules.
 ///
 /// - `collect_report!(out, PATH, Heap, &VALUE, DESCRIPTION)` measures a value.
-/// - `collect_report!(out, PATH, HeapTree, DEPTH, &VALUE, DESCRIPTION)` measures it field by field, as
+/// - `collect_report!(out, PATH, HeapTree, DEPTH, &VALUE, DESCRIPTION)` measures a value field by field, as
 ///   [`Reports::heap_tree`] does.
-/// - `collect_report!(out, PATH, KIND, UNITS, AMOUNT, DESCRIPTION)` gives an amount of any integer
-///   type; `KIND` and `UNITS` are variants of [`Kind`](crate::Kind) and [`Units`](crate::Units).
+/// - `collect_report!(out, PATH, KIND, UNITS, AMOUNT, DESCRIPTION)` adds an amount of any integer type. `KIND` and
+///   `UNITS` are variants of [`Kind`](crate::Kind) and [`Units`](crate::Units).
 ///
-/// `PATH` is a literal or any expression that gives text; the latter is checked at run time.
+/// `PATH` is a literal, or any expression that returns text. Such a text is checked at run time.
 ///
 /// ```
 /// use memory_reporter::{MemoryReporter, Reports, collect_report};
@@ -32,7 +32,7 @@ use super::reports::Reports;
 #[macro_export]
 macro_rules! collect_report {
     ($out:expr, $path:literal, Heap, $value:expr, $description:literal $(,)?) => {{
-        // This is an item, since `cargo check` does not evaluate a const block.
+        // An item, since `cargo check` does not evaluate a const block.
         const _: () = {
             $crate::__private::assert_path($path);
             $crate::__private::assert_description($description);
@@ -99,9 +99,9 @@ macro_rules! collect_report {
 
 /// Registers a reporter for the whole program at link time.
 ///
-/// It takes a constant expression or a static of a type that is `MemoryReporter + Send + Sync`, such as a static
-/// `Mutex` around a reporter. The linker may drop a crate that no
-/// code names; then its reporters are missing. Name the crate, for example by `use the_crate as _;`.
+/// The argument is a constant expression, or a static of a type that is `MemoryReporter + Send + Sync`, such as a
+/// static `Mutex` around a reporter. The linker may drop a crate that no code uses; its reporters are then missing.
+/// Use the crate, for example by `use the_crate as _;`.
 ///
 /// ```
 /// use memory_reporter::{MemoryReporter, Reports, register_reporter};
@@ -126,8 +126,8 @@ macro_rules! register_reporter {
     };
 }
 
-/// Defines and registers a reporter of one report. The arguments are those of
-/// [`collect_report!`](crate::collect_report) without its first.
+/// Defines and registers a reporter with one report. The arguments are the arguments of
+/// [`collect_report!`](crate::collect_report) without `out`.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -144,7 +144,7 @@ macro_rules! register_reporter {
 #[macro_export]
 macro_rules! define_reporter {
     ($path:literal, $($rest:tt)+) => {
-        // The macro defines no item: its name could hide one that the arguments use.
+        // The macro defines no item, since the item's name could hide a name in the arguments.
         $crate::register_reporter!($crate::__private::OneReport::new($path, |out| {
             $crate::collect_report!(out, $path, $($rest)+);
         }));

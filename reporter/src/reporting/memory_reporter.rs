@@ -2,7 +2,7 @@
 
 use super::reports::Reports;
 
-/// A source of reports. One reporter may give any number of them.
+/// A source of reports. One reporter may make any number of reports.
 ///
 /// A singleton can be its own reporter:
 ///
@@ -28,12 +28,13 @@ use super::reports::Reports;
 /// assert_eq!(reports.len(), 3);
 /// ```
 ///
-/// Pointers to a reporter and cells and locks around one are reporters themselves: `&T`, `Box`, `Rc`, `Arc`, `Option`,
-/// `RefCell`, `OnceCell`, `LazyCell`, `Mutex`, `RwLock`, `OnceLock`, `LazyLock`, and with the features of their names
-/// those of `once_cell`, `parking_lot` and `tokio`. A collection never waits for a lock and initializes nothing: it
-/// warns of a value that is borrowed or locked, reads through a poisoned lock, and gets no report of a cell without a
-/// value. (Before Rust 1.94, std does not show whether a `LazyLock` or `LazyCell` has one: a collection warns of each.)
-/// A pointer has the name of its reporter; a cell or lock is named by the type inside.
+/// A pointer to a reporter is itself a reporter, and so are cells and locks around a reporter: `&T`, `Box`, `Rc`,
+/// `Arc`, `Option`, `RefCell`, `OnceCell`, `LazyCell`, `Mutex`, `RwLock`, `OnceLock`, `LazyLock`. With the features
+/// of these crates, the types of `once_cell`, `parking_lot` and `tokio` are reporters, too. A collection never waits
+/// for a lock and never initializes a value. It warns about a borrowed or locked value, reads through a poisoned
+/// lock, and reports nothing for a cell without a value. (Before Rust 1.94, std does not show whether a `LazyLock` or
+/// `LazyCell` has a value: a collection warns about each.) A pointer has the name of its reporter. A cell or lock has
+/// the name of the type inside.
 ///
 /// ```
 /// use std::sync::{Mutex, OnceLock};
@@ -53,18 +54,16 @@ use super::reports::Reports;
 /// # assert!(set.iter().any(|report| report.path == "explicit/cache" && report.amount >= 100));
 /// ```
 ///
-/// A report that breaks a rule becomes a warning in the result. A reporter that panics loses its own reports and
-/// nothing else.
+/// If a report breaks a rule, the result contains a warning. If a reporter panics, only its own reports are lost.
 pub trait MemoryReporter {
     /// The reporter's name in warnings and times; by default the name of the type.
-    ///
-    /// It is asked once: at registration or, for a linked reporter, in the first collection. It must not collect
-    /// reports. If it panics, the text of the panic becomes the name, with a warning.
+    /// The method is called once: at registration or, for a linked reporter, in the first collection. It must not
+    /// collect reports. If it panics, the text of the panic becomes the name, with a warning.
     fn name(&self) -> &str {
         core::any::type_name::<Self>()
     }
 
-    /// Gives this reporter's reports. A collection may call it at any time and, if the reporter is registered globally,
-    /// on any thread. It must not collect reports itself, nor let another thread do so.
+    /// Adds this reporter's reports to `out`. A collection may call it at any time and, if the reporter is registered
+    /// globally, on any thread. It must not collect reports itself, nor let another thread do so.
     fn collect_reports(&self, out: &mut Reports);
 }

@@ -1,5 +1,4 @@
-//! The patterns that a program submits for the parts of report names that change from run to run. Every collection
-//! carries them.
+//! The program's patterns for the parts of report names that change from run to run. Every collection contains them.
 
 use core::fmt;
 
@@ -7,7 +6,7 @@ use memory_report::NamePattern;
 
 use crate::small_sort::sort_by;
 
-/// A pattern that [`normalize_names!`](crate::normalize_names) submits.
+/// A pattern from [`normalize_names!`](crate::normalize_names).
 pub struct StaticNamePattern {
     pattern: &'static str,
     replacement: &'static str,
@@ -38,12 +37,12 @@ pub(crate) fn linked() -> Vec<NamePattern> {
     patterns
 }
 
-/// Declares a part of this program's report names that changes from run to run, so that a diff of two runs gives equal
-/// things equal names.
+/// Declares a pattern for a part of this program's report names that changes from run to run. In a diff of two runs,
+/// equal things then have equal names.
 ///
-/// It takes a regular expression (in the syntax of the crate `regex`) and the replacement of each match, both literals.
-/// Every collection carries the pattern, and so does the file it is written to. A diff replaces `pid=12`, `(tid=12)`
-/// and the like by itself, as Firefox does.
+/// The arguments are two literals: a regular expression (in the syntax of the crate `regex`), and the replacement of
+/// each match. Every collection and its file contain the pattern. Without any pattern, a diff replaces `pid=12`,
+/// `(tid=12)` and similar names, as Firefox does.
 ///
 /// ```
 /// memory_reporter::normalize_names!(r"session\(id=[0-9]+\)", "session(id=N)");

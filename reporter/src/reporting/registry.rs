@@ -1,8 +1,8 @@
-//! The reporters of the program, which register while linking or at run time.
+//! The reporters of the program, which are registered at link time or at run time.
 //!
-//! Invariant: after a [`Registration`] is dropped, nothing calls its reporter. No lock is held while a reporter runs,
-//! gives its name or is dropped. An entry counts its runs; dropping the registration waits for them to end, unless
-//! the drop happens inside a run that they wait for, or a collection has found the reporter stuck.
+//! Invariant: after a [`Registration`] is dropped, its reporter is not called. No lock is held while a reporter runs,
+//! returns its name or is dropped. An entry counts its runs. Dropping the registration waits until the runs end, with
+//! two exceptions: the drop is inside a run that these runs wait for, or a collection has found the reporter stuck.
 
 use core::cell::Cell;
 use core::fmt;
@@ -19,7 +19,7 @@ use super::reporter_name::ReporterName;
 
 type SharedReporter = dyn MemoryReporter + Send + Sync;
 
-/// The value that [`register_reporter!`](crate::register_reporter) submits.
+/// The value that [`register_reporter!`](crate::register_reporter) links into the program.
 pub struct StaticReporter(&'static SharedReporter);
 
 impl StaticReporter {
@@ -64,18 +64,19 @@ struct EntryRuns {
     stuck: bool,
 }
 
-/// Whether an entry may run.
+/// The answer to a collection that is about to run an entry.
 pub(crate) enum EntryTurn {
-    /// It may run. Until this is dropped, whoever unregisters it waits.
+    /// The entry may run. Until this right is dropped, dropping the registration waits.
     Run(RunRight),
-    /// It is no longer registered, or its owner has dropped it.
+    /// The entry is no longer registered, or the program has dropped the reporter.
     Gone,
     /// An earlier run has not ended.
     Stuck,
 }
 
 std::thread_local! {
-    /// The entry whose reporter runs on this thread. There is at most one, since a nested collection runs none.
+    /// The entry whose reporter runs on this thread. There is at most one, since a nested collection runs no
+    /// reporters.
     static CURRENT: Cell<*const RegistryEntry> = const { Cell::new(core::ptr::null()) };
 }
 
@@ -112,7 +113,8 @@ impl RegistryEntry {
         EntryTurn::Run(RunRight { entry: Arc::clone(self), reporter: Some(reporter) })
     }
 
-    /// Collections stop waiting for the current run. No other run starts until it ends.
+    /// Records that collections have stopped waiting for the current run. The entry does not run again until that run
+    /// ends.
     pub(crate) fn found_stuck(&self) {
         let mut runs = self.runs.lock();
         runs.stuck = runs.running > 0;
@@ -134,18 +136,18 @@ impl RegistryEntry {
     }
 }
 
-/// The entry whose run drops a registration, and the entry of that registration, while the former waits for the latter.
-/// Both are compared by their addresses only.
+/// A drop that waits: the entry whose run drops a registration, and the entry of that registration. Both are
+/// addresses, used only for comparison.
 type DropWait = (usize, usize);
 
 static WAITS: ProcessLock<Vec<DropWait>> = ProcessLock::new(Vec::new());
 
-/// A thread waits for the runs of an entry, until dropped.
+/// Records that this thread waits for the runs of an entry. The wait ends when it is dropped.
 struct WaitGuard(Option<DropWait>);
 
 impl WaitGuard {
-    /// Begins to wait in the run of `current`, which is null outside of runs. Returns `None` if the thread would wait
-    /// for itself: if `awaited` is `current`, or waits for it.
+    /// Starts a wait inside the run of `current`; null means outside of runs. Returns `None` if the thread would wait
+    /// for itself: if `awaited` is `current`, or waits for `current`.
     fn begin(current: *const RegistryEntry, awaited: &RegistryEntry) -> Option<Self> {
         if current.is_null() {
             return Some(Self(None));
@@ -195,7 +197,7 @@ impl OwnedReporter {
     }
 }
 
-/// The right to run an entry's reporter.
+/// The permission to run an entry's reporter.
 pub(crate) struct RunRight {
     entry: Arc<RegistryEntry>,
     /// `None` once the run has ended.
@@ -203,8 +205,8 @@ pub(crate) struct RunRight {
 }
 
 impl RunRight {
-    /// Runs `f` as a run of this entry, and ends the run. That may drop the reporter; the second result says how the
-    /// drop went.
+    /// Runs `f` as a run of this entry, and ends the run. The end may drop the reporter; the second result is the
+    /// result of this drop.
     pub(crate) fn run<T>(mut self, f: impl FnOnce(&SharedReporter) -> T) -> (T, ContainedResult<()>) {
         struct RunReset(*const RegistryEntry);
         impl Drop for RunReset {
@@ -212,12 +214,12 @@ impl RunRight {
                 CURRENT.set(self.0);
             }
         }
-        let reporter = self.reporter.take().expect("only the end of the run takes it");
+        let reporter = self.reporter.take().expect("the reporter is present until the run ends");
         let given = {
             let _reset = RunReset(CURRENT.replace(&raw const *self.entry));
             f(reporter.get())
         };
-        // Before the reporter is dropped, which may drop its own registration.
+        // Ends the run first: dropping the reporter may drop its own registration.
         drop(self);
         (given, isolation::as_reporter(|| drop(reporter)))
     }
@@ -225,7 +227,7 @@ impl RunRight {
 
 impl Drop for RunRight {
     fn drop(&mut self) {
-        // There is one only if it never ran, since no thread could start.
+        // The reporter is still present only if it never ran because no thread could start.
         let reporter = self.reporter.take();
         let mut runs = self.entry.runs.lock();
         runs.running -= 1;
@@ -234,22 +236,24 @@ impl Drop for RunRight {
         }
         drop(runs);
         self.entry.run_ended.notify();
-        // If the drop panicked, the panic hook has reported it.
+        // The panic hook has already reported a panic of the drop.
         let _ = isolation::discard(reporter);
     }
 }
 
 /// Keeps a reporter registered; dropping it unregisters the reporter.
 ///
-/// When the drop returns, the reporter is not running and nothing will call it. The drop does not wait if it happens
-/// inside the reporter's own run, nor for a run that a collection with a deadline has given up. If the runs of two
-/// reporters drop each other's registrations, one of the two drops does not wait.
+/// When the drop returns, the reporter is not running and is not called again. Two drops do not wait: a drop inside
+/// the reporter's own run, and a drop during a run that a collection with a deadline no longer waits for. If the runs
+/// of two reporters drop each other's registrations, one of the two drops does not wait.
 ///
 /// # A drop that never returns
 ///
-/// The drop waits as long as the reporter runs. That is for ever if the reporter never returns, or if it waits for the
-/// thread that drops its registration: nothing shows that the thread works for the reporter. A reporter must not wait
-/// for such a thread. Collections with a [deadline](crate::CollectOptions::deadline), as those of live requests are,
+/// The drop waits as long as the reporter runs. If the reporter never returns, the drop never returns. The same
+/// happens if the reporter waits for the thread that drops its registration: this crate cannot detect that the thread
+/// works for the reporter. A reporter must not wait for such a thread. Collections with a
+/// [deadline](crate::CollectOptions::deadline), such as those for live requests, end the wait: after the deadline,
+/// the drop returns.
 /// end the wait: once the time is over, the drop returns.
 #[must_use = "bind it to a variable, as in `let _registration = ..`: dropping it unregisters the reporter, and `let _ = ..` drops it at once; `forever` keeps it"]
 pub struct Registration {
@@ -264,7 +268,7 @@ impl Registration {
     }
 
     /// Keeps the reporter registered until the program ends.
-    #[allow(clippy::mem_forget, reason = "never to unregister is what is asked for")]
+    #[allow(clippy::mem_forget, reason = "the caller requests that it never ends")]
     pub fn forever(self) {
         core::mem::forget(self);
     }
@@ -283,7 +287,7 @@ impl fmt::Debug for Registration {
     }
 }
 
-/// Registers a reporter for the whole program; the registry keeps it alive.
+/// Registers a reporter for the whole program. The registry keeps the reporter alive.
 pub fn register_strong(reporter: Arc<dyn MemoryReporter + Send + Sync>) -> Registration {
     Registration::new(ReporterName::ask(&*reporter), ReporterSource::Strong(reporter))
 }
@@ -294,15 +298,15 @@ pub fn register_weak<T: MemoryReporter + Send + Sync + 'static>(reporter: &Arc<T
     Registration::new(ReporterName::ask(&**reporter), ReporterSource::Weak(weak))
 }
 
-/// Adds the linked reporters that are new: a collection may begin while the program still starts, and the program may
-/// load a library later.
+/// Adds new linked reporters. A collection may start while the program is still starting, and the program may load a
+/// library later.
 fn linked() -> Vec<Arc<RegistryEntry>> {
     let mut all = LINKED.lock().clone();
     for linked in inventory::iter::<StaticReporter>() {
         if all.iter().any(|entry| entry.source.is(linked)) {
             continue;
         }
-        // The reporter gives its name while no lock is held, perhaps to two threads at the same time.
+        // The reporter returns its name while no lock is held, perhaps on two threads at the same time.
         let entry = RegistryEntry::new(ReporterName::ask(linked.0), ReporterSource::Static(linked));
         let mut known = LINKED.lock();
         if !known.iter().any(|entry| entry.source.is(linked)) {
@@ -313,8 +317,8 @@ fn linked() -> Vec<Arc<RegistryEntry>> {
     all
 }
 
-/// All reporters of the program, by name; those of one name in order of registration, linked ones
-/// first (in the order of linking, which may change between builds).
+/// All reporters of the program, sorted by name. For equal names, linked reporters come first, in the order of
+/// linking (it may change between builds). The others follow in the order of registration.
 pub(crate) fn entries() -> Vec<Arc<RegistryEntry>> {
     let mut entries = linked();
     entries.extend(REGISTERED.lock().iter().cloned());
@@ -324,7 +328,7 @@ pub(crate) fn entries() -> Vec<Arc<RegistryEntry>> {
 
 impl MallocSizeOf for RegistryEntry {
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        // The reporter behind the pointer belongs to the program and reports for itself.
+        // Measures no reporter: the reporter behind the pointer belongs to the program and reports its own memory.
         ops.field("name", &self.name)
     }
 }

@@ -1,4 +1,4 @@
-//! The name of a reporter. The reporter gives it once, by code of the program that may panic or collect.
+//! The name of a reporter. Code of the program returns it, once. That code may panic or collect.
 
 use memory_report::WarningKind;
 
@@ -20,7 +20,7 @@ enum NameFault {
 }
 
 impl ReporterName {
-    /// Asks a reporter for its name; the text of its panic if it panics. No lock may be held.
+    /// Calls a reporter's `name`. If it panics, the text of the panic becomes the name. No lock may be held.
     pub(crate) fn ask(reporter: &dyn MemoryReporter) -> Self {
         let ContainedResult { result, nested } = isolation::as_reporter(|| reporter.name().to_owned());
         match result {
@@ -36,7 +36,7 @@ impl ReporterName {
         &self.text
     }
 
-    /// The warning that every collection gives about the name.
+    /// The warning about the name that every collection contains; `None` if the name is good.
     pub(crate) fn warning(&self) -> Option<(WarningKind, &'static str)> {
         match self.fault? {
             NameFault::Panicked => {

@@ -1,4 +1,4 @@
-//! [`Reports`]: where a reporter puts its reports.
+//! [`Reports`], which receives the reports of a reporter.
 
 use core::mem;
 use core::panic::AssertUnwindSafe;
@@ -21,27 +21,27 @@ use super::conventions::{
 };
 use super::stated::{StatedAmounts, with_stated};
 
-/// Takes the reports of one reporter, and measures values for it.
+/// Receives the reports of one reporter, and measures values for it.
 ///
-/// [`collect_report!`](crate::collect_report) calls [`heap`](Self::heap) and
-/// [`report`](Self::report) with literals checked while compiling.
+/// [`collect_report!`](crate::collect_report) calls [`heap`](Self::heap) and [`report`](Self::report), after the
+/// compiler has checked literals.
 #[derive(Debug)]
 pub struct Reports {
     reporter: String,
     process: String,
     anonymize: bool,
-    /// Paths that the process's own rows have.
+    /// The paths of the process's own rows. Reports must not use them.
     taken: Arc<[String]>,
     set: ReportSet,
-    /// The state of the reports under `explicit/`: only these count shared blocks once.
+    /// The state of the reports under `explicit/`. Only these reports count shared blocks once.
     state: WalkState,
-    /// The bytes that values state of themselves in the walk that ended last.
+    /// The bytes that values stated of themselves in the last walk.
     stated: StatedAmounts,
-    /// With DMD.
+    /// With DMD: the marker of this reporter.
     marker: Option<ReporterMarker>,
-    /// With DMD: what the reports claim.
+    /// With DMD: the bytes that the reports claim.
     claims: Option<ReporterClaims>,
-    /// With DMD: whether it has every live block of the program's allocator.
+    /// With DMD: whether the engine records every live block of the program's allocator.
     records_all: bool,
 }
 
@@ -54,7 +54,7 @@ impl Reports {
         counted: &Arc<Addresses>,
         marker: Option<ReporterMarker>,
     ) -> Self {
-        // The name of the reporter is a block of the program's allocator, unless it is empty.
+        // The copied name is a block of the program's allocator, unless the name is empty.
         let reporter = reporter.to_owned();
         let records_all = engine_abi::records(reporter.as_ptr());
         Self {
@@ -71,7 +71,7 @@ impl Reports {
         }
     }
 
-    /// The reporter has panicked: removes its marks, since its reports are left out.
+    /// Removes the reporter's marks. Call it after a panic of the reporter, since its reports are left out.
     pub(crate) fn withdraw(&self) {
         if let (Some(marker), Some(claims)) = (self.marker, &self.claims) {
             marker.withdraw(claims.claimed());
@@ -82,16 +82,16 @@ impl Reports {
         (self.set, self.state, self.claims.map(ReporterClaims::into_by_amount).unwrap_or_default())
     }
 
-    /// Whether the reporter must leave private data (user names, file names, URLs, content) out of paths and
-    /// descriptions, and write `<anonymized-N>` in its place.
+    /// Whether the reporter must leave out private data (user names, file names, URLs, content) from paths and
+    /// descriptions, and write `<anonymized-N>` instead.
     pub fn anonymize(&self) -> bool {
         self.anonymize
     }
 
     /// Measures `value` and reports its bytes: as [`Kind::Heap`] under `explicit/`, elsewhere as [`Kind::Other`].
     ///
-    /// The bytes are usable ones if the program declared its allocator, otherwise computed. Under `explicit/` a shared
-    /// block that an earlier report of this collection counted adds nothing.
+    /// The bytes are usable bytes if the program declared its allocator, otherwise computed bytes. Under `explicit/`,
+    /// a shared block counts 0 bytes if an earlier report of this collection has counted it.
     pub fn heap<T: MallocSizeOf + ?Sized>(&mut self, path: impl AsRef<str>, value: &T, description: &str) {
         let path = path.as_ref();
         if self.refuses(path) {
@@ -103,7 +103,7 @@ impl Reports {
         self.push_measured(path, bytes, description);
     }
 
-    /// Reports the bytes that `walk` measures; otherwise as [`heap`](Self::heap).
+    /// As [`heap`](Self::heap), but reports the bytes that `walk` measures.
     pub fn heap_with(
         &mut self,
         path: impl AsRef<str>,
@@ -122,12 +122,13 @@ impl Reports {
     }
 
     /// Measures `value` and reports its bytes field by field, `depth` levels deep, without code for each field:
-    /// `explicit/cache` gives `explicit/cache/entries/(elements)`. The kind is that of [`heap`](Self::heap).
+    /// `explicit/cache` results in `explicit/cache/entries/(elements)`. The kind is as for [`heap`](Self::heap).
     ///
-    /// The report of the last level includes all deeper levels; the report `(itself)` has the bytes of an inner node's
-    /// own blocks. So the reports add up to the one of [`heap`](Self::heap), and none lies below another. At depth 0
-    /// there is only that report. Shared blocks count as there, names are those of [`SizeTree`](crate::measure::SizeTree), and
-    /// parts without bytes have no report.
+    /// A report of the last level includes all deeper levels. The report `(itself)` contains the bytes of an inner
+    /// node's own blocks. So the reports add up to the amount of [`heap`](Self::heap), and no report is below
+    /// another. At depth 0 there is one report, the same as from [`heap`](Self::heap). Shared blocks count as in
+    /// [`heap`](Self::heap), names are as in [`SizeTree`](crate::measure::SizeTree), and parts without bytes have no
+    /// report.
     ///
     /// ```standalone_crate
     /// use memory_reporter::{Collection, MallocSizeOf, MemoryReporter, Reports};
@@ -167,7 +168,7 @@ impl Reports {
         });
         if let Some(tree) = tree {
             tree.for_each_path(path, depth, |path, node, bytes| {
-                // No value states the bytes of a node's own blocks.
+                // Bytes of a node's own blocks are never stated.
                 let stated = if bytes == node.total().usable { node.stated() } else { StatedAmounts::new() };
                 let bytes = memory_report::amount(bytes);
                 let kind = measured_kind(path, Kind::Heap);
@@ -176,8 +177,8 @@ impl Reports {
         }
     }
 
-    /// Measures `value` into several numbers, to be reported one by one under `explicit/` as
-    /// [`Kind::Heap`]; a shared block that an earlier report of this collection counted adds nothing.
+    /// Measures `value` into several numbers. The reporter reports each number under `explicit/` as [`Kind::Heap`]. A
+    /// shared block counts 0 bytes if an earlier report of this collection has counted it.
     ///
     /// ```
     /// use memory_reporter::{MallocSizeOf, MemoryReporter, Reports, collect_report};
@@ -205,10 +206,10 @@ impl Reports {
     ///     }
     /// }
     /// ```
-    #[must_use = "what is measured counts as reported"]
+    #[must_use = "the measured bytes count as reported"]
     pub fn split<S: Default, T: AddSizeOf<S> + ?Sized>(&mut self, value: &T) -> S {
         let mut sizes = S::default();
-        // The engine marks blocks for the reporter, since the paths are not known here.
+        // The engine marks blocks with the reporter's name, since the paths are unknown here.
         let marks = Marks::for_path(&self.reporter, self.records_all);
         let state = self.begin_walk();
         let walked = finish(state, marks, &mut |ops| {
@@ -247,7 +248,7 @@ impl Reports {
         bytes
     }
 
-    /// The bytes that a report claims of measured ones: at most as many as a process can have.
+    /// Limits measured bytes to the most that a process can have, with a warning.
     fn believable(&mut self, path: &str, bytes: usize) -> usize {
         if bytes >= MOST_BYTES {
             let fault =
@@ -257,14 +258,14 @@ impl Reports {
         bytes.min(MOST_BYTES)
     }
 
-    /// The state of earlier reports, for the walk of another one.
+    /// Takes the state of earlier reports, for the walk of the next report.
     fn begin_walk(&mut self) -> WalkState {
         self.state.begin_report();
         mem::take(&mut self.state)
     }
 
-    /// Takes the state back after a walk. A panic continues, but the reporter may catch it; then the reports before
-    /// and after it count shared blocks as if there had been no such walk.
+    /// Stores the state after a walk. A panic of the walk continues here. If the reporter catches it, other reports
+    /// count shared blocks as if this walk had not run.
     fn end_walk(&mut self, marks: Option<Marks>, (bytes, state): WalkResult) -> usize {
         self.state = state;
         bytes.unwrap_or_else(|panic| {
@@ -276,8 +277,8 @@ impl Reports {
         })
     }
 
-    /// Whether a report of heap bytes must be left out; warns if so. The answer must come before the walk: the blocks
-    /// that a left-out report counted would be missing from the next report.
+    /// Whether a report of heap bytes must be left out; adds a warning if so. Call it before the walk: if the report
+    /// were left out after the walk, the blocks that it counted would be missing from the next report.
     fn refuses(&mut self, path: &str) -> bool {
         let fault = path_fault(path);
         if let Some(fault) = fault {
@@ -286,12 +287,12 @@ impl Reports {
         fault.is_some()
     }
 
-    /// Reports the resident bytes of a mapping: a file that `memmap2` maps, an arena or the code of a JIT compiler that the
-    /// program maps itself. The kind is [`Kind::NonHeap`] under `explicit/`, elsewhere [`Kind::Other`]. It never reads the
-    /// mapping.
+    /// Reports the resident bytes of a mapping: a file that `memmap2` maps, an arena, or code of a JIT compiler that
+    /// the program maps itself. The kind is [`Kind::NonHeap`] under `explicit/`, elsewhere [`Kind::Other`]. The
+    /// mapping is not read.
     ///
-    /// The amount is [`amounts::resident_of`](crate::amounts::resident_of). Where the system does not know it, there is
-    /// no report but a warning.
+    /// The amount is [`amounts::resident_of`](crate::amounts::resident_of). If the system does not provide it, the
+    /// result contains a warning instead of a report.
     ///
     /// ```
     /// use memory_reporter::{Collection, Kind, MemoryReporter, Reports};
@@ -316,13 +317,14 @@ impl Reports {
                 let kind = measured_kind(path, Kind::NonHeap);
                 self.push(path, kind, Units::Bytes, memory_report::amount(bytes), description);
             }
-            None => self.unavailable(path, "the system does not tell which pages are in memory"),
+            None => self.unavailable(path, "the system does not provide the resident pages"),
         }
     }
 
-    /// Reports any amount. The collection leaves out a report with a bad path, kind or units, or with the path of a row of
-    /// the process, such as `resident`. It keeps a report with a bad description or a negative amount, and one of kind
-    /// Heap or `NonHeap` outside of `explicit/`. Each fault becomes a warning in the result.
+    /// Reports any amount. The collection leaves out a report with a bad path, kind or units, and a report with the
+    /// path of a row of the process, such as `resident`. It keeps a report with a bad description or a negative
+    /// amount, and a report of kind Heap or `NonHeap` outside of `explicit/`. Each fault becomes a warning in the
+    /// result.
     pub fn report(
         &mut self,
         path: impl AsRef<str>,
@@ -342,13 +344,13 @@ impl Reports {
         self.push(path, kind, units, amount, description);
     }
 
-    /// With DMD: what marks blocks for a path.
+    /// With DMD: the marks for a path.
     pub(crate) fn marks_of(&self, path: &str) -> Option<Marks> {
-        // Another thread may free a block between two questions about it.
+        // Not `records_all`: another thread may free a block between two calls about it.
         self.marker.and_then(|_| Marks::for_path(path, false))
     }
 
-    /// Reports the bytes of a tag. Blocks of `marked` of these bytes are marked for its path.
+    /// Reports the bytes of a tag. `marked` is the number of these bytes whose blocks are marked for the path.
     pub(crate) fn heap_of_tag(
         &mut self,
         path: &str,
@@ -363,10 +365,10 @@ impl Reports {
         self.push(path, Kind::Heap, Units::Bytes, bytes, description);
     }
 
-    /// Reports bytes that a walk measured. The description also gives the bytes that values state of themselves.
+    /// Reports bytes that a walk measured. Adds to the description the bytes that values stated of themselves.
     fn push_measured(&mut self, path: &str, bytes: i64, description: &str) {
         let stated = with_stated(description, &mem::take(&mut self.stated));
-        // A fault in the program's own part must not hide behind the sentence about stated bytes.
+        // If the program's own description has a fault, the sentence about stated bytes must not hide the fault.
         let description = if description_fault(description).is_some() { description } else { &stated };
         self.push(path, measured_kind(path, Kind::Heap), Units::Bytes, bytes, description);
     }
@@ -376,7 +378,7 @@ impl Reports {
             return self.warn(WarningKind::ReportDropped, path, fault);
         }
         if self.taken.iter().any(|taken| taken == path) {
-            let fault = "the process has a row of this name already, to which the amount would be added: choose another path";
+            let fault = "the process already has a row of this name, and the amount would be added to it: choose another path";
             return self.warn(WarningKind::ReportDropped, path, fault);
         }
         if let Some(fault) = look_alike_fault(path).or(outside_kind_fault(path, kind)) {
@@ -391,16 +393,16 @@ impl Reports {
         self.set.push(Report { process: &self.process, path, kind, units, amount, description });
     }
 
-    /// Records a part that this reporter could not look at.
+    /// Records a part that this reporter could not access.
     pub(super) fn skip<T: ?Sized>(&mut self, reason: SkipReason) {
         self.state.skip(reason, core::any::type_name::<T>());
     }
 
-    /// With DMD: warns of the pointers of the walk that ended last that are not those of blocks.
+    /// With DMD: warns about pointers of the last walk that belong to no block.
     fn warn_of_faults(&mut self, what: &str) {
         for FaultyPointers { fault, type_name, times } in self.state.take_faults() {
             let why = match fault {
-                PointerFault::NotHeap => "is in no heap block that DMD knows (not-heap)",
+                PointerFault::NotHeap => "is in no heap block of DMD (not-heap)",
                 PointerFault::Interior => "is inside a heap block, not at its start (interior)",
                 PointerFault::Freed => "is to a heap block that was freed (freed)",
             };
@@ -422,15 +424,16 @@ impl Reports {
     }
 }
 
-/// The kind of measured bytes at this path; `kind` is that under `explicit/`.
+/// The kind of measured bytes at this path: `kind` under `explicit/`, otherwise `Other`.
 fn measured_kind(path: &str, kind: Kind) -> Kind {
     if is_explicit(path) { kind } else { Kind::Other }
 }
 
-/// The bytes of a walk, unless it panicked, and its state.
+/// The bytes of a walk, or its panic; and the state of the walk.
 type WalkResult = (thread::Result<usize>, WalkState);
 
-/// Walks by the reading of reports. It is not generic: it would be compiled again for each reported type.
+/// Runs a walk with the reading of reports. It is not generic, so that it is not compiled again for each reported
+/// type.
 fn finish(
     state: WalkState,
     marks: Option<Marks>,

@@ -1,9 +1,9 @@
 //! The tree that adds up to `resident`: the resident part of `explicit`, and the other resident bytes of every
 //! mapping.
 //!
-//! Invariant: the reports under `resident-map/` add up to the resident bytes of all mappings. Nothing says in which
-//! mapping a live block lies, so the bytes of `explicit` are subtracted from the heap and then from anonymous memory,
-//! at most down to 0.
+//! Invariant: the reports under `resident-map/` add up to the resident bytes of all mappings. The mapping of a live
+//! block is unknown. So the bytes of `explicit` are subtracted first from the heap and then from anonymous memory, at
+//! most down to 0.
 
 use memory_report::{Kind, ReportSet, Units, amount, path_segment};
 
@@ -14,23 +14,23 @@ use crate::small_sort::sort_by;
 use super::memory_reporter::MemoryReporter;
 use super::reports::Reports;
 
-/// The reports of a collection under `explicit/`, in bytes.
+/// The sums of a collection's reports under `explicit/`, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ResidentMap {
     heap: u64,
     non_heap: u64,
     stacks: u64,
-    /// The allocator's overhead, which is in no live block.
+    /// The allocator's overhead: committed bytes outside of live blocks.
     overhead: u64,
 }
 
-/// Where an allocator's blocks lie: first in the heap proper.
+/// The kinds of mapping that contain an allocator's blocks, in the order of subtraction.
 const MEMORY: &[MappingKind] = &[MappingKind::Heap, MappingKind::Anonymous];
 
 const STACKS: &str = "explicit/threads/stacks/";
 
 impl ResidentMap {
-    /// The map for the bytes that these reports do not account for.
+    /// The map for a set of reports. It reports the resident bytes that these reports do not include.
     pub(crate) fn beside(set: &ReportSet) -> Self {
         let (mut reported, mut allocated, mut overhead) = (0_i128, None, 0);
         let (mut non_heap, mut stacks) = (0_i128, 0_i128);
@@ -62,7 +62,7 @@ impl MemoryReporter for ResidentMap {
 
     fn collect_reports(&self, out: &mut Reports) {
         let Some(mappings) = platform::mappings(&allocator::noted_stacks()) else {
-            return out.unavailable("the mappings of the process", "the system does not tell");
+            return out.unavailable("the mappings of the process", "the system does not provide them");
         };
         let mut left: Vec<u64> = mappings.iter().map(|mapping| mapping.resident).collect();
         let mut take = |kinds: &[MappingKind], wanted: u64| {
@@ -77,24 +77,24 @@ impl MemoryReporter for ResidentMap {
             wanted - missing
         };
         for (path, kinds, wanted, description) in [
-            ("explicit/heap", MEMORY, self.heap, "Live blocks of the heap, as far as they can be resident."),
+            ("explicit/heap", MEMORY, self.heap, "Live blocks of the heap, limited to resident memory."),
             (
                 "explicit/non-heap",
                 MEMORY,
                 self.non_heap,
-                "What reporters report outside of the heap, as far as it can be resident.",
+                "Non-heap memory from reporters, limited to resident memory.",
             ),
             (
                 "explicit/thread-stacks",
                 &[MappingKind::Stack],
                 self.stacks,
-                "Stacks that `explicit` accounts for.",
+                "Stacks that `explicit` includes.",
             ),
             (
                 "heap-overhead",
                 MEMORY,
                 self.overhead,
-                "Memory of the allocator that is in no live block, as far as it can be resident.",
+                "Memory of the allocator outside of live blocks, limited to resident memory.",
             ),
         ] {
             row(out, "resident-map", path, take(kinds, wanted), description);
@@ -106,22 +106,23 @@ impl MemoryReporter for ResidentMap {
             "resident-map",
             &rows,
             &|(_, left)| *left,
-            "Resident memory of a mapping beside what was taken from it above; shared pages included.",
+            "Resident memory of a mapping that no report above includes; with shared pages.",
         );
         for (tree, bytes, description) in TREES {
             by_mapping(out, tree, &rows, &|(mapping, _)| bytes(mapping), description);
         }
         if let Some(bytes) = platform::page_tables() {
-            let description = "Memory of the kernel for the page tables of this process; in no mapping.";
+            let description =
+                "Memory of the kernel for the page tables of this process; outside of mappings.";
             out.report("page-tables", Kind::Other, Units::Bytes, amount(bytes), description);
         }
     }
 }
 
-/// The name of a tree, the bytes of a mapping in it, and their description.
+/// A tree: its name, the bytes of a mapping in it, and the description.
 type MapTree = (&'static str, fn(&Mapping) -> u64, &'static str);
 
-/// The other trees, whose bytes are not part of the sum.
+/// The other trees. They are not part of the sum.
 const TREES: [MapTree; 4] = [
     (
         "proportional-map",
@@ -137,10 +138,10 @@ const TREES: [MapTree; 4] = [
     ),
 ];
 
-/// A mapping, and the resident bytes of it that were not taken.
+/// A mapping, and its resident bytes that remain after the subtractions.
 type MapRow<'a> = (&'a Mapping, u64);
 
-/// A report for each kind and name, by which the rows are sorted.
+/// Adds one report for each kind and name of mapping, sorted by these.
 fn by_mapping(
     out: &mut Reports,
     tree: &str,

@@ -1,4 +1,4 @@
-//! The sentence of a description about the bytes that values state of themselves.
+//! Adds a sentence to a description about the bytes that values state of themselves.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -8,10 +8,10 @@ use crate::small_sort::sort_by;
 /// Types, and the bytes that their values state of themselves.
 pub(super) type StatedAmounts = Vec<(&'static str, usize)>;
 
-/// The sentence names this many types.
+/// The sentence names at most this many types.
 const TYPES: usize = 3;
 
-/// The description with a sentence about the bytes that values state of themselves, if there are some.
+/// Returns the description, with a sentence about the bytes that values state of themselves, if there are any.
 pub(super) fn with_stated<'a>(description: &'a str, stated: &[(&'static str, usize)]) -> Cow<'a, str> {
     if stated.is_empty() {
         return description.into();

@@ -1,4 +1,4 @@
-//! Polling a future under a tag.
+//! Polls a future under a tag.
 
 use core::future::Future;
 use core::pin::Pin;
@@ -12,8 +12,8 @@ impl<F: Future> Future for TaggedFuture<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let _tag = self.tag.enter();
-        // SAFETY: `TaggedFuture` has no destructor, moves its future nowhere while it is pinned, and is `Unpin` only if the
-        // future is, since the compiler derives that from the fields.
+        // SAFETY: `TaggedFuture` has no destructor and does not move its future while it is pinned. It is `Unpin`
+        // only if the future is, since the compiler derives `Unpin` from the fields.
         let future = unsafe { self.map_unchecked_mut(|tagged| &mut tagged.future) };
         future.poll(context)
     }

@@ -1,7 +1,7 @@
-//! Tags: memory that belongs to a path since code allocated it while the tag was current, whatever its type and owner.
+//! Tags: a block belongs to a path if its thread allocates it while the tag is current, for any type and owner.
 //!
-//! Invariant: a thread's current tag is that of its guard that was made last and still lives; without one, the tag that
-//! the thread keeps.
+//! Invariant: a thread's current tag is the tag of its newest guard that still lives. Without a guard, it is the tag
+//! that the thread keeps.
 
 use core::cell::RefCell;
 use core::fmt;
@@ -15,10 +15,10 @@ use crate::process_lock::ProcessLock;
 
 use super::conventions::{is_explicit, kind_fault, path_fault};
 
-/// Makes `path` the tag of this thread until the guard is dropped: what the thread allocates meanwhile belongs to that
-/// path.
+/// Makes `path` the tag of this thread until the guard is dropped. Memory that the thread allocates meanwhile belongs
+/// to that path.
 ///
-/// It is for memory that has neither a type that can be measured nor an owner, such as the heap of a script engine:
+/// Use it for memory without a measurable type and without an owner, such as the heap of a script engine:
 ///
 /// ```standalone_crate
 /// use memory_reporter::{CollectOptions, collect_reports, tag, tree::Forest};
@@ -34,35 +34,36 @@ use super::conventions::{is_explicit, kind_fault, path_fault};
 /// drop(values);
 /// ```
 ///
-/// - The block carries the tag, not the thread: any thread may free it, at any time. A block that grows keeps its tag; a
-///   block without one gets the current tag when it grows.
-/// - With nested tags the innermost counts. A panic that drops the guard ends its tag.
-/// - A report wins over a tag: a collection subtracts the blocks that its reporters measured. An amount that a
-///   reporter computes, bytes that a value states of itself, and the few blocks that a walk knows by their size only
-///   (the table of indices of an `IndexMap`) name no blocks, so they count beside the tag.
-/// - The path appears in reports also if somebody asks for anonymous ones, so it must not contain private data.
+/// - The block carries the tag, not the thread: any thread may free the block, at any time. A block that grows keeps
+///   its tag. A block without a tag gets the current tag when it grows.
+/// - With nested tags, the innermost counts. If a panic drops the guard, its tag ends.
+/// - A report takes precedence over a tag: a collection subtracts the blocks that its reporters measured. It cannot
+///   subtract bytes without blocks, so these count in addition to the tag: amounts that a reporter computes, bytes
+///   that a value states of itself, and the few blocks of which a walk knows only the size (the table of indices of
+///   an `IndexMap`).
+/// - The path appears even in anonymized reports, so it must not contain private data.
 /// - [`collect_reports`](crate::collect_reports) adds one report for each path, of kind Heap. A
 ///   [`Collection`](crate::Collection) of borrowed reporters does not.
 /// - DMD counts blocks with a tag as reported.
 ///
-/// Tags need an allocator that the program declared with [`global_allocator!`](crate::global_allocator), and see only
-/// its blocks. For blocks of C libraries there is [`CountingMalloc`](crate::counters::CountingMalloc). The path must be one that
-/// a report under `explicit/` can have; with another path there is no tag, and collections warn.
+/// Tags need an allocator that the program declared with [`global_allocator!`](crate::global_allocator), and apply
+/// only to its blocks. For blocks of C libraries, use [`CountingMalloc`](crate::counters::CountingMalloc). The path
+/// must be valid for a report under `explicit/`. With another path the call sets no tag, and collections warn.
 ///
 /// Bind the guard to a name such as `_tag`: `let _ = tag(..)` drops it at once. [`Tag::run`] needs no guard. Threads,
-/// futures and thread pools do not inherit a tag unless the program asks for it: see [`spawn_tagged`], [`TaggedFuture`] and
+/// futures and thread pools do not inherit a tag by default: see [`spawn_tagged`], [`TaggedFuture`] and
 /// [`Tag::keep`].
 ///
-/// While no thread has ever had a tag, an allocation reads one thread-local variable and a deallocation one word. An
-/// active tag takes three nanoseconds or so for an allocation with its deallocation, and two bytes for each 16 bytes of
-/// memory around blocks with a tag. Such blocks take at least 16 bytes.
+/// Until a thread first uses a tag, an allocation reads one thread-local variable, and a deallocation reads one word.
+/// An active tag costs about three nanoseconds for an allocation with its deallocation, and two bytes for each 16
+/// bytes of memory around blocks with a tag. Such blocks take at least 16 bytes.
 pub fn tag(path: impl AsRef<str>) -> TagGuard {
     Tag::new(path).enter()
 }
 
-/// A path for memory: see [`tag`].
+/// A tag: see [`tag`].
 ///
-/// A tag is a number. Making one from a path takes a lock; code that changes tags often keeps the `Tag`.
+/// A tag is a number. Making it from a path takes a lock, so code that changes tags often should keep the `Tag`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tag(TagNumber);
 
@@ -70,10 +71,11 @@ impl Tag {
     /// No tag: memory that is allocated meanwhile belongs to no path.
     pub const NONE: Self = Self(NO_TAG);
 
-    /// The tag of this path. A process has room for 32,767 paths; then, or if a report could not have this path, the
-    /// result is [`NONE`](Self::NONE) and collections warn.
+    /// The tag of this path. A process has room for 32,767 paths. Without room, or if the path is invalid for a
+    /// report, the result is [`NONE`](Self::NONE) and collections warn.
     pub fn new(path: impl AsRef<str>) -> Self {
-        // This is code of the program: it runs before the lock is taken, and under the program's own tag.
+        // The conversion is code of the program, so it runs before the lock is taken, and under the program's own
+        // tag.
         let path = path.as_ref();
         let _suspended = TagPause::new();
         let number = NAMES.lock().number(path);
@@ -87,7 +89,7 @@ impl Tag {
 
     /// Makes this the tag of this thread until the guard is dropped.
     pub fn enter(self) -> TagGuard {
-        // The list of guards is gone near the end of a thread, which then has no tag.
+        // Near the end of a thread the list of guards no longer exists, and the thread has no tag.
         let place = OPEN.try_with(|open| open.borrow_mut().push(self.0)).unwrap_or(0);
         TagGuard { place, one_thread: PhantomData }
     }
@@ -98,26 +100,26 @@ impl Tag {
         code()
     }
 
-    /// A closure that runs under this tag, on whatever thread: for the jobs of a thread pool, as in
+    /// A closure that runs under this tag, on any thread. Use it for the jobs of a thread pool:
     /// `pool.spawn(Tag::current().wrap(|| work()))`.
     pub fn wrap<T>(self, code: impl FnOnce() -> T) -> impl FnOnce() -> T {
         move || self.run(code)
     }
 
-    /// A future that runs under this tag, on whatever thread.
+    /// A future that runs under this tag, on any thread.
     pub fn future<F>(self, future: F) -> TaggedFuture<F> {
         TaggedFuture { tag: self, future }
     }
 
-    /// Makes this the tag of this thread while no guard lives, until the thread ends. One line gives all threads of a
-    /// pool a tag:
+    /// Makes this the tag of this thread whenever no guard lives, until the thread ends. One line sets the tag of all
+    /// threads of a pool:
     ///
     /// ```ignore
     /// rayon::ThreadPoolBuilder::new().start_handler(|_| Tag::new("explicit/pool").keep())
     /// tokio::runtime::Builder::new_multi_thread().on_thread_start(|| Tag::new("explicit/tasks").keep())
     /// ```
     pub fn keep(self) {
-        // Near the end of a thread there is nothing to keep it for.
+        // Near the end of a thread, the tag has no further use.
         let _ = OPEN.try_with(|open| open.borrow_mut().keep(self.0));
     }
 }
@@ -136,14 +138,14 @@ impl fmt::Debug for Tag {
 #[derive(Debug)]
 #[must_use = "bind it to a variable, as in `let _tag = ..`: the tag ends when the guard is dropped, and `let _ = ..` drops it at once; `forever` keeps it"]
 pub struct TagGuard {
-    /// Counts the guards of this thread; 0 for a guard without a tag.
+    /// The number of this guard on its thread, from 1; 0 for a guard without a tag.
     place: u64,
     one_thread: PhantomData<*const ()>,
 }
 
 impl TagGuard {
-    /// Keeps the tag until its thread ends. [`Tag::keep`] does so without a guard, and below all guards.
-    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    /// Keeps the tag until its thread ends. [`Tag::keep`] does the same without a guard, and any guard overrides it.
+    #[allow(clippy::mem_forget, reason = "the caller requests that it never ends")]
     pub fn forever(self) {
         core::mem::forget(self);
     }
@@ -151,15 +153,15 @@ impl TagGuard {
 
 impl Drop for TagGuard {
     fn drop(&mut self) {
-        // After the list is gone the thread has no tag.
+        // Without the list, the thread has no tag.
         let _ = OPEN.try_with(|open| open.borrow_mut().remove(self.place));
     }
 }
 
 /// A future that runs under a tag: see [`tag`].
 ///
-/// The tag is current while the future is polled, on whatever thread, so `tokio::spawn(TaggedFuture::new(task))` inherits the
-/// tag of the code that spawns.
+/// The tag is current while the future is polled, on any thread. So `tokio::spawn(TaggedFuture::new(task))` inherits
+/// the tag of the code that spawns.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "futures do nothing unless they are awaited or polled"]
 pub struct TaggedFuture<F> {
@@ -168,13 +170,13 @@ pub struct TaggedFuture<F> {
 }
 
 impl<F> TaggedFuture<F> {
-    /// The future runs under the current tag of this thread.
+    /// A future that runs under the current tag of this thread.
     pub fn new(future: F) -> Self {
         Tag::current().future(future)
     }
 }
 
-/// Spawns a thread that inherits the current tag of this thread, until it ends.
+/// Spawns a thread that keeps the current tag of this thread until the new thread ends.
 ///
 /// # Panics
 ///
@@ -191,10 +193,10 @@ std::thread_local! {
     static OPEN: RefCell<ThreadGuards> = const { RefCell::new(ThreadGuards { kept: NO_TAG, guards: Vec::new(), made: 0 }) };
 }
 
-/// The guards of a thread.
+/// The guards of one thread.
 struct ThreadGuards {
     kept: TagNumber,
-    /// Of each guard that lives its place and its tag, in the order in which they were made.
+    /// The living guards, in the order in which they were made: the number and the tag of each.
     guards: Vec<(u64, TagNumber)>,
     /// The number of guards made so far.
     made: u64,
@@ -203,7 +205,7 @@ struct ThreadGuards {
 impl ThreadGuards {
     fn push(&mut self, tag: TagNumber) -> u64 {
         self.made += 1;
-        // The list belongs to no tag.
+        // The list itself must have no tag.
         tags::set_current(NO_TAG);
         self.guards.push((self.made, tag));
         self.apply();
@@ -234,7 +236,7 @@ impl Drop for ThreadGuards {
     }
 }
 
-/// While it lives, this thread has no tag.
+/// While it lives, its thread has no tag.
 pub(crate) struct TagPause(TagNumber);
 
 impl TagPause {
@@ -253,23 +255,23 @@ impl Drop for TagPause {
 
 /// The paths of all tags.
 struct TagNames {
-    /// The path of tag 1 comes first.
+    /// The paths, in the order of their tags: the path of tag 1 is first.
     paths: Vec<String>,
     /// The numbers of all tags, sorted by path.
     by_path: Vec<TagNumber>,
     faults: Vec<TagFault>,
-    /// The number of paths for which there was no room.
+    /// The number of calls with a path for which there was no room.
     beyond: u64,
 }
 
-/// A path that cannot be a tag's.
+/// A path that a tag cannot have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TagFault {
     pub(crate) path: String,
     pub(crate) why: &'static str,
 }
 
-/// The list of faults has this many paths.
+/// The largest number of paths in the list of faults.
 const FAULTS: usize = 16;
 
 impl TagNames {
@@ -311,14 +313,15 @@ fn fault(path: &str) -> Option<&'static str> {
         .or((!is_explicit(path)).then_some("a tag's path must be under `explicit/`"))
 }
 
-/// Who locks it has suspended this thread's tag, and runs no code of the program meanwhile.
+/// Before it is locked, the caller must suspend this thread's tag. While it is locked, code of the program must not
+/// run.
 static NAMES: ProcessLock<TagNames> =
     ProcessLock::new(TagNames { paths: Vec::new(), by_path: Vec::new(), faults: Vec::new(), beyond: 0 });
 
-/// The paths of all tags, and the paths that no tag can have, each with its fault.
+/// The paths of all tags, and the rejected paths, each with its fault.
 #[derive(Debug)]
 pub(crate) struct TagPaths {
-    /// The path of tag 1 comes first.
+    /// The paths, in the order of their tags: the path of tag 1 is first.
     pub(crate) paths: Vec<String>,
     pub(crate) faults: Vec<TagFault>,
     /// The number of calls with a path for which there was no room.

@@ -1,11 +1,11 @@
-//! Reporters behind pointers, cells and locks: these are reporters, too, and give the reports of the value inside.
+//! Pointers, cells and locks around a reporter are reporters, too: they make the reports of the value inside.
 //!
-//! They never wait and never initialize anything. A collection records a value that somebody holds as a skipped part of
-//! this reporter, as the walk of a measured value does.
+//! They never wait and never initialize a value. If a value is locked or borrowed, the collection records it as a
+//! skipped part of this reporter, as the walk of a measured value does.
 //!
-//! A pointer has the name of its reporter. A value that may be out of reach at times (behind a lock, or not yet
-//! initialized) is named by its type, whether or not it is within reach: the name orders the reports, so it must not
-//! depend on the moment at which it is asked for.
+//! A pointer has the name of its reporter. A value that may be inaccessible at times (behind a lock, or not yet
+//! initialized) has the name of its type, even while it is accessible: the name orders the reports, so it must not
+//! depend on the moment.
 
 mod cells;
 mod locks;
@@ -15,8 +15,8 @@ mod pointers;
 
 use core::any::type_name;
 
-/// Implements the trait for types with at most one value: `reach` calls its function with the value, or records why it
-/// cannot.
+/// Implements the trait for types with at most one value. `reach` calls its function with the value, or records why
+/// it cannot.
 macro_rules! wrapped {
     ($([$($generics:tt)*] $type:ty, of $value:ty: |$this:ident, $out:ident| $reach:expr;)*) => {$(
         impl<$($generics)*> $crate::reporting::MemoryReporter for $type {
@@ -33,7 +33,7 @@ macro_rules! wrapped {
 }
 pub(crate) use wrapped;
 
-/// The name of a value that may be out of reach.
+/// The name of a value that may be inaccessible.
 fn name_of<T: ?Sized>() -> &'static str {
     type_name::<T>()
 }

@@ -1,15 +1,15 @@
-//! Time stamps as Firefox gives them: milliseconds since the process started.
+//! Time stamps in Firefox's unit: milliseconds since the process started.
 
 use std::sync::OnceLock;
 
 use crate::platform;
 
-/// The time now.
+/// The current time.
 pub(super) fn now() -> f64 {
     timestamp(platform::monotonic_nanoseconds())
 }
 
-/// The time stamp of a moment on the system's monotonic clock, in nanoseconds.
+/// The time stamp of a moment. `nanoseconds` is the moment on the system's monotonic clock.
 pub(super) fn timestamp(nanoseconds: u64) -> f64 {
     static START: OnceLock<u64> = OnceLock::new();
     let start =

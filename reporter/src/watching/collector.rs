@@ -1,4 +1,4 @@
-//! Collectors: what reclaims memory in cycles.
+//! Collectors: code that reclaims memory in cycles.
 
 use core::ops::{Deref, DerefMut};
 use std::borrow::Cow;
@@ -6,38 +6,39 @@ use std::borrow::Cow;
 use super::clock;
 use super::cycle::GarbageCollectionCycle;
 
-/// How far a collector is after a slice.
+/// The state of a collector after a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "a collector is in one of these states")]
 pub enum CycleProgress {
-    /// No cycle was open, and the collector saw no reason to begin one.
+    /// No cycle was open, and the collector did not start one.
     Idle,
-    /// The cycle needs more slices.
+    /// The cycle is open and needs more slices.
     Unfinished,
-    /// The slice was the last of its cycle.
+    /// The slice was the last slice of its cycle.
     Finished,
 }
 
-/// A source of free memory that works in cycles: a garbage collector, a cache that evicts, an allocator that gives pages back.
+/// Code that frees memory in cycles: a garbage collector, a cache that evicts, an allocator that returns pages.
 ///
-/// A program implements it for its own collector. [`WatchedCollector`] runs the slices, and tells
-/// [`on_garbage_collection`](super::on_garbage_collection) of each cycle. The feature `gc-arena07` implements it for
+/// A program implements it for its own collector. [`WatchedCollector`] runs the slices, and passes each cycle to
+/// [`on_garbage_collection`](super::on_garbage_collection). The feature `gc-arena07` implements it for
 /// `gc_arena::Arena`.
 pub trait Collector {
-    /// A name for the statistics.
+    /// The name of the collector in statistics.
     fn name(&self) -> Cow<'static, str>;
 
-    /// Does a bounded part of the work: the next slice of the open cycle, or the first of a new one. Ends at most one
-    /// cycle.
+    /// Does a bounded part of the work: the next slice of the open cycle, or the first slice of a new cycle. Ends at
+    /// most one cycle.
     fn slice(&mut self) -> CycleProgress;
 
-    /// Does the rest of the open cycle, or a whole one.
+    /// Finishes the open cycle, or runs a whole cycle if none is open.
     fn finish(&mut self);
 }
 
 /// A collector whose cycles call the callbacks of [`on_garbage_collection`](super::on_garbage_collection).
 ///
-/// It dereferences to the collector. Work that the program asks the collector itself to do is in no statistics.
+/// It dereferences to the collector. Statistics do not include work that the program starts on the collector
+/// directly.
 ///
 /// ```
 /// use memory_reporter::watching::{Collector, CycleProgress, WatchedCollector, on_garbage_collection};
@@ -81,12 +82,12 @@ pub struct WatchedCollector<C> {
 }
 
 impl<C: Collector> WatchedCollector<C> {
-    /// Watches a collector from now on.
+    /// Wraps a collector, to watch its cycles.
     pub fn new(collector: C) -> Self {
         Self { collector, cycle: None }
     }
 
-    /// Runs a slice. If it begins a cycle, `reason` says why.
+    /// Runs a slice. If the slice starts a cycle, `reason` becomes the reason of the cycle.
     pub fn slice(&mut self, reason: impl Into<Cow<'static, str>>) -> CycleProgress {
         let start = clock::now();
         let progress = self.collector.slice();
@@ -100,8 +101,8 @@ impl<C: Collector> WatchedCollector<C> {
         progress
     }
 
-    /// Runs the rest of the open cycle, or a whole one for this reason. The statistics have `"requested"` as the reason
-    /// for which it was not incremental.
+    /// Finishes the open cycle, or runs a whole cycle with this reason. The statistics contain `"requested"` as the
+    /// reason why the work was not incremental.
     pub fn collect(&mut self, reason: impl Into<Cow<'static, str>>) {
         let start = clock::now();
         self.collector.finish();
@@ -111,7 +112,7 @@ impl<C: Collector> WatchedCollector<C> {
         self.end();
     }
 
-    /// The collector. A cycle that is still open is dropped, without a callback.
+    /// Returns the collector. Drops an open cycle without a callback.
     pub fn into_inner(self) -> C {
         self.collector
     }

@@ -1,7 +1,7 @@
-//! Cycles of garbage collectors, and the callbacks that learn of each.
+//! Cycles of garbage collectors, and the callbacks that receive them.
 //!
-//! Invariant: a callback runs on the thread that ended the cycle, while this module holds no lock, and its panic stays
-//! here.
+//! Invariant: a callback runs on the thread that ended the cycle, while this module holds no lock. A panic of a
+//! callback does not leave this module.
 
 use core::cell::Cell;
 use core::fmt;
@@ -15,38 +15,39 @@ use super::clock;
 use crate::process_lock::ProcessLock;
 use crate::reporting::isolation;
 
-/// The statistics of one cycle of a garbage collector: Firefox's object of `Debugger.Memory.onGarbageCollection`.
+/// The statistics of one cycle of a garbage collector, like Firefox's object of
+/// `Debugger.Memory.onGarbageCollection`.
 ///
-/// Firefox has no `collector`, since it has only one.
+/// Firefox has no field `collector`, since it has only one collector.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GarbageCollection {
-    /// The collector, such as `"gc-arena"` or `"memory-pressure"`.
+    /// The name of the collector, such as `"gc-arena"` or `"memory-pressure"`.
     pub collector: Cow<'static, str>,
     /// The slices of the cycle, in order. The program may run between two slices.
     pub collections: Vec<GarbageCollectionSlice>,
-    /// A short text with the reason why the cycle began, such as `"API"` or `"ALLOC_TRIGGER"`.
+    /// A short text with the reason why the cycle started, such as `"API"` or `"ALLOC_TRIGGER"`.
     pub reason: Cow<'static, str>,
-    /// A short text with the reason why the collector did all the work at once, such as `"requested"`; `None` if it worked
-    /// slice by slice. (The documents of Firefox promise `null` for that; Firefox gives `"None"`.)
+    /// A short text with the reason why the collector did all the work at once, such as `"requested"`; `None` if it
+    /// worked in slices. (Firefox's documentation promises `null` in this case; Firefox returns `"None"`.)
     pub nonincremental_reason: Option<Cow<'static, str>>,
-    /// Numbers the cycles of the process in the order in which they end, from 1.
+    /// The number of the cycle. The cycles of the process are numbered from 1, in the order in which they end.
     pub gc_cycle_number: u64,
 }
 
-/// One slice of a cycle, in milliseconds since the process started. Linux gives the start in hundredths of a second, so
-/// all time stamps of a process may be off by the same 10 ms.
+/// One slice of a cycle, in milliseconds since the process started. Linux provides the start time in hundredths of a
+/// second, so all time stamps of a process may be off by the same amount, up to 10 ms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GarbageCollectionSlice {
-    /// When the slice began.
+    /// The time at which the slice started.
     pub start_timestamp: f64,
-    /// When it ended.
+    /// The time at which the slice ended.
     pub end_timestamp: f64,
 }
 
 impl GarbageCollection {
-    /// The object as JSON, with Firefox's names and order, and then `collector`.
+    /// The object as JSON, with Firefox's names and order, followed by `collector`.
     pub fn to_json(&self) -> String {
         let mut json = String::from("{\"nonincrementalReason\":");
         match &self.nonincremental_reason {
@@ -70,13 +71,13 @@ impl GarbageCollection {
     }
 }
 
-/// The most slices that a cycle lists. The last of them ends with the cycle's last slice.
+/// The largest number of slices that a cycle lists. Further slices extend the last listed slice.
 const MOST_SLICES: usize = 10_000;
 
-/// A cycle of a collector that has begun and not ended. A collector without an adapter ([`Collector`](super::Collector))
-/// describes its work with it.
+/// An open cycle of a collector. A collector without an adapter ([`Collector`](super::Collector)) describes its work
+/// with it.
 ///
-/// A cycle that is dropped without [`end`](Self::end) was given up, and no callback learns of it.
+/// Dropping a cycle without [`end`](Self::end) discards it: no callback receives it.
 ///
 /// ```
 /// use memory_reporter::watching::GarbageCollectionCycle;
@@ -96,7 +97,7 @@ pub struct GarbageCollectionCycle {
 }
 
 impl GarbageCollectionCycle {
-    /// Begins a cycle of the collector with this name, for this reason.
+    /// Starts a cycle of the collector with this name, for this reason.
     pub fn begin(collector: impl Into<Cow<'static, str>>, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
             collector: collector.into(),
@@ -106,7 +107,7 @@ impl GarbageCollectionCycle {
         }
     }
 
-    /// Runs a slice, and keeps its times, even if it panics.
+    /// Runs a slice and records its times, even if the slice panics.
     pub fn slice<T>(&mut self, work: impl FnOnce() -> T) -> T {
         struct SliceTimer<'a>(&'a mut GarbageCollectionCycle, f64);
         impl Drop for SliceTimer<'_> {
@@ -118,7 +119,7 @@ impl GarbageCollectionCycle {
         work()
     }
 
-    /// Adds a slice that has run.
+    /// Adds a slice that has already run.
     pub(super) fn ran(&mut self, start_timestamp: f64, end_timestamp: f64) {
         if self.slices.len() < MOST_SLICES {
             self.slices.push(GarbageCollectionSlice { start_timestamp, end_timestamp });
@@ -127,14 +128,14 @@ impl GarbageCollectionCycle {
         }
     }
 
-    /// Says why the collector does all the work of the cycle at once.
+    /// Sets the reason why the collector does all the work of the cycle at once.
     pub fn nonincremental(&mut self, reason: impl Into<Cow<'static, str>>) {
         self.nonincremental_reason = Some(reason.into());
     }
 
     /// Ends the cycle, and runs the callbacks of [`on_garbage_collection`] on this thread.
     ///
-    /// A cycle that ends inside of a callback runs no callbacks.
+    /// A cycle that ends inside of a callback does not run callbacks.
     pub fn end(self) -> GarbageCollection {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let statistics = GarbageCollection {
@@ -152,23 +153,23 @@ impl GarbageCollectionCycle {
 type CycleCallback = dyn Fn(&GarbageCollection) + Send + Sync;
 
 std::thread_local! {
-    /// This thread runs callbacks.
+    /// Whether this thread is running callbacks.
     static CALLING: Cell<bool> = const { Cell::new(false) };
 }
 
 static CALLBACKS: ProcessLock<Vec<Arc<CycleCallback>>> = ProcessLock::new(Vec::new());
 
-/// Keeps a callback of [`on_garbage_collection`]; dropping it removes the callback.
+/// Keeps a callback of [`on_garbage_collection`] registered; dropping it removes the callback.
 #[must_use = "dropping it removes the callback; `forever` keeps it"]
 pub struct GarbageCollectionHook {
     callback: Arc<CycleCallback>,
 }
 
-/// Calls `callback` after each cycle of a garbage collector in this process, with its statistics: of each
-/// [`WatchedCollector`](super::WatchedCollector), of each [`GarbageCollectionCycle`] that ends, and of
+/// Calls `callback` with the statistics of each finished cycle of a garbage collector in this process. This includes
+/// each [`WatchedCollector`](super::WatchedCollector), each [`GarbageCollectionCycle`] that ends, and
 /// [`minimize_memory_usage`](crate::pressure::minimize_memory_usage).
 ///
-/// It runs on the thread that ended the cycle. If it panics, the others still run.
+/// `callback` runs on the thread that ended the cycle. If it panics, other callbacks still run.
 ///
 /// Source: `Debugger.Memory.onGarbageCollection` of Firefox, which calls back from the event loop.
 pub fn on_garbage_collection(
@@ -185,9 +186,9 @@ fn call_back(statistics: &GarbageCollection) {
     }
     let callbacks = CALLBACKS.lock().clone();
     for callback in callbacks {
-        // The panic hook has reported a panic; this function has no result for it.
+        // The panic hook has already reported a panic, and this function returns no result.
         let _ = isolation::contain(|| callback(statistics));
-        // If the callback was removed meanwhile, this is its last owner.
+        // If the callback was removed meanwhile, this drops its last owner.
         let _ = isolation::discard(callback);
     }
     CALLING.set(false);
@@ -195,7 +196,7 @@ fn call_back(statistics: &GarbageCollection) {
 
 impl GarbageCollectionHook {
     /// Keeps the callback until the program ends.
-    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    #[allow(clippy::mem_forget, reason = "the caller requests that it never ends")]
     pub fn forever(self) {
         core::mem::forget(self);
     }

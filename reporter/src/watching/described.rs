@@ -1,4 +1,4 @@
-//! The program's own descriptions of its blocks: the class of an object in a language of its own.
+//! The program's own descriptions of its blocks: the class of an object in the program's own language.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::{BTreeMap, VecDeque};
@@ -17,13 +17,13 @@ impl ClassName {
         Self(name.into())
     }
 
-    /// The name.
+    /// The text of the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The program's description of a block.
+/// The program's description of one block.
 #[derive(Clone, Debug)]
 struct BlockNote {
     address: usize,
@@ -31,19 +31,19 @@ struct BlockNote {
     class: ClassName,
 }
 
-/// Most notes. A log with more entries than that has the classes of the newest only.
+/// The largest number of notes. If a log has more entries, only the newest entries have classes.
 const MOST_NOTES: usize = 1 << 14;
 
 static NOTES: ProcessLock<VecDeque<BlockNote>> = ProcessLock::new(VecDeque::new());
 
-/// Observers that track allocation sites.
+/// The number of observers that track allocation sites.
 static TRACKING: AtomicUsize = AtomicUsize::new(0);
 
-/// Declares that the block around `block`, which this thread has just allocated, holds an object of this class of the
-/// program's own language. Logs of allocations then contain that class instead of the Rust type.
+/// Declares that the block around `block`, which this thread has just allocated, contains an object of this class of
+/// the program's own language. Logs of allocations then contain that class instead of the Rust type.
 ///
-/// The program calls this after the allocation and before it frees the block. While no observer tracks allocation
-/// sites, a call only reads one flag. The library keeps the descriptions of the last 16,384 calls.
+/// Call it after the allocation and before the block is freed. While no observer tracks allocation sites, a call only
+/// reads one flag. The library keeps the descriptions of the last 16,384 calls.
 ///
 /// ```
 /// use memory_reporter::watching::{ClassName, describe_block};
@@ -61,14 +61,14 @@ pub fn describe_block<T: ?Sized>(block: *const T, class: &ClassName) {
     if notes.capacity() == 0 {
         notes.reserve_exact(MOST_NOTES);
     }
-    // Whoever removes the last owner of a class frees memory; nobody else's code runs.
+    // Dropping the last owner of a class only frees memory; it does not run code of the program.
     let old = if notes.len() == MOST_NOTES { notes.pop_front() } else { None };
     notes.push_back(BlockNote { address: block.addr(), tick: engine_abi::ticks(), class });
     drop(notes);
     drop(old);
 }
 
-/// Keeps notes while it lives.
+/// Keeps notes enabled while it lives.
 #[derive(Debug)]
 pub(super) struct KeepsNotes(());
 
@@ -87,14 +87,14 @@ impl Drop for KeepsNotes {
 
 /// Finds the class of each allocation.
 ///
-/// It goes through allocations and notes in the order of their times, and knows which block was the last at each
-/// address: a note is about that block.
+/// It processes allocations and notes in the order of their times, and records the last block at each address. A note
+/// describes that block.
 pub(super) struct ClassFinder {
     notes: Vec<BlockNote>,
     next: usize,
-    /// The end of the last block at each start, and its number.
+    /// The last block at each start address: its end and its number.
     blocks: BTreeMap<usize, (usize, usize)>,
-    /// By the number of the allocation.
+    /// The class of each allocation, by number.
     classes: Vec<Option<ClassName>>,
 }
 
@@ -113,7 +113,7 @@ impl ClassFinder {
             return;
         }
         self.read_notes(tick);
-        // Blocks that were there before are freed by now.
+        // Older blocks at these addresses have been freed.
         while let Some((&at, &(before, _))) = self.blocks.range(..end).next_back()
             && before > start
         {
@@ -122,7 +122,7 @@ impl ClassFinder {
         self.blocks.insert(start, (end, number));
     }
 
-    /// Applies the notes from before this time.
+    /// Applies the notes before this time.
     fn read_notes(&mut self, until: u64) {
         while let Some(note) = self.notes.get(self.next)
             && note.tick < until
@@ -136,7 +136,7 @@ impl ClassFinder {
         }
     }
 
-    /// The classes of all allocations.
+    /// Returns the classes of all allocations.
     pub(super) fn finish(mut self) -> Vec<Option<ClassName>> {
         self.read_notes(u64::MAX);
         self.classes

@@ -1,4 +1,4 @@
-//! `gc-arena`: an arena is a collector.
+//! Implements `Collector` for an arena of `gc-arena`.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use gc_arena::{Arena, Collect, Rootable};
 
 use super::collector::{Collector, CycleProgress};
 
-/// A slice is [`Arena::cycle_debt`], so that it ends with the cycle. An arena without debt is idle.
+/// A slice is [`Arena::cycle_debt`], so it stops at the end of a cycle. An arena without debt is idle.
 impl<R> Collector for Arena<R>
 where
     R: for<'a> Rootable<'a>,

@@ -1,4 +1,4 @@
-//! Address ranges that arenas of the program own, for `in_nursery`.
+//! Address ranges that belong to arenas of the program, for `in_nursery`.
 
 use core::ops::Range;
 use std::collections::VecDeque;
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::engine_abi;
 use crate::process_lock::ProcessLock;
 
-/// A range that an arena owns, or has owned.
+/// A range that belongs, or belonged, to an arena.
 #[derive(Clone, Debug)]
 struct NurseryRange {
     number: u64,
@@ -16,27 +16,29 @@ struct NurseryRange {
 struct NurseryTable {
     made: u64,
     owned: Vec<NurseryRange>,
-    /// The last ranges that arenas gave up, and when they did, on the engine's clock.
+    /// The last ranges that arenas released, and the times of the release, on the engine's clock.
     given_up: VecDeque<(NurseryRange, u64)>,
 }
 
-/// An old range matters only while a log has allocations from its time.
+/// The largest number of released ranges. An old range matters only while a log has allocations from its time.
 const MOST_GIVEN_UP: usize = 1024;
 
 static NURSERIES: ProcessLock<NurseryTable> =
     ProcessLock::new(NurseryTable { made: 0, owned: Vec::new(), given_up: VecDeque::new() });
 
-/// Keeps the range of an arena; the arena drops it when it frees the memory.
+/// Keeps the range of an arena registered. The arena drops it when it frees the memory.
 #[derive(Debug)]
 #[must_use = "dropping it ends the registration; `forever` keeps it"]
 pub struct NurseryRegistration(u64);
 
-/// Says that an arena of the program owns these addresses: a chunk of a bump allocator, the young generation of a
-/// garbage collector. Entries of an allocations log have `in_nursery` if their block lies in such a range, or contains
-/// one that was registered after its allocation, as the chunk itself does.
+/// Registers a range of addresses that belongs to an arena of the program: a chunk of a bump allocator, or the young
+/// generation of a garbage collector. An entry of an allocations log has `in_nursery` if its block is inside such a
+/// range. It also has `in_nursery` if its block contains a range that was registered after the allocation, as the
+/// chunk itself does.
 ///
-/// A block is in no nursery if the registration ended before its allocation, provided that fewer than 1024 others have
-/// ended since. A block that the program freed before an arena took its place counts as the arena's.
+/// A block is not in a nursery if the registration ended before the block's allocation, provided that fewer than 1024
+/// other registrations have ended since. If the program freed a block before an arena used its memory, the block
+/// counts as the arena's.
 ///
 /// ```
 /// let chunk = vec![0_u8; 1 << 16];
@@ -54,8 +56,8 @@ pub fn register_nursery(range: Range<*const u8>) -> NurseryRegistration {
 }
 
 impl NurseryRegistration {
-    /// Keeps the range until the program ends: for memory that the arena never frees.
-    #[allow(clippy::mem_forget, reason = "never to end is what is asked for")]
+    /// Keeps the range registered until the program ends: for memory that the arena never frees.
+    #[allow(clippy::mem_forget, reason = "the caller requests that it never ends")]
     pub fn forever(self) {
         core::mem::forget(self);
     }
@@ -73,7 +75,7 @@ impl Drop for NurseryRegistration {
     }
 }
 
-/// The ranges as they are at one time, to ask for many blocks.
+/// A copy of the ranges at one moment, for looking up many blocks.
 pub(super) struct NurseryLookup {
     ranges: Vec<(Range<usize>, u64)>,
 }
@@ -86,7 +88,7 @@ impl NurseryLookup {
         Self { ranges: owned.chain(given_up).collect() }
     }
 
-    /// Whether an arena owns the block that was allocated at this time.
+    /// Whether the block that was allocated at this time belongs to an arena.
     pub(super) fn owns(&self, block: Range<usize>, tick: u64) -> bool {
         self.ranges.iter().any(|(range, end)| {
             let overlap = range.start.max(block.start) < range.end.min(block.end);

@@ -1,4 +1,4 @@
-//! An observer of allocations: Firefox's `Debugger.Memory` of one `Debugger`.
+//! An observer of allocations, like Firefox's `Debugger.Memory` of one `Debugger`.
 
 use core::fmt::{self, Write as _};
 use std::collections::HashMap;
@@ -15,43 +15,47 @@ use crate::engine_abi::{self, AllocationLog, BlockRow, LogLimits, LogState, NoLo
 use crate::process_lock::{ProcessGuard, ProcessLock};
 use crate::reporting::isolation;
 
-/// Watches the allocations of this process: Firefox's `Debugger.Memory`, with its names and defaults.
+/// Watches the allocations of this process, like Firefox's `Debugger.Memory`, with its names and defaults.
 ///
 /// DMD must record the process: the program declares `dmd::Dmd` as its allocator and runs with `$DMD` set, or it runs
-/// under `libdmd.so`. A program may have several observers, each with its own log. Observers are for every thread.
+/// under `libdmd.so`. A program may have several observers, each with its own log. Any thread may use an observer.
 ///
-/// The log contains the allocations of all threads and languages that DMD records: blocks of the heap. (Firefox logs
-/// objects of JavaScript only, not strings.) With DMD's option `--sample-below` it lacks the small blocks that DMD
+/// The log contains the heap blocks that DMD records, of all threads and languages. (Firefox logs only objects of
+/// JavaScript, not strings.) With DMD's option `--sample-below`, the log lacks the small blocks that DMD does not
+/// record.
 /// does not record.
 ///
 /// # Where Firefox answers differently
 ///
-/// - If several observers have different sampling probabilities, the largest applies to all logs in Firefox. Here each
-///   log gets its own share: an allocation is drawn for once, and enters each log whose probability is above the draw.
-///   So a log with a smaller share contains a part of the entries of one with a larger share.
-/// - The draws have a fixed seed, so that a program with one thread logs the same allocations in each run.
-/// - A limit or probability of a wrong kind does not compile; Firefox converts texts and `null`.
-/// - `frame` is `None` if DMD took no stack. `class` is `None` if neither the program nor the stack names a type.
-/// - An entry has the block's address and requested bytes, too.
-/// - Switching tracking off also clears `allocations_log_overflowed`.
-/// - Handlers run on the thread of the collector before its call returns, not later from an event loop. Their panics go
-///   to [`set_uncaught_exception_handler`](Self::set_uncaught_exception_handler), which is the observer's own.
+/// - If several observers have different sampling probabilities, Firefox applies the largest to all logs. Here each
+///   log has its own probability. One random number is drawn for an allocation, and each log whose probability is
+///   above that number gets the allocation. So a log with a smaller probability contains a part of the entries of a
+///   log with a larger one.
+/// - The random numbers have a fixed seed, so that a program with one thread logs the same allocations in each run.
+/// - A limit or probability of a wrong type does not compile; Firefox converts texts and `null`.
+/// - `frame` is `None` if DMD recorded no stack. `class` is `None` if neither the program nor the stack contains a
+///   type.
+/// - An entry also contains the block's address and requested bytes.
+/// - Disabling tracking also clears `allocations_log_overflowed`.
+/// - Handlers run on the thread of the collector before its call returns, not later from an event loop. The handler
+///   from [`set_uncaught_exception_handler`](Self::set_uncaught_exception_handler) receives their panics. Each
+///   observer has its own.
 #[derive(Debug, Default)]
 pub struct MemoryObserver {
     state: Arc<ProcessLock<ObserverState>>,
 }
 
-/// The function that an observer calls after each garbage collection, with itself: `onGarbageCollection` of Firefox, whose `this` is
-/// the owner.
+/// The function that an observer calls with itself after each garbage collection, like Firefox's
+/// `onGarbageCollection`, whose `this` is the owner.
 pub type GarbageCollectionHandler = dyn Fn(&MemoryObserver, &GarbageCollection) + Send + Sync;
 
-/// The function that an observer calls with itself and the text of a panic of its [`GarbageCollectionHandler`]: Firefox's
-/// `uncaughtExceptionHandler`.
+/// The function that an observer calls with itself and the text of a panic of its [`GarbageCollectionHandler`], like
+/// Firefox's `uncaughtExceptionHandler`.
 pub type UncaughtExceptionHandler = dyn Fn(&MemoryObserver, &str) + Send + Sync;
 
 struct ObserverState {
     limits: LogLimits,
-    /// Open while allocation sites are tracked.
+    /// The open log, while allocation sites are tracked.
     log: Option<(AllocationLog, KeepsNotes)>,
     on_garbage_collection: Option<(Arc<GarbageCollectionHandler>, GarbageCollectionHook)>,
     uncaught_exception: Option<Arc<UncaughtExceptionHandler>>,
@@ -84,26 +88,26 @@ impl Default for ObserverState {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AllocationsLogEntry {
-    /// When the block was allocated, in milliseconds since the process started.
+    /// The time of the allocation, in milliseconds since the process started.
     pub timestamp: f64,
-    /// The stack that allocated it.
+    /// The stack that allocated the block; `None` if DMD recorded no stack.
     pub frame: Option<SavedStack>,
-    /// The class that the program gave with [`describe_block`](super::describe_block), or else the Rust type that the
-    /// stack names.
+    /// The class that the program set with [`describe_block`](super::describe_block), or otherwise the Rust type that
+    /// the stack contains. `None` if both are unknown.
     pub class: Option<ClassName>,
-    /// Bytes that the program can use.
+    /// The bytes that the program can use.
     pub size: u64,
-    /// Whether an arena of the program owns the block, as it said with
+    /// Whether the block belongs to an arena that the program registered with
     /// [`register_nursery`](super::register_nursery).
     pub in_nursery: bool,
-    /// Bytes that the program asked for.
+    /// The bytes that the program requested.
     pub requested: u64,
-    /// Where the block started. The program may have freed it since.
+    /// The address of the block. The program may have freed the block since.
     pub address: usize,
 }
 
 impl AllocationsLogEntry {
-    /// The entry as JSON, with Firefox's names and order, and then `requested`. The stack is an array of frames.
+    /// The entry as JSON, with Firefox's names and order, followed by `requested`. The stack is an array of frames.
     pub fn to_json(&self) -> String {
         let mut json = String::new();
         self.push_json(self.frame.as_ref().map(SavedStack::to_json).as_deref(), &mut json);
@@ -125,7 +129,7 @@ impl AllocationsLogEntry {
     }
 }
 
-/// Why an observer refused to do something.
+/// The reason why an observer refused an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ObserverError {
@@ -133,7 +137,7 @@ pub enum ObserverError {
     NotRecording,
     /// Sixteen observers track allocation sites, or there is no memory for the log.
     NoRoom,
-    /// DMD takes a sample by bytes of this process, so no log could have every allocation.
+    /// DMD records only a sample of this process, so a log would miss allocations.
     Sampling,
     /// The observer does not track allocation sites.
     NotTracking,
@@ -151,7 +155,7 @@ impl fmt::Display for ObserverError {
                  allocator and set $DMD, or start the program with about-memory run",
             ),
             Self::NoRoom => f.write_str(
-                "cannot track allocation sites: 16 observers do so already, or there is no memory for the log",
+                "cannot track allocation sites: 16 observers already do so, or there is no memory for the log",
             ),
             Self::Sampling => f.write_str(
                 "cannot track allocation sites: DMD takes a sample of this process, and a log needs all allocations; \
@@ -172,7 +176,7 @@ impl fmt::Display for ObserverError {
 
 impl core::error::Error for ObserverError {}
 
-/// As in Firefox.
+/// The largest length of a log, the same as in Firefox.
 const MAX_LENGTH: u64 = i32::MAX as u64;
 
 impl MemoryObserver {
@@ -181,12 +185,12 @@ impl MemoryObserver {
         Self::default()
     }
 
-    /// Whether this observer logs allocations. At first it does not.
+    /// Whether this observer logs allocations. Initially false.
     pub fn tracking_allocation_sites(&self) -> bool {
         self.state().log.is_some()
     }
 
-    /// Begins to log allocations, or ends that and empties the log.
+    /// Starts logging allocations, or stops logging and empties the log.
     ///
     /// # Errors
     ///
@@ -206,16 +210,16 @@ impl MemoryObserver {
         Ok(())
     }
 
-    /// The probability with which an allocation enters the log: 1 at first.
+    /// The probability with which an allocation is logged. Initially 1.
     pub fn allocation_sampling_probability(&self) -> f64 {
         self.state().limits.probability
     }
 
-    /// Sets the probability with which an allocation enters the log, from now on.
+    /// Sets the probability with which later allocations are logged.
     ///
     /// # Errors
     ///
-    /// [`ObserverError::BadProbability`] for what is not between 0 and 1.
+    /// [`ObserverError::BadProbability`] if `probability` is not between 0 and 1.
     pub fn set_allocation_sampling_probability(&self, probability: f64) -> Result<(), ObserverError> {
         if !(0.0..=1.0).contains(&probability) {
             return Err(ObserverError::BadProbability(probability));
@@ -223,17 +227,18 @@ impl MemoryObserver {
         self.limit(|limits| limits.probability = probability)
     }
 
-    /// The most entries that the log keeps: 5000 at first.
+    /// The largest number of entries that the log keeps. Initially 5000.
     pub fn max_allocations_log_length(&self) -> u64 {
         self.state().limits.length
     }
 
-    /// Sets the most entries that the log keeps. If the log has more, it drops the oldest without a sign, as in
-    /// Firefox.
+    /// Sets the largest number of entries that the log keeps. If the log has more entries, it drops the oldest
+    /// without setting `allocations_log_overflowed`, as in Firefox.
     ///
     /// # Errors
     ///
-    /// [`ObserverError::BadLength`] for 0 and for 2^31 or more, [`ObserverError::NoRoom`].
+    /// [`ObserverError::BadLength`] for 0 and for 2^31 or more. [`ObserverError::NoRoom`] if there is no memory for
+    /// the log.
     pub fn set_max_allocations_log_length(&self, length: u64) -> Result<(), ObserverError> {
         if !(1..=MAX_LENGTH).contains(&length) {
             return Err(ObserverError::BadLength(length));
@@ -241,13 +246,13 @@ impl MemoryObserver {
         self.limit(|limits| limits.length = length)
     }
 
-    /// Whether the log has lost entries since it was drained last, because it was full.
+    /// Whether the log was full and has lost entries since the last drain.
     pub fn allocations_log_overflowed(&self) -> bool {
         self.log_state().overflowed
     }
 
-    /// How many allocations since the last drain DMD could not note for any log. Signal handlers that interrupt DMD
-    /// itself make such allocations. Firefox has no such number.
+    /// The number of allocations since the last drain that DMD could not log for any observer. Signal handlers that
+    /// interrupt DMD itself make such allocations. Firefox has no such number.
     pub fn lost_allocations(&self) -> u64 {
         self.log_state().lost
     }
@@ -258,7 +263,7 @@ impl MemoryObserver {
 
     /// Empties the log, and returns its entries, the oldest first.
     ///
-    /// DMD does not record what this function allocates. The first call reads symbols from the files of the program,
+    /// DMD does not record allocations of this function. The first call reads symbols from the files of the program,
     /// which can take a second.
     ///
     /// # Errors
@@ -267,14 +272,14 @@ impl MemoryObserver {
     pub fn drain_allocations_log(&self) -> Result<Vec<AllocationsLogEntry>, ObserverError> {
         let state = self.state();
         let (log, _) = state.log.as_ref().ok_or(ObserverError::NotTracking)?;
-        // Made where DMD does not record what it allocates.
+        // Created inside the call below, so that DMD does not record its allocations.
         let mut drained = None;
         log.drain(&mut |row| drained.get_or_insert_with(|| DrainedEntries::new(true)).add(row));
         Ok(drained.map(DrainedEntries::finish).unwrap_or_default())
     }
 
-    /// As [`drain_allocations_log`](Self::drain_allocations_log), and what the log contained. Frames are modules and
-    /// offsets, and classes only what the program said: nothing is read from files.
+    /// As [`drain_allocations_log`](Self::drain_allocations_log), and also returns the state of the log. Frames
+    /// contain only modules and offsets, and classes only the program's descriptions: no files are read.
     #[cfg(feature = "live")]
     pub(crate) fn drain_places(&self) -> Result<(Vec<AllocationsLogEntry>, LogState), ObserverError> {
         let state = self.state();
@@ -285,13 +290,13 @@ impl MemoryObserver {
         Ok((drained.map(DrainedEntries::finish).unwrap_or_default(), contained))
     }
 
-    /// The handler that this observer calls after each garbage collection. At first there is none.
+    /// The handler that this observer calls after each garbage collection. Initially `None`.
     pub fn on_garbage_collection(&self) -> Option<Arc<GarbageCollectionHandler>> {
         self.state().on_garbage_collection.as_ref().map(|(handler, _)| Arc::clone(handler))
     }
 
     /// Calls `handler` with this observer and the statistics after each garbage collection, on the thread of the
-    /// collector, until the observer is dropped. The handler takes the place of the one before; `None` removes that.
+    /// collector, until the observer is dropped. The handler replaces the previous one; `None` removes it.
     ///
     /// ```
     /// use memory_reporter::watching::{GarbageCollectionCycle, MemoryObserver};
@@ -316,13 +321,14 @@ impl MemoryObserver {
             });
             (handler, hook)
         });
-        // The destructor of the handler is the program's, and may call this observer: it runs without the lock.
+        // The destructor of the handler belongs to the program and may call this observer, so it runs without the
+        // lock.
         let before = core::mem::replace(&mut self.state().on_garbage_collection, entry);
         drop(before);
     }
 
-    /// The handler of panics of this observer's other handlers. At first there is none, and a panic ends the handler
-    /// only.
+    /// The handler for panics of this observer's other handlers. Initially `None`: a panic then only ends its
+    /// handler.
     pub fn uncaught_exception_handler(&self) -> Option<Arc<UncaughtExceptionHandler>> {
         self.state().uncaught_exception.clone()
     }
@@ -338,7 +344,7 @@ impl MemoryObserver {
     fn call(&self, handler: &GarbageCollectionHandler, statistics: &GarbageCollection) {
         let Err(panic) = isolation::contain(|| handler(self, statistics)) else { return };
         if let Some(handler) = self.uncaught_exception_handler() {
-            // If this panics too, the panic hook has reported it.
+            // The panic hook has already reported a panic of this handler.
             let _ = isolation::contain(|| handler(self, &panic));
             let _ = isolation::discard(handler);
         }
@@ -360,9 +366,9 @@ impl MemoryObserver {
     }
 }
 
-/// Entries that a log hands over, with each stack looked up once.
+/// The entries of a drained log. Each stack is looked up once.
 struct DrainedEntries {
-    /// Stacks have functions, and say the types of blocks.
+    /// Whether stacks contain functions, and the types of blocks.
     with_symbols: bool,
     entries: Vec<AllocationsLogEntry>,
     sites: HashMap<u64, (SavedStack, Option<ClassName>)>,

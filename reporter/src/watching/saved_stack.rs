@@ -7,9 +7,9 @@ use memory_report::json::push_string;
 
 use crate::engine_abi::{self, SiteFrame};
 
-/// The stack that allocated a block, the youngest frame first: Firefox's `SavedFrame` with its parents.
+/// The stack that allocated a block, the innermost frame first, like Firefox's `SavedFrame` with its parents.
 ///
-/// Clones share the frames. A stack that DMD could not walk has no frames.
+/// Clones share the frames. If DMD could not walk the stack, there are no frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedStack(Arc<[SiteFrame]>);
 
@@ -24,12 +24,12 @@ impl SavedStack {
         Self(engine_abi::allocation_places(site).into())
     }
 
-    /// The frames, the youngest first.
+    /// The frames, the innermost first.
     pub fn frames(&self) -> &[SiteFrame] {
         &self.0
     }
 
-    /// The frames as an array.
+    /// The frames as a JSON array.
     pub(crate) fn to_json(&self) -> String {
         let mut json = String::from("[");
         for (at, frame) in self.0.iter().enumerate() {
@@ -47,7 +47,7 @@ impl SavedStack {
     }
 }
 
-/// A line for each frame: `app::load (src/load.rs:12)`.
+/// Writes one line for each frame: `app::load (src/load.rs:12)`.
 impl fmt::Display for SavedStack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, frame) in self.0.iter().enumerate() {
@@ -64,8 +64,8 @@ impl fmt::Display for SavedStack {
     }
 }
 
-/// The stack that allocated the block in which this value lies; `None` if no block is there, or DMD does not record
-/// this process, or took no stack.
+/// The stack that allocated the block around this address. `None` if there is no such block, if DMD does not record
+/// this process, or if it recorded no stack for the block.
 ///
 /// The first call reads symbols from the files of the program, which can take a second.
 ///

@@ -1,4 +1,4 @@
-//! Threads that answer collections of others with their own reporters.
+//! Threads that run their own reporters for collections of other threads.
 
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ use memory_reporter::{
 
 use super::{By, DropBomb, alone, amounts};
 
-/// Longer than anything here should take.
+/// A time that no step of these tests should reach.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(500);
 
@@ -45,13 +45,13 @@ fn all_answered(set: &ReportSet) -> bool {
 /// A thread with an event loop.
 struct Looping {
     ends: Arc<AtomicBool>,
-    /// While it is set, the loop turns without an answer.
+    /// While it is true, the loop runs without calling `answer_here`.
     is_deaf: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Looping {
-    /// Starts one with the reporters that `make` returns, and waits for its first turn.
+    /// Starts a thread with the reporters that `make` returns, and waits for the first turn of its loop.
     fn start<R: MemoryReporter + 'static>(
         name: &str,
         make: impl FnOnce() -> Vec<R> + Send + 'static,
@@ -76,7 +76,7 @@ impl Looping {
 
     fn is_deaf(&self, is_deaf: bool) {
         self.is_deaf.store(is_deaf, Ordering::SeqCst);
-        // The turn that may be under way ends.
+        // Gives a current turn time to end.
         thread::sleep(Duration::from_millis(100));
     }
 }
@@ -99,7 +99,7 @@ fn threads_answer_with_their_reporters_in_the_order_of_their_names() {
     assert_eq!(found, [("local-a", 1), ("local-b", 2), ("local-c", 3), ("local-d", 4)]);
     assert!(all_answered(&set), "{:?}", set.warnings());
     assert!(set.runs().iter().any(|run| run.reporter == "local-a"));
-    // Unless they are asked for, they are left alone.
+    // By default, a collection does not include other threads.
     assert!(!amounts(&collect_reports(&CollectOptions::new())).contains_key("local-a"));
 }
 
@@ -136,7 +136,7 @@ fn a_thread_that_does_not_answer_is_named_and_waited_for_once() {
     assert_eq!(amounts(&collect(PATIENCE))["busy"], 1);
 }
 
-/// Runs `begin` on a thread that does nothing afterwards, and `check` meanwhile.
+/// Runs `begin` on a thread that then stays idle, and meanwhile runs `check`.
 fn idle(name: &str, begin: impl FnOnce() + Send + 'static, check: impl FnOnce()) {
     let (done, is_done) = mpsc::channel::<()>();
     let (ready, is_ready) = mpsc::channel();
@@ -256,11 +256,11 @@ fn a_panic_on_the_thread_costs_only_its_own_reports() {
     let set = collect(PATIENCE);
     assert!(
         amounts(&set)["explicit/good"] >= 100_000,
-        "what the bad one had counted is counted by the good one"
+        "the good reporter counts the blocks that the bad reporter had counted"
     );
     assert!(!amounts(&set).contains_key("explicit/bad"));
     assert_eq!(super::warnings(&set, "bad")[0].0, WarningKind::Panicked);
-    // The loop goes on.
+    // The loop continues.
     assert!(amounts(&collect(PATIENCE)).contains_key("explicit/good"));
 }
 
@@ -271,7 +271,7 @@ fn inside_a_reporter_it_does_nothing() {
     let deepest = Arc::clone(&depth);
     let make = move || {
         let nested = move |out: &mut Reports| {
-            assert_eq!(depth.fetch_add(1, Ordering::SeqCst), 0, "it runs once at a time");
+            assert_eq!(depth.fetch_add(1, Ordering::SeqCst), 0, "only one run at a time");
             answer_here();
             assert!(collect(PATIENCE).is_empty());
             depth.fetch_sub(1, Ordering::SeqCst);
@@ -303,10 +303,10 @@ fn a_reporter_that_hangs_costs_itself_and_those_behind_it() {
     let _behind = Looping::start("behind", || vec![reports("behind", 1)]);
     let set = collect(SHORT);
     let amounts = amounts(&set);
-    assert_eq!(amounts["a-quick"], 1, "it was done before");
+    assert_eq!(amounts["a-quick"], 1, "the reporter that ran before the stuck one");
     let why = "some of its reports are missing: they still ran after 500ms";
     assert_eq!(absent(&set, "hangs"), [(WarningKind::TimedOut, why.to_owned())]);
-    // The other thread was first, or its turn did not come.
+    // The other thread answered first, or had no turn.
     assert_eq!(absent(&set, "behind").is_empty(), amounts.contains_key("behind"));
     drop(release);
     drop(hangs);
@@ -318,10 +318,10 @@ fn a_borrowed_value_is_skipped_and_a_thread_without_reporters_is_not_asked() {
     let cell = Rc::new(std::cell::RefCell::new(reports("borrowed", 1)));
     let registration = register_local(cell.clone());
     let guard = cell.borrow_mut();
-    // A collection does not wait for a thread that has never called it.
+    // A collection does not wait for a thread that has never called `answer_here`.
     answer_here();
     let caller = thread::spawn(|| collect(PATIENCE));
-    // Until the collection has its answer.
+    // Waits until the collection has its answer.
     while !caller.is_finished() {
         answer_here();
         thread::yield_now();
@@ -352,7 +352,7 @@ fn at_the_end_of_a_thread_it_does_nothing() {
         LAST.with(|_| {});
         let registration = register_local(Rc::new(reports("last", 1)));
         answer_here();
-        // It stays registered until the thread ends, and beyond.
+        // The reporter stays registered until the thread ends, and beyond.
         let _registration = ManuallyDrop::new(registration);
     };
     thread::spawn(run).join().unwrap();

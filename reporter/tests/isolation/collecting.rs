@@ -1,4 +1,4 @@
-//! Reporters that have other threads collect.
+//! Reporters that start collections on other threads.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ fn is_refused(set: &ReportSet) -> bool {
 }
 
 std::thread_local! {
-    /// Whether the thread collects for a test of this module. Other tests collect meanwhile, and their collections run all
-    /// reporters, also those of these tests.
+    /// Whether the thread collects for a test of this module. Other tests collect at the same time, and their
+    /// collections run all reporters, including the reporters of these tests.
     static IS_OURS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -32,7 +32,8 @@ fn collect() -> ReportSet {
     set
 }
 
-/// Has a thread collect, and waits for it or not. A thread that has not ended holds a reference to `runs`.
+/// A reporter that starts a collection on another thread. If `waits`, it waits for that thread. A thread that has not
+/// ended holds a reference to `runs`.
 fn delegate(
     name: &'static str,
     waits: bool,
@@ -42,7 +43,7 @@ fn delegate(
     By(
         move || name,
         move |_: &mut Reports| {
-            // No test is to wait for ever if nothing bounds them.
+            // Ends the test even if the number of collections is not bounded.
             if !IS_OURS.get() || runs.fetch_add(1, Ordering::SeqCst) > 5000 {
                 return;
             }
@@ -66,7 +67,7 @@ fn one_that_waits_for_its_thread_is_bounded_and_named() {
     let set = collect();
     let (kind, message) = warnings(&set, "delegates")[0];
     assert_eq!(kind, WarningKind::Nested);
-    assert!(message.contains("a reporter must not have another thread collect"), "{message}");
+    assert!(message.contains("a reporter must not start one on another thread"), "{message}");
     assert!(runs.load(Ordering::SeqCst) <= 32, "{runs:?}");
     drop(registration);
     let set = collect();
@@ -91,8 +92,8 @@ fn those_that_do_not_wait_come_to_an_end() {
     let _alone = alone();
     let runs: Arc<AtomicUsize> = Arc::default();
     let delegates = ["first", "second"].map(|name| register_strong(Arc::new(delegate(name, false, &runs))));
-    // The first collection lasts until the others have ended, so that each of them begins during another one, however
-    // late the system starts its thread.
+    // The first collection lasts until the others have ended, so that each of the others starts during another
+    // collection, even if the system starts its thread late.
     let (others, is_first) = (Arc::clone(&runs), AtomicBool::new(true));
     let references = 2 + delegates.len();
     let lasts = register_strong(Arc::new(By(
@@ -125,7 +126,8 @@ fn threads_that_collect_at_once_all_get_reports() {
         move |out: &mut Reports| {
             if IS_OURS.get() {
                 arrivals.fetch_add(1, Ordering::SeqCst);
-                // A collection that returns before all have arrived was refused: the others end, and the test fails.
+                // If a collection returns before all have arrived, it was refused: the others then end, and the test
+                // fails.
                 while arrivals.load(Ordering::SeqCst) < THREADS && returns.load(Ordering::SeqCst) == 0 {
                     thread::sleep(Duration::from_millis(1));
                 }
@@ -147,7 +149,7 @@ fn threads_that_collect_at_once_all_get_reports() {
         }
     });
     assert_eq!(arrived.load(Ordering::SeqCst), THREADS);
-    // However many there were before, as long as they ended.
+    // The number of earlier collections does not matter if they have ended.
     for _ in 0..1500 {
         let set = Collection::new().collect();
         let warnings: Vec<_> = set.warnings().iter().filter(|one| one.kind != WarningKind::Slow).collect();

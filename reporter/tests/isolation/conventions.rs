@@ -1,4 +1,4 @@
-//! Reports that break a rule, and values that lie about their size: each becomes a warning.
+//! Reports that break a rule, and values with a wrong size: each becomes a warning.
 
 use std::collections::{BTreeMap, HashMap, LinkedList};
 use std::rc::Rc;
@@ -24,7 +24,7 @@ fn a_path_that_only_looks_like_the_tree_is_kept_with_a_warning() {
         }
     });
     assert_eq!(set.len(), 6);
-    let fault = "the path looks like one of the tree `explicit`, but is none: write `explicit/`, in lower case and with `/`";
+    let fault = "the path looks like a path of the tree `explicit`, but is not: write `explicit/`, in lower case and with `/`";
     let texts: Vec<_> = set.warnings().iter().map(ToString::to_string).collect();
     let expected = ["Explicit/x", "EXPLICIT/x", r"explicit\\x", "EXPLICIT"];
     assert_eq!(texts, expected.map(|path| format!("by: `{path}`: {fault}")));
@@ -36,7 +36,7 @@ fn heap_and_mappings_outside_of_the_tree_are_other() {
         out.report("entries", Kind::Heap, Units::Bytes, 1, "An amount of it.");
         out.report("mapped", Kind::NonHeap, Units::Bytes, 1, "An amount of it.");
         out.report("counted", Kind::Other, Units::Count, 1, "An amount of it.");
-        // These choose the kind themselves.
+        // These methods choose the kind themselves.
         out.heap("measured", &vec![1_u8; 9], "Memory of it.");
         out.heap_tree("parts", &vec![1_u8; 9], 2, "Memory of it.");
         out.mapped("file", b"bytes", "Memory of it.");
@@ -73,20 +73,20 @@ fn a_program_cannot_add_to_the_rows_of_the_process() {
         assert_eq!(amounts(&set)["resident-of-mine"], 1 << 50);
         let dropped = warnings(&set, "adds");
         let taken = ["heap-allocated", "resident"];
-        // Not every system knows the resident memory.
+        // Some systems do not provide the resident memory.
         let taken = &taken[..if cfg!(target_os = "linux") { 2 } else { 1 }];
         assert_eq!(dropped.len(), taken.len());
         for ((kind, message), path) in dropped.iter().zip(taken) {
             assert_eq!(*kind, WarningKind::ReportDropped);
-            assert!(message.starts_with(&format!("`{path}`: the process has a row of this name already")));
+            assert!(message.starts_with(&format!("`{path}`: the process already has a row of this name")));
         }
     }
-    // Without rows of the process there is nothing to add to.
+    // Without the rows of the process, the paths are free.
     let alone = Collection::new().with(&adds()).collect();
     assert_eq!((alone.len(), alone.warnings().len()), (3, 0));
 }
 
-/// Returns this number of bytes, whatever the process has.
+/// Returns this number of bytes, although the process does not have them.
 struct Lies(usize);
 
 impl MallocSizeOf for Lies {

@@ -1,4 +1,4 @@
-//! Shared memory that a report has counted counts only if the report is there.
+//! A shared block counts as counted only if the report that counted it is in the result.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn a_caught_panic_costs_only_the_report_that_panicked() {
         &|out| {
             let _: usize = out.split(&value);
         },
-        // Outside of the tree that adds up.
+        // Outside of the tree `explicit`.
         &|out| out.heap("bomb", &value, "Memory of it."),
     ];
     for (place, walk) in walks.iter().enumerate() {
@@ -86,7 +86,7 @@ fn a_caught_panic_costs_only_the_report_that_panicked() {
         let set = Collection::new().with(&reporter).with(&later).collect();
         let amounts = amounts(&set);
         assert!(amounts["explicit/before"] >= SIZE, "{place}");
-        assert_eq!(amounts["explicit/before-again"], 0, "{place}: what came before is still counted");
+        assert_eq!(amounts["explicit/before-again"], 0, "{place}: the earlier report has counted the value");
         assert!(amounts["explicit/after"] >= SIZE, "{place}: the interrupted report has counted nothing");
         assert_eq!(amounts["explicit/later"], 0, "{place}");
         assert_eq!(amounts["explicit/later-too"], 0, "{place}");

@@ -1,4 +1,4 @@
-//! Reporters whose destructor panics, when a collection was the last to hold them.
+//! Reporters whose destructor panics when a collection drops their last owner.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use super::{DropBomb, alone, amounts, warnings};
 
 type Slot<T> = Arc<Mutex<Option<T>>>;
 
-/// Has a collection be the last to hold it: what the program holds of it goes while it reports.
+/// Makes a collection the last owner: the program drops its own reference while the reporter runs.
 struct LastHeldByTheCollection<T> {
     slot: Slot<T>,
     _bomb: DropBomb,
@@ -26,7 +26,7 @@ impl<T> MemoryReporter for LastHeldByTheCollection<T> {
 
     fn collect_reports(&self, out: &mut Reports) {
         memory_reporter::collect_report!(out, "bombs", Other, Count, 1, "How many there are.");
-        drop(self.slot.lock().expect("nobody panics with it").take());
+        drop(self.slot.lock().expect("no thread panics with the lock").take());
     }
 }
 
@@ -38,7 +38,7 @@ fn check(set: &ReportSet) {
     let message = "its destructor panicked, its reports are kept: the destructor";
     assert_eq!(warnings(set, "bomb"), [(WarningKind::Panicked, message)]);
     assert_eq!(amounts(set)["bombs"], 1);
-    // Those behind it run.
+    // The reporters after it still run.
     assert_eq!(amounts(set)["last-one"], 1);
     let again = collect_reports(&CollectOptions::new());
     assert!(warnings(&again, "bomb").is_empty() && !amounts(&again).contains_key("bombs"));
@@ -119,7 +119,7 @@ fn one_that_owns_its_registration_and_collects() {
     }
 }
 
-/// Panics when it is dropped, and registers another reporter before.
+/// Registers another reporter in its destructor, and then panics.
 struct RegistersInDrop(DropBomb);
 
 impl Drop for RegistersInDrop {

@@ -1,4 +1,4 @@
-//! Code of the program that uses this crate where the crate waits for that code: nothing may wait for ever.
+//! Code of the program that uses this crate while the crate waits for that code: no call may wait forever.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -14,14 +14,14 @@ use memory_reporter::{
 
 use super::{By, alone, warnings};
 
-/// The result of code that takes no time.
+/// Runs code that should take no time, and returns its result.
 fn ends<T: Send + 'static>(code: impl FnOnce() -> T + Send + 'static) -> T {
     let (end, ended) = mpsc::channel();
     thread::spawn(move || drop(end.send(code())));
-    ended.recv_timeout(Duration::from_secs(60)).expect("the code ends, and does not panic")
+    ended.recv_timeout(Duration::from_secs(60)).expect("the code should end without a panic")
 }
 
-/// A path whose text is found out by code.
+/// A path whose text is the result of code.
 struct PathOf<F>(F);
 
 impl<F: Fn() -> &'static str> AsRef<str> for PathOf<F> {
@@ -70,7 +70,8 @@ std::thread_local! {
     static COLLECTION: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Reporter N, in the run of collection N, drops the registration in the next slot, once all of them are there.
+/// A reporter with number N. In the run of collection N, it waits until all reporters run, and then drops the
+/// registration in the next slot.
 fn drops_another(
     number: usize,
     other: &Slot,
@@ -120,7 +121,7 @@ fn reporters_may_drop_each_other_s_registrations() {
     }
 }
 
-/// What the documentation of `Registration` advises for a reporter that waits for the thread which drops it.
+/// The advice in the documentation of `Registration` for a reporter that waits for the thread that drops it.
 #[test]
 fn a_deadline_ends_the_wait_of_a_thread_that_the_reporter_waits_for() {
     let _alone = alone();

@@ -1,4 +1,4 @@
-//! Forks while other threads use the crate: the child has copies of all locks, and none of these threads.
+//! Forks while other threads use the crate: the child process has copies of all locks, but none of these threads.
 
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code, reason = "forks")]
@@ -24,7 +24,7 @@ fn one_report() -> impl MemoryReporter + Send + Sync {
     )
 }
 
-/// Uses everything that has a lock; returns whether that went well.
+/// Uses all code with a lock; returns whether it succeeded.
 fn uses_all(round: usize) -> bool {
     let registration = register_strong(Arc::new(one_report()));
     let hooks = (on_memory_pressure(|| ()), on_garbage_collection(|_| ()));
@@ -52,17 +52,17 @@ fn a_child_collects_whatever_the_parent_s_threads_do() {
             });
         }
         let bad = (0..300).filter(|round| {
-            // SAFETY: the child runs code of this test only, and ends without the test's destructors.
+            // SAFETY: the child runs only code of this test, and ends without the test's destructors.
             let child = unsafe { libc::fork() };
             if child == 0 {
-                // SAFETY: no precondition; it ends a child that waits for ever.
+                // SAFETY: no precondition. The alarm ends a child that waits forever.
                 unsafe { libc::alarm(SECONDS) };
                 let went_well = uses_all(*round);
                 // SAFETY: no precondition.
                 unsafe { libc::_exit(i32::from(!went_well)) };
             }
             let mut status = 0;
-            // SAFETY: `status` is a place for the status of the child from above.
+            // SAFETY: `status` has room for the status, and the child is the one from above.
             let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
             ended != child || status != 0
         });

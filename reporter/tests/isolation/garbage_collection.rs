@@ -1,4 +1,5 @@
-//! Callbacks of garbage collections that panic, remove themselves or collect again; and whose statistics they get.
+//! Callbacks of garbage collections that panic, remove themselves or collect again, and the statistics that they
+//! receive.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
@@ -15,7 +16,7 @@ use memory_reporter::{
 
 use super::{DropBomb, alone};
 
-/// Has so many slices of work before a cycle is over.
+/// A collector with a number of slices of work for a cycle.
 struct Work {
     slices: usize,
     done: usize,
@@ -49,7 +50,7 @@ fn work(slices: usize) -> WatchedCollector<Work> {
 
 type Seen = Arc<Mutex<Vec<(GarbageCollection, thread::ThreadId)>>>;
 
-/// What the callbacks learn, with their threads.
+/// Records the statistics that callbacks receive, with their threads.
 fn watch() -> (Seen, GarbageCollectionHook) {
     let seen = Seen::default();
     let into = Arc::clone(&seen);
@@ -87,7 +88,7 @@ fn a_cycle_has_its_slices_in_order() {
         .flat_map(|slice| [slice.start_timestamp, slice.end_timestamp])
         .collect();
     assert!(times.is_sorted() && times[0] > 0.0, "{times:?}");
-    // The tests of a process begin soon after it.
+    // The tests run soon after the process has started.
     assert!(times[7] < 600_000.0, "milliseconds since the process started: {times:?}");
     assert_eq!(work(0).slice("nothing to do"), CycleProgress::Idle);
     assert!(taken(&seen).is_empty());

@@ -21,7 +21,7 @@ fn no_reading_poisons_a_lock() {
     assert!(panics(|| computed_size_of(&mutex)) && !mutex.is_poisoned());
     assert!(panics(|| size_summary(&mutex)) && !mutex.is_poisoned());
     assert!(panics(|| size_tree(&mutex)) && !mutex.is_poisoned());
-    assert!(mutex.try_lock().is_ok(), "it is free again");
+    assert!(mutex.try_lock().is_ok(), "the lock is free again");
     let nested = RwLock::new(vec![Mutex::new(Bomb)]);
     assert!(panics(|| malloc_size_of(&nested)));
     assert!(!nested.is_poisoned() && nested.try_write().is_ok());
@@ -72,7 +72,7 @@ fn a_deep_lock_gives_its_bytes_as_before() {
         node = Node { next: Some(Box::new(Mutex::new(node))) };
     }
     assert_eq!(computed_size_of(&node), 20_000 * size_of::<Mutex<Node>>());
-    // Without recursion: there is no guard for the stack in a destructor.
+    // Drops the list without recursion: in a destructor, no guard protects the stack.
     while let Some(next) = node.next.take() {
         node = next.into_inner().unwrap();
     }

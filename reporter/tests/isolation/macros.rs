@@ -1,4 +1,4 @@
-//! Macros define nothing that could hide what their arguments name.
+//! Macros define no names that could hide names in their arguments.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,4 @@
-//! What a reporter's faults cost: its own reports, and nothing of anybody else's.
+//! A fault of a reporter costs only its own reports.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -25,7 +25,7 @@ use memory_reporter::{
 
 memory_reporter::global_allocator!(std::alloc::System);
 
-/// A reporter from closures: its name, and what it reports.
+/// A reporter made of closures: one returns its name, the other makes its reports.
 struct By<N, F>(N, F);
 
 impl<N: Fn() -> &'static str, F: Fn(&mut Reports)> MemoryReporter for By<N, F> {
@@ -58,7 +58,7 @@ impl Drop for DropBomb {
     }
 }
 
-/// Tests that use what the program has one of run one at a time.
+/// A lock for tests that use global state of the program: they run one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -68,7 +68,7 @@ fn amounts(set: &ReportSet) -> HashMap<String, i64> {
     set.iter().map(|report| (report.path.to_owned(), report.amount)).collect()
 }
 
-/// Of one subject, without those that it took long: on a busy machine every reporter may.
+/// The warnings about one subject, without `Slow`: on a busy machine any reporter may be slow.
 fn warnings<'a>(set: &'a ReportSet, subject: &str) -> Vec<(WarningKind, &'a str)> {
     let is_asked = |kind: WarningKind, of: &str| kind != WarningKind::Slow && of == subject;
     let warnings = set.warnings().iter().filter(|warning| is_asked(warning.kind, &warning.subject));

@@ -1,4 +1,4 @@
-//! Names that panic or collect, of reporters that are not linked.
+//! Reporters, not linked ones, whose `name` panics or collects.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Hooks for memory pressure that panic where nobody expects it, or ask for more of the same.
+//! Hooks for memory pressure that panic at unusual places, or minimize memory usage again.
 
 use std::panic::panic_any;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use memory_reporter::{
 
 use super::{DropBomb, alone};
 
-/// How often a hook runs while memory usage is minimized twice, once by a collection.
+/// The number of runs of a hook while memory usage is minimized twice, once by a collection.
 fn others_run() -> usize {
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);

@@ -36,14 +36,14 @@ fn collect(reporter: &dyn MemoryReporter) -> ReportSet {
     Collection::new().with(reporter).collect()
 }
 
-/// Whether the reporter gives the number, and warns of nothing.
+/// Whether the reporter reports the number, without warnings.
 fn reports(reporter: &dyn MemoryReporter) -> bool {
     let set = collect(reporter);
     assert!(set.warnings().is_empty(), "{:?}", set.warnings());
     amounts(&set).get("numbered/one") == Some(&1)
 }
 
-/// Asserts that the reporter is skipped, under its name, and why.
+/// Asserts that the reporter is skipped, with its name and this reason.
 fn skipped<T: MemoryReporter>(reporter: &T, reason: SkipReason, why: &str) {
     let set = collect(reporter);
     assert!(set.is_empty());
@@ -128,7 +128,7 @@ fn nothing_is_initialized() {
     assert!(reports(&cell));
     let lazy: LazyLock<Numbered> = LazyLock::new(one);
     let lazy_cell: LazyCell<Numbered> = LazyCell::new(one);
-    // With a std before 1.94 a collection cannot look into them, and warns.
+    // With a std before 1.94, a collection has no access to the values and warns.
     let shows = collect(&lazy).warnings().is_empty();
     assert!(collect(&lazy).is_empty() && collect(&lazy_cell).is_empty());
     LazyLock::force(&lazy);
@@ -143,7 +143,7 @@ fn a_lazy_value_that_panicked_while_it_began_reports_nothing() {
     assert!(catch_unwind(AssertUnwindSafe(|| LazyLock::force(&lazy).0)).is_err());
     let set = collect(&lazy);
     assert!(set.is_empty());
-    // std panics when the reporter looks at such a value; the panic costs only the reports of this reporter.
+    // std panics when the reporter accesses such a value. The panic costs only the reports of this reporter.
     assert!(set.warnings().iter().all(|warning| warning.subject == type_name::<Numbered>()));
 }
 
@@ -175,6 +175,6 @@ fn they_register_like_any_other() {
     for (name, number) in [("one", 1), ("weak", 2), ("local", 30), ("held", 5)] {
         assert_eq!(amounts[&format!("numbered/{name}")], number);
     }
-    assert!(!amounts.contains_key("numbered/static"), "nobody has initialized it");
+    assert!(!amounts.contains_key("numbered/static"), "the value is not initialized");
     drop((strong, weak_registration, local_registration));
 }

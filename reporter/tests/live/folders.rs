@@ -1,4 +1,4 @@
-//! Where the socket is, and what it must not be put into.
+//! The folder of the socket, and the folders that are refused.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -31,7 +31,7 @@ fn the_socket_is_removed_at_the_end() {
     assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
 }
 
-/// What a program says that finds this in place of its folder.
+/// The error of a program that finds this in place of its folder.
 fn error(make: impl FnOnce(&Path)) -> String {
     let (_, mut told) = Victim::told("fails", |_, runtime| make(&runtime.join("about-memory")));
     told.pop().unwrap()

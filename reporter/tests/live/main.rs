@@ -1,4 +1,4 @@
-//! A program that answers while it runs. The programs are this one, started again.
+//! A program that answers while it runs. The tests start this test program again for that.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -24,20 +24,20 @@ use memory_reporter::ReportSet;
 use memory_reporter::file::{self, ReadOptions};
 use tempfile::TempDir;
 
-/// Longer than anything here should take, so that a test that fails does so for a reason.
+/// A time that no step of these tests should reach, so that a timeout means a fault.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// This program, started again to do as told, with a folder for sockets of its own.
+/// This program, started again with a task. It has its own folder for sockets.
 struct Victim {
     child: Child,
-    /// Dropped to end the program.
+    /// Dropping it ends the program.
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     runtime: TempDir,
 }
 
 impl Victim {
-    /// Starts one and waits until it is `ready`.
+    /// Starts a program and waits until it prints `ready`.
     fn start(task: &str) -> Self {
         Self::start_with(task, |_, _| {})
     }
@@ -46,7 +46,7 @@ impl Victim {
         Self::told(task, prepare).0
     }
 
-    /// Also gives what it told before it was ready.
+    /// As `start`, and also returns the lines that the program prints before it is ready.
     fn told(task: &str, prepare: impl FnOnce(&mut Command, &Path)) -> (Self, Vec<String>) {
         let runtime = tempfile::tempdir().unwrap();
         // The command of an emulator, if the tests are built for another processor.
@@ -84,14 +84,14 @@ impl Victim {
         self.child.id()
     }
 
-    /// Reads what the program says up to a line that starts so, and gives the rest of that.
+    /// Reads the program's output up to a line with this start, and returns the remainder of the line.
     fn wait_for(&mut self, start: &str) -> String {
         let mut line = String::new();
         loop {
             line.clear();
             let read = self.stdout.read_line(&mut line).unwrap();
-            assert!(read > 0, "the program has ended without saying {start:?}");
-            // The test harness does not end its own line before.
+            assert!(read > 0, "the program has ended without printing {start:?}");
+            // The test harness may have printed the start of the same line.
             if let Some(at) = line.find(start) {
                 return line[at + start.len()..].trim().to_owned();
             }
@@ -122,17 +122,17 @@ impl Victim {
         stream
     }
 
-    /// Sends something and reads the whole answer.
+    /// Sends `request` and reads the whole answer.
     fn ask_raw(&self, request: &[u8]) -> Vec<u8> {
         let mut stream = self.connect();
-        // The program may answer and hang up before it has seen all.
+        // The program may answer and hang up before it has read all bytes.
         let _ = stream.write_all(request);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
         answer
     }
 
-    /// The answer to a request of this name and further keys, as text.
+    /// The answer, as text, to a request with this name and further keys.
     fn ask(&self, request: &str) -> String {
         let line = format!("{{\"version\":1,\"request\":{request}}}\n");
         String::from_utf8(self.ask_raw(line.as_bytes())).unwrap()
@@ -148,7 +148,7 @@ impl Victim {
         self.ask_raw(format!("{{\"version\":1,\"request\":\"report\"{keys}}}\n").as_bytes())
     }
 
-    /// Has the program end by itself; its status, and what it said on stderr.
+    /// Lets the program end by itself. Returns its status and its output on stderr.
     fn end(mut self) -> (ExitStatus, String) {
         self.stop()
     }
@@ -166,20 +166,20 @@ impl Victim {
     }
 
     fn signal(&self, signal: i32) {
-        // SAFETY: no precondition; the child was not waited for, so its number is still its own.
+        // SAFETY: no precondition. The child has not been waited for, so its process number is still valid.
         unsafe { libc::kill(self.pid() as i32, signal) };
     }
 }
 
 impl Drop for Victim {
     fn drop(&mut self) {
-        // It may have ended.
+        // The program may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Waits until there is what is looked for.
+/// Repeats `look` until it returns a value.
 fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! Peers that hang, die or are too many.
+//! Peers that hang or die, and too many peers.
 
 use std::io::{Read as _, Write as _};
 use std::thread;
@@ -13,7 +13,7 @@ fn peers_that_say_nothing_are_put_up_with_for_a_while() {
     let silent: Vec<_> = (0..7).map(|_| victim.connect()).collect();
     assert!(victim.ask("\"hello\"").contains("\"pid\""));
     for mut stream in silent {
-        // The end of their time, not of this test's.
+        // The read returns when the peers' time is over, before the timeout of this test.
         assert_eq!(stream.read(&mut [0]).unwrap(), 0);
     }
 }
@@ -23,7 +23,7 @@ fn too_many_peers_are_sent_away() {
     let victim = Victim::start("listen");
     let mut silent: Vec<_> = (0..8).map(|_| victim.connect()).collect();
     let answer = victim.ask("\"hello\"");
-    assert_eq!(answer, "{\"version\":1,\"error\":\"too many ask at once, try again later\"}\n");
+    assert_eq!(answer, "{\"version\":1,\"error\":\"too many requests at the same time; try again later\"}\n");
     hang_up(&silent.pop().unwrap());
     until("a place", || victim.ask("\"hello\"").contains("\"pid\"").then_some(()));
 }
@@ -39,7 +39,7 @@ fn a_peer_that_dies_costs_nothing() {
         stream.write_all(b"{\"version\":1,\"requ").unwrap();
         drop(stream);
     }
-    // The program still collects for those that are gone, and meanwhile may refuse another.
+    // The program still collects for peers that have hung up, and may refuse further peers meanwhile.
     let answer = until("a place", || {
         Some(victim.ask_for_report("")).filter(|answer| answer.starts_with(&[0x1f, 0x8b]))
     });
@@ -66,7 +66,7 @@ fn garbage_is_refused_however_it_looks() {
         }
         let answer = victim.ask_raw(&damaged);
         let refused = answer.starts_with(b"{\"version\":1,\"error\":\"") && answer.ends_with(b"}\n");
-        // What was damaged may be a key that does not matter.
+        // The damage may be in a key that does not matter.
         assert!(refused || answer.starts_with(&[0x1f, 0x8b]), "{:?}", String::from_utf8_lossy(&damaged));
     }
     assert_eq!(amount(&victim.report(""), "names/secret"), Some(1));

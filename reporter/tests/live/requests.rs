@@ -1,4 +1,4 @@
-//! What is answered to good requests and bad ones.
+//! The answers to valid and invalid requests.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -55,7 +55,7 @@ fn minimizing_says_what_it_brought() {
     assert_eq!(amount(&victim.report(""), "minimized"), Some(3));
 }
 
-/// As the button GC of about:memory does. A program without collectors offers nothing.
+/// Like the button GC of about:memory. A program without collectors does not offer the request.
 #[test]
 fn garbage_is_collected_on_request() {
     let victim = Victim::start("collector");
@@ -89,7 +89,7 @@ fn a_wrong_word_in_the_variable_is_one_line() {
     assert!(status.success());
     assert_eq!(
         stderr,
-        "memory-reporter: ABOUT_MEMORY: there is no \"lisen\", only listen, signals and signals=FOLDER\n"
+        "memory-reporter: ABOUT_MEMORY: unknown word \"lisen\": expected listen, signals or signals=FOLDER\n"
     );
 }
 
@@ -104,7 +104,7 @@ fn who_asks_again_sees_the_same_threads() {
     };
     let first = threads();
     assert_eq!(first.len(), 2);
-    // The thread may still be about to rest.
+    // A thread may still be about to become idle.
     super::until("the same threads", || (threads() == threads()).then_some(()));
 }
 
@@ -129,7 +129,7 @@ fn bad_requests_are_refused_in_one_line() {
             b"{\"version\":1,\"request\":\"dump\"}\n",
             "there is no request \\\"dump\\\", only hello, report, minimize",
         ),
-        (long.as_bytes(), "not a request: no line of at most 4096 bytes"),
+        (long.as_bytes(), "not a request: expected a line of at most 4096 bytes"),
     ] {
         let answer = String::from_utf8(victim.ask_raw(request)).unwrap();
         assert_eq!(answer.lines().count(), 1, "{answer}");
@@ -159,7 +159,7 @@ fn a_stuck_reporter_is_named_and_costs_only_itself() {
     assert_eq!(warning(WarningKind::TimedOut), "stuck: did not answer within 1s");
     assert!(warning(WarningKind::Panicked).starts_with("panics: panicked, "));
     assert_eq!(amount(&set, "names/secret"), Some(1));
-    // It is not run again, so that even a long deadline is not waited for.
+    // The stuck reporter is not run again, so the long deadline does not delay the answer.
     let set = victim.report(",\"deadline_ms\":600000");
     assert!(set.warnings().iter().any(|warning| warning.kind == WarningKind::TimedOut));
 }
@@ -176,14 +176,14 @@ fn a_thread_answers_with_its_own_reporters() {
 #[test]
 fn a_thread_that_does_not_answer_is_named() {
     let victim = Victim::start("deaf");
-    // A quarter of the deadline is for the threads.
+    // The threads have a quarter of the deadline.
     let set = victim.report(",\"deadline_ms\":1000");
     let warning = set.warnings().iter().find(|warning| warning.kind == WarningKind::TimedOut).unwrap();
     assert!(warning.subject.starts_with("thread "), "{warning}");
     let why = "its reporter is missing: it did not call memory_reporter::answer_here() within 250ms";
     assert_eq!(warning.message, why);
     assert_eq!(amount(&set, "names/secret"), Some(1));
-    // It is not waited for again.
+    // The collection does not wait for this thread again.
     let set = victim.report(",\"deadline_ms\":600000");
     assert!(set.warnings().iter().any(|warning| warning.subject.starts_with("thread ")));
 }
@@ -191,14 +191,14 @@ fn a_thread_that_does_not_answer_is_named() {
 #[test]
 fn a_stuck_hook_costs_only_minimizing() {
     let victim = Victim::start("stuck-hook");
-    // One of them reaches the hook, and the others are told.
+    // One request reaches the hook, and the others get an error.
     let mut hanging = Vec::new();
-    super::until("the hook to be reached", || {
+    super::until("a request that reaches the hook", || {
         let mut peer = victim.connect();
         peer.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
         peer.write_all(b"{\"version\":1,\"request\":\"minimize\"}\n").unwrap();
         let mut answer = String::new();
-        // Whoever waits for the hook gets no answer.
+        // The request that waits for the hook gets no answer.
         let _ = peer.read_to_string(&mut answer);
         hanging.push(peer);
         answer.contains("memory usage is still being minimized").then_some(())

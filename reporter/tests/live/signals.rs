@@ -8,7 +8,7 @@ use memory_reporter::file;
 
 use super::{Victim, amount, until};
 
-/// The reports in the program's folder, whole ones only.
+/// The complete reports in the program's folder.
 fn reports(victim: &Victim) -> Vec<PathBuf> {
     let entries = fs::read_dir(victim.runtime.path()).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -96,7 +96,7 @@ fn a_folder_that_has_gone_is_one_line() {
     });
     fs::remove_dir(victim.runtime.path().join("reports")).unwrap();
     victim.signal(libc::SIGRTMIN());
-    // The work is done by a thread; the line is there when it has tried.
+    // A thread does the work. It prints the line after it has tried.
     let mut victim = victim;
     let stderr = victim.child.stderr.take().unwrap();
     let mut line = String::new();

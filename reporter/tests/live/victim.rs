@@ -1,4 +1,4 @@
-//! What the started programs do.
+//! The tasks of the started programs.
 
 use std::cell::Cell;
 use std::io::{self, Read as _, Write as _};
@@ -21,7 +21,7 @@ memory_reporter::global_allocator!(std::alloc::System);
 
 static MINIMIZED: AtomicI64 = AtomicI64::new(0);
 
-/// A reporter from a closure.
+/// A reporter made of a closure.
 struct By<F>(&'static str, F);
 
 impl<F: Fn(&mut Reports)> MemoryReporter for By<F> {
@@ -44,13 +44,13 @@ fn say(text: &str) {
     out.flush().unwrap();
 }
 
-/// Ready, and does nothing until whoever started it has enough.
+/// Prints `ready`, and then waits until the test closes stdin.
 fn rest() {
     say("ready");
     let _ = io::stdin().read_to_end(&mut Vec::new());
 }
 
-/// No test, unless this program was started by one of them.
+/// The entry point of a started program. Without `VICTIM`, it does nothing.
 #[test]
 fn victim() {
     let Ok(task) = std::env::var("VICTIM") else { return };
@@ -158,7 +158,7 @@ fn victim() {
             rest();
         }
         "taken" => {
-            // SAFETY: nothing is done in the handler.
+            // SAFETY: the handler does nothing.
             unsafe { libc::signal(libc::SIGRTMIN(), ignore as extern "C" fn(i32) as usize) };
             say(&listen_to_signals("/tmp").unwrap_err().to_string());
             say(&listen_to_signals("/dev/null").unwrap_err().to_string());
@@ -177,7 +177,7 @@ fn victim() {
         "fork-exit" => {
             listen().unwrap();
             let child = fork(|| std::process::exit(0));
-            // SAFETY: the child is this process's own.
+            // SAFETY: the child belongs to this process.
             unsafe { libc::waitpid(child, core::ptr::null_mut(), 0) };
             rest();
         }
@@ -196,14 +196,14 @@ fn victim() {
     }
 }
 
-/// Starts a child that does something, and tells what it has to say; after that it only waits.
+/// Starts a child process that calls `run` and then only waits. Prints the result of `run`.
 fn fork(run: impl FnOnce() -> String) -> i32 {
     let (mut from, mut to) = io::pipe().unwrap();
-    // SAFETY: the child does as little as it may, and the other threads of this program hold nothing
-    // that it needs.
+    // SAFETY: the child does as little as possible, and the other threads of this program hold no locks that it
+    // needs.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // Should nobody kill it.
+        // Ends the child if no test kills it.
         // SAFETY: no precondition.
         unsafe { libc::alarm(120) };
         drop(from);
@@ -221,7 +221,7 @@ fn fork(run: impl FnOnce() -> String) -> i32 {
 }
 
 fn kill(child: i32) {
-    // SAFETY: the child was not waited for, so its number is still its own.
+    // SAFETY: the child has not been waited for, so its process number is still valid.
     unsafe { libc::kill(child, libc::SIGKILL) };
 }
 

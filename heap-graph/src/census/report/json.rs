@@ -9,14 +9,14 @@ use crate::graph::GraphText;
 /// The size of a piece in bytes.
 const PIECE: usize = 64 * 1024;
 
-/// JSON in pieces: the current piece, and the writer that takes it.
+/// Collects JSON in pieces, and writes each full piece.
 struct JsonPieces<'a> {
     piece: String,
     out: Option<&'a mut dyn io::Write>,
 }
 
 impl JsonPieces<'_> {
-    /// Hands the piece on if it has `at_least` bytes.
+    /// Writes the current piece if it has at least `at_least` bytes.
     fn hand_on(&mut self, at_least: usize) -> io::Result<()> {
         if let Some(out) = &mut self.out
             && self.piece.len() >= at_least
@@ -48,23 +48,23 @@ impl JsonPieces<'_> {
 impl CensusReport {
     /// The report as JSON in one line.
     ///
-    /// A report by allocation stack, which is a `Map` in JavaScript, becomes
-    /// `{"@map": [[stack, report], ...]}`; a stack is an array of frames, youngest first; a frame
-    /// is `[source, line, column, function, null]`; an empty stack is `null`; a stack that was not recorded is `"noStack"`.
+    /// A report by allocation stack is a `Map` in JavaScript. It becomes `{"@map": [[stack, report], ...]}`. A stack
+    /// is an array of frames, the innermost first. A frame is `[source, line, column, function, null]`. An empty
+    /// stack is `null`, and a stack that was not recorded is `"noStack"`.
     ///
-    /// The text repeats all frames of each stack, so it may be long; [`write_json`](Self::write_json) does not keep it
-    /// in memory.
+    /// The text repeats all frames of each stack, so it may be long. [`write_json`](Self::write_json) does not keep
+    /// it in memory.
     pub fn to_json(&self) -> String {
         let mut pieces = JsonPieces { piece: String::new(), out: None };
-        self.to_pieces(&mut pieces).expect("nothing is handed on");
+        self.to_pieces(&mut pieces).expect("no piece is written");
         pieces.piece
     }
 
-    /// Writes [`to_json`](Self::to_json) piece by piece.
+    /// Writes the text of [`to_json`](Self::to_json) piece by piece.
     ///
     /// # Errors
     ///
-    /// `out` cannot be written.
+    /// If `out` cannot be written.
     pub fn write_json(&self, mut out: impl io::Write) -> io::Result<()> {
         let mut pieces = JsonPieces { piece: String::new(), out: Some(&mut out) };
         self.to_pieces(&mut pieces)?;
@@ -148,7 +148,7 @@ impl CensusFrame {
             Some(function) => function.write_json(out),
             None => out.push_str("null"),
         }
-        // No snapshot contains the cause of an asynchronous call.
+        // The last element is the cause of an asynchronous call. Snapshots do not contain it.
         out.push_str(",null]");
     }
 }

@@ -1,4 +1,4 @@
-//! From a report to its tree, neither inverted nor filtered.
+//! Builds the tree of a report, without inverting or filtering.
 
 use hashbrown::HashMap;
 
@@ -14,14 +14,14 @@ pub(super) fn tree(report: &CensusReport, made: &mut u64) -> CensusTree {
 struct TreeGrowth<'a> {
     tree: CensusTree,
     made: &'a mut u64,
-    /// The number of parts of the report met so far.
+    /// The number of parts of the report visited so far.
     leaf: u64,
 }
 
 impl TreeGrowth<'_> {
     /// Adds a report to its node. It recurses, since breakdowns nest only a few levels.
     ///
-    /// A node is settled when all of its report is in the tree, and frames between two stacks are settled last, as in
+    /// A node is settled when its whole report is in the tree. The frames between two stacks are settled last, as in
     /// Firefox. The order of equal nodes depends on that.
     fn add(&mut self, report: &CensusReport, place: usize) {
         let leaf = self.leaf;
@@ -29,7 +29,7 @@ impl TreeGrowth<'_> {
         let node = &mut self.tree.nodes[place];
         match report {
             CensusReport::Count(count) => {
-                // Two stacks may share a node; Firefox keeps only the last of them.
+                // Two stacks may share a node. This adds up both; Firefox keeps only the last one.
                 node.bytes += count.bytes.unwrap_or(0);
                 node.count += count.count.unwrap_or(0);
                 node.leaves.insert(leaf);
@@ -53,7 +53,7 @@ impl TreeGrowth<'_> {
                     let child = self.tree.add(Some(place), Some(name), self.made);
                     self.add(below, child);
                 }
-                // A frame has a higher number than its caller, and is settled before it.
+                // A frame has a higher number than its caller, so the frame is settled first.
                 let mut frames: Vec<usize> = frames.into_values().collect();
                 frames.sort_unstable_by(|a, b| b.cmp(a));
                 frames.into_iter().for_each(|frame| self.settle(frame));
@@ -62,7 +62,7 @@ impl TreeGrowth<'_> {
         self.settle(place);
     }
 
-    /// Removes children without any count, adds up the others and sorts them.
+    /// Removes children without counts, adds up the remaining children and sorts them.
     fn settle(&mut self, place: usize) {
         let nodes = &mut self.tree.nodes;
         let mut children = core::mem::take(&mut nodes[place].children);
@@ -82,7 +82,7 @@ impl TreeGrowth<'_> {
         self.tree.sort_children(place, CensusTreeNode::by_total);
     }
 
-    /// The node of a stack's youngest frame. Equal callers share nodes.
+    /// The node of a stack's innermost frame. Equal callers share nodes.
     fn stack(
         &mut self,
         frame: &CensusStack,

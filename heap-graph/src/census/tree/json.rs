@@ -1,4 +1,4 @@
-//! A tree as JSON, in the form that Firefox's front end uses.
+//! A tree as JSON, in the format that Firefox's front end uses.
 
 use core::fmt::Write as _;
 
@@ -6,11 +6,11 @@ use super::{CensusTree, CensusTreeName};
 use crate::json::list;
 
 impl CensusTree {
-    /// The tree as JSON in one line. A frame's name is `{"frame": [source, line, column, function, null]}`;
+    /// The tree as JSON in one line. The name of a frame is `{"frame": [source, line, column, function, null]}`.
     /// `reportLeafIndex` is a number, or `{"set": [...]}` for several merged leaves.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
-        // Places, and the number of their children written so far.
+        // The indices of open nodes, each with the number of children written so far.
         let mut stack = vec![(0, 0)];
         self.open(0, &mut out);
         while let Some((place, written)) = stack.last_mut() {
@@ -32,7 +32,7 @@ impl CensusTree {
         out
     }
 
-    /// A node up to its children.
+    /// Writes a node up to the start of its children.
     fn open(&self, place: usize, out: &mut String) {
         let node = &self.nodes[place];
         let _ = write!(out, "{{\"id\":{},\"name\":", node.id);

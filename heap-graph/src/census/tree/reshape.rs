@@ -1,10 +1,10 @@
-//! Inverted and filtered trees: the paths of one tree form another.
+//! Inverts and filters trees: builds a new tree from paths of the old tree.
 
 use hashbrown::HashMap;
 
 use super::{CensusTree, CensusTreeName};
 
-/// A tree that grows by paths. Children of one node with equal names are one node.
+/// A tree built from paths. Children with equal names are one node.
 struct TreeOfPaths<'a> {
     old: &'a CensusTree,
     new: CensusTree,
@@ -17,7 +17,7 @@ impl<'a> TreeOfPaths<'a> {
         Self { old, new: CensusTree::with_root(made), known: HashMap::new(), made }
     }
 
-    /// Adds a path of nodes of the old tree, from below the new root downwards.
+    /// Adds a path of nodes of the old tree, in downward order, without the new root.
     fn add(&mut self, path: impl Iterator<Item = usize>) {
         let mut at = 0;
         for place in path {
@@ -25,7 +25,7 @@ impl<'a> TreeOfPaths<'a> {
             let key = (at, old.name.clone());
             at = match self.known.get(&key) {
                 Some(known) => {
-                    // Firefox adds what was counted here, but keeps the totals of the first.
+                    // Firefox adds the counts of this node, but keeps the totals of the first node.
                     let node = &mut self.new.nodes[*known];
                     node.bytes += old.bytes;
                     node.count += old.count;
@@ -54,18 +54,19 @@ impl<'a> TreeOfPaths<'a> {
     }
 }
 
-/// Calls `leaf` with the path from the root to each leaf, and with whether `is_match` accepts a node of the path other
-/// than the root.
+/// Calls `leaf` with the path from the root to each leaf, and with a flag: whether `is_match` accepts a node of the
+/// path other than the root.
 fn leaves(
     tree: &CensusTree,
     is_match: impl Fn(&CensusTreeName) -> bool,
     mut leaf: impl FnMut(&[usize], bool),
 ) {
-    // The places on the path, the number of their children taken so far, and whether a node up to there matched.
+    // The nodes of the path. For each: its index, the number of children visited, and whether a node up to it
+    // matched.
     let mut path = vec![0];
     let mut stack = vec![(0, false)];
     while let Some((taken, matched)) = stack.last_mut() {
-        let node = &tree.nodes[*path.last().expect("there is a place for each entry")];
+        let node = &tree.nodes[*path.last().expect("each entry has an index in the path")];
         if node.children.is_empty() && !node.is_pruned {
             leaf(&path, *matched);
         }
@@ -84,7 +85,7 @@ fn leaves(
     }
 }
 
-/// The tree in which each leaf hangs from a new root, with the path to it below and the old root last.
+/// The inverted tree: each leaf is a child of a new root. Below the leaf is its path, with the old root last.
 pub(super) fn inverted(tree: &CensusTree, made: &mut u64) -> CensusTree {
     let mut paths = TreeOfPaths::new(tree, made);
     leaves(tree, |_| false, |path, _| paths.add(path.iter().rev().copied()));

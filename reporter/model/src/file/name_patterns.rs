@@ -1,5 +1,5 @@
-//! The key `normalizeNames`: an array of pairs, each a pattern of names and its replacement. Firefox does not have
-//! this key and ignores it.
+//! The key `normalizeNames`: an array of pairs. Each pair is a pattern of names and its replacement. Firefox ignores
+//! this key.
 
 use crate::name_pattern::NamePattern;
 use crate::report_set::ReportSet;
@@ -8,7 +8,8 @@ use crate::warning::{Warning, WarningKind};
 use crate::reader::{ScanStop, TextScan};
 
 pub(super) const KEY: &str = "normalizeNames";
-/// A diff tries each pattern on each name, so the reader limits how many a file has and how long they are.
+/// The most patterns of a file, and the longest pattern in bytes. Both are limited, since a diff tries each pattern
+/// on each name.
 const MAX_COUNT: usize = 100;
 const MAX_LEN: usize = 1000;
 
@@ -20,7 +21,7 @@ pub(super) struct NamePatterns {
 }
 
 impl NamePatterns {
-    /// Takes an element of the array; `None` stands for one that is not a pattern.
+    /// Adds an element of the array; `None` is an element that is not a pattern.
     pub(super) fn add(&mut self, element: Option<NamePattern>) {
         match element {
             Some(pattern) if self.good.len() < MAX_COUNT => self.good.push(pattern),

@@ -1,6 +1,6 @@
-//! The document around the reports: version, `hasMozMallocUsableSize`, the crash-dump wrapper.
+//! Parses the document around the reports: version, `hasMozMallocUsableSize`, the crash-dump wrapper.
 //!
-//! As with `JSON.parse`, the last of several equal keys wins, and order does not matter.
+//! As with `JSON.parse`, the last of several equal keys wins, and keys may come in any order.
 
 use std::io::Read;
 
@@ -63,7 +63,7 @@ impl DocumentMembers {
     }
 }
 
-/// The value of `memory_report`, if that key was met.
+/// The value of `memory_report`, if the document has that key.
 enum WrappedDocument {
     No,
     Object(Box<DocumentMembers>),
@@ -102,7 +102,7 @@ impl<R: Read> DocumentReader<'_, R> {
         }
     }
 
-    /// An object of the format whose members are `depth` levels deep.
+    /// Parses an object of the format; its members are `depth` levels deep.
     fn object(
         &mut self,
         depth: u32,
@@ -146,7 +146,7 @@ impl<R: Read> DocumentReader<'_, R> {
         }
     }
 
-    /// A small value, as written.
+    /// Returns the text of a small value, as written.
     fn written(&mut self, depth: u32) -> Result<String, ReadError> {
         self.window.take(|scan| {
             scan.peek()?;
@@ -156,7 +156,7 @@ impl<R: Read> DocumentReader<'_, R> {
         })
     }
 
-    /// The array of reports, or `None` for a value of another type.
+    /// Parses the array of reports; `None` for a value of another type.
     fn reports(&mut self, depth: u32) -> Result<Option<ReportSet>, ReadError> {
         if !self.window.take(|scan| Ok(scan.peek()? == b'['))? {
             self.skip(depth)?;
@@ -164,7 +164,7 @@ impl<R: Read> DocumentReader<'_, R> {
         }
         self.window.take(|scan| scan.expect(b'[', "`[`"))?;
         let mut set = ReportSet::new();
-        // Faulty reports that are kept, and those that are dropped.
+        // The counts of faulty reports: first the kept ones, then the dropped ones.
         let mut bad = [0; 2];
         if self.blanks_then(b']')? {
             return Ok(Some(set));
@@ -213,8 +213,7 @@ impl<R: Read> DocumentReader<'_, R> {
         Ok(Some(set))
     }
 
-    /// The warnings that were written with the reports, at most [`MAX_WARNINGS`]; an element that is not a warning is
-    /// ignored.
+    /// Parses the warnings in the file and keeps at most [`MAX_WARNINGS`]. Ignores an element that is not a warning.
     fn warnings(&mut self, depth: u32) -> Result<Vec<Warning>, ReadError> {
         let mut warnings = Vec::new();
         if !self.window.take(|scan| Ok(scan.peek()? == b'['))? {
@@ -238,12 +237,12 @@ impl<R: Read> DocumentReader<'_, R> {
         }
     }
 
-    /// Passes over blanks, however many.
+    /// Skips any number of blanks.
     fn blanks(&mut self) -> Result<(), ReadError> {
         self.window.stream(|scan| scan.at_end().map(drop))
     }
 
-    /// Pairs of strings: patterns of names and their replacements.
+    /// Parses the array of name patterns and their replacements.
     fn name_patterns(&mut self, depth: u32) -> Result<NamePatterns, ReadError> {
         let mut found = NamePatterns::default();
         if !self.window.take(|scan| Ok(scan.peek()? == b'['))? {
@@ -265,13 +264,13 @@ impl<R: Read> DocumentReader<'_, R> {
         }
     }
 
-    /// Passes over blanks, and over `byte` if it comes next.
+    /// Skips blanks, and then `byte` if it is next. Returns whether it was.
     fn blanks_then(&mut self, byte: u8) -> Result<bool, ReadError> {
         self.blanks()?;
         self.window.take(|scan| scan.eat(byte))
     }
 
-    /// Passes over a value of any size.
+    /// Skips a value of any size.
     fn skip(&mut self, depth: u32) -> Result<(), ReadError> {
         let mut skip = ValueSkip::new(depth);
         self.window.stream(|scan| skip.run(scan))

@@ -1,4 +1,4 @@
-//! One element of `reports`: its report, what is wrong with it, or both.
+//! Parses one element of `reports` into a report, a fault, or both.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::report::{Kind, Report, Units};
 
 use crate::reader::{ScanStop, TextScan};
 
-/// The field that is wrong (empty: the report itself), and how.
+/// The name of the faulty field (empty: the whole report), and the fault.
 pub(super) type FieldFault = (&'static str, Cow<'static, str>);
 
 /// A field as found in the file.
@@ -59,17 +59,17 @@ fn whole(token: &str) -> Result<i64, Cow<'static, str>> {
     if !number.is_finite() || number.fract() != 0.0 {
         return Err("not a whole number".into());
     }
-    // 2^63 is exact as a float, and i64::MAX would be rounded up to it.
+    // 2^63 is exact as a float; i64::MAX would be rounded up to 2^63.
     if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number) {
         return Err(TOO_LARGE.into());
     }
     Ok(number as i64)
 }
 
-/// Handles an element: it has a report unless a field that the report needs is wrong.
+/// Receives a report and its fault. The report is `None` if a required field is faulty.
 pub(super) type ReportHandler<'a> = dyn FnMut(Option<Report<'_>>, Option<FieldFault>) + 'a;
 
-/// Takes one element. It calls `then` once, and only when the element is complete.
+/// Parses one element. Calls `then` once, when the element is complete.
 pub(super) fn element<'t>(
     scan: &mut TextScan<'t>,
     depth: u32,
@@ -108,7 +108,7 @@ pub(super) fn element<'t>(
             }
         }
     }
-    // As in Firefox, a report without a description is still a report.
+    // As in Firefox, a report without a description is valid.
     let (description, description_fault) = match description.text("description") {
         Ok(text) => (text, None),
         Err(fault) => (Cow::Borrowed(""), Some(fault)),

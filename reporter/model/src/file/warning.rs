@@ -1,4 +1,4 @@
-//! Warnings in a file, under a key that Firefox does not have and ignores.
+//! Warnings in a file, under a key that Firefox ignores.
 
 use core::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::reader::{ScanStop, TextScan};
 
 pub(super) const KEY: &str = "warnings";
 
-/// Appends the key and its array as the last member; nothing if there is no warning.
+/// Appends the key and its array as the last member. Appends nothing if the set has no warnings.
 pub(super) fn member(to: &mut String, set: &ReportSet) {
     let mut before = ",\n \"warnings\": [\n";
     for warning in set.warnings() {
@@ -27,7 +27,7 @@ pub(super) fn member(to: &mut String, set: &ReportSet) {
     }
 }
 
-/// Takes one element; `None` if it is not a warning.
+/// Parses one element; `None` if it is not a warning.
 pub(super) fn element(scan: &mut TextScan<'_>, depth: u32) -> Result<Option<Warning>, ScanStop> {
     if scan.peek()? != b'{' {
         scan.skip(depth)?;

@@ -8,7 +8,7 @@ use crate::json::push_string;
 use crate::process_name::own_process_name;
 use crate::report_set::ReportSet;
 
-/// The text is handed on in pieces of at least this many bytes.
+/// The writer passes on text in pieces of at least this many bytes.
 const PIECE: usize = 1 << 14;
 
 pub(super) fn document(to: &mut dyn Write, set: &ReportSet) -> io::Result<()> {
@@ -43,7 +43,7 @@ pub(super) fn document(to: &mut dyn Write, set: &ReportSet) -> io::Result<()> {
     to.write_all(text.as_bytes())
 }
 
-/// This key is ours; Firefox ignores unknown keys.
+/// Firefox does not define this key, and ignores unknown keys.
 fn name_patterns(to: &mut String, set: &ReportSet) {
     if set.name_patterns().is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Streams that gzip compressed.
+//! Decompresses gzip streams.
 
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read};
 
@@ -7,10 +7,10 @@ use flate2::bufread::GzDecoder;
 use super::GZIP_MAGIC;
 use crate::error::ReadError;
 
-/// The members of a gzip stream, one after the other. `flate2` has this too, but cannot tell a short
-/// piece of garbage from a truncated member.
+/// Reads the members of a gzip stream, one after the other. `flate2` has such a reader, but that reader cannot
+/// distinguish a short piece of garbage from a truncated member.
 pub(super) struct GzipMembers<R: Read> {
-    /// `None` at the end.
+    /// The member that is being read; `None` at the end.
     current: Option<Box<GzDecoder<BufReader<R>>>>,
 }
 
@@ -40,7 +40,8 @@ impl<R: Read> GzipMembers<R> {
     }
 }
 
-/// The decoder's errors differ only in their text; an error of the reader itself carries a system code.
+/// Classifies an error of the decoder by its text, since only the text differs. An error of the reader itself carries
+/// a system code.
 fn gzip_error(error: io::Error, so_far: u64) -> ReadError {
     if error.raw_os_error().is_some() {
         return ReadError::Io(error);

@@ -1,20 +1,20 @@
-//! JSON tokens of text that may continue beyond the window, by the grammar of RFC 8259.
+//! Scans JSON tokens (RFC 8259) in text that may continue beyond the window.
 //!
-//! `serde_json` cannot take its place: it cannot stop inside a value and continue later, and a number such as
-//! `1e400`, which spoils one report, makes it reject the whole document.
+//! `serde_json` is not suitable: it cannot stop inside a value and continue later. It also rejects the whole document
+//! for a number such as `1e400`, although only one report contains it.
 
 use std::borrow::Cow;
 
 const MAX_DEPTH: u32 = 128;
 
-/// Why a token could not be taken.
+/// The reason why a token could not be taken.
 #[derive(Debug)]
 pub enum ScanStop {
-    /// The text ends here, perhaps only for now.
+    /// The window ends here; the document may continue.
     More,
-    /// The text at this offset is not what was expected there, which the second field names.
+    /// The text at this offset is not the expected text. The second field names the expected text.
     Expected(usize, &'static str),
-    /// At this offset values are nested too deeply.
+    /// The value at this offset is nested too deeply.
     TooDeep(usize),
 }
 
@@ -23,12 +23,12 @@ pub enum ScanStop {
 pub struct TextScan<'t> {
     text: &'t str,
     at: usize,
-    /// The text ends here for good.
+    /// Whether the document ends with this text.
     last: bool,
 }
 
 impl<'t> TextScan<'t> {
-    /// A cursor at the start of a text; `last` says that the document ends with it.
+    /// A cursor at the start of `text`. `last`: the document ends with this text.
     #[inline]
     pub fn new(text: &'t str, last: bool) -> Self {
         Self { text, at: 0, last }
@@ -46,12 +46,12 @@ impl<'t> TextScan<'t> {
         &self.text[start..self.at]
     }
 
-    /// The error that `what` was expected at the cursor.
+    /// The error "expected `what`" at the cursor.
     pub fn expected<T>(&self, what: &'static str) -> Result<T, ScanStop> {
         Err(ScanStop::Expected(self.at, what))
     }
 
-    /// Runs `take`, and puts the cursor back if `take` fails or asks for more text.
+    /// Runs `take`. Moves the cursor back if `take` fails or needs more text.
     pub fn whole<T>(&mut self, take: impl FnOnce(&mut Self) -> Result<T, ScanStop>) -> Result<T, ScanStop> {
         let start = self.at;
         take(self).inspect_err(|_| self.at = start)
@@ -66,7 +66,7 @@ impl<'t> TextScan<'t> {
         rest.get(blanks).copied().ok_or(ScanStop::More)
     }
 
-    /// Passes over blanks, and says whether the document ends there.
+    /// Skips blanks. Returns whether the document ends there.
     pub fn at_end(&mut self) -> Result<bool, ScanStop> {
         match self.peek() {
             Ok(_) => Ok(false),
@@ -75,7 +75,7 @@ impl<'t> TextScan<'t> {
         }
     }
 
-    /// Passes over blanks and, if it comes next, over `byte`; says whether it did.
+    /// Skips blanks, and then `byte` if it is next. Returns whether it was.
     #[inline]
     pub fn eat(&mut self, byte: u8) -> Result<bool, ScanStop> {
         let found = self.peek()? == byte;
@@ -83,13 +83,13 @@ impl<'t> TextScan<'t> {
         Ok(found)
     }
 
-    /// Passes over blanks and `byte`, which must come next; `what` names it in the error.
+    /// Skips blanks and then `byte`. Fails if `byte` is not next; `what` names it in the error.
     #[inline]
     pub fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), ScanStop> {
         if self.eat(byte)? { Ok(()) } else { self.expected(what) }
     }
 
-    /// A string, borrowed unless it holds escapes. A lone surrogate becomes U+FFFD.
+    /// Takes a string: borrowed if it contains no escapes. A lone surrogate becomes U+FFFD.
     #[inline]
     pub fn string(&mut self) -> Result<Cow<'t, str>, ScanStop> {
         self.expect(b'"', "a string")?;
@@ -113,7 +113,7 @@ impl<'t> TextScan<'t> {
         }
     }
 
-    /// Where the next quote or backslash is.
+    /// The offset of the next quote or backslash.
     #[inline]
     fn plain(&mut self) -> Result<usize, ScanStop> {
         let rest = &self.text.as_bytes()[self.at..];
@@ -126,7 +126,7 @@ impl<'t> TextScan<'t> {
         }
     }
 
-    /// What follows a backslash.
+    /// Takes the characters after a backslash, and returns the character that they mean.
     fn escape(&mut self) -> Result<char, ScanStop> {
         let byte = *self.text.as_bytes().get(self.at).ok_or(ScanStop::More)?;
         let plain = match byte {
@@ -170,7 +170,7 @@ impl<'t> TextScan<'t> {
         digits.iter().try_fold(0, digit).ok_or(ScanStop::Expected(at, "four hexadecimal digits"))
     }
 
-    /// A number, `true`, `false` or `null`, as written.
+    /// Takes a number, `true`, `false` or `null`, as written.
     #[inline]
     pub fn scalar(&mut self) -> Result<&'t str, ScanStop> {
         let first = self.peek()?;
@@ -194,19 +194,19 @@ impl<'t> TextScan<'t> {
         Ok(token)
     }
 
-    /// Passes over one value of any type, at this depth in the document.
+    /// Skips one value of any type at this depth in the document.
     pub fn skip(&mut self, depth: u32) -> Result<(), ScanStop> {
         let mut skip = ValueSkip::new(depth);
         skip.run(self)
     }
 }
 
-/// Where the first quote, backslash or control character is; eight bytes at a time.
+/// The offset of the first quote, backslash or control character. Examines eight bytes at a time.
 #[inline]
 fn special(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    // The high bit of each byte that is below `n`; right up to and including the first such byte.
+    // Sets the high bit of each byte below `n`. The result is right up to and including the first such byte.
     let below = |word: u64, n: u8| word.wrapping_sub(ONES * u64::from(n)) & !word & HIGH;
     let equal = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     let (words, rest) = bytes.as_chunks::<8>();
@@ -245,12 +245,12 @@ fn is_number(token: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// Passes over one value without keeping it. It can stop between any two tokens and resume there.
+/// Skips one value without keeping it. It can stop between any two tokens and resume there.
 #[derive(Debug)]
 pub struct ValueSkip {
     base: u32,
     depth: u32,
-    /// One bit a level, the innermost lowest: whether it is an object.
+    /// One bit for each open level, the innermost in the lowest bit: 1 for an object, 0 for an array.
     objects: u128,
     next: NextToken,
 }
@@ -266,19 +266,19 @@ enum NextToken {
 }
 
 impl ValueSkip {
-    /// Starts before a value at this depth in the document.
+    /// A skip that starts before a value at this depth in the document.
     #[inline]
     pub fn new(depth: u32) -> Self {
         Self { base: depth, depth: 0, objects: 0, next: NextToken::Value }
     }
 
-    /// Continues. When it asks for more text, everything before the cursor is finished.
+    /// Continues the skip. When it needs more text, all text before the cursor is finished.
     pub fn run(&mut self, scan: &mut TextScan<'_>) -> Result<(), ScanStop> {
         while !self.step(scan)? {}
         Ok(())
     }
 
-    /// Passes over one token, and says whether the value is complete.
+    /// Skips one token. Returns whether the value is complete.
     fn step(&mut self, scan: &mut TextScan<'_>) -> Result<bool, ScanStop> {
         let byte = scan.peek()?;
         let object = self.objects & 1 == 1;
@@ -323,7 +323,7 @@ impl ValueSkip {
         Ok(false)
     }
 
-    /// On an unfinished string the cursor goes back, so that it is read again from its start.
+    /// Moves the cursor back to the start of an unfinished string, so that the string is scanned again.
     #[inline]
     fn string(&self, scan: &mut TextScan<'_>, start: usize) -> Result<(), ScanStop> {
         scan.string().map(drop).inspect_err(|_| scan.at = start)

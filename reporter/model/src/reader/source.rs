@@ -1,4 +1,4 @@
-//! Bytes of a file, decompressed if they start as gzip does.
+//! Reads the bytes of a file, and decompresses them if they start like gzip data.
 
 use std::io::{Chain, Cursor, ErrorKind, Read};
 
@@ -11,7 +11,7 @@ const BLOCK: usize = 1 << 16;
 
 type PlainBytes<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// The bytes of a stream, decompressed if it starts as gzip does.
+/// The bytes of a stream, decompressed if they start like gzip data.
 pub struct TextSource<R: Read>(SourceBytes<R>);
 
 enum SourceBytes<R: Read> {
@@ -27,14 +27,14 @@ impl<R: Read> core::fmt::Debug for TextSource<R> {
 }
 
 impl<R: Read> TextSource<R> {
-    /// Reads the first bytes, which decide whether the source is decompressed.
+    /// Reads the first bytes. They decide whether the source is decompressed.
     ///
     /// # Errors
     ///
-    /// If `reader` fails or is empty, or if it is compressed and the feature `gzip` is missing.
+    /// If `reader` fails or is empty, or if its data is compressed and the feature `gzip` is missing.
     pub fn open(mut reader: R) -> Result<Self, ReadError> {
-        // A whole block, so that later reads start at a multiple of it: reads from odd offsets of a file take
-        // several times as long.
+        // Reads a whole block, so that later reads start at a multiple of the block size: reads from odd offsets of a
+        // file take several times as long.
         let mut head = Vec::with_capacity(BLOCK);
         reader.by_ref().take(BLOCK as u64).read_to_end(&mut head).map_err(ReadError::Io)?;
         if head.is_empty() {
@@ -51,7 +51,8 @@ impl<R: Read> TextSource<R> {
         Err(ReadError::NoGzip)
     }
 
-    /// Reads more bytes and returns how many; 0 at the end. `so_far` is the number of bytes before, for the message.
+    /// Reads more bytes and returns their number; 0 at the end. `so_far` is the number of bytes read before; errors
+    /// contain it.
     ///
     /// # Errors
     ///

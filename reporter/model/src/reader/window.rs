@@ -1,7 +1,7 @@
 //! A sliding window of validated text over a [`TextSource`].
 //!
-//! A parser takes text from the front. It tries a token that ends at the window's edge again after the window has
-//! at least doubled, so that the work stays linear and memory bounded.
+//! A parser takes text from the front. If a token ends at the window's edge, the window grows to at least twice its
+//! size, and the parser takes the token again. So the work stays linear and memory stays bounded.
 
 use std::io::Read;
 
@@ -14,22 +14,23 @@ const CHUNK: usize = 1 << 18;
 /// The longest single value, in bytes; a path of several megabytes is odd but valid.
 const MAX_VALUE: usize = 1 << 26;
 
-/// A part of the text of a source, as large as the parser needs.
+/// A part of a source's text, as large as the parser needs.
 pub struct TextWindow<R: Read> {
     source: TextSource<R>,
     raw: Vec<u8>,
-    /// Bytes at the front of `raw` that start a character whose other bytes have not been read yet.
+    /// The number of bytes at the front of `raw` that are the start of a character whose other bytes are not read
+    /// yet.
     carry: usize,
     text: String,
     at: usize,
-    /// How many bytes were dropped from the front of the text.
+    /// The number of bytes dropped from the front of the text.
     base: u64,
     limit: u64,
     ended: bool,
 }
 
 impl<R: Read> TextWindow<R> {
-    /// A window at the start of `source`; more than `limit` bytes of text are an error.
+    /// A window at the start of `source`. Text of more than `limit` bytes is an error.
     pub fn new(source: TextSource<R>, limit: u64) -> Self {
         Self {
             source,
@@ -43,7 +44,7 @@ impl<R: Read> TextWindow<R> {
         }
     }
 
-    /// Runs `take` on the text ahead, again with more text each time it asks for more.
+    /// Runs `take` on the text at the front. Runs it again with more text each time it needs more.
     ///
     /// # Errors
     ///
@@ -66,8 +67,8 @@ impl<R: Read> TextWindow<R> {
         }
     }
 
-    /// As [`take`](Self::take), for a value that can be taken piece by piece: when `take` asks for more text,
-    /// everything before the cursor is finished.
+    /// As [`take`](Self::take), for a value that `take` can process piece by piece: when `take` needs more text, all
+    /// text before the cursor is finished.
     ///
     /// # Errors
     ///
@@ -135,7 +136,7 @@ impl<R: Read> TextWindow<R> {
                 return Err(ReadError::NotUtf8(so_far + error.valid_up_to() as u64));
             }
             Err(error) => core::str::from_utf8(&bytes[..error.valid_up_to()])
-                .expect("valid up to there, as the validation has just said"),
+                .expect("the validation accepted this text"),
         };
         if so_far == 0 && valid.starts_with('\u{feff}') {
             self.text.push(' ');

@@ -1,8 +1,7 @@
 //! Builds the trees of one process: it sorts the paths, then makes one pass with a stack of open prefixes.
 //!
-//! Invariant of the stack: each entry's prefix is a proper prefix, at a `/`, of the one above it and
-//! of the path looked at last. A node's amount is final when its entry is popped, and is added to
-//! its parent then.
+//! Invariant of the stack: the prefix of each entry ends at a `/`. It is a proper prefix of the next entry's prefix
+//! and of the current path. A node's amount is final when its entry is popped, and is then added to its parent.
 
 use std::borrow::Cow;
 
@@ -45,7 +44,7 @@ impl<'a> TreeBuilder<'a> {
         &self.process.name
     }
 
-    /// Notes the resident amounts of a report, whether or not the filter accepts it.
+    /// Records the amount of a `resident` report, even if the filter rejects the report.
     pub(super) fn see(&mut self, report: &Report<'a>) {
         match report.path {
             "resident" => self.process.resident = Some(report.amount),
@@ -100,7 +99,7 @@ struct UnfinishedNode {
 struct TreePass<'a> {
     process: ProcessTrees<'a>,
     open: Vec<UnfinishedNode>,
-    /// Bytes of all HEAP reports under `explicit/`.
+    /// The sum of all HEAP reports under `explicit/`, in bytes.
     heap: i128,
     dropped: DroppedReports,
 }
@@ -115,12 +114,13 @@ struct PathSum {
 }
 
 impl PathSum {
-    /// Firefox takes a sum of 0 for "no report yet" and does not count the report that it adds to it.
+    /// Adds a report. As Firefox does, treats a sum of 0 as "no report yet", and does not count the report in
+    /// `merged`.
     fn add(&mut self, amount: i64, presence: Presence) {
         if self.amount != 0 {
             self.merged = self.merged.max(1).saturating_add(1);
         }
-        // A leaf that both sets have, by whichever reports, has no mark.
+        // A leaf that both sets contain has no mark, even if the reports differ.
         let alone = self.reports == 0 || self.presence == presence;
         self.presence = if alone { presence } else { Presence::Both };
         self.amount += i128::from(amount);
@@ -129,7 +129,8 @@ impl PathSum {
 }
 
 impl<'a> TreePass<'a> {
-    /// A path without `/`. Firefox compares no units here: those of the first report count.
+    /// Adds a path without `/`. As in Firefox, the units of its first report apply; the units of the others are not
+    /// compared.
     fn line(&mut self, path: &'a str, group: &[u32], rows: &[u32]) {
         let mut sum = PathSum::default();
         for &i in group {
@@ -142,8 +143,8 @@ impl<'a> TreePass<'a> {
         self.process.lines.push(line);
     }
 
-    /// All reports under one root, in path order. The units of the tree are those of the report that
-    /// comes first in the set.
+    /// Adds all reports under one root, in path order. The units of the tree are the units of the report that is
+    /// first in the set. The tree `explicit` always has bytes.
     fn tree(&mut self, root_end: usize, group: &[u32], paths: &[&'a str], rows: &[u32]) {
         let set = self.process.set;
         let explicit = paths[group[0] as usize].starts_with("explicit/");
@@ -205,10 +206,10 @@ impl<'a> TreePass<'a> {
         self.open.push(UnfinishedNode { node: leaf, end: path.len(), last_child: NONE });
     }
 
-    /// A leaf turns out to have children: its amount becomes one of them.
+    /// Moves the amount of a leaf into a new child, when the leaf gets children.
     fn move_amount_into_child(&mut self, parent: UnfinishedNode) {
         let leaf = self.process.nodes[parent.node as usize];
-        // In a diff the parent keeps the `[N]`, as in Firefox.
+        // In a diff, the parent keeps the count `[N]`, as in Firefox.
         let (above, below) = if self.process.is_diff() { (leaf.merged, 0) } else { (0, leaf.merged) };
         let child = self.push(NodeData { source: NodeSource::Itself, merged: below, ..leaf });
         let node = &mut self.process.nodes[parent.node as usize];
@@ -231,7 +232,7 @@ impl<'a> TreePass<'a> {
         parent.row = parent.row.min(row);
     }
 
-    /// Closes what the next path is not in. It is in the first `end` bytes of the last one.
+    /// Closes the open nodes that do not contain the next path. It shares the first `end` bytes with the last path.
     fn close_down_to(&mut self, end: usize) {
         while let Some(top) = self.open.pop_if(|top| top.end > end) {
             let parent = self.open.last().copied();
@@ -259,7 +260,7 @@ impl<'a> TreePass<'a> {
         }
     }
 
-    /// In a diff, what is the largest in and below `node` is below `parent`.
+    /// In a diff, raises the largest change below `parent` to the largest change in and below `node`.
     fn tell_largest(&mut self, parent: u32, node: u32) {
         let amount = self.process.nodes[node as usize].amount.unsigned_abs();
         let below = &mut self.process.largest_below;
@@ -269,8 +270,8 @@ impl<'a> TreePass<'a> {
         }
     }
 
-    /// Puts a new inner node, `end` bytes long, between a closed node and its parent. The new one
-    /// takes the old one's place in the arena, so that nothing that points there changes.
+    /// Inserts a new inner node, whose path has `end` bytes, between a closed node and its parent. The new node takes
+    /// the old node's index, so that existing links to this index stay correct.
     fn split(&mut self, closed: UnfinishedNode, end: usize) {
         let old = self.process.nodes[closed.node as usize];
         let moved = self.push(NodeData { start: offset(end + 1), next: NONE, ..old });
@@ -319,10 +320,10 @@ impl<'a> TreePass<'a> {
         if self.process.is_diff() {
             self.process.largest_below.push(0);
         }
-        id.expect("at most two nodes a report, and a set has fewer than 2^31 reports")
+        id.expect("at most two nodes for each report, and a set has fewer than 2^31 reports")
     }
 
-    /// `heap-allocated` less all HEAP reports, unless some report is already called so.
+    /// Adds `heap-unclassified`, which is `heap-allocated` minus all HEAP reports, unless a report has this path.
     fn add_heap_unclassified(&mut self) {
         let Some(&root) = self.process.trees.iter().find(|id| self.path(**id) == "explicit") else { return };
         let Some(heap_allocated) = self.process.line("heap-allocated") else { return };
@@ -355,7 +356,8 @@ impl<'a> TreePass<'a> {
     }
 }
 
-/// The length of the longest prefix of both, at the end or at a `/` of each. They share a root.
+/// The length of the longest common prefix that ends, in both paths, at a `/` or at the path's end. Both paths have
+/// the same root.
 fn common_prefix(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
@@ -370,7 +372,7 @@ fn offset(n: usize) -> u32 {
     u32::try_from(n).expect("a path is shorter than 4 GiB")
 }
 
-/// Reports left out of a tree, as warnings.
+/// The reports that a tree leaves out, as warnings.
 #[derive(Default)]
 struct DroppedReports {
     warnings: Vec<Warning>,

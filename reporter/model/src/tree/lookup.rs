@@ -1,4 +1,4 @@
-//! How to find a node or an amount in a process's trees.
+//! Finds a node or an amount in a process's trees.
 
 use super::node::TreeNode;
 use super::process::ProcessTrees;
@@ -14,13 +14,13 @@ impl<'a> ProcessTrees<'a> {
         self.lines.iter().map(|&id| TreeNode { process: self, id })
     }
 
-    /// The line with this name.
+    /// The report whose path is `name`, without `/`; `None` if there is none.
     pub fn line(&self, name: &str) -> Option<TreeNode<'_, 'a>> {
         self.lines().find(|line| line.path() == name)
     }
 
-    /// The node at `path`, written as in the reports. A path into the middle of a merged chain gives the whole
-    /// chain, whose amount is the same. If a tree and a line share a name, the tree is given.
+    /// The node at `path`, written as in the reports. A path that ends inside a merged chain returns the whole chain,
+    /// since its amount is the same. If a tree and a line have the same name, returns the tree.
     pub fn node(&self, path: &str) -> Option<TreeNode<'_, 'a>> {
         let root = path.split('/').next().unwrap_or(path);
         let Some(mut node) = self.trees().find(|tree| tree.path() == root) else {
@@ -39,14 +39,14 @@ impl<'a> ProcessTrees<'a> {
         }
     }
 
-    /// The amount at `path`, in the units of its tree: of a leaf, of an inner node (the sum below
-    /// it), of `explicit/heap-unclassified`, or of a line.
+    /// The amount at `path`, in the units of its tree. `path` is a leaf, an inner node (the sum of its children),
+    /// `explicit/heap-unclassified`, or a line.
     pub fn amount(&self, path: &str) -> Option<i128> {
         self.node(path).map(TreeNode::amount)
     }
 }
 
-/// Whether the rest of a path ends at this child, inside it (a merged chain), or below it.
+/// Whether the remaining path ends at this child, inside it (a merged chain), or below it.
 fn leads_to(child: TreeNode<'_, '_>, rest: &str) -> bool {
     let name = child.name();
     if child.is_itself() {

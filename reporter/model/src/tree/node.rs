@@ -8,31 +8,32 @@ use crate::report::Units;
 use super::node_data::{NONE, NodeData, NodeSource};
 use super::process::ProcessTrees;
 
-/// The name of the child that holds the amount reported for an inner node's own path.
+/// The name of the child with the amount that was reported for the path of an inner node itself.
 ///
-/// Firefox drops that amount or shows no tree; here `explicit/a` = 5 and `explicit/a/b` = 3 give `explicit/a` = 8
+/// Firefox drops that amount or shows no tree. Here, `explicit/a` = 5 and `explicit/a/b` = 3 give `explicit/a` = 8
 /// with the children `(itself)` = 5 and `b` = 3.
 pub const ITSELF: &str = "(itself)";
 
-/// The name of [`ITSELF`] in a diff, as in Firefox: there its parent is usually a leaf in one set and an inner node
-/// in the other.
+/// The name of [`ITSELF`] in a diff, as in Firefox. In a diff, the parent is usually a leaf in one set and an inner
+/// node in the other set.
 pub const FAKE_CHILD: &str = "(fake child)";
 
-/// The path of what two reporters counted, less than 0: with DMD, the unreported memory by crate contains none of it.
+/// The path of the memory that two reporters counted, as a negative amount. With DMD, the unreported memory by crate
+/// does not contain this memory.
 pub const COUNTED_TWICE: &str = "explicit/heap-unclassified/(counted twice)";
 
-/// The path of what reporters said by amount, less than 0: with DMD, the unreported memory by crate still contains the
-/// blocks, since no reporter named them.
+/// The path of the memory that reporters reported by amount, as a negative amount. With DMD, the unreported memory by
+/// crate still contains the blocks, since no reporter named them.
 pub const BY_AMOUNT: &str = "explicit/heap-unclassified/(reported by amount, blocks unknown)";
 
 /// The mark of a leaf in a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mark {
-    /// Only the second set has it: `+`.
+    /// Only the second set contains the leaf: `+`.
     Added,
-    /// Only the first set has it: `-`.
+    /// Only the first set contains the leaf: `-`.
     Removed,
-    /// It is a [`FAKE_CHILD`]: `!`.
+    /// The leaf is a [`FAKE_CHILD`]: `!`.
     Fake,
 }
 
@@ -46,7 +47,7 @@ impl fmt::Display for Mark {
     }
 }
 
-/// A node of a tree, or a line of its own; cheap to copy.
+/// A node of a tree, or a line (a report whose path has no `/`). Cheap to copy.
 #[derive(Clone, Copy)]
 pub struct TreeNode<'f, 'a> {
     pub(super) process: &'f ProcessTrees<'a>,
@@ -69,18 +70,18 @@ impl<'f, 'a> TreeNode<'f, 'a> {
         }
     }
 
-    /// The whole path as reported. For [`ITSELF`] it is the path of the parent.
+    /// The whole path as reported. For [`ITSELF`], returns the path of the parent.
     pub fn path(self) -> &'a str {
         self.data().path
     }
 
-    /// The amount: of a leaf its reports' sum, of an inner node the sum of its children.
+    /// The amount. For a leaf, it is the sum of its reports; for an inner node, the sum of its children.
     pub fn amount(self) -> i128 {
         self.data().amount
     }
 
-    /// Whether the amount is negative by intention, so that unreported memory adds up: [`COUNTED_TWICE`] and
-    /// [`BY_AMOUNT`].
+    /// Whether a negative amount is intended, so that the sum of the unreported memory is right: [`COUNTED_TWICE`]
+    /// and [`BY_AMOUNT`].
     pub fn is_correction(self) -> bool {
         self.amount() < 0 && [COUNTED_TWICE, BY_AMOUNT].contains(&self.path())
     }
@@ -90,14 +91,14 @@ impl<'f, 'a> TreeNode<'f, 'a> {
         self.process.is_diff()
     }
 
-    /// In a diff the largest absolute amount of the node and all nodes below it; views sort a diff by it, since a
-    /// sum of differences may be small. Otherwise the absolute amount of the node alone.
+    /// In a diff, the largest absolute amount of the node and all nodes below it. Views sort a diff by this amount,
+    /// since a sum of differences may be small. Without a diff, the absolute amount of the node alone.
     pub fn largest_change(self) -> u128 {
         let below = self.process.largest_below.get(self.id as usize).copied().unwrap_or(0);
         below.max(self.amount().unsigned_abs())
     }
 
-    /// The mark in a diff, if there is one.
+    /// The mark of a leaf in a diff; `None` for every other node.
     pub fn mark(self) -> Option<Mark> {
         let data = self.data();
         match (data.source, data.presence) {
@@ -118,8 +119,8 @@ impl<'f, 'a> TreeNode<'f, 'a> {
         self.data().reports
     }
 
-    /// The `[N]` that Firefox shows: as [`reports`](Self::reports), but without the reports that come while the sum is
-    /// 0. It is 0 where Firefox shows no number.
+    /// The `[N]` that Firefox shows. It is [`reports`](Self::reports) minus the reports that were added while the sum
+    /// was 0. It is 0 if Firefox shows no number.
     pub fn merged(self) -> u32 {
         self.data().merged
     }
@@ -131,8 +132,8 @@ impl<'f, 'a> TreeNode<'f, 'a> {
         (data.reports > 0).then(|| self.process.set.at(data.row as usize).description)
     }
 
-    /// The index of the node's first report in the set; that of `heap-unclassified` is larger than all others. Views
-    /// show nodes that are otherwise equal in this order.
+    /// The index of the node's first report in the set. The index of `heap-unclassified` is larger than all others.
+    /// Views use this order for nodes that are otherwise equal.
     pub fn first_report(self) -> u32 {
         self.data().row
     }

@@ -1,7 +1,7 @@
-//! Sorts paths so that every sub-tree is one run: by bytes, but with `/` before every other byte.
+//! Sorts paths so that the paths of every sub-tree are adjacent: by bytes, but with `/` before every other byte.
 //!
-//! Eight bytes at a time become one integer, and only the paths that agree in it are compared further. The work is
-//! bounded by the bytes of all paths, however long their common prefixes are.
+//! Each step compares eight bytes as one integer. Only the paths with equal integers are compared further. The work
+//! is bounded by the bytes of all paths, even with long common prefixes.
 
 const CHUNK: usize = 8;
 
@@ -28,8 +28,8 @@ pub(super) fn path_order(paths: &[&str]) -> Vec<u32> {
     entries.into_iter().map(|(_, index)| index).collect()
 }
 
-/// Eight bytes from `depth` on as a big-endian number: 0 past the end, 1 for `/`, at least 2 for other bytes. No byte
-/// of UTF-8 exceeds 0xf4, so no rank overflows.
+/// Eight bytes from `depth` as a big-endian number: 0 beyond the end, 1 for `/`, at least 2 for other bytes. The
+/// ranks do not overflow, since no byte of UTF-8 exceeds 0xf4.
 fn chunk(path: &[u8], depth: usize) -> u64 {
     let rest = &path[depth..];
     let rank = |byte: u8| if byte == b'/' { 1 } else { byte.saturating_add(2) };

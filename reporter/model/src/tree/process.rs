@@ -14,7 +14,7 @@ pub struct ProcessTrees<'a> {
     pub(super) resident: Option<i64>,
     pub(super) resident_unique: Option<i64>,
     pub(super) nodes: Vec<NodeData<'a>>,
-    /// In a diff the largest absolute amount below each node; otherwise empty.
+    /// In a diff, the largest absolute amount below each node; otherwise empty.
     pub(super) largest_below: Vec<u128>,
     pub(super) trees: Vec<u32>,
     pub(super) lines: Vec<u32>,
@@ -26,12 +26,12 @@ impl<'a> ProcessTrees<'a> {
         &self.name
     }
 
-    /// The last `resident` amount in bytes, whatever the filter accepts.
+    /// The last `resident` amount in bytes, even if the filter rejects it. `None` without such a report.
     pub fn resident(&self) -> Option<i64> {
         self.resident
     }
 
-    /// The last `resident-unique` amount in bytes, whatever the filter accepts.
+    /// The last `resident-unique` amount in bytes, even if the filter rejects it. `None` without such a report.
     pub fn resident_unique(&self) -> Option<i64> {
         self.resident_unique
     }
@@ -41,7 +41,7 @@ impl<'a> ProcessTrees<'a> {
         self.set.is_diff()
     }
 
-    /// Whether there is neither tree nor line.
+    /// Whether the process has neither trees nor lines.
     pub fn is_empty(&self) -> bool {
         self.trees.is_empty() && self.lines.is_empty()
     }

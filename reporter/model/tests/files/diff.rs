@@ -1,4 +1,4 @@
-//! What changed between two sets, name by name.
+//! Differences between two sets, name by name.
 
 use memory_report::diff::{Diff, Presence};
 use memory_report::{Kind, Report, ReportSet, Units};
@@ -37,7 +37,7 @@ fn names_are_matched_after_renaming() {
     );
     let set = diff.to_set();
     assert!(set.is_diff());
-    // Reported twice, so it is there twice; what is 0 is not there.
+    // A name that was reported twice occurs twice. A change of 0 does not occur.
     let reports: Vec<_> = set.iter().map(|r| (r.path, r.amount)).collect();
     assert_eq!(reports, [("a", 9), ("a", 0), ("b", -1)]);
     let presences: Vec<_> = (0..set.len()).map(|i| set.presence(i).unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Report files, good and hostile, the trees of their reports, and diffs; through the public API.
+//! Tests of the public API: valid and hostile report files, the trees of their reports, and diffs.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,17 +18,17 @@ fn read(bytes: impl AsRef<[u8]>) -> Result<ReportSet, ReadError> {
     file::read_from(bytes.as_ref(), &ReadOptions::default())
 }
 
-/// The error in words.
+/// The error message.
 fn error(bytes: impl AsRef<[u8]>) -> String {
-    read(bytes).expect_err("this is no good file").to_string()
+    read(bytes).expect_err("the file should be rejected").to_string()
 }
 
-/// A file around these elements of `reports`.
+/// A file with these elements of `reports`.
 fn document(reports: &str) -> String {
     format!("{{\"version\": 1, \"hasMozMallocUsableSize\": true, \"reports\": [{reports}]}}")
 }
 
-/// A good report with one more member, which replaces an earlier one of the same name.
+/// A valid report with one more member, which replaces an earlier member of the same name.
 fn report(member: &str) -> String {
     format!(
         "{{\"process\": \"p\", \"path\": \"a/b\", \"kind\": 2, \"units\": 0, \"amount\": 7, \

@@ -1,4 +1,4 @@
-//! What a file says of its names: `normalizeNames`.
+//! The name patterns of a file: `normalizeNames`.
 
 use memory_report::{NamePattern, ReportSet, file};
 

@@ -1,4 +1,4 @@
-//! Files that have their name once they are whole.
+//! Files that get their final name when they are complete.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -70,7 +70,7 @@ fn a_new_name_takes_no_other_file_s_place() {
     );
 }
 
-/// Whoever made the file beforehand, and may read it, sees nothing of the new one.
+/// A process that opened the old file earlier does not see the new content.
 #[cfg(unix)]
 #[test]
 fn a_file_from_before_is_not_written_into() {
@@ -101,7 +101,7 @@ fn links_lead_to_files_and_streams() {
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("kept")).unwrap();
     symlink("kept/a", at("link")).unwrap();
-    // At first the link is dangling.
+    // At first the target of the link is missing.
     for text in ["first", "second"] {
         write(&at("link"), text).unwrap();
         assert_eq!(fs::read_to_string(at("kept/a")).unwrap(), text);
@@ -113,7 +113,7 @@ fn links_lead_to_files_and_streams() {
     let null = Destination::at_path(Path::new("/dev/null")).unwrap();
     assert_eq!(null, Destination::Stream("/dev/null".into()));
     write(Path::new("/dev/null"), "nothing").unwrap();
-    // An open file stays the file that it is.
+    // An open file is written in place, not replaced.
     if cfg!(target_os = "linux") {
         let open = File::create(at("open")).unwrap();
         let link = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open));
@@ -124,7 +124,8 @@ fn links_lead_to_files_and_streams() {
     }
 }
 
-/// In a folder where everybody makes files, but replaces their own only. Only root can make files of others.
+/// In a folder where all users may create files but replace only their own. Only root can create files of other
+/// users.
 #[cfg(target_os = "linux")]
 #[test]
 fn nothing_is_written_to_what_another_user_made() {

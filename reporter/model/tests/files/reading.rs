@@ -1,4 +1,4 @@
-//! What is accepted, what is a warning, what is an error.
+//! Accepted files, files with warnings, and rejected files.
 
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use memory_report::{ReadError, WarningKind};
 use crate::gzip::gzip;
 use crate::{document, error, read, report};
 
-/// The only warning of a file with one report, which is bad.
+/// The warning of a file with one faulty report.
 fn warning(member: &str) -> String {
     let set = read(document(&report(member))).unwrap();
     assert_eq!(set.len(), 0);
@@ -195,11 +195,11 @@ fn a_report_without_a_description_is_kept_with_a_warning() {
         assert_eq!(warning.kind, WarningKind::ReportKept);
         assert_eq!(warning.to_string(), format!("reports[0].description: {message}"));
     }
-    // A report with another fault is left out, for that fault.
+    // A report with a second fault is left out because of that fault.
     assert_eq!(warning("\"description\": 5, \"kind\": 3"), "reports[0].kind: there is no kind 3");
 }
 
-/// Gives one byte at a time, so that every token is once cut in every place.
+/// A reader that returns one byte at a time, so that every token is cut at every place.
 struct Slowly<'a>(&'a [u8]);
 
 impl Read for Slowly<'_> {
@@ -225,7 +225,7 @@ fn one_very_long_path_is_fine() {
     assert_eq!(set.iter().next().unwrap().path, long);
 }
 
-/// `head`, then `body` over and over up to a number of bytes.
+/// A reader that returns `head`, and then `body` repeatedly until a number of bytes.
 struct Endless {
     head: Vec<u8>,
     body: &'static [u8],
@@ -259,7 +259,7 @@ impl Read for Endless {
 
 #[test]
 fn bombs_are_stopped_at_the_limit() {
-    // `./test thorough` reads more.
+    // `./test thorough` uses a larger limit.
     let limit: usize = if std::env::var_os("THOROUGH").is_some() { 5 << 20 } else { 1 << 20 };
     let start = "{\"version\": 1, \"hasMozMallocUsableSize\": true, \"reports\": [";
     let tiny = "{\"process\":\"\",\"path\":\"\",\"kind\":2,\"units\":0,\"amount\":0},";
@@ -291,7 +291,7 @@ fn warnings_are_bounded() {
     let set = read(document(&vec!["0"; 5000].join(","))).unwrap();
     assert_eq!(set.warnings().len(), 1001);
     assert_eq!(set.warnings()[1000].to_string(), "reports: 4000 more are wrong");
-    // Reports that are kept take no room from those that are dropped.
+    // The limit for warnings about kept reports is separate from the limit for dropped reports.
     let kept = report("\"description\": 5");
     let set = read(document(&vec![kept.as_str(); 1500].join(",").replacen(&kept, "0", 2))).unwrap();
     assert_eq!(set.len(), 1498);

@@ -25,7 +25,7 @@ fn sets_are_collected_extended_and_read_in_order() {
 fn sets_are_equal_if_their_files_are() {
     let reports = [report("explicit/a", 1), report("explicit/b", 2)];
     let set: ReportSet = reports.into_iter().collect();
-    // The reports of the other set come from two sets, so its texts lie elsewhere.
+    // The other set is appended from two sets, so its texts are at other offsets.
     let mut other: ReportSet = [reports[0]].into_iter().collect();
     other.append([reports[1]].into_iter().collect());
     assert_eq!(set, other);

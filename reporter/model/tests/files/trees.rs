@@ -1,4 +1,4 @@
-//! Trees by their values.
+//! The amounts in trees.
 
 use memory_report::tree::{Forest, ITSELF};
 use memory_report::{Kind, Report, ReportSet, Units};

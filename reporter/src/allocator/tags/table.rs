@@ -1,4 +1,4 @@
-//! The table: two bytes for each 16 bytes of memory around blocks with a tag.
+//! The table of tags: two bytes for each 16 bytes of memory around blocks with a tag.
 //!
 //! ```text
 //! root: a pointer for each region of 256 MiB of addresses
@@ -8,12 +8,12 @@
 //! entries of its next granules        1 | more | 14 bits of its usable bytes, the lowest first
 //! ```
 //!
-//! A block of 16 usable bytes has one entry, and a block of less than 16 KiB two. `more` says that another part of the
-//! size follows. All other entries are 0. The system gives a page of a leaf memory when a thread first writes to it;
-//! `touched` says which pages these are, so that nobody reads the others.
+//! A block of 16 usable bytes has one entry, and a block of less than 16 KiB has two. `more` means that another part
+//! of the size follows. All other entries are 0. The system provides memory for a page of a leaf when a thread first
+//! writes to it. `touched` marks these pages, so that readers skip all others.
 //!
-//! Only the thread that allocates or frees a block writes its entries. A reader on another thread looks at the first
-//! entry again after it has read the others.
+//! Only the thread that allocates or frees a block writes the block's entries. A reader on another thread reads the
+//! first entry again after all others.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicUsize, Ordering};
@@ -22,40 +22,40 @@ use crate::platform::{return_pages, zeroed_pages};
 
 use super::{NO_TAG, TagNumber, TaggedBlock};
 
-/// Bytes of memory for each entry.
+/// The bytes of memory that one entry covers.
 pub(super) const GRANULE: usize = 16;
 
 pub(super) const LAST_TAG: TagNumber = IS_SIZE - 1;
 
-/// Of an entry that has a part of a size.
+/// The bit of an entry that contains a part of a size.
 const IS_SIZE: u16 = 1 << 15;
-/// Another part follows.
+/// The bit of an entry whose size continues in the next entry.
 const MORE: u16 = 1 << 14;
 const PART_BITS: u32 = 14;
-/// The most parts that a size has.
+/// The largest number of parts of a size.
 const PARTS: usize = usize::BITS.div_ceil(PART_BITS) as usize;
 
-/// Addresses have 48 bits; some systems put tags of their own into the bits above.
+/// Addresses have 48 bits. Some systems use the higher bits for their own tags.
 const ADDRESS_BITS: u32 = if usize::BITS < 48 { usize::BITS } else { 48 };
 const REGION_BITS: u32 = 28;
 const REGIONS: usize = 1 << (ADDRESS_BITS - REGION_BITS);
 const ENTRIES: usize = (1 << REGION_BITS) / GRANULE;
-/// Entries on a page of the system.
+/// The number of entries on a page of the system.
 const PAGE: usize = 4096 / size_of::<u16>();
 
-/// A value of zeros is valid, and shared by threads.
+/// A type for which zeroed memory is valid, and that threads may share.
 ///
 /// # Safety
 ///
 /// The type consists of atomic integers and pointers only.
-#[allow(unsafe_code, reason = "implementing it is a promise about memory of zeros")]
+#[allow(unsafe_code, reason = "an impl promises that zeroed memory is valid")]
 unsafe trait ZeroValid: 'static {}
 
-#[allow(unsafe_code, reason = "a promise about memory of zeros")]
+#[allow(unsafe_code, reason = "promises that zeroed memory is valid")]
 // SAFETY: all fields are atomic integers and pointers, and arrays of them.
 unsafe impl ZeroValid for RegionTags {}
 
-/// A pointer to pages that were zeros at first and that stay mapped; or null.
+/// Null, or a pointer to pages that were zeroed at first and stay mapped.
 struct KeptPages<T>(AtomicPtr<T>);
 
 #[allow(unsafe_code, reason = "memory of the system")]
@@ -66,25 +66,27 @@ impl<T: ZeroValid> KeptPages<T> {
 
     #[inline]
     fn get(&self) -> Option<&'static T> {
-        // SAFETY: the pointer is null, or `get_or_map` has stored pages of zeros with room for a `T`, which zeros are.
+        // SAFETY: the pointer is null, or `get_or_map` has stored zeroed pages with room for a `T`. Zeros are a valid
+        // `T`.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Maps pages if there are none. Returns the memory and whether this call mapped it, or `None` if the
-    /// system has no memory.
+    /// Maps pages if there are none. Returns the memory, and whether this call mapped it. `None` if the system has no
+    /// memory.
     fn get_or_map(&self) -> Option<(&'static T, bool)> {
         let pages = zeroed_pages(size_of::<T>())?;
         let pointer = pages.cast().as_ptr();
         let is_new =
             self.0.compare_exchange(null_mut(), pointer, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if !is_new {
-            // SAFETY: `zeroed_pages` has just returned these pages for this size, and no other thread knows them.
+            // SAFETY: `zeroed_pages` has just returned these pages for this size, and no other thread has their
+            // address.
             unsafe { return_pages(pages, size_of::<T>()) };
         }
         Some((self.get()?, is_new))
     }
 
-    /// Inserts kept pages at the start of a list, in which `next` leads on.
+    /// Inserts kept pages at the start of a linked list. `next` is the link inside these pages.
     fn push(&self, pages: &'static T, next: &Self) {
         let this = core::ptr::from_ref(pages).cast_mut();
         let mut last = self.0.load(Ordering::Acquire);
@@ -101,17 +103,17 @@ impl<T: ZeroValid> KeptPages<T> {
 /// The entries of a region.
 struct RegionTags {
     entries: [AtomicU16; ENTRIES],
-    /// For each page of entries, whether it was written to.
+    /// For each page of entries: 1 after the first write to it.
     touched: [AtomicU8; ENTRIES / PAGE],
     /// The first address of the region.
     start: AtomicUsize,
-    /// The leaf that was made before.
+    /// The leaf that was created before this one.
     next: KeptPages<Self>,
 }
 
-/// The system gives it memory where it is written to.
+/// The first level of the table. The system provides memory only for the pages that are written.
 static ROOT: [KeptPages<RegionTags>; REGIONS] = [const { KeptPages::none() }; REGIONS];
-/// The leaf that was made last.
+/// The leaf that was created last.
 static LEAVES: KeptPages<RegionTags> = KeptPages::none();
 
 /// Whether any block has ever had a tag.
@@ -173,13 +175,13 @@ impl RegionTags {
     }
 }
 
-/// Gives a block a tag. False if the system has no memory for its entries.
+/// Sets the tag of a block. False if the system has no memory for its entries.
 #[inline]
 pub(super) fn add(block: usize, tag: TagNumber, bytes: usize) -> bool {
     let Some(leaf) = leaf_or_new(block) else { return false };
     let place = place(block);
     if bytes < 1 << PART_BITS && place % PAGE < PAGE - 1 {
-        // Both entries lie on one page of one leaf. A size of one granule has no entry of its own.
+        // Both entries are on one page of one leaf. A size of one granule has no entry.
         if bytes > GRANULE {
             leaf.entries[place + 1].store(IS_SIZE | bytes as u16, Ordering::Relaxed);
         }
@@ -193,7 +195,7 @@ pub(super) fn add(block: usize, tag: TagNumber, bytes: usize) -> bool {
 
 #[cold]
 fn add_size(block: usize, bytes: usize) -> bool {
-    // All entries lie in the block's region or in the next one.
+    // All entries are in the block's region or in the next region.
     if leaf_or_new(block.wrapping_add(PARTS * GRANULE)).is_none() {
         return false;
     }
@@ -229,7 +231,7 @@ pub(super) fn remove(block: usize) -> TagNumber {
     match leaf.entries.get(place + 1) {
         Some(size) => match size.load(Ordering::Relaxed) & (IS_SIZE | MORE) {
             0 => {}
-            // A reader that sees this sees the tag's end, too.
+            // A reader that loads this 0 also sees that the tag has ended.
             IS_SIZE => size.store(0, Ordering::Release),
             _ => remove_size(block),
         },
@@ -256,7 +258,7 @@ fn remove_size(block: usize) {
     }
 }
 
-/// The block with a tag that starts at this address.
+/// The block with a tag that starts at this address; `None` without a tag.
 pub(super) fn at(start: usize) -> Option<TaggedBlock> {
     let tag = tag_of(start);
     if tag == NO_TAG {
@@ -275,11 +277,11 @@ pub(super) fn at(start: usize) -> Option<TaggedBlock> {
             break;
         }
     }
-    // Otherwise another thread has freed the block meanwhile.
+    // If the tag has changed, another thread has freed the block meanwhile.
     (tag_of(start) == tag).then_some(TaggedBlock { start, tag, bytes: bytes.max(GRANULE) })
 }
 
-/// The block with a tag that has this address inside, and starts at most `size` bytes before it.
+/// The block with a tag that contains this address and starts at most `size` bytes before it.
 pub(super) fn around(inside: usize, size: usize) -> Option<TaggedBlock> {
     let first = inside.saturating_sub(size) / GRANULE * GRANULE;
     let mut address = inside / GRANULE * GRANULE;
@@ -294,7 +296,7 @@ pub(super) fn around(inside: usize, size: usize) -> Option<TaggedBlock> {
             continue;
         }
         if is_tag(leaf.entries[place].load(Ordering::Acquire)) {
-            // No block lies inside another, so it is this one or none.
+            // Blocks do not overlap, so no earlier block can contain the address.
             return at(address).filter(|block| inside - address < block.bytes);
         }
         address -= GRANULE;
@@ -318,7 +320,7 @@ pub(super) fn for_each(mut each: impl FnMut(TaggedBlock)) {
     }
 }
 
-/// Bytes of the table that are backed by memory.
+/// The bytes of the table that are backed by memory.
 pub(super) fn bytes() -> usize {
     let pages = |leaf: &RegionTags| leaf.touched_pages().count() * PAGE * size_of::<u16>();
     leaves().map(|leaf| pages(leaf) + size_of::<RegionTags>() - ENTRIES * size_of::<u16>()).sum()

@@ -1,4 +1,4 @@
-//! `&T` and `&mut T`, whose target is owned elsewhere, and `Cow`.
+//! `&T` and `&mut T`, which do not own their target, and `Cow`.
 
 use std::borrow::Cow;
 

@@ -9,10 +9,10 @@ use crate::measure::malloc_size_of::MallocSizeOf;
 use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
-/// Types that hide a value, which may own heap.
+/// Types that hide a value. The value may own heap.
 macro_rules! hidden {
     ($([$($generics:tt)*] $type:ty;)*) => {$(
-        /// Not measurable: 0 bytes, and recorded as skipped if the value can own heap.
+        /// Not measurable: counts 0 bytes, and records the value as skipped if it can own heap.
         impl<$($generics)*> MallocSizeOf for $type {
             const NEEDS_WALK: bool = T::NEEDS_WALK;
 

@@ -1,4 +1,4 @@
-//! `std::sync::mpsc`: a channel does not show the values that wait in it.
+//! `std::sync::mpsc`: a channel gives no access to the values that it contains.
 
 use std::sync::mpsc;
 

@@ -1,6 +1,6 @@
-//! `dyn` values of std's traits: the walk sees the box of a value, but not the heap that the value owns.
+//! `dyn` values of std's traits: the walk counts the box of a value, but not the heap that the value owns.
 //!
-//! It sees all of `dyn` values of your own traits: see
+//! The walk measures `dyn` values of your own traits completely: see
 //! [`malloc_size_of_dyn!`](crate::malloc_size_of_dyn).
 
 use core::any::Any;
@@ -18,7 +18,7 @@ macro_rules! hidden_behind {
         $crate::measure::impls::dynamic::hidden_behind!(@ [$($generics)*] [$($trait)* + Send + Sync]);
     };
     (@ [$($generics:tt)*] [$($dynamic:tt)*]) => {
-        /// Records the heap that the value owns as skipped; a value without size owns none.
+        /// Records the heap that the value owns as skipped. A value of size 0 owns no heap.
         #[allow(coherence_leak_check, reason = "`dyn Fn(&A)` is not `dyn Fn(A)`")]
         impl<'dynamic, $($generics)*> $crate::MallocSizeOf for dyn $($dynamic)* + 'dynamic {
             fn size_of_excluding_this<R: $crate::Reading>(

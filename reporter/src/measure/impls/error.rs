@@ -34,15 +34,16 @@ struct CustomError {
     error: Box<dyn Error + Send + Sync>,
 }
 
-/// An error of the system or of std owns nothing. A custom error is a box inside a box. The walk sees only the inner box,
-/// and records the heap of the error in it as skipped.
+/// An error of the system or of std owns no heap. A custom error is a box inside a box. The walk has
+/// access only to the inner box, and computes the size of the outer box. It records the heap of the inner error as
+/// skipped.
 impl MallocSizeOf for io::Error {
     #[allow(unsafe_code, reason = "names the error's block")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let Some(error) = self.get_ref() else { return 0 };
         let outer = ops.enclosing(core::ptr::null::<CustomError>(), Layout::new::<CustomError>());
-        // SAFETY: a custom error is kept as the `Box<dyn Error + Send + Sync>` that `into_inner`
-        // gives back: its block, with the value's layout.
+        // SAFETY: std keeps a custom error in the `Box<dyn Error + Send + Sync>` that `into_inner` returns. So
+        // `error` is the start of a block with the value's layout.
         let own = unsafe { ops.block(error, Layout::for_value(error)) };
         outer + own + ops.contents(|ops| error.size_of_excluding_this(ops))
     }
@@ -50,7 +51,7 @@ impl MallocSizeOf for io::Error {
 
 variants!(TryLockError<T>, [T], TryLockError::Poisoned; TryLockError::WouldBlock);
 
-/// The value shows its bytes, but not its capacity: the size is at least the bytes.
+/// Gives access to its bytes, but not to its capacity, so the size is at least the bytes.
 impl MallocSizeOf for FromUtf8Error {
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         ops.enclosing(self.as_bytes().as_ptr(), Layout::for_value(self.as_bytes()))

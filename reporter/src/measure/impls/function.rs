@@ -1,9 +1,9 @@
-//! Pointers to functions, which own nothing, and closures behind `dyn`: the walk sees the box of a closure, and records
-//! its captures as skipped.
+//! Function pointers, which own no heap, and closures behind `dyn`: the walk counts the box of a closure, and records
+//! the captures as skipped.
 //!
-//! Functions over references of any lifetime (`fn(&A)`, `for<'a> fn(&'a A) -> &'a Ret`) are types of their
-//! own, which no single impl can name: this file lists the usual ones of up to three arguments. The derive needs no impl
-//! for a field that is such a pointer.
+//! Functions over references of any lifetime (`fn(&A)`, `for<'a> fn(&'a A) -> &'a Ret`) are separate types, and no
+//! single impl can cover all of them. This file lists the usual types, with up to three arguments. With the derive, a
+//! field that is such a pointer needs no impl.
 
 use crate::measure::impls::dynamic::hidden_behind;
 
@@ -30,7 +30,7 @@ macro_rules! pointers {
     };
 }
 
-/// Pointers to functions that borrow their result from an argument.
+/// Function pointers whose result is borrowed from an argument.
 macro_rules! borrowing {
     ($([$($generics:tt)*] $arguments:tt;)*) => {$(
         borrowing!(@ [$($generics)*] $arguments &'a Ret);

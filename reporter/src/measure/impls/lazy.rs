@@ -1,5 +1,5 @@
-//! `LazyCell` and `LazyLock`: the walk sees the value if this std allows it (from Rust 1.94 on), and never initializes
-//! it.
+//! `LazyCell` and `LazyLock`. The walk never initializes the value. It can read an initialized value from Rust 1.94
+//! on.
 
 use core::cell::LazyCell;
 use core::mem::needs_drop;
@@ -13,7 +13,7 @@ use crate::measure::reading::Reading;
 
 macro_rules! lazy {
     ($($lazy:ident),*) => {$(
-        /// Measures the value once there is one, but not the captures of its function.
+        /// Measures an initialized value, but not the captures of its function.
         impl<T: MallocSizeOf, F> MallocSizeOf for $lazy<T, F> {
             const NEEDS_WALK: bool = T::NEEDS_WALK || needs_drop::<F>();
 
@@ -23,7 +23,7 @@ macro_rules! lazy {
                 #[allow(clippy::incompatible_msrv, reason = "only where the build script found it")]
                 match Self::get(self) {
                     Some(value) => value.size_of_excluding_this(ops),
-                    // A type that needs no drop owns nothing.
+                    // A type that needs no drop owns no heap.
                     None if needs_drop::<F>() => ops.skip::<Self>(SkipReason::Opaque),
                     None => 0,
                 }

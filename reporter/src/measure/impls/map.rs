@@ -137,7 +137,7 @@ impl<T, S> MallocSizeOfEach for HashSet<T, S> {
     }
 }
 
-/// The bytes of the nodes that a key starts.
+/// Counts the nodes whose first key is `key`.
 #[inline(always)]
 pub(crate) fn node<K, V, R: Reading>(nodes: &mut TreeNodes, key: &K, ops: &mut MallocSizeOfOps<R>) -> usize {
     match nodes.key(key) {
@@ -147,7 +147,7 @@ pub(crate) fn node<K, V, R: Reading>(nodes: &mut TreeNodes, key: &K, ops: &mut M
     }
 }
 
-/// The bytes of the nodes of a B-tree, and of its entries, which follow their keys in the order of the tree.
+/// The bytes of all nodes of a B-tree, and of its entries, in key order.
 #[inline]
 fn b_tree<'a, K: 'a, V, Entry, R: Reading>(
     entries: impl Iterator<Item = (&'a K, Entry)>,

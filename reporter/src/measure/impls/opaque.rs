@@ -1,9 +1,10 @@
-//! Types that own heap and show none of it: 0 bytes, and recorded as skipped, so that the gap is not silent.
+//! Types that own heap but give no access to it: they count as 0 bytes and are recorded as skipped, so that the gap
+//! is not silent.
 
 /// Implements `MallocSizeOf` for opaque types.
 macro_rules! opaque {
     ($([$($generics:tt)*] $type:ty),* $(,)?) => {$(
-        /// Opaque: 0 bytes, and recorded as skipped.
+        /// Opaque: counts 0 bytes, and records the value as skipped.
         impl<$($generics)*> $crate::MallocSizeOf for $type {
             #[inline]
             fn size_of_excluding_this<R: $crate::Reading>(

@@ -1,4 +1,4 @@
-//! `Box`: a block of its own.
+//! `Box`, which owns a block.
 
 use core::alloc::Layout;
 use core::ops::Deref;
@@ -12,7 +12,7 @@ use crate::measure::reading::Reading;
 #[inline]
 #[allow(unsafe_code, reason = "names the box's block")]
 fn boxed<T: ?Sized, R: Reading>(value: &T, ops: &mut MallocSizeOfOps<R>) -> usize {
-    // SAFETY: only called below, with what a `Box` points to: its block, with the value's layout.
+    // SAFETY: the callers below pass the target of a `Box`, which is the start of a block with the value's layout.
     unsafe { ops.block(value, Layout::for_value(value)) }
 }
 

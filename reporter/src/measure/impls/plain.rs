@@ -46,10 +46,10 @@ plain!(
 );
 plain!([] std::ffi::OsStr, [] std::path::Path, [] core::ffi::CStr, [] core::str::Utf8Error, [] core::fmt::Error);
 plain!([] panic::Location<'_>, [] core::ffi::c_void);
-// Iterators over borrowed elements.
+// Iterators over borrowed elements own no heap.
 plain!(
     [T] core::slice::Iter<'_, T>, [T] core::slice::IterMut<'_, T>, [] core::str::Chars<'_>,
     [] core::str::CharIndices<'_>, [] core::str::Bytes<'_>, [] core::str::Lines<'_>, [] core::str::SplitWhitespace<'_>,
 );
-// Pointers that own nothing: the owner of their target counts it.
+// Pointers that do not own their target. The target's owner counts it.
 plain!([T: ?Sized] *const T, [T: ?Sized] *mut T, [T: ?Sized] ptr::NonNull<T>);

@@ -1,4 +1,4 @@
-//! Processes, their environment, files and sockets: mostly handles of the operating system.
+//! Processes, their environment, files and sockets. Most are handles of the operating system.
 
 use std::{env, fs, net, process};
 

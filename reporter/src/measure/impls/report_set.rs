@@ -1,4 +1,4 @@
-//! Sets of reports: for a program that keeps some, they are memory too.
+//! Sets of reports: a program may keep some, and their memory counts too.
 
 use core::alloc::Layout;
 use core::ptr::null;

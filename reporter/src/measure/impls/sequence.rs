@@ -9,12 +9,12 @@ use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
 use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
-/// The block of a live container of this capacity; of size 0 if it has none.
+/// The layout of a live container's block; of size 0 if it has no block.
 #[inline]
 #[allow(unsafe_code, reason = "a check of what holds for every container costs a fifth of the walk")]
 fn array<T>(capacity: usize) -> Layout {
-    // SAFETY: std allocates no container whose size exceeds `isize::MAX`. That of elements without size is
-    // 0, whatever the capacity.
+    // SAFETY: std allocates no container whose size exceeds `isize::MAX`. For elements of size 0, the size is 0 for
+    // any capacity.
     unsafe { Layout::from_size_align_unchecked(capacity.wrapping_mul(size_of::<T>()), align_of::<T>()) }
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn elements<'a, T: 'a, R: Reading>(
     ops.contents(|ops| parts.take().map_or(0, |(elements, each)| ops.parts(Edge::Element, elements, each)))
 }
 
-/// Implements `MallocSizeOf` for a container by its `MallocSizeOfEach`.
+/// Implements `MallocSizeOf` for a container, by its `MallocSizeOfEach`.
 macro_rules! sequence {
     ($($type:ident),*) => {$(
         impl<T: MallocSizeOf> MallocSizeOf for $type<T> {
@@ -44,7 +44,7 @@ macro_rules! sequence {
 }
 sequence!(VecDeque, LinkedList);
 
-/// The same for a container that shows all of its elements as one slice.
+/// As `sequence!`, for a container that gives access to all of its elements as one slice.
 macro_rules! slice {
     ($($type:ident),*) => {$(
         impl<T: MallocSizeOf> MallocSizeOf for $type<T> {

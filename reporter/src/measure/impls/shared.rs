@@ -1,4 +1,4 @@
-//! `Rc` and `Arc`: one block. The walk that reaches it first counts it. A static is not a block.
+//! `Rc` and `Arc`, which own one block. The first walk that reaches the block counts it. A static is not a block.
 
 use core::ops::Deref;
 use core::pin::Pin;
@@ -28,8 +28,8 @@ fn shared<'a, T: ?Sized, R: Reading>(
     let (layout, offset) = counted(value);
     let own = if kind == SharedBlock::Allocated {
         let start = (&raw const *value).wrapping_byte_sub(offset);
-        // SAFETY: `value` is what a live `Rc` or `Arc` points to, whose block is no static and has this layout, and the
-        // declared allocator has been seen to return such blocks with this start.
+        // SAFETY: `value` is the target of a live `Rc` or `Arc`. Its block is not a static and has this layout. An
+        // experiment has shown that the declared allocator returns such blocks with this start.
         unsafe { ops.block(start, layout) }
     } else {
         ops.enclosing(inside(value), layout)
@@ -39,7 +39,7 @@ fn shared<'a, T: ?Sized, R: Reading>(
 
 macro_rules! shared_pointer {
     ($($pointer:ident),*) => {$(
-        /// A collection counts it once: in the first walk that reaches it.
+        /// A collection counts the block once: in the first walk that reaches it.
         impl<T: MallocSizeOf + ?Sized> MallocSizeOf for $pointer<T> {
             #[inline]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
@@ -68,7 +68,7 @@ macro_rules! shared_pointer {
         impl<T: MallocSizeOf + ?Sized> MallocSizeOf for Pin<$pointer<T>> {
             #[inline]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-                // The pin hides the counts.
+                // The pin gives no access to the counts.
                 shared(self.deref(), || 0, ops, T::size_of_excluding_this)
             }
         }

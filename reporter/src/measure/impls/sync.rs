@@ -1,9 +1,9 @@
-//! Locks: the walk tries them and never waits. It reads through a poisoned one.
+//! Locks: the walk tries a lock and never waits. It also measures the value behind a poisoned lock.
 //!
-//! If a value panics while it is measured, that must not poison the program's lock: the panic waits until the lock is
-//! free again.
+//! A panic while a value is measured must not poison the program's lock, so the panic continues only after the lock
+//! is released.
 //!
-//! Guards do not implement `MallocSizeOf`, so that a call on one means the value behind it.
+//! Guards do not implement `MallocSizeOf`, so that a call on a guard reaches the value behind it.
 
 use core::ops::Deref;
 use core::panic::AssertUnwindSafe;
@@ -41,7 +41,8 @@ macro_rules! lock {
 }
 lock!(Mutex, try_lock; RwLock, try_read;);
 
-/// Measures the value behind `lock`. If the panic itself dropped the guard, that would poison the lock.
+/// Measures the value behind `lock`. The guard is dropped before a panic continues, so that the panic does not poison
+/// the lock.
 fn held<Lock: ?Sized, T: MallocSizeOf + ?Sized, R: Reading>(
     guard: impl Deref<Target = T>,
     ops: &mut MallocSizeOfOps<R>,
@@ -63,5 +64,5 @@ impl<T: MallocSizeOf> MallocSizeOf for OnceLock<T> {
     }
 }
 
-// Each is a few words of the operating system, except on systems where std must box them.
+// Each is a few words of memory, except on systems where std boxes it.
 plain!([] Once, [] OnceState, [] Condvar, [] Barrier, [] BarrierWaitResult, [] WaitTimeoutResult);

@@ -1,4 +1,4 @@
-//! Threads and wakers: std keeps their data behind pointers that it does not show.
+//! Threads and wakers: std gives no access to the data behind their pointers.
 
 use std::thread;
 
@@ -17,7 +17,7 @@ opaque!(
 );
 plain!([] thread::ThreadId, [] thread::AccessError);
 
-/// No type has this trait, so that a report of a `thread_local!` does not compile: it would be 0 for ever.
+/// No type implements this trait, so that a report of a `thread_local!` does not compile: its size would always be 0.
 pub trait ValueOfAllThreads {}
 
 impl<T: 'static> MallocSizeOf for thread::LocalKey<T>

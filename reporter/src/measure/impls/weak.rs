@@ -1,8 +1,9 @@
 //! The weak pointers of `Rc` and `Arc`.
 //!
-//! The strong pointers own the block. Once they are gone, weak pointers keep it, without its value. Then only the two
-//! counts at its start are certain, which a collection counts once. The size of the value would need a reference to a
-//! value that is gone, so the walk records it as skipped; a table of live blocks knows the whole block.
+//! While strong pointers exist, they own the block. After that, weak pointers keep the block, but the value is gone.
+//! Then only the two counts at the start of the block are certain, and a collection counts them once. The size of the
+//! value is unknown without a reference to it, so the walk records it as skipped. An engine with a table of live
+//! blocks returns the size of the whole block.
 
 use core::alloc::Layout;
 use std::{rc, sync};
@@ -16,7 +17,7 @@ use crate::measure::reading::Reading;
 
 macro_rules! weak_pointer {
     ($($module:ident),*) => {$(
-        /// Nothing while a strong pointer owns the block; otherwise the certain part of it, once.
+        /// Counts 0 bytes while a strong pointer owns the block. Otherwise counts the two counts, once.
         impl<T: ?Sized> MallocSizeOf for $module::Weak<T> {
             #[inline]
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {

@@ -1,4 +1,4 @@
-//! Types that hold their parts in place: options, tuples, arrays, ranges and thin wrappers.
+//! Types that contain their parts in place: options, tuples, arrays, ranges and thin wrappers.
 
 use core::{cmp, mem, num, ops, panic, task};
 
@@ -19,7 +19,7 @@ impl<T: MallocSizeOf> MallocSizeOf for Option<T> {
     }
 }
 
-/// Enums whose variants hold one value or none.
+/// Enums whose variants contain one value or none.
 macro_rules! variants {
     ($type:ty, [$($generic:ident),*], $($variant:path),* ; $($empty:pat)?) => {
         impl<$($generic: $crate::MallocSizeOf),*> $crate::MallocSizeOf for $type {
@@ -44,7 +44,7 @@ variants!(ops::ControlFlow<B, C>, [B, C], ops::ControlFlow::Break, ops::ControlF
 variants!(task::Poll<T>, [T], task::Poll::Ready; task::Poll::Pending);
 variants!(ops::Bound<T>, [T], ops::Bound::Included, ops::Bound::Excluded; ops::Bound::Unbounded);
 
-/// Structs with visible parts.
+/// Structs whose parts are accessible.
 macro_rules! parts {
     ($type:ty, [$($generic:ident),*], $self:ident, $($part:expr),+) => {
         impl<$($generic: $crate::MallocSizeOf),*> $crate::MallocSizeOf for $type {

@@ -1,14 +1,14 @@
 //! `BTreeMap` and `BTreeSet`: leaves and inner nodes of up to 11 entries.
 //!
-//! The addresses of the keys show the nodes. In order, the keys are a run of neighbours (one leaf), then one key of an
-//! inner node, then the next leaf, and so on. The keys between the leaves are the same one level up: a run of neighbours
-//! is one inner node, and the key after it lies higher. So each level splits its keys into runs, and passes the key
-//! after each run to the level above. This is exact for every tree that is not empty.
+//! The addresses of the keys reveal the nodes. In key order, adjacent keys form one leaf. Then follows one key of an
+//! inner node, then the next leaf, and so on. The keys between the leaves form the same pattern one level up:
+//! adjacent keys form one inner node, and the key after them is on a higher level. So each level splits its keys into
+//! runs, and passes the key after each run to the level above. The result is exact for every tree that is not empty.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// std's `LeafNode`; `repr(Rust)` like the original, so that the compiler gives both the same layout.
+/// std's `LeafNode`. It is `repr(Rust)` like the original, so that the compiler gives both the same layout.
 #[allow(dead_code, reason = "only its layout is of use")]
 struct LeafNode<K, V> {
     parent: Option<NonNull<()>>,
@@ -34,26 +34,25 @@ pub(crate) const fn inner<K, V>() -> Layout {
     Layout::new::<InnerNode<K, V>>()
 }
 
-/// Inner nodes except the root have at least 5 keys, so 2^64 entries need no more levels than this.
+/// Inner nodes except the root have at least 5 keys, so 2^64 entries need fewer levels.
 const LEVELS: usize = 32;
 
-/// Takes each key in order and finds where a node starts.
+/// Receives each key in order and finds the first key of each node.
 ///
-/// For each level it holds the address at which the next key lies if the node continues; 0 if the next key starts a
-/// node.
+/// For each level, it stores the address of the next key, if the node continues; 0 if the next key starts a node.
 pub(crate) struct TreeNodes {
-    /// Separate from the other levels, so that it can live in a register.
+    /// The address for the leaf level. It is a separate field, so that the compiler can keep it in a register.
     leaf: usize,
     inner: [usize; LEVELS],
 }
 
 /// The position of a key.
 pub(crate) enum KeyPosition {
-    /// It is the first key of a leaf.
+    /// The key is the first key of a leaf.
     Leaf,
-    /// It is the first key of an inner node.
+    /// The key is the first key of an inner node.
     Inner,
-    /// Its node is already counted.
+    /// The node of the key is already counted.
     Nothing,
 }
 

@@ -1,13 +1,14 @@
-//! `HashMap` and `HashSet`: one block of slots and control bytes.
+//! `HashMap` and `HashSet`, whose block contains slots and control bytes.
 //!
-//! `capacity()` gives the number of slots exactly, unless entries were removed from a dense table: each tombstone lowers
-//! it. Then it is rarely a number that a clean table has, and the addresses of the entries show how many slots there
-//! are at least. Of 60,000 random tables after removals, 37 came out too small (by half): those with few or no entries
-//! left, or with a capacity that happens to be that of a clean table of half the size.
+//! `capacity()` gives the exact number of slots, unless entries were removed from a dense table: each tombstone
+//! lowers the capacity. It is then rarely a capacity of a table without tombstones, and the addresses of the entries
+//! give a minimum for the number of slots. Of 60,000 random tables after removals, 37 results were too small (by
+//! half). These tables had few or no entries left, or by chance a capacity of a table without tombstones and with
+//! half the slots.
 
 use core::alloc::Layout;
 
-/// The number of control bytes that hashbrown reads at once in the way std is built.
+/// The number of control bytes that hashbrown reads at once, in the build of std.
 const GROUP: usize = if cfg!(all(target_arch = "x86_64", target_feature = "sse2")) {
     16
 } else if cfg!(target_pointer_width = "64") || cfg!(target_arch = "aarch64") {
@@ -16,7 +17,7 @@ const GROUP: usize = if cfg!(all(target_arch = "x86_64", target_feature = "sse2"
     4
 };
 
-/// The number of slots of a table with this `capacity()` (0 for no table), and whether it is certain.
+/// The number of slots for this `capacity()` (0 without a table), and whether the number is certain.
 fn slots_of_capacity(capacity: usize) -> (usize, bool) {
     match capacity {
         0 => (0, true),
@@ -33,7 +34,7 @@ fn slots_of_capacity(capacity: usize) -> (usize, bool) {
     }
 }
 
-/// Collects the addresses of a table's entries to find its block.
+/// Collects the addresses of a table's entries, to find the size of its block.
 pub(crate) struct TableProbe {
     slots: usize,
     is_sure: bool,
@@ -47,13 +48,13 @@ impl TableProbe {
         Self { slots, is_sure, low: usize::MAX, high: 0 }
     }
 
-    /// Whether the capacity alone determines the block.
+    /// Whether the capacity alone determines the layout of the block.
     #[inline]
     pub(crate) fn is_sure(&self) -> bool {
         self.is_sure
     }
 
-    /// Takes an entry, by the address of its key.
+    /// Adds an entry, by the address of its key.
     #[inline]
     pub(crate) fn entry<K>(&mut self, key: &K) {
         let address = (&raw const *key).addr();
@@ -61,7 +62,7 @@ impl TableProbe {
         self.high = self.high.max(address);
     }
 
-    /// The table's block; `entry` is the layout of the pair of key and value.
+    /// The layout of the table's block; `entry` is the layout of a pair of key and value.
     pub(crate) fn block(&self, entry: Layout) -> Layout {
         let mut slots = self.slots;
         if !self.is_sure && self.low <= self.high && entry.size() != 0 {

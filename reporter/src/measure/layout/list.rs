@@ -2,7 +2,7 @@
 
 use core::alloc::Layout;
 
-/// std's `ListNode`; `repr(Rust)` like the original, so that the compiler gives both the same layout.
+/// std's `ListNode`. It is `repr(Rust)` like the original, so that the compiler gives both the same layout.
 #[allow(dead_code, reason = "only its layout is of use")]
 struct ListNode<T> {
     next: Option<core::ptr::NonNull<()>>,

@@ -1,13 +1,13 @@
-//! `Rc` and `Arc`: two counts before the value.
+//! `Rc` and `Arc`, whose block contains two counts before the value.
 //!
-//! std does not promise where the block of a shared pointer starts. This module relies on an offset only after the
-//! program's declared allocator has returned exactly these addresses. If the program declares none, or if std changes,
-//! only the inside of the block is known.
+//! std does not promise where the block of a shared pointer starts. This module uses an offset only after the
+//! program's declared allocator has returned exactly these addresses in an experiment. Without a declared allocator,
+//! or if std changes, only addresses inside the block are known.
 //!
-//! The block may also be a static, which no allocator may be asked about: the empty `Arc<str>`, `Arc<CStr>` and
-//! `Arc<[T]>` of `Default` share one, and a value reaches it as any type of that size (`[T; 0]`, `dyn Trait`). The walk
-//! counts the static of its own copy of std as no block. A library with a copy of its own has a static of its own, so
-//! the walk takes the start of a block as known only if that cannot be such a static.
+//! The block may also be a static, which must not be passed to an allocator. The empty `Arc<str>`, `Arc<CStr>` and
+//! `Arc<[T]>` of `Default` share one static, and a value may have any type of that size (`[T; 0]`, `dyn Trait`). The
+//! walk recognizes the static of its own copy of std, and does not count it. A library with its own copy of std has
+//! another static. So the walk takes the start of a block as known only if the block cannot be such a static.
 
 use core::alloc::Layout;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -17,46 +17,47 @@ use std::sync::Arc;
 
 use crate::allocator::counters::block_of;
 
-/// The block of an `Rc` or `Arc` of `value`: std's `RcInner` and `ArcInner`, which are `repr(C)`.
+/// The layout of the block of an `Rc` or `Arc`, and the offset of `value` in it: std's `RcInner` and `ArcInner`,
+/// which are `repr(C)`.
 #[inline]
 pub(crate) fn counted<T: ?Sized>(value: &T) -> (Layout, usize) {
     match Layout::new::<[usize; 2]>().extend(Layout::for_value(value)) {
         Ok((block, offset)) => (block.pad_to_align(), offset),
-        // A live value of that size cannot exist.
+        // A live value cannot have such a size.
         Err(_) => (Layout::for_value(value), 0),
     }
 }
 
-/// The address that identifies the block of an `Rc` or `Arc`, from wherever the walk comes and whatever it knows of the
-/// value's type: the byte before the value, which belongs to the counts. A value without size may lie where the next
-/// block starts.
+/// The address that identifies the block of an `Rc` or `Arc`: the byte before the value, which belongs to the counts.
+/// It is the same for every path and every static type of the walk. The address of the value itself is not suitable:
+/// a value of size 0 may be at the start of the next block.
 #[inline]
 pub(crate) fn before<T: ?Sized>(value: *const T) -> *const u8 {
     value.cast::<u8>().wrapping_sub(1)
 }
 
-/// A byte of the block, which contains the counts and then the value.
+/// The address of a byte of the block. The block contains the counts and then the value.
 #[inline]
 pub(crate) fn inside<T: ?Sized>(value: &T) -> *const u8 {
     if size_of_val(value) == 0 { before(value) } else { (&raw const *value).cast() }
 }
 
-/// The block of a shared pointer, as far as the walk knows it.
+/// The knowledge of the walk about the block of a shared pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SharedBlock {
-    /// The declared allocator returned it, as far before the value as [`counted`] says.
+    /// The declared allocator returned the block. Its start is before the value, by the offset of [`counted`].
     Allocated,
-    /// Only that the value lies in it. It may be a static of another copy of std.
+    /// Only an address inside the block is known. The block may be a static of another copy of std.
     Unproven,
-    /// It is std's static.
+    /// The block is the static of this copy of std.
     Static,
 }
 
-/// What the walk knows of the block of a shared pointer to `value`. `strong` gives the number of strong pointers, or 0
-/// if the caller cannot tell.
+/// Classifies the block of a shared pointer to `value`. `strong` returns the number of strong pointers, or 0 if it is
+/// unknown.
 #[inline]
 pub(crate) fn block_kind<T: ?Sized>(value: &T, strong: impl FnOnce() -> usize) -> SharedBlock {
-    // An empty `CStr` has one byte. Larger values need not wait for the counts to be loaded.
+    // An empty `CStr` has one byte. For larger values the counts are not loaded, which saves time.
     let kind = if size_of_val(value) <= 1 { kind_of_small(value, strong()) } else { SharedBlock::Allocated };
     if kind == SharedBlock::Allocated && !start_is_known() { SharedBlock::Unproven } else { kind }
 }
@@ -67,14 +68,14 @@ fn kind_of_small<T: ?Sized>(value: &T, strong: usize) -> SharedBlock {
     if start == own_static() {
         return SharedBlock::Static;
     }
-    // Of the types with a byte, only unsized ones reach the static.
+    // For values of one byte, only a pointer to an unsized type can reach the static.
     let is_unsized = size_of::<*const T>() != size_of::<*const ()>();
     let may_be_static = size_of_val(value) == 0 || is_unsized;
-    // A static has a strong count of its own, beside that of the pointer.
+    // A static keeps a strong count for itself, in addition to the pointer's.
     if may_be_static && strong != 1 { SharedBlock::Unproven } else { SharedBlock::Allocated }
 }
 
-/// The address of the static that the empty values of `Default` share; 0 if they have blocks of their own.
+/// The address of the static that the empty values of `Default` share; 0 if they have their own blocks.
 fn own_static() -> usize {
     const NOT_ASKED: usize = usize::MAX;
     static ADDRESS: AtomicUsize = AtomicUsize::new(NOT_ASKED);
@@ -95,8 +96,8 @@ const NOT_SEEN: u8 = 2;
 
 static START: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// Whether blocks of shared pointers start `offset` bytes before their value, as an experiment with the declared
-/// allocator has shown.
+/// Whether blocks of shared pointers start as far before their value as [`counted`] computes. The first call tests it
+/// with the declared allocator.
 #[inline]
 pub(crate) fn start_is_known() -> bool {
     match START.load(Ordering::Relaxed) {
@@ -128,7 +129,8 @@ fn look() -> bool {
     seen
 }
 
-/// Whether each empty value of `Default` that has no block of its own shares its counts with an owner that keeps one.
+/// Whether each empty value of `Default` either has its own block, or shares its counts with an owner that keeps one
+/// count.
 fn statics_have_a_count() -> bool {
     fn has_one<T: ?Sized>(make: impl FnOnce() -> Arc<T>) -> bool {
         let (pointer, block) = block_of(make);

@@ -1,4 +1,4 @@
-//! The reading that grows a tree.
+//! The reading that builds a tree.
 
 use crate::engine_abi::Marks;
 use crate::measure::block::{Edge, WalkedBlock};
@@ -26,7 +26,7 @@ impl ByField {
         Self { sizes: SizeSource::computed(), growth: GrowingTree::new(type_name), entered_from: Vec::new() }
     }
 
-    /// Whether the source knows more about a block than its layout.
+    /// Whether the source provides usable sizes, not only layouts.
     pub(super) fn usable_size_known(&self) -> bool {
         !self.sizes.is_computed()
     }
@@ -34,12 +34,12 @@ impl ByField {
 
 impl SealedReading for ByField {}
 
-#[allow(unsafe_code, reason = "asks the declared allocator")]
+#[allow(unsafe_code, reason = "calls the declared allocator")]
 impl WalkObserver for ByField {
     #[inline]
     unsafe fn block(&mut self, block: WalkedBlock) -> usize {
         let asked = block.layout.size();
-        // A loop over blocks that only have a layout is a mere sum.
+        // With layouts only, a loop over blocks compiles to a plain sum.
         let usable = if self.sizes.is_computed() {
             asked
         } else {
@@ -73,7 +73,7 @@ impl WalkObserver for ByField {
         self.sizes.first_visit(address)
     }
 
-    /// For parts below a `dyn` value: as [`Reading::enter_part`], but keeps its result here.
+    /// For parts below a `dyn` value: as [`Reading::enter_part`], but stores the result in this reading.
     fn enter(&mut self, edge: Edge, type_name: NameFunction) {
         let from = self.growth.enter(edge, type_name);
         self.entered_from.push(from);
@@ -92,7 +92,7 @@ impl WalkObserver for ByField {
 }
 
 impl Reading for ByField {
-    /// Plain data owns no block, so it has no node.
+    /// Plain data owns no block, so it gets no node.
     const NAMES: bool = false;
     const STEPS: bool = true;
     const MERGES: bool = true;

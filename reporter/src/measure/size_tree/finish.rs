@@ -1,4 +1,4 @@
-//! From the arena of a growing tree to the finished one: sums, names, order.
+//! Turns the nodes of a growing tree into the finished tree: with sums, names and order.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,14 +18,14 @@ pub(super) struct SizeNodeData {
     pub(super) own: SizeSummary,
     pub(super) total: SizeSummary,
     pub(super) depth: usize,
-    /// The index behind the last node below this one.
+    /// The index after the last node below this one.
     pub(super) end: usize,
 }
 
-/// Finishes a tree; `bytes` is the result of the walk.
+/// Finishes a tree. `bytes` is the result of the walk.
 pub(super) fn finish(mut grown: Vec<GrownNode>, bytes: usize) -> Vec<SizeNodeData> {
     let mut totals: Vec<SizeSummary> = grown.iter().map(|node| node.own).collect();
-    // Children come after their parents, so going backwards each is complete before it is added.
+    // Children have larger indices than their parents, so in reverse order each child is complete before it is added.
     for id in (1..grown.len()).rev() {
         let total = totals[id];
         totals[grown[id].parent as usize] += total;
@@ -42,7 +42,7 @@ pub(super) fn finish(mut grown: Vec<GrownNode>, bytes: usize) -> Vec<SizeNodeDat
         }
     }
     let mut nodes: Vec<SizeNodeData> = Vec::new();
-    // The indices of the parents of the next node in `nodes`, and the nodes that are left.
+    // The indices of the open ancestors in `nodes`, and the nodes that remain.
     let mut open: Vec<usize> = Vec::new();
     let mut left = vec![(0, 0, short_type_name((grown[0].type_name)()).into())];
     while let Some((id, depth, name)) = left.pop() {
@@ -71,7 +71,7 @@ pub(super) fn finish(mut grown: Vec<GrownNode>, bytes: usize) -> Vec<SizeNodeDat
     nodes
 }
 
-/// Gives siblings different names: if one edge leads to several types, the type is part of the name.
+/// Gives siblings different names: if one edge leads to several types, the name includes the type.
 fn named(children: &[usize], grown: &[GrownNode]) -> Vec<(usize, Cow<'static, str>)> {
     let mut times: HashMap<Cow<'static, str>, usize> = HashMap::new();
     let name = |id: &usize| grown[*id].edge.map_or(Cow::Borrowed(""), edge_name);
@@ -100,7 +100,7 @@ fn edge_name(edge: Edge) -> Cow<'static, str> {
     }
 }
 
-/// `Vec<String>` for `alloc::vec::Vec<alloc::string::String>`.
+/// Shortens a type name, such as `alloc::vec::Vec<alloc::string::String>` to `Vec<String>`.
 fn short_type_name(name: &str) -> String {
     let mut short = String::with_capacity(name.len());
     let mut start = 0;

@@ -1,4 +1,4 @@
-//! A tree as folded stacks.
+//! Writes a tree as folded stacks.
 
 use core::fmt::{self, Write as _};
 
@@ -6,7 +6,7 @@ use super::{SizeNode, SizeTree};
 
 /// The result of [`SizeTree::folded`]; its [`Display`](fmt::Display) writes the text.
 ///
-/// A `;` inside a name becomes `,` and a line break becomes a blank, since both have a meaning in this format.
+/// A `;` inside a name becomes `,` and a line break becomes a blank, since both are separators in this format.
 #[derive(Clone, Copy, Debug)]
 pub struct FoldedStacks<'a> {
     pub(super) tree: &'a SizeTree,

@@ -1,16 +1,17 @@
-//! The tree while it grows: an arena of nodes, with a look-up that is one compare on the hot path.
+//! A tree under construction: a list of nodes, with a look-up that needs one comparison on the hot path.
 //!
-//! Invariants: a node's id is greater than its parent's. On the way from the root to a node no type occurs twice: a part
-//! whose type is already on the way is merged with that ancestor, so a list of a million nodes is one node. So the
-//! number of types bounds the depth. [`DEPTH`] and [`NODES`] bound trees of many mutually recursive types; a part beyond
-//! them is merged with its parent.
+//! Invariants: a node's id is greater than its parent's id. On the path from the root to a node, each type occurs
+//! only once: a part whose type already occurs on the path is merged with that ancestor, so a list of a million nodes
+//! is one node. So the number of types bounds the depth. [`DEPTH`] and [`NODES`] bound trees of many mutually
+//! recursive types. Further parts are merged with their parents.
 
 use hashbrown::HashMap;
 
 use crate::measure::block::Edge;
 use crate::measure::size_summary::SizeSummary;
 
-/// The most levels below the root. Each is two levels of JSON, so a reader that stops at 128 can read every tree.
+/// The largest number of levels below the root. Each level is two levels of JSON, so a reader with a limit of 128
+/// levels can read every tree.
 const DEPTH: u32 = 60;
 const NODES: usize = 16 * 1024;
 const NONE: u32 = u32::MAX;
@@ -19,7 +20,7 @@ pub(super) type NameFunction = fn() -> &'static str;
 
 #[derive(Clone, Debug)]
 pub(super) struct GrownNode {
-    /// `None` for the root.
+    /// The edge from the parent; `None` for the root.
     pub(super) edge: Option<Edge>,
     pub(super) type_name: NameFunction,
     pub(super) parent: u32,
@@ -32,13 +33,13 @@ pub(super) struct GrownNode {
     next: u32,
 }
 
-/// From a node to the node of a part, by the addresses of names: equal addresses mean equal names.
-/// The reverse need not hold, so there may be several links for one kind of part.
+/// A link from a node to the node of a part, by the addresses of names. Equal addresses mean equal names, but equal
+/// names may have different addresses, so one kind of part may have several links.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct PartLink {
     key: LinkKey,
-    /// The parts reached by this link that `target` has not counted yet.
+    /// The number of parts reached by this link that the target node has not counted yet.
     parts: u64,
     from: u32,
     found: FoundPart,
@@ -47,11 +48,11 @@ struct PartLink {
 #[derive(Clone, Copy, Debug)]
 struct FoundPart {
     target: u32,
-    /// `false` if the part was merged with its parent, since the tree is full.
+    /// `false` if the part was merged with its parent because the tree is full.
     counts: bool,
 }
 
-/// The addresses of the names of type, field and variant, and all lengths, with the kind of edge.
+/// The addresses of the names of type, field and variant, and their lengths with the kind of edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct LinkKey {
     type_name: usize,
@@ -60,7 +61,7 @@ struct LinkKey {
     lengths: usize,
 }
 
-/// The number of recent links, one for each residue of a hash; a power of two.
+/// The number of recent links, one for each value of the hash; a power of two.
 const HOT: usize = 256;
 
 #[derive(Debug)]
@@ -69,9 +70,9 @@ pub(super) struct GrowingTree {
     hot: Box<[PartLink; HOT]>,
     warm: Box<[PartLink; HOT]>,
     links: HashMap<(u32, LinkKey), FoundPart>,
-    /// The node to which blocks belong.
+    /// The node that new blocks belong to.
     current: u32,
-    /// Blocks not yet added to the node `here_of`: a sum that a loop can keep in registers.
+    /// The sum of blocks not yet added to the node `here_of`. A loop can keep this sum in registers.
     here: SizeSummary,
     here_of: u32,
 }
@@ -122,18 +123,18 @@ impl GrowingTree {
         self.here_of = self.current;
     }
 
-    /// Goes to the node of a part; returns the node to which [`leave`](Self::leave) goes back.
+    /// Moves to the node of a part. Returns the previous node, for [`leave`](Self::leave).
     #[inline(always)]
     pub(super) fn enter(&mut self, edge: Edge, type_name: NameFunction) -> u32 {
         let from = self.current;
         let key = LinkKey::new(edge, type_name);
-        // The place does not depend on `from`, so the processor loads the link without waiting for it.
+        // The place does not depend on `from`, so the processor can load the link early.
         let link = &mut self.hot[key.place()];
         if link.from == from && link.key.is(key) {
             link.parts += 1;
             self.current = link.found.target;
         } else {
-            // The arguments are pieces that fit into registers, so the path above stores nothing.
+            // The arguments are passed in registers, so the fast path above stores nothing.
             match edge {
                 Edge::Field(field) => self.enter_field(field, type_name),
                 Edge::VariantField(variant, field) => self.enter_variant_field(variant, field, type_name),
@@ -175,11 +176,11 @@ impl GrowingTree {
         self.look_up(Edge::Value, type_name);
     }
 
-    /// The part entered last stands for this many parts.
+    /// The part entered last represents `parts` parts.
     #[inline]
     pub(super) fn merged(&mut self, parts: u64) {
         let count = &mut self.nodes[self.current as usize].count;
-        // `enter` has counted one.
+        // `enter` has already counted one part.
         *count = count.wrapping_add(parts).wrapping_sub(1);
     }
 
@@ -188,7 +189,7 @@ impl GrowingTree {
         self.current = to;
     }
 
-    /// Looks at a second place, which differs for each parent, then at all links.
+    /// Looks in a second table, at a place that also depends on the parent, and then among all links.
     fn look_up(&mut self, edge: Edge, type_name: NameFunction) {
         let from = self.current;
         let key = LinkKey::new(edge, type_name);
@@ -219,7 +220,7 @@ impl GrowingTree {
         }
     }
 
-    /// The node of a part that the walk meets for the first time.
+    /// Finds or creates the node of a part, when the walk first meets this link.
     fn target(&mut self, edge: Edge, type_name: NameFunction) -> FoundPart {
         let name = type_name();
         let current = self.current;
@@ -273,18 +274,18 @@ impl LinkKey {
             type_name: type_name as usize,
             field: if kind < 2 { field.as_ptr().addr() } else { 0 },
             variant: if kind == 1 { variant.as_ptr().addr() } else { 0 },
-            // Injective for all names that a compiler accepts.
+            // Unique for all names that a compiler accepts.
             lengths: kind | field.len() << 4 | variant.len() << 32,
         }
     }
 
     #[inline(always)]
     fn place(self) -> usize {
-        // Functions are 16 bytes apart or more.
+        // Functions are at least 16 bytes apart.
         (self.type_name >> 4 ^ self.field ^ self.variant << 1 ^ self.lengths) % HOT
     }
 
-    /// Whether the keys are equal; does not compare fields that are 0 for this kind of edge.
+    /// Whether the keys are equal. Does not compare fields that are always 0 for this kind of edge.
     #[inline(always)]
     fn is(&self, other: Self) -> bool {
         let kind = other.lengths & 15;

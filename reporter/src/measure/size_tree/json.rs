@@ -1,4 +1,4 @@
-//! A tree for serde. Writing recurses, by at most the 60 levels that a tree can have.
+//! Serializes a tree with serde. Writing recurses at most 60 levels, the depth of a tree.
 
 use serde_core::ser::{Serialize, SerializeSeq, SerializeStruct, Serializer};
 

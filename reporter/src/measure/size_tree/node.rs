@@ -9,7 +9,7 @@ use crate::measure::stated::{STATED, stated_type};
 use super::SizeTree;
 use super::finish::SizeNodeData;
 
-/// All parts of a value that have the same type and that the walk reaches by the same fields; cheap to copy.
+/// All parts of a value that have the same type and that the walk reaches by the same fields. Cheap to copy.
 #[derive(Clone, Copy)]
 pub struct SizeNode<'a> {
     pub(super) tree: &'a SizeTree,
@@ -21,45 +21,44 @@ impl<'a> SizeNode<'a> {
         &self.tree.nodes[self.id]
     }
 
-    /// The field's name, `Variant.field`, `(elements)`, `(keys)`, `(values)` or `(stated)`; for the root its type
-    /// without modules.
-    /// If one field leads to several types, as below a `dyn` value, the type follows, so siblings have different
-    /// names.
+    /// The field's name, `Variant.field`, `(elements)`, `(keys)`, `(values)` or `(stated)`. For the root, the name of
+    /// its type without modules. If one field leads to several types, as below a `dyn` value, the type follows, so
+    /// that siblings have different names.
     pub fn name(self) -> &'a str {
         &self.data().name
     }
 
-    /// How the walk gets here from the parent; `None` for the root.
+    /// The edge from the parent; `None` for the root.
     pub fn edge(self) -> Option<Edge> {
         self.data().edge
     }
 
-    /// The type, as [`core::any::type_name`] gives it.
+    /// The type name, as returned by [`core::any::type_name`].
     pub fn type_name(self) -> &'static str {
         self.data().type_name
     }
 
-    /// The number of parts merged here, including those that own nothing.
+    /// The number of parts in this node, including parts that own no heap.
     pub fn count(self) -> u64 {
         self.data().count
     }
 
-    /// The blocks of these parts themselves, without what their fields and elements own.
+    /// The sum of the blocks of these parts, without the blocks of their fields and elements.
     pub fn own(self) -> SizeSummary {
         self.data().own
     }
 
-    /// The blocks of these parts and of all nodes below.
+    /// The sum of the blocks of these parts and of all nodes below.
     pub fn total(self) -> SizeSummary {
         self.data().total
     }
 
-    /// The number of levels below the root; 0 for the root.
+    /// The node's level: 0 for the root.
     pub fn depth(self) -> usize {
         self.data().depth
     }
 
-    /// The children, the largest first, then by name.
+    /// The children, ordered by bytes, the largest first, then by name.
     pub fn children(self) -> impl Iterator<Item = SizeNode<'a>> {
         let (tree, end) = (self.tree, self.data().end);
         let node = move |id: usize| (id < end).then_some(SizeNode { tree, id });
@@ -71,7 +70,7 @@ impl<'a> SizeNode<'a> {
         self.data().end == self.id + 1
     }
 
-    /// The types of the values here and below that state bytes of themselves, and these bytes.
+    /// The types whose values, here and below, state their own bytes, and these bytes.
     pub(crate) fn stated(self) -> Vec<(&'static str, usize)> {
         let nodes = &self.tree.nodes[self.id..self.end()];
         let stated = nodes.iter().filter(|node| node.edge == Some(STATED));

@@ -1,4 +1,4 @@
-//! A tree as paths of reports.
+//! Turns a tree into paths of reports.
 
 use memory_report::path_segment;
 use memory_report::tree::ITSELF;
@@ -6,8 +6,8 @@ use memory_report::tree::ITSELF;
 use super::{SizeNode, SizeTree};
 
 impl SizeTree {
-    /// Calls `emit` with path, node and usable bytes, so that the bytes add up to the total and no path lies below
-    /// another one. A node `depth` levels below the root stands for all nodes below it.
+    /// Calls `emit` with path, node and usable bytes. The bytes add up to the total, and no path is below another
+    /// path. A node `depth` levels below the root includes all nodes below it.
     pub(crate) fn for_each_path(
         &self,
         root: &str,
@@ -15,7 +15,7 @@ impl SizeTree {
         mut emit: impl FnMut(&str, SizeNode<'_>, usize),
     ) {
         let mut path = root.to_owned();
-        // The length of the path of each ancestor.
+        // The lengths of the ancestors' paths.
         let mut lengths = Vec::new();
         let mut id = 0;
         while id < self.nodes.len() {

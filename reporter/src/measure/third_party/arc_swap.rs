@@ -1,4 +1,4 @@
-//! `arc-swap`: exact; the pointer that it contains at the time, counted once like any `Arc`.
+//! `arc-swap`: computed; counts the block of the current pointer once, as for any `Arc`.
 
 use arc_swap::{ArcSwapAny, Guard, RefCnt};
 

@@ -20,10 +20,10 @@ plain!([A: BitViewSized, O: BitOrder] BitArray<A, O>, [T: BitStore, O: BitOrder]
 impl<T: BitStore, O: BitOrder> MallocSizeOf for BitVec<T, O> {
     #[allow(unsafe_code, reason = "names the vector's block")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        // The capacity leaves out the bits before the first; they are less than a word.
+        // The capacity leaves out the unused bits before the first bit. They are less than a word.
         let words = self.capacity().div_ceil(8 * size_of::<T>());
         let Ok(layout) = Layout::array::<T>(words) else { return 0 };
-        // SAFETY: the words start their block, a `Vec<T>`'s, allocated for that many.
+        // SAFETY: the words start the block of a `Vec<T>`, which was allocated for this capacity.
         unsafe { ops.block(self.as_raw_slice().as_ptr(), layout) }
     }
 }
@@ -32,7 +32,7 @@ impl<T: BitStore, O: BitOrder> MallocSizeOf for BitBox<T, O> {
     #[allow(unsafe_code, reason = "names the box's block")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let words = self.as_raw_slice();
-        // SAFETY: the words are those of a `Box<[T]>`: its block, with their layout.
+        // SAFETY: the words are the contents of a `Box<[T]>`, so they start a block with their layout.
         unsafe { ops.block(words.as_ptr(), Layout::for_value(words)) }
     }
 }

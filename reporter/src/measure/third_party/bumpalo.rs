@@ -1,4 +1,4 @@
-//! `bumpalo`: exact; all chunks of an arena, but not the heap of the values in it.
+//! `bumpalo`: computed; counts all chunks of an arena, but not the heap of the values in it.
 
 use core::alloc::Layout;
 
@@ -11,9 +11,10 @@ use crate::measure::reading::Reading;
 impl<const MIN_ALIGN: usize> MallocSizeOf for Bump<MIN_ALIGN> {
     #[allow(unsafe_code, reason = "goes over the arena's chunks")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
-        // The arena shows only the sum of all chunks and the used part of each: the first chunk gets the rest.
+        // The arena gives access only to the sum of all chunks and to the used part of each chunk. The first chunk
+        // gets the difference.
         let mut rest = self.allocated_bytes_including_metadata();
-        // SAFETY: nothing is allocated in the arena, which is not `Sync`, while the iterator lives.
+        // SAFETY: the arena is not `Sync`, and this thread does not allocate in it while the iterator lives.
         let chunks = unsafe { self.iter_allocated_chunks_raw() };
         let mut chunks: Vec<(*mut u8, usize)> = chunks.collect();
         chunks.iter().skip(1).for_each(|(_, used)| rest -= used);

@@ -1,6 +1,6 @@
-//! `bytes`: at least; of a `Bytes` with one owner the bytes that it shows, of a `BytesMut` its share of the buffer. A
-//! `Bytes` with several owners looks like a static one and is recorded as skipped; one made by `Bytes::from_owner`
-//! counts as heap.
+//! `bytes`: at least. A `Bytes` with one owner counts its accessible bytes, and a `BytesMut` its share of the buffer.
+//! A `Bytes` with several owners looks like a static one and is recorded as skipped. A `Bytes` made by
+//! `Bytes::from_owner` counts as heap.
 
 use core::alloc::Layout;
 

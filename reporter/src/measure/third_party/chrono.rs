@@ -12,7 +12,7 @@ plain!(
     [] TimeDelta, [] Utc, [] Weekday,
 );
 
-/// An offset of a time zone is a number, or a name that is static.
+/// The offset of a time zone is a number, or a static name.
 impl<Z: TimeZone> crate::MallocSizeOf for DateTime<Z> {
     const NEEDS_WALK: bool = false;
 

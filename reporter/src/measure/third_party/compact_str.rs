@@ -1,4 +1,4 @@
-//! `compact_str`: exact; short and static text owns nothing.
+//! `compact_str`: computed; short and static text owns no heap.
 
 use core::alloc::Layout;
 
@@ -15,7 +15,7 @@ impl MallocSizeOf for CompactString {
             return 0;
         }
         let Ok(layout) = Layout::array::<u8>(self.capacity()) else { return 0 };
-        // On 32 bits a large capacity lies before the text.
+        // On 32-bit systems, a large capacity is stored before the text.
         ops.enclosing(self.as_ptr(), layout)
     }
 }

@@ -1,5 +1,5 @@
-//! `dashmap`: exact if the program turns on dashmap's feature `raw-api`. Without it a `DashMap` is opaque, as a `DashSet`
-//! always is: both show nothing without waiting for their locks.
+//! `dashmap`: exact if the program enables dashmap's feature `raw-api`. Without it, a `DashMap` is opaque. A
+//! `DashSet` is always opaque. Both would have to wait for their locks.
 
 #[allow(dead_code, reason = "with `raw-api` the methods of `DashMap` go before")]
 mod without_raw_api;
@@ -20,7 +20,7 @@ use without_raw_api::WithoutRawApi;
 
 opaque!([K, S] DashSet<K, S>, [K, V, S] ReadOnlyView<K, V, S>);
 
-/// A shard that another thread writes to is recorded as skipped.
+/// Records a shard as skipped while another thread writes to it.
 impl<K, V, S> MallocSizeOf for DashMap<K, V, S>
 where
     K: MallocSizeOf + Eq + Hash,
@@ -34,8 +34,7 @@ where
         if shards.is_empty() {
             return ops.skip::<Self>(SkipReason::Opaque);
         }
-        // SAFETY: the shards are the `Box<[_]>` that `into_shards` gives back: its block, with their
-        // layout.
+        // SAFETY: the shards are the `Box<[_]>` that `into_shards` returns, so they start a block with their layout.
         let mut sum = unsafe { ops.block(shards.as_ptr(), Layout::for_value(shards)) };
         for shard in shards {
             let Some(table) = shard.try_read() else {
@@ -43,18 +42,18 @@ where
                 continue;
             };
             let (start, layout) = table.allocation_info();
-            // SAFETY: `allocation_info` gives the start and layout of the table's block, or a layout of size 0 if it has
-            // none.
+            // SAFETY: `allocation_info` returns the start and layout of the table's block, or a layout of size 0 if
+            // it has no block.
             sum += unsafe { ops.block(start.as_ptr(), layout) };
             if !K::NEEDS_WALK && !V::NEEDS_WALK && !ops.wants_names() {
                 continue;
             }
             sum += ops.contents(|ops| {
-                // SAFETY: `table` is borrowed from a guard that is held until the iterator is dropped, so the table
+                // SAFETY: `table` is borrowed from a guard that is kept until the iterator is dropped, so the table
                 // neither moves nor changes.
                 let buckets = unsafe { table.iter() };
                 total(buckets.map(|bucket| {
-                    // SAFETY: the iterator gives only full buckets, and the guard keeps writers out.
+                    // SAFETY: the iterator returns only full buckets, and the guard excludes writers.
                     let (key, value) = unsafe { bucket.as_ref() };
                     ops.key(key) + ops.value(value.get())
                 }))

@@ -1,4 +1,4 @@
-//! `hashbrown`: exact, also after removals; a table does not show the start of its block.
+//! `hashbrown`: computed, also after removals; a table does not give access to the start of its block.
 
 use core::alloc::Layout;
 use core::hash::{BuildHasher, Hash};
@@ -9,7 +9,7 @@ use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
 use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
-/// The block of a table of this many bytes.
+/// Counts the block of a table of this many bytes.
 fn table<T, R: Reading>(inside: Option<&T>, bytes: usize, ops: &mut MallocSizeOfOps<R>) -> usize {
     let inside = inside.map_or(core::ptr::null(), |entry| &raw const *entry);
     // The groups of control bytes need an alignment of at most 16.
@@ -50,7 +50,7 @@ impl<K: Eq + Hash, V, S: BuildHasher> MallocSizeOfEach for HashMap<K, V, S> {
     }
 }
 
-/// Containers that give their elements one by one.
+/// Containers that can pass on their elements one by one.
 macro_rules! elements_of {
     ($type:ident<T $(, $hasher:ident)?>, $($bound:path),*) => {
         impl<T: MallocSizeOf $(+ $bound)* $(, $hasher: BuildHasher)?> MallocSizeOf for $type<T $(, $hasher)?> {

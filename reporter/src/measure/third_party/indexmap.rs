@@ -1,4 +1,4 @@
-//! `indexmap`: computed; exact except after removals, which may hide a part of either block.
+//! `indexmap`: computed; after removals at least, since a part of either block may be hidden.
 
 use indexmap::{IndexMap, IndexSet};
 

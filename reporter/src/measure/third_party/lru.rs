@@ -1,4 +1,4 @@
-//! `lru`: at least; the entries are exact, and the table of pointers to them is the smallest that holds them all.
+//! `lru`: at least; the entries are exact, and the table of pointers counts as the smallest table for these entries.
 
 use core::alloc::Layout;
 use core::hash::{BuildHasher, Hash};
@@ -10,7 +10,7 @@ use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
 use crate::measure::ops::{MallocSizeOfOps, total};
 use crate::measure::reading::Reading;
 
-/// Like the crate's own `LruEntry`, so that the compiler gives both the same layout.
+/// A copy of the crate's own `LruEntry`, so that the compiler gives both the same layout.
 #[allow(dead_code, reason = "only its layout is of use")]
 struct LruEntry<K, V> {
     key: K,
@@ -19,7 +19,7 @@ struct LruEntry<K, V> {
     next: *mut u8,
 }
 
-/// The capacity of the smallest table for this many entries.
+/// The capacity of the smallest table for this number of entries.
 fn capacity_for(entries: usize) -> usize {
     match entries {
         0 => 0,
@@ -49,7 +49,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> MallocSizeOfEach for LruCache<K, V, S> {
     ) -> usize {
         let entry = Layout::new::<LruEntry<K, V>>();
         let table = TableProbe::new(capacity_for(self.len())).block(Layout::new::<(usize, usize)>());
-        // The list of entries has two ends that hold none.
+        // The list of entries has two extra entries at its ends, without values.
         let ends = Layout::array::<LruEntry<K, V>>(2).unwrap_or(Layout::new::<()>());
         let own = ops.enclosing(core::ptr::null::<usize>(), table)
             + ops.enclosing(core::ptr::null::<LruEntry<K, V>>(), ends);

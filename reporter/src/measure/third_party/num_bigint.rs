@@ -1,4 +1,4 @@
-//! `num-bigint`: at least; the digits, without their pointer and capacity, which a number does not show.
+//! `num-bigint`: at least; counts the digits. A number does not give access to its pointer and capacity.
 
 use core::alloc::Layout;
 
@@ -11,7 +11,7 @@ use crate::measure::reading::Reading;
 
 plain!([] Sign);
 
-/// A number of one digit is in place.
+/// A number with one digit owns no heap.
 impl MallocSizeOf for BigUint {
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let digits = self.bits().div_ceil(u64::from(usize::BITS));

@@ -1,4 +1,4 @@
-//! `once_cell`: exact; of a `Lazy` without a value not the captures of its function.
+//! `once_cell`: exact, except that a `Lazy` without a value does not count the captures of its function.
 
 use core::mem::needs_drop;
 
@@ -28,7 +28,7 @@ macro_rules! once {
             fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
                 match Self::get(self) {
                     Some(value) => value.size_of_excluding_this(ops),
-                    // A type that needs no drop owns nothing.
+                    // A type that needs no drop owns no heap.
                     None if needs_drop::<F>() => ops.skip::<Self>(SkipReason::Opaque),
                     None => 0,
                 }

@@ -1,5 +1,5 @@
-//! `petgraph`: `Graph` exact, `StableGraph` computed; of a `GraphMap` the tables of nodes and edges, but not the lists of
-//! neighbours; nothing of the blocks of `MatrixGraph` and `Csr`.
+//! `petgraph`: `Graph` exact, `StableGraph` computed. A `GraphMap` counts the tables of nodes and edges, but not the
+//! lists of neighbors. `MatrixGraph` and `Csr` are opaque.
 
 use core::alloc::Layout;
 use core::hash::BuildHasher;
@@ -26,7 +26,7 @@ opaque!(
 );
 
 fn array<T>(capacity: usize) -> Layout {
-    // A live array of this capacity has this layout, so it is valid.
+    // A live array of this capacity has this layout, so the layout is valid.
     Layout::array::<T>(capacity).unwrap_or(Layout::new::<()>())
 }
 
@@ -34,13 +34,13 @@ impl<N: MallocSizeOf, E: MallocSizeOf, Ty: EdgeType, Ix: IndexType> MallocSizeOf
     #[allow(unsafe_code, reason = "names the graph's blocks")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let (nodes, edges) = self.capacity();
-        // SAFETY: the nodes are the `Vec` that `into_nodes_edges` gives back: they start its block,
-        // which was allocated for that capacity.
+        // SAFETY: the nodes are the `Vec` that `into_nodes_edges` returns. They start its block, which was allocated
+        // for that capacity.
         let mut sum = unsafe { ops.block(self.raw_nodes().as_ptr(), array::<Node<N, Ix>>(nodes)) };
         if N::NEEDS_WALK || ops.wants_names() {
             sum += ops.contents(|ops| total(self.node_weights().map(|weight| ops.element(weight))));
         }
-        // SAFETY: the edges are the other `Vec` that `into_nodes_edges` gives back: they start its block, which was
+        // SAFETY: the edges are the other `Vec` that `into_nodes_edges` returns. They start its block, which was
         // allocated for that capacity.
         sum += unsafe { ops.block(self.raw_edges().as_ptr(), array::<Edge<E, Ix>>(edges)) };
         if E::NEEDS_WALK || ops.wants_names() {

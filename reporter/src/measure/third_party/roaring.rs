@@ -1,5 +1,5 @@
-//! `roaring`: at least; the containers of values, by their capacity, and the list of them, by its length. A bitmap shows
-//! no pointer, so nothing is marked.
+//! `roaring`: at least; counts the containers of values by their capacity, and their list by its length. A bitmap
+//! gives access to no pointer, so DMD marks no block.
 
 use core::alloc::Layout;
 use core::ptr::null;
@@ -10,7 +10,8 @@ use crate::measure::malloc_size_of::MallocSizeOf;
 use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
-/// Like the crate's own `BitmapContainer`: a key and as many words as the largest of its three kinds of store has.
+/// A copy of the crate's own `BitmapContainer`: a key, and the size in words of the largest of its three kinds of
+/// store.
 #[allow(dead_code, reason = "only its layout is of use")]
 struct BitmapContainer {
     key: u16,
@@ -27,8 +28,8 @@ enum ContainerStore {
 impl MallocSizeOf for RoaringBitmap {
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let told = self.statistics();
-        // The statistics count four bytes for each two of an array, bits as bytes for a bitset, and two bytes more for
-        // each container of runs than it has in memory.
+        // The statistics count four bytes for each two bytes of an array. For a bitset they count each bit as a byte.
+        // For each container of runs they count two bytes too many.
         let stores = told.n_bytes_array_containers / 2
             + u64::from(told.n_bitset_containers) * 8192
             + told.n_bytes_run_containers.saturating_sub(2 * u64::from(told.n_run_containers));

@@ -1,6 +1,6 @@
-//! `serde_json`: exact; with its feature `preserve_order` at least the space of the existing entries, with
-//! `arbitrary_precision` numbers are opaque. `RawValue` exists only with a feature of `serde_json`, which this crate does not
-//! turn on for the program.
+//! `serde_json`: computed. With its feature `preserve_order` at least the space of the existing entries. With
+//! `arbitrary_precision` numbers are opaque. `RawValue` needs a feature of `serde_json` that this crate does not
+//! enable.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::measure::malloc_size_of::MallocSizeOf;
 use crate::measure::ops::{MallocSizeOfOps, total};
 use crate::measure::reading::Reading;
 
-/// With `arbitrary_precision` a number is a text, which it does not show.
+/// With `arbitrary_precision` a number contains a text, but gives no access to it.
 impl MallocSizeOf for Number {
     const NEEDS_WALK: bool = size_of::<Self>() == size_of::<String>();
 
@@ -36,7 +36,7 @@ impl MallocSizeOf for Value {
     }
 }
 
-/// With `preserve_order` a map is an index map, which shows only its length.
+/// With `preserve_order` a map is an index map, which gives access only to its length.
 const IS_B_TREE: bool = size_of::<Map<String, Value>>() == size_of::<BTreeMap<String, Value>>();
 
 impl MallocSizeOf for Map<String, Value> {

@@ -1,4 +1,4 @@
-//! `slab`: computed; the capacity is exact, and an element shows the inside of the block.
+//! `slab`: computed; the capacity is exact, and the address of an element is inside the block.
 
 use core::alloc::Layout;
 
@@ -9,7 +9,7 @@ use crate::measure::malloc_size_of::{MallocSizeOf, MallocSizeOfEach};
 use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
-/// Like the crate's own `SlabEntry`, so that the compiler gives both the same layout.
+/// A copy of the crate's own `SlabEntry`, so that the compiler gives both the same layout.
 #[allow(dead_code, reason = "only its layout is of use")]
 enum SlabEntry<T> {
     Vacant(usize),

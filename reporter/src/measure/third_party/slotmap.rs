@@ -1,5 +1,5 @@
-//! `slotmap`: computed; of a `DenseSlotMap` at least the keys, values and slots in use, of a `SparseSecondaryMap` at
-//! least the smallest possible table.
+//! `slotmap`: computed. A `DenseSlotMap` counts at least the keys, values and slots in use. A `SparseSecondaryMap`
+//! counts at least the smallest possible table.
 
 use core::alloc::Layout;
 use core::hash::BuildHasher;
@@ -18,7 +18,7 @@ use crate::measure::reading::Reading;
 
 plain!([] KeyData, [] slotmap::DefaultKey);
 
-/// Like the crate's own slots, so that the compiler gives both the same layout.
+/// A copy of the crate's own slots, so that the compiler gives both the same layout.
 #[allow(dead_code, reason = "only its layout is of use")]
 struct UnionSlot<C> {
     content: C,
@@ -38,7 +38,7 @@ enum SecondarySlot<T> {
 }
 
 fn array<T>(capacity: usize) -> Layout {
-    // A live array of this capacity has this layout, so it is valid.
+    // A live array of this capacity has this layout, so the layout is valid.
     Layout::array::<T>(capacity).unwrap_or(Layout::new::<()>())
 }
 
@@ -46,7 +46,7 @@ fn inside<'a, T: 'a>(mut values: impl Iterator<Item = &'a T>) -> *const T {
     values.next().map_or(null(), |value| &raw const *value)
 }
 
-/// A map of slots, of which the first holds no value, or of the blocks that `$own` counts.
+/// A map of slots whose first slot contains no value, or a map of the blocks that `$own` counts.
 macro_rules! map {
     ($map:ident<K, V $(, $hasher:ident: $bound:path)?>, $self:ident, $ops:ident => $own:expr) => {
         impl<K: Key, V: MallocSizeOf $(, $hasher: $bound)?> MallocSizeOf for $map<K, V $(, $hasher)?> {
@@ -89,7 +89,7 @@ map!(SecondaryMap<K, V>, self, ops => {
     ops.enclosing(inside(self.values()), array::<SecondarySlot<V>>(self.capacity() + 1))
 });
 map!(DenseSlotMap<K, V>, self, ops => {
-    // The values come last, since the parts that follow lie in them.
+    // The values are last, since the parts that the walk visits next are inside them.
     ops.enclosing(null::<K>(), array::<K>(self.capacity()))
         + ops.enclosing(null::<[u32; 2]>(), array::<[u32; 2]>(self.len() + 1))
         + ops.enclosing(inside(self.values()), array::<V>(self.len()))

@@ -1,4 +1,4 @@
-//! `smallvec`: exact; a vector that has not spilled owns only the heap of its elements.
+//! `smallvec`: exact; a vector that is not on the heap owns only the heap of its elements.
 
 use core::alloc::Layout;
 
@@ -45,7 +45,7 @@ impl<A: Array> MallocSizeOfEach for SmallVec<A> {
             return 0;
         }
         let Ok(layout) = Layout::array::<A::Item>(self.capacity()) else { return 0 };
-        // SAFETY: the vector has spilled, so its elements start a block that was allocated for its capacity.
+        // SAFETY: the vector is on the heap, so its elements start a block that was allocated for its capacity.
         unsafe { ops.block(self.as_ptr(), layout) }
     }
 }

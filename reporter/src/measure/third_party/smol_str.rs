@@ -1,4 +1,4 @@
-//! `smol_str`: exact; long text is an `Arc<str>`, counted once.
+//! `smol_str`: computed; long text is an `Arc<str>`, counted once.
 
 use smol_str::SmolStr;
 

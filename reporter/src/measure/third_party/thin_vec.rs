@@ -1,4 +1,4 @@
-//! `thin-vec`: computed; the block starts with a header before the elements.
+//! `thin-vec`: computed; the block contains a header and then the elements.
 
 use core::alloc::Layout;
 
@@ -12,7 +12,7 @@ use crate::measure::reading::Reading;
 /// Length and capacity, as in a build of the crate without `gecko-ffi`.
 type VecHeader = [usize; 2];
 
-/// The header and the elements, not rounded up to the alignment.
+/// The layout of the header and the elements, not rounded up to the alignment.
 fn block<T>(capacity: usize) -> Option<Layout> {
     let (layout, _) = Layout::new::<VecHeader>().extend(Layout::array::<T>(capacity).ok()?).ok()?;
     Some(layout)

@@ -1,4 +1,4 @@
-//! `tokio::sync`: locks and cells exact, the walk tries them and never waits; channels and barriers opaque.
+//! `tokio::sync`: locks and cells are exact: the walk tries them and never waits. Channels and barriers are opaque.
 
 use memory_report::SkipReason;
 use tokio::sync::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, broadcast, mpsc, oneshot, watch};

@@ -9,24 +9,24 @@ use crate::measure::malloc_size_of::{MallocSizeOf, OwningPointer};
 use crate::measure::ops::MallocSizeOfOps;
 use crate::measure::reading::Reading;
 
-/// The count, then the value.
+/// The layout of the block: the count, then the value.
 fn counted<T: ?Sized>(value: &T) -> Layout {
     match Layout::new::<usize>().extend(Layout::for_value(value)) {
         Ok((block, _)) => block.pad_to_align(),
-        // A live value of that size cannot exist.
+        // A live value cannot have such a size.
         Err(_) => Layout::for_value(value),
     }
 }
 
-/// A collection counts it once: in the first walk that reaches it.
+/// A collection counts the block once: in the first walk that reaches it.
 impl<T: MallocSizeOf + ?Sized> MallocSizeOf for Arc<T> {
     #[allow(unsafe_code, reason = "names the pointer's block")]
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         if !ops.first_visit(self.heap_ptr()) {
             return 0;
         }
-        // SAFETY: `heap_ptr` is the block's start, for memory reporting; it holds a count and the
-        // value, laid out as in C.
+        // SAFETY: `heap_ptr` returns the block's start, for memory reporting. The block contains a count and the
+        // value, with C layout.
         let own = unsafe { ops.block(self.heap_ptr(), counted::<T>(self)) };
         own + ops.contents(|ops| (**self).size_of_excluding_this(ops))
     }
@@ -34,7 +34,7 @@ impl<T: MallocSizeOf + ?Sized> MallocSizeOf for Arc<T> {
 
 impl<T: MallocSizeOf + ?Sized> OwningPointer for Arc<T> {}
 
-/// The pointer shows only the value in its block.
+/// The pointer gives access only to the value in its block.
 impl<T: MallocSizeOf + ?Sized> MallocSizeOf for UniqueArc<T> {
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         let value: &T = self;
@@ -52,7 +52,7 @@ impl<H: MallocSizeOf, T: MallocSizeOf + ?Sized> MallocSizeOf for HeaderSlice<H, 
     }
 }
 
-/// A collection counts it once: in the first walk that reaches it.
+/// A collection counts the block once: in the first walk that reaches it.
 impl<H: MallocSizeOf, T: MallocSizeOf> MallocSizeOf for ThinArc<H, T> {
     fn size_of_excluding_this<R: Reading>(&self, ops: &mut MallocSizeOfOps<R>) -> usize {
         self.with_arc(|arc| {

@@ -1,4 +1,4 @@
-//! `url`: at least; the text of a `Url`, which does not show its capacity.
+//! `url`: at least; counts the text of a `Url`, since its capacity is not accessible.
 
 use core::alloc::Layout;
 

@@ -1,5 +1,5 @@
-//! What answering needs from the system beside sockets: whose rights the program has, threads without signals, and code
-//! that runs at the program's end.
+//! Other support for answering: the rights of the program, threads without signals, and code that runs when the
+//! program ends.
 
 use core::ffi::{c_char, c_short};
 use core::fmt;
@@ -10,12 +10,13 @@ use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::thread;
 
-/// Threads that the C library does not know, for the threads of this crate. A preloaded engine of DMD has them.
+/// A provider of threads outside of the C library, for the threads of this crate. A preloaded engine of DMD provides
+/// them.
 #[doc(hidden)]
 pub struct ThreadHost {
-    /// Starts a thread that gets no signals; false if the system refuses.
+    /// Starts a thread that receives no signals. False if the system refuses.
     pub start: fn(Box<dyn FnOnce() + Send>) -> bool,
-    /// In such a thread: waits until a descriptor is ready for these events of `poll`; false if the time is up before.
+    /// Waits, in such a thread, until a descriptor is ready for these events of `poll`. False if the time ends first.
     pub wait: fn(RawFd, c_short, Option<Duration>) -> bool,
     /// Whether this thread is such a thread.
     pub is_here: fn() -> bool,
@@ -29,35 +30,35 @@ impl fmt::Debug for ThreadHost {
 
 static HOST: OnceLock<&'static ThreadHost> = OnceLock::new();
 
-/// The C library's variable that is not 0 while the process has one thread; null if there is none.
+/// The C library's variable that is not 0 while the process has one thread. Null if the library has no such variable.
 static SINGLE_THREADED: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 
-/// From now on, this copy of the crate starts its threads there. Called at the start of the process.
+/// Makes this copy of the crate start its threads with `host`. Called at the start of the process.
 #[doc(hidden)]
-#[allow(unsafe_code, reason = "asks the loader")]
+#[allow(unsafe_code, reason = "calls the loader")]
 pub fn host_threads(host: &'static ThreadHost) {
     // SAFETY: the name ends in 0.
     let variable = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
     if variable.is_null() {
-        // SAFETY: the function has no precondition. The program must not find the error.
+        // SAFETY: the function has no precondition. It clears the error, so that the program does not find it.
         unsafe { libc::dlerror() };
     }
     SINGLE_THREADED.store(variable.cast(), Ordering::Relaxed);
     HOST.get_or_init(|| host);
 }
 
-/// The host of this copy's threads, if they are not those of the C library.
+/// The host of this copy's threads; `None` if they are threads of the C library.
 pub(crate) fn thread_host() -> Option<&'static ThreadHost> {
     HOST.get().copied()
 }
 
-/// Whether this copy's threads are not those of the C library.
+/// Whether a host provides this copy's threads, instead of the C library.
 pub(crate) fn is_hosted() -> bool {
     thread_host().is_some()
 }
 
-/// Whether this thread may call functions that take locks of the C library: it takes none while the process has one thread
-/// that it knows.
+/// Whether this thread may call functions that take locks of the C library. While the process has only one thread of
+/// the C library, the library skips its locks, so a thread of a host must not call such functions.
 #[allow(unsafe_code, reason = "a variable of the C library")]
 pub(crate) fn may_lock_c_library() -> bool {
     if !thread_host().is_some_and(|host| (host.is_here)()) {
@@ -67,8 +68,8 @@ pub(crate) fn may_lock_c_library() -> bool {
     if single.is_null() {
         return false;
     }
-    // SAFETY: the C library's variable, which lives as long as the process. The C library may write it meanwhile, so it is read
-    // as an atomic.
+    // SAFETY: the variable belongs to the C library and lives as long as the process. The C library may write it
+    // meanwhile, so the read is atomic.
     let single = unsafe { AtomicU8::from_ptr(single.cast()) };
     single.load(Ordering::Relaxed) == 0
 }
@@ -80,15 +81,15 @@ impl ThreadHost {
     }
 }
 
-/// Whether the program has rights that its user does not have. Then it must not trust the user's environment.
-#[allow(unsafe_code, reason = "asks the C library")]
+/// Whether the program has rights that its user does not have. It must then not trust the user's environment.
+#[allow(unsafe_code, reason = "calls the C library")]
 pub(crate) fn runs_with_other_rights() -> bool {
     // SAFETY: `getauxval` has no precondition.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Has `function` called when the program ends by itself. Only the first function counts.
-#[allow(unsafe_code, reason = "asks the C library")]
+/// Registers `function` to run when the program ends normally. Later calls are ignored.
+#[allow(unsafe_code, reason = "calls the C library")]
 pub(crate) fn call_at_exit(function: fn()) {
     static FUNCTION: OnceLock<fn()> = OnceLock::new();
     extern "C" fn call() {
@@ -102,8 +103,8 @@ pub(crate) fn call_at_exit(function: fn()) {
     }
 }
 
-/// Starts a thread on which no signal handler of the program runs, except those for the thread's own faults.
-#[allow(unsafe_code, reason = "asks the C library")]
+/// Starts a thread on which signal handlers of the program do not run, except for the thread's own faults.
+#[allow(unsafe_code, reason = "calls the C library")]
 pub(crate) fn spawn_without_signals(name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     if let Some(host) = thread_host() {
         return host.spawn(run);
@@ -115,16 +116,16 @@ pub(crate) fn spawn_without_signals(name: &str, run: Box<dyn FnOnce() + Send>) -
         // SAFETY: `empty_set` has initialized the set.
         unsafe { libc::sigdelset(&raw mut blocked, fault) };
     }
-    // A thread starts with the mask of the one that makes it.
+    // A new thread inherits the signal mask of its creator.
     // SAFETY: `empty_set` has initialized both sets.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, &raw mut before) };
     let result = thread::Builder::new().name(name.to_owned()).spawn(run).map(drop);
-    // SAFETY: `pthread_sigmask` has filled the set above; a null pointer means that the old mask is not wanted.
+    // SAFETY: `pthread_sigmask` has filled the set above. A null pointer means that the old mask is not requested.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, core::ptr::null_mut()) };
     result
 }
 
-#[allow(unsafe_code, reason = "asks the C library")]
+#[allow(unsafe_code, reason = "calls the C library")]
 fn empty_set() -> libc::sigset_t {
     let mut set = core::mem::MaybeUninit::uninit();
     // SAFETY: `set` has room for one set, which `sigemptyset` initializes.

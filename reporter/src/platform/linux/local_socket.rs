@@ -1,10 +1,10 @@
-//! A Unix socket that answers this user, the user that started the program, and root, on a thread of its own.
+//! A Unix socket that answers this user, the user that started the program, and root. It has its own thread.
 //!
-//! After a fork the child has a copy of the listening socket, but not the thread. The child closes its copy, so that
-//! nobody connects to a process that does not answer.
+//! After a fork, the child process has a copy of the listening socket, but not the thread. The child closes its copy,
+//! so that no peer connects to a process that does not answer.
 //!
-//! A program may close every descriptor and open its own under the same numbers. So the socket has a high number, and
-//! each use checks that it is still the same socket.
+//! A program may close every descriptor and open its own files with the same numbers. So the socket has a high
+//! number, and each use checks that the number still refers to the same socket.
 
 use core::mem::ManuallyDrop;
 use std::fs;
@@ -22,10 +22,10 @@ use crate::platform::ListenError;
 
 use super::{is_hosted, own_uid, spawn_without_signals, thread_host};
 
-/// The descriptor that the child of a fork closes; -1 for none.
+/// The descriptor that the child process of a fork closes; -1 for none.
 static TO_CLOSE: AtomicI32 = AtomicI32::new(-1);
 
-/// The file number of the socket with that descriptor.
+/// The inode number of the socket with that descriptor.
 static INODE: AtomicU64 = AtomicU64::new(0);
 
 /// Keeps the listening thread running until it is dropped. A process has one at a time.
@@ -35,13 +35,13 @@ struct ListenerState {
     socket: ManuallyDrop<UnixListener>,
     inode: u64,
     pid: u32,
-    /// The user that started to listen: the program may have become another one since.
+    /// The user id when listening started. The program may have changed its user since.
     uid: u32,
     stopped: AtomicBool,
 }
 
 impl SocketListener {
-    /// Answers at `path`. It calls `answer` on the listening thread, so `answer` must be quick.
+    /// Answers at `path`. Calls `answer` on the listening thread, so `answer` must be quick.
     pub(crate) fn start(path: &Path, answer: impl Fn(Peer) + Send + 'static) -> Result<Self, ListenError> {
         let io = |error| ListenError::Io(path.to_owned(), error);
         let socket = out_of_the_way(bind(path).map_err(io)?);
@@ -67,7 +67,7 @@ impl SocketListener {
 
 fn bind(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
-        // A process with this number and start time left it before the machine was last started.
+        // An earlier process with this number and start time left the file, before the machine was last started.
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && UnixStream::connect(path).is_err() => {
             fs::remove_file(path)?;
             UnixListener::bind(path)
@@ -88,12 +88,13 @@ impl Drop for SocketListener {
 }
 
 impl ListenerState {
-    /// Whether the descriptor still is the socket's.
+    /// Whether the descriptor still refers to the socket.
     fn is_there(&self) -> bool {
         inode(self.socket.as_raw_fd()) == self.inode
     }
 
-    /// Whether a user may ask: the user of this process, the one who started it, and root, who can read its memory anyway.
+    /// Whether a user may send requests: the user of this process, the user that started it, or root. Root can read
+    /// the memory of the process anyway.
     fn may_ask(&self, uid: u32) -> bool {
         const ROOT: u32 = 0;
         [ROOT, self.uid, own_uid()].contains(&uid)
@@ -101,7 +102,8 @@ impl ListenerState {
 
     fn accept_all(&self, answer: impl Fn(Peer)) {
         while !self.stopped.load(Ordering::SeqCst) && self.is_there() {
-            // A wait of an engine thread may have gone on with a socket that the program opened under the number meanwhile.
+            // A thread of a host may have continued to wait on a socket that the program opened with this number
+            // meanwhile.
             if !is_ready(self.socket.as_raw_fd(), libc::POLLIN, None) || !self.is_there() {
                 continue;
             }
@@ -113,7 +115,7 @@ impl ListenerState {
                         answer(Peer { stream, until: Instant::now() });
                     }
                 }
-                // Perhaps too many files are open: to wait costs less than to try again at once.
+                // Perhaps too many files are open. A pause costs less than an immediate retry.
                 Err(_) if !self.stopped.load(Ordering::SeqCst) => {
                     std::thread::sleep(Duration::from_millis(50));
                 }
@@ -127,7 +129,8 @@ impl Drop for ListenerState {
     #[allow(unsafe_code, reason = "in a child of a fork the socket was closed behind its owner's back")]
     fn drop(&mut self) {
         if self.pid == std::process::id() {
-            // Unless another listener has started meanwhile. Its descriptor differs from this one, which is still open.
+            // Keeps the value if another listener has started meanwhile: its descriptor differs from this one, which
+            // is still open.
             let own = self.socket.as_raw_fd();
             let _ = TO_CLOSE.compare_exchange(own, -1, Ordering::SeqCst, Ordering::SeqCst);
             if self.is_there() {
@@ -138,16 +141,17 @@ impl Drop for ListenerState {
     }
 }
 
-/// Waits until a descriptor is ready for these events of `poll`, if this thread is one of a host; other threads wait in the call
-/// that follows. False if the time is up.
+/// Waits until a descriptor is ready for these events of `poll`, if this thread belongs to a host. Other threads wait
+/// in the call that follows. False if the time is over.
 fn is_ready(descriptor: RawFd, events: libc::c_short, longest: Option<Duration>) -> bool {
     thread_host().is_none_or(|host| (host.wait)(descriptor, events, longest))
 }
 
-/// Programs expect low numbers to be free, and close them without a look.
+/// A number from which descriptors are unlikely to collide: programs expect low numbers to be free, and close them
+/// blindly.
 const HIGH: i32 = 900;
 
-/// The same socket under a high number, if the system has one left.
+/// The same socket with a high descriptor, if the system has one left.
 #[allow(unsafe_code, reason = "owns a new descriptor")]
 fn out_of_the_way(socket: UnixListener) -> UnixListener {
     // SAFETY: `socket` owns an open descriptor.
@@ -159,11 +163,12 @@ fn out_of_the_way(socket: UnixListener) -> UnixListener {
     unsafe { UnixListener::from_raw_fd(high) }
 }
 
-/// The number of a descriptor's file; 0 if it is closed. Signal handlers and children of a fork may call this.
-#[allow(unsafe_code, reason = "asks the kernel")]
+/// The inode number of a descriptor's file; 0 if it is closed. Safe in signal handlers and in the child process of a
+/// fork.
+#[allow(unsafe_code, reason = "calls the kernel")]
 fn inode(descriptor: RawFd) -> u64 {
     let mut found = core::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: `found` has room for the answer, and any number may be asked about.
+    // SAFETY: `found` has room for the result, and every number is allowed.
     let failed = unsafe { libc::fstat(descriptor, found.as_mut_ptr()) } != 0;
     if failed {
         return 0;
@@ -173,30 +178,31 @@ fn inode(descriptor: RawFd) -> u64 {
 }
 
 /// Ends a wait for peers.
-#[allow(unsafe_code, reason = "asks the kernel")]
+#[allow(unsafe_code, reason = "calls the kernel")]
 fn wake(socket: &UnixListener) {
     // SAFETY: `socket` owns an open descriptor.
     unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
 }
 
-#[allow(unsafe_code, reason = "asks the C library")]
+#[allow(unsafe_code, reason = "calls the C library")]
 fn close_in_children() {
     extern "C" fn close() {
         let socket = TO_CLOSE.swap(-1, Ordering::SeqCst);
         if socket >= 0 && inode(socket) == INODE.load(Ordering::SeqCst) {
-            // SAFETY: the descriptor is the child's copy; its owner, `ListenerState`, does not close it in a child.
+            // SAFETY: the descriptor is the child's copy. Its owner, `ListenerState`, does not close it in a child
+            // process.
             unsafe { libc::close(socket) };
         }
     }
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: `close` only swaps an atomic and closes a descriptor, both of which are allowed in the child of a
+        // SAFETY: `close` only swaps an atomic and closes a descriptor. Both are allowed in the child process of a
         // fork.
         unsafe { libc::pthread_atfork(None, None, Some(close)) };
     });
 }
 
-#[allow(unsafe_code, reason = "asks the kernel")]
+#[allow(unsafe_code, reason = "calls the kernel")]
 fn peer_uid(stream: &UnixStream) -> Option<u32> {
     let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut size = size_of::<libc::ucred>() as libc::socklen_t;
@@ -208,14 +214,14 @@ fn peer_uid(stream: &UnixStream) -> Option<u32> {
     (failed == 0).then_some(found.uid)
 }
 
-/// A process of this user that sends a request. Reads and writes fail when its time is up.
+/// A connected process that sends a request. Reads and writes fail when its time is over.
 pub(crate) struct Peer {
     stream: UnixStream,
     until: Instant,
 }
 
 impl Peer {
-    /// From now on, reading and writing take at most this long all together.
+    /// Limits later reads and writes to this time in total.
     pub(crate) fn allow(&mut self, time: Duration) {
         self.until = Instant::now() + time;
     }
@@ -224,9 +230,9 @@ impl Peer {
         self.stream.as_raw_fd()
     }
 
-    /// Says that there is nothing more to come.
+    /// Ends the answer and closes the connection.
     pub(crate) fn finish(self) {
-        // A peer that has gone needs no farewell.
+        // An error means that the peer is gone, so it needs no notice.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 

@@ -10,14 +10,14 @@ use crate::platform::ListenError;
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-#[allow(unsafe_code, reason = "asks the kernel")]
+#[allow(unsafe_code, reason = "calls the kernel")]
 pub(crate) fn own_uid() -> u32 {
     // SAFETY: `geteuid` has no precondition.
     unsafe { libc::geteuid() }
 }
 
-/// The folder of the sockets of this user's processes: `about-memory` in `XDG_RUNTIME_DIR` if that belongs to this
-/// user (after `sudo` it does not), otherwise `/tmp/about-memory-<uid>`.
+/// The folder for the sockets of this user's processes: `about-memory` in `XDG_RUNTIME_DIR`, if that folder belongs
+/// to this user (after `sudo` it does not), otherwise `/tmp/about-memory-<uid>`.
 pub(crate) fn socket_folder() -> Result<PathBuf, ListenError> {
     let uid = own_uid();
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| {
@@ -29,7 +29,7 @@ pub(crate) fn socket_folder() -> Result<PathBuf, ListenError> {
     })
 }
 
-/// Creates the folder unless it exists, and checks it.
+/// Creates the folder if it does not exist, and checks it.
 pub(crate) fn make_private_folder(folder: &Path) -> Result<(), ListenError> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -40,8 +40,8 @@ pub(crate) fn make_private_folder(folder: &Path) -> Result<(), ListenError> {
     check_private_folder(folder)
 }
 
-/// Checks that the folder belongs to this user and is closed to others, that it is not a symbolic link, and that no
-/// other user can put another folder in its place.
+/// Checks that the folder belongs to this user, is closed to others, and is not a symbolic link, and that no other
+/// user can replace it.
 pub(crate) fn check_private_folder(folder: &Path) -> Result<(), ListenError> {
     let io = |error| ListenError::Io(folder.to_owned(), error);
     let uid = own_uid();
@@ -72,17 +72,17 @@ fn mode(found: &Metadata) -> u32 {
     found.permissions().mode() & 0o7777
 }
 
-/// Creates a folder that must not exist, for this user only.
+/// Creates a folder for this user only. Fails if the path exists.
 pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// Creates a file that must not exist, readable by this user only.
+/// Creates a file that only this user can read. Fails if the path exists.
 pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Removes a folder with the files in it.
+/// Removes a folder and the files in it.
 pub(crate) fn remove_private_folder(folder: &Path) -> io::Result<()> {
     for name in super::proc::names_in(folder)? {
         fs::remove_file(folder.join(name))?;

@@ -1,7 +1,7 @@
-//! The files of `/proc` about this process.
+//! Reads the files of `/proc` about this process.
 //!
-//! The kernel writes them, but names in them come from programs. Whatever a file contains, a reader here finds a value
-//! or none: it neither panics nor keeps more than one line.
+//! The kernel writes these files, but programs choose some names in them. So a reader here accepts any contents: it
+//! returns a value or `None`, does not panic, and keeps at most one line.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -10,9 +10,10 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// The longest line that is read whole. The kernel writes at most a page for a path, each of its bytes as up to four.
+/// The longest line that is read as a whole. The kernel writes at most a page for a path, and up to four bytes for
+/// each byte.
 const LONGEST_LINE: u64 = 1 << 16;
-/// The files with one value or one line have far less.
+/// The largest size of a file with one value or one line. Real files are far shorter.
 const SHORT_FILE: u64 = 1 << 16;
 
 /// The text of a short file.
@@ -26,7 +27,7 @@ fn read_short(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Calls `f` with each line of a file. Of longer lines than [`LONGEST_LINE`] it gets the pieces.
+/// Calls `f` with each line of a file. A line longer than [`LONGEST_LINE`] arrives in pieces.
 fn each_line(path: &str, mut f: impl FnMut(&str)) -> Option<()> {
     let mut file = BufReader::new(File::open(path).ok()?);
     let mut line = Vec::new();
@@ -40,20 +41,20 @@ fn each_line(path: &str, mut f: impl FnMut(&str)) -> Option<()> {
     }
 }
 
-/// The amount of `KEY:  123 kB`, in bytes.
+/// Parses `KEY:  123 kB`. Returns the key and the amount in bytes.
 fn amount(line: &str) -> Option<(&str, u64)> {
     let (key, value) = line.split_once(':')?;
     let number: u64 = value.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
     Some((key, number.saturating_mul(1024)))
 }
 
-/// An amount of `/proc/self/status`, in bytes.
+/// An amount from `/proc/self/status`, in bytes.
 pub(super) fn status(key: &str) -> Option<u64> {
     let status = short_file("/proc/self/status")?;
     status.lines().filter_map(amount).find(|(found, _)| *found == key).map(|(_, bytes)| bytes)
 }
 
-/// A number of `/proc/self/stat`, by its number in proc(5), from 3 on: before them stands a name with any characters.
+/// Field N of `/proc/self/stat` (N >= 3), as numbered in proc(5). The name before it may contain any characters.
 pub(super) fn stat(field: usize) -> Option<u64> {
     stat_field(&short_file("/proc/self/stat")?, field)
 }
@@ -63,7 +64,7 @@ fn stat_field(stat: &str, field: usize) -> Option<u64> {
     fields.split_ascii_whitespace().nth(field.checked_sub(3)?)?.parse().ok()
 }
 
-/// How long the machine has run, in whole seconds.
+/// The time since the machine started, in whole seconds.
 #[cfg(any(feature = "live", test))]
 pub(super) fn uptime() -> Option<u64> {
     short_file("/proc/uptime")?.split('.').next()?.parse().ok()
@@ -75,17 +76,17 @@ pub(super) fn threads() -> Vec<u32> {
     names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect()
 }
 
-/// The names in a folder. Asks the kernel: the C library's function allocates.
-#[allow(unsafe_code, reason = "asks the kernel")]
+/// The names in a folder. Calls the kernel directly, since the C library's function allocates.
+#[allow(unsafe_code, reason = "calls the kernel")]
 pub(super) fn names_in(folder: &Path) -> io::Result<Vec<OsString>> {
-    /// An entry is an inode, an offset, the length of the entry, a kind, and the name, which ends at a 0.
+    /// An entry consists of an inode, an offset, its own length, a kind, and a name that ends with a 0.
     const LENGTH: usize = 16;
     const NAME: usize = 19;
     let folder = File::open(folder)?;
     let (mut names, mut list) = (Vec::new(), vec![0_u8; 1 << 15]);
     loop {
         let (descriptor, room) = (folder.as_raw_fd(), list.len());
-        // SAFETY: `list` is a place for so many bytes.
+        // SAFETY: `list` has room for `room` bytes.
         let filled = unsafe { libc::syscall(libc::SYS_getdents64, descriptor, list.as_mut_ptr(), room) };
         let filled = usize::try_from(filled).map_err(|_| io::Error::last_os_error())?;
         let mut rest = &list[..filled];
@@ -113,12 +114,12 @@ pub(super) fn thread_name(tid: u32) -> Option<String> {
     Some(name)
 }
 
-/// The stack pointer of a thread that waits in the kernel; many kernels do not show it.
+/// The stack pointer of a thread that waits in the kernel. Many kernels do not show it.
 pub(super) fn waiting_at(tid: u32) -> Option<usize> {
     stack_pointer(&short_file(format!("/proc/self/task/{tid}/syscall"))?)
 }
 
-/// The line ends with the stack pointer and the program counter, unless it is `running`.
+/// Parses a line that ends with the stack pointer and the program counter. `None` for the line `running`.
 fn stack_pointer(syscall: &str) -> Option<usize> {
     let mut words = syscall.split_ascii_whitespace().rev().skip(1);
     usize::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()
@@ -131,12 +132,12 @@ pub(super) struct SmapsEntry {
     pub(super) end: u64,
     pub(super) executable: bool,
     pub(super) shared: bool,
-    /// The path, `[name]`, or nothing.
+    /// The path, `[name]`, or empty.
     pub(super) name: String,
     amounts: Vec<(SmapsKey, u64)>,
 }
 
-/// The amounts of a mapping that are used.
+/// The keys that this crate reads.
 const KEYS: [&str; 11] = [
     "Rss",
     "Pss",
@@ -155,7 +156,7 @@ const KEYS: [&str; 11] = [
 type SmapsKey = u8;
 
 impl SmapsEntry {
-    /// An amount in bytes; `None` if the kernel does not give it.
+    /// An amount in bytes; `None` if the kernel does not provide it.
     pub(super) fn amount(&self, key: &str) -> Option<u64> {
         self.amounts.iter().find(|(at, _)| KEYS[usize::from(*at)] == key).map(|(_, bytes)| *bytes)
     }

@@ -1,24 +1,24 @@
-//! Which pages of this process are in memory, by the kernel's list of pages.
+//! Finds the pages of this process that are in memory, from the kernel's page map.
 
 use std::fs::File;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
-/// The list has 8 bytes for each page.
+/// The bytes of the map for each page.
 const ENTRY: u64 = 8;
 /// The bit of an entry whose page is in memory.
 const PRESENT: u64 = 1 << 63;
 
-#[allow(unsafe_code, reason = "asks the C library")]
+#[allow(unsafe_code, reason = "calls the C library")]
 fn page_size() -> Option<u64> {
     // SAFETY: `sysconf` has no precondition.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two())
 }
 
-/// The bytes of the pages around these addresses that this process has in memory; `None` if the kernel does not show
-/// them. Nothing reads what lies at the addresses.
+/// The bytes of pages around these addresses that this process has in memory. `None` if the kernel does not show
+/// them. The memory at the addresses is not read.
 pub(crate) fn resident_in(addresses: Range<usize>) -> Option<u64> {
     if addresses.is_empty() {
         return Some(0);

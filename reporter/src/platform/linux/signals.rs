@@ -1,5 +1,5 @@
-//! Firefox's signals. A signal handler may do very little, so ours writes a byte to a pipe; a thread that reads the
-//! pipe does the work.
+//! Firefox's signals. A signal handler may call few functions, so this handler only writes a byte to a pipe. A thread
+//! reads the pipe and does the work.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,12 +10,12 @@ use crate::platform::{ListenError, SignalTrigger};
 
 use super::spawn_without_signals;
 
-/// The end of the pipe to which handlers write, and the process that owns the pipe: a child of a fork has the handlers
-/// and the pipe, but not the thread.
+/// The end of the pipe to which handlers write. [`OWNER`] is the process that owns the pipe: the child of a fork has
+/// the handlers and the pipe, but not the thread.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// Calls `run` on a thread of its own whenever SIGRTMIN (save a report) or SIGRTMIN + 1 (minimize memory usage first)
+/// Calls `run` on its own thread whenever SIGRTMIN (save a report) or SIGRTMIN + 1 (minimize memory usage first)
 /// arrives.
 pub(crate) fn on_triggers(run: impl Fn(SignalTrigger) + Send + 'static) -> Result<(), ListenError> {
     let signals = [libc::SIGRTMIN(), libc::SIGRTMIN() + 1];
@@ -25,7 +25,7 @@ pub(crate) fn on_triggers(run: impl Fn(SignalTrigger) + Send + 'static) -> Resul
         }
     }
     let (mut from, to) = pipe().map_err(ListenError::Thread)?;
-    // It is never closed, since a handler may run at any time.
+    // The pipe is never closed, since a handler may run at any time.
     PIPE.store(to.into_raw_fd(), Ordering::SeqCst);
     OWNER.store(std::process::id(), Ordering::SeqCst);
     spawn_without_signals(
@@ -44,8 +44,8 @@ pub(crate) fn on_triggers(run: impl Fn(SignalTrigger) + Send + 'static) -> Resul
     Ok(())
 }
 
-/// Gives both signals their default action again, if the handler is the one of [`on_triggers`].
-#[allow(unsafe_code, reason = "asks the C library")]
+/// Restores the default action of both signals, if the handler is still the one from [`on_triggers`].
+#[allow(unsafe_code, reason = "calls the C library")]
 pub(crate) fn ignore_triggers() {
     if OWNER.load(Ordering::SeqCst) != std::process::id() {
         return;
@@ -61,7 +61,7 @@ fn signal_error(signal: i32) -> ListenError {
     ListenError::Signal(signal, io::Error::last_os_error())
 }
 
-#[allow(unsafe_code, reason = "asks the C library")]
+#[allow(unsafe_code, reason = "calls the C library")]
 fn has_handler(signal: i32) -> Result<bool, ListenError> {
     let mut found = core::mem::MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: `found` has room for one action, and a null pointer for the new action changes nothing.
@@ -73,7 +73,7 @@ fn has_handler(signal: i32) -> Result<bool, ListenError> {
     Ok(found.sa_sigaction != libc::SIG_DFL)
 }
 
-#[allow(unsafe_code, reason = "asks the C library")]
+#[allow(unsafe_code, reason = "calls the C library")]
 fn set_handler(signal: i32) -> Result<(), ListenError> {
     // SAFETY: `sigaction` is a C struct for which all zeros are valid: no flags and an empty mask.
     let mut action = unsafe { core::mem::zeroed::<libc::sigaction>() };
@@ -86,8 +86,8 @@ fn set_handler(signal: i32) -> Result<(), ListenError> {
     Ok(())
 }
 
-/// Neither allocates, locks nor panics, and leaves `errno` as it was.
-#[allow(unsafe_code, reason = "asks the kernel")]
+/// Does not allocate, lock or panic, and keeps `errno`.
+#[allow(unsafe_code, reason = "calls the kernel")]
 extern "C" fn handle(signal: i32) {
     // SAFETY: `getpid` has no precondition.
     if unsafe { libc::getpid() } as u32 != OWNER.load(Ordering::Relaxed) {
@@ -95,18 +95,18 @@ extern "C" fn handle(signal: i32) {
     }
     // SAFETY: `__errno_location` has no precondition.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: the C library gives the address of this thread's `errno`, which is valid while the thread runs.
+    // SAFETY: the C library returns the address of this thread's `errno`, which is valid while the thread runs.
     let before = unsafe { errno.read() };
     let byte = u8::from(signal != libc::SIGRTMIN());
-    // If the pipe is full, enough work waits.
+    // A full pipe means that enough requests are waiting.
     // SAFETY: `byte` is one readable byte, and `PIPE` is never closed.
     unsafe { libc::write(PIPE.load(Ordering::Relaxed), (&raw const byte).cast(), 1) };
-    // SAFETY: the C library gives the address of this thread's `errno`, which is valid while the thread runs.
+    // SAFETY: the C library returned the address of this thread's `errno`, which is valid while the thread runs.
     unsafe { errno.write(before) };
 }
 
-/// A pipe to read from, waiting, and to write to, never waiting.
-#[allow(unsafe_code, reason = "asks the kernel")]
+/// A pipe. Reads wait; writes do not.
+#[allow(unsafe_code, reason = "calls the kernel")]
 fn pipe() -> io::Result<(File, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: `ends` has room for the two descriptors.

@@ -1,4 +1,4 @@
-//! This thread's stack: where it ends, and calls on a fresh one.
+//! This thread's stack: its free bytes, and calls on a new stack.
 
 use core::cell::Cell;
 use core::mem::MaybeUninit;
@@ -8,26 +8,28 @@ use core::ptr;
 use corosensei::stack::{DefaultStack, Stack as _};
 
 thread_local! {
-    /// The addresses of the stack that this thread runs on, if they are known.
+    /// The address range of the stack that this thread runs on; `None` if it is unknown.
     static STACK: Cell<Option<(usize, usize)>> = Cell::new(thread_stack().map(|range| (range.start, range.end)));
 }
 
-/// How many bytes of the stack are free below the address `here` on it; `None` if the C library does not know.
+/// The free bytes of the stack below the address `here`, which must be on the stack. `None` if the C library does not
+/// know the stack.
 ///
-/// On a stack that other code has made nothing counts as free, since its end is unknown.
+/// On a stack that other code made, the result is 0, since its end is unknown.
 pub(crate) fn remaining_stack(here: usize) -> Option<usize> {
     let (low, high) = STACK.get()?;
     Some(if (low..high).contains(&here) { here - low } else { 0 })
 }
 
-/// Calls `f` on a stack of at least `size` bytes that is freed afterwards. Untouched pages of it cost nothing.
+/// Calls `f` on a new stack of at least `size` bytes, and frees the stack. Untouched pages of the stack cost no
+/// memory.
 pub(crate) fn on_fresh_stack<T>(size: usize, f: impl FnOnce() -> T) -> T {
     let stack = DefaultStack::new(size).expect("the system has address space for a stack of a few megabytes");
     let _restored = StackBounds(STACK.replace(Some((stack.limit().get(), stack.base().get()))));
     corosensei::on_stack(stack, f)
 }
 
-/// Puts the bounds of the earlier stack back, even after a panic.
+/// Restores the bounds of the earlier stack, even after a panic.
 struct StackBounds(Option<(usize, usize)>);
 
 impl Drop for StackBounds {
@@ -37,12 +39,12 @@ impl Drop for StackBounds {
 }
 
 /// The stack that the C library gave to this thread.
-#[allow(unsafe_code, reason = "asks the C library")]
+#[allow(unsafe_code, reason = "calls the C library")]
 fn thread_stack() -> Option<Range<usize>> {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     // SAFETY: `pthread_self` has no precondition.
     let this = unsafe { libc::pthread_self() };
-    // SAFETY: this thread lives, and `attributes` has room for what the function initializes.
+    // SAFETY: this thread is alive, and `attributes` has room for the data that the function initializes.
     if unsafe { libc::pthread_getattr_np(this, attributes.as_mut_ptr()) } != 0 {
         return None;
     }

@@ -1,6 +1,6 @@
-//! Code that runs before `main`.
+//! Runs code before `main`.
 
-/// Has a function called before `main` in every program that is linked with this crate.
+/// Makes every program that links this crate call a function before `main`.
 macro_rules! call_before_main {
     ($function:path) => {
         const _: () = {

@@ -1,4 +1,4 @@
-//! Cells, and values that somebody initializes later.
+//! Cells, and values that are initialized later.
 
 use core::cell::{LazyCell, OnceCell, RefCell};
 use std::sync::{LazyLock, OnceLock};
@@ -9,17 +9,17 @@ use super::wrapped;
 use crate::reporting::MemoryReporter;
 
 wrapped!(
-    // A borrowed one is skipped.
+    // A borrowed cell is skipped.
     [T: MemoryReporter + ?Sized] RefCell<T>, of T: |this, out| match this.try_borrow() {
         Ok(value) => value.collect_reports(out),
         Err(_) => out.skip::<Self>(SkipReason::Borrowed),
     };
-    // One without a value has nothing to report.
+    // A cell without a value has no reports.
     [T: MemoryReporter] OnceCell<T>, of T: |this, out| this.get().collect_reports(out);
     [T: MemoryReporter] OnceLock<T>, of T: |this, out| this.get().collect_reports(out);
 );
 
-// With a std that does not show whether there is a value, these are always skipped.
+// If std does not show whether there is a value, these are always skipped.
 #[cfg(lazy_get)]
 #[allow(clippy::incompatible_msrv, reason = "only where the build script found it")]
 mod lazy {

@@ -1,4 +1,4 @@
-//! Locks: tried, never waited for, and read through if poisoned.
+//! Locks: the collection tries a lock and never waits, and reads through a poisoned lock.
 
 use core::ops::Deref;
 use core::panic::AssertUnwindSafe;
@@ -23,8 +23,8 @@ wrapped!(
     };
 );
 
-/// Runs the reporter behind a lock. A panic of the reporter must not poison the program's lock, so it continues only
-/// after the lock is free again.
+/// Runs the reporter behind a lock. A panic of the reporter must not poison the program's lock, so the panic
+/// continues only after the lock is released.
 fn held<T: MemoryReporter + ?Sized>(guard: impl Deref<Target = T>, out: &mut Reports) {
     let ran = catch_unwind(AssertUnwindSafe(|| guard.collect_reports(out)));
     drop(guard);

@@ -1,4 +1,4 @@
-//! Locks and cells of `once_cell`, `parking_lot` and `tokio`: as those of std.
+//! Locks and cells of `once_cell`, `parking_lot` and `tokio`, like the types of std.
 
 #[cfg(any(feature = "parking_lot012", feature = "tokio1"))]
 use memory_report::SkipReason;
@@ -18,7 +18,7 @@ wrapped!(
     };
 );
 
-// A panic poisons none of these locks.
+// A panic does not poison these locks.
 #[cfg(feature = "parking_lot012")]
 wrapped!(
     [T: MemoryReporter + ?Sized] parking_lot::Mutex<T>, of T: |this, out| match this.try_lock() {

@@ -1,4 +1,4 @@
-//! Pointers and options: the reporter is always within reach.
+//! Pointers and options: the reporter is always accessible.
 
 use core::any::type_name;
 use core::ops::Deref;
@@ -10,7 +10,7 @@ use crate::reporting::{MemoryReporter, Reports};
 
 macro_rules! pointers {
     ($([$($generics:tt)*] $type:ty;)*) => {$(
-        /// Gives the reports of the value that it points to, under the name of that value.
+        /// Makes the reports of its target, with the target's name.
         impl<$($generics)*> MemoryReporter for $type {
             fn name(&self) -> &str {
                 (**self).name()
@@ -31,7 +31,7 @@ pointers!(
     [P: Deref<Target: MemoryReporter>] Pin<P>;
 );
 
-/// Gives the reports of its value, or none.
+/// Makes the reports of its value, if there is one.
 impl<T: MemoryReporter> MemoryReporter for Option<T> {
     fn name(&self) -> &str {
         self.as_ref().map_or(type_name::<T>(), T::name)

@@ -1,9 +1,9 @@
-//! A stand-in for dashmap's `raw-api`, for programs that do not turn that feature on.
+//! A replacement for dashmap's `raw-api`, for programs that do not enable that feature.
 //!
-//! This crate does not turn it on either, since a feature is on for the whole program. The compiler finds out what the
-//! program has: with `raw-api` the method `shards` of `DashMap` is public and goes before [`WithoutRawApi::shards`]; without
-//! it, only the trait's method can be called. That one returns types with the methods that the parent module calls, and
-//! never a value of them.
+//! This crate does not enable the feature either, since a feature applies to the whole program. Method resolution
+//! detects the feature. With `raw-api`, the method `shards` of `DashMap` is public and takes precedence over
+//! [`WithoutRawApi::shards`]. Without it, only the trait's method can be called. The trait's method returns types
+//! that have the methods that the parent module calls, but no values.
 
 use core::alloc::Layout;
 use core::convert::Infallible;
@@ -21,7 +21,7 @@ pub(super) trait WithoutRawApi<K, V> {
 
 impl<K, V, S> WithoutRawApi<K, V> for DashMap<K, V, S> {}
 
-/// The stand-in for a shard, and for all that a shard gives. There is no value of it.
+/// The replacement for a shard, and for all types that a shard returns. It has no values.
 pub(super) struct HiddenShard<K, V>(Infallible, PhantomData<(K, V)>);
 
 impl<K, V> HiddenShard<K, V> {
