@@ -238,7 +238,7 @@ fn profiles_become_other_formats_and_differences() {
     assert_eq!(same.lines().count(), 2, "{same}");
 
     let message = error(&["diff", "first.pb.gz", path(&second)], folder.path(), 2);
-    assert!(message.contains("compare two of a kind"), "{message}");
+    assert!(message.contains("compare two files of the same kind"), "{message}");
     let bytes = fs::read(folder.path().join("first.pb.gz")).unwrap();
     fs::write(folder.path().join("cut.pb.gz"), &bytes[..bytes.len() / 2]).unwrap();
     let message = error(&["diff", "first.pb.gz", "cut.pb.gz"], folder.path(), 1);

@@ -79,7 +79,7 @@ fn a_merged_function_is_no_contradiction_and_needs_proof() {
     assert_eq!((&table["title"], &table["counts"]), (&json!("Disagreements"), &json!("pointers")));
     let row = |pair: &Value, why: &str| {
         let (stack, owner) = (pair["stack"].as_str().unwrap(), pair["owner"].as_str().unwrap());
-        let text = format!("{owner}, and the stack says {stack}{why}");
+        let text = format!("{owner}, and the stack names {stack}{why}");
         json!({"bytes": 0, "blocks": pair["pointers"], "text": text, "of_type": owner})
     };
     let mut expected: Vec<_> =

@@ -130,7 +130,7 @@ fn shows_many_files() {
         \u{20}41.01 MB   44.02 MB   41.01 MB             ▁█▁  explicit\n";
     assert!(text.ends_with(expected), "{text}");
     let output = about_memory(&[&arguments[..], &["--path", "x"]].concat());
-    assert_eq!(stderr(&output), "about-memory: x: no file reports this path\n");
+    assert_eq!(stderr(&output), "about-memory: x: no file has a report with this path\n");
     let output = about_memory(&[&arguments[..], &["--json", "--sort", "name", "--process", "web"]].concat());
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["rows"][0]["path"], "explicit");
@@ -325,7 +325,7 @@ fn every_command_s_help_has_examples() {
 fn an_incomplete_file_is_said_to_be_one() {
     let folder = tempfile::tempdir().unwrap();
     for (name, why) in [
-        ("incomplete-12.json", "; the process that wrote it ended before the file was whole"),
+        ("incomplete-12.json", "; the process that wrote it ended before the file was complete"),
         ("a.json", ""),
     ] {
         let path = folder.path().join(name);

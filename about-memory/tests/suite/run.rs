@@ -239,7 +239,7 @@ fn a_summary_compares_the_heap_with_the_resident_memory() {
     assert!((60..96).contains(&times.parse::<u32>().unwrap()), "{text}");
     assert_eq!(
         rest,
-        "most of the rest did not come from malloc (the program's own allocator, mapped files, stacks, DMD)."
+        "most of the other memory did not come from malloc (the program's own allocator, mapped files, stacks, DMD)."
     );
     assert!(lines[at + 1].starts_with("Peak: 1.00 MiB in 1 block, "), "{text}");
 

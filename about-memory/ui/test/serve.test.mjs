@@ -441,13 +441,13 @@ test("a process without a derive shows its types, fields and waste", { skip: noE
   // A table of pointers has no bytes, and leads to the blocks of the type that the pointers say.
   await page.route("**/api/types/1", async (route) => {
     const answer = await (await route.fetch()).json();
-    const row = { bytes: 0, blocks: 1234, text: "A, and the stack says B", of_type: "A" };
+    const row = { bytes: 0, blocks: 1234, text: "A, and the stack names B", of_type: "A" };
     answer.tables.push({ name: "disagreement", title: "Disagreements", counts: "pointers", whole: 0, rows: [row], left_out: 0 });
     await route.fulfill({ json: answer });
   });
   await go("#/memory/1/types?by=disagreement");
-  await page.waitForSelector(".types a:text-is('A, and the stack says B')");
-  assert.deepEqual(await lines(), [["Pointers", "What"], ["1,234", "A, and the stack says B"]]);
+  await page.waitForSelector(".types a:text-is('A, and the stack names B')");
+  assert.deepEqual(await lines(), [["Pointers", "What"], ["1,234", "A, and the stack names B"]]);
   await page.click(".types a");
   await page.waitForFunction(() => location.hash.includes("filter=A"));
   await page.unroute("**/api/types/1");

@@ -30,7 +30,7 @@ impl CensusCommand {
         let (breakdown, _) = breakdown(&self.breakdown)?;
         let report = take(&self.input, &self.input.file, &breakdown)?;
         if self.json {
-            // Stacks can be far larger as text than in memory, so write them directly.
+            // The text of stacks can be far larger than the stacks in memory, so it is written directly.
             let mut out = io::stdout().lock();
             report.write_json(&mut out).and_then(|()| out.write_all(b"\n")).map_err(Failure::Output)?;
             return Ok(String::new());
@@ -52,7 +52,7 @@ fn take(
 /// Options of trees.
 #[derive(Args)]
 struct TreeShape {
-    /// Put leaves at the top, and what leads to them below.
+    /// Put leaves at the top, and the entries that lead to them below.
     #[arg(long)]
     invert: bool,
     /// Show only entries that contain this text. An entry is the name of a group; the entries above it are shown, too.
@@ -150,7 +150,7 @@ pub(super) struct IndividualsCommand {
     /// A leaf of the census, by its `reportLeafIndex` in the tree. Repeatable.
     #[arg(long = "leaf", value_name = "INDEX")]
     leaves: Vec<u64>,
-    /// All leaves below this name. Repeatable.
+    /// All leaves below the entry with this name. Repeatable.
     #[arg(long = "name", value_name = "NAME")]
     names: Vec<String>,
     /// Show at most this many rows of each table.
@@ -217,7 +217,7 @@ pub(super) struct SnapshotDiffCommand {
     breakdown: String,
     #[command(flatten)]
     shape: TreeShape,
-    /// Write JSON instead of text. It has the difference and its trees.
+    /// Write JSON instead of text. The JSON contains the difference and its trees.
     #[arg(long)]
     json: bool,
 }

@@ -75,7 +75,7 @@ fn a_page_collects_garbage_and_knows_what_is_unclassified() {
     assert_eq!(act(other, "collect").0, 409);
     // DMD does not wait in them.
     let (status, reason) = act(other, "record");
-    assert!(status == 409 && String::from_utf8_lossy(&reason).contains("DMD does not wait"), "{reason:?}");
+    assert!(status == 409 && String::from_utf8_lossy(&reason).contains("DMD does not wait for requests"), "{reason:?}");
     assert_eq!(act(other, "stop").0, 409);
     kill_process(Pid::from_raw(server.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
     assert!(server.wait().unwrap().success());
