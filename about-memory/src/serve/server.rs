@@ -362,7 +362,7 @@ fn answer<'a>(
         return answer.map(Some);
     }
     if !request.path.starts_with("/api/") {
-        return Err(HttpRefusal::new(404, "there is nothing here"));
+        return Err(HttpRefusal::new(404, "there is no such address"));
     }
     place.keep();
     *asking = Some(RunningRequest::new(state));
