@@ -76,7 +76,7 @@ fn conditions_fail_with_their_reasons() {
 fn no_condition_is_true() {
     let a = golden("diff.a.json");
     let output = about_memory(&["diff", &a, &a, "--fail-if", "explicit != 0"]);
-    assert_eq!(output.status.code(), Some(2), "there is no such comparison");
+    assert_eq!(output.status.code(), Some(2), "an unknown comparison is a usage error");
     let output = about_memory(&["diff", &a, &a, "--fail-if", "explicit > +0%", "--fail-if", "vsize < 1 GiB"]);
     assert_eq!(output.status.code(), Some(3));
     assert_eq!(stderr(&output), "about-memory: vsize < 1 GiB: 900.00 MiB to 900.00 MiB\n");
@@ -320,7 +320,7 @@ fn every_command_s_help_has_examples() {
     }
 }
 
-/// A process that is killed leaves such a file.
+/// A killed process leaves such a file.
 #[test]
 fn an_incomplete_file_is_said_to_be_one() {
     let folder = tempfile::tempdir().unwrap();
