@@ -35,14 +35,14 @@ pub struct ReceivedLog {
     ends: Option<Instant>,
 }
 
-/// Opens a log of the allocations of a process that DMD records, or that was started with `--wait-for-track`. The log
-/// contains `per_million` of a million allocations, from now on. The process keeps at most `length` unsent allocations,
-/// and drops the oldest. Each answer takes at most `timeout`.
+/// Opens a log of the allocations of a process that DMD records, or in which DMD waits for requests. The log contains
+/// `per_million` of a million allocations, from now on. The process keeps at most `length` unsent allocations, and drops
+/// the oldest. Each answer takes at most `timeout`.
 ///
 /// # Errors
 ///
-/// If the process does not listen, DMD does not record it and was not started with `--wait-for-track`, the process
-/// refuses, or it takes longer than `timeout`.
+/// If the process does not listen, DMD neither records it nor waits for requests in it, the process refuses, or it takes
+/// longer than `timeout`.
 pub fn log(pid: u32, per_million: u64, length: u64, timeout: Duration) -> Result<ReceivedLog, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
     let begun = ask::log(&socket.path, per_million, length, timeout);

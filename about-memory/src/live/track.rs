@@ -38,12 +38,12 @@ pub enum SessionEnd {
 /// How often [`TrackingSession::wait`] checks whether to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Lets DMD record a process that was started with `--wait-for-track`: a sample with this mean distance in bytes, or
-/// every block if the distance is 0. Each answer of the process takes at most `timeout`.
+/// Lets DMD record a process in which DMD waits for this request (`about-memory run --wait-for-track`): a sample with
+/// this mean distance in bytes, or every block if the distance is 0. Each answer of the process takes at most `timeout`.
 ///
 /// # Errors
 ///
-/// If the process does not listen, was not started with `--wait-for-track`, refuses because DMD records it already, or
+/// If the process does not listen, DMD does not wait for requests in it, it refuses because DMD records it already, or it
 /// takes longer than `timeout`.
 pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<TrackingSession, LiveError> {
     let socket = sockets_of(&[pid])?.pop().flatten().ok_or(LiveError::NotListening)?;
@@ -52,9 +52,9 @@ pub fn track(pid: u32, sample_bytes: u64, timeout: Duration) -> Result<TrackingS
     Ok(TrackingSession::new(answer, timeout, socket))
 }
 
-/// Lets DMD record a process that was started with `--wait-for-track` into a file: every allocation, and the end of
-/// every block. The process writes the file, and replaces an existing one. The file does not contain blocks that were
-/// allocated before. Each answer of the process takes at most `timeout`.
+/// Lets DMD record a process in which DMD waits for this request into a file: every allocation, and the end of every
+/// block. The process writes the file, and replaces an existing one. The file does not contain blocks that were allocated
+/// before. Each answer of the process takes at most `timeout`.
 ///
 /// # Errors
 ///
