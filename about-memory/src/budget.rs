@@ -164,7 +164,7 @@ impl fmt::Display for BudgetCheck<'_> {
 pub struct BudgetError {
     /// The line of the error, counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The description of the error.
     pub message: String,
 }
 

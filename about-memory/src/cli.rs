@@ -145,7 +145,7 @@ impl Command {
         matches!(self, Self::Log(_) | Self::Run(_) | Self::Serve(_) | Self::Top(_) | Self::Track(_))
     }
 
-    /// The kinds of files that the command reads.
+    /// Returns the kinds of files that the command reads.
     fn kinds(&self) -> &'static [FileKind] {
         use FileKind::{Dump, Pprof, Recording, Report};
         match self {
@@ -199,7 +199,7 @@ impl Command {
     }
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 enum Failure {
     /// A file or a process failed: its name, and the reason.
     File(String, anyhow::Error),

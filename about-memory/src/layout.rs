@@ -17,7 +17,7 @@ pub(crate) struct TreeLayout<'f, 'a> {
 pub(crate) struct LayoutEntry<'f, 'a> {
     /// The node; for `(N tiny)`, the parent.
     pub(crate) node: TreeNode<'f, 'a>,
-    /// For `(N tiny)`, the N.
+    /// The number N of an entry `(N tiny)`; `None` for other entries.
     pub(crate) tiny: Option<u32>,
     pub(crate) amount: i128,
     /// The sort key. It is also compared with the root's key.

@@ -65,7 +65,7 @@ impl FileKind {
         }
     }
 
-    /// Returns the advice how to read such a file.
+    /// Returns advice on reading a file of this kind.
     fn advice(self) -> &'static str {
         match self {
             Self::Report => "read it with: about-memory show",

@@ -120,7 +120,7 @@ The core file of a crash has the same contents. A dump of scan mode (about-memor
 }
 use about;
 
-/// Rows of a text without `--limit`.
+/// The number of rows in a text without `--limit`.
 const ROWS: usize = 20;
 
 /// The heap that a question is about, and how much of the answer to show.

@@ -114,7 +114,7 @@ mod tests {
         ("leaks", "fail-if"),
         // A label of a run in Parquet tables, not the label of a node.
         ("export", "label"),
-        // The format has other names: Graphviz and GraphML draw a part of a snapshot.
+        // `metrics` writes only two of the formats.
         ("metrics", "format"),
     ];
 

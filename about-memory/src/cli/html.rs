@@ -17,7 +17,7 @@ use super::replay::ReplayableInput;
 use super::symbols::SymbolSearch;
 use super::{Failure, new_file};
 
-/// Most frames of a flame graph: a browser draws this many without delay.
+/// A flame graph has at most this many frames. A browser draws this many without delay.
 const FRAMES: usize = 20_000;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -208,7 +208,7 @@ pub(super) fn timeline(
     Ok(timeline)
 }
 
-/// The flame graph of a dump with symbols.
+/// Returns the flame graph of a dump, with symbols.
 pub(super) fn flame_graph(dump: Dump) -> FlameGraph {
     let options = AnalyzeOptions::new()
         .max_frames(usize::MAX)

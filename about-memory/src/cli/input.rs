@@ -115,7 +115,7 @@ impl InputArgument {
         result.map_err(|error| Failure::File(self.name(), error.into()))
     }
 
-    /// Reads two files at the same time. If both fail, the error is that of the first.
+    /// Reads two files at the same time. If both fail, returns the error of the first file.
     pub(crate) fn read_two(
         first: &Self,
         second: &Self,

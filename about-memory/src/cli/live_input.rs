@@ -9,10 +9,10 @@ use memory_report::{ReportSet, WarningKind};
 
 use super::{Failure, say};
 
-/// The time a process has to answer if no option sets it.
+/// The time that a process has to answer if no option sets it.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time a process has to write a dump if no option sets it.
+/// The time that a process has to write a dump if no option sets it.
 pub(crate) const DEFAULT_DUMP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Options of requests to processes.
@@ -47,7 +47,7 @@ impl RequestOptions {
         self.resident
     }
 
-    /// The time to answer, if the user set one.
+    /// Returns the time to answer, if the user set one.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.timeout
     }

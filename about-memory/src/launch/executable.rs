@@ -62,7 +62,7 @@ impl fmt::Display for LaunchObstacle {
 
 impl std::error::Error for LaunchObstacle {}
 
-/// The longest chain of scripts whose interpreters are scripts, as in Linux.
+/// At most this many scripts in a chain of interpreters are followed, as in Linux.
 const MOST_SCRIPTS: usize = 5;
 
 /// Checks that this library can record a program if it is preloaded. A program that contains the wrapper `dmd::Dmd`

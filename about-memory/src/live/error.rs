@@ -124,7 +124,7 @@ impl fmt::Display for LiveError {
             Self::Refused(message) => write!(f, "refused: {message}"),
             Self::Ended => f.write_str("ended while DMD recorded it"),
             Self::Replaced => f.write_str("replaced itself by another program while DMD recorded it"),
-            Self::NoAnswer => f.write_str("hung up without an answer"),
+            Self::NoAnswer => f.write_str("closed the connection without an answer"),
             Self::Version { name, version } => {
                 let name = name.as_deref().unwrap_or("its program");
                 write!(

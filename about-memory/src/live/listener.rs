@@ -15,7 +15,7 @@ use super::sockets::{sockets, sockets_of};
 pub struct ListeningProcess {
     /// The process id.
     pub pid: u32,
-    /// Its socket.
+    /// The socket of the process.
     pub socket: PathBuf,
     /// The process's answer to `hello`, or the reason why it did not answer.
     pub hello: Result<HelloAnswer, LiveError>,

@@ -24,7 +24,7 @@ pub enum EventSubject {
 pub struct SessionEvent {
     /// The number of the event. The first event of a session has the number 1, and each event the next number.
     pub seq: u64,
-    /// What changed.
+    /// The subject that changed.
     pub subject: EventSubject,
     /// The kind of the computation, such as `census`; `snapshot` for a snapshot.
     pub kind: &'static str,

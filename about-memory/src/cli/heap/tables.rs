@@ -16,7 +16,7 @@ use super::super::input::InputArgument;
 use super::super::{Failure, new_file};
 use super::{TYPED, TypedHeapReader, counted, size, tasks, types, waste};
 
-/// Rows of a table that the page gets.
+/// The page gets at most this many rows of a table.
 const ROWS: usize = 1000;
 
 /// Saves a typed heap as a heap snapshot. Returns the graph.

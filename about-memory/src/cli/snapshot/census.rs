@@ -17,7 +17,7 @@ use super::table::{NumberTable, percent};
 pub(super) struct CensusCommand {
     #[command(flatten)]
     input: SnapshotInput,
-    /// How to group nodes: JSON or a name.
+    /// Group the nodes by this breakdown: a name, or JSON.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "default")]
     breakdown: String,
     /// Write JSON instead of text.
@@ -77,7 +77,7 @@ impl TreeShape {
 pub(super) struct TreeCommand {
     #[command(flatten)]
     input: SnapshotInput,
-    /// How to group nodes: JSON or a name.
+    /// Group the nodes by this breakdown: a name, or JSON.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "type")]
     breakdown: String,
     #[command(flatten)]
@@ -144,7 +144,7 @@ fn name(node: &CensusTreeNode) -> String {
 pub(super) struct IndividualsCommand {
     #[command(flatten)]
     input: SnapshotInput,
-    /// How to group nodes: JSON or a name.
+    /// Group the nodes by this breakdown: a name, or JSON.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "type")]
     breakdown: String,
     /// A leaf of the census, by its `reportLeafIndex` in the tree. Repeatable.
@@ -212,7 +212,7 @@ pub(super) struct SnapshotDiffCommand {
     first: SnapshotInput,
     /// The later snapshot.
     second: PathBuf,
-    /// How to group nodes: JSON or a name.
+    /// Group the nodes by this breakdown: a name, or JSON.
     #[arg(long, short, value_name = "BREAKDOWN", default_value = "type")]
     breakdown: String,
     #[command(flatten)]

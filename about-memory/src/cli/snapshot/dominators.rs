@@ -35,7 +35,7 @@ pub(super) struct DominatorsCommand {
     /// Children of each node to print.
     #[arg(long, value_name = "COUNT", default_value_t = 15)]
     siblings: usize,
-    /// How to label nodes: JSON or a name.
+    /// Label the nodes by this breakdown: a name, or JSON.
     #[arg(long, value_name = "BREAKDOWN", default_value = "label")]
     label: String,
 }

@@ -73,13 +73,13 @@ fn who_does_not_answer_is_named_and_costs_only_its_own() {
         missing,
         [
             "process (pid 4200001): missing: sent an answer that about-memory does not understand",
-            "process (pid 4200002): missing: hung up without an answer",
+            "process (pid 4200002): missing: closed the connection without an answer",
             "process (pid 4200003): missing: sent a damaged report: not a valid gzip file: invalid gzip header",
             "process (pid 4200004): missing: refused: not\u{1b}[31m today",
             "process (pid 4200005): missing: sent an answer that about-memory does not understand",
             "process (pid 4200006): missing: sent a damaged report: not JSON: expected a JSON value at byte 0",
             "process (pid 4200007): missing: did not answer within 1.5s",
-            "process (pid 4200008): missing: hung up without an answer",
+            "process (pid 4200008): missing: closed the connection without an answer",
             "process (pid 4200009): missing: sent a damaged report: truncated after 27 bytes",
             "process (pid 4200010): missing: did not answer within 1.5s",
         ]
